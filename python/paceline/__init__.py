@@ -1,4 +1,5 @@
-"""Real-time publish/subscribe in which every subscriber gets each stream at the rate, size and deadline that it asked for.
+"""Real-time publish/subscribe: every subscriber gets each stream at its own rate, size and
+deadline.
 
 >>> import paceline
 >>> node = paceline.open()

@@ -1,4 +1,7 @@
-"""The module that is compiled, crates/paceline-py; `cargo xtask python` compares this file with it."""
+"""The compiled module (crates/paceline-py).
+
+``cargo xtask python`` compares this stub with it.
+"""
 
 import sys
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
@@ -40,7 +43,7 @@ __all__ = [
 ]
 
 class _Array(Protocol):
-    """An array of numpy: it is a buffer too, and its own stubs say so from Python 3.12 on."""
+    """A numpy array. numpy's stubs declare it as a buffer only for Python 3.12 and newer."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -50,7 +53,7 @@ def end() -> None: ...
 
 @final
 class Payload:
-    """The bytes of a sample, for whatever takes a buffer. They are never copied and never change."""
+    """The payload bytes of a sample, as a read-only buffer. Exporting it never copies."""
 
     def __len__(self) -> int: ...
     def __bytes__(self) -> bytes: ...
@@ -59,78 +62,118 @@ class Payload:
 
 @final
 class Sample:
-    """One sample. `numpy.asarray(sample)` is an array of its bytes, without a copy; a raw picture has its shape."""
+    """One received sample.
+
+    ``numpy.asarray(sample)`` returns an array over the received bytes, without a copy. A raw
+    picture or linear audio gets its natural shape.
+    """
 
     @property
-    def tag(self) -> str: ...
+    def tag(self) -> str:
+        """The tag on which the sample was published."""
     @property
-    def publisher(self) -> str: ...
+    def publisher(self) -> str:
+        """The id of the publisher."""
     @property
-    def seq(self) -> int: ...
+    def seq(self) -> int:
+        """The publisher's sequence number."""
     @property
-    def captured_ns(self) -> int: ...
+    def captured_ns(self) -> int:
+        """The capture time by the publisher's clock, in nanoseconds since 1970 UTC."""
     @property
-    def captured_error_us(self) -> int | None: ...
+    def captured_error_us(self) -> int | None:
+        """The error bound of the publisher's clock, in microseconds; ``None`` if it is unknown."""
     @property
-    def age_ms(self) -> float: ...
+    def age_ms(self) -> float:
+        """The time from publish to delivery, in milliseconds."""
     @property
-    def late(self) -> bool: ...
+    def late(self) -> bool:
+        """True if ``age_ms`` exceeded the delay bound."""
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """The kind of the sample: data, state, picture, audio, or the picture type of a video
+        frame."""
     @property
-    def encoding(self) -> str: ...
+    def encoding(self) -> str:
+        """The media type of the payload."""
     @property
-    def payload(self) -> memoryview: ...
+    def payload(self) -> memoryview:
+        """The payload as a read-only ``memoryview``, without a copy."""
     @property
-    def attachment(self) -> bytes | None: ...
+    def attachment(self) -> bytes | None:
+        """The bytes that the publisher attached to the sample; ``None`` without an attachment."""
     @property
-    def __array_interface__(self) -> dict[str, Any]: ...
+    def __array_interface__(self) -> dict[str, Any]:
+        """numpy's array interface. The array shares the sample's memory and keeps the sample
+        alive."""
     def __bytes__(self) -> bytes: ...
     def __len__(self) -> int: ...
 
 @final
 class Loan:
-    """Memory for one sample: filled in place, then published without a copy."""
+    """Memory for one sample: fill it in place, then publish it without a copy.
+
+    >>> frame = camera.loan((1080, 1920, 3))
+    >>> frame.array[:] = 128
+    >>> camera.put(frame)
+
+    If a view of the memory still exists when the loan is published, the bytes are copied once.
+    """
 
     @property
-    def array(self) -> NDArray[Any]: ...
+    def array(self) -> NDArray[Any]:
+        """A new writable numpy array over the memory, with the requested shape and element type.
+        Raises ``ValueError`` once the loan was published."""
     @property
-    def buffer(self) -> memoryview: ...
+    def buffer(self) -> memoryview:
+        """A new writable ``memoryview`` of the bytes. Raises ``ValueError`` once the loan was
+        published."""
     def __len__(self) -> int: ...
 
 @final
 class Put:
-    """What became of one published sample on this node."""
+    """The result of publishing one sample, as counted by this node."""
 
     @property
-    def seq(self) -> int: ...
+    def seq(self) -> int:
+        """The sequence number of the sample."""
     @property
-    def taken(self) -> int: ...
+    def taken(self) -> int:
+        """The number of outputs that accepted the sample: streams, and groups of local
+        subscribers that share a form."""
     @property
-    def dropped(self) -> int: ...
+    def dropped(self) -> int:
+        """The number of outputs that had no room for the sample. Each counts the drop by its
+        reason."""
     @property
     def waits(self) -> bool:
-        """The publisher was just declared: the sample waits until the subscriptions that exist are served."""
+        """True if the publisher was just declared. Its first samples are buffered until existing
+        subscriptions are served."""
 
 @final
 class PublisherStatus:
-    """What a publisher has published."""
+    """Counters of one publisher."""
 
     @property
-    def published(self) -> int: ...
+    def published(self) -> int:
+        """The number of samples published."""
     @property
-    def rate_hz(self) -> float: ...
+    def rate_hz(self) -> float:
+        """The publishing rate over the last second or more, in samples per second."""
     @property
-    def matching(self) -> bool: ...
+    def matching(self) -> bool:
+        """True if any subscription, on any node, matches the tag."""
 
 @final
 class Publisher:
-    """Publishes samples on one tag."""
+    """Publishes samples on one tag. All threads may share it."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """The id of the publisher."""
     @property
-    def tag(self) -> str: ...
+    def tag(self) -> str:
+        """The tag on which it publishes."""
     def put(
         self,
         payload: Buffer_ | _Array | Loan,
@@ -139,7 +182,15 @@ class Publisher:
         captured_ns: int | None = None,
         attachment: bytes | None = None,
         wait: bool = False,
-    ) -> Put: ...
+    ) -> Put:
+        """Publishes one sample and returns a ``Put``.
+
+        ``payload`` is ``bytes``, a ``Loan``, or any object with a buffer; ``captured_ns`` is in
+        nanoseconds since 1970 UTC. The call never blocks by default. With ``wait=True`` it blocks
+        until every stream has room, and from then on none of the publisher's samples expires.
+
+        Raises ``PublishError`` if the payload is too large, and ``ClosedError`` after ``close``.
+        """
     def put_async(
         self,
         payload: Buffer_ | _Array | Loan,
@@ -147,247 +198,389 @@ class Publisher:
         encoding: str | None = None,
         captured_ns: int | None = None,
         attachment: bytes | None = None,
-    ) -> Awaitable[Put]: ...
-    def put_many(self, payloads: Iterable[Buffer_ | _Array | Loan], *, wait: bool = False) -> Put: ...
-    def loan(self, shape: int | Sequence[int], dtype: object = "uint8") -> Loan: ...
-    def wait_room(self, timeout_s: float | None = None) -> bool: ...
+    ) -> Awaitable[Put]:
+        """Publishes one sample from asynchronous code, as ``put`` with ``wait=True``. Other
+        tasks run until every stream has room; no thread blocks."""
+    def put_many(self, payloads: Iterable[Buffer_ | _Array | Loan], *, wait: bool = False) -> Put:
+        """Publishes each payload of an iterable as one sample, in order.
+
+        Returns one ``Put`` with the last sequence number and the sums of ``taken`` and ``dropped``.
+        With ``wait=True`` it blocks before each sample until every stream has room.
+        """
+    def loan(self, shape: int | Sequence[int], dtype: object = "uint8") -> Loan:
+        """Returns zeroed memory for one sample: fill it in place, then pass it to ``put``.
+
+        ``shape`` is a length or a tuple of lengths. ``dtype`` is any numpy element type except
+        objects, and defaults to bytes.
+        """
+    def wait_room(self, timeout_s: float | None = None) -> bool:
+        """Blocks until every stream has room for a sample. Returns false if ``timeout_s`` passed
+        first; ``None`` waits without limit."""
     @property
-    def matching(self) -> bool: ...
-    def wait_matching(self, timeout_s: float | None = None) -> bool: ...
-    def status(self) -> PublisherStatus: ...
-    def events(self) -> list[Grant | Refusal | Over | Excess]: ...
-    def feedback(self, timeout_s: float = 0.5) -> list[Feedback]: ...
+    def matching(self) -> bool:
+        """True if any subscription, on any node, matches the tag."""
+    def wait_matching(self, timeout_s: float | None = None) -> bool:
+        """Blocks until any subscription matches the tag. Returns false if ``timeout_s`` passed
+        first; ``None`` waits without limit."""
+    def status(self) -> PublisherStatus:
+        """Returns the node's counters of this publisher."""
+    def events(self) -> list[Grant | Refusal | Over | Excess]:
+        """Returns the events since the last call, oldest first.
+
+        ``Grant``, ``Refusal`` and ``Over`` report the contracts of subscriptions. ``Excess`` counts
+        the samples beyond the declared rate or size.
+        """
+    def feedback(self, timeout_s: float = 0.5) -> list[Feedback]:
+        """Returns the request, the contract and the measurements of every subscription.
+
+        Asks the nodes of the subscriptions and waits at most ``timeout_s`` seconds, 0.5 by default.
+        A node that does not answer in time leaves ``measured`` empty.
+        """
     @property
-    def held(self) -> dict[str, int] | None: ...
-    def close(self, timeout_s: float = 5.0) -> bool: ...
+    def held(self) -> dict[str, int] | None:
+        """The number of samples and bytes in the history, as a dict; ``None`` without a history."""
+    def close(self, timeout_s: float = 5.0) -> bool:
+        """Ends the publisher after sending its queued samples.
+
+        Waits at most ``timeout_s`` seconds, 5 by default. Returns false if a sample was left
+        unsent.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(self, *_error: object) -> None: ...
 
 @final
 class Heard:
-    """The publishers that a subscriber hears now."""
+    """Event: the set of publishers that the subscriber receives has changed."""
 
     @property
-    def publishers(self) -> list[str]: ...
+    def publishers(self) -> list[str]:
+        """The ids of the publishers that the subscriber receives now."""
 
 @final
 class Excess:
-    """How many samples of a publisher were more than was granted, so far: they came too soon, or were too long."""
+    """Event: samples exceeded the declared or granted traffic. The counts are totals since the
+    start."""
 
     @property
-    def publisher(self) -> str | None: ...
+    def publisher(self) -> str | None:
+        """The publisher, in a subscriber's event; ``None`` in a publisher's own event."""
     @property
-    def node(self) -> str | None: ...
+    def node(self) -> str | None:
+        """The node whose link counted them, in a subscriber's event; ``None`` in a publisher's
+        own event."""
     @property
-    def early(self) -> int: ...
+    def early(self) -> int:
+        """The number of samples that arrived sooner than the contract allows."""
     @property
-    def long(self) -> int: ...
+    def long(self) -> int:
+        """The number of samples that were longer than the contract allows."""
 
 @final
 class Over:
-    """What was granted or refused is so no longer, and nothing is promised now: the path is gone, or not asked for."""
+    """Event: a grant or refusal no longer applies and no contract is in force. The path is gone,
+    or the contract is no longer requested."""
 
     @property
-    def other(self) -> str: ...
+    def other(self) -> str:
+        """The id of the publisher in a subscriber's event, of the subscription in a publisher's
+        event."""
 
 @final
 class Unpromised:
-    """A publisher is heard without the promise that was asked for, as best effort, and why: ``no_capacity`` (no link of
-    its path has one), ``rate_unknown`` or ``size_unknown`` (its first sample will tell)."""
+    """Event: a publisher is received as best effort although the subscription requests a
+    contract."""
 
     @property
-    def publisher(self) -> str: ...
+    def publisher(self) -> str:
+        """The id of the publisher."""
     @property
-    def reason(self) -> str: ...
+    def reason(self) -> str:
+        """The reason as a word: ``no_capacity`` (no link of the path has a capacity),
+        ``rate_unknown`` or ``size_unknown`` (the publisher's first sample decides)."""
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """The reason as a sentence."""
 
 @final
 class Changed:
-    """A subscriber asks for something else from now on: its program, or somebody at another node, wanted that."""
+    """Event: the request of the subscription has changed, by its own program or from another
+    node."""
 
     @property
-    def form(self) -> str: ...
+    def form(self) -> str:
+        """The requested rate and size, as text."""
     @property
-    def within_ms(self) -> float | None: ...
+    def within_ms(self) -> float | None:
+        """The requested delay bound in milliseconds; ``None`` without one."""
     @property
-    def loss(self) -> tuple[int, int] | None: ...
+    def loss(self) -> tuple[int, int] | None:
+        """The requested loss tolerance (x, y): at most x of y samples may miss the deadline."""
     @property
-    def revision(self) -> int: ...
+    def revision(self) -> int:
+        """The number of the request. The ``Grant`` or ``Refusal`` that answers it carries the
+        same number."""
 
 @final
 class ChangeRefused:
-    """A change was refused: the subscriber asks for what it asked before, which stayed in force all the time."""
+    """Event: a change was refused. The previous request stayed in force throughout."""
 
     @property
-    def refusals(self) -> list[Refusal]: ...
+    def refusals(self) -> list[Refusal]:
+        """The refusals, one for each publisher."""
     @property
-    def form(self) -> str: ...
+    def form(self) -> str:
+        """The rate and size in force, as text."""
     @property
-    def within_ms(self) -> float | None: ...
+    def within_ms(self) -> float | None:
+        """The delay bound in force, in milliseconds; ``None`` without one."""
     @property
-    def loss(self) -> tuple[int, int] | None: ...
+    def loss(self) -> tuple[int, int] | None:
+        """The loss tolerance (x, y) in force; ``None`` without one."""
 
 @final
 class GrantedHop:
-    """What one node of a path holds."""
+    """The reservation on one node of a path."""
 
     @property
-    def node(self) -> str: ...
+    def node(self) -> str:
+        """The name of the node."""
     @property
-    def node_id(self) -> str: ...
+    def node_id(self) -> str:
+        """The id of the node."""
     @property
-    def link(self) -> str: ...
+    def link(self) -> str:
+        """The name of the link."""
     @property
-    def capacity_bits_per_s(self) -> int | None: ...
+    def capacity_bits_per_s(self) -> int | None:
+        """The link's capacity in bits per second; ``None`` if the link has none."""
     @property
-    def bytes_per_s(self) -> int: ...
+    def bytes_per_s(self) -> int:
+        """The reserved rate in bytes per second, headers included, less the share that the loss
+        tolerance permits to drop."""
     @property
-    def burst_bytes(self) -> int: ...
+    def burst_bytes(self) -> int:
+        """The reserved burst in bytes."""
     @property
-    def bound_ms(self) -> float: ...
+    def bound_ms(self) -> float:
+        """The delay bound of this hop in milliseconds."""
 
 @final
 class Grant:
-    """What is promised of one publisher's samples, as long as it is held."""
+    """The contract on one publisher's samples, in force as long as it is reserved."""
 
     @property
-    def publisher(self) -> str: ...
+    def publisher(self) -> str:
+        """The id of the publisher."""
     @property
-    def revision(self) -> int: ...
+    def revision(self) -> int:
+        """The number of the request that it answers; 0 is the first one."""
     @property
-    def subscription(self) -> str: ...
+    def subscription(self) -> str:
+        """The id of the subscription."""
     @property
-    def bound_ms(self) -> float: ...
+    def bound_ms(self) -> float:
+        """The end-to-end delay bound that the path guarantees, in milliseconds."""
     @property
-    def within_ms(self) -> float | None: ...
+    def within_ms(self) -> float | None:
+        """The requested delay bound in milliseconds; ``None`` without one."""
     @property
-    def hops(self) -> list[GrantedHop]: ...
+    def hops(self) -> list[GrantedHop]:
+        """The reservations along the path, from the publisher's node to the last one before the
+        subscription's node."""
 
 @final
 class Refusal:
-    """One publisher's stream that a subscription can't have."""
+    """A negative admission answer for one publisher's stream."""
 
     @property
-    def publisher(self) -> str: ...
+    def publisher(self) -> str:
+        """The id of the publisher."""
     @property
-    def revision(self) -> int: ...
+    def revision(self) -> int:
+        """The number of the request that it answers; 0 is the first one."""
     @property
-    def subscription(self) -> str: ...
+    def subscription(self) -> str:
+        """The id of the subscription."""
     @property
-    def node(self) -> str: ...
+    def node(self) -> str:
+        """The name of the node that refused."""
     @property
-    def node_id(self) -> str: ...
+    def node_id(self) -> str:
+        """The id of the node that refused."""
     @property
-    def link(self) -> str: ...
+    def link(self) -> str:
+        """The link that cannot carry the stream; empty if no link is the reason."""
     @property
-    def reason(self) -> str: ...
+    def reason(self) -> str:
+        """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``,
+        ``no_answer``, ``size_above_source`` or ``other``."""
     @property
-    def needed_bytes_per_s(self) -> int: ...
+    def needed_bytes_per_s(self) -> int:
+        """The rate that the stream needs, in bytes per second."""
     @property
-    def available_bytes_per_s(self) -> int: ...
+    def available_bytes_per_s(self) -> int:
+        """The rate that is available, in bytes per second."""
     @property
-    def offers(self) -> list[dict[str, Any]]: ...
+    def offers(self) -> list[dict[str, Any]]:
+        """The contracts that would be granted instead, as keyword arguments of a subscriber.
+        Each suffices alone."""
     @property
-    def offer(self) -> dict[str, Any]: ...
+    def offer(self) -> dict[str, Any]:
+        """The first of ``offers``; empty if there is none."""
     @property
-    def offer_bytes(self) -> int | None: ...
+    def offer_bytes(self) -> int | None:
+        """The largest sample size in bytes that the same contract admits. Only the publisher can
+        change it."""
 
 @final
 class Measured:
-    """What a subscription's node counted, of all publishers that it hears."""
+    """Measurements of a subscription by its node, over all publishers that it receives."""
 
     @property
-    def delivered(self) -> int: ...
+    def delivered(self) -> int:
+        """The number of samples delivered."""
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """The number of payload bytes delivered."""
     @property
-    def late(self) -> int: ...
+    def late(self) -> int:
+        """The number of samples delivered after the delay bound."""
     @property
-    def dropped(self) -> int: ...
+    def dropped(self) -> int:
+        """The number of samples dropped at the subscription's node. Drops on earlier links are
+        not included."""
     @property
-    def rate_hz(self) -> float: ...
+    def rate_hz(self) -> float:
+        """The delivery rate over the last second or more, in samples per second."""
     @property
-    def age_max_ms(self) -> float: ...
+    def age_max_ms(self) -> float:
+        """The greatest age at delivery in the last second or more, in milliseconds."""
     @property
-    def age_mean_ms(self) -> float | None: ...
+    def age_mean_ms(self) -> float | None:
+        """The mean age of all samples delivered, in milliseconds; ``None`` before the first."""
 
 @final
 class Feedback:
-    """What one subscription asked for, what was granted to it, and what it gets."""
+    """The request, the contract and the measurements of one subscription."""
 
     @property
-    def subscription(self) -> str: ...
+    def subscription(self) -> str:
+        """The id of the subscription."""
     @property
-    def node(self) -> str: ...
+    def node(self) -> str:
+        """The name of its node."""
     @property
-    def form(self) -> str: ...
+    def form(self) -> str:
+        """The requested rate and size that the publisher can provide, as text."""
     @property
-    def period_ms(self) -> float | None: ...
+    def period_ms(self) -> float | None:
+        """The expected time between samples in milliseconds; ``None`` if it is unknown."""
     @property
-    def within_ms(self) -> float | None: ...
+    def within_ms(self) -> float | None:
+        """The requested delay bound in milliseconds; ``None`` without one."""
     @property
-    def loss(self) -> tuple[int, int] | None: ...
+    def loss(self) -> tuple[int, int] | None:
+        """The requested loss tolerance (x, y); ``None`` without one."""
     @property
-    def grant(self) -> Grant | None: ...
+    def grant(self) -> Grant | None:
+        """The contract in force; ``None`` for best effort."""
     @property
-    def refusal(self) -> Refusal | None: ...
+    def refusal(self) -> Refusal | None:
+        """The refusal; ``None`` if the subscription was not refused."""
     @property
-    def measured(self) -> Measured | None: ...
+    def measured(self) -> Measured | None:
+        """The node's measurements; ``None`` if the node did not answer in time."""
 
 @final
 class Prospect:
-    """What a path would say of one publisher's samples."""
+    """The admission answer that a path would give now for one publisher's samples."""
 
     @property
-    def publisher(self) -> str: ...
+    def publisher(self) -> str:
+        """The id of the publisher."""
     @property
-    def tag(self) -> str: ...
+    def tag(self) -> str:
+        """The tag of the publisher."""
     @property
-    def node(self) -> str: ...
+    def node(self) -> str:
+        """The name of the publisher's node."""
     @property
-    def complete(self) -> bool: ...
+    def complete(self) -> bool:
+        """True if every node of the path answered within half a second."""
     @property
-    def granted(self) -> bool: ...
+    def granted(self) -> bool:
+        """True if every node of the path would admit the stream."""
     @property
-    def grant(self) -> Grant | None: ...
+    def grant(self) -> Grant | None:
+        """The contract that would be granted; ``None`` if the samples would be best effort."""
     @property
-    def refusal(self) -> Refusal | None: ...
+    def refusal(self) -> Refusal | None:
+        """The refusal that a subscription would receive; ``None`` if nothing prevents it."""
 
 @final
 class SubscriptionStatus:
-    """What a subscriber has got."""
+    """Counters of one subscriber."""
 
     @property
-    def delivered(self) -> int: ...
+    def delivered(self) -> int:
+        """The number of samples delivered."""
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """The number of payload bytes delivered."""
     @property
-    def rate_hz(self) -> float: ...
+    def rate_hz(self) -> float:
+        """The delivery rate over the last second or more, in samples per second."""
     @property
-    def late(self) -> int: ...
+    def late(self) -> int:
+        """The number of samples delivered after the delay bound."""
     @property
-    def age_max_ms(self) -> float: ...
+    def age_max_ms(self) -> float:
+        """The greatest age at delivery in the last second or more, in milliseconds."""
     @property
-    def age_mean_ms(self) -> float | None: ...
+    def age_mean_ms(self) -> float | None:
+        """The mean age of all samples delivered since the start, in milliseconds; ``None``
+        before the first."""
     @property
-    def dropped(self) -> dict[str, int]: ...
+    def dropped(self) -> dict[str, int]:
+        """The number of samples dropped, by reason."""
     @property
-    def publishers(self) -> list[str]: ...
+    def publishers(self) -> list[str]:
+        """The ids of the publishers that the subscriber receives now."""
     @property
-    def refusals(self) -> list[str]: ...
+    def refusals(self) -> list[str]:
+        """The reasons why other publishers are not received, as text."""
 
 @final
 class Subscriber:
-    """Receives samples through a bounded queue: iterate over it, or ask for the next one."""
+    """Receives samples through a bounded queue. Iterate over it, or call ``recv`` or ``take``;
+    all threads may share it."""
 
     @property
-    def id(self) -> str: ...
-    def recv(self, timeout_s: float | None = None) -> Sample: ...
-    def try_recv(self) -> Sample | None: ...
-    def take(self, max_samples: int = 1024, *, timeout_s: float | None = None) -> list[Sample]: ...
-    def try_take(self, max_samples: int = 1024) -> list[Sample]: ...
-    def events(self) -> list[Heard | Grant | Refusal | Over | Unpromised | Excess | Changed | ChangeRefused]: ...
+    def id(self) -> str:
+        """The id of the subscription."""
+    def recv(self, timeout_s: float | None = None) -> Sample:
+        """Blocks until the next sample arrives and returns it.
+
+        Raises ``Timeout`` after ``timeout_s`` seconds; ``None``, the default, waits without limit.
+        Raises ``ClosedError`` once the subscription is closed and its queue is empty. Raises
+        ``Refused`` on a refusal if the subscription was declared with ``require=True``.
+        """
+    def try_recv(self) -> Sample | None:
+        """Returns the next queued sample, or ``None`` if the queue is empty. Raises as ``recv``,
+        except ``Timeout``."""
+    def take(self, max_samples: int = 1024, *, timeout_s: float | None = None) -> list[Sample]:
+        """Blocks until a sample arrives and returns all queued samples, at most ``max_samples``.
+
+        ``max_samples`` defaults to 1024. Raises as ``recv``.
+        """
+    def try_take(self, max_samples: int = 1024) -> list[Sample]:
+        """Returns all queued samples without blocking, at most ``max_samples``; an empty list if
+        none is queued."""
+    def events(self) -> list[Heard | Grant | Refusal | Over | Unpromised | Excess | Changed | ChangeRefused]:
+        """Returns the events since the last call, oldest first.
+
+        Only the 64 newest unread events are kept.
+        """
     def change(
         self,
         *,
@@ -401,13 +594,25 @@ class Subscriber:
         retransmit: Literal["none", "selective", "go-back-n"] | None = None,
         reset: bool = False,
         or_stop: bool = False,
-    ) -> None: ...
-    def status(self) -> SubscriptionStatus: ...
+    ) -> None:
+        """Changes the request of the running subscription; samples continue to arrive.
+
+        Arguments that are not given keep their value; ``reset=True`` first clears all of them. If
+        the path refuses, the old request stays in force, or the stream ends with ``or_stop=True``.
+
+        Raises ``ChangeError`` if the subscription has ended, and ``SubscribeError`` for values out
+        of range.
+        """
+    def status(self) -> SubscriptionStatus:
+        """Returns the node's counters of this subscriber."""
     @property
-    def dropped(self) -> dict[str, int]: ...
+    def dropped(self) -> dict[str, int]:
+        """The number of samples dropped in this process, by reason."""
     @property
-    def closed(self) -> bool: ...
-    def close(self) -> None: ...
+    def closed(self) -> bool:
+        """True once the subscriber, or its node, was closed."""
+    def close(self) -> None:
+        """Ends the subscription. Blocked calls of other threads raise ``ClosedError``."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_error: object) -> None: ...
     def __iter__(self) -> Iterator[Sample]: ...
@@ -416,92 +621,136 @@ class Subscriber:
 
 @final
 class Summary:
-    """What became of a pull."""
+    """The result of a pull."""
 
     @property
-    def found(self) -> int: ...
+    def found(self) -> int:
+        """The number of samples found."""
     @property
-    def delivered(self) -> int: ...
+    def delivered(self) -> int:
+        """The number of samples received."""
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """The number of payload bytes received."""
     @property
-    def missing(self) -> list[tuple[str, int, str]]: ...
+    def missing(self) -> list[tuple[str, int, str]]:
+        """The samples that were found but not received, as (publisher, sequence number, reason)."""
     @property
-    def nodes(self) -> list[tuple[str, str, int]]: ...
+    def nodes(self) -> list[tuple[str, str, int]]:
+        """The nodes that sent samples, as (id, name, samples)."""
     @property
-    def silent(self) -> list[str]: ...
+    def silent(self) -> list[str]:
+        """The names of the buffering nodes that did not answer. Samples stored only there were
+        not found."""
     @property
-    def more(self) -> bool: ...
+    def more(self) -> bool:
+        """True if more samples matched than one pull returns, which is 65,536."""
 
 @final
 class Pulled:
-    """Samples on their way, in the order of publishers and sequence numbers."""
+    """An iterator over the samples of a pull, ordered by publisher and sequence number."""
 
     @property
-    def found(self) -> int: ...
+    def found(self) -> int:
+        """The number of samples found."""
     @property
-    def summary(self) -> Summary | None: ...
+    def summary(self) -> Summary | None:
+        """The result of the pull; ``None`` until the iterator is exhausted."""
     def __iter__(self) -> Iterator[Sample]: ...
     def __next__(self) -> Sample: ...
     def __aiter__(self) -> AsyncIterator[Sample]: ...
 
 @final
 class Buffer:
-    """Holds what comes on a tag or pattern, for any node to pull."""
+    """A pull buffer: stores the samples of a tag or pattern, for any node to pull."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """The id of the subscription that fills the buffer."""
     @property
-    def pattern(self) -> str: ...
+    def pattern(self) -> str:
+        """The tag or pattern."""
     @property
-    def held(self) -> dict[str, int]: ...
-    def close(self) -> None: ...
+    def held(self) -> dict[str, int]:
+        """The number of samples and bytes stored, as a dict."""
+    def close(self) -> None:
+        """Ends the buffer and frees its samples."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_error: object) -> None: ...
 
 @final
 class SubscriptionView:
-    """A subscription of any node, as every node knows it."""
+    """A subscription of any node, as announced to all nodes."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """The id of the subscription."""
     @property
-    def node(self) -> str: ...
+    def node(self) -> str:
+        """The name of its node."""
     @property
-    def pattern(self) -> str: ...
+    def pattern(self) -> str:
+        """The tag or pattern to which it subscribes."""
     @property
-    def form(self) -> str: ...
+    def form(self) -> str:
+        """The requested rate and size, as text."""
     @property
-    def within_ms(self) -> float | None: ...
+    def within_ms(self) -> float | None:
+        """The requested delay bound in milliseconds; ``None`` without one."""
     @property
-    def loss(self) -> tuple[int, int] | None: ...
+    def loss(self) -> tuple[int, int] | None:
+        """The requested loss tolerance (x, y); ``None`` without one."""
     @property
-    def proxy(self) -> str: ...
+    def proxy(self) -> str:
+        """The place of the scaling: ``publisher`` or ``subscriber``."""
 
 @final
 class Bell:
+    """A socket that becomes readable when a sample or room arrives, for event loops."""
     def __new__(cls) -> Self: ...
-    def fileno(self) -> int: ...
-    def arm(self, subscriber: Subscriber) -> None: ...
-    def arm_room(self, publisher: Publisher) -> bool: ...
-    def disarm(self) -> None: ...
+    def fileno(self) -> int:
+        """Returns the file descriptor to watch for reading."""
+    def arm(self, subscriber: Subscriber) -> None:
+        """Rings on the next sample, event or end of the subscriber. Call it before checking the
+        queue, or a sample in between is missed."""
+    def arm_room(self, publisher: Publisher) -> bool:
+        """Rings once a full stream of the publisher has room again. Returns false if no stream
+        is full."""
+    def disarm(self) -> None:
+        """Stops ringing and empties the socket."""
 
 @disjoint_base
 class Node:
     def __new__(cls, asked: dict[str, Any]) -> Self: ...
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """The id of the node."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the node."""
     @property
-    def fault(self) -> str | None: ...
-    def declare_publisher(self, tag: str, asked: dict[str, Any]) -> Publisher: ...
-    def declare_subscriber(self, pattern: str, asked: dict[str, Any]) -> Subscriber: ...
-    def ask_paths(self, pattern: str, asked: dict[str, Any]) -> list[Prospect]: ...
-    def declare_buffer(self, pattern: str, asked: dict[str, Any]) -> Buffer: ...
-    def subscriptions(self) -> list[SubscriptionView]: ...
-    def change_one(self, subscription: str, asked: dict[str, Any]) -> None: ...
-    def begin_pull(self, tag: str, asked: dict[str, Any]) -> Pulled: ...
-    def nodes(self) -> list[tuple[str, str]]: ...
-    def set_capacity(self, link: str, capacity_bits_per_s: int) -> None: ...
-    def close(self) -> None: ...
+    def fault(self) -> str | None:
+        """The panic message if a thread of the node panicked and ended it; ``None`` otherwise."""
+    def declare_publisher(self, tag: str, asked: dict[str, Any]) -> Publisher:
+        """Declares a publisher; called by ``Node.publisher``."""
+    def declare_subscriber(self, pattern: str, asked: dict[str, Any]) -> Subscriber:
+        """Declares a subscriber; called by ``Node.subscriber``."""
+    def ask_paths(self, pattern: str, asked: dict[str, Any]) -> list[Prospect]:
+        """Runs the admission tests without reserving; called by ``Node.ask``."""
+    def declare_buffer(self, pattern: str, asked: dict[str, Any]) -> Buffer:
+        """Declares a pull buffer; called by ``Node.buffer``."""
+    def subscriptions(self) -> list[SubscriptionView]:
+        """Returns the subscriptions of all reachable nodes. The list is local knowledge: no
+        message is sent."""
+    def change_one(self, subscription: str, asked: dict[str, Any]) -> None:
+        """Changes the request of a subscription on any node; called by ``Node.change``."""
+    def begin_pull(self, tag: str, asked: dict[str, Any]) -> Pulled:
+        """Starts a pull; called by ``Node.pull``."""
+    def nodes(self) -> list[tuple[str, str]]:
+        """Returns the reachable nodes as (id, name)."""
+    def set_capacity(self, link: str, capacity_bits_per_s: int) -> None:
+        """Changes the capacity of a link that has one, in bits per second. Raises ``ValueError``
+        if the link has no capacity."""
+    def close(self) -> None:
+        """Closes the node with everything declared on it. Has no effect on a closed node, or in
+        a forked child."""

@@ -1,5 +1,7 @@
-"""Samples in asynchronous code: ``async for sample in subscriber``, ``await publisher.put_async(…)``, without a thread
-that waits."""
+"""Asynchronous samples: ``async for sample in subscriber`` and ``await publisher.put_async(…)``.
+
+Waiting for samples or for room does not block a thread.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,14 +12,14 @@ from .errors import ClosedError
 
 __all__ = ["pulled", "put", "recv", "samples"]
 
-# A stream that goes away does not tell of room: look again after so long.
+# Closing a stream does not notify, so check for room again after this time.
 _LOOK_AGAIN_S = 0.1
-# Samples that are given before other tasks have a turn, where some always wait.
+# Yield to other tasks after this many samples, even if more are queued.
 _TURN_SAMPLES = 64
 
 
 async def samples(subscriber: Subscriber) -> AsyncIterator[Sample]:
-    """The samples of ``subscriber`` until it is closed."""
+    """Yields the samples of ``subscriber`` until it is closed."""
     bell = Bell()
     given = 0
     while True:
@@ -33,20 +35,20 @@ async def samples(subscriber: Subscriber) -> AsyncIterator[Sample]:
 
 
 async def recv(subscriber: Subscriber) -> Sample:
-    """The next sample; to be bounded with :func:`asyncio.timeout`."""
+    """Returns the next sample. Limit the wait with :func:`asyncio.timeout`."""
     sample = subscriber.try_recv()
     return await _next(Bell(), subscriber) if sample is None else sample
 
 
 async def _next(bell: Bell, subscriber: Subscriber) -> Sample:
-    """Waits for the next sample."""
+    """Waits for the next sample and returns it."""
     loop = asyncio.get_running_loop()
     while True:
         rung = loop.create_future()
         loop.add_reader(bell.fileno(), _ring, rung)
         try:
             bell.arm(subscriber)
-            # One may have come before it was armed.
+            # A sample may have arrived before the bell was armed.
             if (sample := subscriber.try_recv()) is not None:
                 return sample
             await rung
@@ -65,8 +67,9 @@ async def put(
     captured_ns: int | None = None,
     attachment: bytes | None = None,
 ) -> Put:
-    """Publishes one sample once every stream has room for it; other tasks go on meanwhile."""
-    # Also where there is room at once: whoever publishes without end lets others have their turn.
+    """Publishes one sample once every stream has room for it. Other tasks run meanwhile."""
+    # Yield even if there is room, so that a task that publishes in a loop does not starve the
+    # others.
     await asyncio.sleep(0)
     if not publisher.wait_room(0):
         await _room(publisher)
@@ -95,6 +98,6 @@ def _ring(rung: "asyncio.Future[None]") -> None:
 
 
 async def pulled(pull: Pulled) -> AsyncIterator[Sample]:
-    """The samples of ``pull``, each waited for on a thread of the loop's pool."""
+    """Yields the samples of ``pull``. A thread of the loop's pool waits for each."""
     while (sample := await asyncio.to_thread(next, pull, None)) is not None:
         yield sample

@@ -1,7 +1,8 @@
-"""What a sample costs in Python: ``python -m paceline.bench [--seconds 5] [--only out]``.
+"""Measures the cost of a sample in Python: ``python -m paceline.bench [--seconds 5] [--only out]``.
 
-Two processes of one host, each held to a core of its own with all threads of its node: one publishes, one reads. What
-is told is what the reader has read, and the processor time of both.
+One process publishes and one reads. Each is pinned to its own core with all threads of its node.
+The table shows the samples that the reader received, and the processor time of the measured
+process.
 """
 
 import argparse
@@ -22,25 +23,25 @@ _TAG = "bench"
 _BATCH = 1_000
 _QUEUE = 65_536
 _FRAME = (1080, 1920, 3)
-# How long the reader waits for a sample before it knows that there are no more.
+# The reader stops after this time without a sample.
 _SILENCE_S = 1.0
 
 
 def _each(subscriber: Subscriber) -> Iterator[int]:
-    """One sample a turn, its bytes looked at."""
+    """Yields the size of one sample per iteration."""
     while True:
         yield len(subscriber.recv(_SILENCE_S).payload)
 
 
 def _taken(subscriber: Subscriber) -> Iterator[int]:
-    """As many a turn as wait, the bytes of each looked at."""
+    """Yields the sizes of all queued samples, batch by batch."""
     while True:
         for sample in subscriber.take(timeout_s=_SILENCE_S):
             yield len(sample.payload)
 
 
 def _arrays(subscriber: Subscriber) -> Iterator[int]:
-    """One frame a turn, as an array over the bytes that were received."""
+    """Yields the size of one frame per iteration, read as an array over the received bytes."""
     import numpy as np
 
     while True:
@@ -67,7 +68,7 @@ def _put_many(publisher: Publisher, until: float) -> Iterator[int]:
 
 
 def _put_frames(publisher: Publisher, until: float) -> Iterator[int]:
-    """Each frame is made in an array of the program's own."""
+    """Publishes frames from an array that the program owns: one copy each."""
     import numpy as np
 
     frame = np.zeros(_FRAME, np.uint8)
@@ -80,7 +81,7 @@ def _put_frames(publisher: Publisher, until: float) -> Iterator[int]:
 
 
 def _put_loans(publisher: Publisher, until: float) -> Iterator[int]:
-    """Each frame is made where it is published."""
+    """Publishes frames from loaned memory: no copy."""
     number = 0
     while time.monotonic() < until:
         frame = publisher.loan(_FRAME)
@@ -97,7 +98,7 @@ _WRITERS: dict[str, Callable[[Publisher, float], Iterator[int]]] = {
     "frames": _put_frames,
     "loans": _put_loans,
 }
-# The name, who writes, who reads, and whose core is the one that is measured.
+# Name, writer, reader, and the process whose core is measured.
 _RUNS = [
     ("in, `recv` of each", "put_many", "each", "read"),
     ("in, `take`", "put_many", "taken", "read"),
@@ -181,7 +182,7 @@ def _row(name: str, measured: str, written: dict[str, Any], read: dict[str, Any]
 
 
 def main() -> None:
-    """Runs all, or one part of one, which it calls itself for."""
+    """Runs all benchmarks, or with ``--part`` one child process of a benchmark."""
     parser = argparse.ArgumentParser(prog="python -m paceline.bench", description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each run publishes")
     parser.add_argument("--only", default="", help="only runs whose name contains this")

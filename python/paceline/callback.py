@@ -1,4 +1,4 @@
-"""Samples by a call instead of iteration."""
+"""Delivers samples to a callback."""
 
 import sys
 import threading
@@ -13,10 +13,14 @@ __all__ = ["Callback"]
 
 
 class Callback:
-    """Calls ``deliver`` with each sample of ``subscriber``, on a thread of its own, until one of them is closed.
+    """Calls ``deliver`` with each sample of ``subscriber``, on its own thread.
 
-    What ``deliver`` raises goes to :func:`sys.unraisablehook`, is counted in ``failures``, and ends nothing: the next
-    sample is delivered. ``refused`` has the refusal if one ended it.
+    >>> with paceline.Callback(node.subscriber("robot/camera"), print):
+    ...     time.sleep(10)
+
+    The thread ends when the callback or the subscriber is closed. An exception from ``deliver`` is
+    passed to :func:`sys.unraisablehook` and counted in ``failures``; delivery continues. If a
+    refusal ended the subscription, ``refused`` contains it.
     """
 
     def __init__(self, subscriber: Subscriber, deliver: Callable[[Sample], object]) -> None:
@@ -48,10 +52,13 @@ class Callback:
     def _report(self) -> None:
         kind, error, trace = sys.exc_info()
         told = _Unraisable(kind, error, trace, f"Exception ignored in callback of {self._subscriber!r}", self._deliver)
-        sys.unraisablehook(told)  # type: ignore[arg-type]  # the class that Python has for it cannot be made
+        sys.unraisablehook(told)  # type: ignore[arg-type]  # Python's own class for it cannot be constructed
 
     def close(self) -> None:
-        """Ends the subscription, and waits for a call that is under way unless this is it."""
+        """Ends the subscription and waits for a running call of ``deliver``.
+
+        Does not wait when called from ``deliver`` itself.
+        """
         self._subscriber.close()
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -72,7 +79,7 @@ class Callback:
 
 
 class _Unraisable:
-    """What :func:`sys.unraisablehook` is given."""
+    """The argument of :func:`sys.unraisablehook`."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""What can go wrong. Values that make no sense are a ValueError, objects of the wrong type a TypeError."""
+"""The exceptions of this package. Arguments out of range raise ValueError, those of the wrong
+type TypeError."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ __all__ = [
 
 
 class Error(Exception):
-    """Everything that Paceline raises, beside ValueError and TypeError for what was written wrongly."""
+    """The base class of all exceptions here. Invalid arguments raise ValueError or TypeError
+    instead."""
 
 
 class ClosedError(Error):
@@ -28,15 +30,16 @@ class ClosedError(Error):
 
 
 class ForkError(Error, RuntimeError):
-    """This process was forked after a node was opened; the node's threads are in the parent only."""
+    """This process was forked after a node was opened. The node's threads exist only in the
+    parent."""
 
 
 class OpenError(Error):
-    """The node could not be opened: its folder, a link, an endpoint."""
+    """The node could not be opened: its runtime folder, a link or an endpoint failed."""
 
 
 class PublishError(Error, ValueError):
-    """The publisher could not be declared, or the sample not be published."""
+    """The publisher could not be declared, or the sample could not be published."""
 
 
 class SubscribeError(Error, ValueError):
@@ -48,20 +51,26 @@ class ChangeError(Error):
 
 
 class PullError(Error):
-    """There is nothing to pull, and why."""
+    """The pull found nothing. The message gives the reason."""
 
 
 class Timeout(Error, TimeoutError):
-    """Nothing came within the time given."""
+    """No sample arrived within the timeout."""
 
 
 class Refused(Error):
-    """The answer no, with the number that did not fit and what would be promised instead.
+    """Admission was refused. Gives the limit that was exceeded and the contracts that would be
+    granted.
 
-    Nobody can promise anything of a publisher that does not say how often it publishes: then ``reason`` is
-    ``rate_unknown``, and there is no node, link or offer.
+    ``offer`` contains keyword arguments that would be granted now:
 
-    ``offer`` are keyword arguments: ``node.subscriber(tag, **{**asked, **refused.offer})`` asks for what was offered.
+    >>> try:
+    ...     node.subscriber("lidar", within_ms=100, require=True)
+    ... except paceline.Refused as refused:
+    ...     node.subscriber("lidar", **{"within_ms": 100, **refused.offer})
+
+    A publisher that declares no rate cannot get a contract. ``reason`` is then ``rate_unknown``,
+    and ``node``, ``link`` and ``offer`` are empty.
     """
 
     def __init__(self, refusal: "Refusal | Unpromised") -> None:

@@ -1,4 +1,4 @@
-"""The node: its keyword arguments, spelled out. Each is the flag of the command line of the same name."""
+"""Nodes and links. Each keyword argument corresponds to the command-line flag of the same name."""
 
 import os
 import weakref
@@ -17,27 +17,44 @@ _Kind = Literal["data", "state", "picture", "audio", "video"]
 _Proxy = Literal["publisher", "subscriber"]
 _Retransmit = Literal["none", "selective", "go-back-n"]
 
-# What has to be closed before the interpreter ends.
+# Nodes to close before the interpreter exits.
 _open: "weakref.WeakSet[Node]" = weakref.WeakSet()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """One link: the endpoints that share one capacity and one scheduler, such as ``tcp/10.0.0.2:7600``."""
+    """One link of a node: endpoints that share one capacity and one scheduler.
+
+    >>> paceline.Link(name="radio", connect=["tcp/10.0.0.2:7600"], capacity_bits_per_s=20_000_000)
+
+    Endpoints are Zenoh endpoints. The node accepts neighbours at the ``listen`` endpoints and
+    connects to those in ``connect``, with retries.
+    """
 
     name: str
     listen: Sequence[str] = ()
     connect: Sequence[str] = ()
     capacity_bits_per_s: int | None = None
-    """What it carries, headers counted; without one it can hold no contract."""
+    """The capacity on the wire, headers included. Without one the link cannot admit contracts."""
     policy: str | None = None
-    """The discipline that schedules it: ``vds`` if not said."""
+    """The scheduling discipline. Defaults to ``vds``."""
     insecure: bool = False
-    """Listens beyond this host without TLS."""
+    """Allows listening beyond this host without TLS. Defaults to false."""
 
 
 class Node(_native.Node):
-    """One engine: it joins the node of this host, or becomes it."""
+    """One Paceline engine. It joins this host's node if there is one, and becomes it otherwise.
+
+    >>> with paceline.Node(name="console", links=[link]) as node:
+    ...     pictures = node.subscriber("robot/camera")
+
+    ``name`` defaults to host name and process id. ``runtime_dir`` is the folder whose ``node.sock``
+    joins the processes of a host; it defaults to ``$PACELINE_RUNTIME_DIR``, then
+    ``$XDG_RUNTIME_DIR/paceline``. An ``isolated`` node uses only ``links`` and no socket. A
+    ``guest`` joins this host's node but never becomes it.
+
+    Raises :class:`paceline.OpenError` if a link, an endpoint or the folder fails.
+    """
 
     def __new__(
         cls,
@@ -75,12 +92,23 @@ class Node(_native.Node):
         history_bytes: int | None = None,
         history_ms: float | None = None,
     ) -> Publisher:
-        """Announces a publisher on ``tag``.
+        """Declares a publisher on ``tag``.
 
-        ``hz`` or ``period_ms`` declares how often samples come, ``bytes_max`` how large they are at most: with both,
-        what subscribers ask for can be promised before the first sample. ``late=True`` sends samples that are late,
-        ``loss=(1, 10)`` is what subscribers bear that state ``within_ms`` and no loss of their own. With one of the
-        ``history_…`` what is published is held here, to be pulled.
+        >>> camera = node.publisher("robot/camera", hz=30, bytes_max=200_000)
+        >>> camera.put(picture)
+
+        ``hz`` or ``period_ms`` declares the rate, ``bytes_max`` the largest sample in bytes. With
+        both, subscribers can get a contract before the first sample. Without ``bytes_max``, the
+        largest sample so far counts.
+
+        ``late=True`` sends late samples; by default they are dropped. ``loss=(1, 10)`` applies to
+        subscribers with ``within_ms`` and no ``loss``; by default no sample may miss its deadline.
+        ``encoding`` defaults to ``application/octet-stream``, ``kind`` follows from it.
+
+        Any ``history_…`` argument creates a pull buffer of the published samples on this node, as
+        :meth:`buffer` does.
+
+        Raises :class:`paceline.PublishError` for an invalid tag or value.
         """
         asked = {
             "hz": hz,
@@ -115,11 +143,25 @@ class Node(_native.Node):
         history_ms: float | None = None,
         require: bool = False,
     ) -> Subscriber:
-        """Subscribes to a tag or pattern at a rate, size and deadline of its own.
+        """Subscribes to a tag or pattern with its own rate, size and deadline.
 
-        ``within_ms`` is the delay bound, publish to delivery; ``loss=(1, 10)`` lets one of each ten samples miss it.
-        ``queue`` samples wait for a slow reader before the oldest is dropped, 64 if not said. With ``require`` a
-        refusal is raised as :class:`paceline.Refused`, here if the answer is known, else where samples are waited for.
+        >>> pictures = node.subscriber("robot/**", max_hz=10, size=(320, 240), within_ms=200,
+        loss=(1, 10))
+
+        ``every=n`` receives one sample in ``n``, ``max_hz`` at most this rate. ``size`` scales
+        pictures, ``audio`` sets the sample rate and channels of audio. ``proxy`` is the place of
+        the scaling, by default the publisher.
+
+        ``within_ms`` is the delay bound from publish to delivery. ``loss=(1, 10)`` lets one of each
+        ten samples miss it. ``retransmit`` selects the repair of losses on UDP links and defaults
+        to ``selective``.
+
+        ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the
+        oldest is dropped.
+
+        With ``require=True`` a refusal raises :class:`paceline.Refused`: here if the publisher is
+        known, otherwise from the calls that wait for samples. By default a refusal is an event, and
+        admission is retried.
         """
         asked = {
             "every": every,
@@ -150,7 +192,12 @@ class Node(_native.Node):
         loss: _Pair | None = None,
         proxy: _Proxy | None = None,
     ) -> list[Prospect]:
-        """Would a subscription be granted now? One answer for each publisher that is known; nothing is reserved."""
+        """Runs the admission tests for a subscription without reserving anything.
+
+        Returns one answer for each known publisher.
+
+        >>> [answer.granted for answer in node.ask("robot/camera", max_hz=10, within_ms=200)]
+        """
         asked = {
             "every": every,
             "max_hz": max_hz,
@@ -173,9 +220,13 @@ class Node(_native.Node):
         history_bytes: int | None = None,
         history_ms: float | None = None,
     ) -> Buffer:
-        """Holds what comes on a tag or pattern, for any node to pull, until it is closed.
+        """Stores the samples of a tag or pattern, for any node to pull, until the buffer is closed.
 
-        The first of the ``history_…`` that is reached counts, and the oldest sample goes.
+        >>> last_minute = node.buffer("robot/**", history_ms=60_000)
+
+        The first ``history_…`` limit that is reached counts, and the oldest samples are removed. By
+        default the buffer keeps 1,000 samples, or any number if bytes or age are limited; 256 MiB
+        of payload; one day.
         """
         asked = {
             "every": every,
@@ -202,11 +253,18 @@ class Node(_native.Node):
         reset: bool = False,
         or_stop: bool = False,
     ) -> None:
-        """Lets a subscription, of this node or another, ask for something else while samples come.
+        """Changes the request of a running subscription, on this node or any other.
 
-        What is not said stays; ``reset=True`` takes back all that was asked for before. ``node.subscriptions()`` lists
-        those that there are; their programs are told by :class:`paceline.Changed`. If the path refuses, everything stays as
-        it was and the program gets :class:`paceline.ChangeRefused`. With ``or_stop=True`` the stream ends instead.
+        >>> node.change(node.subscriptions()[0], max_hz=5)
+
+        Arguments that are not given keep their value; ``reset=True`` first clears all of them. The
+        program of the subscription receives :class:`paceline.Changed`.
+
+        If the path refuses the change, the old request stays in force and the program receives
+        :class:`paceline.ChangeRefused`. With ``or_stop=True`` the stream ends instead.
+
+        Raises :class:`paceline.ChangeError` if the subscription has ended or its node does not
+        answer.
         """
         asked = {
             "every": every,
@@ -237,10 +295,19 @@ class Node(_native.Node):
         audio: _Pair | None = None,
         timeout_s: float | None = None,
     ) -> Pulled:
-        """Brings samples that were published before, from the buffers that hold them: the newest if nothing is said.
+        """Fetches past samples from the pull buffers that store them; by default the newest sample.
 
-        ``seq`` and ``time_ns`` are ranges, both ends included. Iterate over what it gives; ``summary`` then says what
-        became of it.
+        >>> for sample in node.pull("robot/camera", newest=10):
+        ...     print(sample.seq)
+
+        Select by one of: ``newest``, a number of samples; ``nth``, the n-th newest alone; ``seq``
+        and ``time_ns``, ranges that include both ends. ``from_node`` names the node to fetch from.
+        ``timeout_s`` limits the whole pull; by default it ends when all samples arrived or the
+        missing ones were requested in vain.
+
+        Returns an iterator; afterwards its ``summary`` reports the samples received and missing.
+
+        Raises :class:`paceline.PullError` if there is nothing to fetch.
         """
         asked = {
             "newest": newest,
@@ -276,12 +343,13 @@ def open(
     guest: bool = False,
     links: Sequence[Link] = (),
 ) -> Node:
-    """Opens a node that joins the node of this host, or becomes it; see :class:`Node`."""
+    """Opens a node that joins this host's node, or becomes it. See :class:`Node` for the
+    arguments."""
     return Node(name=name, runtime_dir=runtime_dir, isolated=isolated, guest=guest, links=links)
 
 
 def close_all() -> None:
-    """Closes every node, as the end of the interpreter does, and waits until no thread waits for one."""
+    """Closes every node and waits for blocked threads. Runs when the interpreter exits."""
     for node in list(_open):
         node.close()
     _native.end()

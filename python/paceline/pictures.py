@@ -1,4 +1,4 @@
-"""Raw pictures: their encoding."""
+"""The encoding of raw pictures."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,14 @@ __all__ = ["encoding_of"]
 
 
 def encoding_of(picture: "NDArray[np.uint8] | Any") -> str:
-    """The encoding of an array of shape (height, width, 3), red, green and blue from 0 to 255.
+    """Returns the encoding of an array of shape (height, width, 3) with red, green and blue from 0
+    to 255.
 
-    Only with it can subscribers ask for another size, and get arrays of this shape.
+    >>> camera = node.publisher("robot/camera", encoding=paceline.encoding_of(frame))
+
+    Subscribers can request another size, and get arrays of this shape, only if it is declared.
+
+    Raises ValueError for another shape or element type.
     """
     shape = tuple(getattr(picture, "shape", ()))
     kind = str(getattr(picture, "dtype", type(picture).__name__))

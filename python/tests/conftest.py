@@ -1,4 +1,4 @@
-"""What the tests share: a host of their own, ports, waiting."""
+"""Shared fixtures: an isolated host, ports and waiting."""
 
 import socket
 import time
@@ -8,13 +8,13 @@ from pathlib import Path
 import paceline
 import pytest
 
-# Longer than anything here takes; only a test that fails waits for it.
+# Longer than any step of these tests takes. Only a failing test waits this long.
 SOON_S = 10.0
 
 
 @pytest.fixture(autouse=True)
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that joins the processes of an imagined host."""
+    """The runtime folder that joins the processes of a simulated host."""
     monkeypatch.setenv("PACELINE_RUNTIME_DIR", str(tmp_path))
     return tmp_path
 
@@ -27,7 +27,7 @@ def node(host: Path) -> Iterator[paceline.Node]:
 
 @pytest.fixture
 def thin(host: Path) -> Iterator[tuple[paceline.Node, paceline.Node]]:
-    """Two nodes with a link of 1 Mbit/s between them."""
+    """Two nodes joined by a link of 1 Mbit/s."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         endpoint = f"tcp/127.0.0.1:{free.getsockname()[1]}"
@@ -43,7 +43,7 @@ def thin(host: Path) -> Iterator[tuple[paceline.Node, paceline.Node]]:
 
 
 def wait_until(what: str, done: Callable[[], object]) -> None:
-    """Waits for a state."""
+    """Waits until ``done`` returns true, and fails after ``SOON_S``."""
     until = time.monotonic() + SOON_S
     while not done():
         assert time.monotonic() < until, f"{what}: not within {SOON_S} s"

@@ -1,4 +1,4 @@
-"""What programs do that makes no sense: each is said at once, with the argument, the value and the mend."""
+"""Invalid calls: each raises at once and names the argument, the value and the remedy."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Being told yes and no."""
+"""Grants and refusals."""
 
 import paceline
 import pytest
@@ -9,7 +9,7 @@ Thin = tuple[paceline.Node, paceline.Node]
 
 def test_a_refusal_is_an_exception_whose_offer_is_granted(thin: Thin) -> None:
     robot, operator = thin
-    # On a busy host a sample may be late: then it comes all the same.
+    # On a busy host a sample may be late; ``late=True`` delivers it all the same.
     lidar = robot.publisher("lidar", hz=20, bytes_max=20_000, late=True)
     wait_until("the lidar is known", lambda: operator.ask("lidar"))
     with pytest.raises(paceline.Refused) as caught:
@@ -134,7 +134,7 @@ def test_the_rate_asked_for_is_the_rate_delivered(node: paceline.Node) -> None:
     assert publisher.wait_matching(SOON_S)
     period = 1_000_000_000 // 30
     for n in range(30):
-        # Rates are kept by the time of capture: no test needs to wait for them.
+        # Rates follow the capture time, so the test does not have to wait.
         publisher.put(b"", captured_ns=1_000_000_000_000 + n * period)
     assert [sample.seq % 3 for sample in third.try_take()] == [0] * 10
     assert len(few.try_take()) == 10

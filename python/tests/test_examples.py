@@ -1,4 +1,4 @@
-"""The examples. The lines of the README are run by crates/paceline-cli/tests/newcomer."""
+"""Runs the examples. crates/paceline-cli/tests/newcomer runs the commands of the README."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def ended(process: "subprocess.Popen[str]", code: int = 0) -> str:
 
 @pytest.fixture
 def host_node(host: Path) -> "paceline.Node":
-    """Who others join, so that no example has to be it."""
+    """Opens this host's node, so that no example has to become it."""
     return paceline.open(name="host")
 
 

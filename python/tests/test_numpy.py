@@ -1,4 +1,4 @@
-"""Arrays of numpy, out and in."""
+"""numpy arrays, published and received."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def test_a_1080p_frame_is_an_array_of_the_bytes_that_were_received(node: pacelin
     assert begin == array.ctypes.data and array.nbytes == len(sample) == 6_220_800
     assert not array.flags.writeable and not array.flags.owndata
     assert np.array_equal(array, frame)
-    # The array keeps what it shows.
+    # The array keeps its memory alive.
     del sample, subscriber
     node.close()
     assert int(array[1079, 1919, 2]) == int(frame[1079, 1919, 2])
@@ -139,7 +139,7 @@ def test_who_keeps_a_view_of_a_loan_changes_nothing_of_what_was_sent(node: pacel
     sample = subscriber.recv(SOON_S)
     got = np.frombuffer(sample.payload, np.uint16)
     assert (got == 5).all() and address(got) != address(array)
-    # Nor do the views lose what they show.
+    # The views keep their contents, too.
     del frame
     assert array[0, 0] == 7 and array[99, 99] == 6
 

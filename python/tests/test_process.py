@@ -1,4 +1,4 @@
-"""Forks, signals, and the end of the interpreter: each in a process of its own."""
+"""Forks, signals and interpreter exit, each in its own process."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from conftest import SOON_S
 
 
 def run(script: str, *, code: int = 0) -> str:
-    """Runs a program to its end; a crash or a hang fails."""
+    """Runs a program to its end and returns its output. A crash or a hang fails the test."""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=6 * SOON_S)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
@@ -122,7 +122,7 @@ print(bytes(sub.recv(10)))
     ],
 )
 def test_the_interpreter_ends_whatever_is_going_on(busy: str) -> None:
-    # No crash, no hang, and the exit code of the program.
+    # No crash, no hang, and the program's own exit code.
     script = OPENED + "pub.put(b'held')\n" + busy + "\ntime.sleep(0.1)\nsys.exit(5)\n"
     for _ in range(3):
         run(script, code=5)
@@ -168,7 +168,7 @@ except KeyboardInterrupt:
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "waits\n"
-    # Whether it has begun to wait by then or not.
+    # The signal must end the wait whether or not it has begun by now.
     time.sleep(0.2)
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=6 * SOON_S)

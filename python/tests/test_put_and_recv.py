@@ -1,4 +1,4 @@
-"""Samples out and in."""
+"""Publishing and receiving samples."""
 
 import asyncio
 import threading
@@ -121,7 +121,7 @@ def test_async_iteration_waits_without_a_thread(node: paceline.Node) -> None:
         await write()
         return await asyncio.wait_for(reading, SOON_S)
 
-    # A queue of 64 holds what is written between two waits.
+    # All 200 arrive: a queue of 64 covers the samples written between two reads.
     assert asyncio.run(both()) == [n.to_bytes() for n in range(200)]
 
 
@@ -140,7 +140,8 @@ def test_an_async_put_waits_for_room_and_lets_other_tasks_go_on(thin: tuple[pace
 
     async def write() -> None:
         ticking = asyncio.create_task(tick())
-        # More samples than a stream holds, faster than 1 Mbit/s takes them: it has to wait for room.
+        # More samples than a stream queues, faster than 1 Mbit/s carries them, so the task has to
+        # wait.
         for n in range(2_000):
             put = await publisher.put_async(n.to_bytes(100), encoding="x/y", attachment=b"a")
             assert (put.seq, put.dropped) == (n, 0)

@@ -1,11 +1,11 @@
-//! What one admission costs with 10,000 streams held: `cargo run --release -p paceline-admit --example
-//! admissions`.
+//! Measures the cost of one admission test with 10,000 admitted streams: `cargo run --release -p
+//! paceline-admit --example admissions`.
 
 use paceline_admit::{Admission, Demand, Holder, LinkSpec, Rule, Trunk, Verdict};
 use paceline_sched::{Capacity, Contract, Duration};
 use std::hint::black_box;
 
-/// Streams held before, and how often one more is admitted and released, where no arguments say so.
+/// The default number of admitted streams, and of further admissions and releases.
 const STREAMS: u64 = 10_000;
 const ROUNDS: u64 = 2_000;
 
@@ -13,7 +13,7 @@ const fn holder(number: u64) -> Holder {
     Holder { origin: 1, number }
 }
 
-/// Samples of 100 to 1,600 bytes, 1 to 20 a second, as one of `kinds` kinds.
+/// Returns samples of 100 to 1,600 bytes at 1 to 20 per second, of one of `kinds` kinds.
 fn demand(number: u64, kinds: u64, jitter: bool) -> Option<Demand> {
     let kind = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % kinds;
     let period = Duration::from_micros(50_000 + kind * 950_000 / kinds);

@@ -1,5 +1,5 @@
-//! How many reservations a second go through three nodes in memory, one thread for all of them:
-//! `cargo run --release -p paceline-admit --example reservations`.
+//! Measures the rate of reservations through three in-memory nodes on one thread: `cargo run
+//! --release -p paceline-admit --example reservations`.
 
 use paceline_admit::reserve::message::Message;
 use paceline_admit::reserve::{
@@ -9,11 +9,11 @@ use paceline_admit::{Admission, LinkSpec, Rule, Traffic, Trunk};
 use paceline_sched::{Capacity, Duration, Instant, LossTolerance};
 use std::collections::VecDeque;
 
-/// How many, where no argument says so.
+/// The default number of reservations.
 const RESERVATIONS: u64 = 10_000;
 const LINK: LinkId = LinkId(0);
 
-/// Nodes 0, 1 and 2; everything they say arrives at once.
+/// Nodes 0, 1 and 2 in a row. Every message arrives at once.
 struct Row {
     nodes: Vec<Reservations>,
     flight: VecDeque<(Node, Node, Message)>,

@@ -1,10 +1,10 @@
-//! Deterministic bounds: how long traffic waits behind a server, how much of it waits, what leaves.
+//! Deterministic bounds on the delay, the backlog and the output of a server.
 //!
-//! Bytes, nanoseconds and whole bits per second, with 128 bits in between. What is rounded is rounded to
-//! the safe side: delays, backlogs and bursts up, rates of service down.
+//! Units are bytes, nanoseconds and whole bits per second; intermediate results have 128 bits.
+//! Results are rounded to the safe side: delays, backlogs and bursts up, service rates down.
 //!
-//! Papers: Cruz 1991; Le Boudec & Thiran, "Network Calculus", chapter 1 (latency-rate servers, pay bursts
-//! only once); seed 003 §4.1.2.
+//! Papers: Cruz 1991; Le Boudec & Thiran, "Network Calculus", chapter 1 (latency-rate servers, pay
+//! bursts only once); Christie 1995, §4.1.2.
 
 use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::police::Dual;
@@ -16,8 +16,8 @@ pub mod rfc2212;
 #[cfg(test)]
 mod tests;
 
-/// A server that gives at least R (t − T) from when it is asked: a link, what is left of one, or several
-/// in a row.
+/// A latency-rate server, with the service curve R (t − T). It models a link, the capacity that
+/// other streams leave on a link, or several servers in sequence.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LatencyRate {
     /// R in bits per second.
@@ -27,20 +27,22 @@ pub struct LatencyRate {
 }
 
 impl LatencyRate {
-    /// A link that sends whatever waits, after `latency` of the host's own.
+    /// Returns the server of a work-conserving link. `latency` is the delay that the host adds.
     #[must_use]
     pub const fn link(capacity: Capacity, latency: Duration) -> Self {
         Self { rate: capacity.bits_per_s(), latency }
     }
 
-    /// This server and then `next`: a burst is paid for once, at the slower of the two.
+    /// Returns this server followed by `next`. The concatenation pays a burst only once, at the
+    /// slower rate.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         let latency = self.latency.saturating_add(next.latency);
         Self { rate: self.rate.min(next.rate), latency }
     }
 
-    /// h(α, β): the longest that a bit of `traffic` stays; `None` if more comes than is served.
+    /// Returns the delay bound h(α, β) for `traffic`, or `None` if its rate exceeds the service
+    /// rate.
     #[must_use]
     pub fn delay(&self, traffic: &Traffic) -> Option<Duration> {
         let (rate, dual) = (u128::from(self.rate), traffic.dual());
@@ -50,7 +52,7 @@ impl LatencyRate {
         let burst = nanobits(dual.peak_burst);
         let (bend, apart) = traffic.bend();
         let waits = if dual.peak_rate > self.rate && apart > 0 {
-            // The queue grows until the pieces of the curve cross.
+            // The backlog grows until the two pieces of the curve cross.
             let above = u128::from(dual.peak_rate - self.rate);
             (burst * apart + bend * above).div_ceil(apart * rate)
         } else {
@@ -59,7 +61,8 @@ impl LatencyRate {
         Some(self.latency.saturating_add(Duration::from_nanos(narrow(waits))))
     }
 
-    /// v(α, β): the most bytes of `traffic` that wait at once, rounded up; `None` if they have no bound.
+    /// Returns the backlog bound v(α, β) for `traffic` in bytes, rounded up, or `None` if the
+    /// backlog is unbounded.
     #[must_use]
     pub fn backlog(&self, traffic: &Traffic) -> Option<u64> {
         if traffic.rate() > self.rate {
@@ -71,7 +74,8 @@ impl LatencyRate {
         Some(narrow(waiting.div_ceil(NANOBITS)))
     }
 
-    /// The backlog in nanobits where the pieces of the curve cross, if it still grows until then.
+    /// Returns the backlog in nanobits at the crossing of the curve's pieces, if it still grows
+    /// until then.
     fn grows_until_the_bend(&self, traffic: &Traffic) -> Option<u128> {
         let (dual, nanos) = (traffic.dual(), u128::from(self.latency.as_nanos()));
         let (bend, apart) = traffic.bend();
@@ -83,7 +87,7 @@ impl LatencyRate {
         Some(nanobits(dual.peak_burst) + risen + u128::from(self.rate) * nanos)
     }
 
-    /// α ⊘ β: what leaves, and the next server has to expect; `None` if the backlog has no bound.
+    /// Returns α ⊘ β, the arrival curve at the next server, or `None` if the backlog is unbounded.
     #[must_use]
     pub fn output(&self, traffic: &Traffic) -> Option<Traffic> {
         if traffic.rate() > self.rate {
@@ -98,7 +102,7 @@ impl LatencyRate {
     }
 }
 
-/// A sum of bursts and rates: what several streams send together.
+/// The sum of the bursts and rates of several streams.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Sum {
     /// Σσ in bytes.
@@ -108,7 +112,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Of these streams.
+    /// Returns the sum for `streams`.
     #[must_use]
     pub fn of(streams: &[Traffic]) -> Self {
         streams.iter().fold(Self::default(), |sum, stream| Self {
@@ -118,15 +122,15 @@ impl Sum {
     }
 }
 
-/// The bound for everybody on a link in order of arrival: Σσ/C, after one `blocking` packet that is not
-/// theirs. `None` if they send more than the link carries.
+/// Returns the FIFO delay bound Σσ/C of all streams on a link, after one `blocking` packet of other
+/// traffic. Returns `None` if their rate exceeds the capacity.
 #[must_use]
 pub fn fifo(link: LatencyRate, all: Sum, blocking: u64) -> Option<Duration> {
     static_priority(link, Sum::default(), all, blocking)
 }
 
-/// What `others` leave of a link to one stream if nothing is known of the order: a server of its own.
-/// `None` if they leave nothing.
+/// Returns the server that `others` leave to one stream if the service order is unknown, or `None`
+/// if they leave no capacity.
 #[must_use]
 pub fn left_by(link: LatencyRate, others: Sum) -> Option<LatencyRate> {
     let rate = link.rate.checked_sub(others.rate).filter(|rate| *rate > 0)?;
@@ -136,8 +140,9 @@ pub fn left_by(link: LatencyRate, others: Sum) -> Option<LatencyRate> {
     Some(LatencyRate { rate, latency })
 }
 
-/// The bound of a level of static priority that nothing preempts: behind all of the levels before it and
-/// one `lower` packet of those after it, in order of arrival within it.
+/// Returns the delay bound of one level under non-preemptive static priority, with FIFO order
+/// within the level. A packet waits for all higher levels and for one `lower` packet. Returns
+/// `None` if the level's rate exceeds the remaining capacity.
 #[must_use]
 pub fn static_priority(link: LatencyRate, before: Sum, level: Sum, lower: u64) -> Option<Duration> {
     let rate = link.rate.checked_sub(before.rate).filter(|rate| *rate > 0)?;
@@ -145,7 +150,7 @@ pub fn static_priority(link: LatencyRate, before: Sum, level: Sum, lower: u64) -
         return None;
     }
     let waits = nanobits(before.burst) + nanobits(lower) + nanobits(level.burst);
-    // The host's own latency delays all alike, and lets those before bunch up.
+    // During the host's latency, traffic of the higher levels accumulates.
     let more = u128::from(before.rate) * u128::from(link.latency.as_nanos());
     let waits = narrow((waits + more).div_ceil(u128::from(rate)));
     Some(link.latency.saturating_add(Duration::from_nanos(waits)))

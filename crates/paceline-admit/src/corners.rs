@@ -1,8 +1,8 @@
-//! A sum of curves made of straight pieces, kept as its corners in order of time.
+//! A sum of piecewise linear curves, stored as corners in order of time.
 //!
-//! The sum is `level + slope × time` between two corners. A demand of earliest deadline first begins at
-//! its deadline with its burst; a service curve begins at 0. Adding and taking away are integer sums, so
-//! what is left after a stream has gone is what was there before it came.
+//! Between two corners the sum is `level + slope × time`. The demand curve of an EDF stream starts
+//! at its deadline with its burst; a service curve starts at 0. Additions and subtractions are
+//! exact integer sums, so removing a stream restores the previous sum.
 
 use crate::demand::Demand;
 use crate::owed::Owed;
@@ -11,17 +11,17 @@ use paceline_sched::Curve;
 use paceline_sched::police::Dual;
 use std::collections::BTreeMap;
 
-/// A change of the sum at one time; levels in nanobits, slopes in bits per second.
+/// A change of the sum at one instant. Levels are in nanobits, slopes in bits per second.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Corner {
     at: u64,
     level: i128,
     slope: i128,
-    /// How many pieces begin here.
+    /// The number of pieces that start here.
     pieces: i64,
 }
 
-/// `first` bytes at once, and `slope` bits per second after that.
+/// A line that starts with `first` bytes and rises by `slope` bits per second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     first: u64,
@@ -29,14 +29,15 @@ struct Line {
 }
 
 impl Line {
-    /// When `later`, which rises less, is as high: nanobits by bits per second.
+    /// Returns the crossing with `later`, which rises more slowly, as a quotient of nanobits and
+    /// bits per second.
     fn meets(self, later: Self) -> (u128, u128) {
         let rise = nanobits(later.first.saturating_sub(self.first));
         (rise, u128::from(self.slope.saturating_sub(later.slope)))
     }
 }
 
-/// The least of some lines, each as long as it is the least: in order of time, each less steep.
+/// The minimum of several lines: the lines that form it, in order of time and decreasing slope.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lines {
     lines: [Line; 3],
@@ -59,7 +60,7 @@ impl Lines {
         self.lines.into_iter().take(self.used)
     }
 
-    /// `line` is not steeper than any before.
+    /// Adds a line. It must not be steeper than the lines before.
     fn join(&mut self, line: Line) {
         let at = |lines: &Self, back: usize| {
             let place = lines.used.checked_sub(back)?;
@@ -68,7 +69,8 @@ impl Lines {
         while let Some(last) = at(self, 1) {
             if last.first < line.first && last.slope > line.slope {
                 let Some(before) = at(self, 2) else { break };
-                // The last one counts only if it meets the one before it sooner than the new one does.
+                // The last line contributes only if it crosses its predecessor before the new line
+                // does.
                 let ((rise, apart), (up, off)) = (before.meets(last), before.meets(line));
                 if rise.saturating_mul(off) < up.saturating_mul(apart) {
                     break;
@@ -90,7 +92,7 @@ impl Lines {
 pub(crate) struct Piece {
     corners: [Corner; 5],
     used: usize,
-    /// Its longest packet blocks whatever is due before this.
+    /// A time and a packet length: a packet of this stream blocks all deadlines before this time.
     blocks: Option<(u64, u64)>,
 }
 
@@ -106,14 +108,15 @@ impl Piece {
         self.corners.get(..self.used).unwrap_or_default()
     }
 
-    /// What is due of a stream with this deadline, by each time after a common beginning: no more than `owed`
-    /// of it, if that is said.
+    /// Returns the demand curve of a stream with this deadline: the bytes due by each instant after
+    /// a simultaneous start. `owed` limits it if given.
     pub(crate) fn due(demand: &Demand, deadline: u64, owed: Option<Owed>) -> Self {
         let traffic = demand.traffic();
         let at = i128::from(deadline);
-        // The line through (deadline, first) of that slope, drawn back to 0.
+        // The line through (deadline, first) with this slope, extended to time 0.
         let drawn = |line: Line| signed(nanobits(line.first)) - i128::from(line.slope) * at;
-        // What may miss has a later virtual deadline, however late, and blocks until then.
+        // A sample that may miss its deadline can have an arbitrarily late virtual deadline, and
+        // blocks until then.
         let blocks = if owed.is_some() { u64::MAX } else { deadline };
         let mut piece = Self { blocks: Some((blocks, traffic.packet())), ..Self::default() };
         let lines = Lines::of(traffic, owed);
@@ -123,8 +126,9 @@ impl Piece {
             match before {
                 None => piece.push(deadline, drawn(line), slope),
                 Some(last) => {
-                    // Up to the whole nanosecond before two lines cross the first counts, from the next one on
-                    // the second: exact at all whole nanoseconds, and convex nowhere.
+                    // Up to the last whole nanosecond before the crossing the first line counts,
+                    // afterwards the second. The result is exact at all whole nanoseconds and
+                    // nowhere convex.
                     let (rise, apart) = last.meets(line);
                     let cross = deadline.saturating_add(narrow(rise / apart.max(1)));
                     piece.push(cross, 0, 0);
@@ -137,7 +141,7 @@ impl Piece {
         piece
     }
 
-    /// A service curve from 0 on.
+    /// Returns the corners of a service curve that starts at 0.
     pub(crate) fn service(curve: &Curve) -> Self {
         let mut piece = Self::default();
         let (first, second) = (i128::from(curve.m1()), i128::from(curve.m2()));
@@ -154,7 +158,7 @@ const fn signed(wide: u128) -> i128 {
     if wide > i128::MAX as u128 { i128::MAX } else { wide as i128 }
 }
 
-/// Where the sum is above the line of the link.
+/// An instant at which the sum exceeds the capacity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Excess {
     pub(crate) at: u64,
@@ -164,15 +168,15 @@ pub(crate) struct Excess {
     pub(crate) available: u64,
 }
 
-/// The sum of all streams of a link.
+/// The sum over all streams of a link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Corners {
-    /// In order of time, no two at the same.
+    /// Sorted by time, with unique times.
     corners: Vec<Corner>,
-    /// The sum's last piece.
+    /// The level and slope after the last corner.
     level: i128,
     slope: i128,
-    /// How many packets of which length block whatever is due before which time.
+    /// The number of packets with a blocking time and a length, by both.
     blocks: BTreeMap<(u64, u64), u32>,
     lengths: BTreeMap<u64, u32>,
 }
@@ -219,11 +223,12 @@ impl Corners {
         }
     }
 
-    /// Whether the sum, without `minus` and with `plus`, stays below a link of `rate` bits per second
-    /// that may first be busy with a packet of `other` bytes, or with one that is due later.
+    /// Checks that the sum, without `minus` and with `plus`, stays below a link of `rate` bits per
+    /// second. The link may initially be blocked by a packet of `other` bytes, or by one with a
+    /// later deadline.
     ///
-    /// Goes back from the last corner. Nothing changes before the first one of `plus` unless something
-    /// was taken away or a longer packet blocks, so it stops there.
+    /// The scan runs backwards from the last corner. It stops at the first corner of `plus` if
+    /// nothing was removed and no longer packet blocks, because earlier values are unchanged.
     pub(crate) fn check(
         &self,
         rate: u64,
@@ -273,19 +278,19 @@ impl Corners {
         scan.first.map_or(Ok(()), Err)
     }
 
-    /// True if no stream is in it.
+    /// Returns true if no stream is included.
     pub(crate) fn is_zero(&self) -> bool {
         self.corners.is_empty() && self.blocks.is_empty() && self.level == 0 && self.slope == 0
     }
 }
 
-/// The state of a check on its way back.
+/// The state of the backward scan.
 struct Scan {
     rate: i128,
     level: i128,
     slope: i128,
     blocking: u64,
-    /// The earliest excess seen.
+    /// The earliest excess so far.
     first: Option<Excess>,
 }
 
@@ -293,7 +298,7 @@ impl Scan {
     fn look(&mut self, at: u64) {
         let time = i128::from(at);
         let due = self.level + self.slope * time;
-        // Before anything is due nothing can be late.
+        // Nothing is late before the first deadline.
         if due <= 0 {
             return;
         }
@@ -320,7 +325,7 @@ fn latest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// One less of `key`, and none of it at 0.
+/// Decrements the count of `key` and removes it at 0.
 pub(crate) fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
     let Some(count) = counts.get_mut(key) else { return };
     *count -= 1;

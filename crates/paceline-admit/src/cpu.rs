@@ -1,10 +1,11 @@
-//! What samples cost the host that hands them on: nanoseconds of one processor, measured there and passed in.
+//! The processor time that forwarding costs a host. Costs are measured on the host and passed in.
 //!
-//! A sample costs a + b · bytes. The line is above everything that was measured, whatever the load beside it,
-//! so what is charged is never less than what was seen.
+//! A sample costs a + b · bytes. The line is an upper bound of all measurements under any
+//! background load, so no stream is charged less than its measured cost.
 //!
-//! Papers: seed 003 §4.1.2 (limits that each router measured on itself, over packet size and background load),
-//! seed 001 §4.2.3 (small packets cost what their number costs).
+//! Papers: Christie 1995, §4.1.2 (limits that each router measured on itself, over packet size and
+//! background load); West & Schwan, "Interactors", §4.2.3 (the cost of small packets depends on
+//! their number).
 
 use core::fmt;
 
@@ -13,30 +14,30 @@ use core::fmt;
 pub struct CpuPoint {
     /// The length of the samples in bytes.
     pub bytes: u64,
-    /// How busy the processors were with something else meanwhile, in thousandths.
+    /// The background load of the processors during the measurement, in thousandths.
     pub load_permille: u32,
-    /// What one of them took, in nanoseconds of one processor.
+    /// The processor time of one sample, in nanoseconds.
     pub nanos: u64,
 }
 
-/// Measurements over the length of samples and background load.
+/// Measurements over sample length and background load.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CpuTable {
-    /// In ascending order of length, then of load.
+    /// Sorted by length, then by load.
     points: Vec<CpuPoint>,
 }
 
-/// Why measurements are no table.
+/// Why a list of measurements was rejected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum CpuTableError {
-    /// There are none.
+    /// The list is empty.
     Empty,
-    /// There are more than [`CpuTable::POINTS_MAX`].
+    /// The list has more than [`CpuTable::POINTS_MAX`] entries.
     TooMany(usize),
-    /// No sample has that length, takes that time, or is measured beside that load.
+    /// A length, a time or a load is out of range.
     Absurd(CpuPoint),
-    /// Two for the same length and load.
+    /// Two measurements have the same length and load.
     Twice(CpuPoint),
 }
 
@@ -70,17 +71,18 @@ impl fmt::Display for CpuTableError {
 impl core::error::Error for CpuTableError {}
 
 impl CpuTable {
-    /// The most measurements.
+    /// The maximum number of measurements.
     pub const POINTS_MAX: usize = 64;
-    /// The longest sample that is measured.
+    /// The maximum sample length in bytes.
     pub const BYTES_MAX: u64 = 1 << 30;
-    /// The most that one may take: a second.
+    /// The maximum processor time of one sample in nanoseconds: one second.
     pub const NANOS_MAX: u64 = 1_000_000_000;
 
-    /// A table of `points`, in any order.
+    /// Creates a table of `points`, in any order.
     ///
     /// # Errors
-    /// [`CpuTableError`] if there are none or too many, if one is out of range, or two are for the same.
+    /// [`CpuTableError`] if there are none or too many, if one is out of range, or if two have the
+    /// same length and load.
     pub fn new(mut points: Vec<CpuPoint>) -> Result<Self, CpuTableError> {
         if points.is_empty() {
             return Err(CpuTableError::Empty);
@@ -105,16 +107,16 @@ impl CpuTable {
         twice.map_or(Ok(Self { points }), |point| Err(CpuTableError::Twice(point)))
     }
 
-    /// What was measured, in ascending order of length, then of load.
+    /// Returns the measurements, sorted by length, then by load.
     #[must_use]
     pub fn points(&self) -> &[CpuPoint] {
         &self.points
     }
 
-    /// Of the lines below which no measurement lies, the one that charges least too much, all measurements
-    /// together, each relative to itself.
+    /// Returns the line that no measurement exceeds and that overcharges least. The measure is the
+    /// sum of the overcharges, each relative to its measurement.
     ///
-    /// The best such line touches two of them, or one and has no slope.
+    /// The optimal line touches two measurements, or touches one and has slope 0.
     #[must_use]
     pub fn fit(&self) -> CpuCost {
         let mut best = (u128::MAX, CpuCost { sample_nanos: 0, byte_picos: 0 });
@@ -133,7 +135,7 @@ impl CpuTable {
             for other in self.points.iter().skip(at + 1).filter(|it| it.bytes > one.bytes) {
                 let rise = u128::from(other.nanos.saturating_sub(one.nanos)) * PICOS;
                 let slope = rise / u128::from(other.bytes - one.bytes);
-                // At most a second over a byte.
+                // The result is at most one second, for a difference of one byte.
                 let slope = u64::try_from(slope).unwrap_or(u64::MAX);
                 consider(slope);
                 consider(slope + 1);
@@ -142,7 +144,7 @@ impl CpuTable {
         best.1
     }
 
-    /// The lowest line of this slope with no measurement above it.
+    /// Returns the lowest line of this slope that no measurement exceeds.
     fn above(&self, byte_picos: u64) -> CpuCost {
         let flat = CpuCost { sample_nanos: 0, byte_picos };
         let least = |point: &CpuPoint| point.nanos.saturating_sub(flat.of_sample(point.bytes));
@@ -150,27 +152,28 @@ impl CpuTable {
     }
 }
 
-/// How finely excesses are compared.
+/// The resolution of the comparison of overcharges.
 const PARTS: u128 = 1_000_000;
 const PICOS: u128 = 1_000;
 
-/// What samples cost: so much each, and so much for each of their bytes.
+/// The cost of samples: a constant part and a part per byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CpuCost {
-    /// Nanoseconds of one processor for each sample.
+    /// Nanoseconds of one processor per sample.
     pub sample_nanos: u64,
-    /// Picoseconds of one processor for each byte.
+    /// Picoseconds of one processor per byte.
     pub byte_picos: u64,
 }
 
 impl CpuCost {
-    /// What one sample of `bytes` costs, in nanoseconds, rounded up.
+    /// Returns the cost of one sample of `bytes`, in nanoseconds, rounded up.
     #[must_use]
     pub fn of_sample(&self, bytes: u64) -> u64 {
         narrow(self.picos(bytes).div_ceil(PICOS))
     }
 
-    /// What samples of `bytes` cost that together are `bits_per_s`, in nanoseconds per second, rounded up.
+    /// Returns the cost of a stream with samples of `bytes` and this rate, in nanoseconds per
+    /// second, rounded up.
     #[must_use]
     pub fn of_stream(&self, bytes: u64, bits_per_s: u64) -> u64 {
         let bits = u128::from(bytes.max(1)) * 8;
@@ -187,12 +190,12 @@ fn narrow(wide: u128) -> u64 {
     u64::try_from(wide).unwrap_or(u64::MAX)
 }
 
-/// What of the host's processors promises may use, on all links of a node together.
+/// The share of the host's processors that contracts may use, over all links of a node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CpuBudget {
-    /// What samples cost here.
+    /// The cost of samples on this host.
     pub cost: CpuCost,
-    /// Nanoseconds of one processor per second.
+    /// The limit in nanoseconds of one processor per second.
     pub nanos_per_s: u64,
 }
 

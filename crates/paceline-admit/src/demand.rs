@@ -1,15 +1,15 @@
-//! What a stream asks of one link.
+//! The demand of a stream on one link.
 
 use crate::error::DemandError;
 use crate::traffic::Traffic;
 use paceline_sched::{Contract, Duration, LossTolerance};
 
-/// What a stream sends, and what it wants in return.
+/// A demand: traffic, deadline, loss tolerance and priority level of a stream on one link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Demand {
     source: Traffic,
     bunched: Duration,
-    /// What arrives: A*(t + bunched) of the source.
+    /// The arriving traffic: A*(t + bunched) of the source.
     traffic: Traffic,
     deadline: Duration,
     loss: LossTolerance,
@@ -17,10 +17,11 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// The longest deadline: a day. Above it sums of many streams could leave 128 bits.
+    /// The longest deadline: one day. With longer ones, sums over many streams could overflow 128
+    /// bits.
     pub const DEADLINE_MAX: Duration = Duration::from_secs(86_400);
 
-    /// `traffic`, each packet of it sent within `deadline` of its arrival.
+    /// Creates a demand that each packet of `traffic` is sent within `deadline` of its arrival.
     ///
     /// # Errors
     /// [`DemandError`] if the deadline is 0 or above [`Self::DEADLINE_MAX`].
@@ -36,7 +37,8 @@ impl Demand {
         Ok(Self { source, bunched, traffic, deadline, loss, level: None })
     }
 
-    /// What a contract lets a stream of samples of at most `bytes` ask, cut into packets of `packet`.
+    /// Creates the demand of a contract, for samples of at most `bytes` in packets of at most
+    /// `packet` bytes.
     ///
     /// # Errors
     /// As [`Traffic::periodic`] and [`Demand::new`].
@@ -45,38 +47,38 @@ impl Demand {
         Ok(Self::new(traffic, contract.deadline)?.with_loss(contract.loss))
     }
 
-    /// The same with a loss tolerance, of samples that are given up when they are late: only such as miss make
-    /// room for others. [`crate::Rule::Vds`] counts it, and links whose windows coincide.
+    /// Sets the loss tolerance. Late samples must be dropped: only dropped samples free capacity
+    /// for others. It counts for [`crate::Rule::Vds`], and on links whose windows coincide.
     #[must_use]
     pub const fn with_loss(mut self, loss: LossTolerance) -> Self {
         self.loss = loss;
         self
     }
 
-    /// The same with a level of static priority, the lowest first; without one the deadline in
-    /// microseconds is it, as in [`paceline_sched::Policy::StaticPriority`].
+    /// Sets the static priority level; lower levels are served first. The default is the deadline
+    /// in microseconds, as in [`paceline_sched::Policy::StaticPriority`].
     #[must_use]
     pub const fn with_level(mut self, level: u32) -> Self {
         self.level = Some(level);
         self
     }
 
-    /// The same with another source.
+    /// Replaces the source traffic.
     #[must_use]
     pub fn with_source(mut self, source: Traffic) -> Self {
         (self.source, self.traffic) = (source, source.delayed(self.bunched));
         self
     }
 
-    /// The same with what the source sends arriving up to `bunched` later on the way, and so bunched up by
-    /// as much.
+    /// Sets the delay variation before this link. Traffic may arrive up to `bunched` later than it
+    /// was sent, so bursts grow accordingly.
     #[must_use]
     pub fn with_bunched(mut self, bunched: Duration) -> Self {
         (self.bunched, self.traffic) = (bunched, self.source.delayed(bunched));
         self
     }
 
-    /// The same with another deadline.
+    /// Replaces the deadline.
     ///
     /// # Errors
     /// As [`Demand::new`].
@@ -85,52 +87,53 @@ impl Demand {
         Ok(Self { deadline: checked.deadline, ..self })
     }
 
-    /// What its source sends.
+    /// Returns the traffic at the source.
     #[must_use]
     pub const fn source(&self) -> &Traffic {
         &self.source
     }
 
-    /// How much of a delay there may have been on the way, so that what was sent apart comes together.
+    /// Returns the delay variation between the source and this link.
     #[must_use]
     pub const fn bunched(&self) -> Duration {
         self.bunched
     }
 
-    /// What arrives.
+    /// Returns the traffic that arrives at this link.
     #[must_use]
     pub const fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// From arrival at the link to the end of service there.
+    /// Returns the deadline, from arrival at the link to the end of transmission.
     #[must_use]
     pub const fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// How many samples of a window may miss.
+    /// Returns the loss tolerance.
     #[must_use]
     pub const fn loss(&self) -> LossTolerance {
         self.loss
     }
 
-    /// The level asked for; `None` if the deadline decides.
+    /// Returns the requested level; `None` if it follows from the deadline.
     #[must_use]
     pub const fn asked_level(&self) -> Option<u32> {
         self.level
     }
 
-    /// The level of static priority that counts.
+    /// Returns the effective static priority level.
     #[must_use]
     pub fn level(&self) -> u32 {
         let by_deadline = || u32::try_from(self.deadline.as_micros()).unwrap_or(u32::MAX);
         self.level.unwrap_or_else(by_deadline)
     }
 
-    /// What keeps both promises for one stream: of two levels of static priority the one before. Of two loss
-    /// tolerances neither counts: a longer window may owe more at once although it owes less, and whoever leaves must
-    /// not leave the stream asking for more.
+    /// Returns the demand that satisfies both contracts for one stream. It has the higher priority
+    /// of the two levels. If the loss tolerances differ, it has none: a longer window may owe more
+    /// at once although it owes less overall. Otherwise the demand could grow when one of the two
+    /// is released.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let level = Some(self.level().min(other.level()));

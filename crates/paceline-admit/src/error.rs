@@ -1,49 +1,49 @@
-//! What is no demand, by name.
+//! The errors of invalid demands.
 
 use core::fmt;
 use paceline_sched::Duration;
 use paceline_sched::police::ConstraintError;
 
-/// Why a demand was not accepted as one: nothing of it was tested, nothing is held.
+/// Why a demand is invalid. Nothing was tested or reserved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DemandError {
-    /// A parameter of the traffic is no parameter of a policer.
+    /// A traffic parameter is invalid for a policer.
     Constraint(ConstraintError),
     /// The period is 0.
     ZeroPeriod,
     /// The deadline is 0.
     ZeroDeadline,
-    /// The deadline is longer than what bounds are computed for.
+    /// The deadline exceeds the range of the bounds.
     DeadlineTooLong {
-        /// What was asked for.
+        /// The requested deadline.
         deadline: Duration,
-        /// The longest one.
+        /// The longest deadline.
         max: Duration,
     },
-    /// A number is above its range.
+    /// A number is out of range.
     TooMuch {
-        /// Which one.
+        /// The name of the parameter.
         what: &'static str,
-        /// What it was.
+        /// The value.
         value: u64,
-        /// What it may be.
+        /// The maximum.
         max: u64,
-        /// In what.
+        /// The unit.
         unit: &'static str,
     },
-    /// The longest packet is none, or more than may be sent at once.
+    /// The maximum packet length is 0 or exceeds the burst.
     Packet {
-        /// The packet in bytes.
+        /// The packet length in bytes.
         packet: u64,
-        /// What may be sent at once, in bytes.
+        /// The burst in bytes.
         burst: u64,
     },
-    /// Fewer packets than the rate makes, were all of them as long as they may be.
+    /// The packet rate is too low for the bit rate and the maximum packet length.
     TooFewPackets {
-        /// What was said.
+        /// The requested packet rate.
         packets_per_s: u64,
-        /// What the rate makes.
+        /// The minimum packet rate.
         least: u64,
     },
 }

@@ -1,24 +1,24 @@
-//! Sums of what a link holds, in integers: what is added is what is taken away, to the last one.
+//! Exact integer sums of the reservations on a link.
 
 use crate::demand::Demand;
 
-/// What one stream takes of a link, or several together.
+/// The resources of one stream on a link, or of several together.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Amounts {
-    /// Bits per second in the long run.
+    /// The sustained rate in bits per second.
     pub rate: u64,
-    /// Bytes that may come at once.
+    /// The burst in bytes.
     pub burst: u64,
-    /// Bytes that may wait: what arrives within a deadline.
+    /// The buffer in bytes: the traffic that arrives within a deadline.
     pub buffer: u64,
-    /// Nanoseconds of one processor per second.
+    /// The processor time in nanoseconds per second.
     pub cpu: u64,
-    /// Streams.
+    /// The number of streams.
     pub streams: u64,
 }
 
 impl Amounts {
-    /// Of one stream that costs `cpu`.
+    /// Returns the amounts of one stream that costs `cpu`.
     pub(crate) fn of(demand: &Demand, cpu: u64) -> Self {
         let traffic = demand.traffic();
         Self {
@@ -30,7 +30,7 @@ impl Amounts {
         }
     }
 
-    /// With those of another.
+    /// Adds other amounts.
     pub(crate) fn add(&mut self, more: Self) {
         self.rate += more.rate;
         self.burst += more.burst;
@@ -39,7 +39,7 @@ impl Amounts {
         self.streams += more.streams;
     }
 
-    /// Without what was added before: never below 0, or it was not.
+    /// Subtracts amounts that were added before.
     pub(crate) fn take(&mut self, less: Self) {
         debug_assert!(
             self.rate >= less.rate && self.buffer >= less.buffer && self.streams >= less.streams,
@@ -53,19 +53,19 @@ impl Amounts {
     }
 }
 
-/// What a link holds.
+/// The sums of the reservations on a link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Ledger {
-    /// Everything that is reserved, tentative or not: what admission counts.
+    /// All reservations, tentative or installed. Admission tests count these.
     pub held: Amounts,
-    /// Of that, what was installed.
+    /// The installed part of `held`.
     pub installed: Amounts,
-    /// What the streams were last measured to send, in bits per second.
+    /// The measured rate of the streams, in bits per second.
     pub used: u64,
 }
 
 impl Ledger {
-    /// What is reserved and not installed.
+    /// Returns the tentative part of `held`.
     #[must_use]
     pub const fn tentative(&self) -> Amounts {
         Amounts {
@@ -77,7 +77,7 @@ impl Ledger {
         }
     }
 
-    /// True if nothing is reserved and nothing used.
+    /// Returns true if nothing is reserved and no rate was measured.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::default()

@@ -1,4 +1,4 @@
-//! Sums by level of static priority, nobody preempted. In order of arrival there is one level.
+//! Sums per level of non-preemptive static priority. FIFO is the case of a single level.
 
 use crate::bounds::{LatencyRate, Sum, static_priority};
 use crate::corners::less;
@@ -40,7 +40,7 @@ impl Level {
     }
 }
 
-/// What a check looks at of one level.
+/// The summary of one level for a check.
 #[derive(Clone, Copy, Debug)]
 struct View {
     level: u32,
@@ -53,19 +53,19 @@ struct View {
 #[derive(Clone, Debug)]
 pub(crate) struct Levels {
     levels: BTreeMap<u32, Level>,
-    /// What a check needs of them, in order, in one piece of memory.
+    /// The summaries of the levels, in order and contiguous in memory.
     views: Vec<View>,
     total: Sum,
-    /// Every stream is in level 0.
+    /// True if every stream is in level 0.
     one: bool,
 }
 
-/// A bound that would be longer than a deadline.
+/// Why a delay bound exceeds a deadline.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TooLong {
-    /// The bound, and the deadline that it would break.
+    /// The bound, and the deadline that it would exceed.
     Delay { bound: u64, deadline: u64 },
-    /// More comes than is left in the long run.
+    /// The rate exceeds the remaining capacity.
     Rate,
 }
 
@@ -109,10 +109,10 @@ impl Levels {
         self.levels.is_empty() && self.views.is_empty() && self.total == Sum::default()
     }
 
-    /// The bound of `plus`, if all deadlines hold with it and without `minus`.
+    /// Returns the delay bound of `plus` if all deadlines are met with it and without `minus`.
     ///
-    /// Goes back from the last level. Nothing changes before the first one that is touched, unless a
-    /// longer packet blocks.
+    /// The scan runs backwards from the last level. It stops at the first changed level unless a
+    /// longer packet blocks, because the bounds of earlier levels are unchanged.
     pub(crate) fn check(
         &self,
         link: LatencyRate,
@@ -148,7 +148,7 @@ impl Levels {
         Ok(scan.bound)
     }
 
-    /// A level from which a stream goes, or to which one comes.
+    /// Returns the summary of a level that loses or gains a stream.
     fn touched(
         &self,
         level: u32,
@@ -171,12 +171,12 @@ const fn without(sum: Sum, demand: &Demand) -> Sum {
     Sum { burst: sum.burst - traffic.burst(), rate: sum.rate - traffic.rate() }
 }
 
-/// A check on its way back.
+/// The state of the backward scan.
 struct Scan {
     link: LatencyRate,
-    /// What the levels up to the next one send.
+    /// The traffic of all levels up to the current one.
     left: Sum,
-    /// The longest packet of those behind.
+    /// The longest packet of the levels after the current one.
     longest: u64,
     own: u32,
     bound: Duration,
@@ -202,7 +202,7 @@ impl Scan {
         Ok(())
     }
 
-    /// The same comparison without a division, where it certainly holds.
+    /// A sufficient condition for the comparison, without a division.
     fn keeps(&self, before: Sum, view: &View, lower: u64) -> bool {
         let rate = self.link.rate.saturating_sub(before.rate);
         let time = view.strictest.saturating_sub(self.link.latency.as_nanos());
@@ -222,7 +222,7 @@ fn alone(level: u32, demand: &Demand) -> View {
     }
 }
 
-/// One level with one stream less and one more; `None` if none is left.
+/// Returns the summary of a level with one stream less and one more, or `None` if it becomes empty.
 fn view(level: u32, held: &Level, minus: Option<&Demand>, plus: Option<&Demand>) -> Option<View> {
     let (mut sum, mut longest, mut strictest) = (held.sum, 0, u64::MAX);
     let gone = minus.map(|minus| (minus.traffic().packet(), minus.deadline().as_nanos()));

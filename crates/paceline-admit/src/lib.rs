@@ -1,18 +1,19 @@
-//! Admission in pure arithmetic: what a link can promise, what it has promised, and how a promise is made
-//! along a path.
+//! Admission control in pure arithmetic: admission tests of a link, its reservations, and the
+//! reservation protocol along a path.
 //!
-//! Nothing here reads a clock or opens anything: traffic, capacities and instants are arguments, answers
-//! are values. Integers only: bytes, nanoseconds, whole bits per second, 128 bits in between. What is
-//! rounded is rounded so that less is promised, never more.
+//! Nothing here reads a clock or opens anything: traffic, capacities and instants are arguments.
+//! All values are integers: bytes, nanoseconds and whole bits per second, with 128 bits for
+//! intermediate results. Rounding never admits more than the exact value would.
 //!
-//! * [`traffic`]: what a stream sends at most.
-//! * [`bounds`]: how long it waits behind a server, how much of it waits, what leaves.
-//! * [`demand`]: what a stream asks of a link.
-//! * [`link`]: the admission test of each discipline, and what a link holds.
-//! * [`verdict`]: the answer: granted with a bound, or refused with the number and an offer.
-//! * [`cpu`]: what samples cost the host.
-//! * [`ledger`]: the sums.
-//! * [`reserve`]: how the nodes of a path promise together.
+//! * [`traffic`]: the arrival curve of a stream.
+//! * [`bounds`]: bounds on delay, backlog and output of a server.
+//! * [`demand`]: the demand of a stream on a link.
+//! * [`link`]: the admission test of each discipline, and the reservations of a link.
+//! * [`verdict`]: the answer: a grant with a bound, or a refusal with the exceeded limit and an
+//!   offer.
+//! * [`cpu`]: the processor time of samples.
+//! * [`ledger`]: the sums of reservations.
+//! * [`reserve`]: the reservation protocol among the nodes of a path.
 
 pub mod bounds;
 mod corners;

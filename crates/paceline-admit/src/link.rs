@@ -1,18 +1,18 @@
-//! The admission test of each discipline, and what a link holds.
+//! The admission test of each discipline, and the reservations of a link.
 //!
-//! | rule | test | promise |
+//! | rule | test | guarantee |
 //! |---|---|---|
-//! | Σσ, Σρ | σ + Σσ < burst and ρ + Σρ < rate, strictly (seed 003 §4.1.2), and that of FIFO | the deadline |
-//! | FIFO | (Σσ + one packet)/C ≤ every deadline | the deadline |
-//! | static priority | (Σσ of it and before + one packet below)/(C − Σρ before) ≤ every deadline of the level | the deadline |
-//! | EDF | C t ≥ Σ A(t − d) + one packet due later, at every corner: exact for these curves | the deadline |
-//! | VDS | the same, A being at most what windows owe (`owed.rs`) | every window, if no stream's deadline is longer than y/(y − x) of its periods |
-//! | DWCS | the same with every sample counted, for then none is missed | the window in it |
-//! | VDS, DWCS, where all windows are alike and coincide | the services they owe fit into a period | the window in it |
-//! | HFSC | Σ S(t) ≤ C t at every corner, S the curve that serves the burst within the deadline | the deadline |
+//! | Σσ, Σρ | σ + Σσ < burst, ρ + Σρ < rate, strictly (Christie 1995, §4.1.2), and FIFO | deadline |
+//! | FIFO | (Σσ + one packet)/C ≤ every deadline | deadline |
+//! | static priority | (Σσ to its level + one lower packet)/(C − Σρ above) ≤ each deadline of the level | deadline |
+//! | EDF | C t ≥ Σ A(t − d) + one packet due later, at every corner: exact for these curves | deadline |
+//! | VDS | as EDF, with A at most the services owed (`owed.rs`) | windows; deadlines ≤ y/(y − x) periods |
+//! | DWCS | as EDF with every sample counted, since then none is missed | deadline |
+//! | VDS, DWCS, equal coinciding windows | the services owed fit into a period | windows |
+//! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
 //!
-//! A promise holds for any later set, because no later stream is admitted that would break it. Of HFSC one
-//! packet in millions was seen to be late (docs/admission.md).
+//! A guarantee remains valid under later admissions, because no stream is admitted that would
+//! violate it. Under HFSC one packet in millions was observed late (docs/admission.md).
 
 use crate::corners::{Corners, Piece};
 use crate::cpu::CpuBudget;
@@ -34,40 +34,41 @@ mod windows;
 
 use holds::Held;
 
-/// Which test a link makes.
+/// The admission test of a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rule {
-    /// Sums of bursts and rates below limits of their own, in order of arrival.
+    /// Limits on the sums of bursts and rates, with FIFO order.
     SigmaRho {
-        /// In bytes.
+        /// The burst limit in bytes.
         burst: u64,
-        /// In bits per second.
+        /// The rate limit in bits per second.
         rate: u64,
     },
-    /// Order of arrival.
+    /// First in, first out.
     Fifo,
     /// Static priority.
     StaticPriority,
     /// Earliest deadline first.
     Edf,
-    /// Virtual deadlines. A stream is charged what its windows can ever owe at once.
+    /// Virtual deadline scheduling. A stream is charged the most services that its windows can owe
+    /// at once.
     Vds {
-        /// The caller vouches that the periods of all streams begin together: then those that are all alike are
-        /// charged what they owe in a period.
+        /// The caller guarantees that the periods of all streams start together. Streams with equal
+        /// parameters are then charged the services owed per period.
         coincide: bool,
     },
-    /// DWCS, the later rules. Loss tolerances count where windows coincide only.
+    /// DWCS with the later rule set. Loss tolerances count only if windows coincide.
     Dwcs {
-        /// As of [`Rule::Vds`].
+        /// As for [`Rule::Vds`].
         coincide: bool,
     },
-    /// Hierarchical fair service curves, each stream a class.
+    /// Hierarchical fair service curves, with one class per stream.
     Hfsc,
 }
 
 impl Rule {
-    /// The test that belongs to a discipline; `None` for those that never look at contracts (DRR, WF²Q+)
-    /// and for DWCS's original rules, which keep no windows.
+    /// Returns the test for a discipline. Returns `None` for disciplines that ignore contracts
+    /// (DRR, WF²Q+) and for DWCS's original rules, which give no guarantee for windows.
     #[must_use]
     pub fn of(policy: Policy) -> Option<Self> {
         match policy {
@@ -81,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// Samples that may miss are counted less than others.
+    /// True if samples that may be missed are charged less.
     const fn counts_loss(self) -> bool {
         matches!(self, Self::Vds { .. } | Self::Dwcs { coincide: true })
     }
@@ -90,35 +91,38 @@ impl Rule {
         matches!(self, Self::Vds { coincide: true } | Self::Dwcs { coincide: true })
     }
 
-    /// A contract's clock gives every sample its period anew at each hop, so what bunched up on the way
-    /// is spread again, which costs no delay in the worst case; the next hop sees the contract.
+    /// True if each hop re-spaces samples by the contract's period. Regulation removes the delay
+    /// variation of earlier hops at no cost in the worst case, so the next hop sees the original
+    /// contract.
     const fn regulates(self) -> bool {
         matches!(self, Self::Vds { .. } | Self::Dwcs { .. })
     }
 }
 
-/// A link, as far as promises go.
+/// The parameters of a link for admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
-    /// What it carries.
+    /// The capacity of the link.
     pub capacity: Capacity,
-    /// Which test it makes.
+    /// The admission test.
     pub rule: Rule,
-    /// The longest packet of traffic without a promise, in bytes; 0 if there is none. With HFSC the longest
-    /// of all: service curves are made with it.
+    /// The longest best-effort packet in bytes; 0 without best-effort traffic. For HFSC, the
+    /// longest packet of all traffic, because service curves depend on it.
     pub other: u64,
-    /// What the host adds to every packet at worst: waking up, and what its driver holds.
+    /// The worst-case latency that the host adds to each packet: wake-up and driver queue.
     pub latency: Duration,
-    /// Room in queues for all streams in bytes; `None` if it does not limit.
+    /// The total queue space of all streams in bytes; `None` for no limit.
     pub buffer: Option<u64>,
-    /// What of the processors all links of the node may use; `None` if it does not limit.
+    /// The processor budget of all links of the node; `None` for no limit.
     pub cpu: Option<CpuBudget>,
-    /// Its discipline looks at deadlines. Of others the rate alone is tested, and none is promised.
+    /// True if the discipline honours deadlines. Otherwise only rates are tested and no deadline is
+    /// guaranteed.
     pub timed: bool,
 }
 
 impl LinkSpec {
-    /// A link that nothing limits but its capacity, beside other traffic in packets of `other` bytes.
+    /// Creates a link without other limits than its capacity, and with best-effort packets of
+    /// `other` bytes.
     #[must_use]
     pub const fn new(capacity: Capacity, rule: Rule, other: u64) -> Self {
         let latency = Duration::ZERO;
@@ -126,21 +130,21 @@ impl LinkSpec {
     }
 }
 
-/// A stream on a link, by a name of the caller's: a publisher's samples in one form. Whoever shares it
-/// shares its reservation.
+/// The caller's name for a stream on a link: the samples of one publisher in one form. All
+/// reservations of a trunk share one charge.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Trunk(pub u128);
 
-/// Who holds a part of a trunk: one reservation.
+/// The name of one reservation on a trunk.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Holder {
-    /// Who made it.
+    /// The origin of the reservation.
     pub origin: u128,
-    /// Its number there.
+    /// The origin's number of the reservation.
     pub number: u64,
 }
 
-/// What one link has promised, and whether it can promise more.
+/// The reservations of one link and its admission test.
 #[derive(Clone, Debug)]
 pub struct Admission {
     spec: LinkSpec,
@@ -149,17 +153,17 @@ pub struct Admission {
     corners: Corners,
     levels: Levels,
     windows: Windows,
-    /// What other links of the node hold of its processors, in nanoseconds per second.
+    /// The processor time reserved by other links of the node, in nanoseconds per second.
     cpu_elsewhere: u64,
 }
 
 impl Admission {
-    /// The most streams of a link.
+    /// The maximum number of streams on a link.
     pub const TRUNKS_MAX: usize = 1 << 16;
-    /// The most holders of one stream.
+    /// The maximum number of reservations on one stream.
     pub const HOLDERS_MAX: usize = 1 << 12;
 
-    /// A link that holds nothing.
+    /// Creates a link without reservations.
     #[must_use]
     pub fn new(spec: LinkSpec) -> Self {
         let one = matches!(spec.rule, Rule::Fifo | Rule::SigmaRho { .. });
@@ -174,24 +178,24 @@ impl Admission {
         }
     }
 
-    /// Other links of the node hold so much of its processors, in nanoseconds per second.
+    /// Sets the processor time reserved by other links of the node, in nanoseconds per second.
     pub const fn set_cpu_elsewhere(&mut self, nanos_per_s: u64) {
         self.cpu_elsewhere = nanos_per_s;
     }
 
-    /// What the link is.
+    /// Returns the parameters of the link.
     #[must_use]
     pub const fn spec(&self) -> &LinkSpec {
         &self.spec
     }
 
-    /// The sums of what it holds.
+    /// Returns the sums of the reservations.
     #[must_use]
     pub const fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Whether `demand` of `holder` on `trunk` would be promised now. Holds nothing.
+    /// Tests whether `demand` of `holder` on `trunk` would be admitted now. Reserves nothing.
     #[must_use]
     pub fn ask(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> Verdict {
         match self.test(trunk, holder, demand) {
@@ -205,15 +209,16 @@ impl Admission {
         }
     }
 
-    /// True if `demand` of `holder` on `trunk` would be promised now: [`Admission::ask`] without an offer.
+    /// Returns true if `demand` of `holder` on `trunk` would be admitted now. This is
+    /// [`Admission::ask`] without the search for an offer.
     #[must_use]
     pub fn fits(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> bool {
         self.test(trunk, holder, demand).is_ok()
     }
 
-    /// Reserves `demand` tentatively, if it can be promised beside all that is held, tentative or not.
-    /// What the holder has installed stays until [`Admission::commit`]: the stream is charged what keeps
-    /// both promises. An earlier tentative demand of the holder is replaced.
+    /// Reserves `demand` tentatively if it can be admitted in addition to all other reservations.
+    /// An installed demand of the holder remains until [`Admission::commit`]; the stream is charged
+    /// for both. An earlier tentative demand of the holder is replaced.
     pub fn hold(&mut self, trunk: Trunk, holder: Holder, demand: &Demand) -> Verdict {
         let verdict = self.ask(trunk, holder, demand);
         if matches!(verdict, Verdict::Granted(_)) {
@@ -222,9 +227,10 @@ impl Admission {
         verdict
     }
 
-    /// [`Admission::hold`] for a stream that takes the place of `old` where both are never sent at once: what
-    /// the holder alone has installed there is charged together with it, not beside it, until it is
-    /// committed (then [`Admission::release`] the old one) or cancelled (then say [`Admission::stay`]).
+    /// Reserves `demand` as [`Admission::hold`] does, for a stream that replaces `old` and is never
+    /// sent together with it. The demand that the holder alone has installed on `old` is charged
+    /// jointly with the new one, not in addition. After a commit, [`Admission::release`] the old
+    /// one; after a cancellation, call [`Admission::stay`].
     pub fn hold_instead(
         &mut self,
         trunk: Trunk,
@@ -233,7 +239,7 @@ impl Admission {
         old: Trunk,
     ) -> Verdict {
         let before = self.trunks.get(&old).and_then(|held| held.alone(holder));
-        // Streams whose windows are counted have to stay alike.
+        // Streams with coinciding windows must keep equal parameters.
         let before = before.filter(|_| trunk != old && !self.spec.rule.coincides());
         if let Some(before) = before {
             self.change(old, |held| held.set_leaving(holder, true));
@@ -246,8 +252,9 @@ impl Admission {
         self.hold(trunk, holder, demand)
     }
 
-    /// The link without what `holder` alone has installed on `old`, and that demand: what [`Admission::hold_instead`]
-    /// would test another stream `trunk` of the holder on, joined with it. `None` where that would be beside it.
+    /// Returns the link without the demand that `holder` alone has installed on `old`, and that
+    /// demand. [`Admission::hold_instead`] would test the joint demand for `trunk` on this link.
+    /// Returns `None` if it would charge both separately.
     #[must_use]
     pub fn without(&self, trunk: Trunk, holder: Holder, old: Trunk) -> Option<(Self, Demand)> {
         let before = self.trunks.get(&old).and_then(|held| held.alone(holder))?;
@@ -259,44 +266,46 @@ impl Admission {
         Some((left, before))
     }
 
-    /// What was to take the place of `trunk` does not: it is charged by itself again.
+    /// Cancels a replacement started by [`Admission::hold_instead`]: `trunk` is charged separately
+    /// again.
     pub fn stay(&mut self, trunk: Trunk, holder: Holder) {
         if self.trunks.contains_key(&trunk) {
             self.change(trunk, |held| held.set_leaving(holder, false));
         }
     }
 
-    /// Makes a tentative reservation a lasting one, and relaxes it to `relaxed` if that asks for less.
-    /// False if the holder has no tentative one.
+    /// Installs a tentative reservation, relaxed to `relaxed` if given. Returns false if the holder
+    /// has no tentative one.
     ///
-    /// `relaxed` must not ask for more in anything than what was held: what of it does is ignored.
+    /// `relaxed` must not exceed the reservation in any respect; excess values are ignored.
     pub fn commit(&mut self, trunk: Trunk, holder: Holder, relaxed: Option<&Demand>) -> bool {
         let mut known = false;
-        // Streams whose windows are counted stay alike.
+        // Streams with coinciding windows keep equal parameters.
         let relaxed = relaxed.filter(|_| !self.spec.rule.coincides());
         self.change(trunk, |held| known = held.commit(holder, relaxed));
         known
     }
 
-    /// Gives a tentative reservation back; what the holder has installed stays.
+    /// Cancels a tentative reservation. An installed one of the holder remains.
     pub fn cancel(&mut self, trunk: Trunk, holder: Holder) {
         self.change(trunk, |held| held.cancel(holder));
     }
 
-    /// Gives everything of the holder back.
+    /// Releases all reservations of the holder on `trunk`.
     pub fn release(&mut self, trunk: Trunk, holder: Holder) {
         self.change(trunk, |held| held.release(holder));
     }
 
-    /// What the stream was last measured to send, in bits per second.
+    /// Sets the measured rate of a stream, in bits per second.
     pub fn set_used(&mut self, trunk: Trunk, bits_per_s: u64) {
         let Some(held) = self.trunks.get_mut(&trunk) else { return };
         self.ledger.used = self.ledger.used - held.used + bits_per_s;
         held.used = bits_per_s;
     }
 
-    /// The same reservations on a link that has become `spec`, and those that it cannot keep, with why: in
-    /// the order of trunks and holders, what is installed before what is tentative.
+    /// Returns the reservations on a link with the new parameters `spec`, and the reservations that
+    /// no longer fit, with the refusals. They are tested in order of trunk and holder, installed
+    /// before tentative ones.
     #[must_use]
     pub fn rebuilt(&self, spec: LinkSpec) -> (Self, Vec<(Trunk, Holder, Refusal)>) {
         let mut after = Self::new(spec);
@@ -319,26 +328,26 @@ impl Admission {
         (after, lost)
     }
 
-    /// What a stream is charged for, with all its holders; `None` if nobody holds it.
+    /// Returns the demand for which a stream is charged; `None` without reservations.
     #[must_use]
     pub fn charged(&self, trunk: Trunk) -> Option<&Demand> {
         self.trunks.get(&trunk)?.charge.as_ref()
     }
 
-    /// What a stream is held to: what its holders have installed. Before the first of them has, it is
-    /// carried as best effort.
+    /// Returns the installed demand of a stream, which its policer enforces; `None` if none is
+    /// installed and the stream is best effort.
     #[must_use]
     pub fn installed(&self, trunk: Trunk) -> Option<&Demand> {
         self.trunks.get(&trunk)?.firm.as_ref()
     }
 
-    /// What one holder of a stream has installed.
+    /// Returns the installed demand of one holder.
     #[must_use]
     pub fn held_by(&self, trunk: Trunk, holder: Holder) -> Option<Demand> {
         self.trunks.get(&trunk)?.installed_by(holder)
     }
 
-    /// A demand as the link's discipline looks at it.
+    /// Returns a demand as the discipline of the link sees it.
     #[must_use]
     pub fn seen(&self, demand: &Demand) -> Demand {
         if self.spec.timed {
@@ -347,8 +356,7 @@ impl Admission {
         demand.with_deadline(Demand::DEADLINE_MAX).unwrap_or(*demand)
     }
 
-    /// By how much a stream that is granted `demand` may have bunched up where it leaves: the next hop has
-    /// to expect it.
+    /// Returns the delay variation at the next hop of a stream with the demand `demand`.
     #[must_use]
     pub fn bunches(&self, demand: &Demand) -> Duration {
         if self.spec.rule.regulates() {
@@ -357,19 +365,19 @@ impl Admission {
         demand.bunched().saturating_add(demand.deadline())
     }
 
-    /// What arrives at this link of a stream that may have bunched up by `bunched`, as far as it counts
-    /// here: a contract's clock gives every sample its period anew.
+    /// Returns the part of the delay variation `bunched` that counts at this link. It is zero if
+    /// the discipline re-spaces samples.
     #[must_use]
     pub fn arriving(&self, bunched: Duration) -> Duration {
         if self.spec.rule.regulates() { Duration::ZERO } else { bunched }
     }
 
-    /// The streams with what they are charged for, in order.
+    /// Returns the streams with the demands for which they are charged, in order.
     pub fn trunks(&self) -> impl Iterator<Item = (Trunk, &Demand)> {
         self.trunks.iter().filter_map(|(trunk, held)| Some((*trunk, held.charge.as_ref()?)))
     }
 
-    /// True if nothing is held, in no sum.
+    /// Returns true if nothing is reserved and all sums are zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.trunks.is_empty()
@@ -379,7 +387,7 @@ impl Admission {
             && self.windows.is_zero()
     }
 
-    /// Changes what a stream holds, and the sums with it.
+    /// Changes the reservations of a stream and updates the sums.
     fn change(&mut self, trunk: Trunk, change: impl FnOnce(&mut Held)) {
         let held = self.trunks.entry(trunk).or_default();
         let (charge, firm) = (held.charge, held.firm);
@@ -434,7 +442,7 @@ impl Admission {
 
     fn amounts(&self, demand: &Demand) -> Amounts {
         let cpu = self.spec.cpu.map_or(0, |cpu| {
-            // What a source sends at once is one sample: its packets share what it costs.
+            // A source's burst is one sample, whose packets share its cost.
             let dual = demand.source().dual();
             cpu.cost.of_stream(dual.peak_burst, dual.rate).min(CPU_MAX)
         });
@@ -443,14 +451,15 @@ impl Admission {
         Amounts { rate, ..amounts }
     }
 
-    /// What the windows of a stream that tolerates loss take, where that is what is counted: also where rates are
-    /// all that is.
+    /// Returns the services owed to a stream with a loss tolerance, if the rule counts them or if
+    /// only rates are tested.
     fn owed(&self, demand: &Demand) -> Option<Owed> {
         let counts = matches!(self.spec.rule, Rule::Vds { .. }) || !self.spec.timed;
         if counts { Owed::of(demand) } else { None }
     }
 
-    /// The stream in the sum of curves; `None` if its deadline is shorter than what the host takes.
+    /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the
+    /// host's latency.
     fn piece(&self, demand: &Demand) -> Option<Piece> {
         let left = demand.deadline().as_nanos().checked_sub(self.spec.latency.as_nanos())?;
         match self.spec.rule {
@@ -467,5 +476,5 @@ impl Admission {
     }
 }
 
-/// A cost that no host has: a sum of [`Admission::TRUNKS_MAX`] of it is a number still.
+/// A limit that no real cost reaches. [`Admission::TRUNKS_MAX`] times this value does not overflow.
 const CPU_MAX: u64 = 1 << 46;

@@ -1,19 +1,22 @@
-//! What a stream that tolerates loss takes of a link that schedules it by virtual deadlines.
+//! The demand of a stream with a loss tolerance on a link with virtual deadline scheduling.
 //!
-//! Of y samples m = y − x are owed. Virtual deadlines never go back: a sample that is missed leaves the next one with
-//! the same or a later one. So whatever is sent with a virtual deadline up to t, since the link was last idle or
-//! busy with something due later (one packet of which blocks), came since then, and its number is bounded by the
-//! windows alone: at worst the m last samples of a window that has missed x already, one a period, and then whole windows. In
-//! these the j-th service is due no sooner than (j − 1) + (y − j + 1)/(m − j + 1) periods after the window
-//! begins, which is at most x (m − r)(r − 1)/(m r) periods before j y/m, for the r next to √m. Together
+//! Of y samples, m = y − x are owed. Virtual deadlines never decrease: after a missed sample, the
+//! next one has the same or a later deadline. Consider the interval since the link was last idle or
+//! busy with a packet due later; one such packet may block. Every sample that is sent with a
+//! virtual deadline up to t arrived in this interval, and the windows alone bound the number of
+//! these samples. The worst case is the m last samples of a window that has already missed x, one
+//! per period, followed by whole windows. In these, the j-th service is due no sooner than (j − 1)
+//! + (y − j + 1)/(m − j + 1) periods after the window starts. This is at most x (m − r)(r − 1)/(m
+//! r) periods before j y/m, for the r next to √m. The sum is
 //!
 //! > m (x + 1)/y + x (m − r)(r − 1)/(y r) services at once, and m/y of the rate after that.
 //!
-//! Where so much always fits, no sample that must not be missed is, and no window is violated. The virtual deadlines
-//! of a contract may be computed with a period up to a twentieth shorter than the source's, which is m x/(20 y) more.
+//! If this demand always fits, no owed sample is missed and no window is violated. The virtual
+//! deadlines of a contract may be computed with a period up to 1/20 shorter than the source's. This
+//! adds m x/(20 y).
 //!
-//! One thing is asked of the caller: a delay of at most y/m periods. A sample that comes behind more of its stream may
-//! find its way blocked by what its window no longer owes, which waits for as long as it likes.
+//! The caller must ensure a delay of at most y/m periods. Otherwise a sample may queue behind
+//! samples of its own stream that its window no longer owes. These may wait arbitrarily long.
 
 use crate::demand::Demand;
 use crate::traffic::narrow;
@@ -26,7 +29,7 @@ pub(crate) struct Owed {
 }
 
 impl Owed {
-    /// `None` where all that is sent is owed.
+    /// Returns the owed part of a demand, or `None` if every sample is owed.
     pub(crate) fn of(demand: &Demand) -> Option<Self> {
         let (x, y) = (u128::from(demand.loss().x()), u128::from(demand.loss().y()));
         if x == 0 {
@@ -39,7 +42,7 @@ impl Owed {
             ((r * m * (21 * x + 20) + within) * sample).div_ceil(20 * y * r)
         };
         let root = m.isqrt().max(1);
-        // What comes early beside the samples themselves comes of those that are owed, too.
+        // Of the bytes that arrive early in addition to the samples, the owed share counts.
         let early = (m * u128::from(dual.burst - dual.peak_burst)).div_ceil(y);
         let burst = narrow(services(root).max(services(root + 1)).saturating_add(early));
         Some(Self { burst, rate: narrow((m * u128::from(dual.rate)).div_ceil(y)) })
@@ -52,8 +55,8 @@ mod tests {
     use crate::traffic::Traffic;
     use paceline_sched::{Duration, LossTolerance};
 
-    /// The virtual deadlines of services in periods, of a stream whose samples are sent as they come, from the m last
-    /// samples of a window on.
+    /// Returns the virtual deadlines of services in periods. The samples of the stream are sent on
+    /// arrival, starting with the m last samples of a window.
     fn deadlines(x: u32, y: u32, count: usize) -> Vec<f64> {
         let (mut left, mut owes, mut begins, mut due) = (y - x, y - x, 0.0, Vec::new());
         while due.len() < count {
@@ -78,7 +81,7 @@ mod tests {
             let owed = Owed::of(&demand.with_loss(LossTolerance::new(x, y).unwrap())).unwrap();
             let mut closest = f64::MAX;
             for (sent, due) in deadlines(x, y, 200).into_iter().enumerate() {
-                // The first is due after a period, as its delay.
+                // The first sample is due after one period, which is its deadline.
                 let charged =
                     f64::from(y - x) / f64::from(y) * (due - 1.0) + owed.burst as f64 / 1_000_000.0;
                 closest = closest.min(charged - (sent + 1) as f64);

@@ -1,27 +1,30 @@
-//! Reservations hop by hop, as a value: messages, requests and time in; messages, answers and what to
-//! install out.
+//! The hop-by-hop reservation protocol as a state machine. Inputs are messages, requests and time;
+//! outputs are messages, answers and demands to install.
 //!
-//! One round trip: ADMIT reserves tentatively at every node of a path, the other end says yes, and ACCEPT
-//! makes it lasting on the way back, where every node gives back what it turned out not to need. Any no
-//! gives everything back. State is soft: what nobody refreshes ends, so neither a lost message nor a dead
-//! node can keep capacity. Repeated, late and reordered messages change nothing, because of two versions
-//! the older never does.
+//! A reservation takes one round trip. ADMIT reserves tentatively at every node of a path. The
+//! other end accepts, and ACCEPT installs the reservation on the return path, where every node
+//! releases its surplus. A denial releases everything. State is soft: a reservation without
+//! refreshes expires, so neither a lost message nor a failed node can block capacity. Repeated,
+//! late and reordered messages have no effect, because an older version never replaces a newer one.
 //!
-//! | at a node | means | ends by |
+//! | state at a node | meaning | ends by |
 //! |---|---|---|
-//! | tentative | counted, and carried as best effort | ACCEPT, DENY, or a wait without answer |
-//! | installed | policed and kept | CLOSE, or no refresh from one of both sides for a life L |
-//! | past | remembered, holds nothing | time |
+//! | tentative | counted, but carried as best effort | ACCEPT, DENY or timeout |
+//! | installed | policed and guaranteed | CLOSE, or no refresh from one side for a lifetime L |
+//! | past | remembered without resources | timeout |
 //!
-//! A change is a tentative version beside the installed one, which stays until the new one is certain. Data
-//! goes along the message (forward), against it (backward), or both: then both or neither is held.
+//! A change is a tentative version in addition to the installed one, which remains until the new
+//! one is certain. Data flows along the path of the message (forward), against it (backward), or
+//! both; a bidirectional request reserves both directions or none.
 //!
-//! Nothing proves who sends: a message counts only if it comes from the neighbour before or after this
-//! node on the path of what it names. Whoever can speak as that neighbour can end its reservations.
+//! Senders are not authenticated. A message counts only if it arrives from the previous or next
+//! node on the path of the reservation. A node that can impersonate this neighbour can end its
+//! reservations.
 //!
-//! Papers: seed 003 §4.1.2 (REQUEST_ADMIT, REQUEST_ACCEPT, REQUEST_DENIED, NOTIFY_CLOSE, RECVD_CLOSE,
-//! REQUEST_STATUS, REPORT_STATUS) and §2.3.1 (Tenet: reserve on the way out, relax on the way back); RFC
-//! 2205 (soft state, refreshes, blockade); RFC 2961 (lists of refreshes, retransmission).
+//! Papers: Christie 1995, §4.1.2 (REQUEST_ADMIT, REQUEST_ACCEPT, REQUEST_DENIED, NOTIFY_CLOSE,
+//! RECVD_CLOSE, REQUEST_STATUS, REPORT_STATUS) and §2.3.1 (Tenet: reserve on the forward path,
+//! relax on the return path); RFC 2205 (soft state, refreshes, blockade); RFC 2961 (lists of
+//! refreshes, retransmission).
 
 pub mod codec;
 mod expire;
@@ -46,138 +49,140 @@ use state::{Entry, Past};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use timing::Jitter;
 
-/// A link of this node, by a number of the caller's. Several neighbours may be behind one.
+/// The caller's number of a link of this node. Several neighbours may share a link.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LinkId(pub u32);
 
-/// What a path holds for whoever asked.
+/// The contract that a path has granted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Granted {
-    /// From this node to the other end.
+    /// The nodes from this one to the other end.
     pub path: Vec<Node>,
-    /// The delay from end to end that is promised in the direction of the path.
+    /// The guaranteed end-to-end delay in the direction of the path.
     pub forward: Option<Duration>,
-    /// The same against it.
+    /// The guaranteed end-to-end delay against it.
     pub backward: Option<Duration>,
-    /// What each node holds, in the order of the path.
+    /// The reservation at each node, in path order.
     pub hops: Vec<HopShare>,
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Answer {
-    /// All of the path holds it.
+    /// The whole path has installed the reservation.
     Granted(Granted),
-    /// Nothing of it is held; after a change what was there before still is.
+    /// Nothing of the request is reserved. After a change request, the previous reservation
+    /// remains.
     Denied {
-        /// The node that said no.
+        /// The node that denied it.
         node: Node,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
 }
 
-/// What follows from an input, in order.
+/// An output of the state machine. Outputs are in order.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Output {
-    /// A message for a neighbour.
+    /// Send a message to a neighbour.
     Send {
-        /// Which one.
+        /// The neighbour.
         to: Node,
-        /// What.
+        /// The message.
         message: Message,
     },
     /// The answer to [`Reservations::request`] or [`Reservations::change`].
     Answer {
-        /// Of which reservation.
+        /// The reservation.
         key: Key,
-        /// What.
+        /// The answer.
         answer: Answer,
     },
-    /// This node is the other end: say [`Reservations::answer`], before the asking times out.
+    /// This node is the other end of a request. Call [`Reservations::answer`] before the request
+    /// times out.
     Asked {
-        /// Which version of which reservation.
+        /// The reservation and its version.
         name: Name,
-        /// What it is for.
+        /// The label of the request.
         label: Vec<u8>,
-        /// What would come here.
+        /// The stream that would arrive here.
         forward: Option<Wanted>,
-        /// What would leave here.
+        /// The stream that would leave here.
         backward: Option<Wanted>,
     },
-    /// Hold the stream to this from now on: its policers and its contract on the link.
+    /// Install the policer and the contract of a stream on a link.
     Install {
-        /// On which link.
+        /// The link.
         link: LinkId,
-        /// Which stream.
+        /// The stream.
         trunk: Trunk,
-        /// To what.
+        /// The demand to enforce.
         demand: Demand,
     },
-    /// The stream has no promise on the link any more.
+    /// Remove the contract of a stream on a link.
     Release {
-        /// On which link.
+        /// The link.
         link: LinkId,
-        /// Which stream.
+        /// The stream.
         trunk: Trunk,
     },
-    /// A reservation that had its end here is over, though nobody here closed it.
+    /// A reservation that ends at this node was terminated, but not by this node.
     Ended {
-        /// Which.
+        /// The reservation.
         key: Key,
-        /// Why; `None` if the other end closed it.
+        /// The reason; `None` if the other end closed it.
         reason: Option<Reason>,
-        /// The node that said so, as far as it is known.
+        /// The node that reported it, if known.
         node: Node,
     },
-    /// What a neighbour holds, as [`Reservations::ask_status`] asked.
+    /// A neighbour's report, in answer to [`Reservations::ask_status`].
     Status {
-        /// Whose.
+        /// The neighbour.
         from: Node,
-        /// One page of it.
+        /// One page of the report.
         report: Report,
     },
 }
 
-/// One reservation that is installed at a node.
+/// A reservation that is installed at this node.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
-    /// Which version of which.
+    /// The reservation and its version.
     pub name: Name,
-    /// From its origin to the other end.
+    /// The nodes from the origin to the other end.
     pub path: &'a [Node],
-    /// How the hops share a delay bound; empty: evenly.
+    /// The weights by which the hops share the delay bound. Empty for equal shares.
     pub weights: &'a [u32],
-    /// What it is for, in its origin's words.
+    /// The label that the origin chose.
     pub label: &'a [u8],
-    /// This node's place in the path.
+    /// The index of this node in the path.
     pub at: usize,
-    /// What goes along the path.
+    /// The stream along the path.
     pub forward: Option<&'a Wanted>,
-    /// What goes against it.
+    /// The stream against the path.
     pub backward: Option<&'a Wanted>,
 }
 
-/// What the other end says to a request.
+/// The decision of the other end on a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Decision {
-    /// Yes; the nodes of the path may take so much longer than was asked for, together.
+    /// Accept, and allow the nodes of the path to exceed the requested delay by `slack` in total.
     Accept {
-        /// How much: RFC 2212's slack.
+        /// The slack of RFC 2212.
         slack: Duration,
     },
-    /// No.
+    /// Decline.
     Decline,
 }
 
-/// A neighbour that answers.
+/// A reachable neighbour.
 #[derive(Clone, Copy, Debug)]
 struct Neighbour {
     link: LinkId,
     epoch: u64,
 }
 
-/// All reservations that go through or end at one node.
+/// All reservations that pass through or end at one node.
 #[derive(Clone, Debug)]
 pub struct Reservations {
     me: Node,
@@ -191,7 +196,7 @@ pub struct Reservations {
     past: BTreeMap<Key, Past>,
     wakes: BTreeSet<(Instant, Key)>,
     armed: BTreeMap<Key, Instant>,
-    /// The newest epoch of an origin that was heard of by a neighbour.
+    /// The newest epoch of an origin, by origin and the neighbour that reported it.
     epochs: BTreeMap<(Node, Node), u64>,
     next_number: u64,
     outputs: VecDeque<Output>,
@@ -199,10 +204,11 @@ pub struct Reservations {
 }
 
 impl Reservations {
-    /// The most reservations of a node; as many that ended are remembered.
+    /// The maximum number of reservations at a node, and of remembered past ones.
     pub const MAX: usize = 1 << 16;
 
-    /// A node that holds nothing. `epoch` is larger after every start; `seed` differs by node.
+    /// Creates a node without reservations. `epoch` must increase at every start; `seed` must
+    /// differ between nodes.
     #[must_use]
     pub fn new(me: Node, epoch: u64, timing: Timing, seed: u64) -> Self {
         Self {
@@ -224,32 +230,33 @@ impl Reservations {
         }
     }
 
-    /// Adds a link that holds nothing yet.
+    /// Adds a link without reservations.
     pub fn add_link(&mut self, link: LinkId, admission: Admission) {
         self.links.entry(link).or_insert(admission);
         self.share_processor();
     }
 
-    /// What all links hold of the host's processors together, tentative or not, in nanoseconds per second.
+    /// Returns the processor time reserved by all links, tentative or installed, in nanoseconds per
+    /// second.
     #[must_use]
     pub fn processor_held(&self) -> u64 {
         self.links.values().fold(0, |sum, link| sum.saturating_add(link.ledger().held.cpu))
     }
 
-    /// A link, with what it holds.
+    /// Returns a link with its reservations.
     #[must_use]
     pub fn link(&self, link: LinkId) -> Option<&Admission> {
         self.links.get(&link)
     }
 
-    /// A link, to reserve what it needs for itself, and to tell what streams use. Trunks of reservations
-    /// must be left alone.
+    /// Returns a link, for the caller's own reservations and for reporting measured rates. Do not
+    /// change trunks of this protocol.
     pub fn link_mut(&mut self, link: LinkId) -> Option<&mut Admission> {
         self.links.get_mut(&link)
     }
 
-    /// A neighbour answers, over this link. One that was started anew (another `epoch`) has lost what it
-    /// held, and so has every path through it.
+    /// Registers a reachable neighbour on a link. A different `epoch` or link means that it
+    /// restarted and lost its reservations, so every path through it ends.
     pub fn set_neighbour(&mut self, now: Instant, node: Node, link: LinkId, epoch: u64) {
         self.advance(now);
         let before = self.neighbours.insert(node, Neighbour { link, epoch });
@@ -258,7 +265,7 @@ impl Reservations {
         }
     }
 
-    /// A neighbour answers no more.
+    /// Removes a neighbour that is no longer reachable.
     pub fn lose_neighbour(&mut self, now: Instant, node: Node) {
         self.advance(now);
         if self.neighbours.remove(&node).is_some() {
@@ -266,7 +273,7 @@ impl Reservations {
         }
     }
 
-    /// A message came from a neighbour.
+    /// Handles a message of a neighbour.
     pub fn handle_message(&mut self, now: Instant, from: Node, message: Message) {
         self.advance(now);
         if !self.neighbours.contains_key(&from) {
@@ -288,29 +295,30 @@ impl Reservations {
         }
     }
 
-    /// Lets time pass; call it at [`Reservations::next_wake`] at the latest.
+    /// Advances time. Call it at [`Reservations::next_wake`] at the latest.
     pub fn tick(&mut self, now: Instant) {
         self.advance(now);
         self.expire();
     }
 
-    /// What follows from the inputs so far; drain it after each.
+    /// Returns the next output. Drain the outputs after each input.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When time alone changes something; [`Instant::FAR`] if it does not.
+    /// Returns the next instant at which time alone causes a change; [`Instant::FAR`] if there is
+    /// none.
     #[must_use]
     pub fn next_wake(&self) -> Instant {
         self.wakes.first().map_or(Instant::FAR, |(at, _)| *at)
     }
 
-    /// Asks a neighbour what it holds.
+    /// Requests a page of a neighbour's reservations.
     pub fn ask_status(&mut self, to: Node, page: u32) {
         self.send(to, Message::Status { page });
     }
 
-    /// One page of what this node holds.
+    /// Returns one page of this node's reservations.
     #[must_use]
     pub fn report(&self, page: u32) -> Report {
         let pages = self.entries.len().div_ceil(NAMES_MAX).max(1);
@@ -333,19 +341,19 @@ impl Reservations {
         Some(Standing { name: version.ask.name, installed, left: end.since(self.now) })
     }
 
-    /// The version of a reservation that is installed here.
+    /// Returns the installed version of a reservation.
     #[must_use]
     pub fn installed(&self, key: Key) -> Option<Stamp> {
         Some(self.entries.get(&key)?.installed.as_ref()?.stamp())
     }
 
-    /// How many reservations it holds, tentative or not.
+    /// Returns the number of reservations, tentative or installed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Everything that is installed here.
+    /// Returns all installed reservations.
     pub fn standing_here(&self) -> impl Iterator<Item = Held<'_>> {
         self.entries.values().filter_map(|entry| {
             let version = entry.installed.as_ref()?;
@@ -362,32 +370,33 @@ impl Reservations {
         })
     }
 
-    /// What the name `trunk` of a stream stands for on the link to `next`: what goes to two neighbours over one
-    /// link goes over it twice.
+    /// Returns the name of the stream `trunk` on the link to `next`. Streams to two neighbours on
+    /// the same link are sent twice, so they have different names.
     #[must_use]
     pub fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
         legs::trunk_to(trunk, next)
     }
 
-    /// The name under which a reservation holds its parts of links.
+    /// Returns the name under which a reservation holds its shares of links.
     #[must_use]
     pub fn holder(name: Name) -> Holder {
         legs::holder(name)
     }
 
-    /// True if it holds none.
+    /// Returns true if there are no reservations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Messages that named nothing that their sender has a part in, or came too late.
+    /// Returns the number of ignored messages: late ones, and those about reservations that do not
+    /// pass through their sender.
     #[must_use]
     pub const fn ignored(&self) -> u64 {
         self.ignored
     }
 
-    /// Time never goes back here: an earlier instant counts as the last one.
+    /// Advances the time. An earlier instant counts as the last one, so time never decreases.
     fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
     }
@@ -396,7 +405,7 @@ impl Reservations {
         self.outputs.push_back(Output::Send { to, message });
     }
 
-    /// Notes when time changes something about `key`.
+    /// Updates the timer of `key`.
     fn rearm(&mut self, key: Key) {
         let entry = self.entries.get(&key).map(Entry::next_wake);
         let past = self.past.get(&key).map(Past::next_wake);

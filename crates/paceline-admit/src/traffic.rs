@@ -1,4 +1,4 @@
-//! What a stream sends at most: the arrival curve of two straight pieces that every bound starts from.
+//! Traffic specifications: arrival curves of two linear pieces, from which all bounds are computed.
 
 use crate::error::DemandError;
 use core::fmt;
@@ -6,25 +6,25 @@ use paceline_sched::Duration;
 use paceline_sched::curve::RATE_MAX;
 use paceline_sched::police::{Constraint, ConstraintError, Dual, Unit};
 
-/// Nanobits in a byte: a product of bits per second and nanoseconds is a whole number of them.
+/// Nanobits per byte: the product of bits per second and nanoseconds is a whole number of nanobits.
 pub(crate) const NANOBITS: u128 = 8_000_000_000;
 pub(crate) const NANOS_PER_S: u128 = 1_000_000_000;
 
-/// Bytes in nanobits.
+/// Converts bytes to nanobits.
 pub(crate) const fn nanobits(bytes: u64) -> u128 {
     bytes as u128 * NANOBITS
 }
 
-/// The number if it fits, [`u64::MAX`] if not.
+/// Converts to `u64`, saturating at [`u64::MAX`].
 pub(crate) fn narrow(wide: u128) -> u64 {
     u64::try_from(wide).unwrap_or(u64::MAX)
 }
 
-/// min(M + p t, b + r t) in any closed interval of length t, in packets of a greatest length: RFC 2212's
-/// TSpec, held by a dual bucket at the source.
+/// The arrival curve min(M + p t, b + r t) in any closed interval of length t, with a maximum
+/// packet length. This is RFC 2212's TSpec, enforced by a dual token bucket at the source.
 ///
-/// Rates are whole bits per second, rounded up where they are computed: a stream is charged at most
-/// 1 bit/s more than it sends.
+/// Rates are whole bits per second, rounded up when computed: a stream is charged at most 1 bit/s
+/// too much.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Traffic {
     dual: Dual,
@@ -33,17 +33,18 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// The largest burst: 1 TB. Above it sums of many streams could leave 128 bits.
+    /// The largest burst: 1 TB. With larger ones, sums over many streams could overflow 128 bits.
     pub const BURST_MAX: u64 = 1 << 40;
-    /// The most packets per second that are told apart.
+    /// The maximum packet rate per second.
     pub const PACKETS_MAX: u64 = 1 << 40;
 
-    /// `dual` in bytes and bits per second, in packets of at most `packet` bytes, at most
-    /// `packets_per_s` of them in the long run.
+    /// Creates traffic with the dual bucket `dual` in bytes and bits per second. Packets have at
+    /// most `packet` bytes, at a sustained rate of at most `packets_per_s`.
     ///
     /// # Errors
-    /// [`DemandError`] if a parameter is 0 or out of range, the peak below the rate, a packet above the
-    /// burst at the peak, or the packets too few for the rate.
+    /// [`DemandError`] if a parameter is 0 or out of range, the peak rate is below the rate, a
+    /// packet is larger than the burst at the peak rate, or the packet rate is too low for the bit
+    /// rate.
     pub fn new(dual: Dual, packet: u64, packets_per_s: u64) -> Result<Self, DemandError> {
         Constraint::dual(Unit::Bytes, dual).map_err(DemandError::Constraint)?;
         for (what, value) in [("peak rate", dual.peak_rate), ("rate", dual.rate)] {
@@ -62,7 +63,7 @@ impl Traffic {
         if packet == 0 || packet > dual.peak_burst {
             return Err(DemandError::Packet { packet, burst: dual.peak_burst });
         }
-        // Whole packets of a byte less may need one more than the quotient, so it is rounded down.
+        // Packets of one byte less may need one more than the quotient, so it is rounded down.
         let least = dual.rate / packet.saturating_mul(8);
         if packets_per_s < least {
             return Err(DemandError::TooFewPackets { packets_per_s, least });
@@ -70,7 +71,8 @@ impl Traffic {
         Ok(Self { dual, packet, packets_per_s })
     }
 
-    /// A leaky bucket σ + ρ t, sent in packets of `packet` bytes at most, none of them shorter on average.
+    /// Creates traffic of a leaky bucket σ + ρ t, in packets of at most `packet` bytes that are on
+    /// average no shorter.
     ///
     /// # Errors
     /// As [`Traffic::new`].
@@ -80,10 +82,11 @@ impl Traffic {
         Self::new(dual, packet, packets)
     }
 
-    /// A sample of at most `bytes` in each `period`, at most `jitter` before its turn, cut into packets of
-    /// at most `packet` bytes: what a contract of [`paceline_sched::Contract`] lets a stream send.
+    /// Creates the traffic of a contract ([`paceline_sched::Contract`]): one sample of at most
+    /// `bytes` per `period`, at most `jitter` early, in packets of at most `packet` bytes.
     ///
-    /// The least curve of two pieces above the true staircase ⌊(t + jitter)/period⌋ + 1.
+    /// The result is the least curve of two pieces above the exact staircase ⌊(t + jitter)/period⌋
+    /// + 1.
     ///
     /// # Errors
     /// As [`Traffic::new`], and [`DemandError::ZeroPeriod`].
@@ -96,8 +99,8 @@ impl Traffic {
         Self::spaced(bytes, (period, jitter), period.saturating_sub(jitter), packet)
     }
 
-    /// [`Self::periodic`] whose samples are at least `gap` apart, however early they are by
-    /// `(period, jitter)`.
+    /// Creates traffic as [`Self::periodic`] does, but with samples at least `gap` apart, however
+    /// early `(period, jitter)` allows them.
     ///
     /// # Errors
     /// As [`Self::periodic`].
@@ -121,7 +124,7 @@ impl Traffic {
         let more = narrow((u128::from(bytes) * early).div_ceil(every));
         let burst = bytes.saturating_add(more);
         let dual = match u128::from(gap.as_nanos()) {
-            // The second sample may come that soon after the first.
+            // The second sample may follow the first after `gap`.
             gap if gap > 0 && early > 0 => {
                 let peak_rate = narrow(nanobits(bytes).div_ceil(gap)).min(RATE_MAX.max(rate));
                 if nanobits(bytes).div_ceil(gap) > u128::from(peak_rate) {
@@ -138,43 +141,43 @@ impl Traffic {
         Self::new(dual, packet, packets)
     }
 
-    /// p, M, r, b in bytes and bits per second: what a policer holds the stream to.
+    /// Returns p, M, r and b in bytes and bits per second, which a policer enforces.
     #[must_use]
     pub const fn dual(&self) -> Dual {
         self.dual
     }
 
-    /// The longest packet in bytes.
+    /// Returns the maximum packet length in bytes.
     #[must_use]
     pub const fn packet(&self) -> u64 {
         self.packet
     }
 
-    /// b: the burst above the sustained rate, in bytes.
+    /// Returns b, the burst at the sustained rate, in bytes.
     #[must_use]
     pub const fn burst(&self) -> u64 {
         self.dual.burst
     }
 
-    /// r: the sustained rate in bits per second.
+    /// Returns r, the sustained rate in bits per second.
     #[must_use]
     pub const fn rate(&self) -> u64 {
         self.dual.rate
     }
 
-    /// Packets per second in the long run.
+    /// Returns the sustained packet rate per second.
     #[must_use]
     pub const fn packets_per_s(&self) -> u64 {
         self.packets_per_s
     }
 
-    /// A*(t) in bytes, rounded down: whole bytes cannot be more.
+    /// Returns A*(t) in bytes, rounded down, because only whole bytes arrive.
     #[must_use]
     pub fn bound(&self, time: Duration) -> u64 {
         narrow(self.nanobits_in(u128::from(time.as_nanos())) / NANOBITS)
     }
 
-    /// A*(t) in nanobits, exact.
+    /// Returns the exact A*(t) in nanobits.
     pub(crate) fn nanobits_in(&self, nanos: u128) -> u128 {
         let peak = nanobits(self.dual.peak_burst)
             .saturating_add(u128::from(self.dual.peak_rate).saturating_mul(nanos));
@@ -183,13 +186,14 @@ impl Traffic {
         peak.min(sustained)
     }
 
-    /// (b − M, p − r) in nanobits and bits per second: their quotient is when the pieces cross.
+    /// Returns (b − M, p − r) in nanobits and bits per second. Their quotient is the time at which
+    /// the pieces cross.
     pub(crate) fn bend(&self) -> (u128, u128) {
         let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
         (nanobits(burst - peak_burst), u128::from(peak_rate - rate))
     }
 
-    /// What leaves a server that delays nothing for longer than `delay`: A*(t + delay).
+    /// Returns the output traffic of a server with a delay of at most `delay`: A*(t + delay).
     #[must_use]
     pub fn delayed(&self, delay: Duration) -> Self {
         let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
@@ -207,13 +211,13 @@ impl Traffic {
         Self { dual, ..*self }
     }
 
-    /// The same curve with another dual bucket, which its caller has kept within the ranges.
+    /// Replaces the dual bucket. The caller must ensure valid values.
     pub(crate) const fn with_dual(mut self, dual: Dual) -> Self {
         self.dual = dual;
         self
     }
 
-    /// What is above both.
+    /// Returns the least traffic that is above both.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let (a, b) = (self.dual, other.dual);
@@ -230,7 +234,8 @@ impl Traffic {
         }
     }
 
-    /// `part` of `whole` of the rates; bursts stay. At least 1 bit/s.
+    /// Returns the traffic with its rates scaled by `part`/`whole`, at least 1 bit/s. Bursts do not
+    /// change.
     pub(crate) fn slower(&self, part: u64, whole: u64) -> Self {
         let scale = |rate: u64| scaled(rate, part, whole);
         let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
@@ -238,7 +243,7 @@ impl Traffic {
         Self { dual, packet: self.packet, packets_per_s: scale(self.packets_per_s) }
     }
 
-    /// `part` of `whole` of the bytes: rates, bursts and packets that are longer than that.
+    /// Returns the traffic with rates, bursts and packets scaled by `part`/`whole`.
     pub(crate) fn smaller(&self, part: u64, whole: u64) -> Self {
         let scale = |value: u64| scaled(value, part, whole);
         let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
@@ -248,12 +253,12 @@ impl Traffic {
             burst: scale(burst),
             rate: scale(rate),
         };
-        // A sample of one packet still is one packet: their number does not fall with the bytes.
+        // A sample of one packet remains one packet, so the packet rate does not decrease.
         Self { dual, packet: self.packet.min(dual.peak_burst), packets_per_s: self.packets_per_s }
     }
 }
 
-/// `part` of `whole` of a value, rounded up and at least 1.
+/// Returns `value` scaled by `part`/`whole`, rounded up and at least 1.
 fn scaled(value: u64, part: u64, whole: u64) -> u64 {
     let product = u128::from(value) * u128::from(part);
     narrow(product.div_ceil(u128::from(whole.max(1)))).max(1)
@@ -287,7 +292,7 @@ mod tests {
             let traffic = Traffic::periodic(bytes, every, early, 500).unwrap();
             let mut touched = 0;
             for step in 0..40u64 {
-                // Just when one more may have come, and a nanosecond before.
+                // At the instant of the next possible arrival, and one nanosecond before it.
                 for t in [
                     (step * period).saturating_sub(jitter),
                     step * period + period - jitter % period - 1,

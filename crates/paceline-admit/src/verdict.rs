@@ -1,67 +1,67 @@
-//! The answer of a link: granted with a bound, or refused with the number that did not fit and an offer.
+//! The answer of an admission test: a grant with a bound, or a refusal with the exceeded limit and
+//! an offer.
 
 use crate::traffic::Traffic;
 use core::fmt;
 use paceline_sched::{Duration, LossTolerance};
 
-/// What a link says to a demand.
+/// The answer of an admission test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Verdict {
-    /// It is promised, or would be.
+    /// The demand is admitted, or would be.
     Granted(Grant),
-    /// It is not, and nothing is held.
+    /// The demand is refused, and nothing is reserved.
     Refused(Refusal),
 }
 
-/// A promise of one link.
+/// A grant of one link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Grant {
-    /// What is promised: whatever else is admitted later, no packet stays longer.
+    /// The guaranteed delay bound, valid whatever is admitted later.
     pub bound: Duration,
-    /// The bound that follows from what is held now; not above `bound`.
+    /// The delay bound that follows from the current reservations, at most `bound`.
     pub now: Duration,
-    /// What leaves, and the next hop has to expect.
+    /// The output traffic, which arrives at the next hop.
     pub output: Traffic,
 }
 
-/// Why a demand was refused.
+/// A refusal with its reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Refusal {
-    /// What there was not enough of.
+    /// The resource that does not suffice.
     pub resource: Resource,
-    /// How much was needed, all streams together, in the unit of the resource.
+    /// The amount that all streams together need, in the unit of the resource.
     pub needed: u64,
-    /// How much of it there is, in the same unit.
+    /// The available amount, in the same unit.
     pub available: u64,
-    /// What would be admitted now.
+    /// The contracts that would be admitted now.
     pub offer: Offer,
 }
 
-/// What there may be too little of.
+/// A resource of a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Resource {
-    /// The link's rate in the long run, in bits per second.
+    /// The sustained rate, in bits per second.
     Rate,
-    /// Bytes that may come at once.
+    /// The burst, in bytes.
     Burst,
-    /// Bytes of one packet.
+    /// The packet length, in bytes.
     Packet,
-    /// Room in queues, in bytes.
+    /// Queue space, in bytes.
     Buffer,
-    /// The host's processor, in nanoseconds per second.
+    /// Processor time, in nanoseconds per second.
     Cpu,
-    /// Time: the link's bound would be longer than a deadline of the stream or of one that is held, in
-    /// nanoseconds.
+    /// Delay, in nanoseconds: the delay bound would exceed a deadline of this or of another stream.
     Delay,
-    /// What is due at the same time: bytes within this time after a common beginning.
+    /// Bytes that are due at the same time, within this time after a simultaneous start.
     Due {
-        /// That time.
+        /// The time.
         within: Duration,
     },
-    /// Windows: services owed in each period of streams that share one, in thousandths.
+    /// Windows: services owed per period of streams with a common period, in thousandths.
     Windows,
-    /// Places for streams, or for holders of one stream.
+    /// The number of streams, or of reservations on one stream.
     Places,
 }
 
@@ -81,18 +81,21 @@ impl fmt::Display for Resource {
     }
 }
 
-/// What would be admitted in place of a demand, each alone; `None` where no value of it would help.
+/// The contracts that would be admitted instead of a demand. Each suffices alone; `None` if no
+/// value of this dimension suffices.
 ///
-/// Found by halving to a 1024th of what was asked for; what is offered was tested itself.
+/// Values are found by bisection to 1/1024 of the demand. Each offered value has itself been
+/// tested.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Offer {
-    /// The same samples, fewer of them: so many bits per second.
+    /// A lower rate with samples of the same size, in bits per second.
     pub rate: Option<u64>,
-    /// Smaller samples at the same pace: bursts and packets of so many bytes, and the rate in proportion.
+    /// Smaller samples at the same frequency: bursts and packets of this number of bytes, and the
+    /// rate in proportion.
     pub burst: Option<u64>,
-    /// The same with this deadline.
+    /// A longer deadline.
     pub deadline: Option<Duration>,
-    /// The same with this loss tolerance, where windows count.
+    /// A larger loss tolerance, if the rule counts windows.
     pub loss: Option<LossTolerance>,
 }
 

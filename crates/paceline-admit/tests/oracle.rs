@@ -1,4 +1,5 @@
-//! Exact response times against response-time-analysis (Brandenburg), whose analyses are verified.
+//! Compares exact response times with the crate response-time-analysis (Brandenburg), whose
+//! analyses are formally verified.
 
 use paceline_admit::bounds::jobs::{Jobs, edf, static_priority};
 use response_time_analysis as rta;

@@ -1,5 +1,5 @@
-//! Sets that were admitted, on a link in virtual time: sources send as badly as they may, all beginning
-//! together, and nothing stays longer than it was promised.
+//! Simulates admitted sets on a link in virtual time. All sources start together and send the worst
+//! traffic that they may; no packet exceeds its guaranteed delay.
 
 use paceline_admit::{Admission, Demand, Holder, LinkSpec, Rule, Traffic, Trunk, Verdict};
 use paceline_sched::discipline::{Class, Terms};
@@ -18,14 +18,15 @@ impl Random {
     }
 }
 
-/// How many random sets: `default`, or as many as the environment variable `PACELINE_SCENARIOS` says.
+/// Returns the number of random sets: `default`, or the value of the environment variable
+/// `PACELINE_SCENARIOS`.
 #[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
 fn seeds(default: u64) -> u64 {
     let asked = std::env::var("PACELINE_SCENARIOS").ok();
     asked.and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
-/// 8 Mbit/s: a byte takes a microsecond, so nothing is rounded on the link.
+/// 8 Mbit/s: a byte takes one microsecond, so the link needs no rounding.
 const MBIT: u64 = 8;
 const LONGEST: u32 = 1_200;
 const END: Instant = Instant::from_millis(400);
@@ -51,14 +52,14 @@ fn random_demand(random: &mut Random) -> Demand {
     Demand::new(traffic, Duration::from_micros(random.within(1_000, 60_000))).expect("a deadline")
 }
 
-/// As many of random demands as the link promises, nearly full.
+/// Admits random demands until the link is nearly full.
 fn admitted(random: &mut Random, rule: Rule) -> (Admission, Vec<Demand>) {
     let mut link = Admission::new(LinkSpec::new(capacity(), rule, LONGEST.into()));
     let mut demands = Vec::new();
     for number in 0..40 {
         let mut demand = random_demand(random).with_level(u32::try_from(number % 4).unwrap_or(0));
         if number > 20 {
-            // Fill what is left with small ones.
+            // Fill the remaining capacity with small demands.
             demand =
                 Demand::new(Traffic::leaky(200, 40_000, 200).expect("traffic"), demand.deadline())
                     .expect("a deadline")
@@ -73,7 +74,7 @@ fn admitted(random: &mut Random, rule: Rule) -> (Admission, Vec<Demand>) {
     (link, demands)
 }
 
-/// Packets as early as the dual bucket lets them go, from a nanosecond after 0 on.
+/// Returns packets as early as the dual bucket permits, starting one nanosecond after 0.
 fn greedy(random: &mut Random, traffic: &Traffic) -> (Vec<u32>, Vec<Instant>) {
     let constraint = Constraint::dual(Unit::Bytes, traffic.dual()).expect("checked");
     let mut policer = Policer::new(constraint);
@@ -129,8 +130,8 @@ fn spec(terms: Terms, sizes: Vec<u32>, arrivals: Arrivals) -> Spec {
     Spec { terms, sizes, arrivals, police: None, class: None }
 }
 
-/// Runs them beside long packets of others; the worst part of a promise used, in thousandths, and how
-/// many packets there were.
+/// Runs a random set with long packets of other traffic. Returns the largest used part of a
+/// guarantee, in thousandths, and the number of packets.
 fn run(random: &mut Random, policy: Policy, rule: Rule) -> (u64, u64) {
     let (link, demands) = admitted(random, rule);
     let mut streams: Vec<Spec> = demands
@@ -140,7 +141,7 @@ fn run(random: &mut Random, policy: Policy, rule: Rule) -> (u64, u64) {
             spec(terms(policy, &link, demand), sizes, Arrivals::At(instants))
         })
         .collect();
-    // In order of arrival only one of the others can be before them.
+    // Under FIFO only one packet of other traffic can precede them.
     let others = if policy == Policy::Fifo {
         Arrivals::At(vec![Instant::ZERO])
     } else {
@@ -181,12 +182,12 @@ fn no_packet_of_an_admitted_set_stays_longer_than_promised() {
             packets += sent;
         }
         println!("{policy}: {packets} packets, the worst used {worst}/1000 of its promise");
-        // A promise that nobody comes near would be an idle one.
+        // Ensures that the guarantees are tight enough to be meaningful.
         assert!(worst >= least && packets > 20_000, "{policy}: {worst}/1000, {packets} packets");
     }
 }
 
-/// Contracts with jitter and windows, each sample as early as it may come.
+/// Returns random contracts with jitter and windows.
 fn contracts(random: &mut Random) -> Vec<(Contract, u64)> {
     (0..30)
         .map(|_| {
@@ -195,7 +196,8 @@ fn contracts(random: &mut Random) -> Vec<(Contract, u64)> {
             let x = random.within(0, 2) * random.within(0, y - 1) / 2;
             let small = |number: u64| u32::try_from(number).unwrap_or(1);
             let loss = LossTolerance::new(small(x), small(y));
-            // What may miss something has at most so many periods (`owed.rs`).
+            // A contract with a loss tolerance has a deadline of at most y/(y − x) periods
+            // (`owed.rs`).
             let most = if x == 0 { Duration::from_secs(1) } else { period.mul_div(y, y - x) };
             let contract = Contract {
                 period,
@@ -209,18 +211,18 @@ fn contracts(random: &mut Random) -> Vec<(Contract, u64)> {
         .collect()
 }
 
-/// What one link promised, and what became of it.
+/// The results for the contracts of one link.
 #[derive(Default)]
 struct Windows {
     samples: u64,
     missed: u64,
-    /// The worst part of a promise used, in thousandths.
+    /// The largest used part of a guarantee, in thousandths.
     worst: u64,
-    /// Sets that ask for more than the link carries.
+    /// The number of sets whose full rate exceeds the capacity.
     overfull: u64,
 }
 
-/// As many contracts as a link promises, nearly full.
+/// Returns as many contracts as a link admits, until it is nearly full.
 fn promised(random: &mut Random, policy: Policy) -> Vec<(Contract, u64)> {
     let rule = Rule::of(policy).expect("a test of its own");
     let mut link = Admission::new(LinkSpec::new(capacity(), rule, LONGEST.into()));
@@ -234,7 +236,7 @@ fn promised(random: &mut Random, policy: Policy) -> Vec<(Contract, u64)> {
     kept
 }
 
-/// Each sample as early as it may come.
+/// Each sample arrives as early as permitted.
 fn early(contract: &Contract) -> Arrivals {
     let (period, jitter) = (contract.period, contract.jitter);
     let at = |n| {
@@ -245,7 +247,7 @@ fn early(contract: &Contract) -> Arrivals {
 }
 
 impl Windows {
-    /// Runs a random set beside long packets of others, and looks at every sample.
+    /// Runs a random set with long packets of other traffic and checks every sample.
     fn look(&mut self, seed: u64, policy: Policy) {
         let kept = promised(&mut Random(seed * 3 + 2), policy);
         let load = |(contract, bytes): &(Contract, u64)| {

@@ -1,7 +1,7 @@
-//! Queries of plain programs, answered from pull buffers of any node.
+//! Answers queries of plain programs from the pull buffers of any node.
 //!
-//! A thread of the rule's own pulls: an answer may take as long as the link to the buffer takes, in the
-//! background of everything that is published now.
+//! Each rule has its own thread for pulling, because an answer takes as long as the link to the
+//! buffer needs. Pulled samples travel as background traffic.
 
 use crate::convert::{DELETION, Encodings};
 use crate::key::Template;
@@ -14,12 +14,13 @@ use std::time::{Duration, SystemTime};
 use zenoh::query::{Query, Queryable};
 use zenoh::{Session, Wait};
 
-/// Queries that wait for an earlier one's answer.
+/// The number of queries that may be queued behind the current one.
 const WAITING: usize = 64;
-/// Zenoh gives up on a query after 10 s if its program does not say otherwise.
+/// The time limit of one answer. Zenoh's default query timeout is 10 s, so the answer must be
+/// faster.
 const PATIENCE: Duration = Duration::from_secs(9);
 
-/// Answers queries for the keys of a rule; ends when dropped.
+/// Answers queries for the keys of a rule. Stops when dropped.
 pub(crate) struct Answers {
     queryable: Option<Queryable<()>>,
     thread: Option<JoinHandle<()>>,
@@ -28,12 +29,12 @@ pub(crate) struct Answers {
 struct Answerer {
     node: Node,
     mark: Mark,
-    /// Makes a tag of a key.
+    /// Converts a key to a tag.
     tag: Template,
 }
 
 impl Answers {
-    /// Answers what is asked of `keys` from now on; `tag` makes the tag of a key.
+    /// Starts answering queries on `keys`. `tag` converts a key to a tag.
     pub(crate) fn open(
         node: &Node,
         session: &Session,
@@ -62,7 +63,7 @@ impl Answers {
 
 impl Drop for Answers {
     fn drop(&mut self) {
-        // With its callback goes the way to the thread, which ends.
+        // Undeclaring drops the callback with the channel's sender, which ends the thread.
         if let Some(queryable) = self.queryable.take() {
             let _ = queryable.undeclare().wait();
         }

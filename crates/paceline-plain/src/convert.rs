@@ -1,4 +1,4 @@
-//! What Zenoh and Paceline call the same thing.
+//! Conversions between Zenoh's types and Paceline's.
 
 use bytes::Bytes;
 use paceline::{Encoding, Timestamp};
@@ -7,11 +7,12 @@ use std::sync::Arc;
 use zenoh::bytes::{Encoding as ZenohEncoding, ZBytes};
 use zenoh::time::Timestamp as ZenohTimestamp;
 
-/// The media type that stands for the deletion of a key: it comes with no payload.
+/// The media type that marks the deletion of a key. Such a sample has no payload.
 pub(crate) const DELETION: &str = "application/x-zenoh-delete";
 
-/// A payload without a copy where Zenoh has it in one piece, as it has unless it was cut on its way. Links do
-/// the same by themselves: no type of Zenoh's is in the interface between the two.
+/// Converts a payload, without a copy if Zenoh stores it in one piece. It does so unless the
+/// payload was fragmented in transport. Links do the same conversion; their interface contains no
+/// Zenoh types.
 pub(crate) fn payload(payload: &ZBytes) -> Bytes {
     struct Whole(ZBytes);
     impl AsRef<[u8]> for Whole {
@@ -27,17 +28,17 @@ pub(crate) fn payload(payload: &ZBytes) -> Bytes {
     }
 }
 
-/// What stands beside a payload.
+/// Converts an attachment.
 pub(crate) fn attachment(attachment: &ZBytes) -> Arc<[u8]> {
     attachment.to_bytes().as_ref().into()
 }
 
-/// When a sample was captured, by the clock that stamped it.
+/// Converts a timestamp of Zenoh to a capture time with an unknown error bound.
 pub(crate) fn captured(stamp: &ZenohTimestamp) -> Timestamp {
     Timestamp { nanos: stamp.get_time().as_nanos(), error: Timestamp::UNKNOWN_ERROR }
 }
 
-/// Remembers the last encoding and what it is on the other side: most keys have one all their life.
+/// Caches the last conversion of an encoding. Most keys use the same encoding throughout.
 pub(crate) struct Encodings<From, To>(Option<(From, To)>);
 
 impl<From, To> Default for Encodings<From, To> {
@@ -47,8 +48,8 @@ impl<From, To> Default for Encodings<From, To> {
 }
 
 impl Encodings<ZenohEncoding, Encoding> {
-    /// The media type by its name; that of bytes of an unknown type where the name is not plain text, as no media type
-    /// is.
+    /// Returns the media type with the same name. A name that is not plain text is no media type,
+    /// and becomes [`Encoding::Bytes`].
     pub(crate) fn import(&mut self, encoding: &ZenohEncoding) -> Encoding {
         if let Some((from, to)) = &self.0
             && from == encoding
@@ -64,7 +65,7 @@ impl Encodings<ZenohEncoding, Encoding> {
 }
 
 impl Encodings<Encoding, ZenohEncoding> {
-    /// The same by its name.
+    /// Returns Zenoh's encoding with the same name.
     pub(crate) fn export(&mut self, encoding: &Encoding) -> ZenohEncoding {
         if let Some((from, to)) = &self.0
             && from == encoding

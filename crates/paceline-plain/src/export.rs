@@ -1,7 +1,8 @@
-//! One export rule at work: a subscription of the node whose samples are put on keys for plain programs.
+//! One running export rule: a subscription whose samples are put on keys for plain programs.
 //!
-//! It subscribes while somebody on the plain side listens, so that no link carries what nobody reads. Threads of its own
-//! put the samples: a put may wait for a slow program, and no link may.
+//! The rule subscribes only while a plain program subscribes to its keys, so no link carries unread
+//! samples. Its own threads put the samples, because a put may block on a slow program, and a link
+//! must not.
 
 mod large;
 mod putter;
@@ -22,18 +23,18 @@ use zenoh::pubsub::Publisher;
 use zenoh::sample::Locality;
 use zenoh::{Session, Wait};
 
-/// How long a change on the plain side may go unseen while no sample comes.
+/// The longest delay until a change on the plain side is noticed while no sample arrives.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Keys that are declared to Zenoh at a time.
+/// The number of keys that stay declared to Zenoh.
 const KEYS_MAX: usize = 4_096;
-/// Samples that wait for a slow plain side before the oldest is dropped.
+/// The number of samples queued for a slow plain side before the oldest is dropped.
 const QUEUE: usize = 256;
 
-/// A rule at work; it ends when dropped.
+/// A running export rule. Stops when dropped.
 pub(crate) struct Export {
     rule: ExportRule,
     wanted: Arc<Wanted>,
-    /// Tells whether somebody listens; undeclared with the rule.
+    /// Reports whether plain programs subscribe to the keys. Undeclared with the rule.
     watch: Option<Publisher<'static>>,
     _answers: Option<Answers>,
     thread: Option<JoinHandle<()>>,
@@ -46,7 +47,7 @@ enum Want {
     End,
 }
 
-/// Whether somebody on the plain side listens.
+/// Whether a plain program subscribes to the keys of the rule.
 struct Wanted {
     want: Mutex<Want>,
     changed: Condvar,
@@ -71,7 +72,7 @@ impl Wanted {
         *lock(&self.want)
     }
 
-    /// Waits until somebody listens, or the end.
+    /// Waits until a program subscribes, or until the rule ends.
     fn wait(&self) -> Want {
         let mut want = lock(&self.want);
         while *want == Want::Nobody {
@@ -82,7 +83,7 @@ impl Wanted {
 }
 
 impl Export {
-    /// Puts what comes on the rule's tags on its keys from now on.
+    /// Starts putting samples of the rule's tags on its keys.
     pub(crate) fn open(
         node: &Node,
         session: &Session,
@@ -130,7 +131,6 @@ impl Export {
         Ok(Self { rule, wanted, watch, _answers: answers, thread: Some(thread) })
     }
 
-    /// The rule.
     pub(crate) const fn rule(&self) -> &ExportRule {
         &self.rule
     }
@@ -219,7 +219,7 @@ impl Worker {
         }
     }
 
-    /// Logs what is wrong with this rule, limited.
+    /// Logs a problem of this rule, rate-limited.
     fn say(&self, what: impl FnOnce() -> String) {
         if let Some(suppressed) = self.said.pass() {
             let (number, tag) = (self.number, &self.rule.tag);

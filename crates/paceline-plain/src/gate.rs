@@ -1,9 +1,9 @@
-//! How fast the samples of one key may enter.
+//! Limits the rate of the samples of one key.
 
 use std::time::{Duration, Instant};
 
-/// Lets through one sample in each period over time; one may be a period early, so that what comes unevenly at the
-/// right rate is not thinned.
+/// Admits one sample per period on average. A sample may arrive one period early, so a jittery
+/// stream of the right rate is not thinned.
 #[derive(Debug)]
 pub(crate) struct Gate {
     period: Duration,
@@ -15,7 +15,7 @@ impl Gate {
         Self { period, due: None }
     }
 
-    /// True if a sample that comes now may enter.
+    /// Returns true if a sample that arrives at `now` is admitted.
     pub(crate) fn passes(&mut self, now: Instant) -> bool {
         let due = self.due.unwrap_or(now).max(now);
         if due.saturating_duration_since(now) > self.period {
@@ -30,7 +30,7 @@ impl Gate {
 mod tests {
     use super::*;
 
-    /// How many of the samples that come at these milliseconds enter, at 10 Hz.
+    /// Returns the number of admitted samples of those arriving at these milliseconds, at 10 Hz.
     fn enter(times: impl Iterator<Item = u64>) -> usize {
         let start = Instant::now();
         let mut gate = Gate::new(Duration::from_millis(100));
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn what_is_too_fast_is_thinned_to_the_rate() {
-        // Two at once, and then one each period: 10 s of 1,000 Hz.
+        // 1,000 Hz for 10 s: two samples at once, then one per period.
         assert_eq!(enter(0..10_000), 101);
         assert_eq!(enter((0..10_000).step_by(33)), 101);
     }

@@ -1,7 +1,7 @@
-//! One import rule at work: samples from plain programs become publications of the node.
+//! One running import rule: samples of plain programs become publications of the node.
 //!
-//! Zenoh's threads carry links too, so nothing here may keep one: a key that was not seen before is declared
-//! by a thread of the rule's own, and what comes on it meanwhile waits in a short queue.
+//! Zenoh's threads also carry links, so nothing here may block them. A separate thread declares new
+//! keys. Samples of a key that is being declared wait in a short queue.
 
 use crate::convert::{self, DELETION, Encodings};
 use crate::gate::Gate;
@@ -20,16 +20,17 @@ use zenoh::pubsub::Subscriber;
 use zenoh::sample::{Locality, Sample, SampleKind};
 use zenoh::{Session, Wait};
 
-/// Samples of one key that wait for it to be declared.
+/// The number of samples that one key may queue while it is declared.
 const OPENING_SAMPLES: usize = 256;
-/// Bytes of a rule that wait so. One sample may always wait, whatever its length.
+/// The bytes that one rule may queue for keys being declared. One sample is always accepted,
+/// whatever its length.
 const OPENING_BYTES: usize = 64 << 20;
-/// Keys without a sample for so long make room for others when a rule is full.
+/// If a rule is full, keys without a sample for this time are removed.
 const IDLE: Duration = Duration::from_secs(60);
-/// How often a full rule is looked through.
+/// The interval at which a full rule looks for idle keys.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A sample on its way in.
+/// A converted sample before its publication.
 struct Incoming {
     payload: Bytes,
     beside: Beside,
@@ -46,12 +47,12 @@ impl Incoming {
 #[derive(Default)]
 struct Keys {
     all: HashMap<String, Key>,
-    /// Bytes of samples that wait for their key to be declared.
+    /// The bytes queued for keys being declared.
     waiting: usize,
 }
 
 impl Keys {
-    /// Takes room for a sample that waits; false if there is none.
+    /// Reserves queue space for a sample. Returns false if there is none.
     const fn take_room(&mut self, bytes: usize) -> bool {
         let after = self.waiting.saturating_add(bytes);
         let has_room = self.waiting == 0 || after <= OPENING_BYTES;
@@ -61,7 +62,8 @@ impl Keys {
         has_room
     }
 
-    /// Has a sample wait for its key, which is being declared or is new; false if there is no room.
+    /// Queues a sample for a key that is being declared or is new. Returns false if there is no
+    /// space.
     fn wait(&mut self, name: &str, incoming: Incoming) -> bool {
         if !self.take_room(incoming.bytes()) {
             return false;
@@ -73,7 +75,7 @@ impl Keys {
         true
     }
 
-    /// What has waited for a key; none if that is not being declared.
+    /// Takes the queued samples of a key. Returns `None` if the key is not being declared.
     fn take_waiting(&mut self, name: &str) -> Option<Vec<Incoming>> {
         let Some(Key::Opening(waiting)) = self.all.get_mut(name) else { return None };
         let waiting = std::mem::take(waiting);
@@ -85,10 +87,10 @@ impl Keys {
 
 /// A key of the plain side.
 enum Key {
-    /// Being declared.
+    /// Being declared, with its queued samples.
     Opening(Vec<Incoming>),
     Open(Box<OpenKey>),
-    /// No tag can be made of it.
+    /// The key cannot be converted to a tag.
     Refused,
 }
 
@@ -111,11 +113,11 @@ struct Shared {
     rule: ImportRule,
     keys: Mutex<Keys>,
     said: LogLimit,
-    /// Dropped with the rule, so that its thread ends.
+    /// Dropped with the rule, which ends the thread.
     to_open: Mutex<Option<SyncSender<String>>>,
 }
 
-/// A rule at work; it ends when dropped.
+/// A running import rule. Stops when dropped.
 pub(crate) struct Import {
     subscriber: Option<Subscriber<()>>,
     shared: Arc<Shared>,
@@ -123,7 +125,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    /// Takes in what comes on the rule's keys from now on.
+    /// Starts publishing samples that arrive on the rule's keys.
     pub(crate) fn open(
         node: &Node,
         session: &Session,
@@ -144,14 +146,13 @@ impl Import {
         let thread = named.spawn(move || worker.run(&opening))?;
         let subscriber = session
             .declare_subscriber(shared.rule.key.as_str())
-            // What this node itself puts on the plain side was never meant to come back.
+            // Exclude this node's own puts on the plain side.
             .allowed_origin(Locality::Remote)
             .callback(move |sample| taker.take(&sample))
             .wait()?;
         Ok(Self { subscriber: Some(subscriber), shared, thread: Some(thread) })
     }
 
-    /// The rule.
     pub(crate) fn rule(&self) -> &ImportRule {
         &self.shared.rule
     }
@@ -169,13 +170,13 @@ impl Drop for Import {
 }
 
 impl Shared {
-    /// On a thread of Zenoh's: never waits.
+    /// Handles one sample. Runs on a thread of Zenoh and never blocks.
     fn take(&self, sample: &Sample) {
         if let Some(mark) = Mark::of(sample) {
             return self.refuse_loop(sample.key_expr().as_str(), mark);
         }
         let name = sample.key_expr().as_str();
-        // Before anything of it is taken.
+        // Checked before the payload is copied or queued.
         let bytes = u64::try_from(sample.payload().len()).unwrap_or(u64::MAX);
         if let Some(most) = self.rule.bytes_max.filter(|most| bytes > *most) {
             self.node.note_dropped(DropReason::TooLarge, 1);
@@ -209,7 +210,7 @@ impl Shared {
             }
             None => {
                 let first = incoming(sample, &self.rule, &mut Encodings::default());
-                // It has room for as many as there may be keys.
+                // The channel has one slot for each key that the rule may have.
                 let open = || {
                     let to_open = lock(&self.to_open);
                     to_open.as_ref().is_some_and(|to| to.try_send(name.to_owned()).is_ok())
@@ -224,7 +225,7 @@ impl Shared {
         }
     }
 
-    /// A sample of a new key has no room to wait.
+    /// Counts the drop of a sample of a new key that finds no queue space.
     fn crowded(&self, name: &str) {
         self.node.note_dropped(DropReason::QueueFull, 1);
         self.say(|| {
@@ -239,7 +240,7 @@ impl Shared {
     fn publish(&self, key: &mut OpenKey, incoming: Incoming) {
         key.last = Instant::now();
         match key.publisher.put_with(incoming.payload, incoming.beside) {
-            // A closed node counts nothing any more.
+            // A closed node does not count drops.
             Ok(_) | Err(PublishError::Closed) => {}
             Err(error) => {
                 self.node.note_dropped(DropReason::TooLarge, 1);
@@ -249,7 +250,7 @@ impl Shared {
         }
     }
 
-    /// Declares keys as they come, until the rule ends.
+    /// Declares new keys until the rule ends.
     fn run(&self, opening: &Receiver<String>) {
         loop {
             match opening.recv_timeout(LOOK_EVERY) {
@@ -315,7 +316,7 @@ impl Shared {
         declare().map_err(|error| error.to_string())
     }
 
-    /// A rule that is full lets go the keys that nobody uses any more.
+    /// Removes idle keys if the rule is full.
     fn forget_idle(&self) {
         let mut gone = Vec::new();
         let mut keys = lock(&self.keys);
@@ -331,7 +332,7 @@ impl Shared {
             Key::Refused => false,
         });
         drop(keys);
-        // Their publishers wait for the engine when they go: not under the lock.
+        // Dropping a publisher waits for the engine, so drop them without the lock.
         drop(gone);
     }
 
@@ -349,7 +350,7 @@ impl Shared {
         });
     }
 
-    /// Logs what is wrong with this rule, limited.
+    /// Logs a problem of this rule, rate-limited.
     fn say(&self, what: impl FnOnce() -> String) {
         if let Some(suppressed) = self.said.pass() {
             tracing::warn!(

@@ -1,22 +1,22 @@
-//! Keys of plain programs and tags, and how the one is made of the other.
+//! Key expressions of plain programs, tags, and templates that convert one into the other.
 
 use core::fmt;
 use zenoh::key_expr::{OwnedKeyExpr, keyexpr};
 
-/// Wildcards that a template can name: `{1}` to `{9}`.
+/// The number of wildcards that a template can refer to: `{1}` to `{9}`.
 const WILDCARDS_MAX: usize = 9;
 
-/// Why a key expression or a template is wrong.
+/// An invalid key expression or template.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Zenoh does not take it as a key expression.
+    /// Zenoh rejects the text as a key expression.
     #[error(
         "'{0}' is no key expression of Zenoh: {1}; write chunks joined by single '/', with * for one \
          and ** for any number, like robot/**"
     )]
     NoKey(String, String),
-    /// More than one `**`, so that nobody could say what each stands for.
+    /// More than one `**`: the parts of a key could be assigned to them in several ways.
     #[error("'{0}' has more than one **: the parts of a key are told apart by at most one")]
     TwoDoubleStars(String),
     /// A brace that is not part of a placeholder.
@@ -26,53 +26,53 @@ pub enum KeyError {
     Placeholder {
         /// The template.
         text: String,
-        /// What stands between the braces, or after an open one.
+        /// The text between the braces, or after an open brace.
         name: String,
-        /// The name of the whole.
+        /// The name of the placeholder for the whole key or tag.
         whole: &'static str,
     },
-    /// It names a wildcard that the pattern does not have.
+    /// The template refers to a wildcard that the pattern does not have.
     #[error("'{text}' names {{{number}}}, but {pattern} has {wildcards} wildcards: count * and **")]
     NoSuchWildcard {
         /// The template.
         text: String,
-        /// Which one.
+        /// The number of the wildcard.
         number: usize,
-        /// What it is filled from.
+        /// The pattern.
         pattern: String,
-        /// How many that has.
+        /// The number of wildcards in the pattern.
         wildcards: usize,
     },
-    /// What it makes is nothing that samples could be published on.
+    /// The result of the template is not a valid key or tag.
     #[error("'{text}' makes '{made}': {what}")]
     Makes {
         /// The template.
         text: String,
-        /// What it makes of the pattern itself.
+        /// The result of the template for the pattern itself.
         made: String,
-        /// What is wrong with that.
+        /// The reason why the result is invalid.
         what: String,
     },
 }
 
-/// Keys or tags with wildcards, each a whole chunk: `*` for one chunk, `**` for any number of them. In keys
-/// `$*` may stand for a part of a chunk; it has no number.
+/// A pattern of keys or tags. A wildcard is a whole chunk: `*` matches one chunk, `**` any number
+/// of chunks. In keys, `$*` may match a part of a chunk; it has no number.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyPattern {
-    /// As it was written: wildcards are counted in it.
+    /// The original text, in which the wildcards are counted.
     text: String,
-    /// As Zenoh writes it, which has `*/**` for `**/*`.
+    /// Zenoh's canonical form, which writes `**/*` as `*/**`.
     canon: OwnedKeyExpr,
 }
 
 impl KeyPattern {
-    /// Reads one.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`KeyError`] names what is wrong and how to write it.
+    /// [`KeyError`] names the invalid part and the correct notation.
     pub fn new(text: &str) -> Result<Self, KeyError> {
         let canon = OwnedKeyExpr::autocanonize(text.to_owned()).map_err(|error| {
-            // What follows says where in its source Zenoh found out.
+            // The rest of the message is a position in Zenoh's source code.
             let error = error.to_string();
             let what = error.split(" at /").next().unwrap_or(&error).to_owned();
             KeyError::NoKey(text.to_owned(), what)
@@ -83,19 +83,19 @@ impl KeyPattern {
         Ok(Self { text: text.to_owned(), canon })
     }
 
-    /// It as Zenoh writes it.
+    /// Returns the pattern in Zenoh's canonical form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.canon.as_str()
     }
 
-    /// True if some key matches both.
+    /// Returns true if at least one key matches both patterns.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         self.canon.intersects(&other.canon)
     }
 
-    /// What both `key` and this match: the narrower one of the two, none if that is neither.
+    /// Returns the intersection of `key` and this pattern if one of them includes the other.
     pub(crate) fn narrowed(&self, key: &keyexpr) -> Option<OwnedKeyExpr> {
         if self.canon.includes(key) {
             return Some(key.into());
@@ -107,15 +107,16 @@ impl KeyPattern {
         self.text.split('/').filter(|chunk| matches!(*chunk, "*" | "**"))
     }
 
-    /// What each wildcard stands for in `key`, which matches; none if it has fewer chunks than it would
-    /// have then. What `**` stands for may be empty.
+    /// Returns the part of `key` that each wildcard matches; `key` must match the pattern. The
+    /// match of `**` may be empty. Returns `None` if the key has too few chunks to give each
+    /// wildcard its own.
     fn captures<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
         let mut rest = Some(key);
         let mut found = Vec::new();
         let mut chunks = self.text.split('/');
         while let Some(chunk) = chunks.next() {
             if chunk == "**" {
-                // There is one at most: what follows it is counted from the end.
+                // There is at most one `**`, so the chunks after it are matched from the end.
                 let mut behind = Vec::new();
                 for chunk in chunks.rev() {
                     let (before, last) = last_chunk(rest?);
@@ -159,8 +160,8 @@ enum Part {
     Wildcard(usize),
 }
 
-/// How a tag is made of a key, or a key of a tag: text in which `{key}` or `{tag}` stands for the whole and
-/// `{1}` to `{9}` for what the first to ninth wildcard of the pattern stands for.
+/// Converts keys to tags, or tags to keys. `{key}` or `{tag}` stands for the whole input, `{1}` to
+/// `{9}` for the match of the first to ninth wildcard of the pattern.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Template {
     text: String,
@@ -169,10 +170,11 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template that is filled from what matches `from`; `whole` is the name of the whole.
+    /// Parses a template for inputs that match `from`. `whole` is the name of the placeholder for
+    /// the whole input.
     ///
     /// # Errors
-    /// [`KeyError`]: a placeholder that is not known, or one without its wildcard.
+    /// [`KeyError`]: an unknown placeholder, or one without its wildcard.
     pub fn new(text: &str, whole: &'static str, from: &KeyPattern) -> Result<Self, KeyError> {
         let wildcards = from.wildcards().count();
         let mut parts = Vec::new();
@@ -207,14 +209,14 @@ impl Template {
         Ok(Self { text: text.to_owned(), from: from.clone(), parts })
     }
 
-    /// It as text.
+    /// Returns the template as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What it makes of `name`, which matches the pattern; none if nothing can be made of it. What `**`
-    /// stands for takes one of the slashes beside it along if it is empty.
+    /// Returns the result for `name`, which must match the pattern, or `None` if the result would
+    /// be empty. An empty match of `**` also removes one adjacent slash.
     #[must_use]
     pub fn fill(&self, name: &str) -> Option<String> {
         let needs_captures = self.parts.iter().any(|part| matches!(part, Part::Wildcard(_)));
@@ -243,8 +245,8 @@ impl Template {
         (!made.is_empty()).then_some(made)
     }
 
-    /// What makes of each key that this makes the name that it was made of; none if something is lost on the
-    /// way, a wildcard that it does not name for example.
+    /// Returns the template that converts a result back to the input. Returns `None` if the
+    /// conversion loses information, such as a wildcard without a placeholder.
     #[must_use]
     pub fn inverse(&self) -> Option<Self> {
         let wildcards = self.from.wildcards().count();
@@ -271,7 +273,7 @@ impl Template {
                 text.push(chunk.to_owned());
             }
         }
-        // A part of a chunk that a $* stands for has no number.
+        // The match of `$*` has no number, so it cannot be restored.
         let text = text.join("/");
         if text.contains('$') {
             return None;
@@ -279,14 +281,14 @@ impl Template {
         Self::new(&text, "key", &makes).ok()
     }
 
-    /// All that it can make, as a pattern.
+    /// Returns a pattern that matches every result of this template.
     ///
     /// # Errors
-    /// [`KeyError`] if that is none.
+    /// [`KeyError`] if no such pattern exists.
     pub fn makes(&self) -> Result<KeyPattern, KeyError> {
         let wildcards: Vec<_> = self.from.wildcards().collect();
         let made = self.make(&self.from.text, &wildcards).unwrap_or_default();
-        // A wildcard beside other text in its chunk is Zenoh's $*.
+        // Zenoh writes a wildcard next to other text in its chunk as `$*`.
         let chunk = |chunk: &str| match chunk {
             "*" | "**" => chunk.to_owned(),
             chunk if chunk.contains("**") || chunk.contains('$') => chunk.to_owned(),

@@ -1,10 +1,10 @@
-//! Plain Zenoh programs, and with them ROS 2 programs over rmw_zenoh, served by a Paceline node: they change
-//! nothing, and their data crosses links scheduled, throttled and scaled.
+//! A bridge for plain Zenoh programs, including ROS 2 programs over rmw_zenoh. The programs need no
+//! change, and their data crosses links scheduled, throttled and scaled.
 //!
-//! A [`Plain`] is a Zenoh session of its own in router mode, apart from the sessions of links. Programs
-//! connect to it as to any Zenoh router. An [`ImportRule`] makes what they put on matching keys a publication
-//! of the node; an [`ExportRule`] is a subscription whose samples are put on keys for them; a [`QueryRule`] lets
-//! programs of one node ask those of another.
+//! A [`Plain`] is a separate Zenoh session in router mode, apart from the sessions of links.
+//! Programs connect to it as to any Zenoh router. An [`ImportRule`] publishes samples that arrive
+//! on matching keys. An [`ExportRule`] subscribes and puts the samples on keys. A [`QueryRule`]
+//! lets programs of one node query those of another.
 
 mod answer;
 mod convert;
@@ -32,7 +32,8 @@ pub use session::{EndpointError, MESSAGE_BYTES_MAX, PlainConfig};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a thread that panicked left is as whole as any other: nothing here is changed in two steps.
+/// Locks a mutex, poisoned or not. No state in this crate is inconsistent after a panic, because no
+/// change takes two steps.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

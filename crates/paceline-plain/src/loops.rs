@@ -1,30 +1,30 @@
-//! Rules of one node that contradict each other: samples would come twice, or go round.
+//! Checks for conflicting rules of one node: rules that duplicate samples or form a loop.
 
 use crate::key::KeyError;
 use crate::rule::{QueryRule, Rules};
 
-/// Two rules that must not be together. Numbers count from 1.
+/// A conflict between two rules. Rule numbers start at 1.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleConflict {
-    /// What the one takes in the other puts back where it came from.
+    /// An export returns the samples of an import to their origin.
     #[error(
         "import {import} (key '{key}') and export {export} (tag '{tag}') are a loop: what plain programs put on \
          '{key}' would come back to them on '{back}'; give the import tags of its own, like \
          \"{example}/{{key}}\", that the export leaves out"
     )]
     Loop {
-        /// The import rule.
+        /// The number of the import rule.
         import: usize,
-        /// The export rule.
+        /// The number of the export rule.
         export: usize,
         /// The keys of the import.
         key: String,
         /// The tags of the export.
         tag: String,
-        /// The keys that the export makes.
+        /// The keys that the export puts on.
         back: String,
-        /// A name for a prefix.
+        /// A suggestion for a prefix.
         example: &'static str,
     },
     /// Two import rules publish the same key on the same tag.
@@ -33,13 +33,13 @@ pub enum RuleConflict {
          everything would come twice; keep one, or give one other tags"
     )]
     SameImport {
-        /// The one.
+        /// The number of the first rule.
         first: usize,
-        /// The other.
+        /// The number of the second rule.
         second: usize,
-        /// The keys of the one.
+        /// The keys of the first rule.
         key: String,
-        /// The keys of the other.
+        /// The keys of the second rule.
         other: String,
     },
     /// Two export rules put the same tag on the same key.
@@ -48,39 +48,40 @@ pub enum RuleConflict {
          everything would come twice; keep one, or give one other keys"
     )]
     SameExport {
-        /// The one.
+        /// The number of the first rule.
         first: usize,
-        /// The other.
+        /// The number of the second rule.
         second: usize,
-        /// The tags of the one.
+        /// The tags of the first rule.
         tag: String,
-        /// The tags of the other.
+        /// The tags of the second rule.
         other: String,
     },
-    /// Two query rules that carry the same queries.
+    /// Two query rules carry the same queries.
     #[error(
         "queries {first} (key '{key}') and {second} (key '{other}') {what}: everything would be answered twice; \
          keep one, or give one other keys and another tag"
     )]
     SameQuery {
-        /// The one.
+        /// The number of the first rule.
         first: usize,
-        /// The other.
+        /// The number of the second rule.
         second: usize,
-        /// The keys of the one.
+        /// The keys of the first rule.
         key: String,
-        /// The keys of the other.
+        /// The keys of the second rule.
         other: String,
-        /// What they share.
+        /// A description of the overlap.
         what: String,
     },
-    /// A rule whose template makes nothing.
+    /// A template without a valid result.
     #[error("{0}")]
     Key(#[from] KeyError),
 }
 
 impl RuleConflict {
-    /// The later one of the two: the name of its kind in the configuration, and its place among them, from 0.
+    /// Returns the later rule of the conflict: the name of its kind in the configuration, and its
+    /// index from 0.
     #[must_use]
     pub const fn culprit(&self) -> Option<(&'static str, usize)> {
         match self {
@@ -93,11 +94,11 @@ impl RuleConflict {
     }
 }
 
-/// Looks for rules of one node that contradict each other. It takes patterns for all that they can be, so it
-/// also refuses what would come back for some names only.
+/// Checks the rules of one node for conflicts. The check compares patterns, so it also rejects
+/// rules that would loop for some names only.
 ///
 /// # Errors
-/// The first [`RuleConflict`] names both rules and the mend.
+/// The first [`RuleConflict`], which names both rules and the remedy.
 pub fn check(rules: &Rules) -> Result<(), RuleConflict> {
     check_queries(&rules.queries)?;
     for (second, later) in rules.imports.iter().enumerate() {
@@ -126,7 +127,7 @@ pub fn check(rules: &Rules) -> Result<(), RuleConflict> {
             }
         }
         for (at, import) in rules.imports.iter().enumerate() {
-            // Tokens keep their keys, whatever they are.
+            // Token rules do not rename keys.
             let comes_back = later.tokens || makes.intersects(&import.key);
             if import.tokens == later.tokens
                 && import.tag.makes()?.intersects(&later.tag)
@@ -204,9 +205,9 @@ mod tests {
             }
         }
         let fine = [
-            // Both ways, each node with tags of its own.
+            // Both directions, with separate tags for each node.
             ("robot/**", "robot/{key}", "operator/**", "{1}"),
-            // Throttled for programs of the same host.
+            // A throttled copy for programs of the same host.
             ("robot/**", "{key}", "robot/**", "slow/{tag}"),
             ("robot/camera", "picture", "picture", "robot/camera/slow"),
         ];

@@ -1,29 +1,30 @@
-//! What tells a node that another one has put a sample on the plain side: without it, two nodes whose plain
-//! sides meet would send it round for ever.
+//! Marks samples that a node puts on the plain side, for loop detection. Without a mark, two nodes
+//! with connected plain sides would forward a sample between them forever.
 //!
-//! The mark is the id in the sample's timestamp, which travels through every Zenoh router as it is and which
-//! no program reads: payload, encoding and attachment stay what they were.
+//! The mark is the id in the sample's timestamp. Every Zenoh router forwards it unchanged and no
+//! program interprets it. Payload, encoding and attachment are not touched.
 
 use paceline::{NodeId, Timestamp};
 use std::time::Duration;
 use zenoh::sample::Sample;
 use zenoh::time::{NTP64, Timestamp as ZenohTimestamp, TimestampId};
 
-/// The first bytes of every mark. The last byte of one is never zero: Zenoh leaves out those at the end.
+/// The first bytes of every mark. The last byte of a mark is never zero, because Zenoh omits
+/// trailing zeros.
 const MAGIC: [u8; 4] = *b"pcln";
 const LAST: u8 = 1;
 
-/// Who has put a sample on the plain side.
+/// The origin of a marked sample.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Mark {
     /// The node.
     pub(crate) node: NodeId,
-    /// The place of its export rule, from 1.
+    /// The number of its export rule, from 1.
     pub(crate) rule: u16,
 }
 
 impl Mark {
-    /// The timestamp of a sample captured at `captured` that carries the mark.
+    /// Returns a timestamp with this mark for a sample captured at `captured`.
     pub(crate) fn stamp(self, captured: Timestamp) -> Option<ZenohTimestamp> {
         let [n0, n1, n2, n3, n4, n5, n6, n7] = self.node.0.to_be_bytes();
         let [r0, r1] = self.rule.to_be_bytes();
@@ -33,7 +34,7 @@ impl Mark {
         Some(ZenohTimestamp::new(time, TimestampId::try_from(&id).ok()?))
     }
 
-    /// The mark of a sample from the plain side, if a node has put it there.
+    /// Returns the mark of a sample from the plain side, or `None` if no node put it there.
     pub(crate) fn of(sample: &Sample) -> Option<Self> {
         Self::read(sample.timestamp()?.get_id().to_le_bytes())
     }
@@ -59,7 +60,7 @@ mod tests {
             let captured = Timestamp { nanos: 1_700_000_000_123_456_789, error: 3 };
             let stamp = mark.stamp(captured).unwrap();
             assert_eq!(Mark::read(stamp.get_id().to_le_bytes()), Some(mark));
-            // Zenoh's clock counts 2^-32 seconds.
+            // Zenoh's clock has a resolution of 2^-32 s.
             assert!(stamp.get_time().as_nanos().abs_diff(captured.nanos) <= 1);
         }
         assert_eq!(Mark::read([0x33; 16]), None);

@@ -1,4 +1,4 @@
-//! The plain side of a node: its session and the rules at work.
+//! The plain side of a node: its session and its running rules.
 
 use crate::export::Export;
 use crate::import::Import;
@@ -10,47 +10,47 @@ use crate::tokens::{Own, TokenExport, TokenImport};
 use paceline::Node;
 use zenoh::{Session, Wait};
 
-/// Why the plain side could not be opened, or its rules not be changed.
+/// Why the plain side could not be opened or its rules could not be changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlainError {
-    /// An endpoint is wrong.
+    /// An endpoint is invalid.
     #[error("plain: {0}")]
     Endpoint(#[from] EndpointError),
-    /// Two rules contradict each other.
+    /// Two rules conflict.
     #[error("{0}")]
     Conflict(#[from] RuleConflict),
-    /// More rules of a kind than a node takes.
+    /// Too many rules of one kind.
     #[error(
         "{0} rules of one kind, a node takes at most {RULES_MAX}; a pattern may cover several keys"
     )]
     TooManyRules(usize),
-    /// Zenoh could not listen there.
+    /// Zenoh could not listen on an endpoint.
     #[error(
         "plain programs cannot be met at {endpoints}: {what}; if a Zenoh router has that place, give [plain] \
          another listen, or connect to the router"
     )]
     Open {
-        /// Where it was to listen, or whom to reach.
+        /// The endpoints to listen on or to connect to.
         endpoints: String,
-        /// What Zenoh says.
+        /// Zenoh's message.
         what: String,
     },
     /// Zenoh refused a rule.
     #[error("{rule}: {what}")]
     Rule {
-        /// Which one.
+        /// The kind and number of the rule.
         rule: String,
-        /// What Zenoh says.
+        /// Zenoh's message.
         what: String,
     },
 }
 
-/// The plain side of a node; it ends when dropped, and so do all its rules.
+/// The plain side of a node. Dropping it stops all rules.
 pub struct Plain {
     node: Node,
     session: Session,
-    // Before the session goes.
+    // The rules are dropped before the session.
     imports: Vec<Import>,
     exports: Vec<Export>,
     token_imports: Vec<TokenImport>,
@@ -60,10 +60,10 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// Opens the session, and sets rules to work.
+    /// Opens the session and starts the rules.
     ///
     /// # Errors
-    /// [`PlainError`] names what is wrong and the mend.
+    /// [`PlainError`] names the problem and the remedy.
     pub fn open(node: &Node, config: &PlainConfig, rules: &Rules) -> Result<Self, PlainError> {
         config.check()?;
         let session = config.open().map_err(|error| {
@@ -84,11 +84,11 @@ impl Plain {
         Ok(plain)
     }
 
-    /// Makes `rules` the rules that are at work. Those that stay as they are go on undisturbed.
+    /// Replaces the running rules by `rules`. Unchanged rules continue undisturbed.
     ///
     /// # Errors
-    /// [`PlainError`]: they contradict each other, and then nothing changes; or Zenoh refuses one, and then
-    /// those before it are at work.
+    /// [`PlainError`] if rules conflict, in which case nothing changes, or if Zenoh refuses a rule.
+    /// The rules before a refused one then run.
     pub fn set(&mut self, rules: &Rules) -> Result<(), PlainError> {
         loops::check(rules)?;
         let most = rules.imports.len().max(rules.exports.len()).max(rules.queries.len());
@@ -163,7 +163,7 @@ fn refused(kind: &str, number: usize, error: &zenoh::Error) -> PlainError {
     PlainError::Rule { rule: format!("{kind} {number}"), what: said(error) }
 }
 
-/// What Zenoh says, without where in its source it said so.
+/// Returns Zenoh's message without the position in its source code.
 fn said(error: &zenoh::Error) -> String {
     let error = error.to_string();
     error.split(" at /").next().unwrap_or(&error).to_owned()

@@ -1,10 +1,10 @@
-//! One query rule at work: queries of plain programs here are answered by queryables of plain programs at
-//! other nodes, and the other way round.
+//! One running query rule: queryables of plain programs at other nodes answer the queries of plain
+//! programs here, and vice versa.
 //!
-//! Nodes that have a rule with the same tag tell each other on `TAG/@offers` which queryables there are; each
-//! declares those of the others to its own programs, so that Zenoh itself decides who is asked, and what nobody
-//! answers is asked of nobody. A query is a sample on `TAG/@ask/NODE`, its answers are samples on
-//! `TAG/@answer/NODE`: scheduled, bounded and admitted as all samples are.
+//! Nodes with a rule of the same tag announce their queryables on `TAG/@offers`. Each node declares
+//! the others' queryables to its own programs. So Zenoh selects the queryables for each query, and
+//! a query without a queryable is never sent. A query is a sample on `TAG/@ask/NODE`, its answers
+//! are samples on `TAG/@answer/NODE`. They are scheduled, bounded and admitted as all samples are.
 
 mod answerer;
 mod asker;
@@ -30,28 +30,28 @@ use std::sync::Mutex;
 use std::time::Duration;
 use zenoh::Session;
 
-/// The parameter of what a node asks its programs for another one, with that node's id: without it two nodes
-/// whose plain sides meet would ask each other for ever. Zenoh leaves names that begin so to those who carry
-/// queries.
+/// The parameter that marks a query sent for another node; its value is that node's id. Without it,
+/// two nodes with connected plain sides would query each other forever. Zenoh reserves names with a
+/// leading underscore for systems that forward queries.
 const MARK: &str = "_paceline";
-/// How soon a rule ends, and a change of nodes is seen.
+/// The longest delay until the end of the rule, or a change of nodes, is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Samples that wait to be looked at.
+/// The subscriber's queue length, in samples.
 const QUEUE: usize = 256;
-/// Nodes that may have been heard before all names are learnt anew.
+/// The number of remembered node names. The cache is cleared above it.
 const NAMES_MAX: usize = 1_024;
 
-/// A rule at work; it ends when dropped.
+/// A running query rule. Stops when dropped.
 pub(crate) struct Queries {
     rule: QueryRule,
-    // What others may ask goes first: they hear of it.
+    // Dropped first, so that other nodes stop sending queries.
     _offers: Option<Offers>,
     _answerer: Option<Answerer>,
     _asker: Option<Asker>,
 }
 
 impl Queries {
-    /// Carries the rule's queries from now on.
+    /// Starts carrying the rule's queries.
     pub(crate) fn open(
         node: &Node,
         session: &Session,
@@ -77,20 +77,19 @@ impl Queries {
         Ok(Self { rule: rule.clone(), _offers: offers, _answerer: answerer, _asker: asker })
     }
 
-    /// The rule.
     pub(crate) const fn rule(&self) -> &QueryRule {
         &self.rule
     }
 }
 
-/// What every part of a rule at work knows.
+/// State shared by all parts of a running rule.
 struct Common {
     node: Node,
     session: Session,
     number: usize,
     rule: QueryRule,
     said: LogLimit,
-    /// Names of nodes that were heard: one that is gone is told of by its name.
+    /// The names of nodes seen so far, for log lines about nodes that have left.
     names: Mutex<BTreeMap<NodeId, String>>,
 }
 
@@ -107,7 +106,7 @@ impl Common {
         format!("{}/@answer/{node}", self.rule.tag)
     }
 
-    /// What comes on `tag`, as the rule asks for it.
+    /// Subscribes to `tag` with the contract of the rule.
     fn subscribe(&self, tag: &str) -> Result<Subscriber, SubscribeError> {
         let builder: SubscriberBuilder<'_> = self.node.subscriber(tag)?.queue(QUEUE)?;
         match self.rule.within {
@@ -116,7 +115,7 @@ impl Common {
         }
     }
 
-    /// The nodes that a subscriber hears now, if that has changed. Refusals are said.
+    /// Returns the nodes that publish to a subscriber, if the set has changed. Logs refusals.
     fn heard(&self, subscriber: &Subscriber) -> Option<Vec<NodeId>> {
         let mut heard = None;
         while let Some(event) = subscriber.try_event() {
@@ -150,12 +149,12 @@ impl Common {
         names.extend(known);
     }
 
-    /// What people call a node.
+    /// Returns the name of a node, or its id if the name is unknown.
     fn name(&self, id: NodeId) -> String {
         lock(&self.names).get(&id).cloned().unwrap_or_else(|| id.to_string())
     }
 
-    /// Logs what is wrong with this rule, limited.
+    /// Logs a problem of this rule, rate-limited.
     fn say(&self, what: impl FnOnce() -> String) {
         if let Some(suppressed) = self.said.pass() {
             tracing::warn!(

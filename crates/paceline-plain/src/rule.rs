@@ -1,44 +1,45 @@
-//! Rules: what of the plain side enters, and what leaves to it.
+//! Rules: the keys and tags that pass between the plain side and the node.
 
 use crate::key::{KeyPattern, Template};
 use paceline::{Encoding, Form, Kind, LossTolerance, Proxy, Retransmit};
 use std::time::Duration;
 
-/// Rules of each kind that a node takes.
+/// The number of rules of each kind that a node accepts.
 pub const RULES_MAX: usize = 64;
-/// Keys that an import rule takes if it does not say how many, and the most that it can say. Each costs a
-/// publisher that every node of the network knows.
+/// The default number of keys of an import rule. Each key costs a publisher that is announced to
+/// every node of the network.
 pub const KEYS_DEFAULT: usize = 256;
-/// The most keys of one rule.
+/// The greatest number of keys of one rule.
 pub const KEYS_MAX: usize = 4_096;
 
-/// What plain programs put on matching keys is published by the node, each key on a tag of its own.
+/// Publishes samples of plain programs on matching keys, each key on its own tag.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportRule {
     /// The keys.
     pub key: KeyPattern,
-    /// The tag that a key becomes.
+    /// The conversion from key to tag.
     pub tag: Template,
-    /// Takes the liveliness tokens with these keys in place of samples; the tag has no wildcard then.
+    /// Imports the liveliness tokens with these keys instead of samples. The tag then has no
+    /// wildcard.
     pub tokens: bool,
-    /// How many keys it takes; what comes on others is dropped.
+    /// The number of keys accepted. Samples on further keys are dropped.
     pub keys: usize,
-    /// The largest payload that it takes; larger samples are dropped.
+    /// The largest payload in bytes. Larger samples are dropped.
     pub bytes_max: Option<u64>,
-    /// The least time between two samples of a key, over time; what comes faster is dropped.
+    /// The minimum average time between two samples of a key. Faster samples are dropped.
     pub spacing: Option<Duration>,
-    /// The time between two samples, which deadlines are spaced by.
+    /// The declared period, which spaces the deadlines.
     pub period: Option<Duration>,
-    /// What samples are; by their encoding if not said.
+    /// The kind of the samples. By default it follows from their encoding.
     pub kind: Option<Kind>,
-    /// The media type that stands for theirs, whatever they say: plain programs seldom say one.
+    /// The media type, in place of the samples' own: plain programs seldom set one.
     pub encoding: Option<Encoding>,
-    /// For subscribers that state a delay bound and no loss tolerance of their own.
+    /// The loss tolerance of subscribers that state a delay bound and none of their own.
     pub loss: Option<LossTolerance>,
 }
 
 impl ImportRule {
-    /// Everything on `key`, on the tags that `tag` makes.
+    /// Creates a rule that imports all samples on `key` to the tags of `tag`.
     #[must_use]
     pub const fn new(key: KeyPattern, tag: Template) -> Self {
         Self {
@@ -56,34 +57,35 @@ impl ImportRule {
     }
 }
 
-/// A subscription of the node whose samples are put on keys for plain programs.
+/// Subscribes to tags and puts their samples on keys for plain programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportRule {
     /// The tag or pattern.
     pub tag: KeyPattern,
-    /// The key that a tag becomes.
+    /// The conversion from tag to key.
     pub key: Template,
-    /// Declares the liveliness tokens that imports of other nodes tell of on these tags, under the keys that
-    /// they have.
+    /// Declares the liveliness tokens that other nodes import to these tags, under their original
+    /// keys.
     pub tokens: bool,
-    /// Subscribes although no plain program is known to listen.
+    /// Subscribes even if no plain program is known to subscribe.
     pub always: bool,
-    /// Answers queries for its keys from the pull buffers that hold its tags.
+    /// Answers queries for its keys from the pull buffers of its tags.
     pub queries: bool,
-    /// The rate and size asked for.
+    /// The requested rate and size.
     pub form: Form,
-    /// The delay bound asked for.
+    /// The requested delay bound.
     pub within: Option<Duration>,
-    /// The loss tolerance asked for.
+    /// The requested loss tolerance.
     pub loss: Option<LossTolerance>,
-    /// Where scaling is done.
+    /// The place of the scaling.
     pub proxy: Proxy,
-    /// What is done about what links over UDP lose.
+    /// The repair of losses on UDP links.
     pub retransmit: Retransmit,
 }
 
 impl ExportRule {
-    /// Everything on `tag`, on the keys that `key` makes, while somebody listens.
+    /// Creates a rule that exports all samples of `tag` to the keys of `key`, while a plain program
+    /// subscribes.
     #[must_use]
     pub const fn new(tag: KeyPattern, key: Template) -> Self {
         Self {
@@ -101,43 +103,44 @@ impl ExportRule {
     }
 }
 
-/// Queries of plain programs at one node are answered by queryables of plain programs at others that have a
-/// rule with the same tag.
+/// Forwards queries of plain programs at one node to queryables of plain programs at others that
+/// have a rule with the same tag.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryRule {
-    /// The keys that may be asked for, and asked.
+    /// The keys of the queries and queryables.
     pub key: KeyPattern,
-    /// The tag below which nodes tell each other what can be asked, ask and answer.
+    /// The prefix of the tags on which nodes exchange announcements, queries and answers.
     pub tag: String,
-    /// Programs here may ask those at other nodes.
+    /// Forwards queries of programs here to other nodes.
     pub asks: bool,
-    /// Programs here answer those at other nodes.
+    /// Forwards queries of other nodes to programs here.
     pub answers: bool,
-    /// How long a query may take.
+    /// The time limit of a query.
     pub patience: Duration,
-    /// The largest query and the largest answer, with what is beside the payload.
+    /// The largest query and the largest answer in bytes, including attachment and encoding.
     pub bytes_max: u64,
-    /// How many queries of programs here wait at a time, and how many of each other node are answered.
+    /// The number of queries of programs here that wait at a time, and of queries answered at a
+    /// time for each other node.
     pub at_once: usize,
-    /// The delay bound asked for, of a query and of an answer each.
+    /// The requested delay bound, for a query and for an answer each.
     pub within: Option<Duration>,
-    /// The time between two of them, which deadlines are spaced by.
+    /// The declared period of queries and answers, which spaces the deadlines.
     pub period: Option<Duration>,
 }
 
-/// The tag of a [`QueryRule`] that says none.
+/// The default tag of a [`QueryRule`].
 pub const QUERY_TAG_DEFAULT: &str = "queries";
-/// How long a query may take if its rule does not say: Zenoh's own programs wait for as long.
+/// The default time limit of a query, which is that of Zenoh.
 pub const QUERY_PATIENCE_DEFAULT: Duration = Duration::from_secs(10);
-/// The largest query and answer if its rule does not say.
+/// The default limit of queries and answers, in bytes.
 pub const QUERY_BYTES_DEFAULT: u64 = 1_000_000;
-/// Queries at a time if their rule does not say, and the most that it can say.
+/// The default number of queries at a time.
 pub const QUERIES_DEFAULT: usize = 64;
-/// The most queries at a time of one rule.
+/// The greatest number of queries at a time of one rule.
 pub const QUERIES_MAX: usize = 4_096;
 
 impl QueryRule {
-    /// Queries for `key` both ways, with every default.
+    /// Creates a rule that forwards queries for `key` in both directions, with all defaults.
     #[must_use]
     pub fn new(key: KeyPattern) -> Self {
         Self {
@@ -157,16 +160,16 @@ impl QueryRule {
 /// The rules of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
-    /// What enters.
+    /// Rules for samples from plain programs.
     pub imports: Vec<ImportRule>,
-    /// What leaves.
+    /// Rules for samples to plain programs.
     pub exports: Vec<ExportRule>,
-    /// What is asked across the node.
+    /// Rules for queries across nodes.
     pub queries: Vec<QueryRule>,
 }
 
 impl Rules {
-    /// True if there is none.
+    /// Returns true if there is no rule.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.imports.is_empty() && self.exports.is_empty() && self.queries.is_empty()

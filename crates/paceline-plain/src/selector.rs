@@ -1,19 +1,19 @@
-//! What a plain program asks for behind the `?` of a query: a range of time, or how many samples.
+//! Parses the parameters of a query (after the `?`): a time range or a number of samples.
 
 use zenoh::time::NTP64;
 
-/// What is asked of pull buffers.
+/// A selection of buffered samples.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Asked {
-    /// The newest so many samples.
+    /// The newest `n` samples.
     Newest(u32),
-    /// What was captured between these times, both included, in nanoseconds since 1970.
+    /// Samples captured in this inclusive range, in nanoseconds since 1970.
     Between(u64, u64),
 }
 
 const RANGE: &str = "write _time=[FROM..TO] or _time=[FROM;DURATION], with times such as now(-10s) or \
      2024-01-31T12:00:00Z, and ]…[ for bounds that are left out";
-/// Zenoh's units of time, each with its nanoseconds.
+/// Zenoh's time units, each in nanoseconds.
 const UNITS: [(&str, f64); 7] = [
     ("u", 1e3),
     ("ms", 1e6),
@@ -24,8 +24,8 @@ const UNITS: [(&str, f64); 7] = [
     ("w", 604_800e9),
 ];
 
-/// Reads the parameters of a query at `now`, in nanoseconds since 1970; the newest sample is asked for if
-/// they say nothing.
+/// Parses the parameters of a query at `now`, in nanoseconds since 1970. Without parameters it
+/// selects the newest sample.
 pub(crate) fn read(parameters: &str, now: u64) -> Result<Asked, String> {
     let value = |name: &str| {
         let mut pairs = parameters.split(';').filter_map(|pair| pair.split_once('='));
@@ -41,7 +41,7 @@ pub(crate) fn read(parameters: &str, now: u64) -> Result<Asked, String> {
     }
 }
 
-/// The range behind `_time=`: with a duration it has a semicolon of its own.
+/// Returns the range after `_time=`. A range with a duration contains a semicolon itself.
 fn find_time(parameters: &str) -> Option<&str> {
     let start = if parameters.starts_with("_time=") { 0 } else { parameters.find(";_time=")? + 1 };
     let value = parameters.get(start + "_time=".len()..)?;
@@ -86,7 +86,7 @@ fn time(text: &str, now: u64) -> Option<u64> {
     }
 }
 
-/// Nanoseconds, forward or back.
+/// Parses a positive or negative duration, in nanoseconds.
 fn duration(text: &str) -> Option<i64> {
     let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit);

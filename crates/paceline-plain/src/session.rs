@@ -1,4 +1,4 @@
-//! The session that plain programs meet: a Zenoh router of its own, apart from the sessions of links.
+//! The Zenoh session for plain programs: a separate router, apart from the sessions of links.
 
 use paceline::LinkConfig;
 use std::fmt::Write as _;
@@ -6,49 +6,50 @@ use std::path::Path;
 use std::time::Duration;
 use zenoh::{Config, Session, Wait};
 
-/// Where Zenoh programs look for a router if they are not told otherwise.
+/// The endpoint where Zenoh programs expect a router by default.
 const USUAL: &str = "tcp/localhost:7447";
-/// The socket in the runtime folder.
+/// The name of the socket in the runtime folder.
 const SOCKET: &str = "plain.sock";
-/// The largest message of a plain program, and the most that one connection makes this process hold.
+/// The largest message of a plain program in bytes, and the buffer limit of one connection.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// Zenoh closes the connection of a program that does not take a message within this, if it was to wait for it.
+/// Zenoh closes the connection of a program that blocks a put for this time.
 pub(crate) const CLOSES_AFTER: Duration = Duration::from_secs(5);
-/// Pieces of small samples that wait for a program before more are dropped, 64 KiB each: as many as Zenoh takes.
+/// The queue length for small samples, in pieces of 64 KiB. This is Zenoh's maximum.
 const PIECES: &str = "16";
-/// Programs that may be connected at a time; Zenoh's default of 1,000 leaves no room for a router beside them.
+/// The number of connected programs. Zenoh's default of 1,000 leaves no slot for a router in
+/// addition to them.
 const SESSIONS_MAX: usize = 4_096;
 
-/// Where plain programs are met.
+/// The endpoints for plain programs.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct PlainConfig {
-    /// Where the node waits for them, as Zenoh's endpoints; [`Self::default_listen`] if empty, unless there is
-    /// something to connect to.
+    /// The Zenoh endpoints to listen on. Defaults to [`Self::default_listen`] if both this and
+    /// `connect` are empty.
     pub listen: Vec<String>,
-    /// Zenoh routers and peers that the node reaches out to, again and again until they answer.
+    /// The Zenoh routers and peers to connect to, with retries.
     pub connect: Vec<String>,
     /// Allows listening beyond this host without TLS.
     pub insecure: bool,
 }
 
-/// An endpoint that would let anybody in, or none that Zenoh knows.
+/// An endpoint that is open to other hosts, or that Zenoh does not know.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct EndpointError(String);
 
 impl PlainConfig {
-    /// The endpoints that hold if none is said: Zenoh's usual one on this host, and a socket in the folder
-    /// that joins this host's processes.
+    /// Returns the default endpoints: Zenoh's usual one on this host, and a socket in the runtime
+    /// folder.
     #[must_use]
     pub fn default_listen(runtime_dir: &Path) -> Vec<String> {
         let socket = runtime_dir.join(SOCKET);
         vec![USUAL.to_owned(), format!("unixsock-stream/{}", socket.display())]
     }
 
-    /// Says what opening would refuse, without opening anything.
+    /// Checks the endpoints without opening them.
     ///
     /// # Errors
-    /// [`EndpointError`]: somebody beyond this host would be let in.
+    /// [`EndpointError`] if an endpoint would be open to other hosts without TLS.
     pub fn check(&self) -> Result<(), EndpointError> {
         if self.listen.is_empty() && self.connect.is_empty() {
             return Ok(());
@@ -70,7 +71,8 @@ impl PlainConfig {
         zenoh::open(self.config()?).wait()
     }
 
-    /// Everything that we rely on, said explicitly: defaults have changed inside 1.x.
+    /// Returns the configuration. It sets every option explicitly, because defaults have changed
+    /// within Zenoh 1.x.
     fn config(&self) -> zenoh::Result<Config> {
         let mut config = Config::default();
         for (key, value) in [
@@ -83,12 +85,14 @@ impl PlainConfig {
             ("connect/exit_on_failure", "false".to_owned()),
             ("open/return_conditions/connect_scouted", "false".to_owned()),
             ("open/return_conditions/declares", "false".to_owned()),
-            // Programs of one host may find each other through us, as ROS 2 programs do; those of two
-            // hosts must not, or their data would go around the links.
+            // Gossip lets programs of one host find each other through this router, as ROS 2
+            // programs do. Without multihop, programs of two hosts do not find each other;
+            // otherwise their data would bypass the links.
             ("scouting/multicast/enabled", "false".to_owned()),
             ("scouting/gossip/enabled", "true".to_owned()),
             ("scouting/gossip/multihop", "false".to_owned()),
-            // What is not stamped stays so, and no clock of ours judges what is.
+            // Samples without a timestamp stay without, and the clock of this host checks no
+            // timestamps.
             ("timestamping/enabled", "false".to_owned()),
             ("adminspace/enabled", "true".to_owned()),
             ("adminspace/permissions/read", "true".to_owned()),

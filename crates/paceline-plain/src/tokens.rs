@@ -1,7 +1,9 @@
-//! Liveliness tokens: what plain programs of one host declare to be there is declared on another one.
+//! Liveliness tokens: tokens that plain programs of one host declare are declared again on other
+//! hosts.
 //!
-//! All tokens of a rule are one sample of text, a line each, published when they change and now and then for
-//! whoever comes late. When their publisher goes, so do they: a node that dies takes its tokens along.
+//! All tokens of a rule form one text sample, one line each. It is published on each change and
+//! periodically for late joiners. The tokens are undeclared when their publisher leaves, so a node
+//! that fails takes its tokens with it.
 
 use crate::lock;
 use crate::rule::{ExportRule, ImportRule, KEYS_MAX};
@@ -19,19 +21,19 @@ use zenoh::pubsub::Subscriber as ZenohSubscriber;
 use zenoh::sample::SampleKind;
 use zenoh::{Session, Wait};
 
-/// What a sample of tokens is.
+/// The media type of these samples.
 const ENCODING: &str = "text/plain;tokens";
-/// Changes that come together are told together.
+/// Changes within this time are published together.
 const GATHER: Duration = Duration::from_millis(20);
-/// How often all tokens are told to whoever came late, or lost a sample.
+/// The interval at which all tokens are published again, for late joiners and after losses.
 const REPEAT: Duration = Duration::from_secs(10);
-/// How soon a rule ends, and a change of publishers is seen.
+/// The longest delay until the end of the rule, or a change of publishers, is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The tokens that this node itself has declared: they are not its programs'.
+/// The tokens that this node itself has declared. They are not imported.
 pub(crate) type Own = Arc<Mutex<BTreeSet<String>>>;
 
-/// Tells of the tokens of plain programs here; ends when dropped.
+/// Publishes the tokens of plain programs here. Stops when dropped.
 pub(crate) struct TokenImport {
     rule: ImportRule,
     subscriber: Option<ZenohSubscriber<()>>,
@@ -49,7 +51,7 @@ impl TokenImport {
         let encoding = Encoding::new(ENCODING);
         let publisher = node.publisher(&tag)?.kind(Kind::State).encoding(encoding).declare()?;
         let tokens = Arc::new(Mutex::new(BTreeSet::new()));
-        // One change that waits stands for all: the thread looks at the whole.
+        // One pending notification is enough, because the thread reads the whole set.
         let (changed, changes) = sync_channel(1);
         let teller = Teller { publisher, tokens: tokens.clone() };
         let named = std::thread::Builder::new().name(format!("paceline-in-{number}"));
@@ -86,7 +88,7 @@ impl TokenImport {
 
 impl Drop for TokenImport {
     fn drop(&mut self) {
-        // With its callback goes the way to the thread, which ends.
+        // Undeclaring drops the callback with the channel's sender, which ends the thread.
         if let Some(subscriber) = self.subscriber.take() {
             let _ = subscriber.undeclare().wait();
         }
@@ -129,7 +131,7 @@ impl Teller {
     }
 }
 
-/// Declares the tokens of others to plain programs here; ends when dropped.
+/// Declares the tokens of other nodes to plain programs here. Stops when dropped.
 pub(crate) struct TokenExport {
     rule: ExportRule,
     end: Option<SyncSender<()>>,
@@ -170,7 +172,7 @@ impl Drop for TokenExport {
 struct Declarer {
     session: Session,
     own: Own,
-    /// The tokens that each publisher tells of.
+    /// The tokens of each publisher.
     heard: BTreeMap<PublisherId, BTreeSet<String>>,
     declared: BTreeMap<String, LivelinessToken>,
 }
@@ -198,14 +200,15 @@ impl Declarer {
         self.declare();
     }
 
-    /// Makes what is declared what was heard.
+    /// Makes the declared tokens equal to the received ones.
     fn declare(&mut self) {
         let wanted: BTreeSet<&String> = self.heard.values().flatten().take(KEYS_MAX).collect();
         for key in &wanted {
             if self.declared.contains_key(*key) {
                 continue;
             }
-            // Before it is declared: this node's own rules hear of it at once.
+            // Recorded before the declaration, because this node's own import rules are notified at
+            // once.
             lock(&self.own).insert((*key).clone());
             match self.session.liveliness().declare_token((*key).clone()).wait() {
                 Ok(token) => drop(self.declared.insert((*key).clone(), token)),
@@ -224,7 +227,7 @@ impl Declarer {
     }
 }
 
-/// The tokens of a sample; lines that are no key are left out.
+/// Parses the tokens of a sample. Skips lines that are not keys.
 fn read(payload: &[u8]) -> BTreeSet<String> {
     let text = std::str::from_utf8(payload).unwrap_or_default();
     let is_key =

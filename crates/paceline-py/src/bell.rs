@@ -1,5 +1,5 @@
-//! How an event loop hears of samples, and of room for them: a socket that can be read once something has come. No
-//! thread of a node calls into Python for it, and no thread waits.
+//! Wakes an event loop when a sample or room arrives, by a socket that becomes readable. No thread
+//! of a node calls into Python, and no thread blocks.
 
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-/// A socket that becomes readable.
+/// A socket that becomes readable when a sample or room arrives, for event loops.
 #[pyclass(frozen, module = "paceline._native")]
 pub(crate) struct Bell {
     clapper: Arc<Clapper>,
@@ -22,7 +22,7 @@ pub(crate) struct Bell {
     armed: Mutex<Option<Arrival>>,
 }
 
-/// What rings it, on whichever thread.
+/// The waker. Any thread may call it.
 struct Clapper {
     write: UnixStream,
     rung: AtomicBool,
@@ -30,7 +30,7 @@ struct Clapper {
 
 impl Clapper {
     fn ring(&self) {
-        // One byte at most is on its way, so the socket always has room.
+        // At most one unread byte is in the socket, so a write never blocks.
         if !self.rung.swap(true, Ordering::AcqRel) {
             let _ = (&self.write).write(&[1]);
         }
@@ -64,25 +64,27 @@ impl Bell {
         Ok(Self { clapper, read, armed: Mutex::new(None) })
     }
 
-    /// The socket to be watched.
+    /// Returns the file descriptor to watch for reading.
     fn fileno(&self) -> i32 {
         self.read.as_raw_fd()
     }
 
-    /// Rings with whatever comes to the subscriber from now on; to be called before looking whether something waits.
+    /// Rings on the next sample, event or end of the subscriber. Call it before checking the queue,
+    /// or a sample in between is missed.
     fn arm(&self, subscriber: &Bound<'_, Subscriber>) -> PyResult<()> {
         self.await_one(subscriber.get().arrival()?);
         Ok(())
     }
 
-    /// Rings once a stream of the publisher that has no room now has some; false if every stream has room.
+    /// Rings once a full stream of the publisher has room again. Returns false if no stream is
+    /// full.
     fn arm_room(&self, py: Python<'_>, publisher: &Bound<'_, Publisher>) -> PyResult<bool> {
         let Some(arrival) = publisher.get().room(py)? else { return Ok(false) };
         self.await_one(arrival);
         Ok(true)
     }
 
-    /// Silent again.
+    /// Stops ringing and empties the socket.
     fn disarm(&self) {
         *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let _ = (&self.read).read(&mut [0; 8]);

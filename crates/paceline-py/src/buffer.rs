@@ -1,4 +1,4 @@
-//! A pull buffer: what is published is held, for any node to pull.
+//! Pull buffers.
 
 use crate::errors;
 use crate::life::Held;
@@ -8,7 +8,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Mutex, PoisonError};
 
-/// Holds what comes on a tag or pattern, for any node to pull.
+/// A pull buffer: stores the samples of a tag or pattern, for any node to pull.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Buffer {
     inner: Held<Mutex<Option<Inner>>>,
@@ -25,18 +25,19 @@ impl Buffer {
 
 #[pymethods]
 impl Buffer {
-    /// The subscription that feeds it.
+    /// The id of the subscription that fills the buffer.
     #[getter]
     fn id(&self) -> String {
         self.id.to_string()
     }
 
+    /// The tag or pattern.
     #[getter]
     fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// How many samples are held, and their bytes.
+    /// The number of samples and bytes stored, as a dict.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = self.inner.get()?.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +48,7 @@ impl Buffer {
         Ok(held)
     }
 
-    /// Lets everything go.
+    /// Ends the buffer and frees its samples.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut inner =
             self.inner.get()?.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);

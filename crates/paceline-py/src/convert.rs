@@ -1,4 +1,5 @@
-//! What people write in Python, as what the builders take: each error names the keyword, the value and the mend.
+//! Conversions from Python values to builder arguments. Each error names the keyword, the value and
+//! the remedy.
 
 use crate::errors;
 use paceline::{Drops, Kind, NodeId, Proxy, Retransmit, SubscriptionId};
@@ -6,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
 
-/// Milliseconds that a [`Duration`] can be made of and that mean something: 30 years.
+/// The greatest accepted time in milliseconds, about 30 years. A [`Duration`] can represent it.
 const MS_MAX: f64 = 1e12;
 
-/// What is said of a keyword that is of another type.
+/// The expected types, for error messages.
 pub(crate) const NUMBER: &str = "a number";
 pub(crate) const WHOLE: &str = "a whole number that is not negative";
 pub(crate) const TEXT: &str = "a text";
@@ -18,19 +19,20 @@ pub(crate) fn to_ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Millihertz to hertz.
+/// Converts millihertz to hertz.
 #[expect(clippy::cast_precision_loss, reason = "for people to read")]
 pub(crate) fn hertz(millihertz: u64) -> f64 {
     millihertz as f64 / 1_000.0
 }
 
-/// The mean of so many ages; none of none.
+/// Returns the mean age in milliseconds, or `None` without samples.
 #[expect(clippy::cast_precision_loss, reason = "for people to read")]
 pub(crate) fn mean_ms(ages: Duration, samples: u64) -> Option<f64> {
     (samples > 0).then(|| to_ms(ages) / samples as f64)
 }
 
-/// Milliseconds to the nearest nanosecond: what was offered and is asked for again must not become less.
+/// Converts milliseconds, rounded to the nearest nanosecond: rounding down could turn an offered
+/// bound into a refused one.
 pub(crate) fn from_ms(name: &str, ms: f64) -> PyResult<Duration> {
     if !(0.0..=MS_MAX).contains(&ms) {
         return Err(errors::value(format!(
@@ -42,7 +44,7 @@ pub(crate) fn from_ms(name: &str, ms: f64) -> PyResult<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// The value of keyword `name`; none if it is `None`.
+/// Returns the value of keyword `name`, or `None` if it is `None`.
 pub(crate) fn option<'py, T>(
     asked: &Bound<'py, PyDict>,
     name: &str,
@@ -60,7 +62,7 @@ where
     }
 }
 
-/// Refuses keywords that nobody knows.
+/// Rejects unknown keywords.
 pub(crate) fn only(asked: &Bound<'_, PyDict>, known: &[&str]) -> PyResult<()> {
     for name in asked.keys() {
         let name: String = name.extract()?;
@@ -74,7 +76,7 @@ pub(crate) fn only(asked: &Bound<'_, PyDict>, known: &[&str]) -> PyResult<()> {
     Ok(())
 }
 
-/// Two numbers: a pair, or a text with `between` between them.
+/// Reads two numbers: a pair, or a text with `between` as the separator.
 pub(crate) fn pair<A, B>(
     asked: &Bound<'_, PyDict>,
     name: &str,
@@ -103,7 +105,7 @@ where
     }
 }
 
-/// The id of a subscription, as it is written.
+/// Parses the text form of a subscription id.
 pub(crate) fn subscription(text: &str) -> PyResult<SubscriptionId> {
     let read = || {
         let (node, index) = text.split_once('.')?;
@@ -117,7 +119,7 @@ pub(crate) fn subscription(text: &str) -> PyResult<SubscriptionId> {
     })
 }
 
-/// One of some words.
+/// Returns the value of one of several words.
 fn word<T: Copy>(name: &str, text: &str, words: &[(&str, T)]) -> PyResult<T> {
     if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
         return Ok(*value);
@@ -150,7 +152,7 @@ pub(crate) fn retransmit(text: &str) -> PyResult<Retransmit> {
     word("retransmit", text, &words)
 }
 
-/// Reason → samples.
+/// Returns a dict from drop reason to samples.
 pub(crate) fn drops<'py>(py: Python<'py>, drops: &Drops) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (reason, samples) in drops.iter() {

@@ -1,4 +1,5 @@
-//! Our errors as exceptions. Their classes are Python's (`python/paceline/errors.py`), so that people can read them.
+//! Maps errors to exceptions. The classes are written in Python (`python/paceline/errors.py`) so
+//! that users can read them.
 
 use crate::event::Unpromised;
 use crate::refusal::Refusal;
@@ -9,7 +10,8 @@ use pyo3::types::PyType;
 
 const MODULE: &str = "paceline.errors";
 
-/// An exception of a class of ours; if that cannot be had, what Python says of it.
+/// Creates an exception of the named class, or returns Python's error if the class cannot be
+/// imported or called.
 macro_rules! raised {
     ($class:literal, $value:expr) => {
         Python::attach(|py| {
@@ -26,7 +28,7 @@ pub(crate) fn closed() -> PyErr {
     raised!("ClosedError", "it was closed: open the node again, or declare it again")
 }
 
-/// True of what [`closed`] makes.
+/// Returns true for an error made by [`closed`].
 pub(crate) fn is_closed(py: Python<'_>, error: &PyErr) -> bool {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     CLASS.import(py, MODULE, "ClosedError").is_ok_and(|class| error.is_instance(py, class))

@@ -1,4 +1,4 @@
-//! What a subscriber is told beside samples.
+//! Events of publishers and subscribers.
 
 use crate::convert::to_ms;
 use crate::grant::Grant;
@@ -6,9 +6,10 @@ use crate::refusal::Refusal;
 use paceline::{PublisherEvent, PublisherId, SubscriberEvent, Unpromised as Why};
 use pyo3::prelude::*;
 
-/// The publishers that a subscriber hears now.
+/// Event: the set of publishers that the subscriber receives has changed.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Heard {
+    /// The ids of the publishers that the subscriber receives now.
     publishers: Vec<String>,
 }
 
@@ -19,14 +20,16 @@ impl Heard {
     }
 }
 
-/// A subscriber asks for something else from now on, because its program or somebody at another node wanted that.
+/// Event: the request of the subscription has changed, by its own program or from another node.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Changed {
-    /// The rate and size, in words.
+    /// The requested rate and size, as text.
     form: String,
+    /// The requested delay bound in milliseconds; `None` without one.
     within_ms: Option<f64>,
+    /// The requested loss tolerance (x, y): at most x of y samples may miss the deadline.
     loss: Option<(u32, u32)>,
-    /// The number of the request: its answers have the same.
+    /// The number of the request. The `Grant` or `Refusal` that answers it carries the same number.
     revision: u64,
 }
 
@@ -37,22 +40,24 @@ impl Changed {
     }
 }
 
-/// A change was refused: the subscriber asks for what it asked before, which stayed in force all the time.
+/// Event: a change was refused. The previous request stayed in force throughout.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct ChangeRefused {
     refusals: Vec<paceline::Refusal>,
-    /// The rate and size that it asks for again, in words.
+    /// The rate and size in force, as text.
     #[pyo3(get)]
     form: String,
+    /// The delay bound in force, in milliseconds; `None` without one.
     #[pyo3(get)]
     within_ms: Option<f64>,
+    /// The loss tolerance (x, y) in force; `None` without one.
     #[pyo3(get)]
     loss: Option<(u32, u32)>,
 }
 
 #[pymethods]
 impl ChangeRefused {
-    /// Why, for each publisher.
+    /// The refusals, one for each publisher.
     #[getter]
     fn refusals(&self) -> Vec<Refusal> {
         self.refusals.iter().cloned().map(Refusal).collect()
@@ -68,16 +73,17 @@ impl ChangeRefused {
     }
 }
 
-/// How many samples of a publisher were more than was granted, so far.
+/// Event: samples exceeded the declared or granted traffic. The counts are totals since the start.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Excess {
-    /// Whose they are, of what a subscriber is told.
+    /// The publisher, in a subscriber's event; `None` in a publisher's own event.
     publisher: Option<String>,
-    /// The node of the path whose link counted them, of what a subscriber is told.
+    /// The node whose link counted them, in a subscriber's event; `None` in a publisher's own
+    /// event.
     node: Option<String>,
-    /// They came too soon.
+    /// The number of samples that arrived sooner than the contract allows.
     early: u64,
-    /// They were too long.
+    /// The number of samples that were longer than the contract allows.
     long: u64,
 }
 
@@ -94,10 +100,11 @@ impl Excess {
     }
 }
 
-/// What was granted or refused is so no longer, and nothing is promised now.
+/// Event: a grant or refusal no longer applies and no contract is in force. The path is gone, or
+/// the contract is no longer requested.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Over {
-    /// The publisher, of what a subscriber is told; the subscription, of what a publisher is told.
+    /// The id of the publisher in a subscriber's event, of the subscription in a publisher's event.
     other: String,
 }
 
@@ -108,13 +115,15 @@ impl Over {
     }
 }
 
-/// A publisher is heard without the promise that was asked for, as best effort.
+/// Event: a publisher is received as best effort although the subscription requests a contract.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Unpromised {
+    /// The id of the publisher.
     publisher: String,
-    /// Why, in a word.
+    /// The reason as a word: `no_capacity` (no link of the path has a capacity), `rate_unknown` or
+    /// `size_unknown` (the publisher's first sample decides).
     reason: &'static str,
-    /// And in a sentence.
+    /// The reason as a sentence.
     text: String,
 }
 
@@ -145,7 +154,7 @@ fn over<'py>(py: Python<'py>, other: &impl ToString) -> PyResult<Bound<'py, PyAn
     Ok(Bound::new(py, Over { other: other.to_string() })?.into_any())
 }
 
-/// An event of a publisher, as Python sees it.
+/// Converts an event of a publisher to its Python class.
 pub(crate) fn of_publisher(py: Python<'_>, event: PublisherEvent) -> PyResult<Bound<'_, PyAny>> {
     Ok(match event {
         PublisherEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
@@ -158,7 +167,7 @@ pub(crate) fn of_publisher(py: Python<'_>, event: PublisherEvent) -> PyResult<Bo
     })
 }
 
-/// An event of a subscriber, as Python sees it.
+/// Converts an event of a subscriber to its Python class.
 pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, PyAny>> {
     Ok(match event {
         SubscriberEvent::Publishers(ids) => {

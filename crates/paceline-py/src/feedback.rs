@@ -1,4 +1,4 @@
-//! What becomes of a publisher's samples at those who asked for them.
+//! Feedback from subscribers to a publisher.
 
 use crate::convert::{hertz, mean_ms, to_ms};
 use crate::grant::Grant;
@@ -6,57 +6,65 @@ use crate::refusal::Refusal;
 use paceline::{Feedback as Told, Measured as Counted};
 use pyo3::prelude::*;
 
-/// What one subscription asked for, what was granted to it, and what it gets.
+/// The request, the contract and the measurements of one subscription.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Feedback(pub(crate) Told);
 
-/// What a subscription's node counted, of all publishers that it hears.
+/// Measurements of a subscription by its node, over all publishers that it receives.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Measured(Counted);
 
 #[pymethods]
 impl Feedback {
+    /// The id of the subscription.
     #[getter]
     fn subscription(&self) -> String {
         self.0.subscription.to_string()
     }
 
+    /// The name of its node.
     #[getter]
     fn node(&self) -> &str {
         &self.0.node
     }
 
-    /// The rate and size, in words.
+    /// The requested rate and size that the publisher can provide, as text.
     #[getter]
     fn form(&self) -> String {
         self.0.form.to_string()
     }
 
+    /// The expected time between samples in milliseconds; `None` if it is unknown.
     #[getter]
     fn period_ms(&self) -> Option<f64> {
         self.0.period.map(to_ms)
     }
 
+    /// The requested delay bound in milliseconds; `None` without one.
     #[getter]
     fn within_ms(&self) -> Option<f64> {
         self.0.within.map(to_ms)
     }
 
+    /// The requested loss tolerance (x, y); `None` without one.
     #[getter]
     fn loss(&self) -> Option<(u32, u32)> {
         self.0.loss.map(|loss| (loss.x(), loss.y()))
     }
 
+    /// The contract in force; `None` for best effort.
     #[getter]
     fn grant(&self) -> Option<Grant> {
         self.0.grant.clone().map(Grant)
     }
 
+    /// The refusal; `None` if the subscription was not refused.
     #[getter]
     fn refusal(&self) -> Option<Refusal> {
         self.0.refusal.clone().map(Refusal)
     }
 
+    /// The node's measurements; `None` if the node did not answer in time.
     #[getter]
     fn measured(&self) -> Option<Measured> {
         self.0.measured.map(Measured)
@@ -69,37 +77,44 @@ impl Feedback {
 
 #[pymethods]
 impl Measured {
+    /// The number of samples delivered.
     #[getter]
     const fn delivered(&self) -> u64 {
         self.0.delivered
     }
 
+    /// The number of payload bytes delivered.
     #[getter]
     const fn bytes(&self) -> u64 {
         self.0.bytes
     }
 
+    /// The number of samples delivered after the delay bound.
     #[getter]
     const fn late(&self) -> u64 {
         self.0.late
     }
 
+    /// The number of samples dropped at the subscription's node. Drops on earlier links are not
+    /// included.
     #[getter]
     const fn dropped(&self) -> u64 {
         self.0.dropped
     }
 
+    /// The delivery rate over the last second or more, in samples per second.
     #[getter]
     fn rate_hz(&self) -> f64 {
         hertz(self.0.rate_millihertz)
     }
 
+    /// The greatest age at delivery in the last second or more, in milliseconds.
     #[getter]
     fn age_max_ms(&self) -> f64 {
         to_ms(self.0.age_max)
     }
 
-    /// The mean age of all samples delivered; none before the first.
+    /// The mean age of all samples delivered, in milliseconds; `None` before the first.
     #[getter]
     fn age_mean_ms(&self) -> Option<f64> {
         mean_ms(self.0.age_sum, self.0.delivered)

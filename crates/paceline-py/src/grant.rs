@@ -1,45 +1,51 @@
-//! The answer yes.
+//! Positive admission answers.
 
 use crate::convert::to_ms;
 use paceline::{Grant as Told, GrantedHop as Hop};
 use pyo3::prelude::*;
 
-/// What is promised of one publisher's samples, as long as it is held.
+/// The contract on one publisher's samples, in force as long as it is reserved.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Grant(pub(crate) Told);
 
-/// What one node of the path holds.
+/// The reservation on one node of a path.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct GrantedHop(Hop);
 
 #[pymethods]
 impl Grant {
+    /// The id of the publisher.
     #[getter]
     fn publisher(&self) -> String {
         self.0.publisher.to_string()
     }
 
-    /// The number of the request that it answers.
+    /// The number of the request that it answers; 0 is the first one.
     #[getter]
     const fn revision(&self) -> u64 {
         self.0.revision
     }
 
+    /// The id of the subscription.
     #[getter]
     fn subscription(&self) -> String {
         self.0.subscription.to_string()
     }
 
+    /// The end-to-end delay bound that the path guarantees, in milliseconds.
     #[getter]
     fn bound_ms(&self) -> f64 {
         to_ms(self.0.bound.into())
     }
 
+    /// The requested delay bound in milliseconds; `None` without one.
     #[getter]
     fn within_ms(&self) -> Option<f64> {
         self.0.within.map(|within| to_ms(within.into()))
     }
 
+    /// The reservations along the path, from the publisher's node to the last one before the
+    /// subscription's node.
     #[getter]
     fn hops(&self) -> Vec<GrantedHop> {
         self.0.hops.iter().cloned().map(GrantedHop).collect()
@@ -56,36 +62,44 @@ impl Grant {
 
 #[pymethods]
 impl GrantedHop {
+    /// The name of the node.
     #[getter]
     fn node(&self) -> &str {
         &self.0.node_name
     }
 
+    /// The id of the node.
     #[getter]
     fn node_id(&self) -> String {
         self.0.node.to_string()
     }
 
+    /// The name of the link.
     #[getter]
     fn link(&self) -> &str {
         &self.0.link
     }
 
+    /// The link's capacity in bits per second; `None` if the link has none.
     #[getter]
     fn capacity_bits_per_s(&self) -> Option<u64> {
         self.0.capacity.map(paceline::Capacity::bits_per_s)
     }
 
+    /// The reserved rate in bytes per second, headers included, less the share that the loss
+    /// tolerance permits to drop.
     #[getter]
     const fn bytes_per_s(&self) -> u64 {
         self.0.bytes_per_s
     }
 
+    /// The reserved burst in bytes.
     #[getter]
     const fn burst_bytes(&self) -> u64 {
         self.0.burst
     }
 
+    /// The delay bound of this hop in milliseconds.
     #[getter]
     fn bound_ms(&self) -> f64 {
         to_ms(self.0.bound.into())

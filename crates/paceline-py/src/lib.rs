@@ -1,8 +1,8 @@
-//! The Python module `paceline._native`: one file a class. It converts, calls and maps errors; what is done is done in
-//! the crate `paceline`, and what Python adds is in `python/paceline`.
+//! The Python module `paceline._native`, one file per class. It converts values, calls the crate
+//! `paceline` and maps errors. `python/paceline` adds the parts that are written in Python.
 //!
-//! No thread of a node ever takes the interpreter's lock, and the lock is let go around whatever may wait: so no
-//! program in Python can hold up a link, and no node can hold up a program.
+//! No thread of a node ever takes the interpreter's lock, and every call that may block releases
+//! it. So a Python program cannot delay a link, and a node cannot delay a program.
 
 mod bell;
 mod buffer;
@@ -28,7 +28,7 @@ mod view;
 mod wait;
 mod wish;
 
-/// What Python imports.
+/// The exported classes and functions.
 #[pyo3::pymodule(name = "_native")]
 mod native {
     #[pymodule_export]

@@ -1,29 +1,30 @@
-//! What may go away beneath a node: its threads, in a child that was forked; and the interpreter, at its end.
+//! Process lifetime: a fork leaves the node's threads in the parent, and the interpreter may exit
+//! while threads wait.
 
 use crate::errors;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Forks that lie between the process that loaded this module and this one.
+/// The number of forks between the process that loaded this module and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
-/// Some node was opened in this process, or before a fork that led to it.
+/// True if a node was opened in this process or in one of its ancestors.
 static OPENED: AtomicBool = AtomicBool::new(false);
-/// The interpreter is about to end.
+/// True once the interpreter is about to exit.
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// Threads that wait without the interpreter's lock.
+/// The number of threads that wait without the interpreter's lock.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
-/// How long the interpreter's end waits for them.
+/// The longest time that the interpreter's exit waits for them.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// Called in every child that is forked: what was opened before is of no use there.
+/// Marks all earlier nodes as unusable. Python calls this in every forked child.
 #[pyfunction]
 pub(crate) fn after_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Called when the interpreter is about to end, and nodes were closed: waits until no thread waits any more, so that
-/// none comes back to an interpreter that is gone.
+/// Waits until no thread is blocked in this module. Called at interpreter exit after all nodes are
+/// closed, so that no thread returns to a finalized interpreter.
 #[pyfunction]
 pub(crate) fn end(py: Python<'_>) {
     ENDING.store(true, Ordering::Release);
@@ -35,12 +36,12 @@ pub(crate) fn end(py: Python<'_>) {
     });
 }
 
-/// True once the interpreter is about to end.
+/// Returns true once the interpreter is about to exit.
 pub(crate) fn is_ending() -> bool {
     ENDING.load(Ordering::Acquire)
 }
 
-/// Counts a thread that waits, as long as it lives.
+/// A guard that counts one waiting thread.
 pub(crate) struct Waiting;
 
 impl Waiting {
@@ -56,7 +57,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Refuses to open a node where none can work: the threads that all nodes of a process share did not come along.
+/// Returns an error in a forked child, where the threads that all nodes of a process share do not
+/// exist.
 pub(crate) fn check_open() -> PyResult<u32> {
     let forks = FORKS.load(Ordering::Relaxed);
     if forks > 0 && OPENED.load(Ordering::Relaxed) {
@@ -66,20 +68,19 @@ pub(crate) fn check_open() -> PyResult<u32> {
     Ok(forks)
 }
 
-/// A part of a node: dropping it may wait, so the interpreter's lock is let go first; and in a forked child, where
-/// nobody would answer, it is left as it is.
+/// A handle to a part of a node. Dropping the part may block, so its drop releases the
+/// interpreter's lock first. In a forked child nothing would answer, so the part is leaked there.
 pub(crate) struct Held<T: Send> {
     part: Option<T>,
     forks: u32,
 }
 
 impl<T: Send> Held<T> {
-    /// Of a node that was opened, or just now.
     pub(crate) fn new(part: T) -> Self {
         Self { part: Some(part), forks: FORKS.load(Ordering::Relaxed) }
     }
 
-    /// The part, unless this is a forked child.
+    /// Returns the part, or an error in a forked child.
     pub(crate) fn get(&self) -> PyResult<&T> {
         match &self.part {
             Some(part) if self.forks == FORKS.load(Ordering::Relaxed) => Ok(part),

@@ -1,4 +1,4 @@
-//! Memory that a program fills before it is published, so that publishing it copies nothing.
+//! Memory that a program fills before publishing, so that publishing needs no copy.
 
 use crate::convert::WHOLE;
 use crate::errors;
@@ -9,15 +9,18 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use std::sync::{Mutex, PoisonError};
 
-/// The type of elements if nothing is said; it needs no numpy.
+/// The default element type. It does not need numpy.
 const BYTE: &str = "uint8";
 
-/// Memory for one sample. It is an `io.BytesIO`, which gives its bytes away as an immutable object: as they are where
-/// nothing can write to them any longer, and as a copy where a view of them is left. So nobody can change what was
-/// published, and nothing of it is ours to get right.
+/// Memory for one sample: fill it in place, then publish it without a copy.
+///
+/// `array` and `buffer` are writable views of the memory. If a view still exists when the loan is
+/// published, the bytes are copied once, and later writes to the view do not change the published
+/// sample.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Loan {
-    /// None once it was published.
+    /// An `io.BytesIO`; `None` once published. `getvalue` shares its bytes if no view can write to
+    /// them and copies them otherwise, so published bytes cannot change.
     memory: Mutex<Option<Py<PyAny>>>,
     shape: Py<PyTuple>,
     dtype: Py<PyAny>,
@@ -38,14 +41,14 @@ impl Loan {
         if bytes > SAMPLE_BYTES_MAX {
             return Err(errors::publish(PublishError::TooLarge { bytes, max: SAMPLE_BYTES_MAX }));
         }
-        // Its only owner, or what fills it would be given a copy.
+        // The `BytesIO` must own the only reference, or the first write would copy the bytes.
         let zeros = py.get_type::<PyBytes>().call1((bytes,))?;
         let memory = py.import("io")?.getattr("BytesIO")?.call1((zeros,))?.unbind();
         let shape = PyTuple::new(py, sides)?.unbind();
         Ok(Self { memory: Mutex::new(Some(memory)), shape, dtype: dtype.unbind(), bytes })
     }
 
-    /// What it holds, to be published; it is lent no more.
+    /// Takes the bytes out for publishing. Later calls return an error.
     pub(crate) fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let memory =
             self.memory.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
@@ -53,7 +56,8 @@ impl Loan {
         Ok(memory.call_method0(intern!(py, "getvalue"))?.cast_into()?)
     }
 
-    /// The memory. No lock is held while Python works with it: whatever that runs may come back here.
+    /// Returns the memory. The mutex is released before Python code runs, because that code may
+    /// call back into this object.
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let memory = self.memory.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         memory.as_ref().map(|memory| memory.bind(py).clone()).ok_or_else(published)
@@ -62,14 +66,15 @@ impl Loan {
 
 #[pymethods]
 impl Loan {
-    /// A new array of numpy over the memory, to be written to.
+    /// A new writable numpy array over the memory, with the requested shape and element type.
+    /// Raises `ValueError` once the loan was published.
     #[getter]
     fn array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let buffer = self.buffer(py)?;
         py.import("numpy")?.getattr("ndarray")?.call1((&self.shape, &self.dtype, buffer))
     }
 
-    /// A new view of the memory as bytes, to be written to.
+    /// A new writable `memoryview` of the bytes. Raises `ValueError` once the loan was published.
     #[getter]
     fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.memory(py)?.call_method0(intern!(py, "getbuffer"))
@@ -101,7 +106,7 @@ fn sides(shape: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     Ok(sides)
 }
 
-/// The type of elements, and how many bytes one has.
+/// Returns the element type and its size in bytes.
 fn element(dtype: Bound<'_, PyAny>) -> PyResult<(Bound<'_, PyAny>, usize)> {
     if dtype.cast::<PyString>().is_ok_and(|name| name == BYTE) {
         return Ok((dtype, 1));

@@ -1,4 +1,4 @@
-//! The node. Its keyword arguments are spelled out in `python/paceline/node.py`.
+//! The node. Its keyword arguments are declared in `python/paceline/node.py`.
 
 use crate::buffer::Buffer;
 use crate::life::{self, Held};
@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 
-/// One Paceline engine.
+/// The native base class of `paceline.Node`.
 #[pyclass(frozen, subclass, weakref, module = "paceline._native")]
 pub(crate) struct Node(Held<paceline::Node>);
 
-/// One link, from the fields of Python's `Link`.
+/// Reads the fields of a Python `Link`.
 fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
     let name: String = link.getattr("name")?.extract()?;
     let listen: Vec<String> = link.getattr("listen")?.extract()?;
@@ -42,7 +42,7 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
 
 #[pymethods]
 impl Node {
-    /// Opens it.
+    /// Opens the node.
     #[new]
     fn new(py: Python<'_>, asked: &Bound<'_, PyDict>) -> PyResult<Self> {
         life::check_open()?;
@@ -68,23 +68,25 @@ impl Node {
         Ok(Self(Held::new(node)))
     }
 
+    /// The id of the node.
     #[getter]
     fn id(&self) -> PyResult<String> {
         Ok(self.0.get()?.id().to_string())
     }
 
+    /// The name of the node.
     #[getter]
     fn name(&self) -> PyResult<&str> {
         Ok(self.0.get()?.name())
     }
 
-    /// Why the node has ended by itself, if a thread of it panicked.
+    /// The panic message if a thread of the node panicked and ended it; `None` otherwise.
     #[getter]
     fn fault(&self) -> PyResult<Option<&str>> {
         Ok(self.0.get()?.fault())
     }
 
-    /// Declares a publisher.
+    /// Declares a publisher; called by `Node.publisher`.
     fn declare_publisher(
         &self,
         py: Python<'_>,
@@ -97,7 +99,7 @@ impl Node {
         Ok(Publisher::new(publisher, node.clone()))
     }
 
-    /// Declares a subscriber.
+    /// Declares a subscriber; called by `Node.subscriber`.
     fn declare_subscriber(
         &self,
         py: Python<'_>,
@@ -108,7 +110,8 @@ impl Node {
         let builder = options::subscriber(node, pattern, asked)?;
         let require = convert::option(asked, "require", "True or False")? == Some(true);
         if require {
-            // The answer before the first byte; who is not known yet is answered when it comes.
+            // Ask before declaring, so that a known refusal arrives before the first sample.
+            // Publishers that are not yet known are answered when they appear.
             let prospects = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
             if let Some(refusal) = prospects.into_iter().find_map(|prospect| prospect.refusal) {
                 return Err(errors::refused(crate::refusal::Refusal(refusal)));
@@ -118,7 +121,7 @@ impl Node {
         Ok(Subscriber::new(subscriber, node.clone(), require))
     }
 
-    /// Asks whether a subscription would be granted.
+    /// Runs the admission tests without reserving; called by `Node.ask`.
     fn ask_paths(
         &self,
         py: Python<'_>,
@@ -130,7 +133,7 @@ impl Node {
         Ok(prospects.into_iter().map(Prospect).collect())
     }
 
-    /// Holds what comes.
+    /// Declares a pull buffer; called by `Node.buffer`.
     fn declare_buffer(
         &self,
         py: Python<'_>,
@@ -142,14 +145,15 @@ impl Node {
         Ok(Buffer::new(buffer, pattern))
     }
 
-    /// The subscriptions of all nodes that can be reached; nobody is asked.
+    /// Returns the subscriptions of all reachable nodes. The list is local knowledge: no message is
+    /// sent.
     fn subscriptions(&self, py: Python<'_>) -> PyResult<Vec<SubscriptionView>> {
         let node = self.0.get()?;
         let views = py.detach(|| node.subscriptions());
         Ok(views.into_iter().map(SubscriptionView).collect())
     }
 
-    /// Lets a subscription, of this node or another, ask for something else.
+    /// Changes the request of a subscription on any node; called by `Node.change`.
     fn change_one(
         &self,
         py: Python<'_>,
@@ -159,21 +163,22 @@ impl Node {
         subscriber::change(py, self.0.get()?, convert::subscription(subscription)?, asked)
     }
 
-    /// Begins a pull.
+    /// Starts a pull; called by `Node.pull`.
     fn begin_pull(&self, py: Python<'_>, tag: &str, asked: &Bound<'_, PyDict>) -> PyResult<Pulled> {
         let builder = options::pull(self.0.get()?, tag, asked)?;
         let pulled = py.detach(|| builder.run()).map_err(errors::pull)?;
         Ok(Pulled::new(pulled))
     }
 
-    /// The reachable nodes, as (id, name).
+    /// Returns the reachable nodes as (id, name).
     fn nodes(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let node = self.0.get()?;
         let nodes = py.detach(|| node.nodes());
         Ok(nodes.into_iter().map(|(id, name)| (id.to_string(), name)).collect())
     }
 
-    /// Gives a link that has a capacity another one.
+    /// Changes the capacity of a link that has one, in bits per second. Raises `ValueError` if the
+    /// link has no capacity.
     fn set_capacity(&self, py: Python<'_>, link: &str, capacity_bits_per_s: u64) -> PyResult<()> {
         let node = self.0.get()?;
         let capacity = Capacity::from_bits_per_s(capacity_bits_per_s);
@@ -181,7 +186,8 @@ impl Node {
         py.detach(|| node.set_capacity(link, capacity)).map_err(errors::capacity)
     }
 
-    /// Closes it, with all that was declared on it. Nothing is done for a closed one, or one of a parent process.
+    /// Closes the node with everything declared on it. Has no effect on a closed node, or in a
+    /// forked child.
     fn close(&self, py: Python<'_>) {
         if let Ok(node) = self.0.get() {
             py.detach(|| node.clone().close());

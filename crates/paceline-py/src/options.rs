@@ -1,4 +1,4 @@
-//! Keyword arguments, as Python's side hands them over, put into builders.
+//! Applies the keyword arguments from Python to builders.
 
 use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
 use crate::errors;
@@ -10,7 +10,7 @@ use paceline::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// `history_samples`, `history_bytes`, `history_ms`; none if none of them is given.
+/// Reads `history_samples`, `history_bytes` and `history_ms`. Returns `None` if none is given.
 fn history(asked: &Bound<'_, PyDict>) -> PyResult<Option<History>> {
     let samples: Option<usize> = option(asked, "history_samples", WHOLE)?;
     let bytes: Option<u64> = option(asked, "history_bytes", WHOLE)?;
@@ -32,7 +32,6 @@ fn history(asked: &Bound<'_, PyDict>) -> PyResult<Option<History>> {
     Ok(Some(history))
 }
 
-/// A publisher's.
 pub(crate) fn publisher<'a>(
     node: &'a Node,
     tag: &str,
@@ -69,7 +68,7 @@ pub(crate) fn publisher<'a>(
     Ok(builder)
 }
 
-/// A subscriber's, and those of a question.
+/// Reads the arguments of a subscriber or of an admission question.
 pub(crate) fn subscriber<'a>(
     node: &'a Node,
     pattern: &str,
@@ -86,7 +85,6 @@ pub(crate) fn subscriber<'a>(
     Ok(builder)
 }
 
-/// A buffer's.
 pub(crate) fn buffer<'a>(
     node: &'a Node,
     pattern: &str,
@@ -108,7 +106,6 @@ pub(crate) fn buffer<'a>(
     Ok(builder)
 }
 
-/// A pull's.
 pub(crate) fn pull<'a>(
     node: &'a Node,
     tag: &str,
@@ -136,7 +133,7 @@ pub(crate) fn pull<'a>(
     Ok(builder)
 }
 
-/// Which samples: at most one of the four ways to say it.
+/// Reads the selection of a pull. At most one of the four keywords may be given.
 fn selection<'a>(builder: PullBuilder<'a>, asked: &Bound<'_, PyDict>) -> PyResult<PullBuilder<'a>> {
     let newest: Option<u32> = option(asked, "newest", WHOLE)?;
     let nth: Option<u32> = option(asked, "nth", WHOLE)?;

@@ -1,4 +1,5 @@
-//! Bytes across the border: of samples out, without a copy; of Python's objects in.
+//! Conversion of payloads: received samples are exported without a copy, and Python objects are
+//! imported.
 
 use crate::errors;
 use crate::loan::Loan;
@@ -9,10 +10,10 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use std::ffi::c_int;
 
-/// Bytes objects up to this length are copied: that is cheaper than to keep them.
+/// Bytes objects up to this length are copied, which is cheaper than keeping a reference.
 const COPIED_MAX: usize = 4_096;
 
-/// The bytes of a sample, for whatever takes a buffer. They are never copied and never change.
+/// The payload bytes of a sample, as a read-only buffer. Exporting it never copies.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Payload(pub(crate) Bytes);
 
@@ -44,15 +45,17 @@ impl Payload {
             return Err(errors::value(format!("{} bytes are more than a buffer has", bytes.len())));
         };
         let data = bytes.as_ptr().cast_mut().cast();
-        // SAFETY: Python gives a `view` that may be written. `data` points to `len` bytes that nobody writes: they are
-        // told to be read-only, and are part of this object, which the view keeps alive by a reference of its own.
+        // SAFETY: Python provides a writable `view`. `data` points to `len` bytes that are never
+        // written: the view is marked read-only. The bytes belong to this object, and the view
+        // keeps it alive with its own reference.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data, len, 1, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }
 }
 
-/// The bytes of what is to be published: `bytes` are kept as they are, as nobody can change them, and what a loan holds is
-/// taken; of everything else that is a buffer the elements are copied once, in the order of their indices, contiguous or not.
+/// Returns the bytes of an object to publish. `bytes` objects are immutable and shared, and the
+/// memory of a loan is taken over. The elements of any other buffer are copied once, in index
+/// order, contiguous or not.
 pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(kept(bytes.clone()));
@@ -83,7 +86,7 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     Ok(Bytes::from_owner(PyBackedBytes::from(copied.cast_into::<PyBytes>()?)))
 }
 
-/// Bytes that nobody can change, without a copy if they are many.
+/// Wraps immutable bytes, without a copy if they are long.
 fn kept(bytes: Bound<'_, PyBytes>) -> Bytes {
     let slice = bytes.as_bytes();
     if slice.len() <= COPIED_MAX {

@@ -1,46 +1,53 @@
-//! Whether a subscription would be granted now.
+//! Admission answers without a reservation.
 
 use crate::grant::Grant;
 use crate::refusal::Refusal;
 use paceline::Prospect as Told;
 use pyo3::prelude::*;
 
-/// What a path would say of one publisher's samples.
+/// The admission answer that a path would give now for one publisher's samples.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Prospect(pub(crate) Told);
 
 #[pymethods]
 impl Prospect {
+    /// The id of the publisher.
     #[getter]
     fn publisher(&self) -> String {
         self.0.publisher.to_string()
     }
 
+    /// The tag of the publisher.
     #[getter]
     fn tag(&self) -> &str {
         self.0.tag.as_str()
     }
 
+    /// The name of the publisher's node.
     #[getter]
     fn node(&self) -> &str {
         &self.0.node
     }
 
+    /// True if every node of the path answered within half a second.
     #[getter]
     const fn complete(&self) -> bool {
         self.0.complete
     }
 
+    /// True if every node of the path would admit the stream.
     #[getter]
     const fn granted(&self) -> bool {
         self.0.is_granted()
     }
 
+    /// The contract that would be granted; `None` if the samples would be best effort.
     #[getter]
     fn grant(&self) -> Option<Grant> {
         self.0.grant.clone().map(Grant)
     }
 
+    /// The refusal that a subscription would receive; `None` if nothing prevents it.
     #[getter]
     fn refusal(&self) -> Option<Refusal> {
         self.0.refusal.clone().map(Refusal)

@@ -1,4 +1,4 @@
-//! A publisher.
+//! Publishers.
 
 use crate::feedback::Feedback;
 use crate::life::Held;
@@ -14,13 +14,13 @@ use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a node may take to say what it counted itself.
+/// The longest wait for the node's own counters.
 const STATUS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Samples that are published before other threads have a turn.
+/// After this many samples `put_many` lets other threads run.
 const TURN: usize = 1_024;
 
-/// Publishes samples on one tag.
+/// Publishes samples on one tag. All threads may share it.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Publisher {
     inner: Held<Mutex<Option<Inner>>>,
@@ -29,12 +29,18 @@ pub(crate) struct Publisher {
     tag: String,
 }
 
-/// What became of one published sample on this node.
+/// The result of publishing one sample, as counted by this node.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Put {
+    /// The sequence number of the sample.
     seq: u64,
+    /// The number of outputs that accepted the sample: streams, and groups of local subscribers
+    /// that share a form.
     taken: u32,
+    /// The number of outputs that had no room for the sample. Each counts the drop by its reason.
     dropped: u32,
+    /// True if the publisher was just declared. Its first samples are buffered until existing
+    /// subscriptions are served.
     waits: bool,
 }
 
@@ -59,12 +65,12 @@ impl Publisher {
         Self { inner: Held::new(Mutex::new(Some(publisher))), node: Held::new(node), id, tag }
     }
 
-    /// The publisher, for this thread alone. Who has it does not wait for the interpreter's lock.
+    /// Locks the publisher. A thread that has this lock never waits for the interpreter's lock.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Inner>>> {
         Ok(self.inner.get()?.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// As [`Self::lock`], without the interpreter's lock.
+    /// As [`Self::lock`], for callers without the interpreter's lock.
     fn lock_detached(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
         Ok(self.inner.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -75,12 +81,12 @@ impl Publisher {
         publisher.put_with(payload, beside).map(Into::into).map_err(errors::publish)
     }
 
-    /// What tells of room in a stream that has none now.
+    /// Notified when a full stream has room again; `None` if no stream is full.
     pub(crate) fn room(&self, py: Python<'_>) -> PyResult<Option<paceline::Arrival>> {
         Ok(self.lock(py)?.as_mut().ok_or_else(errors::closed)?.room())
     }
 
-    /// Waits until every stream has room; false if `until` was first.
+    /// Waits until every stream has room. Returns false if `until` passed first.
     fn wait_for_room(&self, py: Python<'_>, until: Option<std::time::Instant>) -> PyResult<bool> {
         let look = || {
             let mut publisher = self.lock_detached()?;
@@ -93,17 +99,25 @@ impl Publisher {
 
 #[pymethods]
 impl Publisher {
+    /// The id of the publisher.
     #[getter]
     fn id(&self) -> String {
         self.id.to_string()
     }
 
+    /// The tag on which it publishes.
     #[getter]
     fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// Publishes one sample. With `wait` it waits first until every stream has room.
+    /// Publishes one sample and returns a `Put`.
+    ///
+    /// `payload` is `bytes`, a `Loan`, or any object with a buffer; `captured_ns` is in nanoseconds
+    /// since 1970 UTC. The call never blocks by default. With `wait=True` it blocks until every
+    /// stream has room, and from then on none of the publisher's samples expires.
+    ///
+    /// Raises `PublishError` if the payload is too large, and `ClosedError` after `close`.
     #[pyo3(signature = (payload, *, encoding=None, captured_ns=None, attachment=None, wait=false))]
     fn put(
         &self,
@@ -126,7 +140,8 @@ impl Publisher {
         self.put_one(py, payload, beside)
     }
 
-    /// As `put` with `wait`, in asynchronous code: no thread waits.
+    /// Publishes one sample from asynchronous code, as `put` with `wait=True`. Other tasks run
+    /// until every stream has room; no thread blocks.
     #[pyo3(signature = (payload, *, encoding=None, captured_ns=None, attachment=None))]
     fn put_async<'py>(
         slf: Bound<'py, Self>,
@@ -143,14 +158,16 @@ impl Publisher {
         py.import("paceline.aio")?.getattr("put")?.call((slf, payload), Some(&beside))
     }
 
-    /// Publishes one sample for each payload, in order; says how many outputs took and dropped in all. With `wait` it
-    /// waits before each until every stream has room.
+    /// Publishes each payload of an iterable as one sample, in order.
+    ///
+    /// Returns one `Put` with the last sequence number and the sums of `taken` and `dropped`. With
+    /// `wait=True` it blocks before each sample until every stream has room.
     #[pyo3(signature = (payloads, *, wait=false))]
     fn put_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>, wait: bool) -> PyResult<Put> {
         let mut sum = Put { seq: 0, taken: 0, dropped: 0, waits: false };
         for (number, payload) in payloads.try_iter()?.enumerate() {
             if number % TURN == TURN - 1 {
-                // Between turns other threads go on, and Ctrl-C is heard.
+                // Other threads run here, and Ctrl-C is handled.
                 py.detach(std::thread::yield_now);
                 py.check_signals()?;
             }
@@ -167,7 +184,10 @@ impl Publisher {
         Ok(sum)
     }
 
-    /// Memory for one sample, to be filled and given to `put`.
+    /// Returns zeroed memory for one sample: fill it in place, then pass it to `put`.
+    ///
+    /// `shape` is a length or a tuple of lengths. `dtype` is any numpy element type except objects,
+    /// and defaults to bytes.
     #[pyo3(signature = (shape, dtype=None), text_signature = "($self, shape, dtype='uint8')")]
     fn loan(
         &self,
@@ -178,19 +198,21 @@ impl Publisher {
         Loan::new(py, shape, dtype)
     }
 
-    /// Waits until every stream has room for a sample.
+    /// Blocks until every stream has room for a sample. Returns false if `timeout_s` passed first;
+    /// `None` waits without limit.
     #[pyo3(signature = (timeout_s=None))]
     fn wait_room(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
         self.wait_for_room(py, wait::end_of(timeout_s)?)
     }
 
-    /// True if anybody, anywhere, wants this tag now.
+    /// True if any subscription, on any node, matches the tag.
     #[getter]
     fn matching(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.lock(py)?.as_ref().ok_or_else(errors::closed)?.matching())
     }
 
-    /// Waits until anybody wants the tag; false if the time was over first.
+    /// Blocks until any subscription matches the tag. Returns false if `timeout_s` passed first;
+    /// `None` waits without limit.
     #[pyo3(signature = (timeout_s=None))]
     fn wait_matching(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
         let look = || {
@@ -202,7 +224,7 @@ impl Publisher {
         Ok(wait::until(py, wait::end_of(timeout_s)?, look)?.is_some())
     }
 
-    /// What its node has counted of it.
+    /// Returns the node's counters of this publisher.
     fn status(&self, py: Python<'_>) -> PyResult<PublisherStatus> {
         let node = self.node.get()?;
         let told = py.detach(|| node.status_of(&[node.id()], STATUS_WITHIN));
@@ -211,7 +233,10 @@ impl Publisher {
         row.map(PublisherStatus).ok_or_else(errors::closed)
     }
 
-    /// What was told since this was last called: who was granted something, who refused, what is over.
+    /// Returns the events since the last call, oldest first.
+    ///
+    /// `Grant`, `Refusal` and `Over` report the contracts of subscriptions. `Excess` counts the
+    /// samples beyond the declared rate or size.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let told: Vec<PublisherEvent> = {
             let publisher = self.lock(py)?;
@@ -221,7 +246,10 @@ impl Publisher {
         told.into_iter().map(|told| event::of_publisher(py, told)).collect()
     }
 
-    /// Asks the nodes of its subscribers what they get; those that do not answer in time are listed without figures.
+    /// Returns the request, the contract and the measurements of every subscription.
+    ///
+    /// Asks the nodes of the subscriptions and waits at most `timeout_s` seconds, 0.5 by default. A
+    /// node that does not answer in time leaves `measured` empty.
     #[pyo3(signature = (timeout_s=0.5))]
     fn feedback(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Vec<Feedback>> {
         let timeout = convert::from_ms("timeout_s", timeout_s * 1e3)?;
@@ -230,7 +258,7 @@ impl Publisher {
         Ok(told.into_iter().map(Feedback).collect())
     }
 
-    /// How many samples of the history are held, and their bytes; none without one.
+    /// The number of samples and bytes in the history, as a dict; `None` without a history.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let publisher = self.lock(py)?;
@@ -241,7 +269,9 @@ impl Publisher {
         Ok(Some(held))
     }
 
-    /// Ends it; waits until what it published was sent, at most `timeout_s`; false if something was not.
+    /// Ends the publisher after sending its queued samples.
+    ///
+    /// Waits at most `timeout_s` seconds, 5 by default. Returns false if a sample was left unsent.
     #[pyo3(signature = (timeout_s=5.0))]
     fn close(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
         let timeout = convert::from_ms("timeout_s", timeout_s * 1e3)?;

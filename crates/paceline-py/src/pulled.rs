@@ -1,4 +1,4 @@
-//! Samples that are pulled.
+//! Pulls.
 
 use crate::life::Held;
 use crate::sample::Sample;
@@ -9,14 +9,14 @@ use pyo3::sync::MutexExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long one look lasts before signals are looked at.
+/// The interval between checks for signals.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Samples on their way, in the order of publishers and sequence numbers.
+/// An iterator over the samples of a pull, ordered by publisher and sequence number.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Pulled(Held<Mutex<Inner>>);
 
-/// What became of a pull.
+/// The result of a pull.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Summary(PullSummary);
 
@@ -28,13 +28,13 @@ impl Pulled {
 
 #[pymethods]
 impl Pulled {
-    /// How many samples were found.
+    /// The number of samples found.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.0.get()?.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).found())
     }
 
-    /// What became of it, once there is no next sample.
+    /// The result of the pull; `None` until the iterator is exhausted.
     #[getter]
     fn summary(&self, py: Python<'_>) -> PyResult<Option<Summary>> {
         let inner = self.0.get()?.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -72,29 +72,32 @@ impl Pulled {
 
 #[pymethods]
 impl Summary {
+    /// The number of samples found.
     #[getter]
     const fn found(&self) -> u64 {
         self.0.found
     }
 
+    /// The number of samples received.
     #[getter]
     const fn delivered(&self) -> u64 {
         self.0.delivered
     }
 
+    /// The number of payload bytes received.
     #[getter]
     const fn bytes(&self) -> u64 {
         self.0.bytes
     }
 
-    /// Of each sample that did not come: its publisher, its sequence number, and why.
+    /// The samples that were found but not received, as (publisher, sequence number, reason).
     #[getter]
     fn missing(&self) -> Vec<(String, u64, String)> {
         let missing = self.0.missing.iter();
         missing.map(|one| (one.publisher.to_string(), one.seq, one.reason.to_string())).collect()
     }
 
-    /// Where they came from: id, name, samples.
+    /// The nodes that sent samples, as (id, name, samples).
     #[getter]
     fn nodes(&self) -> Vec<(String, String, u64)> {
         self.0
@@ -104,11 +107,14 @@ impl Summary {
             .collect()
     }
 
+    /// The names of the buffering nodes that did not answer. Samples stored only there were not
+    /// found.
     #[getter]
     fn silent(&self) -> Vec<String> {
         self.0.silent.clone()
     }
 
+    /// True if more samples matched than one pull returns, which is 65,536.
     #[getter]
     const fn more(&self) -> bool {
         self.0.more

@@ -1,15 +1,14 @@
-//! The answer no.
+//! Negative admission answers.
 
 use crate::convert::to_ms;
 use paceline::{Refusal as Told, RefusalReason};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// One publisher's stream that a subscription can't have.
+/// A negative admission answer for one publisher's stream.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Refusal(pub(crate) Told);
 
-/// The word of a reason.
 const fn word(reason: RefusalReason) -> &'static str {
     match reason {
         RefusalReason::Capacity => "capacity",
@@ -24,53 +23,63 @@ const fn word(reason: RefusalReason) -> &'static str {
 
 #[pymethods]
 impl Refusal {
+    /// The id of the publisher.
     #[getter]
     fn publisher(&self) -> String {
         self.0.publisher.to_string()
     }
 
-    /// The number of the request that it answers.
+    /// The number of the request that it answers; 0 is the first one.
     #[getter]
     const fn revision(&self) -> u64 {
         self.0.revision
     }
 
+    /// The id of the subscription.
     #[getter]
     fn subscription(&self) -> String {
         self.0.subscription.to_string()
     }
 
+    /// The name of the node that refused.
     #[getter]
     fn node(&self) -> &str {
         &self.0.node_name
     }
 
+    /// The id of the node that refused.
     #[getter]
     fn node_id(&self) -> String {
         self.0.node.to_string()
     }
 
+    /// The link that cannot carry the stream; empty if no link is the reason.
     #[getter]
     fn link(&self) -> &str {
         &self.0.link
     }
 
+    /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `no_answer`,
+    /// `size_above_source` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {
         word(self.0.reason)
     }
 
+    /// The rate that the stream needs, in bytes per second.
     #[getter]
     const fn needed_bytes_per_s(&self) -> u64 {
         self.0.needed_bytes_per_s
     }
 
+    /// The rate that is available, in bytes per second.
     #[getter]
     const fn available_bytes_per_s(&self) -> u64 {
         self.0.available_bytes_per_s
     }
 
-    /// What would be promised instead, each alone, as keyword arguments of a subscriber.
+    /// The contracts that would be granted instead, as keyword arguments of a subscriber. Each
+    /// suffices alone.
     #[getter]
     fn offers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let offer = &self.0.offer;
@@ -96,13 +105,14 @@ impl Refusal {
         Ok(offers)
     }
 
-    /// The first of the offers; empty if there is none.
+    /// The first of `offers`; empty if there is none.
     #[getter]
     fn offer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         Ok(self.offers(py)?.into_iter().next().unwrap_or_else(|| PyDict::new(py)))
     }
 
-    /// How large its samples might be at most, for the same contract: the publisher's to change.
+    /// The largest sample size in bytes that the same contract admits. Only the publisher can
+    /// change it.
     #[getter]
     const fn offer_bytes(&self) -> Option<u64> {
         self.0.offer.bytes

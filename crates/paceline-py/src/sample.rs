@@ -1,4 +1,4 @@
-//! A sample, as a subscriber or a pull gets it.
+//! Samples, as received by subscribers and pulls.
 
 use crate::convert;
 use crate::payload::Payload;
@@ -7,72 +7,84 @@ use paceline::Delivery;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 
-/// One sample.
+/// One received sample.
+///
+/// `numpy.asarray(sample)` returns an array over the received bytes, without a copy. A raw picture
+/// or linear audio gets its natural shape.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Sample(pub(crate) Delivery);
 
 #[pymethods]
 impl Sample {
+    /// The tag on which the sample was published.
     #[getter]
     fn tag(&self) -> &str {
         self.0.tag.as_str()
     }
 
+    /// The id of the publisher.
     #[getter]
     fn publisher(&self) -> String {
         self.0.publisher.to_string()
     }
 
+    /// The publisher's sequence number.
     #[getter]
     const fn seq(&self) -> u64 {
         self.0.seq
     }
 
+    /// The capture time by the publisher's clock, in nanoseconds since 1970 UTC.
     #[getter]
     const fn captured_ns(&self) -> u64 {
         self.0.captured.nanos
     }
 
-    /// How far the publisher's clock may be off; none if nobody knows.
+    /// The error bound of the publisher's clock, in microseconds; `None` if it is unknown.
     #[getter]
     fn captured_error_us(&self) -> Option<u64> {
         let error = u32::from(self.0.captured.error);
         1_u64.checked_shl(error)
     }
 
+    /// The time from publish to delivery, in milliseconds.
     #[getter]
     fn age_ms(&self) -> f64 {
         convert::to_ms(self.0.age)
     }
 
+    /// True if `age_ms` exceeded the delay bound.
     #[getter]
     const fn late(&self) -> bool {
         self.0.late
     }
 
+    /// The kind of the sample: data, state, picture, audio, or the picture type of a video frame.
     #[getter]
     fn kind(&self) -> String {
         self.0.kind.to_string()
     }
 
+    /// The media type of the payload.
     #[getter]
     fn encoding(&self) -> &str {
         self.0.encoding.as_str()
     }
 
-    /// The bytes, without a copy, read-only.
+    /// The payload as a read-only `memoryview`, without a copy.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
         let payload = Bound::new(py, Payload(self.0.payload.clone()))?;
         PyMemoryView::from(payload.as_any())
     }
 
+    /// The bytes that the publisher attached to the sample; `None` without an attachment.
     #[getter]
     fn attachment<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.attachment.as_ref().map(|bytes| PyBytes::new(py, bytes))
     }
 
-    /// How numpy makes an array of it without a copy; it keeps this sample as long as the array lives.
+    /// numpy's array interface. The array shares the sample's memory and keeps the sample alive.
     #[getter(__array_interface__)]
     fn array_interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let payload = &self.0.payload;

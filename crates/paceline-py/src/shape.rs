@@ -1,14 +1,14 @@
-//! What shape an array of a sample has.
+//! The numpy shape of a sample.
 
 use paceline_media::Format;
 use paceline_media::audio::{AudioFormat, Coding};
 
-/// Raw pictures and linear sound have the shape that people know them by, everything else is a row of bytes:
-/// the shape, and how numpy calls the type of an element.
+/// Returns the array shape and numpy's name of the element type. Raw pictures and linear audio get
+/// their usual shape, all other samples are one-dimensional bytes.
 pub(crate) fn of(encoding: &str, bytes: usize) -> (Vec<usize>, &'static str) {
     let (shape, element, size) =
         picture(encoding).or_else(|| sound(encoding, bytes)).unwrap_or_default();
-    // A sample whose length contradicts its encoding is a row of bytes too.
+    // A sample whose length contradicts its encoding is one-dimensional bytes, too.
     if shape.is_empty() || shape.iter().product::<usize>() * size != bytes {
         return (vec![bytes], "|u1");
     }
@@ -23,7 +23,7 @@ fn picture(encoding: &str) -> Option<Shape> {
     };
     let shape = match encoding.parse().ok()? {
         Format::Rgb8(size) => sides(size).map(|(width, height)| vec![height, width, 3])?,
-        // The planes below each other, as cv2.cvtColor(…, COLOR_YUV2RGB_I420) wants them.
+        // The planes are stacked vertically, as `cv2.cvtColor(…, COLOR_YUV2RGB_I420)` expects.
         Format::I420(size) => sides(size)
             .filter(|(width, height)| width % 2 == 0 && height % 2 == 0)
             .map(|(width, height)| vec![height / 2 * 3, width])?,

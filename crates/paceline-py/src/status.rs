@@ -1,30 +1,33 @@
-//! What a node has counted of one publisher or subscriber.
+//! Counters of one publisher or subscriber.
 
 use crate::convert::{drops, hertz, mean_ms, to_ms};
 use paceline::{PublisherStatus as Published, SubscriptionStatus as Subscribed};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What a publisher has published.
+/// Counters of one publisher.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct PublisherStatus(pub(crate) Published);
 
-/// What a subscriber has got.
+/// Counters of one subscriber.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct SubscriptionStatus(pub(crate) Subscribed);
 
 #[pymethods]
 impl PublisherStatus {
+    /// The number of samples published.
     #[getter]
     const fn published(&self) -> u64 {
         self.0.published
     }
 
+    /// The publishing rate over the last second or more, in samples per second.
     #[getter]
     fn rate_hz(&self) -> f64 {
         hertz(self.0.rate_millihertz)
     }
 
+    /// True if any subscription, on any node, matches the tag.
     #[getter]
     const fn matching(&self) -> bool {
         self.0.matching
@@ -37,50 +40,56 @@ impl PublisherStatus {
 
 #[pymethods]
 impl SubscriptionStatus {
+    /// The number of samples delivered.
     #[getter]
     const fn delivered(&self) -> u64 {
         self.0.delivered
     }
 
+    /// The number of payload bytes delivered.
     #[getter]
     const fn bytes(&self) -> u64 {
         self.0.bytes
     }
 
+    /// The delivery rate over the last second or more, in samples per second.
     #[getter]
     fn rate_hz(&self) -> f64 {
         hertz(self.0.rate_millihertz)
     }
 
+    /// The number of samples delivered after the delay bound.
     #[getter]
     const fn late(&self) -> u64 {
         self.0.late
     }
 
-    /// The longest age of the samples that arrived in the last second or more.
+    /// The greatest age at delivery in the last second or more, in milliseconds.
     #[getter]
     fn age_max_ms(&self) -> f64 {
         to_ms(self.0.age_max)
     }
 
-    /// The mean age of all samples delivered since the start; none before the first.
+    /// The mean age of all samples delivered since the start, in milliseconds; `None` before the
+    /// first.
     #[getter]
     fn age_mean_ms(&self) -> Option<f64> {
         mean_ms(self.0.age_sum, self.0.delivered)
     }
 
+    /// The number of samples dropped, by reason.
     #[getter]
     fn dropped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         drops(py, &self.0.drops)
     }
 
-    /// The publishers that are heard now.
+    /// The ids of the publishers that the subscriber receives now.
     #[getter]
     fn publishers(&self) -> Vec<String> {
         self.0.publishers.iter().map(ToString::to_string).collect()
     }
 
-    /// Why others are not, in words.
+    /// The reasons why other publishers are not received, as text.
     #[getter]
     fn refusals(&self) -> Vec<String> {
         self.0.refusals.clone()

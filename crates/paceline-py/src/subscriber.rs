@@ -1,4 +1,4 @@
-//! A subscriber.
+//! Subscribers.
 
 use crate::event::{self, Unpromised};
 use crate::life::Held;
@@ -15,12 +15,12 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Events that are kept for who asks for them; older ones are forgotten.
+/// The number of unread events kept. Older ones are dropped.
 const EVENTS_MAX: usize = 64;
-/// How long a node may take to say what it counted itself.
+/// The longest wait for the node's own counters.
 const STATUS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What can change while a subscription lasts.
+/// The keywords that a running subscription accepts.
 const CHANGEABLE: &[&str] = &[
     "every",
     "max_hz",
@@ -34,7 +34,8 @@ const CHANGEABLE: &[&str] = &[
     "or_stop",
 ];
 
-/// Lets a subscription ask for something else: what is not said stays, `reset` takes back all that was asked for.
+/// Changes the request of a subscription. Keywords that are not given keep their value; `reset`
+/// first clears all of them.
 pub(crate) fn change(
     py: Python<'_>,
     node: &paceline::Node,
@@ -53,7 +54,8 @@ pub(crate) fn change(
     py.detach(change).map_err(errors::change)
 }
 
-/// Receives samples through a bounded queue.
+/// Receives samples through a bounded queue. Iterate over it, or call `recv` or `take`; all threads
+/// may share it.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Subscriber {
     open: Held<Mutex<Option<Open>>>,
@@ -65,18 +67,18 @@ pub(crate) struct Subscriber {
 struct Open {
     inner: Inner,
     events: VecDeque<SubscriberEvent>,
-    /// The first no that was heard and not raised yet.
+    /// The first negative answer received and not yet raised.
     no: Option<No>,
 }
 
-/// What a look at a subscriber showed.
+/// The result of one look at a subscriber.
 enum Seen<T> {
     Found(Option<T>),
     Closed,
     Told(Box<No>),
 }
 
-/// The answer no to whoever requires a promise.
+/// A negative answer for a subscriber that requires a contract.
 enum No {
     Refused(paceline::Refusal),
     Unpromised(paceline::PublisherId, paceline::Unpromised),
@@ -101,7 +103,7 @@ impl No {
 }
 
 impl Open {
-    /// Takes over what was told.
+    /// Moves the pending events into the buffer.
     fn hear(&mut self) {
         while let Some(event) = self.inner.try_event() {
             self.no = self.no.take().or_else(|| No::of(&event));
@@ -120,8 +122,9 @@ impl Subscriber {
         Self { open: Held::new(Mutex::new(Some(open))), node: Held::new(node), id, require }
     }
 
-    /// What `see` sees of the subscriber. Nobody keeps it for longer than that, so that waiting for it is none; and
-    /// nothing in there takes the interpreter's lock, as errors do, for whoever waits for it may have that.
+    /// Runs `see` on the subscriber under its lock. Every caller keeps the lock only briefly, so
+    /// waiting for it does not count as blocking. `see` must not take the interpreter's lock, as
+    /// creating an error does: a thread that waits for this lock may own it.
     fn with<T>(&self, see: impl FnOnce(&mut Open) -> T) -> PyResult<T> {
         let seen = {
             let mut open = self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +133,8 @@ impl Subscriber {
         seen.ok_or_else(errors::closed)
     }
 
-    /// What `take` finds, unless the subscription ended or something was refused that is required.
+    /// Returns the result of `take`. Errors if the subscription has ended, or if a required
+    /// contract was refused.
     fn look<T>(&self, take: impl FnOnce(&mut Inner) -> Option<T>) -> PyResult<Option<T>> {
         let seen = self.with(|open| {
             if self.require {
@@ -139,7 +143,7 @@ impl Subscriber {
                     return Seen::Told(Box::new(no));
                 }
             }
-            // Before taking: what came before the end can still be read.
+            // Checked before taking: samples that arrived before the end can still be read.
             let closed = open.inner.is_closed();
             match take(&mut open.inner) {
                 None if closed => Seen::Closed,
@@ -158,7 +162,7 @@ impl Subscriber {
         }
     }
 
-    /// As [`Self::look`], waiting until `until`.
+    /// As [`Self::look`], but waits until `until`.
     fn wait<T: Send>(
         &self,
         py: Python<'_>,
@@ -174,13 +178,13 @@ impl Subscriber {
         })
     }
 
-    /// What tells of the next sample or event, and of the end.
+    /// Notified by the next sample or event, and by the end of the subscription.
     pub(crate) fn arrival(&self) -> PyResult<paceline::Arrival> {
         self.with(|open| open.inner.arrival())
     }
 }
 
-/// Up to `max` samples that wait; none if there are none.
+/// Returns up to `max` queued samples, or `None` if the queue is empty.
 fn take(inner: &mut Inner, max: usize) -> Option<Vec<Delivery>> {
     let found: Vec<Delivery> = std::iter::from_fn(|| inner.try_recv()).take(max).collect();
     Some(found).filter(|found| !found.is_empty())
@@ -188,24 +192,32 @@ fn take(inner: &mut Inner, max: usize) -> Option<Vec<Delivery>> {
 
 #[pymethods]
 impl Subscriber {
+    /// The id of the subscription.
     #[getter]
     fn id(&self) -> String {
         self.id.to_string()
     }
 
-    /// Waits for the next sample.
+    /// Blocks until the next sample arrives and returns it.
+    ///
+    /// Raises `Timeout` after `timeout_s` seconds; `None`, the default, waits without limit. Raises
+    /// `ClosedError` once the subscription is closed and its queue is empty. Raises `Refused` on a
+    /// refusal if the subscription was declared with `require=True`.
     #[pyo3(signature = (timeout_s=None))]
     fn recv(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Sample> {
         let found = self.wait(py, wait::end_of(timeout_s)?, Inner::try_recv)?;
         found.map(Sample).ok_or_else(errors::timeout)
     }
 
-    /// The next sample if one waits.
+    /// Returns the next queued sample, or `None` if the queue is empty. Raises as `recv`, except
+    /// `Timeout`.
     fn try_recv(&self) -> PyResult<Option<Sample>> {
         Ok(self.look(Inner::try_recv)?.map(Sample))
     }
 
-    /// All samples that wait, at least one and at most `max_samples`: waits for the first.
+    /// Blocks until a sample arrives and returns all queued samples, at most `max_samples`.
+    ///
+    /// `max_samples` defaults to 1024. Raises as `recv`.
     #[pyo3(signature = (max_samples=1024, *, timeout_s=None))]
     fn take(
         &self,
@@ -220,14 +232,17 @@ impl Subscriber {
         Ok(found.ok_or_else(errors::timeout)?.into_iter().map(Sample).collect())
     }
 
-    /// All samples that wait now, at most `max_samples`; none may.
+    /// Returns all queued samples without blocking, at most `max_samples`; an empty list if none is
+    /// queued.
     #[pyo3(signature = (max_samples=1024))]
     fn try_take(&self, max_samples: usize) -> PyResult<Vec<Sample>> {
         let found = self.look(|inner| take(inner, max_samples))?;
         Ok(found.unwrap_or_default().into_iter().map(Sample).collect())
     }
 
-    /// What was told since this was last called: who is heard, what was granted, what refused.
+    /// Returns the events since the last call, oldest first.
+    ///
+    /// Only the 64 newest unread events are kept.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let told: Vec<SubscriberEvent> = self.with(|open| {
             open.hear();
@@ -236,7 +251,13 @@ impl Subscriber {
         told.into_iter().map(|told| event::of(py, told)).collect()
     }
 
-    /// Asks for something else from now on: what is not said stays, `reset` takes back all that was asked for before.
+    /// Changes the request of the running subscription; samples continue to arrive.
+    ///
+    /// Arguments that are not given keep their value; `reset=True` first clears all of them. If the
+    /// path refuses, the old request stays in force, or the stream ends with `or_stop=True`.
+    ///
+    /// Raises `ChangeError` if the subscription has ended, and `SubscribeError` for values out of
+    /// range.
     #[pyo3(signature = (**asked), text_signature = "($self, *, every=None, max_hz=None, size=None, audio=None, \
         within_ms=None, loss=None, proxy=None, retransmit=None, reset=False, or_stop=False)")]
     fn change(&self, py: Python<'_>, asked: Option<Bound<'_, PyDict>>) -> PyResult<()> {
@@ -245,7 +266,7 @@ impl Subscriber {
         change(py, self.node.get()?, self.id, &asked)
     }
 
-    /// What its node has counted of it.
+    /// Returns the node's counters of this subscriber.
     fn status(&self, py: Python<'_>) -> PyResult<SubscriptionStatus> {
         let node = self.node.get()?;
         let told = py.detach(|| node.status_of(&[node.id()], STATUS_WITHIN));
@@ -254,20 +275,20 @@ impl Subscriber {
         row.map(SubscriptionStatus).ok_or_else(errors::closed)
     }
 
-    /// Samples dropped here, by reason.
+    /// The number of samples dropped in this process, by reason.
     #[getter]
     fn dropped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         convert::drops(py, &self.with(|open| open.inner.drops())?)
     }
 
-    /// True once it, or its node, was closed.
+    /// True once the subscriber, or its node, was closed.
     #[getter]
     fn closed(&self) -> PyResult<bool> {
         let open = self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(open.as_ref().is_none_or(|open| open.inner.is_closed()))
     }
 
-    /// Ends it.
+    /// Ends the subscription. Blocked calls of other threads raise `ClosedError`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let open = self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(open));
@@ -287,7 +308,7 @@ impl Subscriber {
         slf
     }
 
-    /// The next sample; the end once it was closed.
+    /// Returns the next sample, and ends the iteration once the subscriber is closed.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
         match self.wait(py, None, Inner::try_recv) {
             Ok(found) => Ok(found.map(Sample)),

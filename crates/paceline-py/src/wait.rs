@@ -1,4 +1,5 @@
-//! Waiting: without the interpreter's lock, and in slices, so that Ctrl-C ends it.
+//! Blocking waits. They release the interpreter's lock and proceed in slices, so that Ctrl-C ends
+//! them.
 
 use crate::errors;
 use crate::life::{self, Waiting};
@@ -6,21 +7,21 @@ use paceline::Arrival;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 
-/// How long one look lasts before signals are looked at. Python's handler of Ctrl-C runs only in its main thread, and
-/// only when that comes back to it.
+/// The interval between checks for signals. Python runs its Ctrl-C handler only in the main thread,
+/// and only after a call returns to it.
 const SLICE: Duration = Duration::from_millis(50);
-/// The longest time that can be waited: more than any clock counts is the same as no end.
+/// The greatest timeout in seconds. A longer one counts as no timeout.
 const TIMEOUT_MAX_S: f64 = 1e9;
 
-/// What is found when one looks.
+/// The result of one look.
 pub(crate) enum Look<T> {
-    /// It is there.
+    /// The value is available.
     Here(T),
-    /// Not yet: this tells when to look again.
+    /// Not yet; the arrival notifies when to look again.
     Wait(Arrival),
 }
 
-/// A time from now on, in seconds; none is no end.
+/// Converts a timeout in seconds to an instant. `None` means no timeout.
 pub(crate) fn end_of(timeout_s: Option<f64>) -> PyResult<Option<Instant>> {
     let Some(seconds) = timeout_s else { return Ok(None) };
     if seconds.is_nan() || seconds < 0.0 {
@@ -31,7 +32,7 @@ pub(crate) fn end_of(timeout_s: Option<f64>) -> PyResult<Option<Instant>> {
     Ok((seconds < TIMEOUT_MAX_S).then(|| Instant::now() + Duration::from_secs_f64(seconds)))
 }
 
-/// Looks until something is there; none when `until` came first.
+/// Repeats `look` until it returns a value. Returns `None` if `until` passed first.
 pub(crate) fn until<T: Send>(
     py: Python<'_>,
     until: Option<Instant>,
@@ -40,7 +41,7 @@ pub(crate) fn until<T: Send>(
     loop {
         let slice = Instant::now() + SLICE;
         let end = until.map_or(slice, |until| until.min(slice));
-        // Until it is back.
+        // Counts this thread as waiting until it has the interpreter's lock again.
         let waiting = Waiting::new();
         let found = py.detach(|| {
             loop {

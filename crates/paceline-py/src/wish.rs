@@ -1,4 +1,4 @@
-//! What a subscriber asks for: the keyword arguments that can also change while it lasts.
+//! The keyword arguments of a subscriber that can also change while it runs.
 
 use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
 use paceline::{Proxy, Retransmit, SubscribeError, SubscriberBuilder};
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
 
-/// What was said; what was not stays as it is.
+/// The given arguments. Others keep their value.
 #[derive(Default)]
 pub(crate) struct Wish {
     every: Option<u32>,
@@ -20,7 +20,7 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// Of keyword arguments.
+    /// Reads the keyword arguments.
     pub(crate) fn read(asked: &Bound<'_, PyDict>) -> PyResult<Self> {
         let within = option(asked, "within_ms", NUMBER)?;
         let proxy = option::<String>(asked, "proxy", TEXT)?;
@@ -37,7 +37,7 @@ impl Wish {
         })
     }
 
-    /// Into a builder.
+    /// Applies the arguments to a builder.
     pub(crate) fn put(
         self,
         mut builder: SubscriberBuilder<'_>,

@@ -1,4 +1,4 @@
-//! How a payload becomes a message of a file, and a message a payload again, bit for bit.
+//! Conversions between payloads and messages of a file, lossless to the bit.
 
 use crate::protobuf::{Fields, Value, put_bytes, put_fixed32, put_time, put_varint};
 use crate::schema::{LEVEL_INFO, Schema};
@@ -7,11 +7,11 @@ use paceline_media::{Format, PixelFormat, Size};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json, json};
 
-/// The encoding of schemas of JSON.
+/// The encoding of JSON schemas.
 pub const JSON_SCHEMA: &str = "jsonschema";
 const PROTOBUF: &str = "protobuf";
 
-/// How the payloads of a channel stand in a file.
+/// The message format of a channel.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Body {
     /// A JPEG picture in foxglove.CompressedImage.
@@ -20,37 +20,37 @@ pub enum Body {
     Png,
     /// An access unit in foxglove.CompressedVideo.
     Video,
-    /// A picture of 8-bit RGB in foxglove.RawImage.
+    /// An 8-bit RGB picture in foxglove.RawImage.
     Pixels {
-        /// Pixels in a row.
+        /// The width in pixels.
         width: u32,
-        /// Rows.
+        /// The height in pixels.
         height: u32,
     },
-    /// A block of 16-bit sound in foxglove.RawAudio.
+    /// A block of 16-bit audio in foxglove.RawAudio.
     Sound {
-        /// Samples of each channel in a second.
+        /// The sample rate in Hz.
         rate: u32,
-        /// Channels.
+        /// The number of channels.
         channels: u8,
     },
     /// Text in foxglove.Log.
     Text,
-    /// JSON as it is.
+    /// JSON, unchanged.
     Json,
-    /// Bytes as they are.
+    /// Bytes, unchanged.
     Bytes,
 }
 
-/// A message that does not hold what its schema says.
+/// A message that does not conform to its schema.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{bytes} bytes are no {schema}: {what}")]
 pub struct BodyError {
     /// The schema.
     pub schema: &'static str,
-    /// How long the message is.
+    /// The length of the message in bytes.
     pub bytes: usize,
-    /// What is wrong.
+    /// The problem.
     pub what: &'static str,
 }
 
@@ -58,8 +58,8 @@ pub struct BodyError {
 pub(crate) type Described = (String, &'static str, Vec<u8>);
 
 impl Body {
-    /// The body for a payload of this media type: what Foxglove shows where it knows the type and the payload
-    /// is what the type says.
+    /// Returns the body for a payload of this media type: a schema that Foxglove displays if the
+    /// payload conforms to the type, and [`Body::Bytes`] otherwise.
     #[must_use]
     pub fn of(encoding: &str, payload: &[u8]) -> Self {
         let body = Self::of_type(encoding);
@@ -72,7 +72,7 @@ impl Body {
             Ok(Format::Png) => return Self::Png,
             Ok(Format::H264) => return Self::Video,
             Ok(Format::Rgb8(Size { width, height })) => return Self::Pixels { width, height },
-            // Foxglove knows no planes.
+            // Foxglove has no planar format.
             Ok(Format::I420(_)) => return Self::Bytes,
             Err(_) => {}
         }
@@ -89,7 +89,7 @@ impl Body {
         }
     }
 
-    /// True if a payload can stand in this body.
+    /// Returns true if the payload can be stored in this body.
     #[must_use]
     pub fn fits(&self, payload: &[u8]) -> bool {
         match *self {
@@ -114,7 +114,7 @@ impl Body {
         }
     }
 
-    /// The encoding of the messages of payloads of this media type.
+    /// Returns the message encoding for payloads of this media type.
     pub(crate) fn message_encoding<'a>(&self, encoding: &'a str) -> &'a str {
         match self.schema() {
             Some(_) => PROTOBUF,
@@ -124,8 +124,8 @@ impl Body {
         }
     }
 
-    /// The schema of a channel whose first payload is this one. Bytes have one that says their media type and
-    /// no more.
+    /// Returns the schema of a channel, derived from its first payload. The schema of bytes only
+    /// names their media type.
     pub(crate) fn describe(&self, tag: &str, encoding: &str, payload: &[u8]) -> Described {
         if let Some(schema) = self.schema() {
             return (schema.name().to_owned(), PROTOBUF, schema.descriptor_set());
@@ -136,7 +136,7 @@ impl Body {
         (encoding.to_owned(), "", Vec::new())
     }
 
-    /// Writes the message of a payload.
+    /// Appends the message of a payload to `out`.
     pub(crate) fn write(&self, tag: &str, captured_ns: u64, payload: &[u8], out: &mut Vec<u8>) {
         let Some(schema) = self.schema() else {
             out.extend_from_slice(payload);
@@ -168,14 +168,14 @@ impl Body {
             let frame = if *self == Self::Video { 2 } else { frame_field(schema) };
             put_bytes(out, frame, tag.as_bytes());
         }
-        // Last, so that nothing moves when it is cut out again.
+        // The last field, so that [`Self::payload`] can return it without moving bytes.
         put_bytes(out, schema.payload_field(), payload);
     }
 
-    /// The payload of a message.
+    /// Returns the payload of a message.
     ///
     /// # Errors
-    /// [`BodyError`] for bytes that are no message of the schema.
+    /// [`BodyError`] if the bytes are not a message of the schema.
     pub fn payload<'a>(&self, message: &'a [u8]) -> Result<&'a [u8], BodyError> {
         let Some(schema) = self.schema() else { return Ok(message) };
         let wrong = |what| BodyError { schema: schema.name(), bytes: message.len(), what };
@@ -196,8 +196,9 @@ impl Body {
         Ok(payload)
     }
 
-    /// What the messages of a channel are, and their media type: by what a recorder of ours has written beside
-    /// them, else by their schema and the first of them. What nothing is known of is bytes as they are.
+    /// Returns the body and media type of a channel. They follow from `recorded`, the media type in
+    /// the metadata of a Paceline recording, and otherwise from the schema and the first message.
+    /// Unknown messages are bytes, unchanged.
     #[must_use]
     pub fn read(
         message_encoding: &str,
@@ -222,7 +223,7 @@ impl Body {
             "json" => "application/json".to_owned(),
             "" => "application/octet-stream".to_owned(),
             other if other.contains('/') => other.to_owned(),
-            // Not all of these are registered; rmw_zenoh and others write the first of them so.
+            // Not all of these are registered; rmw_zenoh and others use this form.
             other => format!("application/{other}"),
         };
         (Self::Bytes, encoding)
@@ -238,7 +239,7 @@ const fn frame_field(schema: Schema) -> u32 {
     }
 }
 
-/// What a message of one of Foxglove's schemas holds that another program has written.
+/// Returns the body and media type of a message with a Foxglove schema that another program wrote.
 fn foreign(schema: Schema, message: &[u8]) -> Option<(Body, String)> {
     let mut texts = [None; 8];
     let mut numbers = [0u32; 8];
@@ -271,7 +272,7 @@ fn foreign(schema: Schema, message: &[u8]) -> Option<(Body, String)> {
         (Schema::RawImage, _, Some("rgb8")) => {
             let (width, height) = (two, three);
             let size = Size::new(width, height).ok()?;
-            // Rows with room between them are none of ours.
+            // Padded rows cannot be represented.
             let packed = five == width.checked_mul(3)?;
             let body = Body::Pixels { width, height };
             packed.then(|| (body, Format::Rgb8(size).to_string()))
@@ -281,24 +282,24 @@ fn foreign(schema: Schema, message: &[u8]) -> Option<(Body, String)> {
             let format = AudioFormat::new(Coding::S16le, rate, channels).ok()?;
             known(Body::Sound { rate, channels }, format.to_string())
         }
-        // A log of another program says more than its text; it stays as it is.
+        // A log of another program contains more than its text, so it stays unchanged.
         _ => None,
     }
 }
 
-/// What objects like this one look like; nothing is required, and more may be there. Empty for what is no object: there
-/// Foxglove takes no schema but none.
+/// Returns a JSON schema for objects like this one, without required or exclusive properties. The
+/// schema is empty for other values, because Foxglove accepts only an absent schema for them.
 fn json_schema(payload: &[u8]) -> Vec<u8> {
     let value = serde_json::from_slice(payload).unwrap_or(Json::Null);
     let schema = shape(&value).filter(|_| value.is_object());
     schema.and_then(|schema| serde_json::to_vec(&schema).ok()).unwrap_or_default()
 }
 
-/// The schema of values like this one; none where it says no type. A schema with such a place, or with an array of
-/// arrays, is one that Foxglove reads nothing by.
+/// Returns the schema of values like this one, or `None` if the type is unknown. Foxglove rejects a
+/// whole schema that contains an untyped value or an array of arrays.
 fn shape(value: &Json) -> Option<Json> {
     Some(match value {
-        // A later one may be anything.
+        // A later value may have any type.
         Json::Null => return None,
         Json::Bool(_) => json!({ "type": "boolean" }),
         Json::Number(_) => json!({ "type": "number" }),
@@ -390,7 +391,7 @@ mod tests {
         assert_eq!((name.as_str(), kind), ("uav/gps", "jsonschema"));
         let schema: Json = serde_json::from_slice(&schema).unwrap();
         let q = json!({"type": "array", "items": {"type": "number"}});
-        // What has no type there has no place: Foxglove would read nothing at all.
+        // Values without a type are omitted: Foxglove would reject the whole schema.
         let s = json!({"type": "object", "properties": {}});
         assert_eq!(
             schema,

@@ -1,4 +1,4 @@
-//! Chunks: many records at once, compressed, with a checksum.
+//! Chunks: groups of records, compressed, with a checksum.
 
 use crate::format::{CHUNK, CHUNK_INDEX, Content, HEAD, MESSAGE_INDEX, Parts, append_message};
 use lz4_flex::frame::{FrameDecoder, FrameEncoder};
@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{Read, Write as _};
 
-/// How chunks are compressed.
+/// The compression of chunks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Compression {
-    /// Quickly.
+    /// LZ4, which is fast.
     Lz4,
-    /// Not at all.
+    /// No compression.
     None,
 }
 
@@ -29,13 +29,13 @@ impl Compression {
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     records: Vec<u8>,
-    /// Of each channel the times and places of its messages.
+    /// The log time and offset of each message, by channel.
     index: BTreeMap<u16, Vec<(u64, u64)>>,
     times: Option<(u64, u64)>,
 }
 
 impl Open {
-    /// Bytes so far.
+    /// Returns the uncompressed length so far, in bytes.
     pub(crate) const fn len(&self) -> usize {
         self.records.len()
     }
@@ -52,8 +52,8 @@ impl Open {
         append_message(&mut self.records, channel, sequence, times, data);
     }
 
-    /// Writes it at `at` of a file with the indexes of its messages, and returns the content of its own index;
-    /// none if it is empty.
+    /// Appends the chunk and its message indexes to `to`; `at` is its offset in the file. Returns
+    /// the content of the chunk index, or `None` if the chunk is empty.
     pub(crate) fn close(
         &mut self,
         compression: Compression,
@@ -105,7 +105,7 @@ impl Open {
 }
 
 impl Content {
-    /// Appends it as a record that goes on with `more`.
+    /// Appends a record whose content is followed by `more`.
     fn append_with(&self, kind: u8, more: &[u8], to: &mut Vec<u8>) {
         to.reserve(usize::try_from(HEAD).unwrap_or_default() + self.0.len() + more.len());
         to.push(kind);
@@ -115,17 +115,17 @@ impl Content {
     }
 }
 
-/// The kind of a chunk's own index.
+/// The record kind of a chunk index.
 pub(crate) const INDEX: u8 = CHUNK_INDEX;
 
 fn pack(records: &[u8]) -> Vec<u8> {
     let mut encoder = FrameEncoder::new(Vec::with_capacity(records.len() / 2));
-    // Into memory nothing fails; if it did, the checksum would not hold.
+    // Writing to memory cannot fail. If it did, the checksum would reveal it.
     let written = encoder.write_all(records);
     written.ok().and_then(|()| encoder.finish().ok()).unwrap_or_default()
 }
 
-/// Reads the records of a chunk, of which at most `max` bytes are decompressed.
+/// Decompresses the records of a chunk, up to `max` bytes.
 pub(crate) fn unpack(content: &[u8], max: u64) -> Result<Cow<'_, [u8]>, String> {
     let mut parts = Parts(content);
     let (size, checksum, compression, packed) =
@@ -149,7 +149,7 @@ pub(crate) fn unpack(content: &[u8], max: u64) -> Result<Cow<'_, [u8]>, String> 
     if records.len() as u64 != size {
         return Err(format!("it holds {} bytes and says {size}", records.len()));
     }
-    // 0 stands for a checksum that was left out.
+    // 0 means that the checksum was omitted.
     let found = crc32fast::hash(&records);
     match checksum == 0 || checksum == found {
         true => Ok(records),
@@ -164,7 +164,7 @@ fn head<'a>(parts: &mut Parts<'a>) -> Option<(u64, u32, String, &'a [u8])> {
     Some((size, checksum, compression, parts.take(packed)?))
 }
 
-/// All that a decoder gives, one byte more than `size` at most.
+/// Reads the output of a decoder, but at most one byte more than `size`.
 fn all(decoder: impl Read, size: u64) -> Result<Vec<u8>, String> {
     let mut records = Vec::new();
     let read = decoder.take(size.saturating_add(1)).read_to_end(&mut records);

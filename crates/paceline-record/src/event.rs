@@ -1,213 +1,215 @@
-//! What is told on `qos/events`: one JSON object a message (docs/json.md).
+//! The events on `qos/events`, one JSON object per message (docs/json.md).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The topic of events.
 pub const EVENTS_TOPIC: &str = "qos/events";
-/// Their schema's name.
+/// The schema name of events.
 pub const EVENTS_SCHEMA: &str = "paceline.QosEvent";
 
-/// What was asked for, of all streams of a recording alike.
+/// The request, which is the same for all streams of a recording.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Asked {
-    /// Rate and size in words.
+    /// Rate and size, as text.
     pub form: String,
-    /// One sample in so many.
+    /// `n` if one sample in `n` was requested.
     pub every: Option<u32>,
-    /// So many samples a second at most.
+    /// The maximum rate in samples per second.
     pub max_hz: Option<f64>,
-    /// Pictures of this width.
+    /// The width of pictures in pixels.
     pub width: Option<u32>,
-    /// And height.
+    /// The height of pictures in pixels.
     pub height: Option<u32>,
-    /// The delay bound.
+    /// The delay bound in microseconds.
     pub within_us: Option<u64>,
     /// The loss tolerance, x/y.
     pub loss: Option<String>,
 }
 
-/// What one node of a path holds.
+/// The reservation on one node of a path.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Hop {
-    /// What people call the node.
+    /// The name of the node.
     pub name: String,
-    /// Its link to the next one.
+    /// Its link to the next node.
     pub link: String,
-    /// Bits held each second.
+    /// The reserved rate in bits per second.
     pub bits_per_s: u64,
-    /// Its part of the delay.
+    /// The delay bound of this hop in microseconds.
     pub bound_us: u64,
 }
 
-/// What would be granted in place of what was refused, each alone.
+/// The contracts that would be granted instead of a refused one. Each suffices alone.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Offer {
-    /// The same samples, so many a second.
+    /// A lower rate, in samples per second.
     pub max_hz: Option<f64>,
-    /// As many, each of at most so many bytes.
+    /// A smaller maximum sample size, in bytes.
     pub bytes: Option<u64>,
-    /// The same within this delay bound.
+    /// A longer delay bound, in microseconds.
     pub within_us: Option<u64>,
-    /// The same, this part of which may miss it.
+    /// A larger loss tolerance, x/y.
     pub loss: Option<String>,
 }
 
-/// Ages at delivery in microseconds.
+/// Ages at delivery, in microseconds.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Ages {
-    /// Half of the samples were no older.
+    /// The median.
     pub p50: u64,
-    /// 99 in 100 were no older.
+    /// The 99th percentile.
     pub p99: u64,
-    /// The oldest.
+    /// The maximum.
     pub max: u64,
 }
 
-/// What came of one publisher's samples since the beginning.
+/// Statistics of one publisher's samples since the start of the recording.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Delivered {
     /// The tag.
     pub tag: String,
-    /// Whose samples.
+    /// The id of the publisher.
     pub publisher: String,
-    /// Samples recorded.
+    /// The number of samples recorded.
     pub samples: u64,
-    /// Their payload bytes.
+    /// The number of payload bytes recorded.
     pub bytes: u64,
-    /// Samples a second, over the last second; at the end over the whole.
+    /// The rate in samples per second: over the last second, and in the final event over the whole
+    /// recording.
     pub rate_hz: f64,
-    /// Later than the delay bound.
+    /// The number of samples later than the delay bound.
     pub late: u64,
-    /// Sequence numbers that never came; unknown where not every sample was asked for.
+    /// The number of missing sequence numbers. Unknown if the request did not cover every sample.
     pub missing: Option<u64>,
-    /// Windows with more late or missing samples than the loss tolerance allows; unknown without one.
+    /// The number of windows with more late or missing samples than the loss tolerance allows.
+    /// Unknown without one.
     pub beyond: Option<u64>,
-    /// How old they were.
+    /// The ages of the samples.
     pub age_us: Ages,
 }
 
-/// One event.
+/// An event of a recording.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The recording begins.
+    /// The recording starts.
     Begin {
-        /// The version that records.
+        /// The version of the recorder.
         version: String,
-        /// The node that records, by id.
+        /// The id of the recording node.
         node: String,
-        /// What people call it.
+        /// The name of the recording node.
         name: String,
-        /// What is recorded.
+        /// The recorded patterns.
         patterns: Vec<String>,
-        /// What is asked for.
+        /// The request.
         asked: Asked,
     },
-    /// Something else is asked for from now on.
+    /// The request changes.
     Changed {
-        /// On this pattern.
+        /// The pattern.
         pattern: String,
-        /// What is asked for.
+        /// The new request.
         asked: Asked,
     },
-    /// A publisher is there.
+    /// A publisher appeared.
     Joined {
         /// Its tag.
         tag: String,
         /// Its id.
         publisher: String,
-        /// Its node's name.
+        /// The name of its node.
         node: String,
-        /// The period that it declared.
+        /// The declared period in microseconds.
         period_us: Option<u64>,
     },
-    /// A publisher has gone.
+    /// A publisher left.
     Left {
         /// Its tag.
         tag: String,
         /// Its id.
         publisher: String,
     },
-    /// What was asked for is promised.
+    /// The request was granted.
     Granted {
         /// The tag.
         tag: String,
-        /// Whose samples.
+        /// The id of the publisher.
         publisher: String,
-        /// The delay bound asked for.
+        /// The requested delay bound in microseconds.
         within_us: Option<u64>,
-        /// What the links promise together.
+        /// The guaranteed end-to-end delay bound in microseconds.
         bound_us: u64,
-        /// The publisher's node first.
+        /// The reservations, starting at the publisher's node.
         hops: Vec<Hop>,
     },
-    /// What was asked for can't be promised.
+    /// The request was refused.
     Refused {
         /// The tag.
         tag: String,
-        /// Whose samples.
+        /// The id of the publisher.
         publisher: String,
-        /// Why, in words.
+        /// The reason, as text.
         reason: String,
-        /// What would be.
+        /// The contracts that would be granted instead.
         offer: Offer,
     },
-    /// Sequence numbers were left out.
+    /// A sequence number gap.
     Gap {
         /// The tag.
         tag: String,
-        /// Whose samples.
+        /// The id of the publisher.
         publisher: String,
-        /// The last number before.
+        /// The last sequence number before the gap.
         after: u64,
-        /// How many.
+        /// The number of missing sequence numbers.
         missing: u64,
     },
-    /// What came, once a second and at the end.
+    /// Statistics, once per second and at the end.
     Delivered(Delivered),
-    /// What was dropped at the recorder since the beginning, by reason.
+    /// Samples dropped at the recorder since the start.
     Dropped {
-        /// Reason and samples.
+        /// The number of samples, by reason.
         dropped: BTreeMap<String, u64>,
     },
-    /// What a link did with a publisher's samples while it was recorded.
+    /// Statistics of a link for a publisher's samples during the recording.
     Link {
         /// The tag.
         tag: String,
-        /// Whose samples.
+        /// The id of the publisher.
         publisher: String,
-        /// The node's name.
+        /// The name of the node.
         node: String,
         /// The link.
         link: String,
-        /// Samples handed to it.
+        /// The number of samples offered to the link.
         offered: u64,
-        /// Those sent.
+        /// The number of samples sent.
         sent: u64,
-        /// Those sent after their deadline.
+        /// The number of samples sent after their deadline.
         late: u64,
-        /// Windows beyond the loss tolerance.
+        /// The number of windows beyond the loss tolerance.
         violations: u64,
-        /// Reason and samples.
+        /// The number of dropped samples, by reason.
         dropped: BTreeMap<String, u64>,
     },
     /// The recording ends.
     End {
-        /// Why.
+        /// The reason.
         why: String,
-        /// How long it took.
+        /// The duration in seconds.
         seconds: f64,
-        /// Samples recorded.
+        /// The number of samples recorded.
         samples: u64,
-        /// Their payload bytes.
+        /// The number of payload bytes recorded.
         bytes: u64,
-        /// Attachments, which have no place in a file.
+        /// The number of attachments that the file does not contain.
         attachments: u64,
     },
 }
 
-/// The JSON schema of all events: what they have in common, and that there is more.
+/// Returns the JSON schema of all events. It lists the common properties and permits others.
 pub(crate) fn schema() -> Vec<u8> {
     let text = |what: &str| serde_json::json!({ "type": what });
     let schema = serde_json::json!({

@@ -1,11 +1,11 @@
-//! The records of MCAP, as its specification has them (mcap.dev/spec): little-endian numbers, text behind its
-//! length, each record behind its kind and length.
+//! The records of MCAP (specification: mcap.dev/spec). Numbers are little-endian. A length precedes
+//! each text; kind and length precede each record.
 
 use std::collections::BTreeMap;
 
-/// What a file begins and ends with.
+/// The first and the last bytes of a file.
 pub(crate) const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', 0x30, b'\r', b'\n'];
-/// What comes before a record's content: its kind and length.
+/// The length of a record's kind and length fields, in bytes.
 pub(crate) const HEAD: u64 = 9;
 
 pub(crate) const HEADER: u8 = 0x01;
@@ -20,7 +20,7 @@ pub(crate) const STATISTICS: u8 = 0x0b;
 pub(crate) const SUMMARY_OFFSET: u8 = 0x0e;
 pub(crate) const DATA_END: u8 = 0x0f;
 
-/// A length as files have it. What is longer was refused before.
+/// Encodes a length. Longer content was rejected earlier.
 pub(crate) fn len32(bytes: usize) -> [u8; 4] {
     u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes()
 }
@@ -50,7 +50,7 @@ impl Content {
         self
     }
 
-    /// Text, or bytes, behind a length of 32 bits.
+    /// Appends text or bytes after a 32-bit length.
     pub(crate) fn text(mut self, text: impl AsRef<[u8]>) -> Self {
         let text = text.as_ref();
         self.0.extend(len32(text.len()));
@@ -66,7 +66,7 @@ impl Content {
         self.text(inner.0)
     }
 
-    /// Appends it as a record of this kind.
+    /// Appends the content to `to` as a record of this kind.
     pub(crate) fn append(&self, kind: u8, to: &mut Vec<u8>) {
         to.push(kind);
         to.extend((self.0.len() as u64).to_le_bytes());
@@ -74,7 +74,7 @@ impl Content {
     }
 }
 
-/// Appends a message without a copy of its own.
+/// Appends a message record without an intermediate copy.
 pub(crate) fn append_message(
     to: &mut Vec<u8>,
     channel: u16,
@@ -91,7 +91,7 @@ pub(crate) fn append_message(
     to.extend_from_slice(data);
 }
 
-/// Takes the content of a record apart; `None` where it is too short.
+/// Parses the content of a record. Returns `None` if it is too short.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts<'a>(pub(crate) &'a [u8]);
 
@@ -118,7 +118,7 @@ impl<'a> Parts<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Text; what is no UTF-8 in it is replaced.
+    /// Reads text. Invalid UTF-8 is replaced.
     pub(crate) fn text(&mut self) -> Option<String> {
         let length = self.u32()?;
         self.take(u64::from(length)).map(|text| String::from_utf8_lossy(text).into_owned())
@@ -134,7 +134,7 @@ impl<'a> Parts<'a> {
         Some(map)
     }
 
-    /// The next record: its kind and content.
+    /// Reads the next record: its kind and content.
     pub(crate) fn record(&mut self) -> Option<(u8, &'a [u8])> {
         let [kind] = self.array()?;
         let length = self.u64()?;

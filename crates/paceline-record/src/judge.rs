@@ -1,4 +1,4 @@
-//! What was asked, granted and delivered, by a file alone.
+//! Checks a run against its contracts, from a recording alone.
 
 use crate::event::{Ages, Asked, Delivered, Event};
 use crate::reader::Message;
@@ -6,77 +6,77 @@ use crate::survey::Survey;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Whether a stream got what it asked for.
+/// The result of the check of one stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing was late or missing beyond what was asked for.
+    /// The contract was met.
     Kept,
-    /// Something was.
+    /// The contract was violated.
     Broken,
-    /// It was told no, and got nothing.
+    /// The stream was refused, and no sample arrived.
     Refused,
-    /// Nothing was promised.
+    /// The stream had no contract.
     BestEffort,
-    /// The file does not say.
+    /// The file does not contain the necessary information.
     Unknown,
 }
 
-/// One publisher's samples.
+/// The result for one publisher's samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamJudgement {
     /// The tag.
     pub tag: String,
-    /// Whose samples; empty in files of others.
+    /// The id of the publisher. Empty in files of other programs.
     pub publisher: String,
-    /// Their media types.
+    /// The media types of the samples.
     pub encodings: Vec<String>,
-    /// What was granted, in words; null if nobody said.
+    /// The granted contract, as text; null if the file does not contain it.
     pub granted: Option<String>,
-    /// Why it was refused, in words.
+    /// The reason of a refusal, as text.
     pub refused: Option<String>,
-    /// Samples in the file.
+    /// The number of samples in the file.
     pub samples: u64,
-    /// Bytes of their payloads.
+    /// The number of payload bytes in the file.
     pub bytes: u64,
-    /// Samples a second, from the first to the last.
+    /// The rate in samples per second, from the first to the last sample.
     pub rate_hz: f64,
-    /// How old they were when they came.
+    /// The ages at delivery.
     pub age_us: Option<Ages>,
-    /// Later than the delay bound.
+    /// The number of samples later than the delay bound.
     pub late: Option<u64>,
-    /// Never came.
+    /// The number of samples that never arrived.
     pub missing: Option<u64>,
-    /// Windows with more misses than the loss tolerance allows.
+    /// The number of windows with more misses than the loss tolerance allows.
     pub beyond: Option<u64>,
-    /// What links dropped of them, by reason.
+    /// The number of samples dropped by links, by reason.
     pub dropped_on_links: BTreeMap<String, u64>,
-    /// Whether it got what it asked for.
+    /// The result.
     pub verdict: Verdict,
 }
 
-/// What a file says of a run.
+/// The result for a whole recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Judgement {
-    /// Who recorded it.
+    /// The name of the recording node.
     pub recorder: Option<String>,
-    /// What was asked for.
+    /// The request.
     pub asked: Option<Asked>,
-    /// Samples in all.
+    /// The number of samples of all streams.
     pub samples: u64,
-    /// From the first to the last.
+    /// The time from the first to the last sample, in seconds.
     pub seconds: f64,
-    /// Why the recording ended; null if it does not say.
+    /// The reason why the recording ended; null if the file does not contain it.
     pub ended: Option<String>,
-    /// Where and why the file stops being whole; null if it is.
+    /// The position and reason if the file is incomplete; null if it is complete.
     pub cut: Option<String>,
-    /// What was dropped at the recorder, by reason.
+    /// The number of samples dropped at the recorder, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Each publisher's samples, by tag.
+    /// The streams, ordered by tag.
     pub streams: Vec<StreamJudgement>,
 }
 
-/// Gathers events on the way through a file.
+/// Collects the events of a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     recorder: Option<String>,
@@ -84,7 +84,7 @@ pub(crate) struct Told {
     ended: Option<String>,
     dropped: BTreeMap<String, u64>,
     delivered: BTreeMap<(String, String), Delivered>,
-    /// What was said last: granted, or refused.
+    /// The last answer for each stream: granted or refused.
     answers: BTreeMap<(String, String), Result<String, String>>,
     on_links: BTreeMap<(String, String), BTreeMap<String, u64>>,
 }
@@ -134,7 +134,8 @@ impl Told {
             Some(beyond) => beyond > 0,
             None => delivered.late > 0 || delivered.missing.is_some_and(|missing| missing > 0),
         };
-        // What came too late was dropped, and without numbers nobody knows of which stream it was.
+        // Late samples were dropped, and without sequence numbers it is unknown to which stream
+        // they belong.
         let late = self.dropped.get("deadline_missed").is_some_and(|late| *late > 0);
         match broken {
             true => Verdict::Broken,
@@ -145,14 +146,14 @@ impl Told {
 }
 
 impl Judgement {
-    /// Reads a file to its end.
+    /// Reads a file to its end and checks it.
     ///
     /// # Errors
-    /// [`crate::ReadError`] if not even its beginning can be read.
+    /// [`crate::ReadError`] if not even the start of the file is readable.
     pub fn of<R: std::io::Read>(from: R) -> Result<Self, crate::ReadError> {
         let mut told = Told::default();
         let survey = Survey::of(from, crate::Order::Came, |message: &Message| {
-            // Events of a later version may have more kinds: what is not known is left out.
+            // A later version may have more kinds of events. Skip unknown ones.
             if message.channel.is_events()
                 && let Ok(event) = serde_json::from_slice(&message.data)
             {

@@ -1,19 +1,19 @@
-//! Recordings of Paceline in MCAP: what a sample becomes in a file and what a file's messages become again,
-//! when they are due in a replay, and what a run is judged by.
+//! Recordings in MCAP: samples to file and back, due times for a replay, and checks of a recorded
+//! run.
 //!
-//! Bytes in, bytes out. Nothing here reads a clock, opens a file or starts a thread; any bytes may be read as
-//! a recording, and what is wrong with them is a [`ReadError`] that names its place.
+//! This crate converts bytes to bytes. It reads no clock, opens no file and starts no thread. Any
+//! bytes may be read as a recording; invalid ones return a [`ReadError`] with their position.
 //!
-//! | module | what it holds |
+//! | item | purpose |
 //! |---|---|
-//! | [`Body`] | how a payload becomes a message: Foxglove's schemas, JSON, or the bytes as they are |
-//! | [`Recording`] | samples and events in, bytes of a file out, always up to a whole chunk |
-//! | [`Reader`] | a file's messages one by one, up to where it is whole |
-//! | [`Survey`] | what a file holds, by one pass over it |
-//! | [`Order`], [`Span`] | messages by their times, and when each is due |
-//! | [`Attachments`] | what plain programs attached to samples, beside them |
-//! | [`Event`] | what is told on `qos/events` |
-//! | [`Judgement`] | what was asked, granted and delivered, by a file alone |
+//! | [`Body`] | the conversion from payload to message: Foxglove's schemas, JSON, or the bytes unchanged |
+//! | [`Recording`] | writes a file from samples and events, chunk by chunk |
+//! | [`Reader`] | reads the messages of a file one by one, up to the last complete record |
+//! | [`Survey`] | summarizes a file in one pass |
+//! | [`Order`], [`Span`] | the order of messages by time, and the due time of each |
+//! | [`Attachments`] | the attachments that plain programs added to samples |
+//! | [`Event`] | the events on `qos/events` |
+//! | [`Judgement`] | the check of a run: requested, granted and delivered |
 
 mod attached;
 mod body;

@@ -1,30 +1,30 @@
-//! Messages in the order of their times. Files have them in that of their arrival, which is nearly the same:
-//! a bounded look ahead puts them right.
+//! Sorts messages by time. Files store them in order of arrival, which is nearly sorted, so a
+//! bounded look-ahead suffices.
 
 use crate::reader::{Message, ReadError, Reader};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read;
 
-/// The most messages that are looked ahead at.
+/// The look-ahead limit in messages.
 const MESSAGES_MAX: usize = 4_096;
-/// The most bytes of them.
+/// The look-ahead limit in bytes.
 const BYTES_MAX: usize = 64 << 20;
-/// Over how much time, in nanoseconds.
+/// The look-ahead limit in nanoseconds of message time.
 const TIME_MAX: u64 = 5_000_000_000;
 
-/// By which of its times a message is ordered.
+/// The time by which messages are ordered.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Order {
-    /// When it was published, by its publisher's clock.
+    /// The publication time, by the publisher's clock.
     #[default]
     Published,
-    /// When it came to the recorder, by its clock.
+    /// The arrival time, by the recorder's clock.
     Came,
 }
 
 impl Order {
-    /// The time of a message. Of one that does not say when it was published it is when it came.
+    /// Returns the time of a message. A message without a publication time has its arrival time.
     #[must_use]
     pub const fn time(self, message: &Message) -> u64 {
         match self {
@@ -34,10 +34,10 @@ impl Order {
     }
 }
 
-/// A message that waits for its turn.
+/// A message in the look-ahead heap.
 struct Waiting {
     time: u64,
-    /// Of two of one time the first in the file goes first.
+    /// Ties keep the order of the file.
     place: u64,
     message: Message,
 }
@@ -62,7 +62,7 @@ impl Ord for Waiting {
     }
 }
 
-/// The messages of a file by their times.
+/// The messages of a file, ordered by time.
 pub struct Ordered<R> {
     reader: Reader<R>,
     order: Order,
@@ -76,7 +76,7 @@ pub struct Ordered<R> {
 }
 
 impl<R: Read> Ordered<R> {
-    /// The messages of `reader`.
+    /// Orders the messages of `reader`.
     pub const fn new(reader: Reader<R>, order: Order) -> Self {
         Self {
             reader,
@@ -91,16 +91,17 @@ impl<R: Read> Ordered<R> {
         }
     }
 
-    /// Messages that came out behind a later one: they stand too far from their place in the file.
+    /// Returns the number of messages returned after a later one, because the look-ahead was too
+    /// short.
     #[must_use]
     pub const fn out_of_order(&self) -> u64 {
         self.stray
     }
 
-    /// The next message and its time; `None` after the last.
+    /// Returns the next message and its time; `None` after the last.
     ///
     /// # Errors
-    /// [`ReadError`], once everything before it was given; `None` comes after it.
+    /// [`ReadError`], after all messages before it were returned. Later calls return `None`.
     pub fn next_message(&mut self) -> Result<Option<(u64, Message)>, ReadError> {
         while self.end.is_none() && !self.sees_enough() {
             match self.reader.next_message() {

@@ -1,11 +1,12 @@
-//! As much of the protobuf wire format as the schemas here need: varints, lengths, and four bytes at once.
+//! The part of the protobuf wire format that the schemas here use: varints, length-delimited fields
+//! and 32-bit numbers.
 
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const LENGTH: u32 = 2;
 const FIXED32: u32 = 5;
 
-/// Appends a field with a whole number; 0 is what a field has that is not there.
+/// Appends a varint field. The default value 0 is omitted.
 pub(crate) fn put_varint(out: &mut Vec<u8>, field: u32, value: u64) {
     if value != 0 {
         key(out, field, VARINT);
@@ -13,7 +14,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, field: u32, value: u64) {
     }
 }
 
-/// Appends a field of four bytes.
+/// Appends a 32-bit field. The default value 0 is omitted.
 pub(crate) fn put_fixed32(out: &mut Vec<u8>, field: u32, value: u32) {
     if value != 0 {
         key(out, field, FIXED32);
@@ -21,7 +22,7 @@ pub(crate) fn put_fixed32(out: &mut Vec<u8>, field: u32, value: u32) {
     }
 }
 
-/// Appends text, bytes or a message, unless it is empty.
+/// Appends text, bytes or a message. An empty value is omitted.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
     if !bytes.is_empty() {
         key(out, field, LENGTH);
@@ -30,7 +31,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
     }
 }
 
-/// Appends a moment as google.protobuf.Timestamp.
+/// Appends a time as google.protobuf.Timestamp.
 pub(crate) fn put_time(out: &mut Vec<u8>, field: u32, nanos: u64) {
     let mut time = Vec::with_capacity(12);
     put_varint(&mut time, 1, nanos / 1_000_000_000);
@@ -59,15 +60,15 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
 pub(crate) enum Value<'a> {
     /// A whole number.
     Varint(u64),
-    /// Four bytes.
+    /// A 32-bit number.
     Fixed32(u32),
     /// Text, bytes or a message.
     Bytes(&'a [u8]),
-    /// Eight bytes, which nothing here has.
+    /// A 64-bit number, which no schema here uses.
     Fixed64,
 }
 
-/// The fields of a message in their order; ends with `None` where the bytes are no message.
+/// Iterates over the fields of a message in order. An invalid message ends with a `None` item.
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -116,7 +117,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    /// A field's number and value, or nothing where the bytes make no field.
+    /// The number and value of a field; `None` for invalid bytes.
     type Item = Option<(u32, Value<'a>)>;
 
     fn next(&mut self) -> Option<Self::Item> {

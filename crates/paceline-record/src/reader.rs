@@ -1,4 +1,5 @@
-//! A file's messages, one by one, up to where it is whole. Files may be longer than memory, and anything.
+//! Reads the messages of a file one by one, up to the last complete record. Files may be larger
+//! than memory and have any content.
 
 use crate::chunk;
 use crate::format::{CHANNEL, CHUNK, DATA_END, HEAD, MAGIC, MESSAGE, Parts, SCHEMA};
@@ -6,105 +7,106 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// The longest record, and the most that a chunk may hold once it is decompressed: four of our longest samples.
+/// The longest record and the largest decompressed chunk, in bytes: four times the largest sample.
 const RECORD_MAX: u64 = 256 << 20;
 
 /// A channel of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Channel {
-    /// Its topic.
+    /// The topic.
     pub topic: String,
-    /// How its messages are written.
+    /// The encoding of its messages.
     pub message_encoding: String,
-    /// The name of their schema; empty if it has none.
+    /// The name of the schema; empty without one.
     pub schema: String,
-    /// What is written beside it.
+    /// The metadata of the channel.
     pub metadata: BTreeMap<String, String>,
 }
 
 /// A message of a file.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Its channel's number in the file.
+    /// The number of its channel.
     pub id: u16,
     /// Its channel.
     pub channel: Arc<Channel>,
-    /// Its number.
+    /// The sequence number.
     pub sequence: u32,
-    /// When it came to the recorder.
+    /// The arrival time at the recorder, in nanoseconds since 1970.
     pub log_time: u64,
-    /// When it was published.
+    /// The publication time, in nanoseconds since 1970.
     pub publish_time: u64,
-    /// The message.
+    /// The encoded message.
     pub data: Vec<u8>,
 }
 
-/// Why a file can't be read on. What came before stays true.
+/// Why reading stopped. Earlier messages remain valid.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It does not begin as MCAP does.
+    /// The file does not start as an MCAP file.
     #[error(
         "is no MCAP file: it does not begin with the bytes that each of them begins with; give one that does"
     )]
     NoMcap,
-    /// It ends before its end.
+    /// The file ends within a record or without an end record.
     #[error("is cut off: {}", cut(*.whole, *.needed, *.left))]
     Cut {
-        /// Up to where it is whole.
+        /// The length of the complete part in bytes.
         whole: u64,
-        /// What the record there has.
+        /// The length of the incomplete record in bytes.
         needed: u64,
-        /// What of it is there.
+        /// The number of its bytes that are present.
         left: u64,
     },
-    /// A record is longer than any may be.
+    /// A record exceeds the length limit.
     #[error("byte {at}: a record of {bytes} bytes; at most {RECORD_MAX} are read")]
     TooLong {
-        /// Where.
+        /// The offset of the record.
         at: u64,
-        /// How long it claims to be.
+        /// The claimed length in bytes.
         bytes: u64,
     },
-    /// A record is not what it should be.
+    /// A record is invalid.
     #[error("byte {at}: {what}")]
     Corrupt {
-        /// Where.
+        /// The offset of the record.
         at: u64,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
-    /// It can't be read.
+    /// Reading failed.
     #[error("byte {at}: cannot read: {what}")]
     Io {
-        /// Where.
+        /// The offset.
         at: u64,
-        /// What the system says.
+        /// The error of the operating system.
         what: io::Error,
     },
 }
 
 impl ReadError {
-    /// True if the file only ends too early: a recorder was killed, a disk was full.
+    /// Returns true if the file is only truncated, for example because a recorder was killed or a
+    /// disk was full.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         matches!(self, Self::Cut { .. })
     }
 }
 
-/// Reads a file from its beginning to its end.
+/// Reads a file from start to end.
 pub struct Reader<R> {
     from: R,
     at: u64,
     schemas: BTreeMap<u16, String>,
     channels: BTreeMap<u16, Arc<Channel>>,
     ready: VecDeque<Message>,
-    /// Messages of channels that the file does not say.
+    /// The number of messages of undeclared channels.
     strays: u64,
     done: bool,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the beginning.
+    /// Reads the start of a file.
     ///
     /// # Errors
     /// [`ReadError::NoMcap`], [`ReadError::Io`].
@@ -127,22 +129,22 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Messages so far of channels that the file does not say.
+    /// Returns the number of messages of undeclared channels so far.
     #[must_use]
     pub const fn strays(&self) -> u64 {
         self.strays
     }
 
-    /// Up to where the file was read and is whole.
+    /// Returns the offset up to which the file was read and is complete.
     #[must_use]
     pub const fn whole(&self) -> u64 {
         self.at
     }
 
-    /// The next message, in the order of the file; `None` at its end.
+    /// Returns the next message in file order; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError`]; nothing comes after it.
+    /// [`ReadError`]. Later calls return `None`.
     pub fn next_message(&mut self) -> Result<Option<Message>, ReadError> {
         loop {
             if let Some(message) = self.ready.pop_front() {
@@ -153,7 +155,7 @@ impl<R: Read> Reader<R> {
             }
             if let Err(error) = self.record() {
                 self.done = true;
-                // Nothing of a broken chunk: its checksum can't hold.
+                // Discard all messages of a broken chunk, because its checksum cannot be right.
                 self.ready.clear();
                 return Err(error);
             }
@@ -173,7 +175,7 @@ impl<R: Read> Reader<R> {
         let mut body = Vec::new();
         self.read(length, &mut body, HEAD.saturating_add(length))?;
         match *kind {
-            // The index follows, which repeats what was read.
+            // Only the index follows, which repeats the records before.
             DATA_END => self.done = true,
             CHUNK => self.chunk(at, &body)?,
             kind => self.plain(at, kind, &body)?,
@@ -182,7 +184,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Reads `length` bytes of a record that has `needed`.
+    /// Reads `length` bytes of a record of `needed` bytes.
     fn read(&mut self, length: u64, into: &mut Vec<u8>, needed: u64) -> Result<(), ReadError> {
         let read = self.from.by_ref().take(length).read_to_end(into);
         read.map_err(|what| ReadError::Io { at: self.at, what })?;
@@ -205,14 +207,15 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// A record that is no chunk.
+    /// Handles a record other than a chunk.
     fn plain(&mut self, at: u64, kind: u8, body: &[u8]) -> Result<(), ReadError> {
         let mut parts = Parts(body);
         let (what, read) = match kind {
             SCHEMA => ("a schema", self.schema(&mut parts)),
             CHANNEL => ("a channel", self.channel(at, &mut parts)?),
             MESSAGE => ("a message", self.message(&mut parts)),
-            // Headers, indexes, attachments, metadata, and what is not known: nothing to be replayed.
+            // Headers, indexes, attachments, metadata and unknown records are not needed for a
+            // replay.
             _ => return Ok(()),
         };
         let short = || format!("{what} of {} bytes, which is shorter than it says", body.len());

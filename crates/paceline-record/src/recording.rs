@@ -1,4 +1,4 @@
-//! Samples and events in, the bytes of an MCAP file out, always up to a whole chunk.
+//! Writes samples and events to an MCAP file, chunk by chunk.
 
 use crate::body::{Body, JSON_SCHEMA};
 use crate::chunk::{self, Compression};
@@ -6,66 +6,66 @@ use crate::event::{self, EVENTS_SCHEMA, EVENTS_TOPIC, Event};
 use crate::format::{self, Content, MAGIC};
 use std::collections::BTreeMap;
 
-/// A chunk is closed when it has so many bytes, before they are compressed.
+/// A chunk is closed at this uncompressed length in bytes.
 const CHUNK_BYTES: usize = 768 * 1024;
-/// The most channels that one recording has.
+/// The maximum number of channels of a recording.
 const CHANNELS_MAX: usize = 4_096;
 
-/// The media type of what is attached to a sample: bytes of which Paceline knows no more.
+/// The media type of attachments, which are opaque bytes.
 const ATTACHMENT: &str = "application/x-paceline-attachment";
-/// What the metadata of a channel of attachments says that it is.
+/// The metadata value that marks a channel of attachments.
 pub(crate) const ATTACHMENTS: &str = "attachments";
 
-/// A sample to be recorded.
+/// A sample to record.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
-    /// Its tag.
+    /// The tag.
     pub tag: &'a str,
-    /// Who published it.
+    /// The id of the publisher.
     pub publisher: &'a str,
-    /// Its sequence number; a file keeps the lower 32 bits.
+    /// The sequence number. The file stores the lower 32 bits.
     pub seq: u64,
-    /// Its media type.
+    /// The media type.
     pub encoding: &'a str,
-    /// When it was captured, nanoseconds since 1970.
+    /// The capture time, in nanoseconds since 1970.
     pub captured_ns: u64,
-    /// When it came.
+    /// The arrival time, in nanoseconds since 1970.
     pub came_ns: u64,
-    /// The message.
+    /// The payload.
     pub payload: &'a [u8],
-    /// What a plain program attached to it.
+    /// The attachment of a plain program.
     pub attachment: Option<&'a [u8]>,
 }
 
-/// What is written of a channel beside its messages.
+/// The metadata of a channel.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// What samples are to the scheduler.
+    /// The kind of the samples.
     pub kind: String,
     /// The publisher's node.
     pub node: String,
-    /// The period that it declared.
+    /// The declared period in microseconds.
     pub period_us: Option<u64>,
-    /// What was asked for, in words.
+    /// The request, as text.
     pub asked: String,
-    /// What was granted, in words.
+    /// The granted contract, as text.
     pub granted: String,
 }
 
-/// What can't be recorded.
+/// Why a sample or event could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// One file has no place for so many.
+    /// The file has the maximum number of channels.
     #[error(
         "more than {CHANNELS_MAX} channels (a tag, a publisher and a media type each); give a narrower pattern"
     )]
     Channels,
-    /// An event that makes no JSON.
+    /// The event could not be serialized.
     #[error("cannot write an event: {0}")]
     Event(#[from] serde_json::Error),
 }
 
-/// What tells channels apart.
+/// The key of a channel.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Key {
     publisher: String,
@@ -73,18 +73,18 @@ struct Key {
     body: Body,
 }
 
-/// A schema or a channel, as its record.
+/// The records of the declared schemas or channels.
 #[derive(Debug, Default)]
 struct Declared(Vec<Content>);
 
 impl Declared {
-    /// The number of the next one; they count from 1.
+    /// Returns the next number. Numbers start at 1.
     fn next(&self) -> u16 {
         u16::try_from(self.0.len() + 1).unwrap_or(u16::MAX)
     }
 }
 
-/// What the whole file holds.
+/// Totals of the whole file, for its index.
 #[derive(Debug, Default)]
 struct Totals {
     messages: BTreeMap<u16, u64>,
@@ -92,19 +92,19 @@ struct Totals {
     chunks: Vec<Content>,
 }
 
-/// An MCAP file being written. A tag is one topic; a publisher on it has a channel for each media type that its
-/// samples have.
+/// An MCAP file being written. A tag is one topic. Each publisher has a channel for each media type
+/// of its samples.
 pub struct Recording {
     compression: Compression,
     ready: Vec<u8>,
-    /// Bytes of the file before those that are ready.
+    /// The number of bytes already taken by the caller.
     taken: u64,
     chunk: chunk::Open,
     schemas: Declared,
     known: BTreeMap<(String, Vec<u8>), u16>,
     channels: Declared,
     lanes: BTreeMap<String, Vec<(Key, u16)>>,
-    /// The channels of attachments, by those of their samples.
+    /// The channels of attachments, by the channel of their samples.
     attached: BTreeMap<u16, u16>,
     totals: Totals,
     events: u16,
@@ -113,7 +113,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A recording by a program of this name.
+    /// Starts a recording. `program` is the name of the writing program.
     #[must_use]
     pub fn new(compression: Compression, program: &str) -> Self {
         let mut ready = MAGIC.to_vec();
@@ -139,7 +139,7 @@ impl Recording {
         recording
     }
 
-    /// Records a sample; `about` is asked when its channel is new.
+    /// Records a sample. `about` is called if its channel is new.
     ///
     /// # Errors
     /// [`RecordError::Channels`].
@@ -160,7 +160,7 @@ impl Recording {
         };
         let sequence = u32::try_from(sample.seq & u64::from(u32::MAX)).unwrap_or_default();
         let times = (sample.came_ns, sample.captured_ns);
-        // Before its sample: whoever reads has it when the sample comes.
+        // The attachment precedes its sample, so that a reader has it when it reads the sample.
         if let Some(attachment) = sample.attachment {
             let beside = self.attachments(id, sample)?;
             self.put(beside, sequence, times, attachment);
@@ -203,7 +203,7 @@ impl Recording {
         Ok(id)
     }
 
-    /// The channel of what is attached to the samples of another one.
+    /// Returns the channel of the attachments of another channel.
     fn attachments(&mut self, of: u16, sample: &Sample<'_>) -> Result<u16, RecordError> {
         if let Some(id) = self.attached.get(&of) {
             return Ok(*id);
@@ -224,7 +224,7 @@ impl Recording {
         Ok(id)
     }
 
-    /// The number of a schema, which is declared if it is new.
+    /// Returns the number of a schema. A new schema is declared first.
     fn schema(&mut self, name: &str, encoding: &str, data: &[u8]) -> u16 {
         let key = (name.to_owned(), data.to_vec());
         if let Some(id) = self.known.get(&key) {
@@ -274,24 +274,25 @@ impl Recording {
         Ok(())
     }
 
-    /// Closes the chunk: what was recorded so far can be taken.
+    /// Closes the current chunk, so that everything recorded so far can be taken.
     pub fn flush(&mut self) {
         let at = self.taken + self.ready.len() as u64;
         self.totals.chunks.extend(self.chunk.close(self.compression, at, &mut self.ready));
     }
 
-    /// The bytes of the file that are ready and were not taken yet: whole records only. A file that ends after
-    /// any of these is whole up to there, and with [`ending`] it is one that every program reads.
+    /// Takes the finished bytes of the file, which are complete records. A file that ends after any
+    /// of these is complete up to there. Append [`ending`] to make it readable by every program.
     pub fn take(&mut self) -> Vec<u8> {
         self.taken += self.ready.len() as u64;
         std::mem::take(&mut self.ready)
     }
 
-    /// The rest of the file, with its index.
+    /// Returns the rest of the file, with its index.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.flush();
-        // A checksum of the whole file, which is optional, would have to be kept on the way.
+        // 0 omits the optional checksum of the data section, which would have to be computed along
+        // the way.
         Content::default().u32(0).append(format::DATA_END, &mut self.ready);
         let begin = self.ready.len();
         let start = self.taken + begin as u64;
@@ -336,7 +337,7 @@ impl Recording {
     }
 }
 
-/// Appends the footer, with a checksum of all from `begin` on, and the last bytes.
+/// Appends the footer with a checksum of the bytes from `begin` on, and the closing magic.
 fn footer(start: u64, offset_start: u64, begin: usize, to: &mut Vec<u8>) {
     Content::default().u64(start).u64(offset_start).u32(0).append(format::FOOTER, to);
     let end = to.len() - 4;
@@ -346,12 +347,13 @@ fn footer(start: u64, offset_start: u64, begin: usize, to: &mut Vec<u8>) {
     to.extend(MAGIC);
 }
 
-/// What makes a file without an index of one that ends after whole records.
+/// Returns the bytes that complete a file that ends after a complete record. The file then has no
+/// index.
 #[must_use]
 pub fn ending() -> Vec<u8> {
     let mut bytes = Vec::new();
     Content::default().u32(0).append(format::DATA_END, &mut bytes);
-    // No summary, and no checksum of it.
+    // No summary and no summary checksum.
     Content::default().u64(0).u64(0).u32(0).append(format::FOOTER, &mut bytes);
     bytes.extend(MAGIC);
     bytes

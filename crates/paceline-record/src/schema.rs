@@ -1,24 +1,24 @@
-//! Foxglove's well-known schemas, as far as payloads here need them: names and field numbers are theirs
-//! (the .proto files of foxglove-sdk), written as the FileDescriptorSet that MCAP asks for.
+//! The Foxglove schemas that payloads here need. Names and field numbers are those of the .proto
+//! files of foxglove-sdk. They are written as the FileDescriptorSet that MCAP requires.
 
 use crate::protobuf::{put_bytes, put_varint};
 
 /// A message type of Foxglove.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Schema {
-    /// One JPEG or PNG picture.
+    /// A JPEG or PNG picture.
     CompressedImage,
-    /// One access unit.
+    /// A video access unit.
     CompressedVideo,
-    /// One picture of pixels.
+    /// An uncompressed picture.
     RawImage,
-    /// One block of sound.
+    /// A block of audio.
     RawAudio,
-    /// One line of text.
+    /// A line of text.
     Log,
 }
 
-/// The type of a field, by its number in google.protobuf.FieldDescriptorProto.
+/// A field type. The numbers are those of google.protobuf.FieldDescriptorProto.
 #[derive(Clone, Copy)]
 enum Type {
     Fixed32,
@@ -31,15 +31,15 @@ enum Type {
 const TIME: &str = ".google.protobuf.Timestamp";
 const LEVEL: &str = ".foxglove.Log.Level";
 const LEVELS: [&str; 6] = ["UNKNOWN", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL"];
-/// The level of what is recorded as text: INFO.
+/// The log level of recorded text: INFO.
 pub(crate) const LEVEL_INFO: u64 = 2;
 
 impl Schema {
-    /// All of them.
+    /// All schemas.
     pub(crate) const ALL: [Self; 5] =
         [Self::CompressedImage, Self::CompressedVideo, Self::RawImage, Self::RawAudio, Self::Log];
 
-    /// Its name in a file; Foxglove goes by it.
+    /// Returns the schema name in a file, by which Foxglove identifies it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::CompressedImage => "foxglove.CompressedImage",
@@ -50,7 +50,7 @@ impl Schema {
         }
     }
 
-    /// The field that holds the payload.
+    /// Returns the number of the payload field.
     pub(crate) const fn payload_field(self) -> u32 {
         match self {
             Self::CompressedImage | Self::RawAudio => 2,
@@ -100,7 +100,8 @@ impl Schema {
         }
     }
 
-    /// The schema as MCAP has it for protobuf: a FileDescriptorSet with all that it needs.
+    /// Returns the schema as MCAP requires it for protobuf: a FileDescriptorSet with all
+    /// dependencies.
     pub(crate) fn descriptor_set(self) -> Vec<u8> {
         let mut message = Vec::new();
         let short = self.name().strip_prefix("foxglove.").unwrap_or_default();
@@ -124,7 +125,7 @@ impl Schema {
     }
 }
 
-/// A google.protobuf.FileDescriptorProto with one message.
+/// Encodes a google.protobuf.FileDescriptorProto with one message.
 fn file(path: &str, package: &str, import: Option<&str>, message: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     put_bytes(&mut file, 1, path.as_bytes());
@@ -157,7 +158,7 @@ fn field(name: &str, number: u32, kind: Type) -> Vec<u8> {
     field
 }
 
-/// A google.protobuf.FieldDescriptorProto of a field that is there once at most.
+/// Encodes a google.protobuf.FieldDescriptorProto of a non-repeated field.
 fn plain_field(name: &str, number: u32, kind: u64) -> Vec<u8> {
     const OPTIONAL: u64 = 1;
     let mut field = Vec::new();
@@ -168,7 +169,7 @@ fn plain_field(name: &str, number: u32, kind: u64) -> Vec<u8> {
     field
 }
 
-/// The google.protobuf.EnumDescriptorProto of levels.
+/// Encodes the google.protobuf.EnumDescriptorProto of the log levels.
 fn levels() -> Vec<u8> {
     let mut levels = Vec::new();
     put_bytes(&mut levels, 1, b"Level");

@@ -1,34 +1,34 @@
-//! When the messages of a replay are due: a part of the recording, so many times as fast, once or again and again.
+//! Due times of the messages of a replay, with a time range, a speed and repetition.
 
 const NANOS: u64 = 1_000_000_000;
 
-/// What part of a recording is replayed, and how fast.
+/// A time range of a recording and its replay speed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Span {
     begin: u64,
     end: u64,
-    /// In thousandths; `None` for as fast as messages are taken.
+    /// The speed in thousandths; `None` sends messages as fast as they are accepted.
     speed: Option<u64>,
     pass: u64,
 }
 
-/// A part that can't be replayed.
+/// An invalid time range.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum SpanError {
-    /// It would end before it begins.
+    /// The range ends before it starts.
     #[error("--from {} s is not before --to {} s; give an earlier --from or a later --to", seconds(*.from), seconds(*.to))]
     Backward {
-        /// Nanoseconds from the beginning.
+        /// The start, in nanoseconds from the start of the recording.
         from: u64,
-        /// The same.
+        /// The end, in nanoseconds from the start of the recording.
         to: u64,
     },
-    /// It begins behind the end.
+    /// The range starts after the end of the recording.
     #[error("--from {} s: the recording lasts {} s; give an earlier --from", seconds(*.from), seconds(*.lasts))]
     Behind {
-        /// Nanoseconds from the beginning.
+        /// The start, in nanoseconds from the start of the recording.
         from: u64,
-        /// How long the recording is.
+        /// The duration of the recording in nanoseconds.
         lasts: u64,
     },
 }
@@ -39,9 +39,9 @@ fn seconds(nanos: u64) -> f64 {
 }
 
 impl Span {
-    /// Of a recording whose first and last messages have these times, the part `from` to `to` (nanoseconds from
-    /// the first), at `speed` thousandths of its speed. A pass that follows another one begins `gap` after the
-    /// last message of that.
+    /// Creates a span of a recording whose first and last message have these times. `from` and `to`
+    /// are nanoseconds after the first message. `speed` is in thousandths of the original. Each
+    /// further pass starts `gap` nanoseconds after the last message of the previous one.
     ///
     /// # Errors
     /// [`SpanError`].
@@ -63,14 +63,14 @@ impl Span {
         Ok(Self { begin, end, speed: speed.map(|speed| speed.max(1)), pass })
     }
 
-    /// True if a message of this time is part of it.
+    /// Returns true if a message of this time is within the range.
     #[must_use]
     pub const fn has(&self, time: u64) -> bool {
         self.begin <= time && time <= self.end
     }
 
-    /// How long after the beginning of the replay a message of this time is due in pass number `pass`; at once
-    /// where messages go as fast as they are taken.
+    /// Returns the due time of a message in pass `pass`, in nanoseconds after the start of the
+    /// replay. It is 0 without a speed.
     #[must_use]
     pub fn due(&self, pass: u64, time: u64) -> u64 {
         let Some(speed) = self.speed else { return 0 };
@@ -79,7 +79,7 @@ impl Span {
         u64::try_from(passed * 1_000 / u128::from(speed)).unwrap_or(u64::MAX)
     }
 
-    /// How long it lasts in the recording.
+    /// Returns the duration of the range in the recording, in nanoseconds.
     #[must_use]
     pub const fn lasts(&self) -> u64 {
         self.end - self.begin

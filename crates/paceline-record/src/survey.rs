@@ -1,4 +1,4 @@
-//! What a file holds, by one pass over it.
+//! Summarizes a file in one pass.
 
 use crate::body::Body;
 use crate::order::Order;
@@ -8,48 +8,49 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Of several clocks that differ by more than this a person is told.
+/// Clock differences above this, in nanoseconds, are reported.
 const CLOCKS_APART: u64 = 1_000_000_000;
 
-/// A channel, and what is in it.
+/// A channel with statistics of its messages. Times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Lane {
-    /// What the file says of it.
+    /// The channel.
     pub channel: Arc<Channel>,
-    /// How its payloads stand in it.
+    /// The format of its messages.
     pub body: Body,
-    /// Their media type.
+    /// The media type of its payloads.
     pub encoding: String,
-    /// How many messages.
+    /// The number of messages.
     pub messages: u64,
-    /// Bytes of their payloads.
+    /// The number of payload bytes.
     pub bytes: u64,
-    /// Of the largest payload.
+    /// The length of the largest payload in bytes.
     pub bytes_max: u64,
-    /// The times of the first and the last by the order chosen.
+    /// The earliest and the latest time, by the chosen order.
     pub times: (u64, u64),
-    /// The times at which the first and the last came.
+    /// The earliest and the latest arrival time.
     pub came: (u64, u64),
-    /// How much later than published they came at least, if they did.
+    /// The smallest delay from publication to arrival. `None` if every message arrived before its
+    /// publication time.
     pub least_lag: Option<u64>,
-    /// Messages that are not what their schema says.
+    /// The number of messages that do not conform to their schema.
     pub broken: u64,
 }
 
 impl Lane {
-    /// True for the channel on which a recorder of ours tells events.
+    /// Returns true for the event channel of a Paceline recording.
     #[must_use]
     pub fn is_events(&self) -> bool {
         self.channel.is_events()
     }
 
-    /// True if it is samples: neither what a recorder tells of them nor what is attached to them.
+    /// Returns true for a channel of samples, as opposed to events or attachments.
     #[must_use]
     pub fn is_samples(&self) -> bool {
         self.channel.is_samples()
     }
 
-    /// The mean time between two messages; none with less than two of them at different times.
+    /// Returns the mean time between messages. `None` unless two messages have different times.
     #[must_use]
     pub fn period(&self) -> Option<u64> {
         let lasts = self.times.1.saturating_sub(self.times.0);
@@ -58,20 +59,20 @@ impl Lane {
 }
 
 impl Channel {
-    /// True for the channel on which a recorder of ours tells events.
+    /// Returns true for the event channel of a Paceline recording.
     #[must_use]
     pub fn is_events(&self) -> bool {
         self.metadata.get("paceline").is_some_and(|what| what == "events")
     }
 
-    /// True if it is samples: neither what a recorder tells of them nor what is attached to them.
+    /// Returns true for a channel of samples, as opposed to events or attachments.
     #[must_use]
     pub fn is_samples(&self) -> bool {
         !self.is_events() && self.attached_to().is_none()
     }
 
-    /// Of a channel of attachments the number of the one with their samples: each stands before its sample, and has
-    /// its times and its sequence number.
+    /// Returns the number of the sample channel to which a channel of attachments belongs. An
+    /// attachment precedes its sample and has the same times and sequence number.
     #[must_use]
     pub fn attached_to(&self) -> Option<u16> {
         let attached = self.metadata.get("paceline").is_some_and(|what| what == ATTACHMENTS);
@@ -79,25 +80,25 @@ impl Channel {
     }
 }
 
-/// What a file holds.
+/// The summary of a file.
 #[derive(Debug)]
 pub struct Survey {
     order: Order,
-    /// Its channels by their numbers; only those that have messages.
+    /// The channels with messages, by number.
     pub lanes: BTreeMap<u16, Lane>,
-    /// Messages of channels that the file does not say.
+    /// The number of messages of undeclared channels.
     pub strays: u64,
-    /// Up to where it is whole.
+    /// The offset up to which the file is complete.
     pub whole: u64,
-    /// Why it could not be read to its end.
+    /// The reason why the file could not be read to its end.
     pub end: Option<ReadError>,
 }
 
 impl Survey {
-    /// Reads a file to its end; `look` sees each message.
+    /// Reads a file to its end and passes each message to `look`.
     ///
     /// # Errors
-    /// [`ReadError`] if not even its beginning can be read.
+    /// [`ReadError`] if not even the start of the file is readable.
     pub fn of<R: Read>(
         from: R,
         order: Order,
@@ -159,15 +160,15 @@ impl Survey {
         }
     }
 
-    /// The times of the first and the last message of the channels that `wanted` says; none if there are none.
+    /// Returns the earliest and the latest time over the channels that satisfy `wanted`.
     #[must_use]
     pub fn times(&self, wanted: impl Fn(&Lane) -> bool) -> Option<(u64, u64)> {
         let times = self.lanes.values().filter(|lane| wanted(lane)).map(|lane| lane.times);
         times.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)))
     }
 
-    /// By how much the clocks of publishers seem to differ, if it is a lot: what came at once has publish times
-    /// that lie so far apart.
+    /// Returns the apparent difference of the publishers' clocks if it exceeds 1 s. It is estimated
+    /// from the smallest delay from publication to arrival of each channel.
     #[must_use]
     pub fn clocks_apart(&self) -> Option<u64> {
         let lanes = || self.lanes.values().filter(|lane| lane.is_samples());

@@ -1,27 +1,28 @@
-//! The exact condition of earliest deadline first that nothing preempts, over a list of streams.
+//! The exact schedulability condition of non-preemptive EDF for a list of streams.
 //!
-//! Paper: Liebeherr, Wrege & Ferrari, "Exact admission control for networks with a bounded delay service",
-//! ToN 1996: for all t from the least deadline on, C t ≥ Σ A_j(t − d_j) + max {s_k: d_k > t}. Links do not
-//! come here, they keep the sums (`crate::link`); this is for whoever asks once, and what they are
-//! compared with.
+//! Paper: Liebeherr, Wrege & Ferrari, "Exact admission control for networks with a bounded delay
+//! service", ToN 1996: for all t from the least deadline on, C t ≥ Σ A_j(t − d_j) + max {s_k: d_k >
+//! t}. Links do not use this module; they update the sums incrementally (`crate::link`). It serves
+//! single queries and is the reference for tests.
 
 use crate::traffic::{Traffic, nanobits};
 use paceline_sched::{Capacity, Duration};
 
-/// A stream with the longest that it may stay on the link.
+/// A stream with its deadline on the link.
 #[derive(Clone, Copy, Debug)]
 pub struct Due {
-    /// What it sends.
+    /// The arrival curve.
     pub traffic: Traffic,
-    /// d.
+    /// The deadline d.
     pub deadline: Duration,
 }
 
-/// When all of `streams` meet their deadlines, beside packets of `other` bytes that have none. If not,
-/// the first instant after a common beginning at which more is due than the link has carried.
+/// Checks whether all `streams` meet their deadlines, with interfering packets of `other` bytes
+/// without deadlines.
 ///
 /// # Errors
-/// That instant; [`Duration::MAX`] if in the long run more is sent than carried.
+/// The first instant after a simultaneous start at which more bytes are due than the link has sent.
+/// [`Duration::MAX`] if the sum of the rates exceeds the capacity.
 pub fn feasible(capacity: Capacity, streams: &[Due], other: u64) -> Result<(), Duration> {
     let rates: u128 = streams.iter().map(|stream| u128::from(stream.traffic.rate())).sum();
     let mut times: Vec<u64> = streams.iter().flat_map(corners).collect();
@@ -35,7 +36,7 @@ pub fn feasible(capacity: Capacity, streams: &[Due], other: u64) -> Result<(), D
     if rates > u128::from(capacity.bits_per_s()) { Err(Duration::MAX) } else { Ok(()) }
 }
 
-/// The instants at which the condition can first fail because of one stream.
+/// Returns the instants at which the condition can first fail because of one stream.
 fn corners(stream: &Due) -> impl Iterator<Item = u64> + use<> {
     let due = stream.deadline.as_nanos();
     let (bend, apart) = stream.traffic.bend();
@@ -44,7 +45,7 @@ fn corners(stream: &Due) -> impl Iterator<Item = u64> + use<> {
     [Some(due), bends.map(|theta| due.saturating_add(theta)), after].into_iter().flatten()
 }
 
-/// The condition at one instant.
+/// Returns true if the condition is met at one instant.
 #[must_use]
 pub fn met(capacity: Capacity, streams: &[Due], other: u64, at: u64) -> bool {
     let mut blocking = other;
@@ -55,11 +56,12 @@ pub fn met(capacity: Capacity, streams: &[Due], other: u64, at: u64) -> bool {
             None => blocking = blocking.max(stream.traffic.packet()),
         }
     }
-    // Before the first deadline nothing is due, whatever is being sent.
+    // Before the first deadline nothing is due, so a blocking packet is harmless.
     due == 0 || due + nanobits(blocking) <= u128::from(capacity.bits_per_s()) * u128::from(at)
 }
 
-/// The least deadline with which `traffic` could join `streams`, by halving; `None` if none up to `most`.
+/// Returns the least deadline, up to `most`, with which `traffic` could join `streams`. Searches by
+/// bisection. Returns `None` if no deadline suffices.
 #[must_use]
 pub fn least_deadline(
     capacity: Capacity,

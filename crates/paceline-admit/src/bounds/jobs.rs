@@ -1,25 +1,25 @@
-//! Exact worst response times of samples that come at most so often: what the arrival curves of two
-//! pieces round up.
+//! Exact worst-case response times of sporadic samples, where two-piece arrival curves round up.
 //!
-//! A link in which nothing preempts is a processor with jobs that run to completion. The bounds are the
-//! least fixed points of the busy window: George, Rivierre & Spuri 1996; Bozhko & Brandenburg, ECRTS 2020.
-//! A packet of lower rank blocks for a nanosecond less than it takes, since it must have begun before.
+//! A non-preemptive link is a processor with jobs that run to completion. The bounds are the least
+//! fixed points of the busy window (George, Rivierre & Spuri 1996; Bozhko & Brandenburg, ECRTS
+//! 2020). A packet of lower priority blocks for one nanosecond less than its transmission time,
+//! since it must have started before.
 
-/// A source of jobs, in nanoseconds.
+/// A source of jobs. All values are in nanoseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Jobs {
-    /// How long the link needs for one.
+    /// The transmission time of one job.
     pub cost: u64,
-    /// The least time between two.
+    /// The minimum time between two jobs.
     pub period: u64,
-    /// How much before its turn one may come.
+    /// The maximum time by which a job may arrive early.
     pub jitter: u64,
-    /// Its relative deadline; for static priority only looked at by the caller.
+    /// The relative deadline. The static-priority analysis does not use it.
     pub deadline: u64,
 }
 
 impl Jobs {
-    /// How many come in a half-open interval of that length.
+    /// Returns the maximum number of arrivals in a half-open interval of this length.
     fn arrivals(&self, length: u64) -> u64 {
         if length == 0 {
             return 0;
@@ -31,7 +31,8 @@ impl Jobs {
         self.arrivals(length).saturating_mul(self.cost)
     }
 
-    /// After the beginning of a busy window, when each further job may come, up to `end`.
+    /// Returns the earliest arrival times of the jobs, relative to the start of a busy window, up
+    /// to `end`.
     fn steps(&self, end: u64) -> impl Iterator<Item = u64> + use<> {
         let Self { period, jitter, .. } = *self;
         let period = period.max(1);
@@ -40,7 +41,8 @@ impl Jobs {
     }
 }
 
-/// The least `x` from `start` on with `f(x) ≤ x`, for an `f` that never falls; `None` above `limit`.
+/// Returns the least `x` from `start` on with `f(x) ≤ x`, for a non-decreasing `f`, or `None` if it
+/// exceeds `limit`.
 fn fixed_point(start: u64, limit: u64, f: impl Fn(u64) -> u64) -> Option<u64> {
     let mut x = start;
     while x <= limit {
@@ -53,9 +55,9 @@ fn fixed_point(start: u64, limit: u64, f: impl Fn(u64) -> u64) -> Option<u64> {
     None
 }
 
-/// The longest from arrival to the end of service of a job of `own` under static priority, behind
-/// `before` (levels before it, and equals) and one packet of `lower` nanoseconds that has begun. `None` if
-/// no bound is found up to `limit`.
+/// Returns the worst-case response time of a job of `own` under static priority. Jobs of `before`
+/// (higher and equal levels) and one started packet of `lower` nanoseconds precede it. Returns
+/// `None` if the bound exceeds `limit`.
 #[must_use]
 pub fn static_priority(own: &Jobs, before: &[Jobs], lower: u64, limit: u64) -> Option<u64> {
     let blocking = lower.saturating_sub(1);
@@ -75,8 +77,8 @@ pub fn static_priority(own: &Jobs, before: &[Jobs], lower: u64, limit: u64) -> O
     Some(longest)
 }
 
-/// The same under earliest deadline first among `others`, and a packet of `other` nanoseconds that has
-/// no deadline.
+/// Returns the worst-case response time under EDF among `others`, with one packet of `other`
+/// nanoseconds that has no deadline. Returns `None` if the bound exceeds `limit`.
 #[must_use]
 pub fn edf(own: &Jobs, others: &[Jobs], other: u64, limit: u64) -> Option<u64> {
     let block = |at: u64| {
@@ -103,8 +105,8 @@ pub fn edf(own: &Jobs, others: &[Jobs], other: u64, limit: u64) -> Option<u64> {
     Some(longest)
 }
 
-/// Where in a busy window the worst job can come: when one of its own source may, or when another's
-/// then has the same deadline.
+/// Returns the candidate arrival times of the worst-case job in a busy window: the arrivals of its
+/// own source, and the times at which it would share another job's deadline.
 fn offsets(own: &Jobs, others: &[Jobs], busy: u64) -> Vec<u64> {
     let mut offsets: Vec<u64> = own.steps(busy).collect();
     for jobs in others {

@@ -1,43 +1,44 @@
-//! RFC 2212, guaranteed service: what a path adds up for a receiver, and what follows from it.
+//! RFC 2212, guaranteed service: the error terms of a path, and the delay, buffer and rate that
+//! follow from them.
 
 use super::LatencyRate;
 use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::police::Dual;
 use paceline_sched::{Capacity, Duration};
 
-/// The error terms of one hop, or their sums over a path: a stream served at the rate R leaves at most
-/// C/R + D after what a wire of that rate would give it.
+/// The error terms of one hop, or their sums over a path. A stream served at the rate R leaves at
+/// most C/R + D later than from a wire of that rate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Terms {
-    /// C in bytes: what shrinks as the reserved rate grows.
+    /// C in bytes: the term that shrinks as the reserved rate grows.
     pub bytes: u64,
-    /// D: what does not.
+    /// D: the term that does not depend on the rate.
     pub time: Duration,
 }
 
 impl Terms {
-    /// Of a hop that serves by weighted fair queueing: C is the stream's packet, D the longest of the
-    /// link.
+    /// Returns the terms of a hop with weighted fair queueing: C is the stream's packet, D the
+    /// transmission time of the longest packet on the link.
     #[must_use]
     pub const fn fair(packet: u64, longest: u64, capacity: Capacity) -> Self {
         Self { bytes: packet, time: capacity.time_for(longest) }
     }
 
-    /// Of a server that is known by its latency alone: all of it is D.
+    /// Returns the terms of a server with a known latency, which is D.
     #[must_use]
     pub const fn latency(server: LatencyRate) -> Self {
         Self { bytes: 0, time: server.latency }
     }
 
-    /// With those of the next hop.
+    /// Returns the sum with the terms of the next hop.
     #[must_use]
     pub const fn then(self, next: Self) -> Self {
         let bytes = self.bytes.saturating_add(next.bytes);
         Self { bytes, time: self.time.saturating_add(next.time) }
     }
 
-    /// The longest from the source to the end of the path at the reserved rate `rate`; `None` below the
-    /// stream's own.
+    /// Returns the end-to-end delay bound at the reserved rate `rate`, or `None` if the rate is
+    /// below the stream's rate.
     #[must_use]
     pub fn delay(self, traffic: &Traffic, rate: u64) -> Option<Duration> {
         let Dual { peak_burst, peak_rate, .. } = traffic.dual();
@@ -56,8 +57,8 @@ impl Terms {
         Some(self.time.saturating_add(Duration::from_nanos(narrow(nanos))))
     }
 
-    /// The buffer in bytes that the hop needs at which these are the sums since the stream was last
-    /// reshaped; `None` below the stream's own rate.
+    /// Returns the buffer in bytes that a hop needs if these are the sums since the stream was last
+    /// reshaped. Returns `None` if the rate is below the stream's rate.
     #[must_use]
     pub fn buffer(self, traffic: &Traffic, rate: u64) -> Option<u64> {
         let Dual { peak_burst, peak_rate, rate: sustained, .. } = traffic.dual();
@@ -81,7 +82,8 @@ impl Terms {
         Some(narrow((nanobits(peak_burst) + risen).saturating_add(grown).div_ceil(NANOBITS)))
     }
 
-    /// The least rate at which the path keeps `within`, by halving; `None` if no rate up to `most` does.
+    /// Returns the least rate, up to `most`, at which the path's delay bound is at most `within`.
+    /// Searches by bisection. Returns `None` if no rate suffices.
     #[must_use]
     pub fn rate_for(self, traffic: &Traffic, within: Duration, most: u64) -> Option<u64> {
         let keeps = |rate| self.delay(traffic, rate).is_some_and(|delay| delay <= within);
@@ -96,9 +98,9 @@ impl Terms {
         Some(high)
     }
 
-    /// A hop reserves `out` where it was asked for `asked`, and takes what that costs from the slack of
-    /// the receiver: the slack that is left, or `None` if there is not enough. These are the sums from
-    /// the source up to and with the hop.
+    /// Returns the remaining slack of the receiver if a hop reserves `out` instead of `asked`, or
+    /// `None` if the slack is too small. These are the sums from the source up to and including the
+    /// hop.
     #[must_use]
     pub fn take_slack(
         self,

@@ -1,4 +1,4 @@
-//! The worked numbers, and that each bound is on the safe side of what it is computed from.
+//! Worked examples, and comparisons of each bound with the exact value for every instant.
 
 use super::edf::{Due, feasible, least_deadline};
 use super::rfc2212::Terms;
@@ -25,7 +25,7 @@ fn a_burst_is_paid_for_once_along_a_path() {
     let path = node.then(node).then(node);
     assert_eq!(path, LatencyRate { rate: 30_000_000, latency: Duration::from_millis(3) });
     assert_eq!(path.delay(&traffic), Some(micros(9_000)));
-    // Node by node: 7 + 7.333 + 7.667 ms, as bursts grow by what each holds back.
+    // Node by node: 7 + 7.333 + 7.667 ms, because the burst grows at each node.
     let mut alone = traffic;
     let mut each = Vec::new();
     for _ in 0..3 {
@@ -34,7 +34,7 @@ fn a_burst_is_paid_for_once_along_a_path() {
     }
     assert_eq!(each, [7_000_000, 7_333_334, 7_666_667]);
     assert_eq!(each.iter().sum::<u64>(), 22_000_001, "22 ms, rounded up at two nodes");
-    // Q = σ + ρ T, and that is what leaves, too.
+    // Q = σ + ρ T, which is also the burst of the output.
     assert_eq!(node.backlog(&traffic), Some(22_500 + 1_250));
     assert_eq!(node.output(&traffic).unwrap().burst(), 23_750);
 }
@@ -101,14 +101,14 @@ fn rfc_2212_has_the_worked_delay_and_buffer() {
     let left = terms.take_slack(&traffic, 20_000_000, 18_000_000, micros(2_000));
     assert_eq!(left, Some(micros(800)));
     assert_eq!(terms.take_slack(&traffic, 20_000_000, 18_000_000, micros(1_199)), None);
-    // Above the peak a wire of that rate: M/R.
+    // Above the peak rate, the delay is that of a wire of that rate: M/R.
     assert_eq!(Terms::default().delay(&traffic, 200_000_000), Some(micros(60)));
-    // X = p where the reserved rate is above it and the pieces cross late.
+    // X = p if the reserved rate is above p and the pieces cross late.
     let near = Terms { bytes: 0, time: micros(10) };
     assert_eq!(near.buffer(&traffic, 200_000_000), Some(1_500 + 125));
 }
 
-/// Numbers without order.
+/// A deterministic pseudo-random number.
 fn scatter(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
@@ -135,7 +135,7 @@ fn horizontal_and_vertical_deviation_are_those_of_every_instant() {
             u128::from(server.rate) * t.saturating_sub(u128::from(server.latency.as_nanos()))
         };
         let (mut delay, mut backlog) = (0, 0);
-        // The pieces of the curve cross before.
+        // The pieces of the curve cross before this horizon.
         for t in 0..34_000u128 {
             let sent = traffic.nanobits_in(t);
             let done =
@@ -150,7 +150,7 @@ fn horizontal_and_vertical_deviation_are_those_of_every_instant() {
             told >= backlog && told <= backlog + 2,
             "{traffic} {server:?}: {told} for {backlog}"
         );
-        // What leaves in any interval is below the output curve: α(t + u) − β(u) for every u.
+        // The output in any interval is below the output curve: α(t + u) − β(u) for every u.
         let output = server.output(&traffic).unwrap();
         for t in [0, 1, 50, 300, 1_500] {
             let most =

@@ -18,7 +18,7 @@ fn a_line_is_found_again_and_noise_lies_below_it() {
     assert_eq!(noisy.of_sample(1_000), 10_500);
     assert_eq!(noisy.of_sample(64_000), 42_000);
     assert!(noisy.of_sample(64) >= 9_900 && noisy.of_sample(16_000) >= 17_000);
-    // What is measured to cost less when it is longer costs the same.
+    // A longer sample that costs less in a measurement is charged the same.
     assert_eq!(fit(&[(64, 700), (128, 600)]), CpuCost { sample_nanos: 700, byte_picos: 0 });
     assert_eq!(fit(&[(64, 700)]), CpuCost { sample_nanos: 700, byte_picos: 0 });
 }
@@ -33,7 +33,7 @@ fn of_one_length_the_load_that_costs_most_counts() {
 #[test]
 fn a_stream_costs_its_samples_and_their_bytes() {
     let cost = CpuCost { sample_nanos: 10_000, byte_picos: 500 };
-    // 1,000 samples a second of 64 bytes, and 8 of as many bytes together.
+    // 1,000 samples/s of 64 bytes, and 8 samples/s with the same total length.
     assert_eq!(cost.of_stream(64, 512_000), 10_032_000);
     assert_eq!(cost.of_stream(8_000, 512_000), 112_000);
     assert_eq!(cost.of_stream(1, u64::MAX), u64::MAX);
@@ -50,7 +50,7 @@ fn what_is_no_table_is_refused_by_name() {
     assert!(text(vec![point(1, 1, 1); 65]).contains("65 measurements: at most 64"));
 }
 
-/// The same line by trying every pair in floating point.
+/// The same line, found by trying every pair in floating point.
 fn naive_excess(points: &[(u64, u64)]) -> f64 {
     let mut best = f64::MAX;
     let mut slopes = vec![0.0];
@@ -81,7 +81,7 @@ proptest! {
         }
         let excess: f64 =
             points.iter().map(|&(x, y)| line.of_sample(x) as f64 / y as f64).sum();
-        // A nanosecond and a picosecond a byte of rounding.
+        // The rounding error: one nanosecond, and one picosecond per byte.
         let rounding: f64 = points.iter().map(|&(_, y)| 102.0 / y as f64).sum();
         prop_assert!(excess <= naive_excess(&points) + rounding);
     }

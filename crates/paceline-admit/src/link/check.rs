@@ -1,4 +1,4 @@
-//! One test of a demand against all that a link holds.
+//! The admission test of one demand against all reservations of a link.
 
 use super::{Admission, Holder, Rule, Trunk};
 use crate::bounds::LatencyRate;
@@ -7,7 +7,7 @@ use crate::levels::TooLong;
 use crate::verdict::{Grant, Resource};
 use paceline_sched::{Curve, Duration};
 
-/// What there was not enough of.
+/// A resource that does not suffice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Lack {
     pub(super) resource: Resource,
@@ -20,7 +20,7 @@ const fn lack(resource: Resource, needed: u64, available: u64) -> Lack {
 }
 
 impl Admission {
-    /// Whether `demand` could be held, without the offer that a refusal carries.
+    /// Tests `demand` without searching for an offer.
     pub(super) fn test(
         &self,
         trunk: Trunk,
@@ -62,7 +62,7 @@ impl Admission {
         Grant { bound, now: now.unwrap_or(bound).min(bound), output }
     }
 
-    /// Rate, buffer and processor.
+    /// Tests rate, buffer and processor time.
     fn test_sums(&self, before: Option<&Demand>, after: &Demand) -> Result<(), Lack> {
         let mut held = self.ledger.held;
         if let Some(before) = before {
@@ -85,7 +85,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Strictly below both limits.
+    /// Tests the sums of burst and rate, which must be strictly below the limits.
     fn test_limits(
         &self,
         before: Option<&Demand>,
@@ -124,7 +124,7 @@ impl Admission {
         let (line, other) = (self.spec.capacity.bits_per_s(), self.spec.other);
         if self.spec.rule.coincides() {
             let latency = self.spec.latency.as_nanos();
-            // What is committed or released later must leave the streams alike.
+            // A later commit or release must leave the streams equal.
             let steady = demand.traffic() == after.traffic()
                 && before.is_none_or(|before| before.traffic() == after.traffic());
             let fit = steady.then(|| self.windows.fit(line, other, latency, before, after));
@@ -150,7 +150,7 @@ impl Admission {
             return Err(lack(Resource::Delay, least, after.deadline().as_nanos()));
         };
         let minus = before.and_then(|before| self.piece(before));
-        // What blocks is in a service curve already.
+        // A service curve already includes the blocking packet.
         let other = if self.spec.rule == Rule::Hfsc { 0 } else { other };
         self.corners.check(line, other, minus.as_ref(), &piece).map_err(|excess| {
             let within = Duration::from_nanos(excess.at);
@@ -158,23 +158,23 @@ impl Admission {
         })
     }
 
-    /// What a burst takes on the idle link.
+    /// Returns the delay of the burst on the idle link, in nanoseconds.
     fn least_delay(&self, demand: &Demand) -> u64 {
         let alone = self.spec.capacity.time_for(demand.traffic().dual().peak_burst);
         alone.saturating_add(self.spec.latency).saturating_add(self.blocked()).as_nanos()
     }
 
-    /// How long another packet keeps the link.
+    /// Returns the time for which a packet of other traffic blocks the link.
     fn blocked(&self) -> Duration {
         self.spec.capacity.time_for(self.spec.other)
     }
 
-    /// The service curve that keeps the deadline of `demand` on this link: the burst by then, less what
-    /// the host and the packet take that is being sent. What a link of classes has to give the stream;
-    /// `None` if there is none.
+    /// Returns the service curve that meets the deadline of `demand` on this link: it serves the
+    /// burst within the deadline, less the host's latency and one blocking packet. A link with
+    /// classes assigns this curve to the stream. Returns `None` if there is none.
     #[must_use]
     pub fn curve(&self, demand: &Demand) -> Option<Curve> {
-        // Whoever blocks is no longer than `other`: the test saw to it.
+        // The test ensures that no blocking packet is longer than `other`.
         let blocking = self.spec.other;
         let taken = self.spec.capacity.time_for(blocking).saturating_add(self.spec.latency);
         let left =

@@ -1,4 +1,5 @@
-//! Who holds a stream: it is reserved once, for what keeps all of their promises.
+//! The reservations of one stream. The stream is charged once, for a demand that satisfies all of
+//! them.
 
 use super::{Admission, Holder};
 use crate::demand::Demand;
@@ -6,20 +7,20 @@ use crate::traffic::Traffic;
 use paceline_sched::police::Dual;
 use std::collections::BTreeMap;
 
-/// What one holder has.
+/// The demands of one holder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hold {
     installed: Option<Demand>,
     tentative: Option<Demand>,
-    /// What is installed is charged on another stream, which is about to take its place.
+    /// The installed demand is charged on another stream, which is about to replace it.
     leaving: bool,
 }
 
-/// One stream.
+/// The reservations of one stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     holds: BTreeMap<Holder, Hold>,
-    /// What keeps all that is held; what keeps all that is installed.
+    /// The joint demand of all reservations, and that of the installed ones.
     pub(super) charge: Option<Demand>,
     pub(super) firm: Option<Demand>,
     pub(super) used: u64,
@@ -30,7 +31,7 @@ impl Held {
         self.holds.is_empty()
     }
 
-    /// What is installed, or what is tentative.
+    /// Returns the installed or the tentative demands.
     pub(super) fn demands(&self, installed: bool) -> impl Iterator<Item = (Holder, Demand)> {
         self.holds.iter().filter_map(move |(holder, hold)| {
             let demand = if installed { hold.installed } else { hold.tentative };
@@ -42,7 +43,7 @@ impl Held {
         self.holds.get(&holder)?.installed
     }
 
-    /// What `holder` has installed, if nobody else holds anything.
+    /// Returns the installed demand of `holder` if there are no other reservations.
     pub(super) fn alone(&self, holder: Holder) -> Option<Demand> {
         let mut holds = self.holds.iter();
         let (only, hold) = holds.next()?;
@@ -61,7 +62,7 @@ impl Held {
         self.holds.len() < Admission::HOLDERS_MAX || self.holds.contains_key(&holder)
     }
 
-    /// What would be charged if `holder` had `demand` tentatively.
+    /// Returns the charge if `holder` had `demand` as its tentative demand.
     pub(super) fn charge_with(&self, holder: Holder, demand: &Demand) -> Demand {
         let held = self
             .holds
@@ -72,7 +73,7 @@ impl Held {
     }
 
     pub(super) fn hold(&mut self, holder: Holder, demand: Demand) {
-        // Whoever comes to it was tested beside all of it.
+        // The new reservation was tested in addition to all demands of this stream.
         for hold in self.holds.values_mut() {
             hold.leaving = false;
         }
@@ -112,15 +113,16 @@ impl Held {
         self.charge = charge.map(|charge| self.stay(charge));
     }
 
-    /// A stream never falls to a level behind the one that it was tested in: what waits for it there was
-    /// not counted against its own deadline.
+    /// Keeps the priority level at least as high as before. Lower levels were admitted without
+    /// counting against this stream's deadline there.
     fn stay(&self, demand: Demand) -> Demand {
         let level = self.charge.map_or(u32::MAX, |charge| charge.level());
         if level < demand.level() { demand.with_level(level) } else { demand }
     }
 }
 
-/// What `relaxed` gives back of `held`: never more traffic, never a shorter deadline.
+/// Returns `held` relaxed to `relaxed`. The result never has more traffic or a shorter deadline
+/// than `held`.
 fn relax(held: &Demand, relaxed: &Demand) -> Demand {
     let (a, b) = (held.source().dual(), relaxed.source().dual());
     let dual = Dual {
@@ -131,7 +133,7 @@ fn relax(held: &Demand, relaxed: &Demand) -> Demand {
     };
     let packet = held.source().packet().min(relaxed.source().packet());
     let packets = held.source().packets_per_s().min(relaxed.source().packets_per_s());
-    // What is no traffic gives nothing back.
+    // If the reduced values are no valid traffic, keep the original.
     let traffic = Traffic::new(dual, packet, packets).unwrap_or(*held.source());
     let deadline = held.deadline().max(relaxed.deadline());
     let bunched = held.bunched().min(relaxed.bunched());

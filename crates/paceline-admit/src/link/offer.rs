@@ -1,17 +1,18 @@
-//! What would be admitted in place of what was asked for.
+//! The search for contracts that would be admitted instead of a refused one.
 
 use super::{Admission, Holder, Trunk};
 use crate::demand::Demand;
 use crate::verdict::Offer;
 use paceline_sched::{Duration, LossTolerance};
 
-/// How finely rate and size are searched.
+/// The resolution of the search for rate and size.
 const PARTS: u64 = 1_024;
-/// The window of an offer of loss to somebody who tolerates none.
+/// The window length of an offered loss tolerance if the demand has none.
 const WINDOW: u32 = 100;
 
 impl Admission {
-    /// The best contract in each dimension that would be admitted now: halving, about forty tests.
+    /// Returns the best contract in each dimension that would be admitted now. Bisection takes
+    /// about forty tests.
     #[must_use]
     pub fn offer(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> Offer {
         let fits = |demand: &Demand| self.test(trunk, holder, demand).is_ok();
@@ -39,7 +40,7 @@ impl Admission {
         };
         let loss = |more: u32| LossTolerance::new(x + more, y).ok();
         let keeps = |more| loss(more).is_some_and(|loss| fits(&demand.with_loss(loss)));
-        // One that is owed nothing asks for nothing.
+        // At least one sample per window must be owed, or the contract would be empty.
         let (mut low, mut high) = (0, (y - x).saturating_sub(1));
         if high == 0 || !keeps(high) {
             return None;
@@ -52,7 +53,8 @@ impl Admission {
     }
 }
 
-/// The largest part from 1 to `parts` − 1 that fits, if 1 does and what fits does so up to a limit.
+/// Returns the largest part from 1 to `parts` − 1 that fits, or `None` if 1 does not. `fits` must
+/// be monotonic.
 fn most(parts: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     if parts < 2 || !fits(1) {
         return None;
@@ -65,7 +67,7 @@ fn most(parts: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     Some(low)
 }
 
-/// The shortest longer deadline that fits, to a 1024th of it.
+/// Returns the shortest longer deadline that fits, to within 1/1024.
 fn longer(demand: &Demand, fits: impl Fn(&Demand) -> bool) -> Option<Duration> {
     let with = |nanos: u64| demand.with_deadline(Duration::from_nanos(nanos)).ok();
     let keeps = |nanos: u64| with(nanos).is_some_and(|demand| fits(&demand));

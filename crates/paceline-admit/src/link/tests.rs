@@ -1,4 +1,4 @@
-//! The worked numbers of each discipline at the one interface, and the naive twins of the tests.
+//! Worked examples of each discipline, and comparisons with naive implementations of the tests.
 
 use super::*;
 use crate::bounds::edf::{Due, met};
@@ -33,7 +33,7 @@ fn leaky(bits: u64, mbit: u64, deadline: Duration) -> Demand {
     Demand::new(traffic, deadline).unwrap()
 }
 
-/// Admits a stream of its own for good; the bound of now.
+/// Installs a new stream. Returns its grant.
 fn admit(link: &mut Admission, number: u64, demand: &Demand) -> Result<Grant, Refusal> {
     let trunk = Trunk(number.into());
     match link.hold(trunk, holder(number), demand) {
@@ -47,7 +47,7 @@ fn admit(link: &mut Admission, number: u64, demand: &Demand) -> Result<Grant, Re
 
 #[test]
 fn sums_below_limits_are_those_of_seed_003() {
-    // 32 packets of 4,500 bytes, 30 Mbit/s, both strictly.
+    // 32 packets of 4,500 bytes and 30 Mbit/s, both as strict limits.
     let rule = Rule::SigmaRho { burst: 144_000, rate: 30_000_000 };
     let mut fddi = link(100, rule, 4_500);
     let asks = |burst: u64, mbit: u64| leaky(burst * 8, mbit, Duration::from_secs(1));
@@ -74,7 +74,7 @@ fn fifo_and_static_priority_promise_the_worked_bounds() {
     admit(&mut fifo, 1, &leaky(30_000, 20, micros(900))).unwrap();
     let second = admit(&mut fifo, 2, &leaky(60_000, 30, micros(900))).unwrap();
     assert_eq!((second.now, second.bound), (micros(900), micros(900)));
-    // Its own deadline is far, but that of those who were there before is not.
+    // The new stream's own deadline is long, but an admitted stream would miss its deadline.
     let refused = admit(&mut fifo, 3, &leaky(12_000, 1, micros(9_000))).unwrap_err();
     assert_eq!(
         (refused.resource, refused.needed, refused.available),
@@ -117,7 +117,8 @@ fn edf_promises_the_worked_deadlines_and_not_a_nanosecond_less() {
 
 #[test]
 fn deadlines_that_coincide_are_refused_although_the_load_is_small() {
-    // 10 streams of a sample of 2,500 bytes a second, 20 ms each: 2 % of the link, 200 ms at once.
+    // 10 streams with one sample of 2,500 bytes per second, 20 ms each: 2 % of the link, but 200 ms
+    // at once.
     let contract = Contract::every(Duration::from_secs(1)).unwrap();
     let contract = contract.with_deadline(Duration::from_millis(80)).unwrap();
     let asks = Demand::of_contract(&contract, 2_500, 1_200).unwrap();
@@ -170,7 +171,8 @@ fn service_curves_are_summed_as_the_schedulers_test_does() {
         assert!(sums.is_zero());
     }
     assert!(fitting > 500 && not > 500, "{fitting} {not}");
-    // 6 Mbit/s for 10 ms, then 2; with 2 then 7 it fits into 10, with 5 then 7 it does not.
+    // 6 Mbit/s for 10 ms, then 2. With 2 then 7 Mbit/s it fits into 10 Mbit/s, with 5 then 7 it
+    // does not.
     let two_piece = |m1: u64, m2: u64| {
         Piece::service(
             &Curve::two_piece(m1 * 1_000_000, Duration::from_millis(10), m2 * 1_000_000).unwrap(),
@@ -186,11 +188,11 @@ fn service_curves_are_summed_as_the_schedulers_test_does() {
 #[test]
 fn hfsc_keeps_bursts_within_deadlines_beside_long_packets() {
     let mut hfsc = link(10, Rule::Hfsc, 1_250);
-    // 12,500 bytes take 10 ms, a packet 1 ms.
+    // 12,500 bytes take 10 ms, a packet takes 1 ms.
     let traffic = Traffic::leaky(12_500, 2_000_000, 1_250).unwrap();
     let asks = |millis| Demand::new(traffic, Duration::from_millis(millis)).unwrap();
     assert!(admit(&mut hfsc, 1, &asks(10)).is_err());
-    // 12,500 bytes within 20 ms are 5 Mbit/s; twice that is the link.
+    // 12,500 bytes within 20 ms are 5 Mbit/s; two such streams fill the link.
     assert_eq!(admit(&mut hfsc, 1, &asks(21)).unwrap().bound, Duration::from_millis(21));
     let refused = admit(&mut hfsc, 2, &asks(20)).unwrap_err();
     assert_eq!(refused.resource, Resource::Due { within: Duration::from_millis(19) });
@@ -208,8 +210,8 @@ fn hfsc_keeps_bursts_within_deadlines_beside_long_packets() {
 
 #[test]
 fn windows_count_only_where_all_streams_are_alike_and_coincide() {
-    // Samples of 1,250 bytes each 3 ms: 1 ms of the link, so three services a period, one of which is
-    // kept for another's packet.
+    // Samples of 1,250 bytes every 3 ms take 1 ms of the link each: three services per period, one
+    // of which is reserved for a packet of other traffic.
     let asks = |x, y| {
         let period = Duration::from_millis(3);
         let contract = Contract::every(period).unwrap();
@@ -226,7 +228,7 @@ fn windows_count_only_where_all_streams_are_alike_and_coincide() {
         let (resource, needed) = (refused.resource, refused.needed);
         assert_eq!((resource, needed, refused.available), (Resource::Windows, 2_125, 2_000));
         assert_eq!(refused.offer.loss, None, "one that is owed nothing asks for nothing");
-        // Another period: now every sample counts, and five of them do not fit.
+        // With another period every sample counts, and five of them do not fit.
         let other = Demand::of_contract(&Contract::every(micros(4_000)).unwrap(), 1_250, 1_250);
         assert_ne!(admit(&mut slots, 6, &other.unwrap()).unwrap_err().resource, Resource::Windows);
     }
@@ -259,7 +261,8 @@ fn buffer_and_processor_are_resources_like_others() {
     let spec =
         LinkSpec { buffer: Some(50_000), cpu: Some(cpu), ..LinkSpec::new(mbit(100), Rule::Edf, 0) };
     let mut small = Admission::new(spec);
-    // 10 Mbit/s: 500 samples/s of 2,500 bytes are 1.5 ms of a processor, 19,531.25 of 64 bytes 39.56 ms.
+    // 10 Mbit/s: 500 samples/s of 2,500 bytes cost 1.5 ms of a processor, 19,531.25 samples/s of 64
+    // bytes 39.56 ms.
     let asks = |burst: u64| {
         let packet = burst.min(1_500);
         Demand::new(Traffic::leaky(burst, 10_000_000, packet).unwrap(), Duration::from_millis(8))
@@ -305,13 +308,14 @@ fn a_stream_is_reserved_once_whoever_shares_it_and_changes_break_nothing() {
     assert_eq!(deadline(edf.installed(trunk)), Some(micros(5_000)));
     edf.commit(trunk, holder(2), None);
     assert_eq!(deadline(edf.installed(trunk)), Some(micros(900)));
-    // A change: what is installed stays while the new one is tentative, and what is denied restores it.
+    // A change: the installed demand remains while the new one is tentative, and a denial restores
+    // it.
     let more = leaky(60_000, 30, micros(5_000));
     assert!(matches!(edf.hold(trunk, holder(1), &more), Verdict::Granted(_)));
     assert_eq!((edf.ledger().held.rate, edf.ledger().installed.rate), (30_000_000, 20_000_000));
     edf.cancel(trunk, holder(1));
     assert_eq!(edf.ledger().held.rate, 20_000_000);
-    // Relaxed on the way back: never to more than was held.
+    // Relaxed on commit, but never beyond the tentative reservation.
     assert!(matches!(edf.hold(trunk, holder(1), &more), Verdict::Granted(_)));
     edf.commit(trunk, holder(1), Some(&leaky(40_000, 90, micros(9_000))));
     edf.release(trunk, holder(2));
@@ -341,7 +345,7 @@ fn a_killer_takes_nothing_from_those_who_are_there() {
     assert_eq!(*edf.ledger(), before);
 }
 
-/// Numbers without order.
+/// A deterministic pseudo-random number.
 fn scatter(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33

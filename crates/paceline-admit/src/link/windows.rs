@@ -1,8 +1,9 @@
-//! Services owed to windows, where all streams are alike and their periods coincide.
+//! Services owed to windows if all streams have equal parameters and coinciding periods.
 //!
-//! DWCS with the later rules and VDS keep every window of such a set if the services owed fit into the
-//! periods (West & Poellabauer, RTSS 2000: unit slots, one request period that is a whole number of
-//! them). Let periods begin apart, or differ, and that is no longer so: then every sample is counted.
+//! For such a set, DWCS with the later rules and VDS keep every window if the services owed fit
+//! into the periods (West & Poellabauer, RTSS 2000: unit slots, and one request period that is a
+//! whole number of them). This does not apply if periods start at different times or differ. Then
+//! every sample is counted.
 
 use crate::corners::less;
 use crate::demand::Demand;
@@ -10,19 +11,19 @@ use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::LossTolerance;
 use std::collections::BTreeMap;
 
-/// One service a period, in the fixed point in which they are summed.
+/// One service per period, in fixed point.
 const ONE: u128 = 1 << 40;
 
-/// What streams are owed, and of how many kinds they are.
+/// The services owed to all streams, and their parameters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Windows {
     owed: u128,
-    /// (M, p, b, r) of the streams, with their packets.
+    /// (M, p, b, r) and packet length of the streams, with their numbers.
     kinds: BTreeMap<[u64; 5], u32>,
     deadlines: BTreeMap<u64, u32>,
 }
 
-/// What the windows ask of a period, in thousandths of a service.
+/// The services per period that the windows need, in thousandths.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Owed {
     pub(super) needed: u64,
@@ -46,8 +47,8 @@ impl Windows {
         self.owed == 0 && self.kinds.is_empty() && self.deadlines.is_empty()
     }
 
-    /// Whether the windows fit, if `minus` left and `plus` joined; `None` if they are not all alike,
-    /// or a deadline is shorter than the period.
+    /// Tests whether the windows fit without `minus` and with `plus`. Returns `None` if the streams
+    /// differ or a deadline is shorter than the period.
     pub(super) fn fit(
         &self,
         line: u64,
@@ -63,9 +64,10 @@ impl Windows {
         if after.kinds.len() != 1 || dual.burst != dual.peak_burst {
             return None;
         }
-        // A service is a whole sample; the host and one packet of others take their part of a period.
+        // A service is a whole sample. The host's latency and one packet of other traffic reduce
+        // the period.
         let bytes = nanobits(traffic.burst());
-        // The rate was rounded up, so this is the period or less.
+        // The rate was rounded up, so this is at most the period.
         let period = bytes.div_ceil(u128::from(traffic.rate()));
         let strictest = after.deadlines.first_key_value().map_or(0, |(deadline, _)| *deadline);
         if u128::from(strictest) < period {
@@ -80,7 +82,8 @@ impl Windows {
         Some(Err(Owed { needed, available: narrow(slots * 1_000) }))
     }
 
-    /// Few kinds and few deadlines if it is to fit at all: what has more is not worth a copy.
+    /// Returns a copy with at most two kinds and deadlines. With more, the streams do not fit
+    /// anyway.
     fn clone_without(&self, minus: Option<&Demand>) -> Self {
         const KINDS: usize = 2;
         let kinds = self.kinds.iter().take(KINDS).map(|(kind, count)| (*kind, *count)).collect();
@@ -90,7 +93,7 @@ impl Windows {
         if let Some(minus) = minus {
             few.take(minus);
             if self.kinds.len() > KINDS {
-                // One of those that were not copied may be all that is different.
+                // The kinds that were not copied may differ from the rest, so add a different one.
                 few.kinds.insert([0; 5], 1);
             }
         }
@@ -98,7 +101,7 @@ impl Windows {
     }
 }
 
-/// (y − x)/y in the fixed point, rounded up.
+/// Returns (y − x)/y in fixed point, rounded up.
 fn share(loss: LossTolerance) -> u128 {
     match loss.y() {
         0 => ONE,

@@ -1,4 +1,5 @@
-//! The bytes of messages: LEB128 for numbers, a length before every list, and a bound on each.
+//! The encoding of messages: numbers in LEB128, a length before every list, and a limit on each
+//! list.
 
 use super::message::{
     Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Message, NAMES_MAX, Name, Node, PATH_MAX,
@@ -11,15 +12,15 @@ use core::fmt;
 use paceline_sched::police::Dual;
 use paceline_sched::{Duration, LossTolerance};
 
-/// Why bytes are no message.
+/// Why bytes could not be decoded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// They end inside a field.
+    /// The bytes end inside this field.
     Truncated(&'static str),
-    /// A field has a value that it may not have.
+    /// This field has an invalid value.
     Invalid(&'static str),
-    /// So many bytes are left over.
+    /// This number of bytes follows the message.
     Trailing(usize),
 }
 
@@ -37,7 +38,7 @@ impl core::error::Error for CodecError {}
 
 type Result<T> = core::result::Result<T, CodecError>;
 
-/// Writes a message at the end of `out`.
+/// Appends the encoding of a message to `out`.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
     let mut to = Writer(out);
     match message {
@@ -187,10 +188,10 @@ impl Writer<'_> {
     }
 }
 
-/// Reads one message; all of `bytes` must be it.
+/// Decodes one message, which must use all of `bytes`.
 ///
 /// # Errors
-/// [`CodecError`] with the field: every shorter prefix of a message is one, too.
+/// [`CodecError`] with the name of the field. Every proper prefix of a message is an error.
 pub fn decode(bytes: &[u8]) -> Result<Message> {
     let mut from = Reader(bytes);
     let message = match from.byte("kind")? {
@@ -293,7 +294,8 @@ impl Reader<'_> {
         self.number(field).map(Duration::from_nanos)
     }
 
-    /// R: one that is missing or out of range must not become a life of 0, or one without end.
+    /// Reads the refresh period R. An out-of-range value would lead to a lifetime of zero or
+    /// without limit.
     fn period(&mut self) -> Result<Duration> {
         let period = self.duration("period")?;
         let (shortest, longest) = PERIODS;

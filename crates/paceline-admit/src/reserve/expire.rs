@@ -1,4 +1,4 @@
-//! What time ends, and lost neighbours.
+//! Timeouts, and the loss of neighbours.
 
 use super::message::{Deny, Key, Message, Node, Reason};
 use super::state::{Entry, Freed, Leg, Version};
@@ -7,7 +7,7 @@ use crate::link::LinkSpec;
 use paceline_sched::{Duration, Instant};
 
 impl Reservations {
-    /// Everything that is due by now.
+    /// Handles all timers that are due.
     pub(super) fn expire(&mut self) {
         let mut refreshes = Vec::new();
         while let Some(&(at, key)) = self.wakes.first() {
@@ -38,13 +38,14 @@ impl Reservations {
         }
     }
 
-    /// A tentative version gets no answer any more.
+    /// Ends a tentative version that will not be answered.
     fn give_up(&mut self, key: Key, reason: Reason, lost: Option<Node>) {
         let Some(version) = self.cancel_tentative(key) else { return };
         let name = version.ask.name;
         let deny = Deny { name, node: self.me, reason, retry: Duration::ZERO };
         let (previous, next) = (version.previous(), version.next());
-        // A change leaves what is installed behind this node, too; only what never was is closed there.
+        // The next node keeps the installed version after a failed change. Close there only if no
+        // version was installed.
         if let (false, Some(next)) = (self.entries.contains_key(&key), next)
             && lost != Some(next)
         {
@@ -55,8 +56,8 @@ impl Reservations {
         }
     }
 
-    /// An installed reservation is over because a side of it is; both sides are told, but not the one
-    /// that said so or is gone.
+    /// Ends an installed reservation. Notifies both sides, except the one that reported the end or
+    /// was lost.
     pub(super) fn end(&mut self, key: Key, reason: Reason, said: Option<Node>, node: Node) {
         let installed =
             self.entries.get(&key).and_then(|it| it.installed.as_ref()).map(|it| it.ask.name);
@@ -65,7 +66,7 @@ impl Reservations {
         if let (Some(previous), Some(installed)) =
             (previous.filter(|it| Some(*it) != said), installed)
         {
-            // What is not the network's doing is told as it is.
+            // A refusal is forwarded unchanged, because its cause is not a network failure.
             let reason = match reason {
                 Reason::Refused { .. } => reason,
                 Reason::Timeout
@@ -88,7 +89,7 @@ impl Reservations {
         self.rearm(key);
     }
 
-    /// Repeats a CLOSE without answer, and forgets what was remembered long enough.
+    /// Retransmits unanswered CLOSE messages, and removes expired past reservations.
     fn fade(&mut self, key: Key) {
         let (now, retries) = (self.now, self.timing.retries);
         let Some(past) = self.past.get_mut(&key) else { return };
@@ -107,7 +108,7 @@ impl Reservations {
         }
     }
 
-    /// A neighbour is gone, and with it what it held.
+    /// Ends the reservations through a lost neighbour.
     pub(super) fn lose(&mut self, node: Node) {
         let touches =
             |version: &Option<Version>| version.as_ref().is_some_and(|it| it.touches(node));
@@ -127,8 +128,9 @@ impl Reservations {
         }
     }
 
-    /// A link has become another: a reload gave it another capacity, say. What it can keep, in the order of
-    /// trunks, it keeps; what it cannot is over, with the number that does not fit, and both sides are told.
+    /// Changes the parameters of a link, for example its capacity after a reload. Reservations are
+    /// tested again in order of trunks. Those that no longer fit end with the exceeded limit, and
+    /// both sides are notified.
     pub fn change_link(&mut self, now: Instant, link: LinkId, spec: LinkSpec) {
         self.advance(now);
         let Some(before) = self.links.get(&link) else { return };
@@ -157,7 +159,7 @@ impl Reservations {
         }
     }
 
-    /// True if nothing is held, waited for or remembered. What time ends is gone after enough of it.
+    /// Returns true if no reservation, timer or past reservation remains.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.entries.is_empty() && self.past.is_empty() && self.next_wake() == Instant::FAR

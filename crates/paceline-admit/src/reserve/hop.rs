@@ -1,4 +1,4 @@
-//! What a node does with messages about reservations of others, and with answers to its own.
+//! Message handling at the nodes of a path.
 
 use super::message::{
     Accept, Admit, Deny, Key, Message, NAMES_MAX, Name, Node, PATH_MAX, Reason, Refresh,
@@ -8,7 +8,8 @@ use super::{Decision, Output, Reservations};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// This node's place in a path: once, and behind whom the message came from.
+/// Returns the index of this node in a path. Returns `None` if the path is invalid or `from` is not
+/// the previous node.
 fn place(path: &[Node], me: Node, from: Option<Node>) -> Option<usize> {
     if path.len() < 2 || path.len() > PATH_MAX {
         return None;
@@ -64,7 +65,7 @@ impl Reservations {
         self.rearm(key);
     }
 
-    /// Says again what was said to a version that is past; true if that was all.
+    /// Repeats the denial of a past version. Returns true if the request needs no further handling.
     fn repeat_past(&mut self, from: Node, name: Name) -> bool {
         let Some(past) = self.past.get_mut(&name.key) else { return false };
         let blocked = past.blocked_until > self.now && past.stamp.epoch == name.stamp.epoch;
@@ -85,7 +86,7 @@ impl Reservations {
         true
     }
 
-    /// What is tentative goes to the next node, or at the other end to whoever decides.
+    /// Forwards a tentative version to the next node, or asks for a decision at the other end.
     fn pass_on(&mut self, key: Key, version: Version) {
         match version.next() {
             Some(next) => self.send(next, Message::Admit(version.onward.clone())),
@@ -100,7 +101,7 @@ impl Reservations {
         entry.tentative = Some(version);
     }
 
-    /// The same version was asked for again: an answer was lost, or an asking further on.
+    /// Handles a repeated request, sent because an answer or a forwarded request was lost.
     fn repeat(&mut self, key: Key, from: Node) {
         let Some(version) = self.entries.get(&key).and_then(Entry::newest) else { return };
         if version.previous() != Some(from) {
@@ -117,10 +118,11 @@ impl Reservations {
         }
     }
 
-    /// Says no, and remembers it: nothing is held for it.
+    /// Denies a request and remembers the denial.
     fn refuse(&mut self, to: Node, name: Name, reason: Reason) {
         let refusals = self.past.get(&name.key).map_or(0, |past| past.refusals);
-        // A change that is refused leaves what is installed, which may ask for another at once.
+        // After a refused change the installed version remains, and may request another change at
+        // once.
         let change = self.entries.contains_key(&name.key);
         let backoff = match reason {
             Reason::Refused { .. } if !change => self.timing.backoff_after(refusals),
@@ -145,7 +147,8 @@ impl Reservations {
         self.rearm(name.key);
     }
 
-    /// An entry of the table of what ended; over its bound the least key goes.
+    /// Returns the past entry of a reservation, created if needed. Above the limit, the entry with
+    /// the least key is removed.
     pub(super) fn remember(&mut self, name: Name) -> &mut Past {
         if self.past.len() >= Self::MAX
             && !self.past.contains_key(&name.key)
@@ -170,14 +173,15 @@ impl Reservations {
         past
     }
 
-    /// A newer incarnation of `origin` speaks: what the older ones left by the same way is over.
+    /// Drops the reservations of older incarnations of `origin` that arrived from the same
+    /// neighbour.
     fn forget_older(&mut self, origin: Node, epoch: u64, from: Node) {
         let known = self.epochs.get(&(origin, from)).copied();
         if known.is_some_and(|known| known >= epoch) {
             return;
         }
         if self.epochs.len() >= Self::MAX {
-            // Whoever is forgotten is only looked for once more.
+            // A forgotten epoch only costs one more search.
             self.epochs.pop_first();
         }
         self.epochs.insert((origin, from), epoch);
@@ -197,7 +201,7 @@ impl Reservations {
         }
     }
 
-    /// Gives everything of a reservation back; the nodes behind are told.
+    /// Releases a reservation and closes it at the next nodes.
     fn drop_entry(&mut self, key: Key) {
         if let Some(Freed { name, onward, .. }) = self.free(key) {
             self.close_all(&onward, name);
@@ -205,7 +209,7 @@ impl Reservations {
         self.rearm(key);
     }
 
-    /// Releases all that an entry holds and forgets it.
+    /// Releases all resources of an entry and removes it.
     pub(super) fn free(&mut self, key: Key) -> Option<Freed> {
         let entry = self.entries.remove(&key)?;
         let newest = entry.newest()?;
@@ -227,7 +231,7 @@ impl Reservations {
         }
     }
 
-    /// Sends CLOSE until it is answered, or often enough.
+    /// Sends CLOSE, and retransmits it until it is answered or the retries are exhausted.
     pub(super) fn close_to(&mut self, to: Node, name: Name) {
         let at = self.now + self.timing.retry_after(0);
         let closing = &mut self.remember(name).closing;
@@ -251,9 +255,9 @@ impl Reservations {
         Some(tentative)
     }
 
-    /// What was asked here of the other end is decided.
+    /// Decides on a request for which this node is the other end.
     ///
-    /// False if it waits no more: it timed out, was closed, or was asked for anew.
+    /// Returns false if the request is no longer pending: it timed out, was closed or was replaced.
     pub fn answer(&mut self, now: Instant, name: Name, decision: Decision) -> bool {
         self.advance(now);
         let tentative = self.entries.get(&name.key).and_then(|entry| entry.tentative.as_ref());
@@ -283,7 +287,7 @@ impl Reservations {
     pub(super) fn handle_accept(&mut self, from: Node, accept: Accept) {
         let Name { key, stamp } = accept.name;
         let Some(entry) = self.entries.get(&key) else {
-            // Here it is over: whoever holds it shall know.
+            // The reservation has ended here, so close it at the sender.
             self.ignored += 1;
             return self.send(from, Message::Close(accept.name));
         };
@@ -296,7 +300,7 @@ impl Reservations {
         self.rearm(key);
     }
 
-    /// Makes the tentative version the installed one, and passes the answer on.
+    /// Installs the tentative version and forwards the answer.
     fn commit(&mut self, key: Key, accept: &Accept) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let Some(mut version) = entry.tentative.take() else { return };
@@ -304,7 +308,7 @@ impl Reservations {
         let told = self.install(&mut version, accept);
         if let Some(before) = &before {
             self.release(before, Some(&version));
-            // Where the paths part, what lies on the old one alone is not needed any more.
+            // If the new path leaves the old one here, close the rest of the old path.
             if let Some(old) = before.next().filter(|old| version.next() != Some(*old)) {
                 self.close_to(old, before.ask.name);
             }
@@ -352,7 +356,7 @@ impl Reservations {
         self.rearm(key);
     }
 
-    /// A tentative version is over: whoever asked for it is told.
+    /// Notifies the requester that a tentative version has ended.
     pub(super) fn denied(&mut self, key: Key, previous: Option<Node>, deny: Deny) {
         match previous {
             None => self.answer_denied(key, deny),
@@ -372,7 +376,7 @@ impl Reservations {
             let over = newest.is_some_and(|newest| newest.stamp() > name.stamp);
             let ends = newest.is_some_and(|it| it.previous().is_none() || it.next().is_none());
             if !part || over {
-                // Not theirs to close, or about what is over already.
+                // The sender is not on the path, or the version is already replaced.
                 self.ignored += 1;
                 return if part {
                     self.send(from, Message::Closed(name))
@@ -386,7 +390,7 @@ impl Reservations {
                 self.outputs.push_back(Output::Ended { key, reason: None, node: from });
             }
         }
-        // Also of what is not known: a CLOSE may overtake what it closes.
+        // Remember unknown reservations, too: a CLOSE may overtake the ADMIT that it closes.
         self.remember(name);
         self.send(from, Message::Closed(name));
         self.rearm(key);
@@ -445,7 +449,8 @@ impl Reservations {
         debug_assert!(refresh.names.len() <= NAMES_MAX, "the codec bounds them");
     }
 
-    /// A refresh of what is not installed here: the origin has to ask anew, unless it is pending here.
+    /// Handles a refresh of a version that is not installed here. The origin has to request it
+    /// again, unless it is pending here.
     fn unknown(&mut self, to: Node, name: Name) {
         let newer = self.entries.get(&name.key).and_then(Entry::newest_name);
         if newer.is_some_and(|newer| newer.stamp.epoch > name.stamp.epoch) {

@@ -1,4 +1,4 @@
-//! What a version holds on the links of this node.
+//! The reservations of a version on the links of this node.
 
 use super::message::{Accept, Admit, HopShare, Name, Node, Reason, Share, Wanted, bears_loss};
 use super::state::{Leg, Version};
@@ -12,15 +12,15 @@ pub(super) fn holder(name: Name) -> Holder {
     Holder { origin: u128::from(name.key.origin.0), number: name.key.number }
 }
 
-/// One name for a stream and where it goes: two neighbours over one link get it twice. Names that lie far
-/// apart keep their order.
+/// Combines a stream and its next hop to one name, because a link sends a stream once per
+/// neighbour. Names that are far apart keep their order.
 pub(super) fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
     let mixed = (next.0 ^ next.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     Trunk(trunk.0.wrapping_add((mixed ^ mixed >> 31).into()))
 }
 
-/// Which leg of which reservation.
+/// One leg of a reservation.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     name: Name,
@@ -33,14 +33,15 @@ fn share_of(leg: &Leg) -> Share {
     Share { rate: traffic.rate(), burst: traffic.burst(), bound: leg.bound }
 }
 
-/// `wanted` as the hop behind node `at` sees it: one hop alone may miss what is tolerated.
+/// Returns `wanted` as the hop after node `at` sees it. Only one hop of the path may use the loss
+/// tolerance.
 fn borne(ask: &Admit, wanted: Wanted, at: usize) -> Wanted {
     let loss = if bears_loss(&ask.weights, at) { wanted.loss } else { LossTolerance::NONE };
     Wanted { loss, ..wanted }
 }
 
 impl Reservations {
-    /// Holds both directions of `ask` tentatively, or neither.
+    /// Reserves both directions of `ask` tentatively, or neither.
     pub(super) fn reserve(&mut self, ask: Admit, at: usize) -> Result<Version, Reason> {
         let mut onward = ask.clone();
         let mut version = Version {
@@ -62,8 +63,8 @@ impl Reservations {
             onward.spent = version.ask.spent.saturating_add(leg.bound);
         }
         if let (Some(wanted), Some(previous)) = (version.ask.backward, version.previous()) {
-            // What comes from behind was not reserved there yet: at worst it bunches up as much as
-            // their parts of the delay allow. It is relaxed on the way back.
+            // The hops before this one on the data's path have not reserved yet. Assume the worst
+            // delay variation that their shares of the delay allow; ACCEPT relaxes it.
             let ask = &version.ask;
             let (all, left) = (ask.weight_from(0), ask.weight_from(at));
             let behind = wanted.within.mul_div(left, all.max(1));
@@ -106,13 +107,13 @@ impl Reservations {
         }
     }
 
-    /// By how much what leaves a leg may have bunched up.
+    /// Returns the delay variation after a leg.
     fn bunched_behind(&self, leg: &Leg) -> Duration {
         let demand = leg.demand.with_deadline(leg.bound).unwrap_or(leg.demand);
         self.links.get(&leg.link).map_or(leg.bound, |admission| admission.bunches(&demand))
     }
 
-    /// Gives a tentative version back; what is installed stays.
+    /// Cancels a tentative version. The installed one remains.
     pub(super) fn cancel(&mut self, version: &Version) {
         let holder = holder(version.ask.name);
         for Leg { link, trunk, instead, .. } in version.legs() {
@@ -126,7 +127,7 @@ impl Reservations {
         self.share_processor();
     }
 
-    /// Gives an installed version back, but for what `kept` has on the same links.
+    /// Releases an installed version, except the legs that `kept` shares.
     pub(super) fn release(&mut self, version: &Version, kept: Option<&Version>) {
         let holder = holder(version.ask.name);
         for Leg { link, trunk, .. } in version.legs() {
@@ -142,7 +143,8 @@ impl Reservations {
         self.share_processor();
     }
 
-    /// Makes a version lasting, relaxed by what the answer tells, and says what its links hold.
+    /// Installs a version, relaxed by the values of the answer. Returns the answer with this node's
+    /// reservation added.
     pub(super) fn install(&mut self, version: &mut Version, accept: &Accept) -> Accept {
         let holder = holder(version.ask.name);
         let mut told = accept.clone();
@@ -184,7 +186,7 @@ impl Reservations {
         told
     }
 
-    /// Tells each link what the others hold of the processors that they share.
+    /// Informs each link of the processor time that the other links have reserved.
     pub(super) fn share_processor(&mut self) {
         if !self.links.values().any(|link| link.spec().cpu.is_some()) {
             return;
@@ -195,7 +197,7 @@ impl Reservations {
         }
     }
 
-    /// What a stream is held to on a link now.
+    /// Outputs the demand that a stream's policer has to enforce now.
     pub(super) fn tell_police(&mut self, link: super::LinkId, trunk: Trunk) {
         let installed = self.links.get(&link).and_then(|admission| admission.installed(trunk));
         let output = match installed {

@@ -1,8 +1,8 @@
-//! What nodes say to each other about reservations.
+//! The messages of the reservation protocol.
 //!
-//! The path is in the message: whoever asks has the whole graph (`paceline-proto`'s control), the nodes
-//! between need not agree on it at that moment, and what follows a reservation, its answer, refreshes and
-//! its end, takes the same way however routes change meanwhile.
+//! A message contains the path. The origin knows the whole graph (`paceline-proto`'s control), and
+//! the nodes between need not agree on it at that moment. Answers, refreshes and the end of a
+//! reservation follow the same path, even if routes change meanwhile.
 
 use crate::link::Trunk;
 use crate::traffic::Traffic;
@@ -10,7 +10,7 @@ use crate::verdict::Refusal;
 use core::fmt;
 use paceline_sched::{Duration, LossTolerance};
 
-/// A node, by the number that its neighbours know it by.
+/// The number of a node.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Node(pub u64);
 
@@ -20,54 +20,54 @@ impl fmt::Display for Node {
     }
 }
 
-/// A reservation: who asked for it, and its number there.
+/// The key of a reservation: its origin and a number.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Key {
-    /// The node whose caller asked.
+    /// The node that requested it.
     pub origin: Node,
-    /// Never used twice by one incarnation of it.
+    /// A number that one incarnation of the origin never reuses.
     pub number: u64,
 }
 
-/// Which version of a reservation: how often its origin was started, and how often it asked since.
-/// The older of two never changes anything.
+/// The version of a reservation. Of two versions, the older one never has an effect.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Stamp {
-    /// Counts the origin's starts.
+    /// The number of starts of the origin.
     pub epoch: u64,
-    /// Counts what it asked for under this key.
+    /// The number of requests under this key.
     pub seq: u64,
 }
 
 /// One version of one reservation.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Name {
-    /// Which reservation.
+    /// The reservation.
     pub key: Key,
-    /// Which version.
+    /// The version.
     pub stamp: Stamp,
 }
 
-/// What is asked for in one direction.
+/// The request in one direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Wanted {
-    /// The stream, by the same name on every link of the path.
+    /// The stream, with the same name on every link of the path.
     pub trunk: Trunk,
-    /// What its source sends.
+    /// The traffic at the source.
     pub traffic: Traffic,
-    /// By how much it may have bunched up where it arrives; in a request where it enters the path.
+    /// The delay variation at the receiving node; in a request, at the start of the path.
     pub bunched: Duration,
-    /// The longest from one end of the path to the other.
+    /// The end-to-end delay bound.
     pub within: Duration,
-    /// How many samples of a window may miss, if they are given up when they are late: on the hop that has most
-    /// of the delay, the first of several ([`bears_loss`]).
+    /// The loss tolerance, for late samples that are dropped. Only the hop with the largest share
+    /// of the delay may use it, the first of several equal ones ([`bears_loss`]).
     pub loss: LossTolerance,
-    /// Static priority, if it asks for a level.
+    /// The static priority level, if one is requested.
     pub level: Option<u32>,
 }
 
-/// Whether hop `hop` of a path, from 0 on, may miss what is tolerated, of hops with these parts of the delay: it
-/// has the longest one, and of several it is the first. Two hops that each missed as much would miss more together.
+/// Returns true if hop `hop` of a path, from 0, may use the loss tolerance, given the hops' shares
+/// of the delay. It is the first hop with the largest share. If two hops used the whole tolerance,
+/// they could miss more together.
 pub fn bears_loss<T: Ord>(parts: impl IntoIterator<Item = T, IntoIter: Clone>, hop: usize) -> bool {
     let parts = parts.into_iter();
     let longest = parts.clone().max();
@@ -75,35 +75,35 @@ pub fn bears_loss<T: Ord>(parts: impl IntoIterator<Item = T, IntoIter: Clone>, h
     first.unwrap_or_default() == hop
 }
 
-/// Asks every node of a path for its part.
+/// A request to every node of a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Admit {
-    /// Which version of which reservation.
+    /// The reservation and its version.
     pub name: Name,
-    /// From the origin to the other end, both included.
+    /// The nodes from the origin to the other end, both included.
     pub path: Vec<Node>,
-    /// How the hops share a delay bound: each takes the part that its weight is of all weights. Empty: evenly.
+    /// The weights by which the hops share the delay bound. Empty for equal shares.
     pub weights: Vec<u32>,
-    /// What it is for, as the callers at the nodes of the path understand it: at most [`LABEL_MAX`] bytes that
-    /// are carried and kept as they are.
+    /// A label for the callers at the nodes of the path, carried unchanged: at most [`LABEL_MAX`]
+    /// bytes.
     pub label: Vec<u8>,
-    /// R: how often the origin refreshes. Whoever holds the reservation counts its life from it.
+    /// R, the refresh period of the origin, which determines the lifetime of the reservation.
     pub period: Duration,
-    /// What goes the way of this message.
+    /// The stream in the direction of this message.
     pub forward: Option<Wanted>,
-    /// What goes against it.
+    /// The stream against it.
     pub backward: Option<Wanted>,
-    /// What the nodes before this one have promised of `forward`'s delay.
+    /// The part of `forward`'s delay that earlier nodes have reserved.
     pub spent: Duration,
 }
 
 impl Admit {
-    /// True if there is a weight for each hop, or none at all.
+    /// Returns true if there is one weight per hop, or none.
     pub(super) fn is_weighed(&self) -> bool {
         self.weights.is_empty() || self.weights.len() + 1 == self.path.len()
     }
 
-    /// What the hops from the one that leaves node `at` of the path on weigh together; the first hop is 0.
+    /// Returns the sum of the weights of all hops from node `at` on; the first hop has index 0.
     pub(super) fn weight_from(&self, at: usize) -> u64 {
         if self.weights.is_empty() {
             return self.path.len().saturating_sub(at + 1) as u64;
@@ -111,75 +111,75 @@ impl Admit {
         self.weights.iter().skip(at).map(|weight| u64::from(*weight)).sum()
     }
 
-    /// What the hop between the nodes `at` and `at + 1` of the path takes of `left`, what is left for it and
-    /// those behind it.
+    /// Returns the share of the hop between nodes `at` and `at + 1` in `left`, the remaining delay
+    /// of this and all later hops.
     pub(super) fn part(&self, at: usize, left: Duration) -> Duration {
         let (all, behind) = (self.weight_from(at), self.weight_from(at + 1));
         if all == 0 { Duration::ZERO } else { left.mul_div(all - behind, all) }
     }
 }
 
-/// What one node holds in one direction.
+/// The reservation of one node in one direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Share {
-    /// Bits per second.
+    /// The rate in bits per second.
     pub rate: u64,
-    /// Bytes at once.
+    /// The burst in bytes.
     pub burst: u64,
-    /// Its part of the delay.
+    /// The delay bound of this hop.
     pub bound: Duration,
 }
 
-/// What one node of a path holds.
+/// The reservations of one node of a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HopShare {
-    /// Which one.
+    /// The node.
     pub node: Node,
-    /// On its link to the next one.
+    /// On its link to the next node.
     pub forward: Option<Share>,
-    /// On its link to the one before.
+    /// On its link to the previous node.
     pub backward: Option<Share>,
 }
 
-/// Says yes, from the other end back to the origin.
+/// A positive answer, from the other end back to the origin.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Accept {
-    /// Which version of which reservation.
+    /// The reservation and its version.
     pub name: Name,
-    /// What of `forward`'s delay is left to share among the nodes still to come.
+    /// The unused part of `forward`'s delay, to share among the nodes still ahead.
     pub slack: Duration,
-    /// By how much `backward` may have bunched up where it arrives at the node that reads this.
+    /// The delay variation of `backward` at the node that receives this.
     pub backward: Option<Duration>,
-    /// What the nodes behind hold, the last of the path first.
+    /// The reservations of the nodes behind, the last of the path first.
     pub hops: Vec<HopShare>,
 }
 
-/// Why a node said no, or gave up.
+/// Why a node denied or ended a reservation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Its link cannot promise it.
+    /// The admission test of its link failed.
     Refused {
-        /// On the link in the message's direction, or else against it.
+        /// True for the link in the direction of the message, false for the one against it.
         forward: bool,
-        /// The number that did not fit, and what would.
+        /// The exceeded limit and an offer.
         refusal: Refusal,
     },
-    /// No answer came in time.
+    /// No answer arrived in time.
     Timeout,
-    /// The next node is gone, or nothing was heard from there for the reservation's life.
+    /// The next node is unreachable, or sent no refresh for the lifetime of the reservation.
     PeerLost,
-    /// It holds no such version; asks for it anew.
+    /// The node does not know this version and asks for a new request.
     Unknown,
-    /// Whoever was asked at the other end does not want it.
+    /// The other end declined.
     Declined,
-    /// The next node of the path is no neighbour of it.
+    /// The next node of the path is not a neighbour.
     NoRoute,
-    /// It has no place for another reservation.
+    /// The node has reached its limit of reservations.
     Full,
-    /// What was asked for is no demand for its link: a deadline of nothing, say.
+    /// The request is not a valid demand for its link, for example because of a deadline of zero.
     Impossible,
-    /// An answer claims what cannot be: other nodes, less than was asked for, a longer delay.
+    /// An answer contradicts the request: it has other nodes, a lower rate or a longer delay.
     Contradiction,
 }
 
@@ -203,85 +203,85 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Says no, back to the origin.
+/// A negative answer, back to the origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Deny {
-    /// Which version of which reservation.
+    /// The reservation and its version.
     pub name: Name,
-    /// The node that says so.
+    /// The denying node.
     pub node: Node,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// How long it will say so again without looking.
+    /// The time for which the node repeats this denial without a new test.
     pub retry: Duration,
 }
 
-/// Keeps reservations alive: from the origin on, and as an echo from the other end back.
+/// Refreshes reservations: sent by the origin, and echoed by the other end.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refresh {
-    /// It is the echo.
+    /// True for the echo.
     pub back: bool,
-    /// R of the origin.
+    /// The refresh period R of the origin.
     pub period: Duration,
-    /// Which.
+    /// The refreshed reservations.
     pub names: Vec<Name>,
 }
 
-/// Where one reservation stands at a node.
+/// The state of one reservation at a node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Standing {
-    /// Which version of which reservation.
+    /// The reservation and its version.
     pub name: Name,
-    /// Installed; else tentative.
+    /// True if installed, false if tentative.
     pub installed: bool,
-    /// What is left of its life, or of its wait for an answer.
+    /// The remaining lifetime, or the remaining wait for an answer.
     pub left: Duration,
 }
 
-/// What a node holds: one page of it.
+/// One page of the reservations of a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Report {
-    /// Which page, from 0.
+    /// The page number, from 0.
     pub page: u32,
-    /// How many there are.
+    /// The number of pages.
     pub pages: u32,
-    /// Of all its links: bits per second held, and installed of that.
+    /// The reserved rate of all links in bits per second, tentative or installed.
     pub held: u64,
-    /// Bits per second installed.
+    /// The installed rate of all links in bits per second.
     pub installed: u64,
-    /// Reservations in the order of their keys.
+    /// The reservations, in order of their keys.
     pub standings: Vec<Standing>,
 }
 
-/// One message between neighbours.
+/// A message between neighbours.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Message {
-    /// Reserve tentatively, and ask the next.
+    /// Requests a tentative reservation, here and at the next node.
     Admit(Admit),
-    /// Make it lasting.
+    /// Installs a tentative reservation.
     Accept(Accept),
-    /// Give it back.
+    /// Cancels a tentative reservation.
     Deny(Deny),
-    /// Give everything of this version and older ones back, and tell the next.
+    /// Releases this version and older ones, here and at the next node.
     Close(Name),
-    /// That was done.
+    /// Acknowledges a CLOSE.
     Closed(Name),
-    /// Keep it.
+    /// Refreshes reservations.
     Refresh(Refresh),
-    /// What do you hold?
+    /// Requests a page of the node's reservations.
     Status {
-        /// Which page, from 0.
+        /// The page number, from 0.
         page: u32,
     },
-    /// This.
+    /// Answers [`Message::Status`].
     Report(Report),
 }
 
-/// The most nodes of a path.
+/// The maximum number of nodes of a path.
 pub const PATH_MAX: usize = 32;
-/// The longest label.
+/// The maximum length of a label in bytes.
 pub const LABEL_MAX: usize = 1_024;
-/// The most reservations that one [`Refresh`] or [`Report`] names.
+/// The maximum number of reservations in one [`Refresh`] or [`Report`].
 pub const NAMES_MAX: usize = 64;
-/// The shortest and the longest R.
+/// The minimum and the maximum of R.
 pub const PERIODS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(3_600));

@@ -1,4 +1,4 @@
-//! What the node does that asks: requests, changes, answers, refreshes, the end.
+//! The origin of reservations: requests, changes, answers, refreshes and closing.
 
 use super::message::{
     Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Message, Name, Node, PATH_MAX, Reason, Refresh,
@@ -9,55 +9,57 @@ use super::{Answer, Granted, Output, Reservations};
 use core::fmt;
 use paceline_sched::{Duration, Instant};
 
-/// What is asked for. Whoever publishes asks forward, whoever subscribes backward, a conversation both.
+/// A request. A publisher requests forward, a subscriber backward, a conversation both.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Request {
-    /// From this node to the other end, both included.
+    /// The nodes from this one to the other end, both included.
     pub path: Vec<Node>,
-    /// How its hops share a delay bound, one weight each from 1 on. Empty: evenly.
+    /// The weights by which the hops share the delay bound, each at least 1. Empty for equal
+    /// shares.
     pub weights: Vec<u32>,
-    /// What it is for, for the callers at all nodes of the path.
+    /// A label for the callers at all nodes of the path.
     pub label: Vec<u8>,
-    /// What leaves here.
+    /// The stream that leaves here.
     pub forward: Option<Wanted>,
-    /// What comes here.
+    /// The stream that arrives here.
     pub backward: Option<Wanted>,
-    /// Without [`Reservations::handle_used`] for so long it is closed; `None`: never.
+    /// The reservation is closed after this time without [`Reservations::handle_used`]; `None` for
+    /// never.
     pub idle: Option<Duration>,
 }
 
-/// Why a request was not even sent. Nothing is held for it.
+/// Why a request was not sent. Nothing is reserved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The path does not begin here, names a node twice, or is too short or too long.
+    /// The path does not start here, contains a node twice, or is too short or too long.
     Path {
-        /// How many nodes it has.
+        /// The number of nodes.
         nodes: usize,
     },
-    /// The weights are not one for each hop, or one of them is 0.
+    /// The number of weights differs from the number of hops, or a weight is 0.
     Weights {
-        /// How many there are.
+        /// The number of weights.
         weights: usize,
-        /// How many hops the path has.
+        /// The number of hops.
         hops: usize,
     },
-    /// Neither direction is asked for.
+    /// Neither direction is requested.
     Nothing,
     /// Both directions have the same trunk.
     OneTrunk,
-    /// Its label is too long.
+    /// The label is too long.
     Label {
-        /// How long it is, in bytes.
+        /// Its length in bytes.
         bytes: usize,
     },
-    /// A delay bound is shorter than a nanosecond a hop.
+    /// A delay bound is shorter than one nanosecond per hop.
     NoTime,
-    /// There is no such reservation of this node.
+    /// This node has no such reservation.
     UnknownKey,
-    /// It is being asked for already.
+    /// A request for it is pending.
     Pending,
-    /// This node itself says no.
+    /// This node denies it.
     Denied(Reason),
 }
 
@@ -116,10 +118,10 @@ impl Request {
 }
 
 impl Reservations {
-    /// Asks a path for a promise. The answer is an [`Output::Answer`].
+    /// Requests a reservation along a path. The answer is an [`Output::Answer`].
     ///
     /// # Errors
-    /// [`RequestError`] if it contradicts itself, or if a link of this node says no.
+    /// [`RequestError`] if the request is inconsistent, or if a link of this node denies it.
     pub fn request(&mut self, now: Instant, request: &Request) -> Result<Key, RequestError> {
         self.advance(now);
         request.check(self.me)?;
@@ -144,11 +146,11 @@ impl Reservations {
         Ok(key)
     }
 
-    /// Asks for something else under the same key, perhaps by another path. What is granted stays until
-    /// the answer, and if that is no, beyond it.
+    /// Requests a change under the same key, possibly along another path. The granted reservation
+    /// remains until the answer, and after a denial.
     ///
     /// # Errors
-    /// As [`Reservations::request`], and if there is no such reservation or it is being asked for.
+    /// As [`Reservations::request`], and if the reservation does not exist or a request is pending.
     pub fn change(
         &mut self,
         now: Instant,
@@ -190,7 +192,7 @@ impl Reservations {
         self.reserve(ask, 0)
     }
 
-    /// A version of an own reservation is on its way.
+    /// Records a version of an own reservation and sends its request.
     fn sent(&mut self, key: Key, version: Version, repairs: bool) {
         let (next, message) = (version.next(), Message::Admit(version.onward.clone()));
         let retry_at = self.now + self.timing.retry_after(0);
@@ -207,7 +209,7 @@ impl Reservations {
         self.rearm(key);
     }
 
-    /// A node of the path does not know what is installed here: it is asked for anew.
+    /// Requests the installed version again, because a node of the path does not know it.
     pub(super) fn ask_again(&mut self, key: Key) {
         let Some(entry) = self.entries.get(&key) else { return };
         let (Some(installed), Some(origin), None) =
@@ -229,7 +231,7 @@ impl Reservations {
         }
     }
 
-    /// The whole path has said yes.
+    /// Handles the positive answer of the whole path.
     pub(super) fn granted(&mut self, key: Key, accept: Accept) {
         let wait = self.jitter.around(self.timing.refresh);
         let refresh_at = self.now + wait;
@@ -241,7 +243,7 @@ impl Reservations {
             (origin.refresh_at, origin.repairs, origin.used_at) = (refresh_at, false, now);
         }
         let Some(granted) = judge(&ask, accept) else {
-            // Somebody on the path says what cannot be: it is not relied on.
+            // Do not rely on an answer that contradicts the request.
             self.end(key, Reason::Contradiction, None, self.me);
             return;
         };
@@ -256,14 +258,14 @@ impl Reservations {
             .get(&key)
             .is_some_and(|entry| entry.origin.is_some_and(|origin| origin.repairs));
         if repairs {
-            // What was installed has lost a node and is refused there now.
+            // The installed version has lost a node, which now refuses it.
             return self.end(key, deny.reason, None, deny.node);
         }
         let answer = Answer::Denied { node: deny.node, reason: deny.reason };
         self.outputs.push_back(Output::Answer { key, answer });
     }
 
-    /// Gives a reservation back that begins or ends here. False if there is none such.
+    /// Closes a reservation that starts or ends here. Returns false if there is none.
     pub fn close(&mut self, now: Instant, key: Key) -> bool {
         self.advance(now);
         let Some(entry) = self.entries.get(&key) else { return false };
@@ -272,7 +274,7 @@ impl Reservations {
             return false;
         }
         if let Some(Freed { name, previous, onward }) = self.free(key) {
-            // Whoever asked tells all of its paths; a change may lie on two.
+            // The origin closes all paths; during a change there may be two.
             let others = previous.map_or(onward, |previous| vec![previous]);
             self.close_all(&others, name);
         }
@@ -280,7 +282,7 @@ impl Reservations {
         true
     }
 
-    /// Data of a reservation passed here: it is not idle.
+    /// Reports data of a reservation, which restarts its idle timer.
     pub fn handle_used(&mut self, now: Instant, key: Key) {
         self.advance(now);
         let origin = self.entries.get_mut(&key).and_then(|entry| entry.origin.as_mut());
@@ -290,7 +292,7 @@ impl Reservations {
         }
     }
 
-    /// Repeats what is not answered, refreshes what is due, closes what is idle.
+    /// Retransmits requests, sends due refreshes and closes idle reservations.
     pub(super) fn tend(&mut self, key: Key, refreshes: &mut Vec<(Node, Duration, Name)>) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let Some(origin) = &mut entry.origin else { return };
@@ -326,7 +328,7 @@ impl Reservations {
         }
     }
 
-    /// One message for all that is due towards a neighbour with the same R.
+    /// Sends one message per neighbour and period R for all due refreshes.
     pub(super) fn send_refreshes(&mut self, mut due: Vec<(Node, Duration, Name)>) {
         due.sort_unstable();
         for group in due.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
@@ -339,8 +341,8 @@ impl Reservations {
     }
 }
 
-/// What the answer of a path promises, if it is one to what was asked: every node once, each with at
-/// least the rate, together within the delay.
+/// Returns the contract of an answer, or `None` if it contradicts the request. It must list every
+/// node once, each with at least the rate, and the sum of the delays must be within the bound.
 fn judge(ask: &Admit, accept: Accept) -> Option<Granted> {
     let mut hops = accept.hops;
     hops.reverse();
@@ -361,7 +363,7 @@ fn judge(ask: &Admit, accept: Accept) -> Option<Granted> {
     };
     let forward = sum(ask.forward, |hop| hop.forward, last)?;
     let backward = sum(ask.backward, |hop| hop.backward, 0)?;
-    // Forward the other end may have given slack; backward it has none to give.
+    // Forward, the other end may have added slack; backward it has none to add.
     if backward.is_some_and(|(bound, within)| bound > within) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What a node remembers of a reservation.
+//! The state of a reservation at a node.
 
 use super::LinkId;
 use super::message::{Accept, Admit, Deny, Name, Node, Stamp};
@@ -6,33 +6,33 @@ use crate::demand::Demand;
 use crate::link::Trunk;
 use paceline_sched::{Duration, Instant};
 
-/// What is held on one link.
+/// The reservation on one link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leg {
     pub(super) link: LinkId,
     pub(super) trunk: Trunk,
-    /// As the link's discipline sees it.
+    /// The demand as the discipline of the link sees it.
     pub(super) demand: Demand,
-    /// What it takes the place of there, until it is installed.
+    /// The trunk that it replaces there once it is installed.
     pub(super) instead: Option<Trunk>,
-    /// Its part of the delay bound.
+    /// Its share of the delay bound.
     pub(super) bound: Duration,
 }
 
 /// One version, tentative or installed.
 #[derive(Clone, Debug)]
 pub(super) struct Version {
-    /// As it arrived here.
+    /// The request as it was received.
     pub(super) ask: Admit,
-    /// As it was sent on; the same at the other end.
+    /// The request as it was forwarded; the same at the other end.
     pub(super) onward: Admit,
-    /// This node's place in the path.
+    /// The index of this node in the path.
     pub(super) at: usize,
     pub(super) forward: Option<Leg>,
     pub(super) backward: Option<Leg>,
-    /// Until when it waits for its answer.
+    /// The timeout of the answer.
     pub(super) until: Instant,
-    /// What was answered.
+    /// The answer, once sent.
     pub(super) answer: Option<Accept>,
 }
 
@@ -58,28 +58,28 @@ impl Version {
     }
 }
 
-/// What only the origin keeps.
+/// The state that only the origin keeps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
-    /// Of what was last asked.
+    /// The number of the last request.
     pub(super) seq: u64,
-    /// R as it was last told.
+    /// The period R of the last refresh.
     pub(super) told: Duration,
     pub(super) refresh_at: Instant,
     pub(super) retry_at: Instant,
     pub(super) tries: u32,
-    /// What is pending only asks anew for what is installed.
+    /// True if the pending request only restores the installed version.
     pub(super) repairs: bool,
     pub(super) idle: Option<Duration>,
     pub(super) used_at: Instant,
 }
 
-/// A reservation that holds something.
+/// A reservation with resources.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) installed: Option<Version>,
     pub(super) tentative: Option<Version>,
-    /// Until when it lives without a refresh from the origin, and without an echo from the other end.
+    /// The expiry without a refresh of the origin, and without an echo of the other end.
     pub(super) up_until: Instant,
     pub(super) down_until: Instant,
     pub(super) origin: Option<Origin>,
@@ -95,7 +95,7 @@ impl Entry {
         self.tentative.as_ref().or(self.installed.as_ref())
     }
 
-    /// The next nodes of both versions.
+    /// Returns the next nodes of both versions.
     pub(super) fn onward(&self) -> Vec<Node> {
         let versions = [&self.tentative, &self.installed];
         let mut nodes: Vec<Node> =
@@ -128,22 +128,22 @@ impl Entry {
     }
 }
 
-/// What was forgotten of an entry that held something.
+/// The remains of a released entry.
 #[derive(Clone, Debug)]
 pub(super) struct Freed {
     /// Its newest version.
     pub(super) name: Name,
-    /// Whoever asked for that.
+    /// The previous node of that version.
     pub(super) previous: Option<Node>,
-    /// The nodes behind this one that hold a part of any version.
+    /// The next nodes of all versions.
     pub(super) onward: Vec<Node>,
 }
 
-/// The most CLOSEs of one reservation that wait for their answers; over it the oldest is not repeated, and
-/// what it was for ends by itself.
+/// The maximum number of unanswered CLOSE messages of one reservation. Above it the oldest is no
+/// longer retransmitted, and the reservation there expires by itself.
 pub(super) const CLOSING_MAX: usize = 8;
 
-/// A CLOSE that was not answered yet.
+/// An unanswered CLOSE.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closing {
     pub(super) to: Node,
@@ -152,24 +152,25 @@ pub(super) struct Closing {
     pub(super) tries: u32,
 }
 
-/// A reservation that holds nothing any more: late messages of it revive nothing.
+/// A past reservation, remembered so that late messages do not restore it.
 #[derive(Clone, Debug)]
 pub(super) struct Past {
     pub(super) stamp: Stamp,
     pub(super) until: Instant,
-    /// It ended with this no, which is said again to whoever asks again.
+    /// The denial that ended it. It is repeated for repeated requests.
     pub(super) denied: Option<Deny>,
-    /// Until when newer versions get the same no without a test: it was said here.
+    /// Until this time newer versions get the same denial without a test, because this node denied
+    /// it.
     pub(super) blocked_until: Instant,
-    /// How many refusals in a row.
+    /// The number of consecutive refusals.
     pub(super) refusals: u32,
-    /// What was told to close: behind this node, and where a change parted from what was installed.
+    /// The unanswered CLOSE messages: to the next node, and to the old path of a change.
     pub(super) closing: Vec<Closing>,
 }
 
 impl Past {
     pub(super) fn next_wake(&self) -> Instant {
-        // It is not forgotten before its CLOSE is answered or given up, however short its memory is.
+        // Not removed before each CLOSE is answered or given up, however short the memory time is.
         let closing = self.closing.iter().map(|closing| closing.at).min();
         closing.unwrap_or_else(|| self.until.max(self.blocked_until))
     }

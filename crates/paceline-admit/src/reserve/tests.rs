@@ -1,5 +1,5 @@
-//! The protocol among nodes in a row: every order of events at small sizes, random ones at larger, and
-//! what it says to bad input.
+//! The protocol among nodes in a row: every order of events at small sizes, random orders at larger
+//! sizes, and invalid input.
 
 use super::message::{Accept, Admit, Deny, HopShare, Refresh, Share};
 use super::*;
@@ -38,7 +38,7 @@ fn a_path_is_reserved_in_one_round_trip_and_given_back() {
     let bounds: Vec<_> =
         granted.hops.iter().map(|hop| hop.forward.map(|share| share.bound)).collect();
     assert_eq!(bounds, [Some(millis(100)), Some(millis(100)), Some(millis(100)), None]);
-    // What leaves a node has bunched up by as much as it may have been delayed.
+    // The burst grows at each node by the delay that the node may add.
     let bursts: Vec<_> = granted.hops.iter().filter_map(|hop| Some(hop.forward?.burst)).collect();
     assert_eq!(bursts, [1_000, 51_000, 101_000]);
     assert_eq!(world.held(), [4, 4, 4, 0]);
@@ -66,7 +66,7 @@ fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_non
     world.deliver_all();
     let answer = granted(&mut world, 0, key);
     assert_eq!((answer.forward, answer.backward), (None, Some(millis(300))));
-    // Relaxed on the way back: the source's link first, what bunched up there next.
+    // Relaxed by ACCEPT: the source's link first, then the next one with its delay variation.
     let bursts: Vec<_> =
         answer.hops.iter().map(|hop| hop.backward.map(|share| share.burst)).collect();
     assert_eq!(bursts, [None, Some(76_000), Some(1_000)]);
@@ -192,7 +192,7 @@ fn a_node_that_restarts_is_asked_anew_and_nobody_notices() {
     world.run(millis(2_000));
     assert_eq!(world.held(), [4, 4, 0]);
     assert_eq!((world.ended(0, key), world.answer_of(0, key)), (None, None));
-    // Both ends at once: what the old origin asked for ends, and a new request works.
+    // Both ends restart: the reservation of the old origin ends, and a new request is granted.
     world.restart(0, false);
     world.restart(2, false);
     let key = world.request(0, &forward(&[0, 1, 2], 8)).unwrap();
@@ -259,7 +259,7 @@ fn what_contradicts_itself_is_refused_by_name_and_holds_nothing() {
     assert_eq!(error(&mut world, &forever), RequestError::Denied(Reason::Impossible));
     assert_eq!(world.held(), [0; 3]);
     assert!(world.nodes.iter().all(Reservations::is_empty));
-    // Further on a node may know better than the origin.
+    // A later node may know the network better than the origin.
     let key = world.request(0, &forward(&[0, 1, 7], 4)).unwrap();
     world.deliver_all();
     assert_eq!(denied(&mut world, 0, key), (Node(1), Reason::NoRoute));
@@ -275,7 +275,7 @@ fn the_whole_link_twice_is_granted_once_and_a_killer_is_blocked() {
     assert!(text.contains("rate in bit/s: 18000000 needed, 10000000 available"), "{text}");
     world.deliver_all();
     granted(&mut world, 0, first);
-    // One that fits here and not there is refused there again, without a test, for a while.
+    // A request that fits here and not there is refused there again for a while, without a test.
     let mut killer = World::row(3);
     let held = killer.request(1, &forward(&[1, 2], 8)).unwrap();
     killer.deliver_all();
@@ -356,7 +356,7 @@ fn forged_and_replayed_messages_change_nothing() {
         assert_eq!(world.held(), before, "{message:?}");
         assert_eq!(world.nodes[1].installed(key), Some(name.stamp), "{message:?}");
     }
-    // All that was ever sent, once more in the same order.
+    // Replays all messages once more, in the same order.
     for (from, to, message) in world.sent.clone() {
         world.hear(usize::try_from(to.0).unwrap(), from.0, message);
     }
@@ -387,7 +387,7 @@ fn an_answer_that_cannot_be_is_not_relied_on() {
         assert_eq!(world.ended(0, key), Some(Some(Reason::Contradiction)));
         assert_eq!(world.held(), [0; 3]);
     }
-    // One that says what was asked for cannot be told from the truth by its words.
+    // An answer that matches the request cannot be distinguished from a correct one.
     let mut world = World::row(3);
     let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
     world.flight.clear();
@@ -409,11 +409,11 @@ fn clocks_that_jump_end_what_they_must_and_leak_nothing() {
     let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
     world.deliver_all();
     granted(&mut world, 0, key);
-    // Back: as if no time had passed.
+    // Backwards: no time has passed.
     world.nodes[1].tick(Instant::ZERO);
     world.run(millis(3_000));
     assert_eq!(world.held(), [4, 4, 0]);
-    // A day ahead at one node: it has heard nothing for a day, and says so.
+    // One node jumps ahead by a day: it has received nothing for a day, and ends its reservations.
     world.nodes[1].tick(Instant::from_millis(86_400_000));
     world.collect(1);
     world.deliver_all();
@@ -438,7 +438,7 @@ fn ten_thousand_requests_at_once_are_answered_and_given_back() {
     }
     assert_eq!(keys.len(), 1_875, "100 bytes each within 150 ms at 10 Mbit/s");
     world.deliver_all();
-    // What leaves the first node has bunched up there, so the second has room for fewer.
+    // The traffic is burstier after the first node, so the second has room for fewer.
     let granted = keys.clone();
     let granted =
         granted.iter().filter(|key| matches!(world.answer_of(0, **key), Some(Answer::Granted(_))));

@@ -1,32 +1,33 @@
-//! How long things take: refreshes, lives, waits.
+//! The timers of the reservation protocol.
 
 use super::message::PERIODS;
 use paceline_sched::Duration;
 
-/// The times of the protocol.
+/// The timer values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timing {
-    /// R: the mean time between two refreshes.
+    /// R, the mean time between refreshes.
     pub refresh: Duration,
-    /// K: how many refreshes in a row may be lost.
+    /// K, the number of consecutive refreshes that may be lost.
     pub losses: u32,
-    /// How long a tentative reservation waits for its answer.
+    /// The timeout of a tentative reservation.
     pub tentative: Duration,
-    /// How long after the first message without an answer it is sent again; then twice as long each time.
+    /// The time before the first retransmission of a message; it doubles with each further one.
     pub retry: Duration,
-    /// How often it is sent again.
+    /// The maximum number of retransmissions.
     pub retries: u32,
-    /// How long is remembered what has ended, so that what comes late does not revive it.
+    /// The time for which a past reservation is remembered, so that late messages do not restore
+    /// it.
     pub memory: Duration,
-    /// For how long a refusal is repeated without a test; twice as long for each one in a row, up to
-    /// `backoff_max`.
+    /// The time for which a refusal is repeated without a test. It doubles with each consecutive
+    /// refusal, up to `backoff_max`.
     pub backoff: Duration,
-    /// See `backoff`.
+    /// The maximum of `backoff`.
     pub backoff_max: Duration,
 }
 
 impl Default for Timing {
-    /// Those of a local network: R = 1 s, K = 3, so a life of 5.25 s.
+    /// Returns the defaults, for a local network: R = 1 s, K = 3, and hence a lifetime of 5.25 s.
     fn default() -> Self {
         Self {
             refresh: Duration::from_secs(1),
@@ -42,8 +43,8 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// L = (K + ½) · 1.5 · R, of the R that the *sender* told: the longest that a reservation lives after
-    /// its last refresh.
+    /// Returns L = (K + ½) · 1.5 · R, the lifetime of a reservation after its last refresh. R is
+    /// the period announced by the *sender*.
     #[must_use]
     pub fn life(&self, period: Duration) -> Duration {
         let (shortest, longest) = PERIODS;
@@ -51,15 +52,15 @@ impl Timing {
         period.max(shortest).min(longest).mul_div(halves * 3, 4)
     }
 
-    /// R of the next refresh, where the last one told `told`: it grows by at most 30 % a step, so that
-    /// one lost refresh never costs the life that the receivers still count.
+    /// Returns the period R of the next refresh after one that announced `told`. It grows by at
+    /// most 30 % per step, so that one lost refresh does not exceed the lifetime at the receivers.
     #[must_use]
     pub fn next_period(&self, told: Duration) -> Duration {
         let (shortest, longest) = PERIODS;
         self.refresh.max(shortest).min(longest).min(told.mul_div(13, 10))
     }
 
-    /// How long to wait for an answer after the message was sent for the `tries`th time, from 0.
+    /// Returns the wait before the next retransmission after `tries` retransmissions.
     pub(super) fn retry_after(&self, tries: u32) -> Duration {
         self.retry.mul_div(1 << tries.min(16), 1)
     }
@@ -69,12 +70,12 @@ impl Timing {
     }
 }
 
-/// Numbers without order from a seed that was passed in.
+/// Deterministic pseudo-random numbers from a given seed.
 #[derive(Clone, Debug)]
 pub(super) struct Jitter(pub(super) u64);
 
 impl Jitter {
-    /// From half of `mean` to one and a half.
+    /// Returns a duration between 0.5 and 1.5 times `mean`.
     pub(super) fn around(&mut self, mean: Duration) -> Duration {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,8 +1,9 @@
-//! Large samples of an export rule: a thread of their own puts them, and waits for programs that read slowly.
+//! Large samples of an export rule. A separate thread puts them and waits for slow readers.
 //!
-//! A sample in several pieces is lost as a whole if one piece has no room in Zenoh's queue for a moment, on a busy host
-//! even where the program reads, and Zenoh says nothing about it. So Zenoh is told to wait for room. The samples of other
-//! tags do not wait: only those of tags that have had a large one, which keep their order so.
+//! Zenoh drops a fragmented sample as a whole if one fragment finds the queue full, and does not
+//! report it. On a busy host this happens even while the program reads. So large samples are put
+//! with blocking congestion control. Once a tag had a large sample, all its samples take this path,
+//! which preserves their order. Samples of other tags do not wait.
 
 use super::putter::Putter;
 use crate::lock;
@@ -12,16 +13,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Samples up to this length fit into one piece on any connection.
 const SMALL_BYTES: usize = 32_000;
-/// Large samples that wait for a slow plain side before the oldest is dropped.
+/// The number of large samples queued for a slow plain side before the oldest is dropped.
 const SAMPLES_MAX: usize = 64;
-/// Their bytes. One sample may always wait, whatever its length.
+/// The limit on the queued bytes. One sample is always accepted, whatever its length.
 const BYTES_MAX: usize = 128 << 20;
 
-/// The large samples of a rule. Its thread ends when this is dropped, after the put that it is at.
+/// The large samples of a rule. After a drop, its thread ends once the current put returns.
 pub(super) struct Large {
     node: Node,
     tags: HashSet<Tag>,
-    /// Until the first large sample.
+    /// Present until the first large sample starts the thread.
     putter: Option<Putter>,
     queue: Option<Arc<Queue>>,
 }
@@ -49,7 +50,7 @@ impl Large {
         Self { node, tags: HashSet::new(), putter: Some(putter), queue: None }
     }
 
-    /// Takes a sample that is large, or whose tag has had such ones; gives back another one.
+    /// Takes a sample that is large, or whose tag had large samples. Returns any other sample.
     pub(super) fn take(&mut self, delivery: Delivery) -> Option<Delivery> {
         if bytes(&delivery) > SMALL_BYTES && !self.tags.contains(&delivery.tag) {
             if self.tags.len() >= super::KEYS_MAX {
@@ -68,7 +69,7 @@ impl Large {
         None
     }
 
-    /// The queue of the thread, which begins with the first sample.
+    /// Returns the queue. The first call starts the thread.
     fn queue(&mut self) -> Option<&Queue> {
         if let Some(putter) = self.putter.take() {
             let queue = Arc::new(Queue::default());
@@ -93,7 +94,7 @@ impl Drop for Large {
 }
 
 impl Queue {
-    /// Has a sample wait; returns how many were dropped to make room, the oldest first.
+    /// Queues a sample. Returns the number of older samples dropped to make room.
     fn push(&self, delivery: Delivery) -> u64 {
         let mut state = lock(&self.state);
         state.bytes += bytes(&delivery);
@@ -110,14 +111,14 @@ impl Queue {
         dropped
     }
 
-    /// Puts what waits, until the end.
+    /// Puts queued samples until the queue is closed.
     fn run(&self, mut putter: Putter) {
         while let Some(delivery) = self.next() {
             putter.put(delivery);
         }
     }
 
-    /// Waits for the next sample; none at the end.
+    /// Waits for the next sample. Returns `None` once the queue is closed.
     fn next(&self) -> Option<Delivery> {
         let idle = |state: &mut State| state.waiting.is_empty() && !state.closed;
         let waited = self.changed.wait_while(lock(&self.state), idle);

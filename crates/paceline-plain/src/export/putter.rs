@@ -14,32 +14,33 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 use zenoh::{Session, Wait};
 
-/// What is said of one rule's drops is said this often at most.
+/// The shortest time between two log lines about drops of one rule.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
-/// Which samples are put, which decides how.
+/// The size class of samples, which decides the congestion control.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Lane {
-    /// Zenoh drops what a program does not take at once: nobody waits for it.
+    /// Non-blocking: Zenoh drops a sample that a program does not accept at once.
     Small,
-    /// Zenoh waits for every program that reads. At a priority of its own, since whoever puts at the same one waits too:
-    /// messages between the programs of this host do not.
+    /// Blocking: Zenoh waits for every reader. Large samples use a priority of their own, because a
+    /// blocked put also blocks other puts of the same priority. Messages between the programs of
+    /// this host use another one.
     Large,
 }
 
-/// Where a tag's samples go.
+/// The Zenoh publisher for one tag.
 struct Way {
     publisher: Publisher<'static>,
     encodings: Encodings<Encoding, ZenohEncoding>,
 }
 
-/// Puts the samples of a rule in one lane.
+/// Puts the samples of one rule and size class.
 pub(super) struct Putter {
     pub(super) node: Node,
     pub(super) session: Session,
     pub(super) mark: Mark,
     pub(super) number: usize,
-    /// Makes a key of a tag.
+    /// Converts a tag to a key.
     pub(super) key: Template,
     pub(super) lane: Lane,
     keys: HashMap<Tag, Way>,
@@ -57,7 +58,7 @@ impl Putter {
         Self { node, session, mark, number, key, lane, keys, said: None }
     }
 
-    /// Forgets the keys that it has put on.
+    /// Undeclares all keys.
     pub(super) fn clear(&mut self) {
         self.keys.clear();
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A key of rmw_zenoh: domain, topic, type, hash of the type.
+/// A key of rmw_zenoh: domain, topic, type, type hash.
 const CHATTER: &str = "0/chatter/std_msgs::msg::dds_::String_/RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
 
 fn pattern(text: &str) -> KeyPattern {
@@ -22,7 +22,7 @@ fn templates_are_filled_from_wildcards() {
         ("a/**/*/z", "{1}|{2}", "a/b/c/d/z", "b/c|d"),
         ("robot/cam$*", "pictures/{key}", "robot/cam7", "pictures/robot/cam7"),
         ("**", "x", "anything", "x"),
-        // Nothing is left of an empty **, nor of the slash beside it.
+        // An empty `**` also removes the adjacent slash.
         ("robot/**", "lab/{1}", "robot", "lab"),
         ("robot/**", "{1}/lab", "robot", "lab"),
         ("robot/**", "lab/{1}/x", "robot", "lab/x"),
@@ -30,7 +30,7 @@ fn templates_are_filled_from_wildcards() {
     ] {
         assert_eq!(filled(from, template, name).as_deref(), Some(made), "{from} {template} {name}");
     }
-    // A name with fewer chunks than the pattern has, or of which nothing is left.
+    // The name has fewer chunks than the pattern, or the result is empty.
     assert_eq!(filled("a/*/**/*", "{1}", "a/b"), None);
     assert_eq!(filled("a/*", "{1}", "a/b/c"), None);
     assert_eq!(filled("**", "{1}", ""), None);
@@ -43,7 +43,7 @@ fn keys_of_ros_2_lose_and_get_back_their_domain() {
     assert_eq!(tag, CHATTER.replacen("0/", "ros2/", 1));
     let back = Template::new("5/{1}", "tag", &pattern("ros2/**")).unwrap();
     assert_eq!(back.fill(&tag).unwrap(), CHATTER.replacen("0/", "5/", 1));
-    // A topic in a namespace is several chunks.
+    // A topic in a namespace has several chunks.
     let deep = CHATTER.replace("chatter", "robot1/front/chatter");
     assert_eq!(filled("0/**/*/*", "{1}", &deep).unwrap(), "robot1/front/chatter");
     let typed = filled("0/**/*/*", "{1}/{2}", CHATTER).unwrap();

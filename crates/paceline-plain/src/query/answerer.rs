@@ -1,4 +1,4 @@
-//! Queries of programs at other nodes, put to the queryables of programs here.
+//! Forwards queries of programs at other nodes to the queryables of programs here.
 
 use super::message::{Ask, Body, Message, Value};
 use super::plainly::answer;
@@ -17,7 +17,7 @@ use zenoh::key_expr::keyexpr;
 use zenoh::query::{ConsolidationMode, Parameters, Reply, Selector};
 use zenoh::sample::{Locality, SampleKind};
 
-/// Answers other nodes; ends when dropped.
+/// Answers other nodes. Stops when dropped.
 pub(super) struct Answerer {
     _rota: Rota,
 }
@@ -37,10 +37,10 @@ struct Worker {
     askers: BTreeMap<NodeId, Peer>,
 }
 
-/// A node that asks.
+/// A node that sends queries.
 struct Peer {
     way: Way,
-    /// Its queries that are being answered.
+    /// The number of its queries in progress.
     running: Arc<AtomicUsize>,
 }
 
@@ -62,7 +62,7 @@ impl Watch for Worker {
 }
 
 impl Worker {
-    /// Has a way to each node that may ask, before it does.
+    /// Opens a channel to each node that may send queries, before the first one arrives.
     fn meet(&mut self, askers: &[NodeId]) {
         self.askers.retain(|node, _| askers.contains(node));
         for node in askers {
@@ -79,7 +79,7 @@ impl Worker {
         }
     }
 
-    /// What is to be done about a message of a node.
+    /// Returns the work for a message of a node.
     fn answer(&self, delivery: &Delivery) -> Option<Work> {
         let node = delivery.publisher.node;
         let message = Message::decode(&delivery.payload);
@@ -109,7 +109,7 @@ impl Worker {
             answers.refuse(what);
             return None;
         }
-        // It waits for a program that does not read.
+        // The call blocks on a program that does not read.
         Some(Box::new(move || {
             if let Err(what) = Answers::ask(&answers, node, ask) {
                 answers.refuse(what);
@@ -118,7 +118,7 @@ impl Worker {
     }
 }
 
-/// The answers to one query: their end is told when they go.
+/// The answers to one query. Dropping it sends the end of the answers.
 struct Answers {
     common: Arc<Common>,
     line: Arc<Line>,
@@ -128,7 +128,8 @@ struct Answers {
 }
 
 impl Answers {
-    /// Asks the programs here. What they answer goes its way, and the end when Zenoh lets go of the answers.
+    /// Sends the query to the programs here. Each reply is forwarded. The end follows when Zenoh
+    /// drops the callback.
     fn ask(answers: &Arc<Self>, node: NodeId, ask: Ask) -> Result<(), String> {
         let Common { rule, session, .. } = &*answers.common;
         let said = |error: zenoh::Error| error.to_string();
@@ -155,7 +156,7 @@ impl Answers {
         get.callback(move |reply| to.give(reply)).wait().map_err(said)
     }
 
-    /// On a thread of Zenoh's: never waits.
+    /// Forwards one reply. Runs on a thread of Zenoh and never blocks.
     fn give(&self, reply: Reply) {
         let body = match reply.into_result() {
             Ok(sample) if sample.kind() == SampleKind::Delete => Body::Deletion(answer(&sample)),
@@ -185,7 +186,7 @@ impl Answers {
     }
 
     fn send(&self, message: bytes::Bytes) {
-        // What had no room is missing there when the end comes.
+        // Counted before sending, so that the asking node detects an answer that found no room.
         self.given.fetch_add(1, Ordering::Relaxed);
         if !self.line.send(message) {
             self.common.say(|| {

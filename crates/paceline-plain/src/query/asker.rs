@@ -1,4 +1,5 @@
-//! Queries of programs here for queryables at other nodes, which are declared here in their place.
+//! Forwards queries of programs here to queryables at other nodes. Local queryables represent the
+//! remote ones.
 
 use super::asking::{Asking, Peer};
 use super::offers::{self, Key, Keys, OFFERS_MAX};
@@ -13,7 +14,7 @@ use zenoh::Wait;
 use zenoh::query::Queryable;
 use zenoh::sample::Locality;
 
-/// Asks other nodes; ends when dropped.
+/// Sends queries to other nodes. Stops when dropped.
 pub(super) struct Asker {
     _rota: Rota,
 }
@@ -40,12 +41,12 @@ struct Worker {
     asking: Arc<Asking>,
     offers: Subscriber,
     answers: Subscriber,
-    /// The nodes whose answers come here.
+    /// The nodes whose answers can reach this node.
     heard: BTreeSet<NodeId>,
-    /// The queryables that stand for those of others.
+    /// The local queryables that represent remote ones, with their completeness.
     declared: BTreeMap<Key, (bool, Queryable<()>)>,
     looked: Option<Instant>,
-    /// What programs here are to be told.
+    /// Messages to deliver to programs here.
     todo: VecDeque<Work>,
 }
 
@@ -69,7 +70,7 @@ impl Watch for Worker {
     }
 
     fn end(self) -> Vec<Work> {
-        // Nobody asks any more before those who wait are told.
+        // Undeclare first, so that no new query arrives while the waiting ones are refused.
         drop(self.declared);
         let missing = self.asking.state().waiting.only(&BTreeSet::new());
         let asking = &self.asking;
@@ -80,7 +81,7 @@ impl Watch for Worker {
 }
 
 impl Worker {
-    /// What has changed at other nodes, and what has waited for long enough.
+    /// Updates the state of other nodes and ends expired queries.
     fn look(&mut self, now: Instant) {
         if let Some(there) = self.asking.common.heard(&self.offers) {
             let there: BTreeSet<_> = there.into_iter().collect();
@@ -90,7 +91,7 @@ impl Worker {
                 gone.extend(state.peers.remove(&node));
             }
             drop(state);
-            // Their ways wait for their threads: not under the lock.
+            // Dropping a channel joins its thread, so drop it without the lock.
             drop(gone);
         }
         while let Some(delivery) = self.offers.try_recv() {
@@ -118,7 +119,7 @@ impl Worker {
         self.declare(&wanted);
     }
 
-    /// What a node can be asked.
+    /// Updates the queryables of a node.
     fn learn(&self, delivery: &Delivery) {
         let common = &self.asking.common;
         let node = delivery.publisher.node;
@@ -143,7 +144,7 @@ impl Worker {
         }
     }
 
-    /// Makes what is declared here what is `wanted`.
+    /// Makes the local queryables equal to `wanted`.
     fn declare(&mut self, wanted: &Keys) {
         let is_same = |key: &Key, complete: bool| wanted.get(key) == Some(&complete);
         self.declared.retain(|key, (complete, _)| is_same(key, *complete));

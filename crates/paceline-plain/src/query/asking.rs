@@ -1,4 +1,4 @@
-//! The queries of programs here that are asked of other nodes, and what comes of them.
+//! Queries of programs here that wait for other nodes, and their answers.
 
 use super::lane::{Held, Lane};
 use super::message::{Body, Message};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use zenoh::query::Query;
 
-/// Refusals that wait to be told; what is refused beyond them ends without a word.
+/// The number of undelivered refusals. Further refused queries end without a message.
 const REFUSALS_MAX: usize = 256;
 
 pub(super) struct Asking {
@@ -30,11 +30,11 @@ pub(super) struct State {
     pub(super) refusals: VecDeque<Work>,
 }
 
-/// A node that can be asked.
+/// A node that can be queried.
 pub(super) struct Peer {
     pub(super) way: Way,
     pub(super) offers: Keys,
-    /// It hears what it is asked, and is heard.
+    /// True if messages pass in both directions.
     pub(super) ready: bool,
 }
 
@@ -49,7 +49,7 @@ impl Asking {
         lock(&self.state)
     }
 
-    /// On a thread of Zenoh's: never waits.
+    /// Handles one query. Runs on a thread of Zenoh and never blocks.
     pub(super) fn ask(&self, query: &Query) {
         if let Some(from) = query.parameters().get(MARK) {
             self.common.node.note_dropped(DropReason::Loop, 1);
@@ -68,7 +68,7 @@ impl Asking {
         }
     }
 
-    /// Has it told by a thread that may wait for the program.
+    /// Queues a refusal for a thread that may block on the program.
     fn refuse(&self, query: &Query, what: String) {
         let mut state = self.state();
         if state.refusals.len() < REFUSALS_MAX {
@@ -93,8 +93,8 @@ impl Asking {
             return Err((DropReason::TooLarge, what));
         }
         let mut state = self.state();
-        // One that matches several of the queryables declared here comes once for each: all of them have the one
-        // key of the one query in memory, which stays there while it waits.
+        // Zenoh calls back once for each matching queryable declared here. All calls for one query
+        // share its key in memory, which stays allocated while the query waits.
         if state.waiting.any(|other| std::ptr::eq(other.key(), query.key_expr())) {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Asking {
         ))
     }
 
-    /// What is to be done about a message of a node.
+    /// Returns the work for a message of a node.
     pub(super) fn answer(&self, delivery: &Delivery) -> Option<Work> {
         let node = delivery.publisher.node;
         let Some(Message { query: number, body }) = Message::decode(&delivery.payload) else {
@@ -135,13 +135,13 @@ impl Asking {
         match body {
             Body::End(of) => {
                 let ended = self.state().waiting.ended(Instant::now(), number, node, of)?;
-                // The program is told as the last of it goes.
+                // Dropping the last reference reports the end of the query to the program.
                 Some(Box::new(move || drop(ended)))
             }
             Body::Sample(_) | Body::Deletion(_) | Body::Error(_) => {
                 let lane = self.state().waiting.answered(number, node);
                 let Some(lane) = lane else {
-                    // Of a query that ended, or from a node that this one never asked.
+                    // The query has ended, or this node never sent it to that node.
                     self.common.node.note_dropped(DropReason::DeadlineMissed, 1);
                     return None;
                 };
@@ -154,7 +154,7 @@ impl Asking {
         }
     }
 
-    /// Has those who asked told what they do not get.
+    /// Reports missing answers to the program.
     pub(super) fn tell(&self, missing: Missing<Arc<Lane>>) -> Option<Work> {
         let Missing { query: lane, node, why } = missing;
         let name = self.common.name(node);

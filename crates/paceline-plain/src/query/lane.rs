@@ -1,4 +1,4 @@
-//! What a program here is given for one query: in order, and by one thread at a time.
+//! Delivers the answers of one query to a program here, in order and from one thread at a time.
 
 use super::Common;
 use super::message::{Body, Value};
@@ -14,17 +14,17 @@ use zenoh::bytes::Encoding;
 use zenoh::key_expr::KeyExpr;
 use zenoh::query::Query;
 
-/// Answers that wait for a program that reads slowly, of each query.
+/// The number of answers that one query may queue for a slow reader.
 const ANSWERS_MAX: usize = 256;
-/// Their bytes, of all queries of a rule.
+/// The bytes that all queries of a rule may queue.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Bytes that wait for the programs of a rule.
+/// The bytes queued for the programs of a rule.
 #[derive(Debug, Default)]
 pub(super) struct Held(AtomicUsize);
 
 impl Held {
-    /// Has so many more if there is room.
+    /// Reserves `bytes`. Returns false if the limit would be exceeded.
     fn take(&self, bytes: usize) -> bool {
         let more = |held: usize| held.checked_add(bytes).filter(|held| *held <= BYTES_MAX);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -35,7 +35,7 @@ impl Held {
     }
 }
 
-/// A query of a program here. It ends there when nobody has it any more.
+/// A query of a program here. The query ends for the program when the last reference is dropped.
 pub(super) struct Lane {
     query: Query,
     held: Arc<Held>,
@@ -44,11 +44,11 @@ pub(super) struct Lane {
 
 #[derive(Default)]
 struct Todo {
-    /// With what each holds.
+    /// The queued answers, each with its reserved bytes.
     answers: VecDeque<(Body, usize)>,
-    /// Answers that had no room.
+    /// The number of answers dropped because the queue was full.
     lost: u64,
-    /// Somebody is giving one.
+    /// True while a thread delivers answers.
     busy: bool,
 }
 
@@ -61,8 +61,8 @@ impl Lane {
         self.query.key_expr()
     }
 
-    /// Has an answer that holds so many bytes given after those before it. What is to be done for that waits while
-    /// the program does not read; none if somebody does it already.
+    /// Queues an answer with its reserved bytes. Returns the delivery work, which may block on the
+    /// program, or `None` if another thread is already delivering.
     pub(super) fn give(
         self: &Arc<Self>,
         common: &Arc<Common>,
@@ -85,7 +85,7 @@ impl Lane {
         None
     }
 
-    /// Has the program told what is wrong. There is room: it is told once for each node.
+    /// Queues an error for the program. This is not limited, because it happens once per node.
     pub(super) fn refuse(self: &Arc<Self>, common: &Arc<Common>, what: String) -> Option<Work> {
         self.begin(common, &mut lock(&self.todo), (said(what), 0))
     }
@@ -108,7 +108,8 @@ impl Lane {
         }))
     }
 
-    /// The next answer that waits, and at last how many had no room; none is given any more if there is none.
+    /// Returns the next answer, and finally an error with the number of dropped answers. `None`
+    /// ends the delivery.
     fn next(&self) -> Option<Body> {
         let mut todo = lock(&self.todo);
         if let Some((answer, bytes)) = todo.answers.pop_front() {
@@ -137,7 +138,7 @@ impl Lane {
             Body::Error(Value { encoding, payload }) => {
                 query.reply_err(payload).encoding(Encoding::from(encoding)).wait()
             }
-            // No answers: whoever reads messages has kept them.
+            // Not answers. `Asking::answer` handles them.
             Body::Ask(_) | Body::End(_) => Ok(()),
         };
         if let Err(error) = replied {

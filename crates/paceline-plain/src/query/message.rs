@@ -1,11 +1,11 @@
-//! What two nodes say to each other about a query: the payload of a sample, in bytes. docs/zenoh.md has the
-//! layout.
+//! The messages between two nodes about a query, each the payload of a sample. See docs/zenoh.md
+//! for the layout.
 
 use bytes::Bytes;
 
-/// The media type of such samples.
+/// The media type of these samples.
 pub(super) const ENCODING: &str = "application/x-paceline-query";
-/// The first byte: another layout has another one.
+/// The first byte. Another layout uses another value.
 const VERSION: u8 = 1;
 
 const ASK: u8 = 0;
@@ -14,22 +14,22 @@ const DELETION: u8 = 2;
 const ERROR: u8 = 3;
 const END: u8 = 4;
 
-/// A payload with what tells how to read it.
+/// A payload with its encoding.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Value {
-    /// Zenoh's name of its encoding, with its schema.
+    /// Zenoh's name of the encoding, with its schema.
     pub(super) encoding: String,
     pub(super) payload: Bytes,
 }
 
-/// A timestamp as Zenoh has it, with the id of whoever set it.
+/// A Zenoh timestamp with the id of its clock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Stamp {
     pub(super) ntp64: u64,
     pub(super) id: [u8; 16],
 }
 
-/// Of all messages of a query.
+/// A message about one query.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Message {
     /// The asking node's number of the query.
@@ -43,20 +43,20 @@ pub(super) enum Body {
     Ask(Ask),
     /// An answer.
     Sample(Sample),
-    /// An answer that says that something is no more.
+    /// An answer that reports a deletion.
     Deletion(Sample),
-    /// An answer that says what is wrong.
+    /// An answer that reports an error.
     Error(Value),
-    /// There is no more, after so many answers.
+    /// The end of the answers, with their number.
     End(u64),
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Ask {
     pub(super) key: String,
-    /// What stands behind the `?`.
+    /// The text after the `?`.
     pub(super) parameters: String,
-    /// How long answers are waited for, in milliseconds.
+    /// The time limit for answers, in milliseconds.
     pub(super) patience_ms: u32,
     pub(super) value: Option<Value>,
     pub(super) attachment: Option<Bytes>,
@@ -67,12 +67,13 @@ pub(super) struct Sample {
     pub(super) key: String,
     pub(super) stamp: Option<Stamp>,
     pub(super) attachment: Option<Bytes>,
-    /// Of no meaning for a deletion.
+    /// Unused for a deletion.
     pub(super) value: Value,
 }
 
 impl Message {
-    /// Its bytes; integers are little-endian, what has a length stands behind it.
+    /// Encodes the message. Integers are little-endian; a length precedes each field of variable
+    /// size.
     pub(super) fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(64);
         let kind = match &self.body {
@@ -111,7 +112,7 @@ impl Message {
         out.into()
     }
 
-    /// Reads one; none if the bytes are none.
+    /// Decodes a message. Returns `None` for malformed bytes.
     pub(super) fn decode(bytes: &Bytes) -> Option<Self> {
         let mut rest = Reader(bytes.clone());
         let [VERSION, kind] = rest.array()? else { return None };
@@ -146,7 +147,7 @@ fn put_optional(out: &mut Vec<u8>, bytes: Option<&Bytes>) {
     }
 }
 
-/// The payload is last: it needs no length.
+/// The payload is the last field, so it needs no length.
 fn put_value(out: &mut Vec<u8>, value: &Value) {
     put(out, value.encoding.as_bytes());
     out.extend(&value.payload);

@@ -1,5 +1,5 @@
-//! Which queryables of plain programs others may ask: what Zenoh's own administration knows of them, told
-//! as text when it changes and now and then for whoever comes late.
+//! Announces the queryables of plain programs to other nodes. Zenoh's admin space lists them. The
+//! announcement is a text sample, published on each change and periodically for late joiners.
 
 use super::Common;
 use paceline::{DropReason, Encoding, Kind, Publisher};
@@ -13,18 +13,19 @@ use zenoh::key_expr::OwnedKeyExpr;
 use zenoh::query::QueryTarget;
 use zenoh::sample::Locality;
 
-/// What a sample of them is.
+/// The media type of an announcement.
 const ENCODING: &str = "text/plain;queryables";
-/// Queryables that are told of a rule.
+/// The number of queryables announced per rule.
 pub(super) const OFFERS_MAX: usize = 4_096;
-/// Zenoh tells of no change of them: they are looked at again and again, but not so often that it takes more
-/// than one part in so many of a processor.
+/// The shortest interval between scans. Zenoh does not report changes, so the admin space is
+/// polled. A scan of duration d is followed by a pause of at least 50 d, so scans use at most 2 %
+/// of a processor.
 const SCAN_EVERY: Duration = Duration::from_millis(50);
 const SCAN_PART: u32 = 50;
-/// How often all are told to whoever came late, or lost a sample.
+/// The interval at which all are announced again, for late joiners and after losses.
 const REPEAT: Duration = Duration::from_secs(10);
 
-/// A key in the order of its text: Zenoh gives keys none.
+/// A key ordered by its text. Zenoh's key type has no order.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Key(pub(super) OwnedKeyExpr);
 
@@ -40,10 +41,10 @@ impl PartialOrd for Key {
     }
 }
 
-/// Keys that can be asked, and whether all that there is of one is had by asking one of them.
+/// Queryable keys, each with whether one complete queryable covers it.
 pub(super) type Keys = BTreeMap<Key, bool>;
 
-/// Tells others what they may ask; ends when dropped.
+/// Announces queryables to other nodes. Stops when dropped.
 pub(super) struct Offers {
     end: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -77,7 +78,7 @@ fn run(common: &Common, mut publisher: Publisher, ended: &Receiver<()>) {
         let newly = publisher.matching() && !matching;
         matching = publisher.matching();
         let again = told.elapsed() > REPEAT;
-        // What can be asked is nobody's business while nobody asks.
+        // Skip the scan while no other node subscribes.
         let found = if matching { scan(common, &keys, again) } else { Keys::new() };
         if newly || again || found != keys {
             (keys, told) = (found, began);
@@ -89,7 +90,8 @@ fn run(common: &Common, mut publisher: Publisher, ended: &Receiver<()>) {
     }
 }
 
-/// The queryables that there are now. Of those that are `known` already it is asked `again` what they are.
+/// Returns the current queryables. The completeness of `known` ones is checked only if `again` is
+/// true.
 fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
     let own = common.session.zid().to_string();
     let prefix = format!("@/{own}/router/queryable/");
@@ -104,7 +106,7 @@ fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
         }
         let key = sample.key_expr().as_str().strip_prefix(&prefix);
         let key = key.and_then(|key| OwnedKeyExpr::try_from(key).ok());
-        // What answers more than the rule carries is asked for no more than that.
+        // Queries beyond the keys of the rule are not forwarded.
         found.extend(key.and_then(|key| common.rule.key.narrowed(&key)).map(Key));
     }
     if found.len() > OFFERS_MAX {
@@ -121,7 +123,7 @@ fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
     found.into_iter().take(OFFERS_MAX).map(|key| (key.clone(), complete(&key))).collect()
 }
 
-/// True if one of the queryables behind `key` says that it has all that there is.
+/// Returns true if one of the queryables for `key` is complete.
 fn is_complete(common: &Common, key: &OwnedKeyExpr) -> bool {
     let querier = common.session.declare_querier(key.clone()).target(QueryTarget::AllComplete);
     let status = querier
@@ -131,7 +133,8 @@ fn is_complete(common: &Common, key: &OwnedKeyExpr) -> bool {
     status.is_ok_and(|status| status.matching())
 }
 
-/// True if any other than `own` is among the ids of Zenoh that hold a queryable: `{"routers":["…"],…}`.
+/// Returns true if a Zenoh id other than `own` declares the queryable. `sources` has the form
+/// `{"routers":["…"],…}`.
 fn is_of_others(sources: &str, own: &str) -> bool {
     let is_id = |part: &&str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit()) && *part != own
@@ -139,7 +142,7 @@ fn is_of_others(sources: &str, own: &str) -> bool {
     sources.split('"').any(|part| is_id(&part))
 }
 
-/// A line for each key: what it is, a blank, and the key, which has none.
+/// Formats one line per key: the completeness, a space, and the key, which contains no space.
 fn write(keys: &Keys) -> String {
     let line = |(key, complete): (&Key, &bool)| {
         let key = key.0.as_str();
@@ -148,7 +151,7 @@ fn write(keys: &Keys) -> String {
     keys.iter().map(line).collect()
 }
 
-/// What another node wrote; lines that are none are left out.
+/// Parses an announcement of another node. Skips invalid lines.
 pub(super) fn read(payload: &[u8]) -> Keys {
     let text = std::str::from_utf8(payload).unwrap_or_default();
     let line = |line: &str| {

@@ -1,4 +1,4 @@
-//! What a query is to Zenoh and what it is as a message.
+//! Conversions between Zenoh's queries and replies and the messages between nodes.
 
 use super::message::{Ask, Sample, Stamp, Value};
 use crate::convert;
@@ -10,7 +10,7 @@ use zenoh::query::Query;
 use zenoh::sample::Sample as ZenohSample;
 use zenoh::time::{NTP64, Timestamp, TimestampId};
 
-/// A query of a program here.
+/// Converts a query of a program here.
 pub(super) fn ask(query: &Query, patience: Duration) -> Ask {
     let value = query.payload().map(|payload| Value {
         encoding: query.encoding().cloned().unwrap_or_default().to_string(),
@@ -25,7 +25,7 @@ pub(super) fn ask(query: &Query, patience: Duration) -> Ask {
     }
 }
 
-/// Gives a program here an answer.
+/// Sends an answer to a program here.
 pub(super) fn reply(query: &Query, sample: Sample) -> zenoh::Result<()> {
     let stamp = stamp(&sample);
     let Sample { key, attachment, value: Value { encoding, payload }, .. } = sample;
@@ -40,7 +40,7 @@ pub(super) fn stamp(sample: &Sample) -> Option<Timestamp> {
     Some(Timestamp::new(NTP64(stamp.ntp64), TimestampId::try_from(&stamp.id).ok()?))
 }
 
-/// An answer of a program here.
+/// Converts an answer of a program here.
 pub(super) fn answer(sample: &ZenohSample) -> Sample {
     let stamp = sample
         .timestamp()

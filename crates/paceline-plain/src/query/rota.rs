@@ -1,39 +1,39 @@
-//! Work that a slow program may hold up, done by turns: whoever is held up is relieved, so that the work for
-//! other programs goes on.
+//! A thread pool with leader and followers, for work that a slow program may block. If the leader
+//! is blocked, a follower takes over the watch, so the work for other programs continues.
 //!
-//! Zenoh waits for a program that does not read, five seconds and then no longer for that one, or for as long as
-//! it reads slowly; and it does not say beforehand whether it will. So work is done by the thread that finds it,
-//! which costs nothing as long as nothing waits, and another one takes over what is to be watched if it does.
+//! Zenoh blocks for up to five seconds on a program that does not read, and as long as necessary on
+//! one that reads slowly. It does not announce that it will block. So the leader does each piece of
+//! work itself, which costs no thread switch in the common case.
 
 use crate::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Whoever is at one piece of work for so long is relieved.
+/// A leader is replaced after this time in one piece of work.
 const HELD_UP: Duration = Duration::from_millis(20);
-/// Threads of a rota: as many pieces of work may be held up at a time, but for one that goes on. More wait.
+/// The number of threads. All but one of them may be blocked; further work waits.
 const THREADS_MAX: usize = 65;
 
-/// Something to do that may take long.
+/// A piece of work that may block.
 pub(super) type Work = Box<dyn FnOnce() + Send>;
 
-/// What one thread at a time looks after.
+/// The source of work, watched by one thread at a time.
 pub(super) trait Watch: Send + 'static {
-    /// The next work, waiting for it a little.
+    /// Returns the next piece of work, after a short wait.
     fn next(&mut self) -> Next;
-    /// It is over; what is left to be done is waited for by nobody.
+    /// Ends the watch. Returns the remaining work, for which nothing waits.
     fn end(self) -> Vec<Work>;
 }
 
 pub(super) enum Next {
     Work(Work),
     Nothing,
-    /// There will be no more.
+    /// There will be no more work.
     Over,
 }
 
-/// The threads that look after a watch; they let go of it when this is dropped.
+/// The threads that share a watch. They release it when this is dropped.
 pub(super) struct Rota(Arc<dyn End>);
 
 trait End: Send + Sync {
@@ -41,7 +41,7 @@ trait End: Send + Sync {
 }
 
 impl Rota {
-    /// Begins; `name` is that of the threads.
+    /// Starts the first thread. `name` is the name of all threads.
     pub(super) fn open<W: Watch>(name: String, watch: W) -> std::io::Result<Self> {
         let place = Place { laid: None, threads: 1, stands_by: false, over: false };
         let ended = AtomicBool::new(false);
@@ -66,16 +66,16 @@ struct Turns<W> {
 }
 
 struct Place<W> {
-    /// The watch, laid down by whoever works now, and since when.
+    /// The watch while the leader works, and the time since when.
     laid: Option<(Box<W>, Instant)>,
     threads: usize,
-    /// One waits to relieve whoever is held up.
+    /// True if a follower is ready to take over.
     stands_by: bool,
     over: bool,
 }
 
 impl<W: Watch> End for Turns<W> {
-    /// Waits until nobody watches any more; whoever is held up ends when it is not.
+    /// Waits until no thread watches any more. A blocked thread ends once its work returns.
     fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.changed.notify_all();
@@ -101,7 +101,7 @@ impl<W: Watch> Turns<W> {
         lock(&self.place).threads -= 1;
     }
 
-    /// There is one who takes over if this one is held up, unless there are too many of them.
+    /// Ensures that a follower is ready, unless there are too many threads.
     fn have_relief(self: &Arc<Self>) {
         let mut place = lock(&self.place);
         if place.stands_by || place.threads >= THREADS_MAX {
@@ -115,7 +115,7 @@ impl<W: Watch> Turns<W> {
         }
     }
 
-    /// Watches and works, until somebody else watches or there is nothing more to watch.
+    /// Watches and works, until another thread takes over the watch or it ends.
     fn lead(&self, mut watch: Box<W>) {
         loop {
             let next = if self.ended.load(Ordering::Relaxed) { Next::Over } else { watch.next() };
@@ -142,7 +142,8 @@ impl<W: Watch> Turns<W> {
         }
     }
 
-    /// Waits until whoever watched is held up; none if another one waits for that already, or at the end.
+    /// Waits until the leader is blocked and takes over its watch. Returns `None` if another
+    /// follower is already waiting, or at the end.
     fn stand_by(&self) -> Option<Box<W>> {
         let mut place = lock(&self.place);
         if place.stands_by {
@@ -202,7 +203,7 @@ mod tests {
         let (rota, order, _end) = rota(Vec::new());
         let (free, held) = sync_channel::<()>(0);
         let held = Arc::new(Mutex::new(held));
-        // All but one wait, and what comes then is done before they go on.
+        // All threads but one are blocked. Work that arrives afterwards is still done.
         for _ in 0..THREADS_MAX - 1 {
             let held = held.clone();
             order.send(Box::new(move || lock(&held).recv().unwrap())).unwrap();

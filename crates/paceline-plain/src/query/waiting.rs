@@ -1,27 +1,28 @@
-//! Which queries wait for which nodes, and until when: no clock, no thread, no Zenoh.
+//! The table of waiting queries: nodes and time limits. It uses no clock, thread or Zenoh type.
 
 use paceline::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How long after its end a query waits for answers that are still missing then: they overtook nothing on the
-/// way, so they are lost, unless they are being sent again.
+/// The longest wait for missing answers after the end message. An answer that does not arrive by
+/// then is lost; it may have been retransmitted.
 const MISSING: Duration = Duration::from_secs(1);
-/// The asked node gives up first, and says so; whoever says nothing at all is waited for so much longer.
+/// The extra time before a query expires. The asked node expires first and reports it, unless it is
+/// silent.
 const LONGER: Duration = Duration::from_millis(500);
 
-/// Why a query got not all answers of a node.
+/// Why a query did not get all answers of a node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Why {
-    /// It did not end in time.
+    /// The node did not finish in time.
     TimedOut,
-    /// It is not there any more.
+    /// The node has left.
     Gone,
-    /// So many of its answers did not come.
+    /// This number of answers did not arrive.
     Lost(u64),
 }
 
-/// A query that got not all answers of a node.
+/// A query that did not get all answers of a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Missing<Q> {
     pub(super) query: Q,
@@ -29,7 +30,8 @@ pub(super) struct Missing<Q> {
     pub(super) why: Why,
 }
 
-/// The queries that wait. `Q` is what is kept of each; the last one of it goes when all nodes have ended.
+/// The waiting queries. `Q` is the state of each query; its last reference is dropped when all
+/// nodes have finished.
 #[derive(Debug)]
 pub(super) struct Waiting<Q> {
     at_once: usize,
@@ -47,7 +49,7 @@ struct Asked<Q> {
 #[derive(Debug)]
 struct Heard {
     answers: u64,
-    /// How many there are, once it has ended.
+    /// The total number of answers, known once the node has finished.
     of: Option<u64>,
     until: Instant,
 }
@@ -59,22 +61,22 @@ impl Heard {
 }
 
 impl<Q: Clone> Waiting<Q> {
-    /// At most `at_once` at a time, each for `patience`.
+    /// Allows at most `at_once` queries at a time, each for `patience`.
     pub(super) const fn new(at_once: usize, patience: Duration) -> Self {
         Self { at_once, patience, next: 0, asked: BTreeMap::new() }
     }
 
-    /// True if one of those that wait is like this.
+    /// Returns true if a waiting query satisfies `like`.
     pub(super) fn any(&self, like: impl Fn(&Q) -> bool) -> bool {
         self.asked.values().any(|asked| like(&asked.query))
     }
 
-    /// True if no more may wait.
+    /// Returns true if no more queries can be added.
     pub(super) fn is_full(&self) -> bool {
         self.asked.len() >= self.at_once
     }
 
-    /// A query waits for the end of these nodes from `now` on; its number.
+    /// Adds a query that waits for `nodes` from `now` on. Returns its number.
     pub(super) fn ask(
         &mut self,
         now: Instant,
@@ -92,7 +94,7 @@ impl<Q: Clone> Waiting<Q> {
         number
     }
 
-    /// An answer of a node has come: whose it is, if it was waited for.
+    /// Counts an answer of a node. Returns its query if it is waiting for that node.
     pub(super) fn answered(&mut self, number: u64, node: NodeId) -> Option<Q> {
         let asked = self.asked.get_mut(&number)?;
         let heard = asked.nodes.get_mut(&node)?;
@@ -104,7 +106,7 @@ impl<Q: Clone> Waiting<Q> {
         Some(query)
     }
 
-    /// A node says that it has given `of` answers and gives no more. The query, if it has ended.
+    /// Handles the end message of a node after `of` answers. Returns the query if it is complete.
     pub(super) fn ended(&mut self, now: Instant, number: u64, node: NodeId, of: u64) -> Option<Q> {
         let heard = self.asked.get_mut(&number)?.nodes.get_mut(&node)?;
         heard.of = Some(of);
@@ -112,12 +114,12 @@ impl<Q: Clone> Waiting<Q> {
         if heard.is_complete() { self.end(number, node) } else { None }
     }
 
-    /// What waits for nodes that are not `there` any more waits for them no longer.
+    /// Stops waiting for nodes that are not in `there`.
     pub(super) fn only(&mut self, there: &BTreeSet<NodeId>) -> Vec<Missing<Q>> {
         self.part(|node, _| (!there.contains(&node)).then_some(Why::Gone))
     }
 
-    /// What has waited for long enough at `now`.
+    /// Removes the entries that have expired at `now`.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<Missing<Q>> {
         self.part(|_, heard| {
             (heard.until <= now).then(|| {
@@ -126,13 +128,13 @@ impl<Q: Clone> Waiting<Q> {
         })
     }
 
-    /// When something will have waited for long enough.
+    /// Returns the earliest expiry.
     pub(super) fn next_end(&self) -> Option<Instant> {
         let all = self.asked.values().flat_map(|asked| asked.nodes.values());
         all.map(|heard| heard.until).min()
     }
 
-    /// Takes out what `why` gives a reason for.
+    /// Removes the entries for which `why` returns a reason.
     fn part(&mut self, why: impl Fn(NodeId, &Heard) -> Option<Why>) -> Vec<Missing<Q>> {
         let mut missing = Vec::new();
         self.asked.retain(|_, asked| {
@@ -167,7 +169,7 @@ mod tests {
     const B: NodeId = NodeId(2);
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Two queries, one to both nodes and one to the second, at the beginning of time.
+    /// Two queries, one to both nodes and one to the second.
     fn two() -> (Instant, Waiting<&'static str>) {
         let start = Instant::now();
         let mut waiting = Waiting::new(2, PATIENCE);

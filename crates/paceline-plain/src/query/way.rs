@@ -1,4 +1,5 @@
-//! The way of messages to one node: a publisher, and a thread for what has no room on a link and waits for it.
+//! The message channel to one node: a publisher, and a thread for messages that have to wait for
+//! room on a link.
 
 use super::message::ENCODING;
 use super::{Common, LOOK_EVERY};
@@ -11,20 +12,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Messages that wait for a link, beside the end of each query.
+/// The number of messages that may wait for a link. End messages are not counted.
 const MESSAGES_MAX: usize = 256;
-/// And their bytes.
+/// The bytes of the waiting messages.
 const BYTES_MAX: usize = 64 << 20;
-/// A stream that goes away gives no room: it is looked for again after this.
+/// The interval of checks for room. Closing a stream does not notify.
 const ROOM_EVERY: Duration = Duration::from_millis(100);
 
-/// Where messages to a node are put. They go on at once, or by a thread of the way's own if the link has no room.
+/// The sending end of a channel. Messages are published at once, or by the channel's thread if the
+/// link has no room.
 pub(super) struct Line {
     queue: Mutex<Queue>,
     changed: Condvar,
     stands: AtomicBool,
     node: Node,
-    /// Locked before the queue by whoever may wait, and tried after it by who may not. None at the end.
+    /// Lock order: the channel's thread locks this before the queue. Senders lock the queue first
+    /// and only try this lock, because they must not block. `None` once closed.
     publisher: Mutex<Option<Publisher>>,
 }
 
@@ -36,7 +39,7 @@ struct Queue {
 }
 
 impl Line {
-    /// Sends a message, never waiting; false if there was no room, which is counted.
+    /// Sends a message without blocking. Returns false if there is no room, and counts the drop.
     pub(super) fn send(&self, message: Bytes) -> bool {
         let queue = lock(&self.queue);
         let full = queue.messages.len() >= MESSAGES_MAX
@@ -50,7 +53,7 @@ impl Line {
         true
     }
 
-    /// Sends the end of a query: a few bytes, of which there are as many as queries, so they have room.
+    /// Sends the end of a query. It is not limited: it has a few bytes, and there is one per query.
     pub(super) fn send_end(&self, message: Bytes) {
         let queue = lock(&self.queue);
         if !queue.closed {
@@ -58,15 +61,15 @@ impl Line {
         }
     }
 
-    /// Puts a message before which none waits if there is room on the link, or else has it wait. To wake a thread
-    /// for each would cost a query more than both links.
+    /// Publishes the message directly if none waits and the link has room, and queues it otherwise.
+    /// Waking a thread for each message would cost more than both links.
     fn pass(&self, mut queue: MutexGuard<'_, Queue>, message: Bytes) {
         if queue.messages.is_empty()
             && let Ok(mut held) = self.publisher.try_lock()
             && let Some(publisher) = held.as_mut()
             && publisher.room().is_none()
         {
-            // Whatever comes meanwhile waits until the publisher is free again.
+            // Other messages are queued until this one is published.
             drop(queue);
             return self.put(publisher, message);
         }
@@ -85,7 +88,7 @@ impl Line {
         }
     }
 
-    /// Waits a little for a message. None at the end.
+    /// Waits briefly for a message. Returns `None` once closed.
     fn wait(&self) -> Option<()> {
         let queue = lock(&self.queue);
         let idle = |queue: &mut Queue| queue.messages.is_empty() && !queue.closed;
@@ -105,7 +108,7 @@ impl Line {
         lock(&self.queue).closed
     }
 
-    /// Puts what has waited, in order.
+    /// Publishes the queued messages in order.
     fn run(&self) {
         while self.wait().is_some() {
             let mut held = lock(&self.publisher);
@@ -124,7 +127,7 @@ impl Line {
     }
 }
 
-/// The way of messages to one node; it ends when dropped.
+/// The message channel to one node. Closes when dropped.
 pub(super) struct Way {
     line: Arc<Line>,
     thread: Option<JoinHandle<()>>,
@@ -132,7 +135,7 @@ pub(super) struct Way {
 
 impl Way {
     pub(super) fn open(common: &Common, tag: &str) -> zenoh::Result<Self> {
-        // Whoever asks waits for an answer that is late rather than for none.
+        // A late answer is better than none for the asking program.
         let mut builder = common.node.publisher(tag)?.late(Late::Send);
         if let Some(period) = common.rule.period {
             builder = builder.period(period)?;
@@ -158,7 +161,7 @@ impl Way {
         &self.line
     }
 
-    /// True if the node hears what is sent.
+    /// Returns true if the node subscribes to the channel.
     pub(super) fn stands(&self) -> bool {
         self.line.stands.load(Ordering::Relaxed)
     }
@@ -171,7 +174,7 @@ impl Drop for Way {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // Whoever answers still may hold the line, and the tag is to go now.
+        // Answers in progress may still reference the line, but the tag must be undeclared now.
         drop(lock(&self.line.publisher).take());
     }
 }

@@ -1,4 +1,4 @@
-//! Files that end too early, and files that are broken.
+//! Truncated and corrupted files.
 
 use crate::support::{file, read, some};
 use paceline_record::{Compression, ReadError, Recording, ending};
@@ -45,7 +45,8 @@ fn what_is_wrong_is_named_with_its_place() {
     let said = |bytes: &[u8]| read(bytes).1.expect("an error").to_string();
     assert!(said(b"RIFF....").starts_with("is no MCAP file"));
     let whole = file(&some(10), 5, Compression::None);
-    // The first chunk begins behind the magic and the header (record head, two texts, one of them `test`).
+    // The first chunk follows the magic and the header record (head, two texts, one of them
+    // `test`).
     let chunk = 8 + 9 + 4 + 8;
     assert_eq!(whole[chunk], 6);
     let mut flipped = whole.clone();
@@ -55,7 +56,7 @@ fn what_is_wrong_is_named_with_its_place() {
     long[chunk + 8] = 0xff;
     assert!(said(&long).contains("byte 29: a record of "), "{}", said(&long));
     let mut other = whole;
-    // The name of the compression is empty: its length stands behind three numbers and a checksum.
+    // The name of the compression is empty. Its length follows three numbers and a checksum.
     let at = chunk + 9 + 8 + 8 + 8 + 4;
     other.splice(at..at + 4, [2, 0, 0, 0, b'x', b'z']);
     let length = u64::from_le_bytes(other[chunk + 1..chunk + 9].try_into().expect("eight")) + 2;

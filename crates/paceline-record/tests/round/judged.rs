@@ -1,4 +1,4 @@
-//! One file judges a run.
+//! Checks of a run from one file.
 
 use crate::support::some;
 use paceline_record::{
@@ -76,7 +76,7 @@ fn what_was_late_or_missing_beyond_the_tolerance_is_broken() {
     assert_eq!(of(asked(Some("1/10")), &both(1, 1, Some(1))), [Broken, Kept]);
     assert_eq!(of(Asked::default(), &both(9, 9, None)), [BestEffort, BestEffort]);
     assert_eq!(of(asked(None), &[]), [Unknown, Unknown]);
-    // Where a rate was asked for nobody knows what is missing.
+    // With a requested rate the number of missing samples is unknown.
     let mut some = both(0, 0, None);
     if let Event::Delivered(delivered) = &mut some[0] {
         delivered.missing = None;

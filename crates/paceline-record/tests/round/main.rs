@@ -1,4 +1,4 @@
-//! Samples into a file and out of it again; files that are cut, broken, or of others.
+//! Round trips of samples through a file; truncated, corrupted and foreign files.
 #![cfg(test)]
 
 mod cut;

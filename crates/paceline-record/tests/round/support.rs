@@ -1,10 +1,10 @@
-//! Recordings made of a few samples.
+//! Helpers that build and read small recordings.
 
 use paceline_record::{
     About, Attachments, Compression, Message, Order, Ordered, Reader, Recording, Sample,
 };
 
-/// A sample with what it owns.
+/// A sample that owns its data.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Owned {
     pub(crate) tag: String,
@@ -32,7 +32,7 @@ impl Owned {
     }
 }
 
-/// A picture a millisecond, and a line of JSON after each.
+/// A picture every 2 ms, and a JSON text 1 ms after each.
 pub(crate) fn some(count: u64) -> Vec<Owned> {
     let one = |number: u64| {
         let picture = number.is_multiple_of(2);
@@ -53,7 +53,7 @@ pub(crate) fn some(count: u64) -> Vec<Owned> {
     (0..count).map(one).collect()
 }
 
-/// The file of these samples; a chunk for each `every` of them.
+/// Returns the file of these samples, with a chunk for each `every` of them.
 pub(crate) fn file(samples: &[Owned], every: usize, compression: Compression) -> Vec<u8> {
     let mut recording = Recording::new(compression, "test");
     let mut bytes = Vec::new();
@@ -68,7 +68,7 @@ pub(crate) fn file(samples: &[Owned], every: usize, compression: Compression) ->
     bytes
 }
 
-/// The messages of a file in its order, and why it could not be read to its end.
+/// Returns the messages of a file in order, and the error that ended reading.
 pub(crate) fn read(bytes: &[u8]) -> (Vec<Message>, Option<paceline_record::ReadError>) {
     let mut messages = Vec::new();
     let mut reader = match Reader::new(bytes) {
@@ -84,7 +84,7 @@ pub(crate) fn read(bytes: &[u8]) -> (Vec<Message>, Option<paceline_record::ReadE
     }
 }
 
-/// The samples of a file by their times.
+/// Returns the samples of a file, ordered by time.
 pub(crate) fn samples(bytes: &[u8]) -> Vec<Owned> {
     let mut ordered = Ordered::new(Reader::new(bytes).expect("a file"), Order::Published);
     let mut samples = Vec::new();

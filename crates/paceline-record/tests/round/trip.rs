@@ -1,4 +1,4 @@
-//! What goes in comes out, bit for bit, and goes in again.
+//! Round trips: samples read back are identical, and so is a second recording of them.
 
 use crate::support::{Owned, file, read, samples, some};
 use paceline_record::Compression;
@@ -33,7 +33,7 @@ fn attachments_stand_beside_their_samples_and_find_them_again() {
     let mut all = some(40);
     for (number, sample) in (0u8..).zip(&mut all) {
         sample.attachment = (number % 3 > 0).then(|| vec![number; 33]);
-        // Of two samples of one time each keeps its own.
+        // Equal times, so that each sample must find its own attachment.
         sample.captured_ns -= sample.captured_ns % 4_000_000;
     }
     let bytes = file(&all, 7, Compression::Lz4);
@@ -45,10 +45,10 @@ fn attachments_stand_beside_their_samples_and_find_them_again() {
     assert_eq!((beside.len(), plain.len()), (26, 40));
     assert_eq!(beside[0].channel.topic, "robot/pose/@attachment");
     assert_eq!(beside[0].channel.message_encoding, "application/x-paceline-attachment");
-    // Whoever knows nothing of it, and takes its channel for another one, loses nothing else.
+    // A reader that does not know attachments sees an extra channel and loses nothing else.
     let judged = paceline_record::Judgement::of(&bytes[..]).unwrap();
     assert_eq!((judged.samples, judged.streams.len()), (40, 2));
-    // One whose sample is not there is nobody's.
+    // An attachment without its sample belongs to no other sample.
     let mut attachments = paceline_record::Attachments::default();
     assert!(attachments.join(beside[0].clone()).is_none());
     let other = plain.iter().find(|m| m.channel.topic == "robot/pose" && m.sequence > 0);
@@ -93,7 +93,7 @@ fn a_sample() -> impl Strategy<Value = Owned> {
 }
 
 proptest! {
-    /// Recorded, replayed and recorded again: the same samples, the same bytes.
+    /// Recording, replay and a second recording give the same samples and the same bytes.
     #[test]
     fn a_record_of_a_replay_is_the_record(
         mut all in prop::collection::vec(a_sample(), 0..60),

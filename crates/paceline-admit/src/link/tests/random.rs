@@ -1,8 +1,8 @@
-//! Random demands and histories beside naive twins.
+//! Random demands and histories, compared with naive implementations.
 
 use super::*;
 
-/// Byte a nanosecond: small numbers, so that every instant can be looked at.
+/// One byte per nanosecond: numbers are small enough to check every instant.
 const FAST: u64 = 8_000_000_000;
 
 fn small(state: &mut u64) -> Demand {
@@ -33,7 +33,7 @@ fn the_test_of_edf_is_that_of_every_instant() {
                 edf.release(Trunk(gone.into()), holder(gone));
                 continue;
             }
-            // Sometimes one that is held asks for something else.
+            // Sometimes an admitted stream changes its demand.
             let number = match held.last() {
                 Some((last, _)) if scatter(&mut state) & 3 == 0 => *last,
                 _ => number,
@@ -151,7 +151,7 @@ fn the_test_of_static_priority_is_that_of_every_level_anew() {
             let mut all: BTreeMap<u64, Demand> = held.clone();
             let charged = all.get(&number).map_or(demand, |kept: &Demand| kept.join(&demand));
             all.insert(number, charged);
-            // It does not fall behind the level that it was in.
+            // The stream keeps its previous priority level.
             let demand = demand.with_level(charged.level());
             let of = |keep: &dyn Fn(u32) -> bool| {
                 all.values()

@@ -1,4 +1,4 @@
-//! Bytes of messages, both ways, and everything that is none.
+//! Encoding and decoding of messages and of malformed bytes.
 
 use super::*;
 

@@ -1,11 +1,11 @@
-//! Every order of events of small worlds, and random ones of larger.
+//! Every order of events of small worlds, and random orders of larger ones.
 
 use super::world::Flight;
 use super::*;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What may still happen in a world.
+/// The number of events that may still happen.
 #[derive(Clone, Debug, Hash)]
 struct Budget {
     drops: u32,
@@ -27,14 +27,14 @@ enum Event {
     Close(usize, Key),
 }
 
-/// Also against the path, where it says so.
+/// Returns a request, bidirectional if the last flag is set.
 fn request((_, path, mbit, both): &(usize, Vec<u64>, u64, bool)) -> Request {
     let there = forward(path, *mbit);
     let back = there.forward.map(|it| Wanted { trunk: Trunk(it.trunk.0 + 1), ..it });
     if *both { Request { backward: back, ..there } } else { there }
 }
 
-/// The reservations that begin or end at a node.
+/// Returns the reservations that start or end at each node.
 fn keys(world: &World) -> Vec<(usize, Key)> {
     let mut keys = Vec::new();
     for (at, node) in world.nodes.iter().enumerate() {
@@ -112,7 +112,8 @@ fn life() -> Duration {
     Timing::default().life(Timing::default().refresh)
 }
 
-/// I2: whatever has happened, once nobody hears anybody everything is free within L and a wait.
+/// I2: after any events, if all messages are lost from now on, everything is released within L and
+/// a timeout.
 fn check_cut(world: &World) {
     let mut cut = world.clone();
     let end = cut.now + life().saturating_add(Timing::default().tentative);
@@ -130,11 +131,12 @@ fn check_cut(world: &World) {
     assert!(cut.nodes.iter().all(Reservations::is_idle));
 }
 
-/// I4, I7, I8: once the network is whole again, every reservation is installed in the same version on all
-/// of its path or nowhere, and closing all leaves nothing.
+/// I4, I7, I8: once the network works again, every reservation is installed in the same version on
+/// its whole path or nowhere. Closing all leaves nothing.
 fn check_settled(world: &World) {
     let mut whole = world.clone();
-    // A life for what nobody refreshes, and another for those who hear of it only by that.
+    // One lifetime for reservations without refreshes, and another for nodes that learn of the end
+    // only by that.
     whole.run(life().saturating_add(life()).saturating_add(Timing::default().tentative));
     for (at, node) in whole.nodes.iter().enumerate() {
         for (key, entry) in &node.entries {
@@ -158,7 +160,7 @@ fn check_settled(world: &World) {
 
 fn hash(world: &World, left: &Budget) -> u64 {
     let mut hasher = DefaultHasher::new();
-    // The messages on their way have no order.
+    // The order of messages in flight is irrelevant.
     let mut flight: Vec<String> = world.flight.iter().map(|flight| format!("{flight:?}")).collect();
     flight.sort_unstable();
     (flight, left, world.now.as_nanos()).hash(&mut hasher);
@@ -166,7 +168,7 @@ fn hash(world: &World, left: &Budget) -> u64 {
     hasher.finish()
 }
 
-/// All that can follow, to the end of the budget or `depth` events; how many states were seen.
+/// Explores all continuations, up to the budget or `depth` events. Returns the number of states.
 fn explore(nodes: usize, budget: Budget, depth: usize) -> usize {
     let mut seen = HashSet::new();
     let mut world = World::row(nodes);
@@ -273,7 +275,7 @@ fn history(seed: u64) {
     check_settled(&world);
 }
 
-/// Histories of 45 events: 10,000, or as many as the environment variable `PACELINE_HISTORIES` says.
+/// Histories of 45 events: 10,000, or the number in the environment variable `PACELINE_HISTORIES`.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
 fn random_histories_leak_nothing_and_double_nothing() {

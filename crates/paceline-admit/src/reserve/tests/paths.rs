@@ -1,4 +1,4 @@
-//! Changes to another path, and what is left on the old one.
+//! Changes to another path, and the state that remains on the old one.
 
 use super::world::{World, forward, millis, wanted};
 use super::*;
@@ -46,14 +46,14 @@ fn a_change_to_another_stream_needs_no_room_for_both() {
         world.deliver_all();
         assert_eq!(world.held(), [mbit, mbit, 0]);
     }
-    // Refused further on, what was there is charged as before.
+    // Refused at a later node: the installed reservation is charged as before.
     let other = world.request(1, &forward(&[1, 2], 4)).unwrap();
     world.deliver_all();
     world.change(0, key, &ask(6 << 40, 7)).unwrap();
     world.deliver_all();
     assert!(matches!(world.answer_of(0, key), Some(Answer::Denied { node: Node(1), .. })));
     assert_eq!(world.held(), [1, 5, 0]);
-    // What another one shares is not given up: both have to fit.
+    // A trunk that another reservation shares is not replaced: both have to fit.
     let sharer = world.request(0, &ask(5 << 40, 1)).unwrap();
     world.deliver_all();
     world.change(0, key, &ask(7 << 40, 2)).unwrap();

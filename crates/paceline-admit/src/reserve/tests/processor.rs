@@ -1,4 +1,4 @@
-//! One processor for all links of a node.
+//! One processor budget for all links of a node.
 
 use super::world::{forward, wanted};
 use super::*;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const BUDGET: u64 = 500_000_000;
 const COST: CpuCost = CpuCost { sample_nanos: 30_000, byte_picos: 700 };
 
-/// A node between two neighbours, each behind a link of its own.
+/// A node between two neighbours, each on its own link.
 fn node() -> Reservations {
     let mut node = Reservations::new(Node(0), 1, Timing::default(), 7);
     let capacity = Capacity::from_bits_per_s(1_000_000_000).unwrap();
@@ -21,7 +21,7 @@ fn node() -> Reservations {
     node
 }
 
-/// Samples of 1,000 bytes, so many Mbit/s of them, the plain way.
+/// The cost of `mbit` Mbit/s in samples of 1,000 bytes, computed directly.
 fn naive(mbit: u64) -> u64 {
     let samples = mbit * 125;
     samples * (COST.sample_nanos + COST.byte_picos * 1_000 / 1_000)

@@ -1,11 +1,12 @@
-//! Nodes in a row with links of 10 Mbit/s, and messages between them that a test may keep, drop and double.
+//! Nodes in a row with links of 10 Mbit/s. A test may keep, drop and duplicate the messages between
+//! them.
 
 use super::*;
 use std::collections::BTreeMap;
 
 pub(super) type Flight = (Node, Node, Message);
 
-/// Links to the left and to the right.
+/// The links to the left and to the right.
 const LEFT: LinkId = LinkId(0);
 const RIGHT: LinkId = LinkId(1);
 const CAPACITY: u64 = 10_000_000;
@@ -15,17 +16,17 @@ pub(super) struct World {
     pub(super) nodes: Vec<Reservations>,
     pub(super) flight: Vec<Flight>,
     pub(super) now: Instant,
-    /// What the other ends say; they wait if nothing.
+    /// The decision of the other ends; `None` leaves requests pending.
     pub(super) deciding: Option<Decision>,
     pub(super) asked: Vec<Name>,
-    /// Everything that was ever sent, in order, if it is kept.
+    /// Every message sent so far, in order, if `keeps` is set.
     pub(super) sent: Vec<Flight>,
     pub(super) keeps: bool,
     epochs: Vec<u64>,
     dead: Vec<bool>,
     answers: BTreeMap<(usize, Key), Answer>,
     ended: BTreeMap<(usize, Key), Option<Reason>>,
-    /// What the links were told to hold streams to.
+    /// The installed demands.
     police: BTreeMap<(usize, LinkId, Trunk), Demand>,
 }
 
@@ -33,7 +34,7 @@ pub(super) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A stream of so many Mbit/s in packets of 1,000 bytes, within 300 ms.
+/// A stream of `mbit` Mbit/s in packets of 1,000 bytes, within 300 ms.
 pub(super) fn wanted(trunk: u128, mbit: u64) -> Wanted {
     Wanted {
         trunk: Trunk(trunk),
@@ -45,7 +46,7 @@ pub(super) fn wanted(trunk: u128, mbit: u64) -> Wanted {
     }
 }
 
-/// Forward along `path`, as a trunk of its own for each pair of ends and rate.
+/// Forward along `path`, with a separate trunk for each pair of ends and rate.
 pub(super) fn forward(path: &[u64], mbit: u64) -> Request {
     let trunk = path.iter().fold(0, |sum, node| sum * 64 + u128::from(*node) + 1) << 32;
     Request {
@@ -102,7 +103,7 @@ impl World {
         self.nodes[at] = self.fresh(at, self.nodes.len(), timing);
     }
 
-    /// The node loses everything and begins anew; its neighbours may notice.
+    /// The node loses its state and restarts. Its neighbours notice if `told` is true.
     pub(super) fn restart(&mut self, at: usize, told: bool) {
         self.epochs[at] += 1;
         self.nodes[at] = self.fresh(at, self.nodes.len(), Timing::default());
@@ -116,7 +117,7 @@ impl World {
         }
     }
 
-    /// The node is never heard again.
+    /// The node fails permanently.
     pub(super) fn die(&mut self, at: usize, told: bool) {
         self.restart(at, false);
         self.dead[at] = true;
@@ -171,7 +172,7 @@ impl World {
         }
     }
 
-    /// Takes what a node puts out, and looks whether all is as it must be.
+    /// Collects the outputs of a node and checks the invariants.
     pub(super) fn collect(&mut self, at: usize) {
         while let Some(output) = self.nodes[at].poll_output() {
             match output {
@@ -235,13 +236,13 @@ impl World {
         }
     }
 
-    /// When the next node wakes.
+    /// Returns the next wake-up of any node.
     pub(super) fn next_wake(&self) -> Instant {
         let wakes = self.nodes.iter().zip(&self.dead).filter(|(_, dead)| !**dead);
         wakes.map(|(node, _)| node.next_wake()).min().unwrap_or(Instant::FAR)
     }
 
-    /// All that is due at the next instant, or at `end` nothing.
+    /// Advances to the next wake-up, or to `end`.
     pub(super) fn tick(&mut self, end: Instant) {
         let next = self.next_wake().max(self.now).min(end);
         if next == Instant::FAR {
@@ -256,7 +257,7 @@ impl World {
         }
     }
 
-    /// Lets so much time pass; nothing is lost, everything arrives at once.
+    /// Lets `time` pass. No message is lost, and each arrives at once.
     pub(super) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         self.deliver_all();
@@ -266,7 +267,7 @@ impl World {
         }
     }
 
-    /// What each node holds on both links, in Mbit/s.
+    /// Returns the reserved rate of each node over both links, in Mbit/s.
     pub(super) fn held(&self) -> Vec<u64> {
         let of = |node: &Reservations, link| node.link(link).map_or(0, |it| it.ledger().held.rate);
         self.nodes.iter().map(|node| (of(node, LEFT) + of(node, RIGHT)) / 1_000_000).collect()
@@ -280,14 +281,14 @@ impl World {
         self.ended.get(&(at, key)).copied()
     }
 
-    /// Every ledger at exactly zero, at all that live.
+    /// Returns true if all ledgers of live nodes are exactly zero.
     pub(super) fn holds_nothing(&self) -> bool {
         let links =
             self.nodes.iter().flat_map(|node| [LEFT, RIGHT].map(|link| node.link(link).unwrap()));
         links.into_iter().all(Admission::is_empty) && self.nodes.iter().all(Reservations::is_empty)
     }
 
-    /// After that time nothing is held, remembered or waited for.
+    /// Checks that after `time` no reservation, past entry or timer remains.
     pub(super) fn check_empty_after(&mut self, time: Duration) {
         self.run(time);
         assert!(self.holds_nothing(), "{:?}", self.nodes);
