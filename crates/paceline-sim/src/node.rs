@@ -303,7 +303,13 @@ impl Node {
         }
     }
 
-    pub(super) fn count(&mut self, now: Instant, key: SourceKey, reason: DropReason, samples: u64) -> bool {
+    pub(super) fn count(
+        &mut self,
+        now: Instant,
+        key: SourceKey,
+        reason: DropReason,
+        samples: u64,
+    ) -> bool {
         let Some((source, mut outlets)) = self.source(now, key) else { return false };
         for output in source.ingress.outputs() {
             outlets.count(output.key, &output.port, reason, samples);

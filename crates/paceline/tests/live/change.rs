@@ -3,8 +3,8 @@
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{
-    Capacity, ChangeError, ChangeOutcome, Encoding, Form, Rate, SubscribeError, Subscriber, SubscriberEvent,
-    SubscriptionId,
+    Capacity, ChangeError, ChangeOutcome, Encoding, Form, Rate, SubscribeError, Subscriber,
+    SubscriberEvent, SubscriptionId,
 };
 use paceline_media::{Size as PictureSize, TestCard};
 use std::num::NonZeroU32;
