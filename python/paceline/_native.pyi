@@ -277,7 +277,7 @@ class Excess:
 
 @final
 class Over:
-    """Event: a grant or refusal no longer applies and no contract is in force. The path is gone,
+    """Event: a grant or refusal no longer applies and no contract is in force. The path was lost,
     or the contract is no longer requested."""
 
     @property

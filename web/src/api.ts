@@ -1,28 +1,28 @@
-// The API of this origin.
+// Client of the API of this origin.
 
 import type { State, Turn } from "./api.gen";
 
-/** How long without an event before the page says so. */
+/** The page reports silence after this time without an event, in milliseconds. */
 const SILENT_MS = 4000;
 
-/** Follows the state; `told` with null when nothing comes any more. */
+/** Follows the state. Calls `told` with null if no event arrives any more. */
 export function follow(told: (state: State | null) => void): void {
   let timer = 0;
   const waits = () => {
     window.clearTimeout(timer);
     timer = window.setTimeout(() => told(null), SILENT_MS);
   };
-  // It connects again by itself.
+  // It reconnects by itself.
   const events = new EventSource("/api/v1/events");
   events.addEventListener("state", (event) => {
     waits();
-    // What is drawn while nobody looks is wasted: the next event is a second away.
+    // A hidden page is not updated; the next event arrives within a second.
     if (!document.hidden) told(JSON.parse((event as MessageEvent<string>).data) as State);
   });
   waits();
 }
 
-/** Turns a switch; throws what the server says against it. */
+/** Turns a switch. Throws the server's error message. */
 export async function turn(name: string, on: boolean): Promise<void> {
   const body: Turn = { on };
   const answer = await fetch(`/api/v1/switches/${encodeURIComponent(name)}`, {
@@ -35,7 +35,7 @@ export async function turn(name: string, on: boolean): Promise<void> {
   throw new Error(told?.error ?? `the server answers ${answer.status}`);
 }
 
-/** A picture as a subscriber gets it. */
+/** A picture as its subscriber receives it. */
 export interface Picture {
   seq: string;
   size: string;
@@ -44,7 +44,7 @@ export interface Picture {
   blob: Blob;
 }
 
-/** The newest picture of a subscription; null if there is none newer than `after`. */
+/** Returns the newest picture of a subscription, or null if none is newer than `after`. */
 export async function picture(subscription: string, after: string | null): Promise<Picture | null> {
   const query = after === null ? "" : `?after=${after}`;
   const answer = await fetch(`/api/v1/pictures/${subscription}${query}`);

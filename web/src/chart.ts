@@ -1,4 +1,4 @@
-// Time lines on a canvas: sharp on any screen, drawn only while they can be seen.
+// Line charts on a canvas, sharp on any screen, drawn only while visible.
 
 import { SECONDS } from "./store";
 
@@ -12,7 +12,7 @@ export interface Line {
 
 export interface Scale {
   top: number;
-  /** A level that matters: a capacity, a delay bound. */
+  /** A reference level: a capacity or a delay bound. */
   mark: number | null;
 }
 

@@ -1,22 +1,23 @@
-// Where the delay goes: the mean age of samples before each link, on it, and after the last.
+// Splits the delay of a stream: the mean age of samples before each link, on it, and after the
+// last.
 
 import type { Stream } from "./api.gen";
 import type { Leg } from "./legs";
 
-/** A part of the way, and its share of the mean delay. */
+/** A part of the path, and its share of the mean delay. */
 export interface Part {
   name: string;
   us: number;
 }
 
-/** Readings that are looked back upon for streams that send less than once a second. */
+/** The number of past readings kept, for streams that send less than one sample per second. */
 const READINGS_MAX = 10;
 
-/** The counts of streams at the last readings. */
+/** The counters of streams at the last readings. */
 export class Delays {
   readonly #past = new Map<string, Stream[]>();
 
-  /** Takes the next reading; streams that are closed are forgotten. */
+  /** Adds a reading. Closed streams are removed. */
   take(legs: readonly Leg[]): void {
     const keys = new Set(legs.map(({ key }) => key));
     for (const key of this.#past.keys()) if (!keys.has(key)) this.#past.delete(key);
@@ -28,7 +29,10 @@ export class Delays {
     }
   }
 
-  /** Mean ages when samples came to the link and when they left it, of the newest that did both. */
+  /**
+   * Returns the mean ages on arrival at the link and on leaving it, of the newest samples that did
+   * both.
+   */
   ages({ key, stream }: Leg): { came: number; left: number } | null {
     for (const before of this.#past.get(key)?.slice(0, -1).reverse() ?? []) {
       const entered = stream.ages.entered - before.ages.entered;
@@ -43,8 +47,9 @@ export class Delays {
   }
 
   /**
-   * The parts of a delay of `total` over these links; `end` names the last. Together they are `total`: the ages were
-   * not read at the same instant, so each is held between the one before and the whole.
+   * Returns the parts of a delay of `total` over these links; `end` names the last part. Their sum
+   * is `total`. The ages were not read at the same instant, so each is limited to the range from
+   * the previous one to `total`.
    */
   parts(legs: readonly Leg[], total: number, end: string): Part[] {
     const parts: Part[] = [];

@@ -1,4 +1,5 @@
-// A few lines in place of a framework: elements, texts that change only when they differ, keyed lists.
+// A minimal replacement for a framework: elements, texts that change only when they differ, and
+// keyed lists.
 
 type Attributes = Record<string, string | number | boolean | ((event: Event) => void)>;
 
@@ -13,7 +14,7 @@ function fill(element: Element, attributes: Attributes, children: (Node | string
   element.append(...children);
 }
 
-/** An HTML element. */
+/** Creates an HTML element. */
 export function el<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -24,14 +25,14 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** An SVG element. */
+/** Creates an SVG element. */
 export function svg(tag: string, attributes: Attributes = {}, ...children: (Node | string)[]): SVGElement {
   const element = document.createElementNS(SVG, tag);
   fill(element, attributes, children);
   return element;
 }
 
-/** The element of the page with this id, which index.html has. */
+/** Returns the element of index.html with this id. */
 export function byId(id: string): HTMLElement {
   const found = document.getElementById(id);
   if (!found) throw new Error(`the page has no #${id}`);
@@ -43,23 +44,29 @@ export function text(element: Element, value: string): void {
   if (element.textContent !== value) element.textContent = value;
 }
 
-/** Sets an attribute if it differs; `null` takes it away. */
+/** Sets an attribute if it differs; `null` removes it. */
 export function attribute(element: Element, name: string, value: string | null): void {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** Says what lacks where there is nothing to show. */
+/** Shows `what` in place of an empty list. */
 export function empty(id: string, items: readonly unknown[], what: string): void {
   attribute(byId(id), "data-empty", items.length === 0 ? what : null);
 }
 
-/** How far from the screen something counts as seen, so that it is there when it is scrolled to. */
+/**
+ * An element within this distance of the screen counts as visible, so that it is current when
+ * scrolled into view.
+ */
 const NEAR = "200px";
 
-/** Updates what is around `element` only while that can be seen: what nobody sees costs nothing, and comes with the newest. */
+/**
+ * Updates the section around `element` only while it is visible. Hidden sections cost nothing and
+ * show the newest item when scrolled into view.
+ */
 export function whileSeen<T>(element: Element, update: (item: T) => void): (item: T) => void {
-  // Until the browser says otherwise, so that the page has its shape at once.
+  // Visible until the browser reports otherwise, so that the page gets its layout at once.
   let seen = true;
   let waiting: { item: T } | null = null;
   const watch = new IntersectionObserver((entries) => {
@@ -74,15 +81,18 @@ export function whileSeen<T>(element: Element, update: (item: T) => void): (item
   };
 }
 
-/** What is shown of one item. */
+/** The representation of one item. */
 export interface Shown<T> {
   element: Element;
   update(item: T): void;
-  /** It is shown no more. */
+  /** Called when the item is removed. */
   gone?(): void;
 }
 
-/** Elements for items, kept by key: what stays keeps its element, its focus and its place. */
+/**
+ * Elements for items, matched by key: an item that remains keeps its element, its focus and its
+ * position.
+ */
 export class Keyed<T> {
   readonly #shown = new Map<string, Shown<T>>();
 
@@ -115,7 +125,7 @@ export class Keyed<T> {
   }
 }
 
-/** A table with a head; rows are cells of text or elements. */
+/** A table with a header row; cells contain text or elements. */
 export class Table<T> {
   readonly element: HTMLElement;
   readonly #rows: Keyed<T>;

@@ -1,22 +1,25 @@
-// The lines of the topology: one between two nodes, with the traffic between these two alone.
+// The edges of the topology: one between two nodes, with the traffic between these two only.
 
 import type { Link, Node } from "./api.gen";
 
 export interface Edge {
   from: string;
   to: string;
-  /** The link's name. */
+  /** The name of the link. */
   label: string;
-  /** Traffic from the one to the other; null before the second reading. */
+  /** The traffic from `from` to `to`; null before the second reading. */
   use: number | null;
-  /** Traffic of the whole link, which has this capacity for all of its neighbours together. */
+  /** The traffic of the whole link. All of its neighbours share its capacity. */
   linkUse: number | null;
   capacity: number | null;
   neighbours: number;
   streams: number;
 }
 
-/** One edge for each two nodes, whichever of them the link is of; the direction that carries more is shown. */
+/**
+ * Returns one edge for each pair of nodes, whichever of them owns the link. It shows the direction
+ * with more traffic.
+ */
 export function edges(links: readonly { node: Node; link: Link }[]): Edge[] {
   const found = new Map<string, Edge>();
   for (const { node, link } of links) {

@@ -1,6 +1,6 @@
-// Figures in words and units that people read.
+// Formats figures for display.
 
-/** Bits per second. */
+/** Formats bits per second. */
 export function bits(value: number | null): string {
   if (value === null) return "–";
   for (const [unit, size] of [["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3]] as const) {
@@ -9,36 +9,36 @@ export function bits(value: number | null): string {
   return `${Math.round(value)} bit/s`;
 }
 
-/** Microseconds as milliseconds, or seconds where they are many. */
+/** Formats microseconds as milliseconds, or as seconds from one second on. */
 export function time(us: number | null): string {
   if (us === null) return "–";
   if (us >= 1e6) return `${short(us / 1e6)} s`;
   return `${us < 9950 ? (us / 1e3).toFixed(1) : Math.round(us / 1e3)} ms`;
 }
 
-/** How long ago, to the second, the minute or the hour. */
+/** Formats a time in the past, in seconds, minutes or hours. */
 export function since(us: number): string {
   const seconds = Math.round(us / 1e6);
   if (seconds < 120) return `${seconds} s ago`;
   return seconds < 7200 ? `${Math.round(seconds / 60)} min ago` : `${Math.round(seconds / 3600)} h ago`;
 }
 
-/** Samples per second. */
+/** Formats a rate in samples per second. */
 export function hertz(value: number): string {
   return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} Hz`;
 }
 
-/** A part of a whole. */
+/** Formats a part of a whole. */
 export function percent(part: number, whole: number): string {
   return `${Math.round((part / whole) * 100)} %`;
 }
 
-/** A count. */
+/** Formats a count. */
 export function count(value: number): string {
   return value.toLocaleString("en").replaceAll(",", " ");
 }
 
-/** "deadline_missed" as words. */
+/** Converts "deadline_missed" to words. */
 export function words(reason: string): string {
   return reason.replaceAll("_", " ");
 }

@@ -1,8 +1,8 @@
-// The streams of links, and which of them carry a subscription.
+// The streams of links, and the subscriptions that they carry.
 
 import type { Drops, Link, Node, Publisher, Reason, Reservation, State, Stream, Subscription } from "./api.gen";
 
-/** A stream with the link and the node that it leaves over. */
+/** A stream with its link and the sending node. */
 export interface Leg {
   key: string;
   node: Node;
@@ -10,10 +10,10 @@ export interface Leg {
   stream: Stream;
 }
 
-/** Legs that a way has at most. */
+/** The maximum number of legs of a path. */
 const LEGS_MAX = 8;
 
-/** All streams. Where one takes the place of another both are there for a while: they count as one. */
+/** Returns all streams. While one stream replaces another, both exist and are merged to one. */
 export function legsOf(state: State): Leg[] {
   const legs = new Map<string, Leg>();
   for (const node of state.nodes) {
@@ -52,7 +52,7 @@ function together(one: Stream, other: Stream): Stream {
   };
 }
 
-/** Drops of both, by reason. */
+/** Returns the sum of both drop counts, by reason. */
 export function added(one: Drops, other: Drops): Drops {
   const all = { ...one };
   for (const [reason, samples] of Object.entries(other) as [Reason, number][]) {
@@ -61,7 +61,10 @@ export function added(one: Drops, other: Drops): Drops {
   return all;
 }
 
-/** The streams that carry a subscription, from the publisher on as far as they are known. */
+/**
+ * Returns the streams that carry a subscription, starting at the publisher, as far as they are
+ * known.
+ */
 export function legsTo(node: Node, sub: Subscription, legs: readonly Leg[]): Leg[] {
   const way: Leg[] = [];
   const publisher = sub.publishers[0];
@@ -77,7 +80,7 @@ export function legsTo(node: Node, sub: Subscription, legs: readonly Leg[]): Leg
   return way;
 }
 
-/** Promises by subscription. Every node of a path tells of them: each counts once. */
+/** Returns the grants by subscription. Every node of a path reports them; each is counted once. */
 export function grantsOf(state: State): Map<string, Reservation[]> {
   const grants = new Map<string, Reservation[]>();
   for (const one of state.nodes.flatMap((node) => node.reservations)) {
@@ -89,7 +92,7 @@ export function grantsOf(state: State): Map<string, Reservation[]> {
   return grants;
 }
 
-/** What a subscription must get each second; null where nobody says. */
+/** Returns the expected rate of a subscription in samples per second, or null if it is unknown. */
 export function expectedRate(sub: Subscription, publishers: readonly Publisher[]): number | null {
   if (publishers.length === 0) return null;
   const rates = publishers.map((one) => {

@@ -1,4 +1,4 @@
-// The page: one event a second becomes one view of everything.
+// The page: each event, once per second, updates all views.
 
 import { follow } from "./api";
 import { attribute, byId, text, whileSeen } from "./dom";

@@ -1,4 +1,4 @@
-// The words of a subscription's card: how it is now, and what became of its promise.
+// The texts of a subscription's card: its current state, and the history of its contract.
 
 import { count, since } from "./format";
 import { tolerance } from "./promise";
@@ -6,13 +6,16 @@ import type { Sub } from "./store";
 
 const BADGES = { good: "gets what it asked for", warm: "gets less", bad: "misses its promise", idle: "nothing arrives" };
 
-/** How it is now, in words. */
+/** Returns the current state, as text. */
 export function badge({ sub, health }: Sub): string {
   if (sub.refusals.length > 0) return "refused";
   return health === "idle" && sub.publishers.length === 0 ? "nobody publishes" : BADGES[health];
 }
 
-/** Whether anything is promised to it and whether that is kept now, and what its links broke since the start. */
+/**
+ * Returns whether the subscription has a contract, whether it is met now, and the violations on its
+ * links since the start.
+ */
 export function note(sub: Sub): string {
   const held = sub.legs.filter((leg) => leg.stream.contract);
   if (sub.sub.refusals.length > 0) return "refused before the first byte was sent";
@@ -30,7 +33,7 @@ export function note(sub: Sub): string {
   return `promised · ${state} · ${onLinks(windows, y)} since the start${last}`;
 }
 
-/** What links broke: of a contract without a tolerance each window is a sample. */
+/** Formats the violations on links. Without a loss tolerance, each window is one sample. */
 function onLinks(windows: number, y: number | undefined): string {
   const many = windows === 0 ? "no" : count(windows);
   const s = windows === 1 || windows === 0 ? "" : "s";

@@ -1,19 +1,22 @@
-// From readings, one a second, to what the page shows.
+// Converts readings, one per second, to the data that the page shows.
 
 import type { Link, Node, Publisher, Reservation, State, Subscription } from "./api.gen";
 import { Delays, type Part } from "./delay";
 import { expectedRate, grantsOf, type Leg, legsOf, legsTo } from "./legs";
 import { type Broken, broken, type Counted, counted, isBeyond, isBrokenNow, isStricter, tolerance } from "./promise";
 
-/** Seconds that charts look back. */
+/** The time range of charts in seconds. */
 export const SECONDS = 120;
-/** Readings of counts that are kept: those of the last ten seconds, and the one before. */
+/** The number of kept readings of counters: those of the last ten seconds, and the one before. */
 const COUNTED_MAX = 11;
-/** Samples that a rate is judged by; one more or less is how they are counted, not a miss. */
+/**
+ * The number of samples over which a rate is checked. A difference of one sample is a counting
+ * artefact, not a miss.
+ */
 const RATE_SAMPLES = 10;
 const RATE_SLACK = 1.5;
 
-/** The newest ages at delivery, of the same samples: at most ten seconds old. */
+/** The newest ages at delivery, both of the same samples, at most ten seconds old. */
 export interface Ages {
   mean: number;
   max: number;
@@ -21,30 +24,30 @@ export interface Ages {
 
 export type Health = "good" | "warm" | "bad" | "idle";
 
-/** A subscription with everything that is known of it. */
+/** A subscription with all related data. */
 export interface Sub {
   node: Node;
   sub: Subscription;
   publishers: Publisher[];
-  /** What paths have promised it, of each publisher that they have. */
+  /** The grants of its paths, one for each publisher that has one. */
   grants: Reservation[];
-  /** What it must get each second; null where nobody says. */
+  /** The expected rate in samples per second; null if it is unknown. */
   expected: number | null;
   legs: Leg[];
-  /** Its publisher is on its own node. */
+  /** True if its publisher is on the same node. */
   near: boolean;
-  /** Windows that its links broke. */
+  /** The violated windows on its links. */
   broken: Broken;
   parts: Part[];
   age: Ages | null;
   health: Health;
   isPicture: boolean;
-  /** Of each second, newest last. */
+  /** One entry per second, the newest last. */
   ages: Ages[];
   history: Counted[];
 }
 
-/** What one contract holds of a link. */
+/** The reservation of one contract on a link. */
 export interface Share {
   key: string;
   what: string;
@@ -52,7 +55,7 @@ export interface Share {
   bits: number;
 }
 
-/** A link with its past. */
+/** A link with its history. */
 export interface LinkView {
   shares: Share[];
   node: Node;
@@ -66,7 +69,7 @@ export interface View {
   subs: Sub[];
   links: LinkView[];
   legs: Leg[];
-  /** The parts of the time on links of streams that lead to no subscription that is shown. */
+  /** The parts of the delay of streams that lead to no displayed subscription. */
   passing: { leg: Leg; total: number; parts: Part[] }[];
   names: Map<string, string>;
 }
@@ -77,7 +80,7 @@ function push<T>(past: T[], now: T, max: number): T[] {
   return past;
 }
 
-/** Keeps the last readings and the past of charts. */
+/** Keeps the last readings and the history of charts. */
 export class Store {
   #subs = new Map<string, Sub>();
   #links = new Map<string, LinkView["past"]>();
@@ -111,7 +114,7 @@ export class Store {
     const publishers = sub.publishers.flatMap((id) => known.get(id) ?? []);
     const legs = legsTo(node, sub, all);
     const now = counted(node.at_us, sub, legs);
-    // On another way what was dropped is counted anew.
+    // Drops are counted anew on another path.
     const history = push(before?.history.at(-1)?.way === now.way ? before.history : [], now, COUNTED_MAX);
     const fresh = sub.age_mean_us === null ? null : { mean: sub.age_mean_us, max: sub.age_max_us };
     const ages = before?.ages ?? [];
@@ -140,7 +143,7 @@ export class Store {
   }
 }
 
-/** What contracts hold of a link, the largest first. */
+/** Returns the reservations on a link, the largest first. */
 function sharesOf(legs: readonly Leg[], names: Map<string, string>): Share[] {
   const shares = legs.flatMap(({ key, stream }) => {
     if (!stream.contract) return [];
@@ -150,12 +153,15 @@ function sharesOf(legs: readonly Leg[], names: Map<string, string>): Share[] {
   return shares.sort((a, b) => b.bits - a.bits || a.key.localeCompare(b.key));
 }
 
-/** Samples were delivered within the last ten seconds. */
+/** Returns true if samples were delivered within the last ten seconds. */
 function isFlowing(history: readonly Counted[]): boolean {
   return (history.at(-1)?.delivered ?? 0) > (history[0]?.delivered ?? 0);
 }
 
-/** It gets fewer samples than it must, over as many seconds as that many samples take. */
+/**
+ * Returns true if fewer samples than expected were delivered, over the seconds in which
+ * `RATE_SAMPLES` samples are due.
+ */
 function isShort(history: readonly Counted[], expected: number, loss: number): boolean {
   const last = history.at(-1);
   if (!last) return false;
@@ -166,13 +172,15 @@ function isShort(history: readonly Counted[], expected: number, loss: number): b
   return last.delivered - long.delivered + RATE_SLACK + loss * wanted < wanted * 0.95;
 }
 
-/** Whether it gets its rate now, and misses no more than it tolerates. */
+/**
+ * Returns whether the subscription currently gets its rate, with no more misses than it tolerates.
+ */
 function health({ sub, publishers, expected, legs, history }: Omit<Sub, "health">): Health {
   if (sub.refusals.length > 0) return "bad";
   const promised = sub.within_us !== null;
   const lost = legs.some(({ stream }) => isBrokenNow(stream) && !isStricter(stream.contract?.loss ?? "0/1", sub.loss));
   if (promised && (lost || isBeyond(history, sub.loss))) return "bad";
-  // Of publishers on nodes that are not asked nobody says how much they send.
+  // The rate of publishers on nodes that are not queried is unknown.
   const unknown = publishers.length < sub.publishers.length;
   if (unknown ? !isFlowing(history) && history.length > 1 : expected === null || expected === 0) return "idle";
   const [last, before] = [history.at(-1), history.at(-2)];

@@ -1,10 +1,11 @@
-// The one sentence that says whether all is well: now, and apart from that since the start.
+// The summary sentence of the page: the current state, and separately the violations since the
+// start.
 
 import { count, since } from "./format";
 import { broken, isBrokenNow } from "./promise";
 import type { Health, Sub, View } from "./store";
 
-/** What is named in full; the rest is counted. */
+/** The number of items named; the rest are counted. */
 const NAMES_MAX = 2;
 
 export interface Verdict {
@@ -19,11 +20,11 @@ export function verdict({ subs, legs }: Pick<View, "subs" | "legs">): Verdict {
   return { ...now, text: `${now.text}${past(legs)}${no}` };
 }
 
-/** How it is now. */
+/** Returns the current state. */
 function current(subs: readonly Sub[], legs: View["legs"]): Verdict {
   const served = subs.filter(({ sub, health }) => sub.refusals.length === 0 && health !== "idle");
   const bad = served.filter(({ health }) => health === "bad").map(({ node, sub }) => `${node.name} ${sub.pattern}`);
-  // Of promises to subscriptions on nodes that are not shown these links tell too.
+  // These links also show contracts of subscriptions on nodes that are not displayed.
   const shown = keys(subs.filter(({ sub }) => sub.within_us !== null));
   const lost = legs.filter(({ key, stream }) => !shown.has(key) && isBrokenNow(stream));
   const names = [...bad, ...lost.map(({ node, link, stream }) => `${stream.tag ?? stream.publisher} on ${node.name} ${link.name}`)];
@@ -58,7 +59,7 @@ function keys(subs: readonly Sub[]): Set<string> {
   return new Set(subs.flatMap((sub) => sub.legs.map(({ key }) => key)));
 }
 
-/** What was broken before; nothing if nothing was. */
+/** Returns the past violations; empty if there were none. */
 function past(legs: View["legs"]): string {
   const { windows, agoUs } = broken(legs.map(({ stream }) => stream));
   if (windows === 0 || agoUs === null) return "";

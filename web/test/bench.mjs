@@ -1,5 +1,6 @@
-// What the page costs: bytes, first paint, and CPU with a hundred streams of the flight log that is named.
-// `npm run bench -- --short` runs for seconds: it shows that this works, and its figures are no measurement.
+// Measures the cost of the page: bytes, first paint, and CPU time with a hundred streams of the
+// given flight log. `npm run bench -- --short` runs for seconds to check that it works; its figures
+// are no measurement.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -19,7 +20,7 @@ const SETTLES_MS = SHORT ? 500 : 5000;
 const PUBLISHERS = 7;
 const TICKS_PER_S = 100;
 
-/** CPU seconds so far of the threads of a process whose names `chosen` takes. */
+/** Returns the CPU seconds so far of a process's threads whose names satisfy `chosen`. */
 function cpu(pid, chosen = () => true) {
   let ticks = 0;
   for (const task of readdirSync(`/proc/${pid}/task`)) {
@@ -31,7 +32,7 @@ function cpu(pid, chosen = () => true) {
   return ticks / TICKS_PER_S;
 }
 
-/** All processes of the browser: it is the only Chromium that has this process above it. */
+/** Returns all processes of the browser, the only Chromium that descends from this process. */
 function browserProcesses() {
   const parents = new Map();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

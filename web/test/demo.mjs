@@ -1,4 +1,4 @@
-// A demo of its own for the tests, and a browser that looks at it.
+// Starts a demo for the tests, and a browser.
 
 import { execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -6,12 +6,12 @@ import { chromium } from "playwright-core";
 
 export const BINARY = process.env.PACELINE_BIN ?? "../target/debug/paceline";
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
-/** How long anything may take before a test gives up. */
+/** The time limit of any step, in milliseconds. */
 export const LIMIT_MS = 30_000;
-/** Without these the browser looks for hosts of its own at every start. */
+/** Without these options the browser contacts hosts of its vendor at every start. */
 const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-/** Starts `paceline demo`; its URL and how to end it. */
+/** Starts `paceline demo`. Returns its URL and a function that ends it. */
 export async function startDemo() {
   const child = spawn(BINARY, ["demo", "--json", "--http", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
   const said = [];
@@ -20,7 +20,7 @@ export async function startDemo() {
     const url = /^dashboard: (http:\S+)$/.exec(line)?.[1];
     if (url) {
       const ended = new Promise((done) => child.once("exit", done));
-      // What it says further is not read, and must not make it wait.
+      // Discard further output, so that a full pipe does not block the demo.
       child.stderr.resume();
       return {
         url,
@@ -35,7 +35,7 @@ export async function startDemo() {
   throw new Error(`the demo ended: ${said.join("\n")}`);
 }
 
-/** What `paceline ls --json` says at one node of the demo. */
+/** Returns the nodes from `paceline ls --json` at one node of the demo. */
 export function ls(demo, role) {
   const args = ["ls", "--json", "--runtime-dir", `${demo.folder}/${role}`];
   return JSON.parse(execFileSync(BINARY, args, { encoding: "utf8", timeout: LIMIT_MS })).nodes;
@@ -45,7 +45,10 @@ export async function startBrowser() {
   return chromium.launch({ executablePath: BROWSER, args: QUIET });
 }
 
-/** A page that has its first figures; what it complains of is gathered in `complaints`. */
+/**
+ * Returns a page that shows its first figures. Console errors and warnings are added to
+ * `complaints`.
+ */
 export async function open(browser, url, complaints, options = {}) {
   const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, ...options });
   page.setDefaultTimeout(LIMIT_MS);
@@ -58,7 +61,7 @@ export async function open(browser, url, complaints, options = {}) {
   return page;
 }
 
-/** Waits until `look` gives something that is true, and returns it. */
+/** Calls `look` until its result is true, and returns the result. */
 export async function until(what, look) {
   const end = Date.now() + LIMIT_MS;
   let last;

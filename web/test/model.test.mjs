@@ -1,4 +1,4 @@
-// What the page makes of readings, without a browser.
+// Tests of the page's data model, without a browser.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -20,7 +20,7 @@ after(() => server.close());
 const [ROBOT, RELAY, OPERATOR] = ["a", "b", "c"];
 const asked = (more = {}) => ({ form: "all", every: null, max_hz: null, width: null, height: null, ...more });
 
-/** A stream of 100 samples a second, after so many seconds. */
+/** A stream of 100 samples per second, after `second` seconds. */
 const stream = (second, more = {}) => ({
   publisher: `${ROBOT}.1`, tag: "steer", asked: asked(), hop: OPERATOR, contracted: true,
   contract: { period_us: 10_000, deadline_us: 15_000, loss: "5/100", bits_per_s: 100_000 },
@@ -47,7 +47,10 @@ const subscription = (second, more = {}) => ({
   age_sum_us: second * 100 * 5_000, dropped: {}, ...more,
 });
 
-/** The views of a robot, a thin link and an operator, at so many seconds; `shape` changes what each reading says. */
+/**
+ * Returns the views of a robot, a thin link and an operator, one for each second; `shape` modifies
+ * the readings.
+ */
 function views(seconds, shape = {}) {
   const store = new Store();
   return Array.from({ length: seconds + 1 }, (_, second) => {
@@ -72,7 +75,7 @@ test("what was broken before and is kept now reads so, on top and on the card", 
 });
 
 test("a promise that is broken now is never said to hold", () => {
-  // Beside it one without a promise gets less: that alone made every promise hold.
+  // A best-effort subscription that gets less must not turn the summary to "every promise is kept".
   const best = subscription(0, { id: `${OPERATOR}.1`, pattern: "bulk", within_us: null, loss: null, rate_hz: 1, delivered: 0 });
   const state = (reading) => {
     reading.nodes[1].subscriptions.push(best);
@@ -131,7 +134,7 @@ test("a sample that was dropped for being late counts once", () => {
 });
 
 test("the mean is at most the longest: both are of the same samples", () => {
-  // A reader that is too slow: most samples are taken back from what was delivered, and their ages with them.
+  // A slow reader: most samples are subtracted from the delivered ones, together with their ages.
   const sub = (second) => ({ delivered: second, age_sum_us: second * 400_000, age_mean_us: 5_000, age_max_us: 9_000 });
   for (const { subs } of views(3, { sub })) {
     assert.deepEqual(subs[0].age, { mean: 5_000, max: 9_000 });
@@ -195,7 +198,7 @@ test("each edge has the traffic between its two nodes, whatever else the link ca
   const robot = { node: { id: ROBOT }, link: link([stream(1, { hop: RELAY })], { hops: [RELAY], neighbours: [{ id: RELAY, use_bits_per_s: 8e5 }], use_bits_per_s: 8e5 }) };
   const drawn = edges([relay, robot]).map(({ from, to, use, linkUse, neighbours, streams }) => [from, to, use, linkUse, neighbours, streams]);
   assert.deepEqual(drawn, [
-    // Towards the relay, since the stream goes there.
+    // Towards the relay, in the direction of the stream.
     [ROBOT, RELAY, 8e5, 8e5, 1, 1],
     [RELAY, OPERATOR, 1.5e6, 1.9e6, 3, 1],
     [RELAY, "d", 3e5, 1.9e6, 3, 1],

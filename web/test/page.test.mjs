@@ -1,4 +1,4 @@
-// The page in a real browser, over a real demo.
+// Tests of the page in a real browser, with a real demo.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -9,7 +9,7 @@ const complaints = [];
 
 before(async () => {
   [demo, browser] = await Promise.all([startDemo(), startBrowser()]);
-  // Tall enough for everything: what cannot be seen is not kept up to date.
+  // Tall enough for the whole page, because hidden sections are not updated.
   page = await open(browser, demo.url, complaints, { viewport: { width: 1400, height: 4000 } });
 }, { timeout: LIMIT_MS });
 
@@ -31,12 +31,12 @@ test("the three pictures move, small and few, each as its subscriber gets it", a
     const image = one.querySelector("img");
     return [image.naturalWidth, image.naturalHeight, one.querySelector("figcaption").textContent];
   }));
-  // One that is just being exchanged has no size.
+  // A picture that is being replaced has no size.
   let sizes = [];
   await until("all of them are shown", async () => (sizes = await shown()).every(([width]) => width > 0));
   assert.deepEqual(sizes.map(([width, height]) => `${width}x${height}`), ["320x240", "320x240", "160x120"]);
   assert.match(sizes[0][2], /640×480/, "what the console gets is not what is shown of it");
-  // Asked for at most five times a second; counted over as long as it takes.
+  // At most five requests per second, averaged over the elapsed time.
   let asked = 0;
   const begun = Date.now();
   page.on("request", (request) => { asked += request.url().includes("/pictures/") ? 1 : 0; });
@@ -49,7 +49,7 @@ test("pictures that cannot be seen are not asked for", async () => {
   let asked = 0;
   small.on("request", (request) => { asked += request.url().includes("/pictures/") ? 1 : 0; });
   await small.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
-  // Those that were on their way may still come; two figures later nothing is.
+  // Pictures in flight may still arrive; two events later none does.
   for (let event = 0; event < 2; event += 1) {
     const pulse = await small.textContent("#pulse");
     await until("the next event", async () => (await small.textContent("#pulse")) !== pulse);
@@ -95,7 +95,7 @@ test("asked, granted and delivered stand side by side", async () => {
 });
 
 test("figures on one page do not contradict each other", async () => {
-  /** In microseconds, of "5.0 ms" or "1.20 s". */
+  /** Converts "5.0 ms" or "1.20 s" to microseconds. */
   const time = (text) => {
     const [, number, unit] = /([\d.]+) (m?s)/.exec(text);
     return Number(number) * (unit === "s" ? 1e6 : 1e3);
@@ -144,7 +144,7 @@ test("the promised way stands on the card, and what it holds on the link", async
   assert.ok(told.includes(`(${share} %)`) && told.includes(`≤ ${Math.round(promised.bound_us / 1000)}`), `${told}: ${JSON.stringify(promised)}`);
   const delay = await operator.locator("tbody tr", { hasText: "delay" }).locator("td.granted").textContent();
   assert.match(delay, new RegExp(`^≤ ${Math.round(grant.bound_us / 1000)} ms\nall the way$`));
-  // Of the link: each contract, and together what is held.
+  // The link lists each contract; their sum is the reserved rate.
   const rows = page.locator('[data-link="robot thin"] .shares li');
   await until("each contract has a row", async () => (await rows.count()) === thin.streams.filter(({ contract }) => contract).length);
   assert.match(await rows.first().textContent(), /^robot\/\w+, .* → operator.*bit\/s \(\d+ %\)$/);
@@ -193,7 +193,7 @@ test("the switch floods the thin link, and what was promised goes on", async () 
     const [was, is] = [before.of(tag), during.of(tag)];
     assert.ok(is.contracted && is.sent > was.sent, `${tag} goes on`);
     assert.equal(is.contract.bits_per_s, was.contract.bits_per_s, `${tag} keeps what it holds`);
-    // A busy machine may delay single samples; nothing of what was promised makes room for the flood.
+    // A busy machine may delay single samples, but no contracted sample is dropped for the flood.
     assert.ok(is.sent - was.sent >= 0.9 * (is.offered - was.offered) - 2, `${tag}: ${JSON.stringify(is)}`);
   }
   await button.click();
@@ -252,7 +252,7 @@ for (const colorScheme of ["dark", "light"]) {
   });
 }
 
-/** Texts with less than 4.5 : 1 against what they stand on; runs in the page. */
+/** Returns the texts with a contrast below 4.5 : 1 against their background. Runs in the page. */
 function contrast() {
   const rgb = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
   const light = (colour) => {

@@ -1,4 +1,4 @@
-// A recording, read with the libraries that Foxglove reads it with, by the rules that its app has for schemas.
+// Reads a recording with Foxglove's libraries, by the rules of its app for schemas.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -15,7 +15,7 @@ const LIMIT_MS = 60_000;
 const [WIDTH, HEIGHT] = [160, 120];
 
 let folder, file;
-/** Of each topic its channels, each with its schema and its messages. */
+/** The channels of each topic, each with its schema and its messages. */
 const topics = new Map();
 
 before(async () => {
@@ -34,7 +34,7 @@ before(async () => {
     ["run/bytes", ...lines("bytes", ["\u0001\u0002"]), "--encoding", "application/x-own"],
     ["run/sound", "--file", sound(), "--loop"],
   ].map((args) => start("pub", ...args));
-  // A second beyond which it can be told what came of whom.
+  // The delay bound of one second lets the recorder report misses per publisher.
   const record = start("record", "run/**", "-o", file, "--duration", "5", "--within", "1000", "--loss", "1/2");
   const [code, told] = await record.ended;
   for (const publisher of publishers) publisher.child.kill("SIGTERM");
@@ -53,7 +53,7 @@ function start(...args) {
   return { child, ended: new Promise((done) => child.once("close", (code) => done([code, told]))) };
 }
 
-/** A second of silence, 8,000 samples of 16 bits. */
+/** A second of silence: 8,000 samples of 16 bits. */
 function sound() {
   const head = Buffer.alloc(44);
   head.write("RIFF");
@@ -91,7 +91,7 @@ async function read() {
     const { topic } = reader.channelsById.get(message.channelId);
     topics.get(topic).find((of) => of.channel.id === message.channelId).messages.push(message);
   }
-  // The same without the index, every checksum looked at.
+  // The same without the index, with every checksum verified.
   const stream = new McapStreamReader({ decompressHandlers, validateCrcs: true });
   stream.append(bytes);
   let messages = 0n;
@@ -102,7 +102,7 @@ async function read() {
   assert.equal(messages, reader.statistics.messageCount);
 }
 
-/** Of a topic with one channel. */
+/** Returns the only channel of a topic. */
 function only(topic) {
   const channels = topics.get(topic);
   assert.equal(channels?.length, 1, `${topic} of ${[...topics.keys()]}`);
@@ -110,13 +110,13 @@ function only(topic) {
   return channels[0];
 }
 
-/** The messages of a channel of protobuf, as the app's panels get them. */
+/** Returns the messages of a protobuf channel, as the app's panels receive them. */
 function decoded({ channel, schema, messages }) {
   assert.deepEqual([channel.messageEncoding, schema.encoding], ["protobuf", "protobuf"]);
   const root = protobufFromBinaryDescriptor(schema.data);
   root.resolveAll();
   const type = root.lookupType(schema.name);
-  // What is written is what Foxglove says of its type: the same names, numbers and types.
+  // The schema must equal Foxglove's definition of the type: names, numbers and types.
   const known = foxgloveMessageSchemas[schema.name.replace("foxglove.", "")];
   assert.ok(known, schema.name);
   const names = {
@@ -124,7 +124,7 @@ function decoded({ channel, schema, messages }) {
     nested: (of) => of.schema.protoEquivalent,
     enum: (of) => `foxglove.${of.enum.parentSchemaName}.${of.enum.protobufEnumName}`,
   };
-  // Numbers that are not said are the next ones that nobody says.
+  // Fields without a number get the next unused ones.
   const said = new Set(known.fields.map((field) => field.protobufFieldNumber));
   const free = Array.from({ length: known.fields.length }, (_, at) => at + 1).filter((number) => !said.has(number));
   const expected = known.fields.map(({ name, type: of, protobufFieldNumber }) => [name, protobufFieldNumber ?? free.shift(), names[of.type](of)]);
@@ -139,7 +139,7 @@ function decoded({ channel, schema, messages }) {
   });
 }
 
-/** What the app takes in a schema of JSON; with anything else it shows nothing of the channel. */
+/** Checks that the app accepts a JSON schema. Otherwise it shows nothing of the channel. */
 function assertTaken(schema, at) {
   assert.equal(schema.type, "object", at);
   for (const [name, field] of Object.entries(schema.properties)) {
@@ -149,7 +149,7 @@ function assertTaken(schema, at) {
   }
 }
 
-/** The messages of a channel of JSON. */
+/** Returns the messages of a JSON channel. */
 function parsed({ channel, schema, messages }) {
   assert.deepEqual([channel.messageEncoding, schema.encoding], ["json", "jsonschema"]);
   const text = new TextDecoder();
@@ -157,7 +157,7 @@ function parsed({ channel, schema, messages }) {
   return messages.map((message) => JSON.parse(text.decode(message.data)));
 }
 
-/** Width and height of a JPEG picture, of its frame header. */
+/** Returns width and height of a JPEG picture, from its frame header. */
 function sizeOf(picture) {
   const view = new DataView(picture.buffer, picture.byteOffset, picture.byteLength);
   assert.equal(view.getUint16(0), 0xffd8);
@@ -190,7 +190,7 @@ test("telemetry is JSON with a schema that is taken", () => {
   for (const one of parsed(odometry)) assert.deepEqual([one.pose.x, one.note, one.rows], [1.5, null, [[1, 2], [3]]]);
   const { properties } = JSON.parse(new TextDecoder().decode(odometry.schema.data));
   assert.deepEqual(Object.keys(properties).sort(), ["covariance", "frame", "pose", "valid"]);
-  // No objects: they have no fields to be plotted.
+  // Not objects, so there are no fields to plot.
   const counts = only("run/counts");
   assert.equal(counts.schema.data.length, 0);
   assert.deepEqual(new Set(parsed(counts).map((one) => JSON.stringify(one))), new Set(["[1,2]", "7"]));

@@ -1,5 +1,5 @@
-// Three daemons in a row of hosts of their own: a robot that publishes, a relay with the page, and two subscribers that
-// share the relay's link of 2 Mbit/s.
+// Three daemons in a row, each on its own simulated host: a robot that publishes, a relay with the
+// page, and two subscribers that share the relay's link of 2 Mbit/s.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ async function freePort() {
   return port;
 }
 
-/** Starts them; the relay's URL, the processes by name, and how to end them. */
+/** Starts them. Returns the relay's URL, the processes by name, and a function that ends them. */
 export async function startRelay() {
   const folder = mkdtempSync(join(tmpdir(), "plr-"));
   const children = {};

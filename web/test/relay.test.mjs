@@ -1,4 +1,5 @@
-// The page of a relay: streams pass through it to subscribers on other pages, and one of its promises is broken.
+// The page of a relay: streams pass through it to subscribers on other pages, and one of its
+// contracts is violated.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -18,7 +19,7 @@ after(async () => {
   await relay?.end();
 });
 
-/** What the relay says of its thin link. */
+/** Returns the relay's thin link. */
 async function thin() {
   const { nodes } = await (await fetch(`${relay.url}api/v1/state`)).json();
   return nodes.find(({ name }) => name === "relay").links.find(({ name }) => name === "thin");
@@ -27,7 +28,7 @@ async function thin() {
 const camera = ({ streams }) => streams.find(({ contracted }) => contracted);
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const verdict = () => page.textContent("#verdict");
-/** In bit/s, of "1.5 Mbit/s". */
+/** Converts "1.5 Mbit/s" to bit/s. */
 const bits = (text) => {
   const [, number, unit] = /([\d.]+) (\w*bit)\/s/.exec(text);
   return Number(number) * { bit: 1, kbit: 1e3, Mbit: 1e6, Gbit: 1e9 }[unit];
@@ -42,7 +43,8 @@ test("each line has the traffic of its two nodes, and a link no more than its ca
   const each = link.neighbours.map(({ use_bits_per_s: use }) => use);
   assert.equal(each.length, 2);
   assert.ok(Math.abs(each.reduce((a, b) => a + b, 0) - link.use_bits_per_s) <= 2, `${each} make up ${link.use_bits_per_s}`);
-  // Those of one drawing belong together; "relay to operator over thin: 300 kbit/s · link 2.00 Mbit/s of 2.00 Mbit/s".
+  // Both from one drawing; "relay to operator over thin: 300 kbit/s · link 2.00 Mbit/s of 2.00
+  // Mbit/s".
   const drawn = await until("both lines are drawn", async () => {
     const lines = ((await page.locator("#topology svg").getAttribute("aria-label")) ?? "").split("; ");
     const found = lines.filter((line) => /^relay to (operator|archive) over thin: .* · link .*bit\/s of 2.00 Mbit\/s$/.test(line));
@@ -57,7 +59,7 @@ test("streams that flow have a delay and a verdict although nobody subscribes he
   const rows = page.locator("#delay .delay");
   await until("a row for each", async () => (await rows.count()) >= 2);
   assert.equal(await page.locator("#delay").getAttribute("data-empty"), null);
-  // Also the names of tags whose publishers are on other pages.
+  // Including the tags of publishers on other pages.
   const named = /to operator · camera, .*, until it left thin/;
   await until("its tag is known", async () => named.test((await rows.allTextContents()).join("\n")));
   const kept = /^\d streams lead to other nodes; every promise is kept now/;
@@ -69,7 +71,8 @@ test("a promise that was broken reads so now, and once it is kept again since th
   const cell = (head) => row.locator(`td[data-head="${head}"]`).textContent();
   const { operator } = relay.children;
   await until("windows are broken", async () => {
-    // Short of the time after which a silent neighbour is taken for lost, and its streams are closed.
+    // Shorter than the time after which a silent neighbour is considered lost and its streams are
+    // closed.
     operator.kill("SIGSTOP");
     await pause(1_000);
     operator.kill("SIGCONT");

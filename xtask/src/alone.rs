@@ -1,4 +1,4 @@
-//! The release binary in a folder in which there is nothing else: no library, no program, no `/proc`.
+//! Runs the release binary in a folder without anything else: no library, no program, no `/proc`.
 
 use crate::setup;
 use anyhow::{Context, Result, ensure};
@@ -6,18 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Fifteen test cards of 160x120 as H.264, one of which stands alone.
+/// Fifteen test cards of 160x120 as H.264, one of which is a key frame.
 const FILM: &[u8] = include_bytes!("film.264");
 
-/// The folder; gone when dropped.
+/// The folder. Removed when dropped.
 pub(crate) struct Alone {
     folder: PathBuf,
     enter: Vec<PathBuf>,
 }
 
 impl Alone {
-    /// Makes the folder with the binary, a film and an empty `/tmp` in it; none if this user may not
-    /// make a folder the root of a program.
+    /// Creates the folder with the binary, a film and an empty `/tmp`. Returns `None` if this user
+    /// must not change the root directory of a process.
     pub(crate) fn new(binary: &Path) -> Result<Option<Self>> {
         let Some(enter) = enter()? else { return Ok(None) };
         let folder = std::env::temp_dir().join(format!("paceline-dist-{}", std::process::id()));
@@ -31,14 +31,14 @@ impl Alone {
         Ok(Some(alone))
     }
 
-    /// What was tried there and works.
+    /// Tests the binary there. Returns a description of the tested features.
     pub(crate) fn check(&self) -> Result<String> {
         self.run(&["--version"])?;
         self.run(&["doctor"])?;
         let _camera = self.start(&["pub", "robot/camera", "--test-card", "320x240@30"])?;
         let _film =
             self.start(&["pub", "robot/film", "--file", "/film.264", "--hz", "30", "--loop"])?;
-        // Both end with code 0 only when so many pictures came, scaled to this size.
+        // Both exit with code 0 only after 20 pictures, scaled to this size.
         let sub = ["--count", "20", "--timeout", "30", "--size"];
         let of =
             |tag, size, more: &[&'static str]| [&["sub", tag], &sub[..], &[size], more].concat();
@@ -76,7 +76,7 @@ impl Drop for Alone {
     }
 }
 
-/// Ends when dropped.
+/// A child process. Killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -86,7 +86,8 @@ impl Drop for Running {
     }
 }
 
-/// The words before the folder that make it the root of what runs; none if this user may not.
+/// Returns the command that runs a program with the folder as its root directory, up to the folder
+/// argument. Returns `None` if this user must not do that.
 fn enter() -> Result<Option<Vec<PathBuf>>> {
     let program = |name| setup::find(name).with_context(|| format!("{name} missing"));
     let chroot = program("chroot")?;

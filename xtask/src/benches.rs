@@ -1,4 +1,4 @@
-//! Every benchmark and example that the documents name, run to its end for some seconds. No figure is checked.
+//! Runs every benchmark and example in the documents for some seconds. No figure is checked.
 
 use crate::runner::{self, Logs, Share};
 use crate::setup;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What runs, by where it is built.
+/// The kind of a program, which determines its path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Program {
     /// `paceline bench NAME --short …`
@@ -19,7 +19,7 @@ enum Program {
 }
 use Program::{Bench, Example};
 
-/// What it needs that may be missing.
+/// A requirement that a host may not meet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Need {
     Nothing,
@@ -51,25 +51,25 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "scale", &["nodes=30", "streams=300", "seconds=1"], Nothing),
 ];
 
-/// What the documents name and something else runs or nothing does, and why.
+/// Programs in the documents that this step does not run, with the reasons.
 const ELSEWHERE: &[(Program, &str)] = &[
-    // The newcomer's test.
+    // Run by the newcomer's test.
     (Example, "hello"),
-    // It writes into the checkout; the fuzz tests read what it wrote.
+    // Writes into the checkout; the fuzz tests read its output.
     (Example, "corpus"),
-    // In a workspace of its own: below.
+    // In a separate workspace, see below.
     (Example, "decision"),
 ];
 
-/// Of the workspace `benches`: a benchmark under criterion, once, and its example.
+/// Programs of the workspace `benches`: one iteration of a criterion benchmark, and its example.
 const DECISIONS: [(&str, &[&str]); 2] = [
     ("cargo bench", &["bench", "--", "--test", "/dwcs/4$"]),
     ("example decision", &["run", "--release", "--example", "decision", "--", "dwcs", "4", "6400"]),
 ];
 
-/// The scenarios, each on real nodes …
+/// The scenarios. Each runs on real nodes …
 const SCENARIOS: &str = "examples/scenarios";
-/// … but for what only the simulator has: video, and clocks that are wrong.
+/// … except those that need the simulator: video, and wrong clocks.
 const SIMULATED: [&str; 2] = ["bursty-radio.toml", "clock-drift.toml"];
 
 pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
@@ -100,7 +100,7 @@ pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
     }
 }
 
-/// All of them, with what they need.
+/// Returns all programs with their requirements.
 fn commands(root: &Path) -> Vec<(String, Need, Command)> {
     let mut all = Vec::new();
     for &(program, name, args, need) in RUNS {
@@ -152,7 +152,7 @@ fn shown(program: Program, name: &str) -> String {
     }
 }
 
-/// What is missing, in words.
+/// Returns the missing requirement as text.
 fn lack(need: Need) -> Option<&'static str> {
     let root = setup::is_root();
     match need {
@@ -162,7 +162,7 @@ fn lack(need: Need) -> Option<&'static str> {
     }
 }
 
-/// What the documents name and nobody runs.
+/// Returns the programs in the documents that no step runs.
 fn unknown(root: &Path) -> BTreeSet<String> {
     let known = |program, name: &str| {
         RUNS.iter().any(|run| (run.0, run.1) == (program, name))
@@ -184,7 +184,8 @@ fn unknown(root: &Path) -> BTreeSet<String> {
     unknown
 }
 
-/// The name that a text begins with; empty if it begins with something else, such as a file or an option.
+/// Returns the name at the start of a text, or an empty text for anything else, such as a file or
+/// an option.
 fn name(text: &str) -> &str {
     let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let end = text.find(|c| !inside(c)).unwrap_or(text.len());

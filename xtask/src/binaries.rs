@@ -1,20 +1,20 @@
-//! The test binaries that cargo builds, and what each needs of the machine.
+//! The test binaries that cargo builds, and their requirements.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// What a test binary needs of the machine.
+/// The requirement of a test binary on the machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Need {
-    /// Processors, whenever there are some: its time is virtual, so it can be slow and right.
+    /// Processor time at any moment: its time is virtual, so a delay does not change its result.
     Processor,
-    /// Real sockets, processes and clocks: it mostly sleeps, but wants to run when it wakes.
+    /// Real sockets, processes and clocks: it mostly sleeps, but must run promptly when it wakes.
     Clock,
-    /// The machine for itself: it checks rates that are measured.
+    /// The whole machine: it checks measured rates.
     Machine,
 }
 
-/// Crates whose tests read no clock. Those that are not named here do.
+/// Crates whose tests read no clock. The tests of all others do.
 const VIRTUAL: &[&str] = &[
     "paceline-sched",
     "paceline-admit",
@@ -26,8 +26,8 @@ const VIRTUAL: &[&str] = &[
     "xtask",
 ];
 
-/// Tests that check measured rates, by package and target: the newcomer's demo reports whether each subscriber got the
-/// rate that it asked for.
+/// Tests that check measured rates, by package and target: the newcomer's demo reports whether each
+/// subscriber got its requested rate.
 const MEASURING: &[(&str, &str)] = &[("paceline-cli", "newcomer")];
 
 /// A test binary.
@@ -35,7 +35,7 @@ const MEASURING: &[(&str, &str)] = &[("paceline-cli", "newcomer")];
 pub(crate) struct Binary {
     pub(crate) package: String,
     pub(crate) target: String,
-    /// The package's folder, where its tests run.
+    /// The folder of the package, which is the working directory of its tests.
     pub(crate) folder: PathBuf,
     pub(crate) file: PathBuf,
 }
@@ -55,7 +55,7 @@ impl Binary {
         }
     }
 
-    /// Reads a line of cargo's JSON; `None` if it is of anything but a test binary.
+    /// Parses a line of cargo's JSON. Returns `None` unless it describes a test binary.
     fn read(line: &str) -> Option<Self> {
         let file = PathBuf::from(text(line, "executable")?);
         // Binaries and examples are built too, without their tests.
@@ -70,7 +70,7 @@ impl Binary {
     }
 }
 
-/// The text of a field of a JSON object, if it is text without escapes: cargo's names and paths are.
+/// Returns the text of a field of a JSON object. Cargo's names and paths contain no escapes.
 fn text<'a>(line: &'a str, field: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(&format!("\"{field}\":\""))?;
     rest.split_once('"').map(|(value, _)| value)

@@ -1,4 +1,4 @@
-//! The commands that the documents show must exist, with every flag that is shown.
+//! Checks that the commands in the documents exist, with all their flags.
 
 use crate::steps::Outcome;
 use crate::tidy::files;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const XTASK: &[&str] = &["test", "demo", "impair", "tidy", "long", "dist", "web", "python"];
 
-/// Words after a program's name, up to the first flag, and the flags after them.
+/// A command line: the words after the program's name up to the first flag, and the flags.
 #[derive(Debug, Eq, PartialEq)]
 struct Shown {
     program: &'static str,
@@ -41,7 +41,7 @@ pub(crate) fn step(root: &Path) -> Outcome {
     }
 }
 
-/// The line if it stands in a fenced block.
+/// Returns the line if it is within a fenced block.
 #[expect(clippy::unnecessary_wraps, reason = "the shape that Iterator::scan asks for")]
 fn in_code<'a>(inside: &mut bool, line: &'a str) -> Option<Option<&'a str>> {
     if line.trim_start().starts_with("```") {
@@ -78,8 +78,8 @@ fn problem(binary: &Path, shown: &Shown, help: &mut BTreeMap<String, String>) ->
         let known = XTASK.contains(&first.as_str());
         return (!known).then(|| format!("'cargo xtask {command}' does not exist"));
     }
-    // A tag may be a plain word too ("paceline sub camera"): only the first is surely a command,
-    // and `bench` has commands of its own.
+    // A tag may be a plain word too ("paceline sub camera"), so only the first word is certainly a
+    // command. `bench` has subcommands.
     let depth = if first == "bench" { 2 } else { 1 };
     let words = shown.words.iter().take(depth).cloned().collect::<Vec<_>>();
     let text = help.entry(words.join(" ")).or_insert_with(|| help_of(binary, &words));
@@ -92,7 +92,7 @@ fn problem(binary: &Path, shown: &Shown, help: &mut BTreeMap<String, String>) ->
     flag.map(|flag| format!("'paceline {}' has no {flag}", words.join(" ")))
 }
 
-/// What the command says of itself; empty if there is none.
+/// Returns the help text of a command, or an empty text if the command does not exist.
 fn help_of(binary: &Path, words: &[String]) -> String {
     match Command::new(binary).args(words).arg("--help").output() {
         Ok(output) if output.status.success() => {

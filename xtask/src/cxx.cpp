@@ -1,8 +1,9 @@
-// What the C++ of openh264 asks of a C++ library: memory, and statics that are made once.
+// The parts of a C++ library that the C++ code of openh264 needs: memory allocation, and static
+// variables in functions.
 //
-// Debian has a C library for musl and no C++ library. Its libstdc++ is built for glibc and does not
-// go with musl; openh264 uses neither exceptions, nor type information, nor the standard library, so
-// this is all there is to it. `new` ends the process when memory is out, as Rust does.
+// Debian has a C library for musl but no C++ library. Its libstdc++ is built for glibc and is not
+// compatible with musl. openh264 uses neither exceptions, nor type information, nor the standard
+// library, so this suffices. `new` aborts the process when memory is exhausted, as Rust does.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -27,8 +28,8 @@ void operator delete[](void* memory, size_t) noexcept { free(memory); }
 
 extern "C" void __cxa_pure_virtual() { end("a pure virtual function was called"); }
 
-// A static in a function: its guard's first byte says that it is made (compiled code looks there
-// first), the second that a thread is making it.
+// Guards of static variables. The first byte says that the variable is initialized, which compiled
+// code checks first. The second says that a thread is initializing it.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t made = PTHREAD_COND_INITIALIZER;
 

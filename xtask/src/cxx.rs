@@ -1,4 +1,4 @@
-//! What a static build needs beside cargo: the target, and compilers of C and C++ for musl.
+//! The requirements of a static build: the target, and C and C++ compilers for musl.
 
 use crate::setup;
 use anyhow::{Context, Result, bail, ensure};
@@ -8,19 +8,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The little that C++ needs of a library here.
+/// The part of a C++ library that is needed here.
 const LIBRARY: &str = include_str!("cxx.cpp");
-/// `musl-gcc` with the C++ compiler of the host in it: headers and library are musl's.
+/// `musl-gcc` with the host's C++ compiler: headers and library are those of musl.
 const COMPILER: &str = "\
 #!/bin/sh
 REALGCC=g++ exec musl-gcc \"$@\" -fno-exceptions -fno-rtti
 ";
-/// What the library's file is linked as.
+/// The name under which the library is linked.
 const NAME: &str = "paceline_cxx";
 const PROGRAMS: &[(&str, &str)] =
     &[("musl-gcc", "musl-tools"), ("g++", "g++"), ("ar", "binutils"), ("nasm", "nasm")];
 
-/// Has Rust's own library for the target installed.
+/// Installs Rust's standard library for the target if it is missing.
 pub(crate) fn add_target(target: &str) -> Result<()> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
     let sysroot = sysroot.context("rustc does not start; is it on the PATH?")?.stdout;
@@ -34,9 +34,11 @@ pub(crate) fn add_target(target: &str) -> Result<()> {
     Ok(())
 }
 
-/// The environment in which cargo builds C and C++ for the target; makes in `folder` what that needs.
+/// Returns the environment for building C and C++ for the target, and creates the necessary files
+/// in `folder`.
 ///
-/// Whoever names a C++ compiler for the target has one with its library, and gets nothing from here.
+/// If the user names a C++ compiler for the target, it has its own library, and the result is
+/// empty.
 pub(crate) fn prepare(target: &str, folder: &Path) -> Result<Vec<(String, OsString)>> {
     let suffix = target.replace('-', "_");
     if std::env::var_os(format!("CXX_{suffix}")).is_some() {
@@ -56,7 +58,7 @@ pub(crate) fn prepare(target: &str, folder: &Path) -> Result<Vec<(String, OsStri
     ])
 }
 
-/// Writes the compiler and builds the library with it.
+/// Writes the compiler wrapper and builds the library with it.
 fn build(folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let compiler = folder.join("musl-g++");

@@ -1,27 +1,27 @@
-//! `cargo xtask demo` and `cargo xtask impair`: from a fresh checkout to a command of the product.
+//! `cargo xtask demo` and `cargo xtask impair`: build the product and run one of its commands.
 
 use anyhow::{Context, Result};
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Pictures and commands on a thin link.
+/// Runs the demo: pictures and steering commands on a thin link.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<ExitCode> {
     match args {
-        // Whoever looks at the page ends it; a machine wants an end.
+        // A user of the page ends the demo; without a terminal it ends after 20 s.
         [] if std::io::stdout().is_terminal() => page(root, &[]),
         [] => page(root, &["--seconds".to_owned(), "20".to_owned()]),
         args => page(root, args),
     }
 }
 
-/// The demo with its page, where that can be built; without Node the page says how to get it.
+/// Runs the demo with its page if Node is installed. Otherwise the page explains how to build it.
 fn page(root: &Path, args: &[String]) -> Result<ExitCode> {
     println!("dashboard's page: {}", crate::web::build(root));
     paceline(root, "demo", args)
 }
 
-/// Builds `paceline` and runs one of its commands; ends with its exit code.
+/// Builds `paceline` and runs one of its commands. Returns its exit code.
 pub(crate) fn paceline(root: &Path, command: &str, args: &[String]) -> Result<ExitCode> {
     println!("building paceline (the first time takes some minutes: Zenoh is compiled, optimised)");
     let built = crate::cargo(root)

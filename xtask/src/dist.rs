@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: one file that runs on any Linux of this kind of processor.
+//! `cargo xtask dist`: builds one file that runs on any Linux of this processor architecture.
 //!
-//! It is built for musl, whose C library goes into the file whole. With glibc a static file still
-//! loads the name services of the host that it finds itself on, which must be of the same glibc.
+//! The target is musl, whose C library is linked completely into the file. With glibc, a static
+//! file still loads the host's name service libraries, which must be of the same glibc version.
 
 use crate::alone::Alone;
 use crate::cxx;
@@ -43,7 +43,8 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// True if an ELF file of 64 bits names no loader: the kernel starts it without any library.
+/// Returns true if a 64-bit ELF file names no loader, so that the kernel starts it without any
+/// library.
 fn is_static(elf: &[u8]) -> Result<bool> {
     const LOADER: u64 = 3;
     ensure!(elf.starts_with(b"\x7fELF\x02\x01"), "not an ELF file of 64 bits, lowest byte first");
@@ -57,7 +58,7 @@ fn is_static(elf: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// The number in `length` bytes at `at`.
+/// Reads a little-endian number of `length` bytes at `at`.
 fn number(elf: &[u8], at: usize, length: usize) -> Result<u64> {
     let bytes = at.checked_add(length).and_then(|end| elf.get(at..end)).context("cut short")?;
     Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -67,7 +68,7 @@ fn number(elf: &[u8], at: usize, length: usize) -> Result<u64> {
 mod tests {
     use super::*;
 
-    /// A head and two entries of 56 bytes, the second of this kind.
+    /// An ELF header and two program headers of 56 bytes, the second of this kind.
     fn elf(kind: u8) -> Vec<u8> {
         let mut elf = vec![0; 64 + 2 * 56];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");

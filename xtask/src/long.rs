@@ -1,11 +1,11 @@
-//! `cargo xtask long`: the disciplines against their twins, storms and promises of whole simulated networks, and nodes
-//! beside a hostile neighbour, for as long as somebody wants.
+//! `cargo xtask long`: compares the disciplines with their reference implementations, and runs
+//! chaos tests of simulated networks and nodes with a hostile neighbour, for a given time.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What the run is asked for.
+/// The arguments of the command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Args {
     pub(crate) minutes: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Reads `--minutes M` and `--fresh`; else what is wrong.
+    /// Parses `--minutes M` and `--fresh`. Errors with a description of the problem.
     pub(crate) fn parse(args: &[String]) -> Result<Self, String> {
         let mut parsed = Self { minutes: 30, fresh: false };
         let mut args = args.iter().map(String::as_str);
@@ -50,7 +50,7 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
             .with_context(|| format!("cannot remove {}", progress.display()))?;
     }
     let failed = root.join("crates/paceline-fuzz/seeds/failed.txt");
-    // The profile of the tests: optimised, and every overflow and debug assertion is heard of.
+    // The profile of the tests: optimised, with overflow checks and debug assertions.
     let mut command = crate::cargo(root);
     command
         .args(["run", "--quiet", "--package", "paceline-fuzz", "--example", "long", "--"])
@@ -64,7 +64,7 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     finish(command)
 }
 
-/// Becomes the command, so that Ctrl-C is heard by nobody else.
+/// Replaces this process by the command, so that only the command receives Ctrl-C.
 #[cfg(unix)]
 fn finish(mut command: std::process::Command) -> Result<ExitCode> {
     use std::os::unix::process::CommandExt as _;

@@ -1,6 +1,6 @@
-//! The project's own commands, for people and for continuous integration alike.
+//! The project's own commands, for developers and for continuous integration.
 //!
-//! They build, set up and call; what the product does is in its crates.
+//! They build, set up and call; the product's functions are in its crates.
 
 mod alone;
 mod benches;
@@ -89,15 +89,15 @@ fn usage(problem: &str) -> Result<ExitCode> {
     Ok(ExitCode::from(2))
 }
 
-/// The folder of the workspace: the one that cargo runs this in. A target folder that several checkouts share may
-/// hold what was built in another of them.
+/// Returns the folder of the workspace in which cargo runs this program. The path at compile time
+/// may belong to another checkout that shares the target folder.
 fn root() -> PathBuf {
     let built = || env!("CARGO_MANIFEST_DIR").into();
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(built));
     here.parent().unwrap_or(&here).to_owned()
 }
 
-/// The cargo that runs this, in the workspace's folder.
+/// Returns the cargo command that runs this program, in the workspace's folder.
 fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
@@ -105,8 +105,9 @@ fn cargo(root: &Path) -> Command {
     command
 }
 
-/// What a command starts hears nothing of the package that runs this: build scripts that look at these variables
-/// (ring's) would run again, and Zenoh be compiled again, whenever cargo was called by hand in between.
+/// Removes the environment variables of this package from a command. Build scripts that depend on
+/// them (ring's) would run again, and Zenoh would be compiled again, after each manual run of
+/// cargo.
 fn forget_package(command: &mut Command) {
     let ours = ["CARGO_PKG_", "CARGO_MANIFEST_"];
     for (name, _) in std::env::vars_os() {

@@ -1,19 +1,19 @@
-//! The Python package: built as a wheel, put into an environment of its own, tested. Whoever has no Python builds and
-//! tests everything else.
+//! The Python package: builds a wheel, installs it in a virtual environment and tests it. Without
+//! Python this step is skipped.
 
 use crate::setup;
 use crate::steps::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The oldest Python that the wheel is for, 3.x.
+/// The oldest supported Python is 3.x with this x.
 const PYTHON_MIN: u32 = 11;
-/// How long the tests may take, in seconds.
+/// The time limit of the tests in seconds.
 const TEST_WITHIN: &str = "170";
-/// What is installed, pinned. Tests of the package and the build read the same list.
+/// The pinned packages to install. The tests and the build read the same list.
 const TOOLS: &str = "python/tools.txt";
 
-/// Builds, installs and tests.
+/// Builds, installs and tests the package.
 pub(crate) fn run(root: &Path) -> Outcome {
     let python = match find() {
         Ok(python) => python,
@@ -34,7 +34,7 @@ fn check(root: &Path, python: &Path) -> Result<(), String> {
         let mut command = Command::new("timeout");
         command.args([TEST_WITHIN.as_ref(), room.join("bin").join(name).as_os_str()]);
         command.current_dir(root.join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
-        // The package that was installed, not its sources, which lack the compiled part.
+        // Tests must import the installed package, not its sources, which lack the compiled part.
         command.env("MYPY_CACHE_DIR", room.join("mypy")).env("PYTHONSAFEPATH", "1");
         command
     };
@@ -43,19 +43,19 @@ fn check(root: &Path, python: &Path) -> Result<(), String> {
     said("mypy", &mut within("mypy"))?;
     said("mypy", within("mypy").arg("../examples/python"))?;
     said("pytest", within("pytest").env("PACELINE_ROOT", root))?;
-    // A short run: it must end, and its figures are no measurement.
+    // A short run only checks that the benchmark works. Its figures are no measurement.
     let bench = ["-m", "paceline.bench", "--seconds", "0.1"];
     said("paceline.bench", within("python").args(bench).stdout(Stdio::null()))
 }
 
-/// An environment with the tools and the wheel, as it is built now.
+/// Creates a virtual environment with the tools and a new wheel. Returns its folder.
 fn install(root: &Path, python: &Path) -> Result<PathBuf, String> {
     let target = crate::web::target(root);
     let room = target.join("python");
     let wheels = room.join("wheels");
     let tools = root.join(TOOLS);
     let installed = room.join("tools.txt");
-    // Programs of an environment name its folder: in another one they do not start.
+    // Programs of a virtual environment contain its path and do not start from another folder.
     let wanted = std::fs::read_to_string(&tools).map_err(|error| format!("{TOOLS}: {error}"))?;
     let wanted = format!("{}\n{wanted}", room.display());
     if std::fs::read_to_string(&installed).ok().as_ref() != Some(&wanted) {
@@ -68,7 +68,7 @@ fn install(root: &Path, python: &Path) -> Result<PathBuf, String> {
     let mut maturin = Command::new(room.join("bin/maturin"));
     maturin.current_dir(root.join("python")).env("CARGO_TARGET_DIR", &target);
     crate::forget_package(&mut maturin);
-    // The profile of the tests, so that nothing of what they compiled is compiled again.
+    // The profile of the tests, so that cargo reuses their compiled dependencies.
     said("maturin", maturin.args(["build", "--quiet", "--profile", "dev", "--out"]).arg(&wheels))?;
     let wheel = std::fs::read_dir(&wheels).ok().and_then(|mut files| files.next()?.ok());
     let wheel = wheel.ok_or("maturin made no wheel")?.path();
@@ -82,7 +82,7 @@ fn pip(room: &Path) -> Command {
     pip
 }
 
-/// Runs a tool; what it prints goes on to the reader.
+/// Runs a tool. Its output is shown.
 fn said(name: &str, command: &mut Command) -> Result<(), String> {
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
@@ -91,7 +91,8 @@ fn said(name: &str, command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// A Python that is new enough and can make environments, or what to install.
+/// Returns a Python that is new enough and can create environments. Errors with the packages to
+/// install.
 fn find() -> Result<PathBuf, String> {
     let lack = format!("python3 is not here: install Python 3.{PYTHON_MIN} or newer");
     let python = setup::find("python3").ok_or(lack)?;

@@ -1,4 +1,4 @@
-//! Runs what was built: in the background or not, several at once, the output of each in a file of its own.
+//! Runs programs, possibly several at once and at low priority, each with its own log file.
 
 use crate::binaries::Binary;
 use crate::steps::Outcome;
@@ -10,19 +10,19 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Whatever runs longer than this hangs, on the slowest machine too.
+/// A program that runs longer than this is considered hung, even on a slow machine.
 const HANGS_AFTER: Duration = Duration::from_secs(900);
 
-/// How a program shares the machine.
+/// The processor share of a program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Share {
-    /// As everybody else.
+    /// Normal priority.
     Even,
-    /// What others leave of the processors: whoever wakes up beside it does not wait for it.
+    /// The lowest priority: other programs get a processor as soon as they wake.
     Rest,
 }
 
-/// Where output goes: one file for each program that runs.
+/// The folder of the log files, one per program.
 #[derive(Debug)]
 pub(crate) struct Logs(PathBuf);
 
@@ -40,7 +40,7 @@ impl Logs {
     }
 }
 
-/// A program that has ended.
+/// The result of a program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -48,7 +48,7 @@ pub(crate) struct Ended {
     pub(crate) output: String,
 }
 
-/// Runs a program to its end. It is killed when it hangs.
+/// Runs a program to its end, and kills it if it hangs.
 pub(crate) fn run(
     logs: &Logs,
     name: &str,
@@ -67,13 +67,13 @@ pub(crate) fn run(
     Ok(Ended { status, took: start.elapsed(), output })
 }
 
-/// The same program with a limit of time, and of priority where it gets the rest.
+/// Returns the same program with a time limit, and with the lowest priority for [`Share::Rest`].
 fn limited(share: Share, program: &Command) -> Command {
     let mut command = Command::new(if share == Share::Rest { "nice" } else { "timeout" });
     if share == Share::Rest {
         command.args(["-n", "19", "timeout"]);
     }
-    // In the foreground: Ctrl-C ends all that runs.
+    // In the foreground process group, so that Ctrl-C ends all programs.
     command.args(["--foreground", "--kill-after=10", &HANGS_AFTER.as_secs().to_string()]);
     command.arg(program.get_program()).args(program.get_args());
     for (name, value) in program.get_envs() {
@@ -88,7 +88,7 @@ fn limited(share: Share, program: &Command) -> Command {
     command
 }
 
-/// Runs a program as a step; what it prints is shown if it fails.
+/// Runs a program as a step. Its output is shown if it fails.
 pub(crate) fn step(logs: &Logs, name: &str, share: Share, program: &Command) -> Outcome {
     match run(logs, name, share, program) {
         Ok(ended) if ended.status.success() => Outcome::passed(""),
@@ -100,7 +100,7 @@ pub(crate) fn step(logs: &Logs, name: &str, share: Share, program: &Command) -> 
     }
 }
 
-/// Runs test binaries, `lanes` at once, in their order.
+/// Runs test binaries in their order, `lanes` at once.
 pub(crate) fn tests(
     logs: &Logs,
     share: Share,
@@ -131,7 +131,7 @@ pub(crate) fn tests(
     (outcome, tally)
 }
 
-/// Runs one test binary; what it reports, and its name if it fails.
+/// Runs one test binary. Returns its counts, and a description if it fails.
 fn one(logs: &Logs, share: Share, binary: &Binary) -> (Tally, Option<String>) {
     let name = binary.name();
     let mut program = Command::new(&binary.file);

@@ -1,15 +1,15 @@
-//! What tests and benchmarks need beside cargo.
+//! The requirements of tests and benchmarks in addition to cargo.
 
 use crate::steps::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs, and the Debian package that brings them. Without nasm OpenH264 is built without its assembly,
-/// and scaling video costs twice as much.
+/// The programs, each with its Debian package. Without nasm, OpenH264 is built without assembly and
+/// scaling video costs twice as much.
 const PROGRAMS: &[(&str, &str)] =
     &[("ip", "iproute2"), ("tc", "iproute2"), ("ffmpeg", "ffmpeg"), ("nasm", "nasm")];
 
-/// Finds the programs, installs them where that is possible, else says what to install.
+/// Finds the programs, and installs missing ones if possible. Fails with the packages to install.
 pub(crate) fn run() -> Outcome {
     match bring(PROGRAMS) {
         Ok(detail) => Outcome::passed(&detail),
@@ -17,7 +17,11 @@ pub(crate) fn run() -> Outcome {
     }
 }
 
-/// The programs, each with its Debian package: what was done to have them, or what to do.
+/// Finds or installs programs, each given with its Debian package. Returns a description of the
+/// changes.
+///
+/// # Errors
+/// The missing programs and the packages to install.
 pub(crate) fn bring(programs: &[(&str, &str)]) -> Result<String, String> {
     let missing = missing(programs);
     if missing.is_empty() {
@@ -49,7 +53,7 @@ fn missing<'a>(programs: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     programs.iter().copied().filter(|(name, _)| find(name).is_none()).collect()
 }
 
-/// Where a program is: on the PATH, or where administrators' programs are.
+/// Returns the path of a program on the PATH or in the system folders.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(Into::into);

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: builds Paceline and lets bad days happen to it.
+//! `cargo xtask soak`: builds Paceline and runs its soak test.
 
 use anyhow::{Context, Result};
 use std::path::Path;

@@ -1,11 +1,12 @@
-//! Steps of a run, some of them at the same time, each timed against its budget, all reported in one table.
+//! Steps of a run, some of them concurrent, each timed against its budget and reported in one
+//! table.
 
 use std::fmt::{self, Write as _};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     passed: bool,
@@ -25,7 +26,7 @@ impl Outcome {
         self.passed
     }
 
-    /// Runs a command; its output goes where ours goes.
+    /// Runs a command with this process's output streams.
     pub(crate) fn of(command: &mut Command) -> Self {
         match command.status() {
             Ok(status) if status.success() => Self::passed(""),
@@ -50,7 +51,7 @@ struct Step {
 }
 
 impl Step {
-    /// What the table says beside the result.
+    /// Returns the last column of the table.
     fn detail(&self) -> String {
         let over = self.took > self.budget;
         let over =
@@ -60,7 +61,7 @@ impl Step {
     }
 }
 
-/// The steps so far. Several threads may add to them.
+/// The completed steps. Several threads may add to them.
 pub(crate) struct Steps {
     began: Instant,
     done: Mutex<Vec<Step>>,
@@ -73,8 +74,8 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Runs one more step, whatever became of those before it. A step that takes longer than `seconds` is named in
-    /// the table and fails nothing: how fast a machine is, is not what is tested.
+    /// Runs a step, regardless of earlier failures. A step that takes longer than `seconds` is
+    /// marked in the table but does not fail, because the speed of the machine is not under test.
     pub(crate) fn run(&self, name: &'static str, seconds: u64, step: impl FnOnce() -> Outcome) {
         println!("== {name}");
         let start = Instant::now();
@@ -90,8 +91,8 @@ impl Steps {
         done.iter().all(|step| step.outcome.passed)
     }
 
-    /// The table, closed by a line `N passed, N failed`. The last row has the time from begin to end: steps that ran
-    /// at the same time take more together.
+    /// Returns the table and a final line `N passed, N failed`. The last row has the total elapsed
+    /// time, which is less than the sum if steps ran concurrently.
     pub(crate) fn table(&self) -> String {
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text =

@@ -1,4 +1,4 @@
-//! What test binaries report, added up.
+//! Sums the reports of test binaries.
 
 /// Counts and names from the output of test binaries.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Tally {
         self.broken.extend(other.broken);
     }
 
-    /// Names the tests that were skipped, and those that failed.
+    /// Prints the names of skipped and failed tests.
     pub(crate) fn show(&self) {
         self.skipped.iter().for_each(|name| println!("skipped: {name}"));
         self.broken.iter().for_each(|name| println!("failed: {name}"));
@@ -47,7 +47,7 @@ impl Tally {
     }
 }
 
-/// The number before `word` in "ok. 12 passed; 0 failed; …".
+/// Returns the number before `word` in "ok. 12 passed; 0 failed; …".
 fn count(text: &str, word: &str) -> u64 {
     let words: Vec<&str> = text.split([' ', ';']).filter(|word| !word.is_empty()).collect();
     let pairs = words.iter().zip(words.iter().skip(1));

@@ -1,7 +1,8 @@
-//! `cargo xtask test`: everything that must pass, in one go.
+//! `cargo xtask test`: runs all tests.
 //!
-//! What needs the processors runs beside what mostly sleeps, at the lowest priority, so that tests over real clocks find
-//! the machine as free as if they ran alone. What checks measured rates runs alone, at the end.
+//! Tests that need processor time run at the lowest priority next to tests that mostly sleep. So
+//! tests with real clocks get a processor as promptly as if they ran alone. Tests of measured rates
+//! run alone, at the end.
 
 use crate::binaries::{Binary, Need};
 use crate::runner::{Logs, Share};
@@ -14,7 +15,7 @@ use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How many binaries whose tests mostly sleep run at once.
+/// The number of concurrent test binaries that mostly sleep.
 const SLEEPERS: usize = 2;
 
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
@@ -22,7 +23,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     run.steps.run("setup", 60, setup::run);
     thread::scope(|scope| {
         scope.spawn(|| run.looks());
-        // Before anything is compiled: the binary embeds it.
+        // Before anything is compiled, because the binary embeds the page.
         run.steps.run("web", 60, || web::build(root));
     });
     let binaries = run.builds();
@@ -46,7 +47,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// What only reads files.
+    /// Runs the steps that only read files.
     fn looks(&self) {
         let mut fmt = cargo(self.root);
         fmt.args(["fmt", "--all", "--", "--check"]);
@@ -54,7 +55,7 @@ impl Run<'_> {
         self.steps.run("tidy", 20, || tidy::step(self.root));
     }
 
-    /// What compiles, one after the other: cargo uses all processors by itself.
+    /// Runs the steps that compile, one after the other, because cargo uses all processors itself.
     fn builds(&self) -> Vec<Binary> {
         self.steps.run("clippy", 300, || {
             let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -71,7 +72,7 @@ impl Run<'_> {
         built
     }
 
-    /// What needs processors, beside everything else.
+    /// Runs the steps that need processor time, concurrently with all others.
     fn processor(&self, binaries: &[Binary]) {
         self.tests("virtual", 400, (Share::Rest, 1), binaries, Need::Processor);
         let mut doctests = cargo(self.root);
@@ -82,21 +83,21 @@ impl Run<'_> {
         self.command("doc", 120, &doc);
     }
 
-    /// The documents' commands, and each benchmark for some seconds.
+    /// Runs the commands of the documents, and each benchmark for some seconds.
     fn short(&self) {
         self.steps.run("commands", 60, || commands::step(self.root));
         self.steps.run("benches", 400, || benches::step(self.root, &self.logs));
     }
 
-    /// What runs over real clocks, sockets and processes.
+    /// Runs the steps with real clocks, sockets and processes.
     fn clock(&self, binaries: &[Binary]) {
         self.tests("live", 400, (Share::Even, SLEEPERS), binaries, Need::Clock);
-        // Before the newcomer's test, which runs the README's lines of Python.
+        // Before the newcomer's test, which runs the Python examples of the README.
         self.steps.run("python", 240, || python::run(self.root));
         self.steps.run("browser", 170, || web::test(self.root));
     }
 
-    /// Runs the test binaries of one need, so many at once.
+    /// Runs the test binaries with one requirement, `lanes` at once.
     fn tests(
         &self,
         name: &'static str,

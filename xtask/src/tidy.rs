@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the style rules that a machine can hold.
+//! `cargo xtask tidy`: checks the style rules that a program can check.
 
 mod docs;
 mod figures;
@@ -12,7 +12,7 @@ use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What tidy has to say: errors fail, notes only inform.
+/// The findings: errors fail the check, notes only inform.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     errors: Vec<String>,

@@ -1,16 +1,17 @@
-//! The page: built by Node, tested in a browser. Whoever has neither builds and tests everything else.
+//! The dashboard's page: built by Node and tested in a browser. Without them these steps are
+//! skipped.
 
 use crate::setup;
 use crate::steps::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Node, and a browser for the tests, with the Debian packages that bring them.
+/// Node, and a browser for the tests, with their Debian packages.
 const BUILD: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm")];
 const BROWSER: &[(&str, &str)] = &[("chromium", "chromium")];
-/// The oldest Node that the build tools run on.
+/// The oldest Node version that the build tools support.
 const NODE_MIN: u32 = 20;
-/// How long the tests in the browser may take, in seconds.
+/// The time limit of the browser tests in seconds.
 const TEST_WITHIN: &str = "170";
 
 /// Builds the page into the folder that the binary embeds.
@@ -25,8 +26,8 @@ pub(crate) fn build(root: &Path) -> Outcome {
     Outcome::of(npm(root).args(["run", "--silent", "build"]))
 }
 
-/// Runs the page in a browser, over a demo of its own, reads a recording with Foxglove's libraries, and runs the page's
-/// benchmark for some seconds.
+/// Tests the page in a browser with a demo, reads a recording with Foxglove's libraries, and runs
+/// the page's benchmark for some seconds.
 pub(crate) fn test(root: &Path) -> Outcome {
     if let Err(lack) = node_is_here().and_then(|()| setup::bring(BROWSER).map(|_| ())) {
         println!("skipped: web/test: {lack}");
@@ -48,12 +49,12 @@ pub(crate) fn test(root: &Path) -> Outcome {
     }
 }
 
-/// The binary that the tests were built with.
+/// Returns the path of the binary that the tests were built with.
 pub(crate) fn binary(root: &Path) -> PathBuf {
     target(root).join("debug/paceline")
 }
 
-/// Where cargo builds.
+/// Returns cargo's target folder.
 pub(crate) fn target(root: &Path) -> PathBuf {
     let folder =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
@@ -74,7 +75,7 @@ fn node_is_here() -> Result<(), String> {
     }
 }
 
-/// Installs exactly what the lock file names, unless that is there already.
+/// Installs the packages of the lock file unless they are already installed.
 fn install(root: &Path) -> Result<(), String> {
     let lock = root.join("web/package-lock.json");
     let installed = root.join("web/node_modules/.lock");

@@ -377,7 +377,7 @@ impl Reservations {
         legs::trunk_to(trunk, next)
     }
 
-    /// Returns the name under which a reservation holds its shares of links.
+    /// Returns the name of a reservation in the admission tests of links.
     #[must_use]
     pub fn holder(name: Name) -> Holder {
         legs::holder(name)

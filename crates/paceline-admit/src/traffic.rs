@@ -85,8 +85,8 @@ impl Traffic {
     /// Creates the traffic of a contract ([`paceline_sched::Contract`]): one sample of at most
     /// `bytes` per `period`, at most `jitter` early, in packets of at most `packet` bytes.
     ///
-    /// The result is the least curve of two pieces above the exact staircase ⌊(t + jitter)/period⌋
-    /// + 1.
+    /// The result is the least curve of two pieces above the exact staircase
+    /// ⌊(t + jitter)/period⌋ + 1.
     ///
     /// # Errors
     /// As [`Traffic::new`], and [`DemandError::ZeroPeriod`].

@@ -100,7 +100,7 @@ impl Excess {
     }
 }
 
-/// Event: a grant or refusal no longer applies and no contract is in force. The path is gone, or
+/// Event: a grant or refusal no longer applies and no contract is in force. The path was lost, or
 /// the contract is no longer requested.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Over {

@@ -1,4 +1,5 @@
-// Where the delay of each subscription goes, and of each stream that leads to none that is shown.
+// Shows the delay split of each subscription, and of each stream that leads to no displayed
+// subscription.
 
 import type { Part } from "../delay";
 import { byId, el, empty, Keyed, type Shown, text } from "../dom";
@@ -7,7 +8,7 @@ import type { View } from "../store";
 
 const ROWS_MAX = 10;
 
-/** A delay in its parts. */
+/** A delay with its parts. */
 interface Delay {
   key: string;
   who: string;
@@ -25,7 +26,7 @@ function delayRow(first: Delay): Shown<Delay> {
   return {
     element,
     update(delay) {
-      // What is left of the bound stays empty.
+      // The remaining part of the bound stays empty.
       const scale = Math.max(delay.total, delay.bound ?? 0, 1);
       text(total, `${time(delay.total)}${delay.bound === null ? "" : ` of ${time(delay.bound)}`}`);
       delay.parts.forEach((part, at) => {
@@ -48,7 +49,7 @@ export function showDelays(view: View): void {
     ...subs.map(({ node, sub, age, parts }) => ({
       key: sub.id, who: `${node.name} · ${sub.pattern}`, total: age?.mean ?? 0, bound: sub.within_us, parts,
     })),
-    // Who gets these is on another page: they end where they leave.
+    // The subscribers of these streams are on another page, so the delay ends where they leave.
     ...view.passing.map(({ leg: { key, link, stream }, total, parts }) => ({
       key, who: `to ${view.names.get(stream.hop) ?? stream.hop} · ${stream.tag ?? stream.publisher}, ${stream.asked.form}, until it left ${link.name}`,
       total, bound: null, parts,

@@ -1,4 +1,4 @@
-// Each link's use and what contracts hold of it, over two minutes.
+// Shows each link's use and its reservations, over two minutes.
 
 import type { Node } from "../api.gen";
 import { Chart } from "../chart";
@@ -6,10 +6,10 @@ import { attribute, byId, el, Keyed, type Shown, text } from "../dom";
 import { bits, count, percent, time } from "../format";
 import type { LinkView, Share } from "../store";
 
-/** Contracts that a panel names; the rest are counted. */
+/** The number of contracts that a panel names; the rest are counted. */
 const SHARES_MAX = 6;
 
-/** A contract's part of the link, and of its capacity if it has one. */
+/** A contract's reservation on the link, and the link's capacity if it has one. */
 interface Part extends Share {
   of: number | null;
 }
@@ -96,7 +96,7 @@ function processorRow({ name }: Node): Shown<Node> {
 
 const processors = new Keyed<Node>(byId("processors"), ({ id }) => id, processorRow);
 
-/** What promises take of the processors of the hosts that charge for them. */
+/** Shows the processor time reserved by contracts, for hosts that charge for it. */
 export function showProcessors(nodes: Node[]): void {
   const charged = nodes.filter((node) => node.processor !== null);
   attribute(byId("processors"), "hidden", charged.length === 0 ? "" : null);
@@ -104,7 +104,7 @@ export function showProcessors(nodes: Node[]): void {
 }
 
 export function showLinks(all: LinkView[]): void {
-  // A link that carries nothing to nobody says nothing.
+  // Hide links without neighbours and capacity.
   const alive = all.filter(({ link }) => link.hops.length > 0 || link.capacity_bits_per_s !== null);
   const busy = alive.filter(({ link }) => link.streams.length > 0 || link.reserved_bits_per_s > 0);
   const shown = busy.length > 0 ? busy : alive;

@@ -1,4 +1,5 @@
-// A picture as its subscriber gets it: five times a second at most, and only while it can be seen.
+// A picture as its subscriber receives it, updated at most five times per second and only while
+// visible.
 
 import { picture } from "../api";
 import { attribute, el, text } from "../dom";
@@ -17,7 +18,7 @@ export class PictureView {
   #asking = false;
   #seq: string | null = null;
   #shown = "";
-  /** The size of the last picture, as the subscriber gets it. */
+  /** The size of the last picture as received. */
   size = "";
 
   constructor(private readonly subscription: string, name: string) {
@@ -45,7 +46,8 @@ export class PictureView {
       const url = URL.createObjectURL(found.blob);
       const before = this.#shown;
       this.#image.src = url;
-      // Without a gap between two pictures; one that cannot be decoded stays out.
+      // Decode first, so that no gap is visible between two pictures. A failure leaves the old
+      // picture.
       await this.#image.decode().catch(() => undefined);
       URL.revokeObjectURL(before);
       this.#shown = url;
@@ -54,7 +56,7 @@ export class PictureView {
       attribute(this.element, "data-seq", found.seq);
       text(this.#caption, `#${found.seq} · ${found.size} · ${(found.bytes / 1000).toFixed(1)} kB · ${time(found.ageUs)} old`);
     } catch {
-      // The server is away: the next look tells.
+      // The server is unreachable; the next call tries again.
     } finally {
       this.#asking = false;
     }

@@ -1,4 +1,4 @@
-// Deadlines, drops, refusals, publishers, switches.
+// Deadlines, drops, refusals, publishers and switches.
 
 import { turn } from "../api";
 import type { Publisher, Reason, Switch } from "../api.gen";
@@ -9,7 +9,7 @@ import { isBrokenNow, sum } from "../promise";
 import type { View } from "../store";
 import { showDelays } from "./delays";
 
-/** Rows of the long tables. */
+/** The maximum number of rows of long tables. */
 const ROWS_SHOWN = 200;
 
 const deadlines = new Table<Leg>(
@@ -17,7 +17,7 @@ const deadlines = new Table<Leg>(
   ["stream", "link", "promised", "now", "met", "missed", "windows broken"],
   ({ key }) => key,
   ({ node, link, stream }) => {
-    // What was dropped for whatever reason missed its deadline too: windows count all of it.
+    // A sample dropped for any reason has missed its deadline, too: windows count them all.
     const missed = stream.late + sum(stream.dropped);
     const { contract, broken_ago_us: ago } = stream;
     const promised = contract ? `${time(contract.deadline_us)}, ${contract.loss} may miss, ${bits(contract.bits_per_s)}` : "–";
@@ -139,7 +139,7 @@ function showSwitches(view: View): void {
   switches.update(view.state.switches);
 }
 
-/** Each with the element that it is shown in. */
+/** The views, each with the id of its element. */
 export const parts: [string, (view: View) => void][] = [
   ["switches", showSwitches],
   ["delay", showDelays],

@@ -1,4 +1,5 @@
-// Asked beside granted beside delivered, a card for each of the first subscriptions, a row for the others.
+// Shows requested, granted and delivered values side by side: a card for each of the first
+// subscriptions, and a row for each other one.
 
 import type { ReservedHop } from "../api.gen";
 import { Chart } from "../chart";
@@ -13,10 +14,10 @@ const CARDS_MAX = 12;
 const HEADS = ["asked", "granted", "delivered"] as const;
 type Cells = [string, string, string];
 
-/** Hops that a card names. */
+/** The number of hops that a card names. */
 const HOPS_MAX = 4;
 
-/** "5/100" as words. */
+/** Converts "5/100" to words. */
 function mayMiss(loss: string | null): string {
   if (loss === null) return "–";
   const [x, y] = tolerance(loss);
@@ -29,7 +30,7 @@ function size(sub: Sub, picture: PictureView | null): Cells {
   return sub.isPicture ? [asked, sub.sub.refusals.length > 0 ? "refused" : asked, picture?.size || "–"] : ["–", "–", "–"];
 }
 
-/** The rows of a card's table. */
+/** Returns the rows of a card's table. */
 function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
   const { asked, within_us, loss, rate_hz, refusals } = sub.sub;
   const refused = refusals.length > 0;
@@ -53,24 +54,27 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
     loss: [
       within_us === null ? "–" : mayMiss(loss),
       contract ? mayMiss(contract.loss) : "–",
-      // Late or lost; the drops by reason say which.
+      // Late or lost; the drop reasons distinguish them.
       `${count(missed(sub.sub))} missed\nsince start`,
     ],
   };
 }
 
-/** A hop of a promised way, and what its link holds. */
+/** A hop of a granted path, and the reservation on its link. */
 interface Hop {
   hop: ReservedHop;
   key: string;
   holds: number;
 }
 
-/** The way that was promised: what each node of it holds on its link, and how long it may take there. */
+/**
+ * Returns the granted path: the reservation of each node on its link, and the delay bound there.
+ */
 function way(sub: Sub): Hop[] {
   const [grant] = sub.grants;
   return (grant?.hops ?? []).slice(0, HOPS_MAX).map((hop) => {
-    // What the link's own scheduler holds has the headers in it: that is what is left for nobody else.
+    // The reservation of the link's scheduler includes headers, so it is the capacity that others
+    // cannot use.
     const leg = sub.legs.find(({ node, link }) => node.id === hop.node && link.name === hop.link);
     return { hop, key: `${hop.node} ${hop.link}`, holds: leg?.stream.contract?.bits_per_s ?? hop.bits_per_s };
   });
@@ -154,7 +158,7 @@ function drawDelay(chart: Chart, sub: Sub): void {
   const max = sub.ages.map((age) => age.max);
   const bound = sub.sub.within_us;
   const highest = Math.max(...max.map((us) => us * 1.1), 1000);
-  // One outlier must not flatten the rest: beyond three bounds it is cut off.
+  // One outlier must not flatten the chart, so values above three bounds are cut off.
   const top = bound === null ? highest : Math.max(bound * 1.25, Math.min(highest, bound * 3));
   chart.draw(
     [

@@ -1,5 +1,5 @@
-// Who is joined to whom: nodes in columns by their distance from where samples come from, or in rows where
-// the screen is narrow.
+// Shows the topology: nodes in columns by their distance from publishers, or in rows on narrow
+// screens.
 
 import { byId, svg } from "../dom";
 import { type Edge, edges } from "../edges";
@@ -19,7 +19,7 @@ const NODES_MAX = 24;
 const BOX = { width: 148, height: 58 };
 let last = "";
 
-/** Steps from a node that publishes; links are walked both ways. */
+/** Returns the number of hops from the nearest publishing node. Links count in both directions. */
 function distances(view: View): Map<string, number> {
   const near = new Map<string, Set<string>>();
   const join = (a: string, b: string) => near.set(a, (near.get(a) ?? new Set()).add(b));
@@ -70,7 +70,10 @@ function amount(count: number, what: string): string {
   return count === 0 ? "" : `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** What goes between the two, and what the whole link carries where others share it. */
+/**
+ * Returns the traffic between the two nodes, and that of the whole link if other neighbours share
+ * it.
+ */
 function usage({ use, linkUse, capacity, neighbours }: Edge): string {
   if (capacity === null) return bits(use);
   return neighbours > 1 ? `${bits(use)} · link ${bits(linkUse)} of ${bits(capacity)}` : `${bits(use)} of ${bits(capacity)}`;
@@ -80,7 +83,7 @@ function drawEdge(edge: Edge, from: Place, to: Place, across: boolean): SVGEleme
   const [x1, y1] = across ? [from.x + BOX.width / 2, from.y] : [from.x, from.y + BOX.height / 2];
   const [x2, y2] = across ? [to.x - BOX.width / 2, to.y] : [to.x, to.y - BOX.height / 2];
   const [mx, my] = [(x1 + x2) / 2, (y1 + y2) / 2];
-  // Towards the far end, where lines from one node are apart.
+  // Near the far end, where edges from one node are apart.
   const t = 0.66;
   const bend = (from: number, to: number) => from + (to - from) * (3 * t * t - 2 * t * t * t);
   const straight = (from: number, to: number) => from + (to - from) * t;
@@ -119,7 +122,7 @@ export function showTopology(view: View): void {
     const [from, to] = [all.get(edge.from), all.get(edge.to)];
     return from && to ? [{ edge, from, to }] : [];
   });
-  // Drawn again only when something on it differs.
+  // Redraw only if something has changed.
   const now = JSON.stringify([width, [...all.values()], lines.map(({ edge }) => [edge.from, edge.label, usage(edge)])]);
   if (now === last) return;
   last = now;

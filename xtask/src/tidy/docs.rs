@@ -1,10 +1,10 @@
-//! Documents: short enough to be read, and every relative link leads somewhere.
+//! Checks the length of documents, and that every relative link resolves.
 
 use super::{Findings, files};
 use std::fs;
 use std::path::Path;
 
-/// Documents and the lines that they may have.
+/// The maximum number of lines of some documents.
 const LINES_MAX: &[(&str, usize)] =
     &[("README.md", 120), ("ARCHITECTURE.md", 300), ("CONTRIBUTING.md", 100)];
 
@@ -30,7 +30,7 @@ pub(super) fn check(root: &Path, findings: &mut Findings) {
     }
 }
 
-/// The files that inline links point to, relative to the document; code blocks are left out.
+/// Returns the files that inline links point to, relative to the document. Code blocks are skipped.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     let lines = text.lines().filter(move |line| {

@@ -1,11 +1,11 @@
-//! Every figure in the README names the commit that it was measured at.
+//! Checks that every figure in the README names the commit of its measurement.
 
 use super::Findings;
 use std::fs;
 use std::path::Path;
 
 const HEAD: &str = "| what | figure | command | commit |";
-/// The fewest digits that name a commit.
+/// The minimum number of digits of a commit.
 const DIGITS_MIN: usize = 7;
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {
@@ -19,7 +19,7 @@ fn problems(text: &str) -> Vec<String> {
     let Some((_, table)) = text.split_once(HEAD) else {
         return vec![format!("the table of figures does not begin with '{HEAD}'")];
     };
-    // The rest of the first line, and the line below the heading.
+    // Skip the rest of the heading and the separator line.
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let wrong = rows.filter(|row| !names_commit(row));
     wrong.map(|row| format!("no commit at the end of the figure '{row}'")).collect()

@@ -1,12 +1,12 @@
-//! The files of the checkout, in a fixed order.
+//! Finds the files of the checkout, in a fixed order.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold nothing written by hand.
+/// Folders of generated files.
 const SKIPPED: &[&str] = &["target", "node_modules", "dist"];
 
-/// Every file below `root` whose name ends in `.extension`, hidden folders left out.
+/// Returns every file below `root` with this extension, except in hidden folders.
 pub(crate) fn with_extension(root: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -28,7 +28,7 @@ pub(crate) fn with_extension(root: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The path as people write it: from the root, with slashes.
+/// Returns the path relative to `root`, with slashes.
 pub(crate) fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }

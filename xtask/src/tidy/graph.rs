@@ -1,10 +1,11 @@
-//! Which crate may depend on what: the layers of ARCHITECTURE.md, held by a machine.
+//! Checks the dependencies of each crate against the layers of ARCHITECTURE.md.
 
 use super::Findings;
 use std::fs;
 use std::path::Path;
 
-/// A crate and what it may use. Whoever widens this changes the architecture and says so there.
+/// A crate and its permitted dependencies. A new entry changes the architecture and must be
+/// documented there.
 struct Layer {
     folder: &'static str,
     uses: &'static [&'static str],
@@ -109,7 +110,7 @@ const LAYERS: &[Layer] = &[
             "paceline-media",
             "bytes",
             "pyo3",
-            // For their features alone: its manifest says why.
+            // Needed only for their features; see the crate's manifest.
             "anyhow",
             "proc-macro2",
             "quote",
@@ -122,7 +123,7 @@ const LAYERS: &[Layer] = &[
     Layer { folder: "xtask", uses: &["anyhow"] },
 ];
 
-/// What tests may use beside their crate's own dependencies.
+/// Additional permitted dependencies of tests.
 const TESTS: &[&str] = &[
     "allocation-counter",
     "openh264",
@@ -175,7 +176,7 @@ fn check_crate(root: &Path, layer: &Layer, findings: &mut Findings) {
     }
 }
 
-/// The quoted names in `members = [ … ]`.
+/// Returns the quoted names in `members = [ … ]`.
 fn members(manifest: &str) -> Vec<String> {
     let list = manifest.split_once("\nmembers = [").map_or("", |(_, after)| after);
     let list = list.split(']').next().unwrap_or_default();
@@ -188,7 +189,7 @@ struct Dependency {
     for_tests: bool,
 }
 
-/// The dependencies of a manifest, in every table that can hold some.
+/// Returns the dependencies of a manifest, from every dependency table.
 fn dependencies(manifest: &str) -> Vec<Dependency> {
     let mut found = Vec::new();
     let mut inside = None;

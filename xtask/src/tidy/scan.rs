@@ -1,15 +1,15 @@
-//! Rust source taken apart: code without comments and texts, and the comments alone.
+//! Separates Rust source into code, without comments and literals, and comments.
 
-/// A source file in two layers, both with the line breaks of the file.
+/// A source file in two layers. Both keep the line breaks of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
-    /// The code; what stands inside quotes is replaced by `_`.
+    /// The code, with `_` for each character of a literal.
     pub(crate) code: String,
     /// The comments.
     pub(crate) comments: String,
 }
 
-/// A function and how many lines it takes, from `fn` to its closing brace.
+/// A function and its number of lines, from `fn` to its closing brace.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Function {
     pub(crate) name: String,
@@ -51,7 +51,7 @@ enum Token {
     Text,
 }
 
-/// The length in bytes of what `rest` begins with, and what it is.
+/// Returns the length in bytes of the first token of `rest`, and its kind.
 fn token(rest: &str, first: char, before: Option<char>) -> (usize, Token) {
     let to_end = |found: Option<usize>| found.unwrap_or(rest.len());
     if rest.starts_with("//") {
@@ -80,7 +80,7 @@ fn token(rest: &str, first: char, before: Option<char>) -> (usize, Token) {
     }
 }
 
-/// True for `'a'` and `'\n'`, false for the lifetime `'a`.
+/// Returns true for `'a'` and `'\n'`, false for the lifetime `'a`.
 fn is_char(rest: &str) -> bool {
     let mut chars = rest.chars().skip(1);
     matches!((chars.next(), chars.next()), (Some('\\'), _) | (Some(_), Some('\'')))
@@ -116,7 +116,7 @@ fn block_comment(rest: &str) -> usize {
     at
 }
 
-/// The code without its `#[cfg(test)]` modules.
+/// Returns the code without its `#[cfg(test)]` modules.
 pub(crate) fn without_tests(code: &str) -> String {
     let mut kept = String::new();
     let mut rest = code;
@@ -129,7 +129,7 @@ pub(crate) fn without_tests(code: &str) -> String {
     kept
 }
 
-/// The length of the item that `code` begins with: to its closing brace, or to its semicolon.
+/// Returns the length of the item at the start of `code`, to its closing brace or semicolon.
 fn item_length(code: &str) -> usize {
     let mut depth = 0_usize;
     for (at, c) in code.char_indices() {
@@ -144,12 +144,12 @@ fn item_length(code: &str) -> usize {
     code.len()
 }
 
-/// Lines that hold code.
+/// Counts the lines that contain code.
 pub(crate) fn code_lines(code: &str) -> usize {
     code.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// Every function with a body.
+/// Returns every function with a body.
 pub(crate) fn functions(code: &str) -> Vec<Function> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -172,7 +172,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// As [`item_length`], past the semicolons of array types in a signature.
+/// As [`item_length`], but ignores the semicolons of array types in a signature.
 fn function_length(code: &str) -> usize {
     let (mut braces, mut others) = (0_usize, 0_usize);
     for (at, c) in code.char_indices() {

@@ -1,17 +1,17 @@
-//! Sizes of files and functions, names of files, markers of unfinished work.
+//! Checks the sizes of files and functions, file names, and markers of unfinished work.
 
 use super::scan::{self, Layers};
 use super::{Findings, files};
 use std::fs;
 use std::path::Path;
 
-/// Code lines, tests and comments left out, above which a file is worth a note.
+/// A file with more code lines than this, without tests and comments, gets a note.
 const FILE_NOTE: usize = 300;
-/// Code lines above which a file needs a reason in [`LARGE`].
+/// A file with more code lines than this needs a reason in [`LARGE`].
 const FILE_MAX: usize = 500;
-/// Lines above which a function is too long to be read at once.
+/// The maximum number of lines of a function.
 const FUNCTION_MAX: usize = 70;
-/// Files that are larger than [`FILE_MAX`], with the reason.
+/// Files that exceed [`FILE_MAX`], with the reason.
 const LARGE: &[(&str, &str)] = &[];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {

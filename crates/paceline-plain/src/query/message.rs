@@ -241,7 +241,7 @@ mod tests {
             let bytes = message.encode();
             assert_eq!(Message::decode(&bytes).as_ref(), Some(&message));
             for cut in 0..bytes.len() {
-                // What is cut in its payload has another payload, and is none otherwise.
+                // A message cut within its payload decodes to a shorter payload; other cuts do not decode.
                 assert_ne!(Message::decode(&bytes.slice(..cut)).as_ref(), Some(&message));
             }
             for at in 0..bytes.len() {

@@ -1,4 +1,4 @@
-//! The parser against the parts of Rust that mislead simple ones.
+//! Tests of the parser with parts of Rust that mislead simple parsers.
 
 use super::*;
 
