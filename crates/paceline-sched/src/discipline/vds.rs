@@ -6,7 +6,7 @@
 //! = d.
 //!
 //! The paper counts k' in periods. Here each sample has its own period, so k' and m' are the numbers of
-//! the window account, and an idle stream does not use up its window. After misses m' may exceed k'. The
+//! the window account. An idle stream does not use up its window. After misses m' may exceed k'. The
 //! formula then gives a Vd before d, which a violated stream needs.
 
 use super::Terms;
