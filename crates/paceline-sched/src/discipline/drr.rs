@@ -8,8 +8,8 @@
 //! **Quanta.** A quantum is the traffic of the stream's rate in 2^-20 s, about a microsecond, exact to a
 //! fraction of a byte. No stream therefore sends much at once, however different the rates are. In the
 //! paper, quanta shorter than a segment cost many visits that send nothing. Here such visits cost
-//! nothing: one division gives the number of rounds until a segment can be sent, n =
-//! ⌈(length − deficit) / quantum⌉. A head ranks by the round in which it will be sent, and empty rounds are skipped. All of
+//! nothing: one division, n = ⌈(length − deficit) / quantum⌉, gives the number of rounds until a segment
+//! can be sent. A head ranks by the round in which it will be sent, and empty rounds are skipped. All of
 //! it is exact.
 //!
 //! **Order within a round.** Streams are ordered by index. The paper appends a stream to a list when it

@@ -167,7 +167,10 @@ impl Constraint {
     /// Returns a moving window: at most ⌊I/Xavg⌋ packets in any interval of I, none larger than Smax,
     /// Xmin apart.
     ///
-    /// # Errors [`ConstraintError`] if Xavg, I or Smax is 0, or if Xmin ≤ Xavg ≤ I is not satisfied. Also if the interval has more than [`Self::MOVING_PACKETS_MAX`] packets, or if Smax is not 1 when the unit is packets.
+    /// # Errors
+    /// [`ConstraintError`] if Xavg, I or Smax is 0, or if Xmin ≤ Xavg ≤ I is not satisfied. Also if the
+    /// interval has more than [`Self::MOVING_PACKETS_MAX`] packets, or if Smax is not 1 when the unit is
+    /// packets.
     pub fn moving(unit: Unit, moving: Moving) -> Result<Self, ConstraintError> {
         let Moving { spacing, average, interval, largest } = moving;
         if average.is_zero() {
