@@ -1,13 +1,12 @@
-//! H.264 video (ITU-T H.264, Annex B byte streams): access units, their classes, and a
-//! transcoder.
+//! H.264 video (ITU-T H.264, Annex B byte streams): access units, their classes, and a transcoder.
 //!
-//! An access unit is one coded picture with everything that belongs to it: delimiter,
-//! parameter sets, SEI, all its slices. [`split`] cuts a stream into units, [`classify`] says
-//! what depends on a unit, [`info`] reads size and rate from the parameter sets,
+//! An access unit is one coded picture with everything that belongs to it: delimiter, parameter sets,
+//! SEI, all its slices. [`split`] cuts a stream into units. [`classify`] returns a unit's class, which
+//! states whether other units depend on it. [`info`] reads size and rate from the parameter sets.
 //! [`ParameterSets`] makes I units decodable on their own. None of them decodes a picture.
 //!
-//! `Transcoder` (feature `h264`, see [`HAS_TRANSCODER`]) decodes units, scales the wanted
-//! pictures and codes them again.
+//! `Transcoder` (feature `h264`, see [`HAS_TRANSCODER`]) decodes units, scales the wanted pictures and
+//! encodes them again.
 //!
 //! Bounds: a unit has at most [`UNIT_BYTES_MAX`] bytes and [`UNIT_NALS_MAX`] NAL units.
 
@@ -36,22 +35,23 @@ pub use split::{Split, split};
 #[cfg(feature = "h264")]
 pub use transcoder::{Event, Transcoder};
 
-/// Whether `Transcoder` exists in this build (feature `h264`).
+/// True if `Transcoder` exists in this build (feature `h264`).
 ///
-/// Without it H.264 is still split, classified, thinned and passed on in full size.
+/// Without it H.264 is still split, classified, thinned and forwarded in full size.
 pub const HAS_TRANSCODER: bool = cfg!(feature = "h264");
 
-/// Largest access unit, in bytes: 64 MiB.
+/// The largest access unit in bytes: 64 MiB.
 pub const UNIT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Most NAL units in one access unit.
+/// The largest number of NAL units in an access unit.
 pub const UNIT_NALS_MAX: usize = 8192;
 
-/// What depends on an access unit.
+/// The class of an access unit: whether other units depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// An IDR picture: it needs nothing before it, and nothing after it needs anything before
-    /// it. Other I pictures are [`Class::P`]: later ones may refer to what was before them.
+    /// An IDR picture: it needs no earlier picture, and no later picture needs one from before it.
+    ///
+    /// Other I pictures are [`Class::P`], because later pictures may refer to pictures before them.
     I,
     /// A reference picture: later pictures may need it.
     P,
@@ -60,7 +60,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Of a slice: whether it is IDR, and whether `nal_ref_idc` is not 0.
+    /// Returns the class of a slice: `idr` for an IDR slice, `reference` if its `nal_ref_idc` is not 0.
     fn of(idr: bool, reference: bool) -> Self {
         match (idr, reference) {
             (true, _) => Self::I,
@@ -73,28 +73,29 @@ impl Class {
 /// One access unit of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessUnit<'a> {
-    /// Its NAL units in Annex B, from its first start code to the next unit's.
+    /// The NAL units in Annex B, from the unit's first start code to the next unit's.
     pub bytes: &'a [u8],
-    /// What depends on it.
+    /// The class of the unit.
     pub class: Class,
 }
 
-/// What the parameter sets say about a stream.
+/// The properties of a stream from its parameter sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamInfo {
-    /// Size of the pictures as shown, after cropping.
+    /// The size of the displayed pictures, after cropping.
     pub size: Size,
-    /// Pictures per second, from the timing in the VUI; `None` if it has none. A promise of
-    /// the encoder, not a measurement.
+    /// The pictures per second from the timing in the VUI; `None` if it has none.
+    ///
+    /// The encoder declares this rate; it is not measured.
     pub hz: Option<f64>,
 }
 
-/// Size and rate from the first sequence parameter set (SPS) in `bytes`; `None` if there is
+/// Returns size and rate from the first sequence parameter set (SPS) in `bytes`; `None` if there is
 /// none.
 ///
 /// # Errors
 /// [`MediaError::H264Stream`] for an SPS that cannot be read, [`MediaError::Side`] or
-/// [`MediaError::Pixels`] for one with a size out of range.
+/// [`MediaError::Pixels`] for a size out of range.
 pub fn info(bytes: &[u8]) -> Result<Option<StreamInfo>, MediaError> {
     match Nals::new(bytes).find(|nal| nal.kind() == Kind::Sps) {
         Some(nal) => Sps::read(&nal).map(|sps| Some(sps.info())),
@@ -102,7 +103,7 @@ pub fn info(bytes: &[u8]) -> Result<Option<StreamInfo>, MediaError> {
     }
 }
 
-/// What depends on an access unit, from its NAL headers only.
+/// Returns the class of an access unit from its NAL headers.
 ///
 /// # Errors
 /// [`MediaError::H264Stream`] if `access_unit` has no slice or is above a bound.

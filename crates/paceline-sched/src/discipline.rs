@@ -310,11 +310,11 @@ macro_rules! each {
 }
 
 impl Discipline {
-    /// A link without streams.
+    /// Returns the discipline of a link without streams.
     #[must_use]
     pub fn new(policy: Policy, eligibility: Eligibility) -> Self {
         match policy {
-            // Arrival order knows no periods: no head is ever ahead of its own.
+            // Arrival order does not use periods, so no head is ever ahead of its own.
             Policy::Fifo => Self::Fifo(Fifo(Core::new(fifo::Rules, Eligibility::WorkConserving))),
             Policy::StaticPriority => {
                 Self::StaticPriority(StaticPriority(Core::new(priority::Rules, eligibility)))
@@ -325,7 +325,7 @@ impl Discipline {
                 Self::Dwcs(Dwcs(Core::new(dwcs::Rules { ordering, adjustment }, eligibility)))
             }
             Policy::Vds => Self::Vds(Vds(Core::new(vds::Rules, eligibility))),
-            // A share is not counted in periods either.
+            // Shares do not use periods either.
             Policy::Drr => {
                 Self::Drr(Drr(Core::new(drr::Rules::default(), Eligibility::WorkConserving)))
             }

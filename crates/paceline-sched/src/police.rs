@@ -8,8 +8,8 @@
 //! | constraint | allows | state of a policer |
 //! |---|---|---|
 //! | leaky bucket σ, ρ | a burst σ, and ρ in the long run | one virtual time |
-//! | jumping window B, T | B in each window of T; windows follow each other from the clock's origin | one window |
-//! | moving window Xmin, Xavg, I, Smax | ⌊I/Xavg⌋ packets in *any* interval of I, Xmin apart | ⌊I/Xavg⌋ instants |
+//! | jumping window B, T | B in each window of T, aligned to the clock's origin | one window |
+//! | moving window Xmin, Xavg, I, Smax | ⌊I/Xavg⌋ packets in *any* I, Xmin apart | ⌊I/Xavg⌋ instants |
 //! | dual bucket p, M, r, b | bursts M at p, and b at r (RFC 2212's TSpec) | two virtual times |
 //!
 //! Bytes alone do not bound the processing cost: 8,000 bytes can be two packets or 8,000. A constraint

@@ -127,7 +127,7 @@ pub enum PaceError {
     ZeroPeriod,
     /// The longest time between iterations is zero, or below the shortest.
     MostBelowLeast {
-        /// The shortest time between turns.
+        /// The shortest time between iterations.
         least: Duration,
         /// The longest time between iterations.
         most: Duration,

@@ -164,8 +164,8 @@ proptest! {
         }
     }
 
-    /// P7: with equal periods, a stream that may not miss everything waits at most T·(x + y_max + n − 1)
-    /// + C between two services, however overloaded the link.
+    /// P7: with equal periods, the time between two services of a stream that may not miss everything is
+    /// at most T·(x + y_max + n − 1) + C, however overloaded the link.
     #[test]
     fn an_overload_delays_but_does_not_starve(specs in one_period(), eligibility in eligibility()) {
         let mut slots = Slots::new(Policy::DWCS, eligibility, &specs);

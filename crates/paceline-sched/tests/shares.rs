@@ -4,8 +4,8 @@
 //! slot. A stream with the window constraint (Q − w)/Q is owed w of every Q slots, which is the share
 //! w/Q; the shares sum to one. The results:
 //!
-//! * With one Q for all, and streams that join and leave where windows end, both disciplines have served
-//!   every stream the same number of packets at the end of every window.
+//! * Let all streams have one Q, and join and leave only where windows end. At the end of every window,
+//!   both disciplines have served every stream the same number of packets.
 //! * Within a window DWCS may be several packets ahead or behind: it owes a number of packets by the
 //!   window's end, not an even spacing.
 //! * If a stream leaves in mid-window and another takes its share at once, windows can be violated. The

@@ -2,7 +2,7 @@
 //!
 //! Decision values and outputs are those of the standard's tables, scaled to 16 bits: µ-law uses 14 of
 //! them, A-law 13. As in the reference software of the ITU-T (G.191), the magnitude of a negative sample
-//! is its ones' complement, so that both signs have the same number of intervals.
+//! is its ones' complement. Both signs then have the same number of intervals.
 
 /// Returns the 16-bit sample of a µ-law code, -32,124 to 32,124.
 #[must_use]

@@ -9,7 +9,7 @@ fn format(coding: Coding, rate: u32, channels: u8) -> AudioFormat {
     AudioFormat::new(coding, rate, channels).unwrap()
 }
 
-/// A tone of half the loudness, the same in all channels.
+/// Returns a tone at half of full scale, the same in all channels.
 fn tone(format: AudioFormat, hz: f64, frames: u32) -> Vec<u8> {
     let sample = |n: u32| {
         let level = 0.5 * (TAU * hz * f64::from(n) / f64::from(format.rate)).sin();
@@ -24,7 +24,7 @@ fn tone(format: AudioFormat, hz: f64, frames: u32) -> Vec<u8> {
     (0..frames).flat_map(|n| sample(n).repeat(usize::from(format.channels))).collect()
 }
 
-/// The first channel, as numbers.
+/// Returns the first channel as numbers.
 fn samples(format: AudioFormat, bytes: &[u8]) -> Vec<f64> {
     let first = |frame: &[u8]| match format.coding {
         Coding::S16le => i16::from_le_bytes([frame[0], frame[1]]),
@@ -39,8 +39,10 @@ fn scaled(from: AudioFormat, to: (u32, u8), sound: &[u8], block: usize) -> Vec<u
     sound.chunks(block).flat_map(|block| scaler.push(block).unwrap()).collect()
 }
 
-/// Amplitude of a tone in `samples`, the delay of its phase against a sine that began with the
-/// first sample, in samples of at most one period, and the power of all else.
+/// Measures a tone in `samples`.
+///
+/// Returns its amplitude; its delay in samples, of at most one period, against a sine that began with
+/// the first sample; and the power of everything else.
 fn measure(samples: &[f64], hz: f64, rate: f64) -> (f64, f64, f64) {
     let count = samples.len() as f64;
     let (mut sine, mut cosine) = (0.0, 0.0);
@@ -77,7 +79,7 @@ const RATES: [(u32, u32); 9] = [
 fn a_tone_stays_a_tone_with_the_promised_delay() {
     for (from, to) in RATES {
         let source = format(Coding::S16le, from, 1);
-        // Its period is longer than the delay, so the delay is told from the phase.
+        // Its period is longer than the delay, so the phase determines the delay.
         let hz = f64::from(from.min(to)) / 50.0;
         let sound = tone(source, hz, from);
         let out = scaled(source, (to, 1), &sound, from as usize / 50 * source.frame_bytes());
@@ -185,7 +187,7 @@ fn channels_are_mixed_in_every_coding() {
             Coding::Ulaw => vec![g711::to_ulaw(sample)],
             Coding::Alaw => vec![g711::to_alaw(sample)],
         };
-        // Levels that each coding has.
+        // Levels that each coding can represent.
         let [left, right] = match coding {
             Coding::S16le => [1_000, -3_001],
             Coding::Ulaw => [8_316, -8_316],

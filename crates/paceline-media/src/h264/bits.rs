@@ -1,11 +1,11 @@
-//! Reading the bits of a NAL unit's payload.
+//! Reading of the bits of a NAL unit's payload.
 
-/// Reads big-endian bits, past emulation prevention bytes (00 00 03). `None` at the end.
+/// Reads big-endian bits and skips emulation prevention bytes (00 00 03). Returns `None` at the end.
 #[derive(Debug, Clone)]
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Zero bytes just before `at`.
+    /// The number of zero bytes just before `at`.
     zeros: u8,
     byte: u8,
     left: u8,
@@ -36,12 +36,12 @@ impl<'a> Bits<'a> {
         Some(())
     }
 
-    /// `count` bits, at most 32.
+    /// Reads `count` bits, at most 32.
     pub(super) fn bits(&mut self, count: u8) -> Option<u32> {
         (0..count).try_fold(0_u32, |value, _| Some(value << 1 | u32::from(self.flag()?)))
     }
 
-    /// An unsigned Exp-Golomb number, ue(v).
+    /// Reads an unsigned Exp-Golomb number, ue(v).
     pub(super) fn ue(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while !self.flag()? {
@@ -54,7 +54,7 @@ impl<'a> Bits<'a> {
         (1_u32 << zeros).checked_add(rest)?.checked_sub(1)
     }
 
-    /// A signed Exp-Golomb number, se(v).
+    /// Reads a signed Exp-Golomb number, se(v).
     pub(super) fn se(&mut self) -> Option<i64> {
         let code = i64::from(self.ue()?);
         Some(if code % 2 == 0 { -(code / 2) } else { code / 2 + 1 })

@@ -1,4 +1,4 @@
-//! From decoded pictures to units of the asked size.
+//! Encoding of decoded pictures in the requested size.
 
 use openh264::encoder::{
     BitRate, Complexity, Encoder, EncoderConfig, FrameRate, Profile, QpRange, RateControlMode,
@@ -12,33 +12,33 @@ use crate::picture::{PixelFormat, split_planes};
 use crate::scale::Scaler;
 use crate::size::Size;
 
-/// Bits per pixel that the rate control aims at.
+/// The target of the rate control in bits per pixel.
 const BITS_PER_PIXEL: f64 = 0.1;
 
-/// Seconds of coded pictures after which an I picture comes at the latest.
+/// The longest time between I pictures, in seconds of encoded pictures.
 const KEY_SECONDS: f64 = 2.0;
 
-/// Rates that openh264's rate control knows; others are coded as the nearest of them.
+/// The range of openh264's rate control in Hz; other rates are encoded like the nearest in the range.
 const ENCODER_HZ: (f64, f64) = (1.0, 60.0);
 
-/// Highest rate that may be asked for.
+/// The highest permitted rate in Hz.
 const HZ_MAX: u32 = 1000;
 
-/// Shorter sides than this are not coded.
+/// The shortest permitted side in pixels.
 const SIDE_MIN: u32 = 16;
 
-/// Longer and shorter side of the largest picture that openh264 codes.
+/// The longer and the shorter side of the largest picture that openh264 encodes.
 const SIDES_MAX: (u32, u32) = (3840, 2160);
 
-/// Scales and codes pictures, each to one unit.
+/// Scales and encodes pictures, each to one unit.
 pub(super) struct Coder {
     hz: f64,
     scaler: Scaler,
     scaled: Vec<u8>,
     encoder: Option<(Size, Encoder)>,
-    /// Pictures from one I picture to the next at most.
+    /// The largest number of pictures from one I picture to the next.
     key_every: u64,
-    /// Pictures coded since the last I picture, that one included.
+    /// The pictures encoded since the last I picture, including that one.
     since_key: u64,
     key: bool,
     coded: u64,
@@ -61,12 +61,12 @@ impl Coder {
         })
     }
 
-    /// The next picture will be an I picture.
+    /// Requests that the next picture is an I picture.
     pub(super) fn request_key(&mut self) {
         self.key = true;
     }
 
-    /// One unit of size `to` (the picture's if `None`) that shows `picture`.
+    /// Returns one unit of size `to` (the picture's if `None`) with `picture`.
     pub(super) fn code(
         &mut self,
         picture: &impl YUVSource,
@@ -144,7 +144,7 @@ impl Coder {
     }
 }
 
-/// Checks that pictures of `size` can be coded.
+/// Checks that pictures of `size` can be encoded.
 pub(super) fn check_target(size: Size) -> Result<(), MediaError> {
     size.check()?;
     let sides = (size.width.max(size.height), size.width.min(size.height));
@@ -160,15 +160,18 @@ pub(super) fn check_target(size: Size) -> Result<(), MediaError> {
     Err(MediaError::H264Encode { size, reason, mend })
 }
 
-/// Keeps openh264 from writing to standard error. The crate sets the level only after the encoder has looked at its
-/// parameters, and has warned that without skipped pictures the rate may be exceeded.
+/// Prevents openh264 from writing to standard error.
+///
+/// The crate sets the level only after the encoder has checked its parameters and has warned that the
+/// rate may be exceeded without skipped pictures.
 #[expect(unsafe_code, reason = "the crate has no safe function that comes early enough")]
 fn silence(encoder: &mut Encoder) {
     const ENCODER_OPTION_TRACE_LEVEL: i32 = 25;
     const WELS_LOG_QUIET: i32 = 0;
     let mut level = WELS_LOG_QUIET;
-    // SAFETY: the encoder was made and not destroyed; before its parameters are set this option is one of three that
-    // it takes, and of this one it reads the `i32` behind the pointer and keeps nothing.
+    // SAFETY: the encoder was created and not destroyed. Before its parameters are set, this option is
+    // one of three that it accepts. For this option it reads the `i32` behind the pointer and does not
+    // keep the pointer.
     unsafe {
         encoder.raw_api().set_option(ENCODER_OPTION_TRACE_LEVEL, (&raw mut level).cast());
     }
@@ -178,7 +181,8 @@ fn encoder_hz(hz: f64) -> f64 {
     hz.clamp(ENCODER_HZ.0, ENCODER_HZ.1)
 }
 
-/// Baseline, one slice and one reference, no B pictures, no skipped pictures, one thread.
+/// Returns the configuration: Baseline, one slice and one reference, no B pictures, no skipped pictures,
+/// one thread.
 fn config(size: Size, hz: f64) -> EncoderConfig {
     let hz = encoder_hz(hz);
     let pixels = u32::try_from(size.pixels()).unwrap_or(u32::MAX);

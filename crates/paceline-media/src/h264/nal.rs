@@ -1,6 +1,6 @@
-//! NAL units in an Annex B byte stream.
+//! The NAL units of an Annex B byte stream.
 
-/// What a NAL unit is to us.
+/// The kind of a NAL unit, as far as this module distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A slice, or partition A of one: types 1, 2 and 5.
@@ -11,22 +11,22 @@ pub(super) enum Kind {
     Pps,
     /// Access unit delimiter, type 9.
     Delimiter,
-    /// Other types that begin a unit when they stand behind a picture: SEI (6) and 15 to 18.
+    /// Other types that begin a unit when they follow a picture: SEI (6) and 15 to 18.
     Leading,
-    /// A prefix (14): stands before each slice of a unit.
+    /// A prefix (14), which precedes each slice of a unit.
     Prefix,
-    /// Everything else, and what is damaged: belongs to the unit at hand.
+    /// All others, and damaged ones: they belong to the current unit.
     Other,
 }
 
 /// One NAL unit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Nal<'a> {
-    /// Offset of its start code, with one zero byte before it if there is one.
+    /// The offset of its start code, including one zero byte before it if there is one.
     pub(super) begin: usize,
-    /// Offset of the next NAL unit's `begin`, or the end of the stream.
+    /// The offset of the next NAL unit's `begin`, or the end of the stream.
     pub(super) end: usize,
-    /// Header and payload, without the zeros behind them.
+    /// The header and the payload, without trailing zeros.
     pub(super) bytes: &'a [u8],
 }
 
@@ -52,24 +52,24 @@ impl<'a> Nal<'a> {
         }
     }
 
-    /// `nal_ref_idc` is not 0.
+    /// Returns true if `nal_ref_idc` is not 0.
     pub(super) fn reference(&self) -> bool {
         self.header() & 0x60 != 0
     }
 
-    /// What follows the one-byte header.
+    /// Returns the bytes after the one-byte header.
     pub(super) fn payload(&self) -> &'a [u8] {
         self.bytes.get(1..).unwrap_or_default()
     }
 }
 
-/// The NAL units of a byte stream, from its first start code on.
+/// The NAL units of a byte stream, starting at its first start code.
 #[derive(Debug, Clone)]
 pub(super) struct Nals<'a> {
     bytes: &'a [u8],
-    /// Offset from which the next start code is searched for.
+    /// The offset at which the search for the next start code begins.
     at: usize,
-    /// End of the NAL unit before: zeros up to there are not ours.
+    /// The end of the preceding NAL unit; zeros before it belong to that unit.
     floor: usize,
 }
 
@@ -78,12 +78,13 @@ impl<'a> Nals<'a> {
         Self::starting(bytes, 0)
     }
 
-    /// From offset `at`, where a start code is.
+    /// Returns the NAL units from offset `at`, where a start code is.
     pub(super) fn starting(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at, floor: at }
     }
 
-    /// Offsets of the next start code and of the zero byte before it, if there is one.
+    /// Returns the offsets of the zero byte before the next start code, if there is one, and of the
+    /// start code.
     fn start_code(&self, from: usize, floor: usize) -> Option<(usize, usize)> {
         let code = find_start_code(self.bytes, from)?;
         let zero = code.checked_sub(1).filter(|&at| at >= floor);
@@ -107,11 +108,11 @@ impl<'a> Iterator for Nals<'a> {
     }
 }
 
-/// Offset of the first 00 00 01 at or behind `from`.
+/// Returns the offset of the first 00 00 01 at or behind `from`.
 fn find_start_code(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
-        // The last of three bytes says how far the next start code is at least.
+        // The last of three bytes gives a lower bound for the distance to the next start code.
         match *bytes.get(at..at.checked_add(3)?)? {
             [0, 0, 1] => return Some(at),
             [_, 0, 0] => at += 1,

@@ -1,4 +1,4 @@
-//! What we use of parameter sets (7.3.2.1 and 7.3.2.2).
+//! The used fields of parameter sets (7.3.2.1 and 7.3.2.2).
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use super::nal::{Kind, Nal};
 use crate::error::{MediaError, excerpt};
 use crate::size::Size;
 
-/// An SPS is a few dozen bytes; with all scaling lists and schedules still below this.
+/// The largest SPS in bytes. A usual one has a few dozen; one with all scaling lists and schedules still
+/// fits.
 const SPS_BYTES_MAX: usize = 4096;
 
-/// Rates above this are taken for nonsense in the VUI.
+/// The highest plausible rate in the VUI in Hz; higher ones are ignored.
 const HZ_MAX: f64 = 1000.0;
 
 /// A sequence parameter set.
@@ -24,25 +25,25 @@ pub(super) struct Sps {
     info: StreamInfo,
     profile: u8,
     chroma: ChromaFormat,
-    /// Bits of a luma or chroma sample, the larger of both.
+    /// The bits of a luma or chroma sample, whichever is larger.
     depth: u8,
     /// `separate_colour_plane_flag`.
     pub(super) planes: bool,
     /// `frame_mbs_only_flag`.
     pub(super) progressive: bool,
-    /// Bits of `frame_num`.
+    /// The number of bits of `frame_num`.
     pub(super) frame_num_bits: u8,
     pub(super) order: Order,
 }
 
-/// How slice headers say the order of pictures (`pic_order_cnt_type`).
+/// The representation of the picture order in slice headers (`pic_order_cnt_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Type 0, with the bits of `pic_order_cnt_lsb`.
+    /// Type 0, with the number of bits of `pic_order_cnt_lsb`.
     Lsb(u8),
     /// Type 1 without `delta_pic_order_always_zero_flag`.
     Deltas,
-    /// Nothing in the slice header.
+    /// No field in the slice header.
     None,
 }
 
@@ -93,13 +94,13 @@ impl Sps {
         self.info
     }
 
-    /// Whether pictures leave the decoder in the order in which they come.
+    /// Returns true if pictures leave the decoder in decoding order.
     #[cfg(feature = "h264")]
     pub(super) fn in_order(&self) -> bool {
         self.profile == 66
     }
 
-    /// What openh264 cannot decode of it.
+    /// Returns a description of the stream if openh264 cannot decode it.
     #[cfg(feature = "h264")]
     pub(super) fn unsupported(&self) -> Option<String> {
         let chroma = match self.chroma {
@@ -119,7 +120,7 @@ impl Sps {
     }
 }
 
-/// Name of a `profile_idc`.
+/// Returns the name of a `profile_idc`.
 #[cfg(feature = "h264")]
 fn profile_name(profile: u8) -> String {
     let name = match profile {
@@ -136,7 +137,7 @@ fn profile_name(profile: u8) -> String {
     name.to_owned()
 }
 
-/// What slice headers need of a picture parameter set.
+/// The fields of a picture parameter set that slice headers need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pps {
     pub(super) sps: u32,
@@ -147,7 +148,7 @@ pub(super) struct Pps {
 }
 
 impl Pps {
-    /// The id and what we use of a PPS NAL unit; `None` if it cannot be read.
+    /// Reads the id and the used fields of a PPS NAL unit; `None` if it cannot be read.
     pub(super) fn read(nal: &Nal<'_>) -> Option<(u32, Self)> {
         let mut bits = Bits::new(nal.payload());
         let id = bits.ue().filter(|&id| id <= 255)?;
@@ -189,8 +190,7 @@ fn skip_slice_groups(bits: &mut Bits<'_>) -> Option<()> {
     }
 }
 
-/// The latest parameter sets of a stream, as far as slice headers need them: at most 32 SPS
-/// and 256 PPS.
+/// The latest parameter sets of a stream, as far as slice headers need them: at most 32 SPS and 256 PPS.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Params {
     sps: BTreeMap<u32, Sps>,
@@ -198,7 +198,7 @@ pub(super) struct Params {
 }
 
 impl Params {
-    /// Takes note of a parameter set; of others, and of those that cannot be read, nothing.
+    /// Records a parameter set. Ignores other NAL units and parameter sets that cannot be read.
     pub(super) fn note(&mut self, nal: &Nal<'_>) {
         match nal.kind() {
             Kind::Sps => {
@@ -215,7 +215,7 @@ impl Params {
         }
     }
 
-    /// The parameter sets of slices that name PPS `pps`, if both have come.
+    /// Returns the parameter sets of slices with PPS `pps`, if both have been received.
     pub(super) fn of(&self, pps: u32) -> Option<(&Sps, &Pps)> {
         let pps = self.pps.get(&pps)?;
         Some((self.sps.get(&pps.sps)?, pps))

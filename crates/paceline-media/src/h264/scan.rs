@@ -1,4 +1,4 @@
-//! Where the access unit at the beginning of a byte stream ends (7.4.1.2.3), and its class.
+//! Finds the end of the access unit at the beginning of a byte stream (7.4.1.2.3), and its class.
 
 use super::bits::Bits;
 use super::nal::{Kind, Nal, Nals};
@@ -7,19 +7,19 @@ use super::slice::Slice;
 use super::{Class, UNIT_BYTES_MAX, UNIT_NALS_MAX};
 use crate::error::MediaError;
 
-/// One access unit, found.
+/// The position and class of an access unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// Offset of its first start code.
+    /// The offset of its first start code.
     pub(super) begin: usize,
-    /// Offset behind its last byte.
+    /// The offset behind its last byte.
     pub(super) end: usize,
     pub(super) class: Class,
-    /// Id of the PPS that its first slice names; `None` if no slice header could be read.
+    /// The id of the PPS of its first slice; `None` if no slice header could be read.
     pub(super) pps: Option<u32>,
 }
 
-/// The picture at hand while its unit is scanned.
+/// The current picture while its unit is scanned.
 #[derive(Debug, Clone, Copy)]
 struct Picture {
     /// Its latest readable slice.
@@ -29,8 +29,10 @@ struct Picture {
     pps: Option<u32>,
 }
 
-/// Scans `stream` from offset `at`, a start code or the beginning. Notes parameter sets in
-/// `params`. `Ok(None)` at the end of the stream.
+/// Scans `stream` from offset `at`, a start code or the beginning, and records parameter sets in
+/// `params`.
+///
+/// Returns `Ok(None)` at the end of the stream.
 pub(super) fn scan(
     stream: &[u8],
     at: usize,
@@ -38,7 +40,7 @@ pub(super) fn scan(
 ) -> Result<Option<Scan>, MediaError> {
     let mut unit: Option<usize> = None;
     let mut picture: Option<Picture> = None;
-    // A prefix belongs to the slice behind it, so that slice says whose it is.
+    // A prefix belongs to the unit of the slice that follows it.
     let mut prefix = None;
     for (count, nal) in Nals::starting(stream, at).enumerate() {
         let begin = *unit.get_or_insert(nal.begin);
@@ -85,7 +87,7 @@ impl Picture {
 fn begins_picture(picture: &Picture, nal: &Nal<'_>, params: &Params) -> bool {
     match (Slice::read(nal, params), picture.slice) {
         (Some(slice), Some(before)) => slice.begins_picture(&before, picture.first_seen),
-        // Where a header is damaged, what is left of it must do.
+        // If a header is damaged, decide by its readable part.
         _ => {
             let class = Class::of(nal.kind() == Kind::Slice { idr: true }, nal.reference());
             class != picture.class || Bits::new(nal.payload()).ue() == Some(0)
@@ -109,7 +111,7 @@ pub(super) fn check_bytes(at: usize, bytes: usize) -> Result<(), MediaError> {
     })
 }
 
-/// Checks that the unit that begins at `at` may have a NAL unit behind `count` others.
+/// Checks that the unit that begins at `at` may have another NAL unit in addition to `count`.
 pub(super) fn check_nals(at: usize, count: usize) -> Result<(), MediaError> {
     if count < UNIT_NALS_MAX {
         return Ok(());
@@ -121,7 +123,7 @@ pub(super) fn check_nals(at: usize, count: usize) -> Result<(), MediaError> {
     })
 }
 
-/// The error for bytes at `at` that hold no picture.
+/// Returns the error for bytes at `at` without a picture.
 pub(super) fn no_slice(stream: &[u8], at: usize) -> MediaError {
     let bytes = stream.len().saturating_sub(at);
     let (reason, mend) = match (bytes, Nals::new(stream).next()) {

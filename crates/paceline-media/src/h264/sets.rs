@@ -1,4 +1,4 @@
-//! Parameter sets kept for those who join later.
+//! Parameter sets, kept for decoders that join later.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,17 +8,17 @@ use super::nal::{Kind, Nal, Nals};
 use super::params::Params;
 use super::slice::Slice;
 
-/// Parameter sets longer than this are not kept. Only a PPS that gives each macroblock its
-/// slice group is longer than some hundred bytes.
+/// The largest parameter set that is kept, in bytes. Only a PPS that maps each macroblock to a slice
+/// group has more than some hundred bytes.
 const SET_BYTES_MAX: usize = 64 * 1024;
 
-/// All PPS kept have at most this many bytes together.
+/// The limit for all parameter sets together, in bytes.
 const ALL_BYTES_MAX: usize = 1024 * 1024;
 
 /// The latest parameter sets (SPS and PPS) of a stream.
 ///
-/// Encoders may send them once, at the start of the stream. Put before each I unit, they let a
-/// decoder begin there.
+/// Encoders may send them only once, at the start of the stream. If they precede each I unit, a decoder
+/// can begin there.
 ///
 /// Keeps at most 32 SPS and 256 PPS of at most 64 KiB each, together at most 1 MiB.
 #[derive(Debug, Clone, Default)]
@@ -29,25 +29,26 @@ pub struct ParameterSets {
 
 #[derive(Debug, Clone)]
 struct Kept {
-    /// Id of the SPS that this is or refers to.
+    /// The id of the SPS itself, or of the SPS to which the PPS refers.
     sps: u32,
-    /// Start code and NAL unit.
+    /// The start code and the NAL unit.
     bytes: Vec<u8>,
 }
 
 impl ParameterSets {
-    /// With no parameter set yet.
+    /// Returns an empty collection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Remembers the parameter sets in `unit`, and returns it: an I unit whose slices name a
-    /// PPS or SPS that it lacks with that SPS and all PPS of it put before, any other as it is.
-    /// Pass every unit, in decoding order.
+    /// Records the parameter sets in `unit`, and returns the unit, completed if necessary.
+    ///
+    /// If the slices of an I unit refer to a PPS or SPS that the unit lacks, that SPS and all its PPS
+    /// are inserted. Other units are returned unchanged. Pass every unit, in decoding order.
     pub fn complete<'a>(&mut self, unit: &'a [u8]) -> Cow<'a, [u8]> {
         let mut own = Own::default();
-        // Parameter sets stand before the slices.
+        // Parameter sets precede the slices.
         for (count, nal) in Nals::new(unit).enumerate() {
             if count == 0 {
                 own.front = nal.begin;
@@ -68,14 +69,14 @@ impl ParameterSets {
             of_sps.flat_map(|(_, kept)| &kept.bytes).copied().collect()
         };
         let (sets, pps) = (lacking(&self.sps, &own.sps), lacking(&self.pps, &own.pps));
-        // A PPS is read with its SPS, so none goes before the unit's own SPS.
+        // A PPS is parsed with its SPS, so it must not precede the unit's own SPS.
         let (head, rest) = unit.split_at_checked(own.front).unwrap_or((&[], unit));
         let middle = own.behind_sps.saturating_sub(head.len());
         let (middle, tail) = rest.split_at_checked(middle).unwrap_or((&[], rest));
         Cow::Owned([head, &sets, middle, &pps, tail].concat())
     }
 
-    /// The SPS of this id: its NAL unit behind a start code.
+    /// Returns the SPS with this id: a start code and its NAL unit.
     #[cfg(feature = "h264")]
     pub(super) fn sps(&self, id: u32) -> Option<&[u8]> {
         self.sps.get(&id).map(|kept| kept.bytes.as_slice())
@@ -90,7 +91,7 @@ impl ParameterSets {
             kept.values().map(|kept| kept.bytes.len()).sum()
         };
         if others(&self.sps) + others(&self.pps) + nal.bytes.len() > ALL_BYTES_MAX {
-            // No encoder does this. Starting over keeps the bound and the latest set.
+            // No encoder does this. Clearing all keeps the bound and the latest set.
             self.sps.clear();
             self.pps.clear();
         }
@@ -99,14 +100,14 @@ impl ParameterSets {
     }
 }
 
-/// What a unit brings itself.
+/// The parameter sets in the unit itself.
 #[derive(Default)]
 struct Own {
     sps: Vec<u32>,
     pps: Vec<u32>,
-    /// The PPS that its slices name, if it is an I unit.
+    /// The PPS of its slices, if it is an I unit.
     named: Option<u32>,
-    /// Where the unit begins, or ends its delimiter, which must stay first.
+    /// The beginning of the unit, or the end of its delimiter, which must stay first.
     front: usize,
     behind_sps: usize,
 }
@@ -128,11 +129,11 @@ impl Own {
     }
 }
 
-/// What is known of a parameter set without reading all of it.
+/// The ids of a parameter set, readable without parsing all of it.
 struct Set {
     kind: Kind,
     id: u32,
-    /// Id of the SPS that it is or refers to.
+    /// The id of the SPS itself, or of the SPS to which the PPS refers.
     sps: u32,
 }
 

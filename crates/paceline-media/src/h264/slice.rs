@@ -1,10 +1,10 @@
-//! The first fields of a slice header (7.3.3), and where a new picture begins (7.4.1.2.4).
+//! The first fields of a slice header (7.3.3), and the detection of a new picture (7.4.1.2.4).
 
 use super::bits::Bits;
 use super::nal::{Kind, Nal};
 use super::params::{Order, Params};
 
-/// What tells slices of different pictures apart.
+/// The fields that distinguish slices of different pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slice {
     /// `first_mb_in_slice` is 0.
@@ -12,7 +12,7 @@ pub(super) struct Slice {
     pub(super) pps: u32,
     pub(super) idr: bool,
     pub(super) reference: bool,
-    /// What can only be read with the parameter sets at hand.
+    /// The fields that can be read only with the parameter sets.
     rest: Option<Rest>,
 }
 
@@ -29,7 +29,7 @@ struct Rest {
 }
 
 impl Slice {
-    /// The beginning of a slice NAL unit's header; `None` if it cannot be read.
+    /// Reads the beginning of a slice NAL unit's header; `None` if it cannot be read.
     pub(super) fn read(nal: &Nal<'_>, params: &Params) -> Option<Self> {
         let mut bits = Bits::new(nal.payload());
         let first = bits.ue()? == 0;
@@ -40,13 +40,14 @@ impl Slice {
         Some(Self { first, pps, idr, reference, rest })
     }
 
-    /// Repeats a part of the picture at hand, in case that was lost.
+    /// Returns true if it repeats a part of the current picture, in case that was lost.
     pub(super) fn redundant(&self) -> bool {
         self.rest.is_some_and(|rest| rest.redundant)
     }
 
-    /// Whether this slice begins a new picture behind `before`, one of the picture at hand.
-    /// `first_seen`: that picture has its slice with the first macroblock already.
+    /// Returns true if this slice begins a new picture after `before`, a slice of the current picture.
+    ///
+    /// `first_seen` is true if that picture already has its slice with the first macroblock.
     pub(super) fn begins_picture(&self, before: &Self, first_seen: bool) -> bool {
         let same = |slice: &Self| (slice.pps, slice.idr, slice.reference);
         let known = |slice: &Self| slice.rest.map(|rest| Rest { redundant: false, ..rest });
@@ -55,13 +56,13 @@ impl Slice {
         }
         match (known(self), known(before)) {
             (Some(this), Some(other)) if this != other => true,
-            // Slices may come in any order, so the first macroblock need not begin a picture.
+            // Slices may be in any order, so the first macroblock need not begin a picture.
             (Some(_), Some(_)) => self.first && first_seen && !self.redundant(),
             _ => self.first,
         }
     }
 
-    /// Whether it holds the picture's first macroblock.
+    /// Returns true if it contains the picture's first macroblock.
     pub(super) fn is_first(&self) -> bool {
         self.first && !self.redundant()
     }

@@ -1,4 +1,4 @@
-//! The decoder, fed with access units.
+//! The decoder of access units.
 
 use openh264::OpenH264API;
 use openh264::decoder::{DecodedYUV, Decoder, DecoderConfig, Flush};
@@ -8,23 +8,23 @@ use crate::size::Size;
 
 use super::params::Sps;
 
-/// Most pictures that H.264 lets a decoder hold back for reordering.
+/// The largest number of pictures that H.264 permits a decoder to buffer for reordering.
 const HELD_MAX: u64 = 16;
 
 /// A decoder in the middle of a stream.
 pub(super) struct Source {
     decoder: Decoder,
-    /// The SPS with which the decoder began: its NAL unit behind a start code.
+    /// The SPS with which the decoder began: a start code and its NAL unit.
     sps: Vec<u8>,
     pub(super) size: Size,
-    /// Pictures that the decoder may hold back before it gives one.
+    /// The number of pictures that the decoder may buffer before it returns one.
     held_max: u64,
-    /// Held pictures were taken out. openh264 never reuses their buffers, and has few.
+    /// Buffered pictures were flushed. openh264 never reuses their buffers, and has only a few.
     worn: bool,
 }
 
 impl Source {
-    /// A decoder for pictures as `sps` says; `bytes` are that SPS.
+    /// Opens a decoder for pictures described by `sps`; `bytes` are that SPS.
     pub(super) fn open(sps: &Sps, bytes: &[u8]) -> Result<Self, MediaError> {
         if let Some(what) = sps.unsupported() {
             return Err(MediaError::H264Unsupported { what });
@@ -36,35 +36,36 @@ impl Source {
         Ok(Self { decoder, sps: bytes.to_vec(), size: sps.info().size, held_max, worn: false })
     }
 
-    /// Whether the decoder is fit for an I unit of this SPS and what follows it.
+    /// Returns true if the decoder can decode an I unit with this SPS and the units that follow it.
     pub(super) fn is_fit_for(&self, sps: Option<&[u8]>) -> bool {
         self.is_of(sps) && !self.worn
     }
 
-    /// Whether the decoder began with this SPS.
+    /// Returns true if the decoder began with this SPS.
     pub(super) fn is_of(&self, sps: Option<&[u8]>) -> bool {
         sps == Some(self.sps.as_slice())
     }
 
-    /// Decodes one unit. Gives the next picture in presentation order, if it is known by now.
+    /// Decodes one unit. Returns the next picture in presentation order, if it is known already.
     pub(super) fn decode(&mut self, unit: &[u8]) -> Result<Option<DecodedYUV<'_>>, MediaError> {
         self.decoder.decode(unit).map_err(|error| refused(&error))
     }
 
-    /// The pictures that the decoder held back, in presentation order.
+    /// Flushes the buffered pictures, in presentation order.
     pub(super) fn rest(&mut self) -> Vec<DecodedYUV<'_>> {
         let pictures = self.decoder.flush_remaining().unwrap_or_default();
         self.worn |= !pictures.is_empty();
         pictures
     }
 
-    /// Whether the decoder owes more pictures than it may hold back: one got lost in it.
+    /// Returns true if more pictures are outstanding than the decoder may buffer, so that one was lost
+    /// in it.
     pub(super) fn lost(&self, owed: u64) -> bool {
         owed > self.held_max
     }
 }
 
-/// The decoder's error in words. Its code is a set of flags (`DECODING_STATE`).
+/// Converts the decoder's error. Its code is a set of flags (`DECODING_STATE`).
 fn refused(error: &openh264::Error) -> MediaError {
     let flags = [
         (0x01, "part of the picture is missing"),

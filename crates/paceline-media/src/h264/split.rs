@@ -1,4 +1,4 @@
-//! From a byte stream to access units.
+//! Splitting of a byte stream into access units.
 
 use std::iter::FusedIterator;
 
@@ -7,17 +7,17 @@ use super::params::Params;
 use super::scan::{Scan, scan};
 use crate::error::MediaError;
 
-/// Cuts an Annex B byte stream into access units, in decoding order.
+/// Splits an Annex B byte stream into access units, in decoding order.
 ///
-/// Delimiters, parameter sets and SEI belong to the unit that follows, all slices of a picture
-/// to one unit. Joined, the units are the stream from its first start code on. No picture is
-/// decoded. The first item that is an error is the last.
+/// Delimiters, parameter sets and SEI belong to the unit that follows. All slices of a picture belong to
+/// one unit. The units joined together are the stream from its first start code on. No picture is
+/// decoded. The iterator ends after the first error.
 ///
-/// The stream must be whole: a file, or what a pipe gave until its end.
+/// The stream must be complete: a file, or the output of a pipe up to its end.
 ///
 /// # Errors
-/// Items are [`MediaError::H264Stream`]: bytes without a start code, NAL units at the end
-/// without a picture, or a unit above a bound. Offsets count from the start of `stream`.
+/// Items are [`MediaError::H264Stream`]: bytes without a start code, NAL units at the end without a
+/// picture, or a unit above a bound. Offsets count from the start of `stream`.
 #[must_use]
 pub fn split(stream: &[u8]) -> Split<'_> {
     Split { stream, at: 0, params: Params::default() }

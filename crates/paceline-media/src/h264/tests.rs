@@ -7,7 +7,7 @@ mod write;
 
 use write::{Slice, aud, join, nal, pps, sei, slice, sps};
 
-/// Classes and lengths of the units of a stream that must be whole.
+/// Returns the classes and lengths of the units of a complete stream.
 fn units(stream: &[u8]) -> Vec<(Class, usize)> {
     split(stream)
         .map(|unit| unit.unwrap())
@@ -132,7 +132,7 @@ fn units_joined_are_the_stream() {
     for unit in split(&stream) {
         short.extend(&unit.unwrap().bytes[1..]);
     }
-    // Start codes of three bytes do as well as those of four.
+    // Start codes of three bytes are as valid as those of four.
     assert_eq!(units(&short).len(), 3);
 }
 
@@ -142,7 +142,7 @@ fn classes_come_from_the_nal_headers() {
     assert_eq!(lone(slice(Slice::idr(0))), Ok(Class::I));
     assert_eq!(lone(slice(Slice::p(1))), Ok(Class::P));
     assert_eq!(lone(slice(Slice::b(1, 1))), Ok(Class::B));
-    // An I slice that is not IDR promises nothing about the pictures behind it.
+    // An I slice that is not IDR guarantees nothing about the pictures after it.
     assert_eq!(lone(slice(Slice { kind: 7, ..Slice::p(1) })), Ok(Class::P));
     assert_eq!(lone(slice(Slice { kind: 7, ..Slice::b(1, 1) })), Ok(Class::B));
     let message = classify(&join(&[sps(), pps()])).unwrap_err().to_string();
@@ -226,19 +226,19 @@ fn parameter_sets_are_put_before_i_units_that_lack_them() {
     assert_eq!(*sets.complete(&bare), join(&[aud(), sps(), pps(), slice(Slice::idr(1))]));
     let p = join(&[aud(), slice(Slice::p(1))]);
     assert_eq!(*sets.complete(&p), p);
-    // A PPS goes behind the unit's own SPS.
+    // A PPS is inserted behind the unit's own SPS.
     let half = join(&[sps(), sei(), slice(Slice::idr(0))]);
     assert_eq!(*sets.complete(&half), join(&[sps(), pps(), sei(), slice(Slice::idr(0))]));
     let half = join(&[pps(), slice(Slice::idr(0))]);
     assert_eq!(*sets.complete(&half), join(&[sps(), pps(), slice(Slice::idr(0))]));
-    // The latest counts, and other PPS of the SPS come along.
+    // The latest set counts, and other PPS of the SPS are included.
     let newer = write::Sps { rows: 12, ..write::Sps::default() }.write();
     let between = join(&[newer.clone(), write::pps_of(1, false), slice(Slice::p(2))]);
     sets.complete(&between);
     let bare = join(&[slice(Slice::idr(0))]);
     let all = join(&[newer, pps(), write::pps_of(1, false), slice(Slice::idr(0))]);
     assert_eq!(*sets.complete(&bare), all);
-    // What is not needed is not put before a whole unit, for it may be damaged.
+    // Unneeded sets are not inserted into a complete unit, for they may be damaged.
     let whole = join(&[sps(), pps(), slice(Slice::idr(0))]);
     assert_eq!(*sets.complete(&whole), whole);
 }
@@ -279,7 +279,7 @@ fn the_format_knows_sizes_but_does_not_scale() {
     }
 }
 
-/// Streams of NAL units that are more like real ones than random bytes are.
+/// Streams of NAL units that resemble real ones more than random bytes do.
 fn nals() -> impl Strategy<Value = Vec<u8>> {
     let header = prop::sample::select(vec![
         0x67_u8, 0x68, 0x65, 0x41, 0x01, 0x09, 0x06, 0x6e, 0x0a, 0x0c, 0x02, 0x14, 0x85, 0x00,
@@ -298,7 +298,7 @@ fn nals() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(unit, 0..20).prop_map(|units| units.concat())
 }
 
-/// Units are pieces of the stream, in order and without gaps.
+/// Checks that units are pieces of the stream, in order and without gaps.
 fn check_units(stream: &[u8]) {
     let first = Nals::new(stream).next().map(|nal| nal.begin);
     let mut at = first.unwrap_or_default();

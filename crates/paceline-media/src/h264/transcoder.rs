@@ -1,4 +1,4 @@
-//! Decodes a stream, scales the wanted pictures and codes them again.
+//! Decoding of a stream, scaling of the wanted pictures and encoding of the results.
 
 use std::fmt;
 
@@ -11,34 +11,35 @@ use super::source::Source;
 use crate::error::MediaError;
 use crate::size::Size;
 
-/// What became of a unit that was pushed into a [`Transcoder`].
+/// The result of a unit that was pushed into a [`Transcoder`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The picture was presented and wanted; this is its new unit.
     Coded {
-        /// [`Class::I`] or [`Class::P`].
+        /// The class of the new unit: [`Class::I`] or [`Class::P`].
         class: Class,
-        /// The unit in Annex B; an I unit has its parameter sets.
+        /// The unit in Annex B; an I unit contains its parameter sets.
         bytes: Vec<u8>,
     },
-    /// The picture was presented but not wanted: neither scaled nor coded.
+    /// The picture was presented but not wanted, and was neither scaled nor encoded.
     Passed,
-    /// The unit could not be decoded, or its picture not be coded.
+    /// The unit could not be decoded, or its picture could not be encoded.
     Failed(MediaError),
 }
 
-/// Decodes H.264, scales wanted pictures down and codes them again, in one thread.
+/// Decodes H.264, scales wanted pictures down and encodes them again, in one thread.
 ///
-/// Decodes progressive Baseline, Main and High profile with 8-bit 4:2:0 samples. Codes
-/// Baseline profile: an I picture first, after a change of size, when asked for, and at least
-/// one in each 2 seconds of coded pictures; P pictures else. An I unit has its parameter sets.
-/// The rate control aims at 0.1 bit per pixel, so 320x180 at 5 pictures a second take about
-/// 29 kbit/s; it codes every wanted picture, with a quantizer of at most 40, so restless
-/// pictures take more.
+/// Decodes progressive Baseline, Main and High profile with 8-bit 4:2:0 samples. Encodes Baseline
+/// profile. An I picture is encoded first, after a change of size, on request, and at least once in each
+/// 2 seconds of encoded pictures; all others are P pictures. An I unit contains its parameter sets.
 ///
-/// Each unit pushed has exactly one [`Event`], sooner or later, in presentation order: the
-/// decoder may hold back up to 16 pictures. Damaged units fail, and those after them up to the
-/// next I unit, for they need them.
+/// The rate control aims at 0.1 bit per pixel, so 320x180 at 5 pictures per second takes about 29
+/// kbit/s. It encodes every wanted picture with a quantizer of at most 40, so pictures with much motion
+/// take more.
+///
+/// Each pushed unit has exactly one [`Event`], immediately or later, in presentation order: the decoder
+/// may buffer up to 16 pictures. Damaged units fail. The units after them up to the next I unit fail
+/// too, because they depend on them.
 ///
 /// ```
 /// use paceline_media::h264::{Class, Event, Transcoder};
@@ -53,11 +54,11 @@ pub struct Transcoder {
     to: Option<Size>,
     params: Params,
     sets: ParameterSets,
-    /// Or why units fail until the next I unit.
+    /// The decoder, or the reason why units fail until the next I unit.
     source: Result<Source, MediaError>,
-    /// Size of the pictures before, to tell when it changes.
+    /// The size of the preceding pictures, to detect a change.
     size: Option<Size>,
-    /// Units decoded whose pictures have not been presented yet.
+    /// Decoded units whose pictures have not been presented yet.
     owed: u64,
     /// Pictures presented so far.
     shown: u64,
@@ -76,13 +77,14 @@ impl fmt::Debug for Transcoder {
 }
 
 impl Transcoder {
-    /// A transcoder to pictures of size `to` (the source's if `None`), `hz` of which will be
-    /// coded per second: above 0, at most 1000. Rates outside 1 to 60 are coded with as many
-    /// bits per picture as the nearest of them.
+    /// Returns a transcoder to pictures of size `to` (the source's if `None`).
+    ///
+    /// `hz` is the expected number of encoded pictures per second: above 0, at most 1000. Rates outside
+    /// 1 to 60 use the bits per picture of the nearest rate in that range.
     ///
     /// # Errors
-    /// [`MediaError::H264Rate`] for a rate, [`MediaError::H264Encode`] for a size that cannot
-    /// be coded: sides must be even, at least 16, at most 3840x2160 or 2160x3840.
+    /// [`MediaError::H264Rate`] for a rate out of range. [`MediaError::H264Encode`] for a size that
+    /// cannot be encoded: sides must be even, at least 16, at most 3840x2160 or 2160x3840.
     pub fn new(to: Option<Size>, hz: f64) -> Result<Self, MediaError> {
         to.map_or(Ok(()), check_target)?;
         Ok(Self {
@@ -100,17 +102,19 @@ impl Transcoder {
         })
     }
 
-    /// The next picture that is coded will be an I picture.
+    /// Requests that the next encoded picture is an I picture.
     pub fn request_key(&mut self) {
         self.coder.request_key();
     }
 
-    /// Decodes one unit, in decoding order. `class` tells what a unit that is damaged was: if it
-    /// was [`Class::B`], those after it are decoded all the same.
+    /// Decodes one unit, in decoding order.
     ///
-    /// `wanted(n)` is asked once for each picture, in presentation order, counted from 0 over
-    /// the transcoder's life; units that fail to decode are not counted. `event` is told what
-    /// became of this and of earlier units. Before an I unit everything earlier is told.
+    /// `class` is the class of the unit, also if the unit is damaged: after a damaged [`Class::B`] unit
+    /// the following units are still decoded.
+    ///
+    /// Calls `wanted(n)` once for each picture, in presentation order. `n` counts from 0 over the
+    /// transcoder's life, without units that fail to decode. Calls `event` with the results of this and
+    /// of earlier units. Before an I unit, all earlier units have their events.
     pub fn push(
         &mut self,
         unit: &[u8],
@@ -121,7 +125,7 @@ impl Transcoder {
         let scan = match self.scan(unit) {
             Ok(scan) => scan,
             Err(error) => {
-                // Nothing needs a B unit, so what follows it can still be decoded.
+                // No unit depends on a B unit, so the following ones can still be decoded.
                 if class != Class::B {
                     self.lose(damaged(), wanted, event);
                 }
@@ -139,8 +143,9 @@ impl Transcoder {
         self.decode(&unit, wanted, event);
     }
 
-    /// Tells everything about the units pushed so far: at the end of a stream. What is pushed
-    /// then should begin with an I unit.
+    /// Reports the events of all units pushed so far, at the end of a stream.
+    ///
+    /// The next unit pushed should be an I unit.
     pub fn flush(&mut self, wanted: &mut dyn FnMut(u64) -> bool, event: &mut dyn FnMut(Event)) {
         let Self { source, coder, to, .. } = self;
         if let Ok(source) = source {
@@ -171,7 +176,7 @@ impl Transcoder {
         }
     }
 
-    /// Gets the decoder ready for an I unit of this SPS.
+    /// Prepares the decoder for an I unit with this SPS.
     fn begin(&mut self, sps: Option<Sps>) {
         let bytes = sps.and_then(|sps| self.sets.sps(sps.id));
         if let Ok(source) = &self.source
@@ -204,14 +209,15 @@ impl Transcoder {
         }
     }
 
-    /// Whether a unit that is not I has another SPS than the decoder. The decoder must not see
-    /// it: pictures that it holds back would be lost.
+    /// Returns true if a unit that is not I has another SPS than the decoder.
+    ///
+    /// The decoder must not receive it: it would lose its buffered pictures.
     fn changed(&self, sps: Option<Sps>) -> bool {
         let bytes = sps.and_then(|sps| self.sets.sps(sps.id));
         self.source.as_ref().is_ok_and(|source| bytes.is_some() && !source.is_of(bytes))
     }
 
-    /// Gives the decoder up until the next I unit.
+    /// Drops the decoder until the next I unit.
     fn lose(
         &mut self,
         reason: MediaError,
@@ -253,7 +259,7 @@ impl Transcoder {
     }
 }
 
-/// Why units fail behind one that failed.
+/// Returns the reason why units fail after a failed one.
 fn damaged() -> MediaError {
     let mend = "wait for the next I unit";
     MediaError::H264Decode { reason: "a unit before it was damaged".to_owned(), mend }
@@ -271,7 +277,7 @@ fn swallowed() -> MediaError {
     MediaError::H264Decode { reason: "the decoder gave no picture for it".to_owned(), mend }
 }
 
-/// Counts a picture, and codes it if it is wanted.
+/// Counts a picture, and encodes it if it is wanted.
 fn present(
     picture: &openh264::decoder::DecodedYUV<'_>,
     to: Option<Size>,
@@ -280,7 +286,7 @@ fn present(
     wanted: &mut dyn FnMut(u64) -> bool,
     event: &mut dyn FnMut(Event),
 ) {
-    // The picture of a unit that has been told as failed.
+    // The picture of a unit that was already reported as failed.
     if *owed == 0 {
         return;
     }

@@ -7,7 +7,7 @@ fn size(width: u32, height: u32) -> Size {
     Size::new(width, height).unwrap()
 }
 
-/// A smooth picture, as JPEG likes them.
+/// Returns a smooth picture, which JPEG compresses well.
 fn gradient(size: Size) -> PictureBuf {
     let mut picture = PictureBuf::grey(PixelFormat::I420, size).unwrap();
     let (width, height) = (size.width as usize, size.height as usize);
@@ -28,7 +28,7 @@ fn grey_jpeg(size: Size) -> Vec<u8> {
     encode_samples(size, Samples::Grey, &samples, 90).unwrap()
 }
 
-/// A header with no picture behind it.
+/// Returns a header without a picture.
 fn header(width: u16, height: u16) -> Vec<u8> {
     let mut out = vec![0xff, 0xd8, 0xff, 0xc0, 0, 17, 8];
     out.extend(height.to_be_bytes());
@@ -94,7 +94,7 @@ fn cmyk_and_progressive_pictures_decode() {
         encoder.encode(&[200; 20 * 10 * 4], 20, 10, colour).unwrap();
         assert_eq!(decode(&bytes, PixelFormat::I420).unwrap().size(), size(20, 10));
     }
-    // The decoder panics on this one, so it must not get it.
+    // The decoder panics on this one, so it must not receive it.
     let (mut bytes, samples) = (Vec::new(), [200; 20 * 10 * 4]);
     let mut encoder = Encoder::new(&mut bytes, 90);
     encoder.set_sampling_factor(jpeg_encoder::SamplingFactor::F_2_2);
@@ -132,7 +132,7 @@ fn huge_headers_are_refused_before_anything_is_reserved() {
     assert!(refused(&header(60_000, 60_000)).starts_with("width is 60000, allowed"));
     assert!(refused(&header(16_384, 16_384)).contains("268435456 pixels"));
     assert!(refused(&header(0, 4)).starts_with("width is 0"));
-    // Allowed, but 30 bytes cannot hold it.
+    // Valid, but 30 bytes cannot contain it.
     let side = u16::try_from(SIDE_MAX).unwrap();
     let bytes = header(side, 4096);
     assert_eq!(dimensions(&bytes), Ok(size(SIDE_MAX, 4096)));

@@ -10,7 +10,7 @@ fn size(width: u32, height: u32) -> Size {
     Size::new(width, height).unwrap()
 }
 
-/// A picture with another colour in each pixel.
+/// Returns a picture with a different colour in each pixel.
 fn picture(size: Size) -> PictureBuf {
     let samples = (0..size.pixels() * 3).map(|at| u8::try_from(at * 37 % 251).unwrap()).collect();
     PictureBuf::new(PixelFormat::Rgb8, size, samples).unwrap()
@@ -20,7 +20,7 @@ fn kind(colour: u8, bits: u8, interlaced: bool) -> Kind {
     Kind { width: 13, height: 11, colour, bits, interlaced, chunks: Vec::new() }
 }
 
-/// What the decoder should make of a stored sample.
+/// Returns the expected result of decoding a stored sample.
 fn to_8_bits(sample: u16, bits: u8) -> u8 {
     match bits {
         16 => sample.to_be_bytes()[0],
@@ -32,7 +32,7 @@ fn weighted(colour: u8, alpha: u8) -> u8 {
     u8::try_from((u32::from(colour) * u32::from(alpha) + 127) / 255).unwrap()
 }
 
-/// Every colour type and depth that there is.
+/// All valid combinations of colour type and depth.
 const KINDS: [(u8, u8); 15] = [
     (0, 1),
     (0, 2),
@@ -117,7 +117,7 @@ fn transparent_colours_become_alpha() {
     assert_eq!((found.bytes()[0], found.bytes()[3 * 12]), (128, 255));
 }
 
-/// Colour type and bits per sample in a file's header.
+/// Returns the colour type and the bits per sample in a file's header.
 fn header_of(bytes: &[u8]) -> (u8, u8) {
     (bytes[25], bytes[24])
 }
@@ -164,7 +164,7 @@ fn transparent_pixels_do_not_colour_their_neighbours() {
         let full = if bits == 8 { 255 } else { 65_535 };
         let mut picture = kind(6, bits, false);
         (picture.width, picture.height) = (8, 8);
-        // Columns: red and transparent, blue and opaque, in turns.
+        // Columns alternate between red and transparent, and blue and opaque.
         let bytes = picture.file(|x, _, c| match (x % 2, c) {
             (0, 0) | (1, 2 | 3) => full,
             _ => 0,
@@ -287,7 +287,7 @@ fn damage_under_a_right_checksum_is_an_error() {
     assert!(decode(&no_palette, PixelFormat::Rgb8).is_err());
 }
 
-/// A header of RGBA with so many bits, and `len` bytes of pixels that are none.
+/// Returns an RGBA header with this depth, and `len` bytes that are not pixels.
 fn promise(width: u32, height: u32, bits: u8, len: usize) -> Vec<u8> {
     let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
     let [width, height] = [width, height].map(u32::to_be_bytes);
@@ -307,7 +307,7 @@ fn bombs_are_refused_before_memory_is_reserved() {
     assert!(message(&wide).starts_with("size 16384x16384 has 268435456 pixels, allowed are"));
     let thin = promise(8_192, 8_192, 8, 100_000);
     assert!(message(&thin).contains("bytes cannot hold a picture of 8192x8192"));
-    // Cut to 8 bits it would be allowed.
+    // It would be accepted if cut to 8 bits.
     let deep = promise(8_192, 8_192, 16, 600_000);
     let mut samples = Vec::new();
     let error = decode_samples(&deep, &mut samples).unwrap_err().to_string();

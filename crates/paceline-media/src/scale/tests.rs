@@ -7,7 +7,7 @@ fn size(width: u32, height: u32) -> Size {
     Size::new(width, height).unwrap()
 }
 
-/// Left half dark, right half bright, in every channel.
+/// Returns a picture with a dark left half and a bright right half in every channel.
 fn halves(format: PixelFormat, size: Size) -> PictureBuf {
     let mut picture = PictureBuf::grey(format, size).unwrap();
     let paint = |bytes: &mut [u8], width: usize| {

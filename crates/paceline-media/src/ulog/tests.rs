@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use writer::{Writer, log};
 
-/// What the index, the formats and the topics of a log hold, in bytes, about: a bound for it is
-/// promised in the module's documentation.
+/// Returns the approximate memory of a log's index, formats and topics in bytes. The module's
+/// documentation states a bound for it.
 fn held(log: &ULog) -> usize {
     let topics: usize = log.topics.iter().map(|t| 2 * t.name.len() + size_of::<Topic>()).sum();
     log.index.len() * size_of::<Entry>() + topics + log.layouts.held()
@@ -116,7 +116,7 @@ fn every_cut_gives_what_is_whole_and_a_warning() {
     let bytes = log();
     let whole = ULog::parse(&bytes).unwrap();
     let all: Vec<_> = whole.messages().collect();
-    // Where records end: only there may a cut be silent.
+    // The ends of records: only there may a cut have no warning.
     let mut ends = vec![16];
     while *ends.last().unwrap() < bytes.len() {
         let at = *ends.last().unwrap();
@@ -225,7 +225,7 @@ fn appended_data_belong_to_the_log() {
     let log = ULog::parse(&writer.bytes).unwrap();
     assert_eq!(log.messages().map(|m| m.time_us).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(log.warning(), None);
-    // An offset beyond the file is none.
+    // An offset beyond the file is ignored.
     writer.bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
     let log = ULog::parse(&writer.bytes).unwrap();
     assert_eq!((log.messages().len(), log.warning().is_some()), (1, true));

@@ -1,5 +1,5 @@
-//! Damaged streams: every unit still has exactly one event, nothing panics, and the next I unit
-//! mends it.
+//! Damaged streams: every unit still has exactly one event, nothing panics, and decoding recovers at the
+//! next I unit.
 
 use openh264::encoder::Profile;
 use paceline_media::h264::{Class, Event, Transcoder, classify, info, split};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::support::{MADE, Made, cut, size, slices, transcode};
 
-/// Two groups of an I and two P units, small enough to damage byte by byte.
+/// Returns two groups of an I and two P units, small enough to damage byte by byte.
 fn small(profile: Profile) -> Vec<Vec<u8>> {
     Made { size: "160x120", pictures: 6, every: 3, bits: 60_000, profile, ..MADE }.units()
 }
@@ -16,7 +16,7 @@ fn transcoder() -> Transcoder {
     Transcoder::new(Some(size("80x60")), 10.0).unwrap()
 }
 
-/// Offsets in `unit` of what a decoder reads differently: each start code and NAL header,
+/// Returns offsets in `unit` that affect different parts of a decoder: each start code and NAL header,
 /// each byte of parameter sets, slice headers, and some slice data.
 fn places(unit: &[u8]) -> Vec<(&'static str, usize)> {
     let mut places = Vec::new();

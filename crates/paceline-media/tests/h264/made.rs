@@ -1,4 +1,4 @@
-//! Test cards coded by an encoder.
+//! Test cards encoded by an encoder.
 
 use openh264::encoder::Profile;
 use paceline_media::MediaError;
@@ -63,7 +63,7 @@ fn i_pictures_come_first_every_two_seconds_and_when_asked_for() {
             transcoder.request_key();
         }
         let class = if number == 0 { Class::I } else { Class::P };
-        // Only even pictures are wanted: the request of 5 is met by 6, and so is that of 6.
+        // Only even pictures are wanted: picture 6 satisfies the requests made at 5 and at 6.
         transcoder.push(unit, class, &mut |number| number % 2 == 0, &mut |event| {
             if let Event::Coded { class, .. } = event {
                 classes.push(class);
@@ -182,7 +182,7 @@ fn a_change_of_size_begins_anew() {
     assert!(told.failed().iter().all(|text| text.starts_with("size 320x240 is above")));
 }
 
-/// A unit without its NAL units of these types.
+/// Returns a unit without its NAL units of these types.
 fn without(unit: &[u8], types: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -207,7 +207,8 @@ fn missing_parameter_sets_fail_and_can_be_put_back() {
         let told = transcode(&mut transcoder, slices(&stream), |_| true);
         assert_eq!(told.failed().len(), 30);
         assert!(told.failed()[0].contains("have the sender put parameter sets before each I unit"));
-        // Sent once, they serve all I units; also those of a transcoder that sees them so.
+        // Sent once, they serve all I units, also those of a transcoder that receives them in this
+        // order.
         let once: Vec<_> = units[..10].iter().chain(&stream[10..]).cloned().collect();
         let told = transcode(&mut transcoder, slices(&once), |_| true);
         assert_eq!(told.coded().len(), 30);

@@ -1,6 +1,8 @@
 #![cfg(test)]
-//! H.264 streams from an encoder and from recordings, whole and damaged, through the module's
-//! public functions. What no encoder makes on request is in the unit tests.
+//! H.264 streams from an encoder and from recordings, complete and damaged, through the module's public
+//! functions.
+//!
+//! Streams that no encoder produces on request are in the unit tests.
 
 mod damage;
 mod made;

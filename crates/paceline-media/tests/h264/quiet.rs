@@ -1,4 +1,4 @@
-//! The codec says what is wrong by its events, and nothing on standard error.
+//! The codec reports errors by its events and writes nothing to standard error.
 
 use openh264::OpenH264API;
 use openh264::encoder::{Encoder, EncoderConfig, RateControlMode};
@@ -9,10 +9,10 @@ use std::process::Command;
 
 use crate::support::{sides, size, slices, transcode};
 
-/// Set in the process whose standard error is looked at.
+/// Set in the child process whose standard error is checked.
 const INSIDE: &str = "PACELINE_TEST_INSIDE";
 
-/// Units of an encoder that is silent by itself: it has no rate to warn of.
+/// Returns units of an encoder that prints nothing itself: without a rate it has no warning to print.
 fn units() -> Vec<Vec<u8>> {
     let config = EncoderConfig::new().rate_control_mode(RateControlMode::Off).num_threads(1);
     let mut encoder = Encoder::with_api_config(OpenH264API::from_source(), config).unwrap();
@@ -36,7 +36,7 @@ fn nothing_is_written_to_standard_error_whatever_comes() {
             let unit = &mut damaged[damage % 6];
             let at = damage * 7919 % unit.len();
             unit[at] ^= 0xff;
-            // A whole stream first: another size is decoded and coded.
+            // A complete stream first: another size is decoded and encoded.
             let these = if damage == 0 { &units } else { &damaged };
             let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
             let told = transcode(&mut transcoder, slices(these), |_| true);

@@ -1,11 +1,11 @@
-//! Recordings from the folder that `PACELINE_DATA` names, if it is set.
+//! Recordings from the folder in `PACELINE_DATA`, if it is set.
 
 use paceline_media::Size;
 use paceline_media::h264::{Class, Transcoder, info, split};
 
 use crate::support::{classes, cut, decode, size, transcode};
 
-/// A recording, or `None` and a line that says so.
+/// Returns a recording; without one, prints a line and returns `None`.
 #[expect(clippy::disallowed_methods, reason = "recordings lie outside the repository")]
 fn recording(test: &str, name: &str) -> Option<Vec<u8>> {
     let Some(folder) = std::env::var_os("PACELINE_DATA") else {
@@ -45,7 +45,7 @@ fn cisco_without_b_units_shows_the_other_pictures() {
     println!("{} of {} units are reference units", kept().count(), units.len());
     assert_eq!((thinned.len(), refused), (kept().count(), 0));
     assert!(thinned.len() < all.len());
-    // The same pictures in the same order, with those of the B units missing.
+    // The same pictures in the same order, without those of the B units.
     let mut rest = all.iter();
     assert!(thinned.iter().all(|picture| rest.any(|other| other == picture)));
 }

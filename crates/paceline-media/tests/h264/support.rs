@@ -1,4 +1,4 @@
-//! Streams to test with, and a plain decoder to look at the results with.
+//! Test streams, and a plain decoder for checking the results.
 
 use openh264::OpenH264API;
 use openh264::decoder::{DecodedYUV, Decoder, DecoderConfig, Flush};
@@ -11,14 +11,14 @@ pub(crate) fn size(text: &str) -> Size {
     text.parse().unwrap()
 }
 
-/// How a made stream is coded.
+/// The encoding parameters of a generated stream.
 #[derive(Clone, Copy)]
 pub(crate) struct Made {
     pub(crate) size: &'static str,
     pub(crate) pictures: u64,
-    /// Pictures from one I picture to the next.
+    /// The pictures from one I picture to the next.
     pub(crate) every: u64,
-    /// Bytes per slice, if pictures are cut into slices.
+    /// The bytes per slice, if pictures are cut into slices.
     pub(crate) slice: Option<u32>,
     pub(crate) bits: u32,
     pub(crate) profile: Profile,
@@ -34,7 +34,7 @@ pub(crate) const MADE: Made = Made {
 };
 
 impl Made {
-    /// Test cards number 0, 1, .. as units.
+    /// Returns test cards number 0, 1, .. as units.
     pub(crate) fn units(self) -> Vec<Vec<u8>> {
         let mut config = EncoderConfig::new()
             .profile(self.profile)
@@ -66,13 +66,13 @@ pub(crate) fn sides(size: Size) -> (usize, usize) {
     (size.width as usize, size.height as usize)
 }
 
-/// A picture that came out of a decoder.
+/// A decoded picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) size: Size,
-    /// Number in its test card.
+    /// The number in its test card.
     pub(crate) card: Option<u64>,
-    /// Of its luma.
+    /// The checksum of its luma.
     pub(crate) sum: u64,
 }
 
@@ -90,8 +90,8 @@ fn shown(picture: &DecodedYUV<'_>) -> Shown {
     Shown { size, card: card.map(|reading| reading.frame), sum }
 }
 
-/// Decodes units with a plain decoder: pictures in presentation order, and how many units it
-/// refused.
+/// Decodes units with a plain decoder. Returns pictures in presentation order, and the number of units
+/// that it rejected.
 pub(crate) fn decode<'a>(units: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Shown>, usize) {
     let config = DecoderConfig::new().flush_after_decode(Flush::NoFlush);
     let mut decoder = Decoder::with_api_config(OpenH264API::from_source(), config).unwrap();
@@ -106,11 +106,11 @@ pub(crate) fn decode<'a>(units: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Show
     (pictures, refused)
 }
 
-/// What became of a stream in a transcoder.
+/// The results of a stream in a transcoder.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) events: Vec<Event>,
-    /// Numbers that `wanted` was asked for.
+    /// The numbers with which `wanted` was called.
     pub(crate) asked: Vec<u64>,
 }
 
@@ -131,7 +131,7 @@ impl Told {
         failed.collect()
     }
 
-    /// The coded units, decoded again.
+    /// Returns the decoded pictures of the encoded units.
     pub(crate) fn shown(&self) -> Vec<Shown> {
         let (pictures, refused) = decode(self.coded().into_iter().map(|(_, bytes)| bytes));
         assert_eq!(refused, 0);
@@ -170,7 +170,7 @@ pub(crate) fn classes<'a>(units: impl IntoIterator<Item = &'a [u8]>) -> String {
     units.into_iter().map(letter).collect()
 }
 
-/// The units of a whole stream.
+/// Returns the units of a complete stream.
 pub(crate) fn cut(stream: &[u8]) -> Vec<&[u8]> {
     split(stream).map(|unit| unit.unwrap().bytes).collect()
 }

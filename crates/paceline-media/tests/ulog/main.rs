@@ -1,11 +1,11 @@
-//! The ULog reader on recordings of real flights, where PACELINE_DATA says that they are.
+//! The ULog reader on recordings of real flights, in the folder in `PACELINE_DATA`.
 #![cfg(test)]
 
 use std::path::Path;
 
 use paceline_media::ulog::ULog;
 
-/// A recording; `None`, and a line that says so, where there is none.
+/// Returns a recording; without one, prints a line and returns `None`.
 #[expect(clippy::disallowed_methods, reason = "tests may look where recordings are, and read them")]
 fn recording(test: &str, file: &str) -> Option<Vec<u8>> {
     let Ok(folder) = std::env::var("PACELINE_DATA") else {
@@ -16,7 +16,7 @@ fn recording(test: &str, file: &str) -> Option<Vec<u8>> {
     Some(std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// Topics whose times fall somewhere, and those whose times never rise.
+/// Returns the topics with times that decrease somewhere, and those with times that never increase.
 fn times(log: &ULog) -> (Vec<String>, Vec<String>) {
     let mut last = vec![None; log.topics().len()];
     let (mut falling, mut rising) = (vec![false; last.len()], vec![false; last.len()]);
@@ -32,7 +32,7 @@ fn times(log: &ULog) -> (Vec<String>, Vec<String>) {
     (named(&falling, true), named(&rising, false))
 }
 
-/// Every message is one JSON object, which another reader reads too.
+/// Checks that every message is one JSON object that another parser accepts.
 fn assert_json(log: &ULog) {
     for message in log.messages() {
         let json = log.to_json(&message).unwrap();
@@ -63,7 +63,7 @@ fn a_real_flight_has_the_figures_of_its_recording() {
     }
     let rates = log.topics().iter().map(|topic| topic.hz).filter(|hz| *hz > 0.0);
     assert!(rates.clone().all(|hz| (0.99..248.0).contains(&hz)) && rates.count() == 12);
-    // Times never fall; three topics of this flight carry none that moves.
+    // Times never decrease; three topics of this flight have constant times.
     let still = ["ekf2_innovations", "commander_state", "sensor_preflight"];
     let (falling, mut unmoved) = times(&log);
     unmoved.sort();

@@ -38,9 +38,9 @@ impl RuntimeCurve {
     /// convex curves can cross, and their minimum then has more than two pieces. In that case this keeps
     /// the copy that is lower in the long run, which is never below the minimum.
     ///
-    /// ALTQ and Linux keep the copy that is lower at `x`. With that rule, a class that was served ahead
-    /// of a convex curve and then paused claims its later, higher rate at once, and other classes miss
-    /// their deadlines.
+    /// ALTQ and Linux keep the copy that is lower at `x`. A class that was served ahead of a convex
+    /// curve and then paused claims its later, higher rate at once under that rule. Other classes then
+    /// miss their deadlines.
     pub(crate) fn min_with(&mut self, curve: &Curve, x: u128, y: u64) {
         let above = u128::from(y) * NANOBITS_PER_BYTE;
         let origin = u128::from(self.y) * NANOBITS_PER_BYTE;

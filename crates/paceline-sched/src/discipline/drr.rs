@@ -1,15 +1,15 @@
 //! Deficit round robin (Shreedhar & Varghese, SIGCOMM 1995), without iterating over idle rounds.
 //!
 //! Every round visits each backlogged stream once, adds its quantum to its deficit, and sends its
-//! segments while the deficit covers them. The paper's bounds apply. For two backlogged streams i and j,
-//! |Si/Qi − Sj/Qj| ≤ 1 + Li/Qi + Lj/Qj in every interval. If every quantum is at least the longest segment, the
-//! latency of a stream is at most (3F − 2Qi)/C, where F is the sum of the quanta.
+//! segments while the deficit covers them. The paper's bounds apply. In every interval, two backlogged
+//! streams i and j satisfy |Si/Qi − Sj/Qj| ≤ 1 + Li/Qi + Lj/Qj. If every quantum is at least the longest
+//! segment, the latency of a stream is at most (3F − 2Qi)/C, where F is the sum of the quanta.
 //!
 //! **Quanta.** A quantum is the traffic of the stream's rate in 2^-20 s, about a microsecond, exact to a
 //! fraction of a byte. No stream therefore sends much at once, however different the rates are. In the
 //! paper, quanta shorter than a segment cost many visits that send nothing. Here such visits cost
-//! nothing: one division gives the number of rounds until a segment can be sent, n = ⌈(length − deficit)
-//! / quantum⌉. A head ranks by the round in which it will be sent, and empty rounds are skipped. All of
+//! nothing: one division, n = ⌈(length − deficit) / quantum⌉, gives the number of rounds until a segment
+//! can be sent. A head ranks by the round in which it will be sent, and empty rounds are skipped. All of
 //! it is exact.
 //!
 //! **Order within a round.** Streams are ordered by index. The paper appends a stream to a list when it

@@ -2,11 +2,11 @@
 //!
 //! A window of k' remaining samples that owes m' services spreads them evenly over its k' periods. The
 //! next service is due k'/m' periods after the beginning of the present period: Vd = d − T + k'·T/m'. A
-//! stream that may still miss many samples has a distant virtual deadline; one that may miss none has Vd
-//! = d.
+//! stream that may still miss many samples has a distant virtual deadline. For one that may miss none,
+//! Vd = d.
 //!
 //! The paper counts k' in periods. Here each sample has its own period, so k' and m' are the numbers of
-//! the window account, and an idle stream does not use up its window. After misses m' may exceed k'. The
+//! the window account. An idle stream does not use up its window. After misses m' may exceed k'. The
 //! formula then gives a Vd before d, which a violated stream needs.
 
 use super::Terms;

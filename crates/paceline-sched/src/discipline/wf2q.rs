@@ -1,9 +1,9 @@
 //! WF²Q+: worst-case fair weighted fair queueing (Bennett & Zhang, SIGCOMM 1996 and ToN 1997).
 //!
-//! A fluid link that serves all streams at once, each at its rate, would begin the head of a stream at
-//! the virtual start S and end it at the virtual finish F = S + L/r. A head is eligible if the fluid
-//! link would have begun it (S ≤ V). The eligible head with the lowest F is sent next. S is the finish
-//! of the preceding head; for a stream that had none, it is at least V.
+//! The model is a fluid link that serves all streams at once, each at its rate. It begins the head of a
+//! stream at the virtual start S and ends it at the virtual finish F = S + L/r. A head is eligible if
+//! the fluid link would have begun it (S ≤ V). The eligible head with the lowest F is sent next. S is
+//! the finish of the preceding head; for a stream that had none, it is at least V.
 //!
 //! Virtual time V advances by L/Σr with each segment. Σr includes all ranked streams, also idle ones. V
 //! is never behind the lowest S of the waiting heads. A head that arrives during a segment uses V as of

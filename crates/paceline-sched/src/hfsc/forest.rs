@@ -1,8 +1,8 @@
 //! Ordered trees over class indices in one arena, in which each node stores the lowest value below it.
 //!
 //! The order is by key, then by index. In O(log n) a tree finds the first node with a value up to a
-//! limit, and the node with the lowest value among those up to a key. The trees are treaps whose shape
-//! depends only on the indices and keys, so equal inputs give equal trees.
+//! limit. In the same time it finds the node with the lowest value among those up to a key. The trees
+//! are treaps whose shape depends only on the indices and keys, so equal inputs give equal trees.
 
 use alloc::vec::Vec;
 

@@ -168,8 +168,9 @@ impl Constraint {
     /// Xmin apart.
     ///
     /// # Errors
-    /// [`ConstraintError`] if Xavg, I or Smax is 0, if Xmin ≤ Xavg ≤ I is not satisfied, if the interval
-    /// has more than [`Self::MOVING_PACKETS_MAX`] packets, or if Smax is not 1 when the unit is packets.
+    /// [`ConstraintError`] if Xavg, I or Smax is 0, or if Xmin ≤ Xavg ≤ I is not satisfied. Also if the
+    /// interval has more than [`Self::MOVING_PACKETS_MAX`] packets, or if Smax is not 1 when the unit is
+    /// packets.
     pub fn moving(unit: Unit, moving: Moving) -> Result<Self, ConstraintError> {
         let Moving { spacing, average, interval, largest } = moving;
         if average.is_zero() {

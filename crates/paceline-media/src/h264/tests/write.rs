@@ -1,6 +1,6 @@
-//! Writes NAL units as 7.3 says, for streams that no encoder makes on request.
+//! Writes NAL units as specified in 7.3, for streams that no encoder produces on request.
 
-/// Bits of a payload.
+/// The bits of a payload.
 #[derive(Default)]
 struct Bits(Vec<bool>);
 
@@ -15,7 +15,7 @@ impl Bits {
         self.bits(zeros, 0).bits(zeros + 1, value + 1)
     }
 
-    /// The payload with its stop bit.
+    /// Returns the payload with its stop bit.
     fn bytes(&self) -> Vec<u8> {
         let mut bits = self.0.clone();
         bits.push(true);
@@ -26,7 +26,7 @@ impl Bits {
     }
 }
 
-/// A NAL unit behind a start code, with emulation prevention.
+/// Returns a NAL unit behind a start code, with emulation prevention.
 pub(super) fn nal(header: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0, 0, 0, 1, header];
     for &byte in payload {
@@ -53,7 +53,7 @@ pub(super) fn sei() -> Vec<u8> {
 #[derive(Clone, Copy)]
 pub(super) struct Sps {
     pub(super) rows: u32,
-    /// Pairs of lines cut off below.
+    /// Pairs of lines cropped at the bottom.
     pub(super) crop: Option<u32>,
     /// `num_units_in_tick` and `time_scale`.
     pub(super) timing: Option<(u32, u32)>,
@@ -66,7 +66,8 @@ impl Default for Sps {
 }
 
 impl Sps {
-    /// Baseline, level 3, 20 macroblocks wide, 4 bits of `frame_num` and of the order.
+    /// Returns an SPS of Baseline, level 3, 20 macroblocks wide, with 4 bits of `frame_num` and of the
+    /// order.
     pub(super) fn write(self) -> Vec<u8> {
         let mut bits = Bits::default();
         bits.bits(8, 66).bits(8, 0xc0).bits(8, 30).ue(0);
@@ -78,8 +79,8 @@ impl Sps {
         }
         bits.bits(1, u32::from(self.timing.is_some()));
         if let Some((tick, scale)) = self.timing {
-            // No aspect ratio, overscan, signal type, chroma location; timing; no HRD, no
-            // picture structure, no restrictions.
+            // No aspect ratio, overscan, signal type, chroma location; timing; no HRD, no picture
+            // structure, no restrictions.
             bits.bits(4, 0).bits(1, 1).bits(32, tick).bits(32, scale).bits(1, 1).bits(4, 0);
         }
         nal(0x67, &bits.bytes())
@@ -139,7 +140,7 @@ impl Slice {
     }
 }
 
-/// A slice that has nothing behind the fields we read.
+/// Returns a slice without anything behind the fields that are read.
 pub(super) fn slice(slice: Slice) -> Vec<u8> {
     let mut bits = Bits::default();
     bits.ue(slice.first_mb).ue(slice.kind).ue(slice.pps).bits(4, slice.frame_num % 16);

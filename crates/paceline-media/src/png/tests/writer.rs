@@ -1,5 +1,7 @@
-//! A small writer of PNG pictures of every kind, without compression: what the encoder in use
-//! cannot write (palettes, few bits, interlacing), and an opinion other than the decoder's.
+//! A small writer of PNG pictures of every kind, without compression.
+//!
+//! It writes kinds that the encoder in use cannot (palettes, few bits, interlacing), and is independent
+//! of the decoder.
 
 /// One picture to be written.
 pub(super) struct Kind {
@@ -9,7 +11,7 @@ pub(super) struct Kind {
     pub(super) colour: u8,
     pub(super) bits: u8,
     pub(super) interlaced: bool,
-    /// Chunks between the header and the pixels: palette and transparency.
+    /// The chunks between the header and the pixels: palette and transparency.
     pub(super) chunks: Vec<(&'static [u8; 4], Vec<u8>)>,
 }
 
@@ -23,10 +25,10 @@ impl Kind {
         }
     }
 
-    /// The file; `sample` gives channel `c` of the pixel at x and y.
+    /// Returns the file; `sample` returns channel `c` of the pixel at x and y.
     pub(super) fn file(&self, sample: impl Fn(u32, u32, u32) -> u16) -> Vec<u8> {
         let mut rows = Vec::new();
-        // First pixel and distance of pixels, in both directions, of the seven passes.
+        // The first pixel and the distance of pixels, in both directions, of the seven passes.
         let passes: &[[u32; 4]] = if self.interlaced {
             &[
                 [0, 0, 8, 8],
@@ -66,7 +68,7 @@ impl Kind {
     }
 }
 
-/// Samples side by side, the first in the highest bits.
+/// Packs samples, the first in the highest bits.
 fn pack(samples: &[u16], bits: u8) -> Vec<u8> {
     if bits == 16 {
         return samples.iter().flat_map(|sample| sample.to_be_bytes()).collect();
@@ -98,7 +100,7 @@ fn crc(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A zlib stream of stored blocks.
+/// Returns a zlib stream of stored blocks.
 pub(super) fn stored(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0x78, 0x01];
     let blocks = bytes.chunks(65_535);

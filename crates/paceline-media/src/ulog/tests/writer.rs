@@ -1,4 +1,4 @@
-//! A small writer of logs: the generated twin of the recordings.
+//! A small writer of logs: the generated counterpart of the recordings.
 
 /// A log under construction.
 pub(super) struct Writer {
@@ -6,7 +6,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// A header, and no record yet.
+    /// Returns a log with a header and no record.
     pub(super) fn new() -> Self {
         let mut bytes = b"ULog\x01\x12\x35\x01".to_vec();
         bytes.extend(5_000_u64.to_le_bytes());
@@ -20,7 +20,7 @@ impl Writer {
         self
     }
 
-    /// Bytes that need not be a record.
+    /// Appends bytes that need not be a record.
     pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend(bytes);
         self
@@ -42,15 +42,17 @@ impl Writer {
         self.record(b'A', &[&[multi_id, low, high], name.as_bytes()].concat())
     }
 
-    /// A message whose format begins with its time.
+    /// Appends a message with a format that begins with its time.
     pub(super) fn data(&mut self, number: u16, time_us: u64, rest: &[u8]) -> &mut Self {
         let number = number.to_le_bytes();
         self.record(b'D', &[number.as_slice(), &time_us.to_le_bytes(), rest].concat())
     }
 }
 
-/// A log with every kind of record: a fast topic, a slow one in two instances, one that nests
-/// arrays of another and ends in padding that is not logged.
+/// Returns a log with every kind of record.
+///
+/// It has a fast topic and a slow one in two instances. A third has nested arrays of another format, and
+/// padding at its end that is not logged.
 pub(super) fn log() -> Vec<u8> {
     let mut log = Writer::new();
     log.flags(0, [0; 3])
