@@ -6,13 +6,9 @@
 //! virtual deadline up to t arrived in this interval, and the windows alone bound the number of
 //! these samples. The worst case is the m last samples of a window that has already missed x, one
 //! per period, followed by whole windows. In these, the j-th service is due no sooner than
-//!
-//! > (j − 1) + (y − j + 1)/(m − j + 1)
-//!
-//! periods after the window starts. This is at most `x (m − r)(r − 1)/(m r)` periods before j y/m,
-//! for the r next to √m. The sum is
-//!
-//! > m (x + 1)/y + x (m − r)(r − 1)/(y r) services at once, and m/y of the rate after that.
+//! `(j − 1) + (y − j + 1)/(m − j + 1)` periods after the window starts. This is at most `x (m − r)(r − 1)/(m r)` periods before j y/m,
+//! for the r next to √m. The sum is `m (x + 1)/y + x (m − r)(r − 1)/(y r)` services at once, and
+//! m/y of the rate after that.
 //!
 //! If this demand always fits, no owed sample is missed and no window is violated. The virtual
 //! deadlines of a contract may be computed with a period up to 1/20 shorter than the source's. This
