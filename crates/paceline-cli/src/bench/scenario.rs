@@ -25,6 +25,8 @@ use std::time::Duration;
 
 /// The longest duration of a scenario in a short run, in addition to its warm-up.
 const SHORT: Duration = Duration::from_secs(2);
+/// The same for a scenario with faults: streams need time to recover on a busy machine.
+const SHORT_WITH_FAULTS: Duration = Duration::from_secs(8);
 
 /// Runs scenarios on real nodes in network namespaces and compares them with virtual time (needs
 /// root)
@@ -79,7 +81,8 @@ impl Args {
     fn script(&self, file: &Path) -> Result<Script> {
         let (name, text) = simulate::source(file)?;
         let plan = Plan::read(&text, &name).map_err(exit::usage)?;
-        let most = if self.output.short { Some(SHORT) } else { self.seconds };
+        let short = if plan.faults.is_empty() { SHORT } else { SHORT_WITH_FAULTS };
+        let most = if self.output.short { Some(short) } else { self.seconds };
         let plan = match most {
             Some(most) => plan.squeezed(most.into()),
             None => plan,
