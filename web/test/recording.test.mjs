@@ -35,7 +35,7 @@ before(async () => {
     ["run/sound", "--file", sound(), "--loop"],
   ].map((args) => start("pub", ...args));
   // The delay bound of one second lets the recorder report misses per publisher.
-  const record = start("record", "run/**", "-o", file, "--duration", "5", "--within", "1000", "--loss", "1/2");
+  const record = start("record", "run/**", "-o", file, "--duration", "5s", "--within", "1000ms", "--loss", "1/2");
   const [code, told] = await record.ended;
   for (const publisher of publishers) publisher.child.kill("SIGTERM");
   await Promise.all(publishers.map((publisher) => publisher.ended));

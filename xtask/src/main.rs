@@ -34,11 +34,11 @@ usage: cargo xtask COMMAND
   web             builds the dashboard's page, which the next build of paceline embeds (needs Node)
   python          builds the Python package as a wheel, installs it in an environment of its own, tests it
   tidy            checks sizes, crate dependencies, markers and links
-  long [--minutes M] [--fresh]
-                  runs scenarios against the twins of all disciplines (default: 30 minutes), from
+  long [--duration TIME] [--fresh]
+                  runs scenarios against the twins of all disciplines (default: 30min), from
                   where the last run stopped; --fresh from the first seed on
-  soak [--minutes M]
-                  kills and stops processes of a small network at random moments (default: 30 minutes)
+  soak [--duration TIME]
+                  kills and stops processes of a small network at random moments (default: 30min)
   dist            builds the static release binary and checks that it is one
 ";
 

@@ -16,7 +16,7 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum SpanError {
     /// The range ends before it starts.
-    #[error("--from {} s is not before --to {} s; give an earlier --from or a later --to", seconds(*.from), seconds(*.to))]
+    #[error("--from {}s is not before --to {}s; give an earlier --from or a later --to", seconds(*.from), seconds(*.to))]
     Backward {
         /// The start, in nanoseconds from the start of the recording.
         from: u64,
@@ -24,7 +24,7 @@ pub enum SpanError {
         to: u64,
     },
     /// The range starts after the end of the recording.
-    #[error("--from {} s: the recording lasts {} s; give an earlier --from", seconds(*.from), seconds(*.lasts))]
+    #[error("--from {}s: the recording lasts {} s; give an earlier --from", seconds(*.from), seconds(*.lasts))]
     Behind {
         /// The start, in nanoseconds from the start of the recording.
         from: u64,
@@ -114,11 +114,11 @@ mod tests {
         let wrong = |from, to| Span::new(ends, (from, to), Some(1_000), 0).unwrap_err().to_string();
         assert_eq!(
             wrong(5 * NANOS, Some(5 * NANOS)),
-            "--from 5 s is not before --to 5 s; give an earlier --from or a later --to"
+            "--from 5s is not before --to 5s; give an earlier --from or a later --to"
         );
         assert_eq!(
             wrong(10 * NANOS + 1_000_000, None),
-            "--from 10.001 s: the recording lasts 10 s; give an earlier --from"
+            "--from 10.001s: the recording lasts 10 s; give an earlier --from"
         );
     }
 

@@ -36,9 +36,9 @@ struct Args {
     /// Scenarios, as TOML files
     #[arg(required = true, value_name = "FILE.toml")]
     files: Vec<PathBuf>,
-    /// Longest duration of each in seconds; longer scenarios are compressed
-    #[arg(long, value_name = "S", conflicts_with = "short", value_parser = crate::args::some_seconds)]
-    seconds: Option<Duration>,
+    /// Longest duration of each; longer scenarios are compressed
+    #[arg(long, value_name = "TIME", conflicts_with = "short", value_parser = crate::args::some_duration)]
+    duration: Option<Duration>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -55,7 +55,13 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     }
     let args = match Args::try_parse_from(words) {
         Ok(args) => args,
-        Err(error) => error.exit(),
+        Err(error) => {
+            return Ok(crate::spelling::report(
+                &error,
+                &<Args as clap::CommandFactory>::command(),
+                &[],
+            ));
+        }
     };
     if !netns::can_build("FILE.toml") {
         return Ok(ExitCode::from(2));
@@ -82,7 +88,7 @@ impl Args {
         let (name, text) = simulate::source(file)?;
         let plan = Plan::read(&text, &name).map_err(exit::usage)?;
         let short = if plan.faults.is_empty() { SHORT } else { SHORT_WITH_FAULTS };
-        let most = if self.output.short { Some(short) } else { self.seconds };
+        let most = if self.output.short { Some(short) } else { self.duration };
         let plan = match most {
             Some(most) => plan.squeezed(most.into()),
             None => plan,
@@ -95,8 +101,8 @@ impl Args {
     fn command(&self) -> String {
         let mut command = "paceline bench".to_owned();
         self.files.iter().for_each(|file| command.push_str(&format!(" {}", file.display())));
-        if let Some(seconds) = self.seconds {
-            command.push_str(&format!(" --seconds {}", seconds.as_secs_f64()));
+        if let Some(duration) = self.duration {
+            command.push_str(&format!(" --duration {}s", duration.as_secs_f64()));
         }
         command
     }
