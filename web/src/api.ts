@@ -32,7 +32,7 @@ export async function turn(name: string, on: boolean): Promise<void> {
   });
   if (answer.ok) return;
   const told = (await answer.json().catch(() => null)) as { error?: string } | null;
-  throw new Error(told?.error ?? `the server answers ${answer.status}`);
+  throw new Error(told?.error ?? `the server answered ${answer.status}`);
 }
 
 /** A picture as its subscriber receives it. */

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_a_capacity() {
+    fn a_capacity_of_zero_is_refused() {
         assert_eq!(Capacity::from_bytes_per_s(0), Err(ZeroCapacity));
         assert_eq!(Capacity::from_bits_per_s(7), Err(ZeroCapacity));
         assert!(ZeroCapacity.to_string().contains("at least 8 bit/s"));

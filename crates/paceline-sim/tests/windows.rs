@@ -29,7 +29,7 @@ fn violated(text: &str) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
-fn no_window_is_violated_at_the_subscriber_whatever_the_phases() {
+fn no_window_is_violated_at_the_subscriber_in_any_phase() {
     for flood in
         ["hz = 12\nbytes = \"64kB\"", "hz = 1000\nbytes = \"750B\"", "hz = 5000\nbytes = \"64B\""]
     {
@@ -65,7 +65,7 @@ fn pictures_within(millis: u64) -> Result<usize, String> {
 }
 
 #[test]
-fn a_window_is_promised_only_where_a_whole_sample_ends_in_time() {
+fn a_window_is_granted_only_if_a_whole_sample_ends_in_time() {
     let (mut promised, mut refused) = (0, 0);
     for millis in 15..45 {
         match pictures_within(millis) {

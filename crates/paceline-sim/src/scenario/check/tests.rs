@@ -12,7 +12,7 @@ fn read(rest: &str) -> Result<Plan, String> {
 }
 
 #[test]
-fn what_is_left_out_has_its_value() {
+fn omitted_fields_have_defaults() {
     let plan = read(
         "[[publisher]]\nnode = \"a\"\ntag = \"t\"\n[[subscriber]]\nnode = \"b\"\ntag = \"**\"\n",
     )
@@ -33,7 +33,7 @@ fn what_is_left_out_has_its_value() {
 }
 
 #[test]
-fn values_become_what_they_say() {
+fn values_are_parsed() {
     let plan = read(
         "[[link]]\nbetween = [\"b\", \"c\"]\nrate = \"1.5 mbit\"\ncapacity = \"2mbit\"\ndelay = \"2.5ms\"\n\
          loss = 0.01\nreorder = 0.001\nqueue = \"3000B\"\ndiscipline = \"edf\"\nprotocol = \"udp\"\n\
@@ -168,7 +168,7 @@ const WRONG: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_the_range_and_the_mend() {
+fn errors_name_the_line_the_range_and_a_fix() {
     for (rest, part) in WRONG {
         let error = read(rest).expect_err(rest);
         assert!(error.contains(part), "{rest}: {error}");
@@ -179,7 +179,7 @@ fn what_is_wrong_is_told_with_its_line_the_range_and_the_mend() {
 }
 
 #[test]
-fn everything_is_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let error = read("[[publisher]]\nhz = -1\nbytes = \"0B\"\n").unwrap_err();
     assert_eq!(error.lines().count(), 4, "{error}");
     let broken = Plan::read("[[node]\nname = 3", "x.toml").unwrap_err().to_string();
