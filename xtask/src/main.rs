@@ -39,7 +39,8 @@ usage: cargo xtask COMMAND
                   where the last run stopped; --fresh from the first seed on
   soak [--minutes M]
                   kills and stops processes of a small network at random moments (default: 30 minutes)
-  dist            builds the static release binary and checks that it is one
+  dist            builds the files of a release (crates, static binary, Debian package),
+                  and installs and runs each in an empty folder
 ";
 
 fn main() -> ExitCode {
@@ -62,8 +63,11 @@ fn main() -> ExitCode {
         Some("web") if rest.is_empty() => Ok(told("web", &web::build(&root()))),
         Some("python") if rest.is_empty() => Ok(told("python", &python::run(&root()))),
         Some("tidy") if rest.is_empty() => tidy::run(&root()),
-        Some("dist") if rest.is_empty() => dist::run(&root()),
-        Some("test" | "tidy" | "dist" | "web" | "python") => {
+        Some("dist") => match dist::Profile::parse(&rest) {
+            Ok(profile) => dist::run(&root(), profile),
+            Err(problem) => usage(&problem),
+        },
+        Some("test" | "tidy" | "web" | "python") => {
             usage(&format!("argument '{}' is one too many", rest.join(" ")))
         }
         Some("help" | "--help" | "-h") => {
