@@ -41,7 +41,8 @@ usage: cargo xtask COMMAND
                   where the last run stopped; --fresh from the first seed on
   soak [--duration TIME]
                   kills and stops processes of a small network at random moments (default: 30min)
-  dist            builds the static release binary and checks that it is one
+  dist            builds the files of a release (crates, static binary, Debian package),
+                  and installs and runs each in an empty folder
 ";
 
 fn main() -> ExitCode {
@@ -67,8 +68,11 @@ fn main() -> ExitCode {
             Ok(options) => tidy::run(&root(), options),
             Err(problem) => usage(&problem),
         },
-        Some("dist") if rest.is_empty() => dist::run(&root()),
-        Some("test" | "dist" | "web" | "python") => {
+        Some("dist") => match dist::Profile::parse(&rest) {
+            Ok(profile) => dist::run(&root(), profile),
+            Err(problem) => usage(&problem),
+        },
+        Some("test" | "web" | "python") => {
             usage(&format!("argument '{}' is one too many", rest.join(" ")))
         }
         Some("help" | "--help" | "-h") => {
