@@ -28,7 +28,7 @@ const EXAMPLE: &str = r#"Example: two streams of one period share slots of a mil
   {"discipline": "dwcs", "slot_ns": 1000000, "duration_ns": 8000000, "streams": [
     {"id": "A", "period_ns": 1000000, "loss": "1/2"},
     {"id": "B", "period_ns": 1000000, "loss": "1/2"}]}
-docs/schedule.md has every field, and examples/schedule/ what the papers' schedules look like."#;
+docs/reference/schedule.md has every field, and examples/schedule/ what the papers' schedules look like."#;
 
 /// Arguments of `paceline schedule`.
 #[derive(Debug, clap::Args)]

@@ -55,7 +55,7 @@ fn a_network_is_the_same_each_time() {
     assert!(run(3).is_ok_and(|outcome| outcome.samples > 0));
 }
 
-/// docs/admission.md describes the causes of these failures.
+/// docs/concepts/admission.md describes the causes of these failures.
 #[test]
 fn networks_that_broke_a_promise_once_keep_it() {
     let mix = Mix { lossy: 300, ..Mix::default() };
