@@ -72,8 +72,8 @@ def blocks(document: str) -> list[str]:
 
 
 def test_the_lines_of_the_documents_are_python() -> None:
-    for block in blocks("docs/python.md"):
-        compile(block, "docs/python.md", "exec")
+    for block in blocks("docs/guides/python.md"):
+        compile(block, "docs/guides/python.md", "exec")
 
 
 def test_examples_are_short() -> None:

@@ -44,6 +44,16 @@ test("the three pictures update as small thumbnails in the received form", async
   assert.ok(asked / 3 <= ((Date.now() - begun) / 1000) * 5 + 2, `${asked} in ${Date.now() - begun} ms`);
 });
 
+// Documentation shows this picture: docs/internals/testing.md has the command.
+test("a picture of the page can be saved", { skip: !process.env.PACELINE_SCREENSHOT }, async () => {
+  const shot = await open(browser, demo.url, complaints, { viewport: { width: 1280, height: 1000 }, deviceScaleFactor: 0.65, colorScheme: "light" });
+  await until("pictures are there", async () => (await shot.locator("figure[data-seq]").count()) === 3);
+  // The rates of the first seconds include the start.
+  await until("ten seconds have passed", async () => (await shot.evaluate(() => performance.now())) > 10_000);
+  await shot.screenshot({ path: process.env.PACELINE_SCREENSHOT });
+  await shot.close();
+});
+
 test("invisible pictures are not requested", async () => {
   const small = await open(browser, demo.url, complaints, { viewport: { width: 1400, height: 300 } });
   let asked = 0;

@@ -201,9 +201,9 @@ test("other payloads have only their media type", () => {
   assert.deepEqual([channel.messageEncoding, schema.name, schema.encoding, schema.data.length], ["application/x-own", "application/x-own", "", 0]);
 });
 
-test("qos/events match docs/json.md", () => {
+test("qos/events match docs/reference/json.md", () => {
   const events = parsed(only("qos/events"));
-  const [, section] = readFileSync("../docs/json.md", "utf8").split("## `qos/events` in a recording");
+  const [, section] = readFileSync("../docs/reference/json.md", "utf8").split("## `qos/events` in a recording");
   const rows = section.split("\n## ")[0].matchAll(/^\| (`.*?) \| (.*) \|$/gm);
   const documented = new Map([...rows].flatMap(([, names, fields]) =>
     [...names.matchAll(/`(\w+)`/g)].map(([, name]) => [name, new Set([...fields.matchAll(/`(\w+)`/g)].map(([, field]) => field))])));

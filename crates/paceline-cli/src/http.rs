@@ -1,5 +1,5 @@
 //! The HTTP server of a node: a JSON API, server-sent events, metrics and the dashboard
-//! (docs/dashboard.md).
+//! (docs/reference/dashboard.md).
 //!
 //! One thread serves all clients. The server is not involved in the delivery of samples. It queries
 //! the engine once per second, and requests pictures only while a client displays them.

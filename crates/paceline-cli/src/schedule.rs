@@ -28,7 +28,7 @@ const EXAMPLE: &str = r#"Example: two streams of one period share slots of a mil
   {"discipline": "dwcs", "slot": "1ms", "duration": "8ms", "streams": [
     {"id": "A", "period": "1ms", "loss": "1/2"},
     {"id": "B", "period": "1ms", "loss": "1/2"}]}
-docs/schedule.md has every field, and examples/schedule/ what the papers' schedules look like."#;
+docs/reference/schedule.md has every field, and examples/schedule/ what the papers' schedules look like."#;
 
 /// Arguments of `paceline schedule`.
 #[derive(Debug, clap::Args)]

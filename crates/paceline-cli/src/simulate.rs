@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER: &str = "\
-docs/scenarios.md has the fields of the file; examples/scenarios has files to begin with. The same seed gives \
+docs/reference/scenarios.md has the fields of the file; examples/scenarios has files to begin with. The same seed gives \
 the same output, byte for byte. paceline bench FILE.toml runs the same file on real nodes.
 Exit codes: 0 done; 1 something that must always hold did not: the seed that shows it is named; 2 the file is \
 wrong.";

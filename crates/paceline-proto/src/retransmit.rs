@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// The retransmission of lost samples on links that lose frames (docs/lossy.md). Other links ignore it.
+/// The retransmission of lost samples on links that lose frames (docs/concepts/lossy.md). Other links ignore it.
 ///
 /// If several subscriptions share a stream, the greatest choice applies, in the order of the variants. Repair
 /// does not harm subscriptions that did not request it. Selective repair delivers no less than go-back-n, and

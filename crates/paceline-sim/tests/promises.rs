@@ -55,7 +55,7 @@ fn a_network_is_the_same_each_time() {
     assert!(run(3).is_ok_and(|outcome| outcome.samples > 0));
 }
 
-/// docs/admission.md describes the causes of these failures.
+/// docs/concepts/admission.md describes the causes of these failures.
 #[test]
 fn previously_failing_networks_keep_their_contracts() {
     let mix = Mix { lossy: 300, ..Mix::default() };

@@ -1,6 +1,6 @@
 //! Feedback to publishers about delivery, so that applications can adapt.
 //!
-//! The feedback path is that of paper 001 in docs/papers.md (Dionisys interactors), section 4.2.
+//! The feedback path is that of paper 001 in docs/internals/papers.md (Dionisys interactors), section 4.2.
 
 use crate::arrival::Arrival;
 use crate::node::Node;

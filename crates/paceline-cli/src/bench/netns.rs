@@ -3,7 +3,7 @@
 //! The thin link is a veth pair, shaped in both directions by htb over a plain queue of 64 KB. It
 //! sends one packet at a time (`gso_max_segs 1`). Otherwise the shaper would pass a whole offloaded
 //! burst at once and then block, and delays would look near zero. Alternatively this process
-//! carries the packets and delays, loses and reorders them (docs/impair.md).
+//! carries the packets and delays, loses and reorders them (docs/reference/impair.md).
 
 use crate::impair::{End, Link, PathArgs};
 use crate::netns::{self, Namespace};

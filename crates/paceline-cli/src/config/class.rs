@@ -44,7 +44,7 @@ const BEST_EFFORT: &str = "must be true for streams without a contract or false 
 const PER_PEER: &str = "must be true or false; true gives each next hop a class of its own below this \
      one";
 const POLICE: &str = "must be text such as \"leaky:20kB,400kbit + leaky:100p,500p/s else drop\"; \
-     docs/policing.md has all, or leave it out";
+     docs/concepts/policing.md has all, or leave it out";
 
 /// Reads the classes of `link`, which has this capacity.
 pub(super) fn read(

@@ -48,7 +48,7 @@ const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one process
 const CAPACITY: &str = "must be text with a number above 0 and a unit; \"2mbit\" is one, or leave it \
      out for a link that takes whatever comes";
 pub(super) const POLICY: &str = "must be the name of a discipline, \"vds\", \"dwcs\" or \"fifo\" for example; \
-     docs/cli.md lists all; leave it out for vds";
+     docs/reference/cli.md lists all; leave it out for vds";
 const PATTERN: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
 const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit beside bytes and age, or 1000 without those";
 const BYTES: &str =

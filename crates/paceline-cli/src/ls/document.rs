@@ -1,4 +1,4 @@
-//! The document of `paceline ls --json`, described in docs/json.md.
+//! The document of `paceline ls --json`, described in docs/reference/json.md.
 
 use super::neighbour::Neighbour;
 use super::reservation::{Processor, Reservation};

@@ -1,4 +1,4 @@
-//! The messages between two nodes about a query, each the payload of a sample. See docs/zenoh.md
+//! The messages between two nodes about a query, each the payload of a sample. See docs/reference/zenoh.md
 //! for the layout.
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Writes docs/scale.md and its picture. All figures are in virtual time, so they are the same on every
+//! Writes docs/benchmarks/scale.md and its picture. All figures are in virtual time, so they are the same on every
 //! machine.
 
 use paceline_sched::Capacity;
