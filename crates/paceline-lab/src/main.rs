@@ -32,7 +32,7 @@ struct Lab {
 #[derive(Subcommand)]
 enum Command {
     /// Runs benchmarks
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
     /// Connects two programs over a network with added delay, loss or reordering (needs root)
     Impair(Box<impair::ImpairArgs>),
     /// Simulates a scheduling discipline on one link in virtual time, and prints every decision
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         // Benchmarks start nodes, publishers and subscribers. They run this executable, so that they
         // measure the code that they were built with.
         Some((lab, rest)) if rest.first().is_some_and(|word| word == PACELINE) => {
-            paceline(lab, rest)
+            paceline(lab.clone(), rest)
         }
         _ => {
             let lab = Lab::parse_from(args);
@@ -57,14 +57,14 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(*args),
         Command::Impair(args) => impair::run(&args),
         Command::Schedule(args) => schedule::run(&args),
     }
 }
 
 /// Runs the `paceline` command line in this process, like the binary of that name.
-fn paceline(lab: &OsString, args: &[OsString]) -> ExitCode {
+fn paceline(lab: OsString, args: &[OsString]) -> ExitCode {
     if let Some((name, value)) = threads::setting() {
         #[expect(unsafe_code, reason = "Zenoh takes it from the environment alone")]
         // SAFETY: no other thread runs yet, so none reads the environment.
@@ -72,7 +72,7 @@ fn paceline(lab: &OsString, args: &[OsString]) -> ExitCode {
             std::env::set_var(name, value);
         }
     }
-    paceline_cli::main_again(args.iter().cloned(), vec![lab.clone(), PACELINE.into()])
+    paceline_cli::main_again(args.iter().cloned(), vec![lab, PACELINE.into()])
 }
 
 #[cfg(test)]
