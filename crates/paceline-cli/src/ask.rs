@@ -5,7 +5,8 @@ use crate::exit::{self, REFUSED};
 use crate::ls::{ReservedHop, settle};
 use crate::show;
 use crate::stop::Stop;
-use paceline::{Node, Pattern, Prospect, Proxy, Refusal};
+use paceline::contract::{Prospect, Proxy, Refusal};
+use paceline::{Node, Pattern};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -114,8 +115,8 @@ const fn is_granted(prospect: &Prospect, promises: bool) -> bool {
 }
 
 fn ask(args: &AskArgs, node: &Node) -> anyhow::Result<Vec<Prospect>> {
-    let builder = node.subscriber(args.pattern.as_str()).map_err(exit::usage)?.proxy(args.proxy);
-    args.wish.apply(builder).map_err(exit::usage)?.ask().map_err(exit::usage)
+    let builder = node.subscriber(args.pattern.as_str()).proxy(args.proxy);
+    args.wish.apply(builder).ask().map_err(exit::usage)
 }
 
 /// Formats one publisher's answer. `promises` is true if the request has a contract.
@@ -175,7 +176,9 @@ impl RefusalLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::{Grant, NodeId, PublisherId, Tag};
+    use paceline::Tag;
+    use paceline::contract::Grant;
+    use paceline::status::{NodeId, PublisherId};
 
     fn prospect(complete: bool, grant: Option<Grant>) -> Prospect {
         Prospect {

@@ -2,7 +2,7 @@
 //! check that it belongs to this host.
 
 use anyhow::{Context as _, Result, anyhow};
-use paceline::{CpuBudget, CpuPoint, CpuTable};
+use paceline::contract::{CpuBudget, CpuPoint, CpuTable};
 use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -30,7 +30,8 @@ use crate::exit::{self, INTERRUPTED};
 use crate::show;
 use crate::stop::Stop;
 use adapt::Adapter;
-use paceline::{History, Late, LossTolerance, Node, PublishError, Publisher, PublisherBuilder};
+use paceline::pull::History;
+use paceline::{Late, LossTolerance, Node, PublishError, Publisher, PublisherBuilder};
 use session::Session;
 use source::Origin;
 use std::process::ExitCode;
@@ -88,9 +89,9 @@ fn not_all_sent() {
 }
 
 fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, PublishError> {
-    let mut builder = node.publisher(args.tag.as_str())?.encoding(origin.encoding.clone());
+    let mut builder = node.publisher(args.tag.as_str()).encoding(origin.encoding.clone());
     if let Some(hz) = origin.hz {
-        builder = builder.hz(hz)?;
+        builder = builder.hz(hz);
     }
     if let Some(kind) = args.kind {
         builder = builder.kind(kind);
@@ -112,7 +113,7 @@ pub(crate) fn declare_with(
     history: Option<History>,
 ) -> Result<Publisher, PublishError> {
     if let Some(loss) = loss {
-        builder = builder.loss(loss.x(), loss.y())?;
+        builder = builder.loss(loss.x(), loss.y());
     }
     if late {
         builder = builder.late(Late::Send);

@@ -1,6 +1,7 @@
 //! Statistics of delivered samples: rates, ages, percentiles. Memory is bounded.
 
-use paceline::{Delivery, DropReason, Drops};
+use paceline::Delivery;
+use paceline::status::{DropReason, Drops};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -55,6 +55,11 @@ pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
             "it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into(),
         );
     }
+    if let Some(bits) = link.too_thin {
+        return refuse(format!(
+            "capacity of {bits} bit/s: must be at least 8 bit/s, such as 2000000"
+        ));
+    }
     if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
         && !link.insecure
     {

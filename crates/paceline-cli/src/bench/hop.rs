@@ -8,7 +8,7 @@ use super::stats::{Samples, float, median};
 use super::{OutputArgs, clock, interrupt};
 use crate::scratch::Scratch;
 use anyhow::Result;
-use paceline::Policy;
+use paceline::class::Policy;
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
 use crate::scratch::Scratch;
 use anyhow::{Context as _, Result};
-use paceline::Policy;
+use paceline::class::Policy;
 use serde_json::Value;
 use std::process::ExitCode;
 use std::sync::Mutex;

@@ -8,7 +8,7 @@ use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
 use crate::scratch::Scratch;
 use anyhow::{Context as _, Result, anyhow};
-use paceline::Policy;
+use paceline::class::Policy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::args::policy;
 use crate::impair::PathArgs;
 use crate::scratch::Scratch;
 use anyhow::Result;
-use paceline::Policy;
+use paceline::class::Policy;
 use paceline_sched::LossTolerance;
 use paceline_sched::discipline::RuleSet;
 use paceline_sim::scenario::Windows;

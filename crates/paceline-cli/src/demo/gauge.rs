@@ -5,7 +5,8 @@ use super::scenario::{Row, WARM_UP};
 use super::windows::Windows;
 use crate::stats::{Tally, round3};
 use crate::subscribe::picture_size;
-use paceline::{Delivery, Drops, Subscriber};
+use paceline::status::Drops;
+use paceline::{Delivery, Subscriber};
 use std::time::{Duration, Instant};
 
 /// Measures one subscriber, per second and since the end of the warm-up.

@@ -5,7 +5,7 @@ use crate::bench::calibrate;
 use crate::calibration::{self, MEND};
 use crate::show;
 use crate::table::{Align, Table};
-use paceline::{CpuCost, CpuPoint, CpuTable};
+use paceline::contract::{CpuCost, CpuPoint, CpuTable};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -3,7 +3,8 @@
 use super::document::Document;
 use crate::show::{self, micros};
 use crate::table::{Align::Left, Align::Name, Align::Right, Table};
-use paceline::{Grant, GrantedHop, NodeStatus, ProcessorUse};
+use paceline::contract::{Grant, GrantedHop};
+use paceline::status::{NodeStatus, ProcessorUse};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -185,7 +186,8 @@ fn processors(document: &Document) -> String {
 mod tests {
     use super::*;
     use crate::ls::document::tests::status;
-    use paceline::{PublisherId, PublisherStatus, SubscriptionId, Tag};
+    use paceline::Tag;
+    use paceline::status::{PublisherId, PublisherStatus, SubscriptionId};
 
     #[test]
     fn long_tags_that_differ_in_one_character_are_told_in_full() {

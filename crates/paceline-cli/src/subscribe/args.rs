@@ -2,7 +2,9 @@
 
 use super::sink::{AskedRate, is_stdout};
 use crate::args::{self, NodeArgs, WishArgs};
-use paceline::{History, Pattern, Proxy, Retransmit};
+use paceline::Pattern;
+use paceline::contract::{Proxy, Retransmit};
+use paceline::pull::History;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 
 use crate::ls::{Document, Link, Node, Stream, Subscription};
 use crate::show;
-use paceline::Drops;
+use paceline::status::Drops;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};

@@ -2,7 +2,8 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
-use paceline::{Capacity, LinkConfig, LinkStatus, Node, NodeStatus};
+use paceline::status::{LinkStatus, NodeStatus};
+use paceline::{Capacity, LinkConfig, Node};
 
 fn own(node: &Node) -> NodeStatus {
     node.status(SOON).into_iter().find(|status| status.id == node.id()).unwrap()
@@ -15,8 +16,8 @@ fn link(node: &Node) -> LinkStatus {
 #[test]
 fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_get() {
     let node = isolated("slow", []);
-    let mut pose = node.publisher("pose").unwrap().declare().unwrap();
-    let _unread = node.subscriber("pose").unwrap().queue(2).unwrap().declare().unwrap();
+    let mut pose = node.publisher("pose").declare().unwrap();
+    let _unread = node.subscriber("pose").queue(2).declare().unwrap();
     wait_until("it is heard", || pose.matching());
     let mut seen = 0;
     // Run for two windows of 1 s, in which all but two samples are dropped unread.
@@ -45,8 +46,8 @@ fn what_goes_to_each_neighbour_of_a_link_makes_up_what_the_link_carries() {
     let hub = isolated("hub", [shape(LinkConfig::new("hub").listen(&endpoint))]);
     let far = |name| isolated(name, [shape(LinkConfig::new("hub").connect(&endpoint))]);
     let (near, idle) = (far("near"), far("idle"));
-    let mut bulk = hub.publisher("bulk").unwrap().declare().unwrap();
-    let mut taken = near.subscriber("bulk").unwrap().declare().unwrap();
+    let mut bulk = hub.publisher("bulk").declare().unwrap();
+    let mut taken = near.subscriber("bulk").declare().unwrap();
     wait_until("both are there, one takes it", || bulk.matching() && link(&hub).sent.len() == 2);
     let first = link(&hub);
     // Three times the capacity of the link.
