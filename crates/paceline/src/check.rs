@@ -151,6 +151,15 @@ mod tests {
     }
 
     #[test]
+    fn a_capacity_below_eight_bits_per_second_is_refused() {
+        let thin = LinkConfig::new("radio").connect("tcp/127.0.0.1:0").capacity_bits_per_s(7);
+        let refused = link(&thin).unwrap_err().to_string();
+        assert!(refused.contains("capacity of 7 bit/s: must be at least 8 bit/s"), "{refused}");
+        let least = LinkConfig::new("radio").connect("tcp/127.0.0.1:0").capacity_bits_per_s(8);
+        assert!(link(&least).is_ok());
+    }
+
+    #[test]
     fn tls_needs_one_thread_for_all_connections() {
         let tls = LinkConfig::new("radio").connect("tls/robot:7600");
         let refused = link(&tls).unwrap_err().to_string();
