@@ -61,7 +61,7 @@ impl fmt::Display for CpuTableError {
             ),
             Self::Twice(point) => write!(
                 f,
-                "calibration of {} bytes at a load of {}/1000 stands there twice: keep one",
+                "calibration of {} bytes at a load of {}/1000 is listed twice; keep one",
                 point.bytes, point.load_permille
             ),
         }

@@ -160,7 +160,7 @@ impl Lab {
                 break;
             }
             turns = if next > self.now { 0 } else { turns + 1 };
-            assert!(turns < 1_000, "it wakes for nothing at {}", self.now);
+            assert!(turns < 1_000, "it wakes without work at {}", self.now);
             self.now = self.now.max(next);
         }
         self.now = end;

@@ -5,7 +5,7 @@
 #[expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a reference may panic: that is its verdict"
+    reason = "a reference may panic to report a failure"
 )]
 mod policers;
 
@@ -21,5 +21,5 @@ fn main() {
             std::process::exit(1);
         }
     }
-    println!("{count} lives from seed {first} on: every decision as by the definitions");
+    println!("{count} histories from seed {first} on: every decision matches the definitions");
 }

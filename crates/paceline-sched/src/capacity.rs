@@ -17,8 +17,7 @@ pub struct ZeroCapacity;
 impl fmt::Display for ZeroCapacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "capacity is 0 bit/s: a link needs at least 8 bit/s, or no capacity at all for one \
-             that takes whatever comes",
+            "capacity is 0 bit/s: must be at least 8 bit/s; omit it for a link without a limit",
         )
     }
 }
@@ -39,7 +38,7 @@ impl fmt::Display for CapacitySyntax {
         match self {
             Self::Form => f.write_str(
                 "must be a number above 0 with a unit: bit, kbit, mbit, gbit, B/s, kB/s, MB/s or \
-                 GB/s; 2mbit is one",
+                 GB/s, for example 2mbit",
             ),
             Self::Zero(zero) => zero.fmt(f),
         }
@@ -218,6 +217,6 @@ mod tests {
         }
         assert!("99999999999gbit".parse::<Capacity>().is_err());
         let zero = "0mbit".parse::<Capacity>().unwrap_err().to_string();
-        assert!(zero.starts_with("capacity is 0 bit/s: a link needs"), "{zero}");
+        assert!(zero.starts_with("capacity is 0 bit/s: must be"), "{zero}");
     }
 }

@@ -92,7 +92,7 @@ impl History {
 }
 
 /// Configures and declares a [`Buffer`]. Created by [`Node::buffer`].
-#[must_use = "nothing is held before declare()"]
+#[must_use = "nothing is buffered before declare()"]
 pub struct BufferBuilder<'a> {
     subscriber: SubscriberBuilder<'a>,
     history: History,

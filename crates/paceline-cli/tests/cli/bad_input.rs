@@ -57,7 +57,7 @@ const CASES: &[Case] = &[
     (
         &["pull", "a", "--size", "8x8", "--audio", "8000x1"],
         2,
-        &["size and audio are both given: give one"],
+        &["size and audio are both set; set only one"],
     ),
     (&["sub", "a", "--isolated", "--runtime-dir", "x"], 2, &["cannot be used with"]),
     (&["sub", "a", "--out", "x.mp4"], 2, &[".mp4 files are not written", ".264 (H.264)", "ffmpeg"]),
@@ -67,7 +67,11 @@ const CASES: &[Case] = &[
     (&["pub", "a", "--file", "no-such.txt"], 1, &["cannot open no-such.txt", "No such file"]),
     (&["node", "--link", "colour=red"], 2, &["--link", "key 'colour' is not known", "capacity"]),
     (&["node", "--link", "listen=tcp/[::1]:1,capacity=0mbit"], 2, &["capacity '0mbit'", "8 bit/s"]),
-    (&["node", "--link", "listen=tcp/[::1]:1,capacity=2"], 2, &["capacity '2'", "2mbit is one"]),
+    (
+        &["node", "--link", "listen=tcp/[::1]:1,capacity=2"],
+        2,
+        &["capacity '2'", "for example 2mbit"],
+    ),
     (
         &["node", "--link", "name=a\nb,connect=tcp/[::1]:1"],
         2,

@@ -400,7 +400,7 @@ fn a_list_with_a_loop_or_a_wrong_name_is_refused_by_name() {
     let guaranteed = ClassSpec { name: "up", parent: None, curves: both(1) };
     let class = error(&[spec("a", Some("up")), guaranteed]);
     assert!(
-        class.to_string().starts_with("class \"a\": class 1 has children or gets one"),
+        class.to_string().starts_with("class \"a\": class 1 has children and a real-time curve"),
         "{class}"
     );
 }

@@ -22,8 +22,9 @@ const MANY_MAX: usize = 65_536;
 const STEPS_MAX: usize = 1_000;
 const QUEUE_BYTES_MAX: i64 = 1 << 30;
 
-const NAME: &str = "give each node a name of its own, such as name = \"robot\"";
-const BETWEEN: &str = "must be the names of two nodes; between = [\"robot\", \"operator\"] is one";
+const NAME: &str = "give each node a unique name, such as name = \"robot\"";
+const BETWEEN: &str =
+    "must be the names of two nodes, for example between = [\"robot\", \"operator\"]";
 
 impl Plan {
     /// Parses `text`, the content of `file`.
@@ -48,10 +49,10 @@ impl Plan {
 fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
     let place = Place::new(String::new(), 0..0);
     let read = |text: &str| name(text);
-    let mend = "what is counted, after the warm-up";
+    let mend = "the measured time, after the warm-up";
     let rule = Rule { min: 0.1, max: SECONDS_MAX, unit: "seconds", mend };
     let duration = place.number("duration_s", &written.duration_s, rule, checked).unwrap_or(10.0);
-    let mend = "what passes before anything is counted, 2 if not said";
+    let mend = "the time before measuring starts; defaults to 2";
     let rule = Rule { min: 0.0, max: 3_600.0, unit: "seconds", mend };
     let warm_up = place.number("warm_up_s", &written.warm_up_s, rule, checked).unwrap_or(2.0);
     let mend = "the same seed gives the same run";
@@ -86,7 +87,10 @@ fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
 fn few<T>(what: &str, list: &[Spanned<T>], most: usize, checked: &mut Checked<'_>) {
     if let Some(one) = list.get(most) {
         let given = list.len();
-        checked.add(&one.span(), format!("{given} of [[{what}]], at most {most}: leave some out"));
+        checked.add(
+            &one.span(),
+            format!("{given} of [[{what}]], must be at most {most}; remove some"),
+        );
     }
 }
 
@@ -103,7 +107,7 @@ fn tables<'f, T>(
 fn name(text: &str) -> Result<String, String> {
     let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control);
     fits.then(|| text.to_owned()).ok_or_else(|| {
-        format!("must be text of 1 to {NAME_BYTES_MAX} bytes without control characters")
+        format!("must be 1 to {NAME_BYTES_MAX} bytes of text without control characters")
     })
 }
 
@@ -120,7 +124,7 @@ fn nodes(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
                     &span,
                     &place.name,
                     "name",
-                    "another node has it; give each its own",
+                    "another node has it; give each node a unique name",
                 );
             }
             made.name = name;
@@ -212,7 +216,7 @@ fn pair(
     };
     let (a, b) = (find(a)?, find(b)?);
     if a == b {
-        refuse(&list.span(), "names one node twice; name the two that it joins", checked);
+        refuse(&list.span(), "names one node twice; name the two nodes that it joins", checked);
         return None;
     }
     Some([a, b])
@@ -239,12 +243,12 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         let read = |text: &str| match text {
             "tcp" => Ok(Protocol::Tcp),
             "udp" => Ok(Protocol::Udp),
-            _ => Err("must be tcp or udp; tcp if not said".to_owned()),
+            _ => Err("must be tcp or udp; defaults to tcp".to_owned()),
         };
         let protocol = place.text("protocol", &link.protocol, read, checked).unwrap_or_default();
         let Some(between) = between else { continue };
         if joined(plan, between).is_some() {
-            let rule = "another link joins these two; between two nodes there is one link each way";
+            let rule = "another link joins these two; two nodes may have only one link";
             checked.refuse(&list.span(), &place.name, "between", rule);
         }
         if let (Some(told), Some(rate)) = (capacity, rate)
@@ -252,8 +256,8 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         {
             let [a, b] = between.map(|node| plan.node(node).to_owned());
             plan.warnings.push(format!(
-                "link {a} - {b}: the nodes are told {told} and the wire carries {rate}: what is too \
-                 much waits in a queue that they do not see"
+                "link {a} - {b}: the configured capacity is {told} and the wire carries {rate}; \
+                 the excess waits in a queue that the nodes cannot see"
             ));
         }
         plan.links.push(Wiring { between, capacity, policy, protocol, wire });
@@ -306,7 +310,7 @@ fn wire(
     before: Impairment,
     checked: &mut Checked<'_>,
 ) -> Impairment {
-    let mend = "leave it out for none";
+    let mend = "omit it for none";
     let rule = Rule { min: 0.0, max: LINK_MS_MAX, unit: "ms", mend };
     let mend = "65536 is usual";
     let queue =

@@ -31,7 +31,7 @@ fn each_subscriber_gets_its_requested_rate_and_channels() {
     let mut all = ask().declare().unwrap();
     let mut phone = ask().audio(8_000, 1).unwrap().declare().unwrap();
     let mut same = ask().audio(48_000, 2).unwrap().declare().unwrap();
-    wait_until("everybody hears the sound", || {
+    wait_until("every subscriber receives the audio", || {
         let status = robot.status(SOON);
         let all = status.iter().flat_map(|node| &node.subscriptions);
         all.filter(|subscription| !subscription.publishers.is_empty()).count() == 3
@@ -96,7 +96,7 @@ fn impossible_audio_formats_are_refused() {
         let refused = robot.subscriber("sound").unwrap().audio(rate, channels);
         let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(
-            text.starts_with(&format!("audio {rate} Hz x {channels}: ask for 1000 to")),
+            text.starts_with(&format!("audio {rate} Hz x {channels}: must be 1000 to")),
             "{text}"
         );
     }

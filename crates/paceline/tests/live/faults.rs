@@ -23,7 +23,7 @@ fn another_process_takes_over_as_host_and_streams_continue() {
         publisher.put("after").unwrap();
         subscriber.recv_timeout(Duration::from_millis(20)).is_ok_and(|s| &s.payload[..] == b"after")
     });
-    println!("streams go on after {took:?}");
+    println!("streams continue after {took:?}");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn the_loss_and_return_of_a_neighbour_are_detected() {
         });
         drop(subscriber);
         far.close();
-        wait_until("the neighbour is gone", || near.nodes().len() == 1 && !publisher.matching());
+        wait_until("the neighbour is lost", || near.nodes().len() == 1 && !publisher.matching());
     }
     sums::check(&[&near]);
 }
@@ -53,7 +53,7 @@ fn a_stalled_subscriber_loses_only_its_own_oldest_samples() {
     let mut publisher = robot.publisher("x").unwrap().declare().unwrap();
     let mut lazy = operator.subscriber("x").unwrap().queue(4).unwrap().declare().unwrap();
     let mut eager = operator.subscriber("*").unwrap().queue(1_000).unwrap().declare().unwrap();
-    wait_until("both hear the publisher", || {
+    wait_until("both receive the publisher", || {
         publisher.put("x").unwrap();
         eager.recv_timeout(Duration::from_millis(20)).is_ok() && lazy.try_recv().is_some()
     });
@@ -89,7 +89,7 @@ fn garbage_and_foreign_versions_on_the_wire_have_no_effect() {
         rogue.put("p/hi", vec![9u8, 1, 2, 3]).wait().unwrap();
         rogue.put("p/hi", vec![1u8, 7]).wait().unwrap();
     }
-    wait_until("the stream goes on", || {
+    wait_until("the stream continues", || {
         publisher.put("x").unwrap();
         subscriber.recv_timeout(Duration::from_millis(20)).is_ok()
     });

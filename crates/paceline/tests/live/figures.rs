@@ -17,7 +17,7 @@ fn figures_of_a_slow_reader_are_consistent() {
     let node = isolated("slow", []);
     let mut pose = node.publisher("pose").unwrap().declare().unwrap();
     let _unread = node.subscriber("pose").unwrap().queue(2).unwrap().declare().unwrap();
-    wait_until("it is heard", || pose.matching());
+    wait_until("it is received", || pose.matching());
     let mut seen = 0;
     // Run for two windows of 1 s, in which all but two samples are dropped unread.
     at_rate(100, 300, |_| {
@@ -27,10 +27,10 @@ fn figures_of_a_slow_reader_are_consistent() {
         assert!(row.age_mean.is_none_or(|mean| mean <= row.age_max), "{row:?}");
         seen += u32::from(row.age_mean.is_some());
     });
-    assert!(seen > 0, "no age was ever told");
+    assert!(seen > 0, "no age was ever reported");
     let row = own(&node).subscriptions.remove(0);
     assert_eq!((row.delivered, row.bytes, row.drops.total()), (2, 2 * 64, 298));
-    wait_until("nothing arrives any more, so nothing is said of recent ages", || {
+    wait_until("no samples arrive, so no recent ages are reported", || {
         let row = own(&node).subscriptions.remove(0);
         row.age_mean.is_none() && row.age_max.is_zero()
     });
@@ -47,7 +47,7 @@ fn traffic_per_neighbour_adds_up_to_the_traffic_of_the_link() {
     let (near, idle) = (far("near"), far("idle"));
     let mut bulk = hub.publisher("bulk").unwrap().declare().unwrap();
     let mut taken = near.subscriber("bulk").unwrap().declare().unwrap();
-    wait_until("both are there, one takes it", || bulk.matching() && link(&hub).sent.len() == 2);
+    wait_until("both exist, one receives it", || bulk.matching() && link(&hub).sent.len() == 2);
     let first = link(&hub);
     // Three times the capacity of the link.
     at_rate(100, 200, |_| {
@@ -61,7 +61,7 @@ fn traffic_per_neighbour_adds_up_to_the_traffic_of_the_link() {
     assert_eq!(to(&last, &near) + to(&last, &idle), last.wire_bytes);
     let (busy, quiet) =
         (to(&last, &near) - to(&first, &near), to(&last, &idle) - to(&first, &idle));
-    assert!(busy > 20 * quiet, "{busy} to who takes all, {quiet} to who takes nothing");
+    assert!(busy > 20 * quiet, "{busy} to the subscriber of all, {quiet} to the other");
     // The bytes and the time of the link belong together: their rate never exceeds the capacity.
     let seconds = (last.at - first.at).as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]

@@ -211,7 +211,7 @@ impl Engine {
                 let rows: Vec<Option<Measured>> = indices.into_iter().map(of).collect();
                 self.control.answer(now, request, from, measured::encode(&rows).into());
             }
-            Err(error) => tracing::debug!("a question of {from} was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid query from {from}: {error}"),
         }
     }
 
@@ -227,7 +227,7 @@ impl Engine {
                 }
                 let _ = reply.send(rows);
             }
-            Err(error) => tracing::debug!("feedback was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid feedback: {error}"),
         }
         true
     }

@@ -122,10 +122,10 @@ fn a_leaving_reader_ends_only_its_own_pull() {
     drop(pulled);
     publish(&mut log, 40..41);
     let (got, _) = all(operator.pull("log").unwrap());
-    assert_eq!(got[0].seq, 40, "the next pull does not wait for what nobody reads");
+    assert_eq!(got[0].seq, 40, "the next pull does not wait for an unread one");
     log.put("gone").unwrap();
     drop(log);
-    wait_until("a buffer goes with its publisher", || {
+    wait_until("a buffer ends with its publisher", || {
         matches!(operator.pull("log").unwrap().run(), Err(PullError::NoBuffer(_)))
     });
     sums::check(&[&robot, &operator]);

@@ -61,7 +61,7 @@ fn pictures_are_pulled_at_the_requested_size() {
     meets(&operator, 1);
     let pull = || operator.pull("camera").unwrap();
     let (got, summary) = all(pull().newest(40).unwrap().size(160, 120).unwrap());
-    assert_eq!((got.len(), summary.missing.len()), (40, 0), "none is left out for being late");
+    assert_eq!((got.len(), summary.missing.len()), (40, 0), "none is omitted for being late");
     for (sample, n) in got.iter().zip(0..) {
         let found = jpeg::dimensions(&sample.payload).unwrap();
         assert_eq!((found.width, found.height, sample.seq), (160, 120, n));
@@ -101,7 +101,7 @@ fn a_pull_continues_while_live_samples_arrive() {
     let rest = std::iter::from_fn(|| live.recv_timeout(Duration::from_millis(300)).ok());
     let got: Vec<_> = rest.collect();
     assert!(got.len() > 10);
-    assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "none of the live is lost");
+    assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "no live sample is lost");
     sums::check(&[&robot, &operator]);
 }
 

@@ -57,12 +57,12 @@ fn an_unscalable_picture_is_reported_with_the_reason() {
     let mut stills = stills.kind(Kind::Picture).history(history(10)).declare().unwrap();
     stills.put(b"no picture".to_vec()).unwrap();
     meets(&operator, 1);
-    wait_until("it is held", || stills.buffer().unwrap().len() == 1);
+    wait_until("it is buffered", || stills.buffer().unwrap().len() == 1);
     let (got, summary) = all(operator.pull("stills").unwrap().size(16, 16).unwrap());
     assert!(got.is_empty());
     let reason = &summary.missing[0].reason;
     assert!(matches!(reason, MissingReason::CannotScale(_)), "{reason}");
-    assert_eq!(seqs(operator.pull("stills").unwrap()), [0], "as it is held it comes");
+    assert_eq!(seqs(operator.pull("stills").unwrap()), [0], "it arrives as buffered");
     sums::check(&[&robot, &operator]);
 }
 

@@ -14,12 +14,12 @@ fn a_publisher_buffers_its_samples_and_each_selection_returns_its_part() {
     assert_eq!(log.buffer().unwrap().len(), 50);
     meets(&operator, 1);
     let pull = || operator.pull("robot/log").unwrap();
-    assert_eq!(seqs(pull()), [99], "the newest if nothing is said");
+    assert_eq!(seqs(pull()), [99], "the newest by default");
     assert_eq!(seqs(pull().newest(3).unwrap()), [97, 98, 99]);
     assert_eq!(seqs(pull().nth(1).unwrap()), [99]);
     assert_eq!(seqs(pull().nth(50).unwrap()), [50]);
     assert_eq!(seqs(pull().seq(60..=63).unwrap()), [60, 61, 62, 63]);
-    assert_eq!(seqs(pull().seq(0..=51).unwrap()), [50, 51], "what is left of it");
+    assert_eq!(seqs(pull().seq(0..=51).unwrap()), [50, 51], "the rest of it");
     assert_eq!(seqs(pull().newest(100).unwrap()), (50..100).collect::<Vec<_>>());
     assert_eq!(seqs(pull().seq(50..=99).unwrap().every(10).unwrap()), [50, 60, 70, 80, 90]);
     let (got, summary) = all(pull().seq(60..=99).unwrap());
@@ -72,7 +72,7 @@ fn two_buffers_of_a_tag_form_one_history() {
     publish(&mut log, 0..1);
     let kept = operator.buffer("**").unwrap().samples(100).unwrap().declare().unwrap();
     assert!(kept.is_empty());
-    wait_until("the buffer hears the publisher", || {
+    wait_until("the buffer receives the publisher", || {
         publish(&mut log, 0..1);
         std::thread::sleep(Duration::from_millis(20));
         kept.len() > 5
@@ -113,7 +113,7 @@ fn a_subscriber_buffers_its_received_samples() {
 fn impossible_pulls_are_refused_with_the_alternatives() {
     let node = isolated("robot", []);
     let error = node.pull("log").unwrap().run().unwrap_err().to_string();
-    assert!(error.contains("no buffer holds 'log'") && error.contains("--history"), "{error}");
+    assert!(error.contains("no node buffers 'log'") && error.contains("--history"), "{error}");
     let mut log = holding(&node, "log", 10);
     let pull = || node.pull("log").unwrap();
     let told = |error: PullError| error.to_string();
@@ -122,15 +122,15 @@ fn impossible_pulls_are_refused_with_the_alternatives() {
     publish(&mut log, 0..30);
     for (pull, parts) in [
         (pull().seq(3..=7).unwrap(), ["expired", "20 to 29"]),
-        (pull().seq(40..=50).unwrap(), ["did not come yet", "20 to 29"]),
+        (pull().seq(40..=50).unwrap(), ["did not arrive yet", "20 to 29"]),
         (pull().time(1..=2).unwrap(), ["expired", "20 to 29"]),
-        (pull().nth(11).unwrap(), ["fewer are held", "20 to 29"]),
+        (pull().nth(11).unwrap(), ["fewer are buffered", "20 to 29"]),
         (pull().from("nobody"), ["no node 'nobody'", "robot"]),
     ] {
         let error = told(pull.run().unwrap_err());
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
-    #[expect(clippy::reversed_empty_ranges, reason = "that is what is refused")]
+    #[expect(clippy::reversed_empty_ranges, reason = "that is refused")]
     for (error, part) in [
         (pull().seq(7..=3), "swap"),
         (pull().time(2..=1), "swap"),
@@ -173,7 +173,7 @@ fn a_buffer_is_also_bounded_by_bytes_and_age() {
     fill(&mut log, 10, 10);
     assert_eq!((small.len(), small.bytes()), (2, 20));
     assert_eq!(short.len(), 10);
-    wait_until("age goes on without samples", || short.is_empty());
+    wait_until("age advances without samples", || short.is_empty());
     assert_eq!(small.len(), 2);
     sums::check(&[&node]);
 }
