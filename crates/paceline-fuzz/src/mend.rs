@@ -220,7 +220,7 @@ impl Lab {
             Received::Control(message) => {
                 if !self.broken {
                     let number = u64::from_le_bytes(message[..8].try_into().unwrap());
-                    assert_eq!(number, self.heard_messages, "messages come in order");
+                    assert_eq!(number, self.heard_messages, "messages arrive in order");
                 }
                 self.heard_messages += 1;
             }

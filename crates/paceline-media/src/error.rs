@@ -178,7 +178,7 @@ pub enum MediaError {
     },
     /// An H.264 stream is of an unsupported kind.
     #[error(
-        "h264 stream is coded as {what}, decoded is only Baseline, Main or High profile, 4:2:0, 8 bits, progressive; have the sender encode it so, or take it in full size"
+        "h264 stream is coded as {what}, but must be Baseline, Main or High profile, 4:2:0, 8 bits, progressive; have the sender encode it so, or request the full size"
     )]
     H264Unsupported {
         /// The profile, chroma format, bits per sample and scan of the stream.

@@ -37,7 +37,7 @@ pub(crate) fn read(parameters: &str, now: u64) -> Result<Asked, String> {
     let Some(most) = value("_max") else { return Ok(Asked::Newest(1)) };
     match most.parse() {
         Ok(n @ 1..) => Ok(Asked::Newest(n)),
-        _ => Err(format!("_max={most}: give a whole number above 0")),
+        _ => Err(format!("_max={most}: must be a whole number above 0")),
     }
 }
 

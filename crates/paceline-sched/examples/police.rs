@@ -12,7 +12,7 @@ mod policers;
 fn main() {
     let mut numbers = std::env::args().skip(1).map_while(|text| text.parse::<u64>().ok());
     let (Some(first), Some(count)) = (numbers.next(), numbers.next()) else {
-        eprintln!("give the first seed and how many: police 0 1000000");
+        eprintln!("usage: police FIRST_SEED COUNT, for example police 0 1000000");
         std::process::exit(2);
     };
     for seed in first..first.saturating_add(count) {

@@ -238,7 +238,7 @@ fn a_long_path_is_fully_used() {
         let before = world.wire(here, there).bytes;
         world.run_for(Duration::from_secs(10));
         let used = (world.wire(here, there).bytes - before) * 100 / 2_500_000;
-        println!("{delay} each way: {used} %");
+        println!("{delay} in each direction: {used} %");
         assert!(used >= 95, "{delay}: {used} %");
     }
 }

@@ -234,7 +234,7 @@ fn undecodable_streams_are_described() {
         for message in told.failed() {
             assert!(message.starts_with("h264 stream is coded as High "), "{message}");
             assert!(message.contains(text), "{message}");
-            assert!(message.ends_with("have the sender encode it so, or take it in full size"));
+            assert!(message.ends_with("have the sender encode it so, or request the full size"));
         }
     }
 }

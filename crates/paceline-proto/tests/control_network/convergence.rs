@@ -93,7 +93,7 @@ fn lost_nodes_are_not_revived_by_stale_records() {
     net.part(0, 1);
     net.part(0, 2);
     net.run(Duration::from_secs(31));
-    assert_eq!(net.nodes[0].poll_timeout(), Instant::FAR, "node 0 remembers nobody");
+    assert_eq!(net.nodes[0].poll_timeout(), Instant::FAR, "node 0 remembers no other node");
 }
 
 #[test]

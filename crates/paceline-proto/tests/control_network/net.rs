@@ -259,7 +259,7 @@ impl Net {
                     self.nodes[node].handle_timeout(self.now);
                     assert!(self.nodes[node].poll_timeout() >= self.now);
                     self.drain(node);
-                    assert!(self.nodes[node].poll_timeout() > self.now, "asks for the same time");
+                    assert!(self.nodes[node].poll_timeout() > self.now, "requests the same wakeup");
                 }
             }
             self.settle();

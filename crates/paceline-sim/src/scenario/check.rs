@@ -156,7 +156,10 @@ fn clock(
         let at = needs_at(&inner, &step.at_s, duration, checked);
         let rule = Rule { min: -1e9, max: 1e9, unit: "ms", mend: "a negative one sets it back" };
         if step.by_ms.is_none() {
-            checked.add(&inner.span, format!("{}by_ms is missing: say by how much", inner.name));
+            checked.add(
+                &inner.span,
+                format!("{}by_ms is missing: set the size of the step", inner.name),
+            );
         }
         let by = inner.number("by_ms", &step.by_ms, rule, checked);
         node.steps.extend(at.zip(by.map(shift)));
@@ -173,7 +176,7 @@ fn needs_at(
 ) -> Option<Duration> {
     let mend = "counted from the end of the warm-up";
     if at.is_none() {
-        checked.add(&place.span, format!("{}at_s is missing: say when, {mend}", place.name));
+        checked.add(&place.span, format!("{}at_s is missing: set the time, {mend}", place.name));
     }
     let read = place.seconds("at_s", at, mend, checked)?;
     if read < duration {

@@ -108,7 +108,9 @@ fn run(back: bool) -> (u64, u64, u64) {
             late += its;
         }
     }
-    println!("way back full {back}: {samples} samples, {repeated} pieces sent again, {late} late");
+    println!(
+        "return path full {back}: {samples} samples, {repeated} pieces sent again, {late} late"
+    );
     (samples, repeated, late)
 }
 

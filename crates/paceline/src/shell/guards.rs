@@ -79,7 +79,7 @@ mod tests {
         let now = Instant::from_millis(5_000);
         let take = |node| lock(&guards.of(NodeId(node))).take(Flood::Control, now, 0);
         while take(7) == Hearing::Heard {}
-        assert_eq!(take(7), Hearing::Dropped, "it came again");
+        assert_eq!(take(7), Hearing::Dropped, "it reappeared");
         assert_eq!(take(8), Hearing::Heard);
         let [row] = &guards.muted(now)[..] else { panic!("one is muted") };
         assert_eq!((row.node, row.flood), (NodeId(7), Flood::Control));

@@ -25,7 +25,7 @@ fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
     // nodes.
     let began = Instant::now();
     while muted(&operator).is_none() {
-        assert!(began.elapsed() < LONG, "it is received however much it says");
+        assert!(began.elapsed() < LONG, "it is received however much it sends");
         for _ in 0..2_000 {
             drop(robot.publisher("flood").unwrap().declare().unwrap());
         }

@@ -69,7 +69,7 @@ fn many_processes_of_a_host_all_receive_from_each_other() {
         nodes.iter().map(|node| node.subscriber("a/*").unwrap().declare().unwrap()).collect();
     let mut publisher = nodes[3].publisher("a/b").unwrap().declare().unwrap();
     // One output per form and hop, not per subscriber: the local subscribers, and the host's node.
-    wait_until("both ways are open", || publisher.put("now").unwrap().taken == 2);
+    wait_until("both directions are open", || publisher.put("now").unwrap().taken == 2);
     // Each path opens when its subscriber becomes known, so they do not open at the same moment.
     for subscriber in &mut subscribers {
         wait_until("every node receives it", || {

@@ -112,7 +112,7 @@ fn nobody_is_disturbed(cry: Cry, time: Duration) {
     let status = operator.status_of(&[operator.id()], SOON);
     assert_eq!(status[0].stalled, []);
     let known: usize = status[0].links.iter().map(|link| link.hops.len()).sum();
-    assert!(known <= 2, "{known} neighbours: fake nodes are none");
+    assert!(known <= 2, "{known} neighbours, but fake nodes must not count");
 }
 
 #[test]

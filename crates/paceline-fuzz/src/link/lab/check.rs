@@ -98,6 +98,6 @@ impl Lab {
             self.now = wake.max(self.now + Duration::from_nanos(1));
             self.tick();
         }
-        panic!("it never comes to rest");
+        panic!("it never settles");
     }
 }

@@ -322,7 +322,7 @@ fn demoted_samples_never_delay_contracted_samples() {
         counters.drops.of(DropReason::Policed) + counters.drops.of(DropReason::DeadlineMissed);
     assert_eq!(counters.drops.total(), dropped, "{counters:?}");
     assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 0, "the next one arrives before");
-    assert!(counters.offered - counters.sent - dropped <= 2, "what still waits: {counters:?}");
+    assert!(counters.offered - counters.sent - dropped <= 2, "still queued: {counters:?}");
 }
 
 #[test]

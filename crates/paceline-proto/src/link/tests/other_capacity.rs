@@ -103,5 +103,5 @@ fn streams_share_by_the_curves_of_the_current_capacity() {
         assert_eq!(arrivals(deadline, true), anew, "{deadline} ms, as if they had joined now");
         orders.insert(anew.iter().map(|(_, seq)| *seq).collect::<Vec<_>>());
     }
-    assert_eq!(orders.len(), 2, "the deadline decides who is first");
+    assert_eq!(orders.len(), 2, "the deadline decides the order");
 }
