@@ -227,9 +227,8 @@ impl fmt::Display for Doubt {
                  dwcs if all periods are equal"
             ),
             Self::Curves => f.write_str(
-                "hfsc guarantees service curves, not windows: contracts are measured but not used; \
-                 put the streams into a class with the discipline vds or dwcs and a sufficient \
-                 real-time curve",
+                "hfsc guarantees service curves, not windows: contracts are measured, not used; try \
+                 a class with the discipline vds or dwcs and a sufficient real-time curve",
             ),
             Self::Classes => f.write_str(
                 "hfsc guarantees service curves, not windows: the guarantees of a class's \

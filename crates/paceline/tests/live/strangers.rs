@@ -116,18 +116,18 @@ fn nobody_is_disturbed(cry: Cry, time: Duration) {
 }
 
 #[test]
-fn beacons_of_fake_nodes_have_no_effect() {
+fn beacons_of_made_up_nodes_have_no_effect() {
     nobody_is_disturbed(Cry::Beacons, Duration::from_secs(4));
 }
 
 #[test]
-fn frames_of_fake_nodes_have_no_effect() {
+fn frames_of_made_up_nodes_have_no_effect() {
     nobody_is_disturbed(Cry::Frames, Duration::from_secs(4));
 }
 
 #[test]
 #[ignore = "takes two minutes: cargo xtask long runs it"]
-fn a_minute_of_fake_nodes_has_no_effect() {
+fn a_minute_of_made_up_nodes_has_no_effect() {
     nobody_is_disturbed(Cry::Beacons, Duration::from_secs(60));
     nobody_is_disturbed(Cry::Frames, Duration::from_secs(60));
 }
