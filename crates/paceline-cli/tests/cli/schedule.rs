@@ -210,7 +210,7 @@ fn where_windows_are_not_promised_it_says_so() {
     ended.said(0, "from 1 ms to 10 ms");
     let (_, summary) = decided(&e2, &[]);
     let warnings = summary["warnings"].as_array().unwrap();
-    assert!(warnings[0].as_str().unwrap().contains("choose vds"), "{warnings:?}");
+    assert!(warnings[0].as_str().unwrap().contains("try vds"), "{warnings:?}");
     let (_, summary) = decided(&example("e8-full-link"), &[]);
     assert_eq!(summary["warnings"], json!([]));
     run(&e2.to_string(), &["--check"]).said(3, "windows had more misses than");

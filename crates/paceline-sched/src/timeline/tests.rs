@@ -266,7 +266,7 @@ fn a_link_guarantees_windows_only_where_proved() {
     let [Doubt::MixedPeriods(least, most)] = doubts(Policy::DWCS, &mixed)[..] else { panic!() };
     assert_eq!((least, most), (nanos(SLOT), nanos(10 * SLOT)));
     let text = Doubt::MixedPeriods(least, most).to_string();
-    assert!(text.contains("from 1 ms to 10 ms") && text.contains("choose vds"), "{text}");
+    assert!(text.contains("from 1 ms to 10 ms") && text.contains("try vds"), "{text}");
     let [Doubt::MixedPeriodsVds(load)] = doubts(Policy::Vds, &full)[..] else { panic!() };
     assert!(Doubt::MixedPeriodsVds(load).to_string().contains("need 0.990 of it"));
     let [Doubt::Overload(load)] = doubts(Policy::DWCS, &[(0, 1, 1), (0, 2, 1)])[..] else {

@@ -65,6 +65,6 @@ fn system_tags_are_reserved() {
         node.buffer("@pull/**").map(drop).unwrap_err().to_string(),
         node.pull("@pull/a").map(drop).unwrap_err().to_string(),
     ] {
-        assert!(error.contains("'@pull/") && error.contains("another character"), "{error}");
+        assert!(error.contains("'@pull/") && error.contains("another first character"), "{error}");
     }
 }
