@@ -228,7 +228,7 @@ def test_what_was_published_before_is_pulled(node: paceline.Node) -> None:
     assert [sample.seq for sample in node.pull("a", seq=(3, 4), timeout_s=SOON_S)] == [3, 4]
     assert [sample.seq for sample in node.pull("a", nth=2, timeout_s=SOON_S)] == [18]
     last = next(iter(node.pull("a")))
-    assert [s.seq for s in node.pull("a", time_ns=(last.captured_ns, last.captured_ns))][-1] == 19
+    assert [s.seq for s in node.pull("a", from_ns=last.captured_ns, to_ns=last.captured_ns)][-1] == 19
 
 
 def test_a_pull_says_why_there_is_nothing(node: paceline.Node) -> None:

@@ -10,7 +10,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<ExitCode> {
     match args {
         // A user of the page ends the demo; without a terminal it ends after 20 s.
         [] if std::io::stdout().is_terminal() => page(root, &[]),
-        [] => page(root, &["--seconds".to_owned(), "20".to_owned()]),
+        [] => page(root, &["--duration".to_owned(), "20s".to_owned()]),
         args => page(root, args),
     }
 }

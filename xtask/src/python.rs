@@ -44,7 +44,7 @@ fn check(root: &Path, python: &Path) -> Result<(), String> {
     said("mypy", within("mypy").arg("../examples/python"))?;
     said("pytest", within("pytest").env("PACELINE_ROOT", root))?;
     // A short run only checks that the benchmark works. Its figures are no measurement.
-    let bench = ["-m", "paceline.bench", "--seconds", "0.1"];
+    let bench = ["-m", "paceline.bench", "--duration", "0.1s"];
     said("paceline.bench", within("python").args(bench).stdout(Stdio::null()))
 }
 

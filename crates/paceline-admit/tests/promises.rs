@@ -296,7 +296,7 @@ impl Windows {
 }
 
 #[test]
-fn windows_of_an_admitted_set_are_kept_by_virtual_deadlines_and_by_dwcs() {
+fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd] {
         let (mut all, sets) = (Windows::default(), seeds(300));
         (0..sets).for_each(|seed| all.look(seed, policy));

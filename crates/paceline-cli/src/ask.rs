@@ -33,8 +33,8 @@ pub(crate) struct AskArgs {
     /// Location of the scaling
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     proxy: Proxy,
-    /// Longest wait for a publisher, in milliseconds
-    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
+    /// Gives up after this time without a publisher
+    #[arg(long, value_name = "TIME", value_parser = args::wait, default_value = "2.5s")]
     timeout: Duration,
     /// Prints a JSON object for each publisher
     #[arg(long)]

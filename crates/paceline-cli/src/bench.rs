@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER: &str = "\
-paceline bench FILE.toml [FILE.toml …] [--seconds S] [--json] [--markdown FILE] runs scenarios (docs/reference/scenarios.md) \
+paceline bench FILE.toml [FILE.toml …] [--duration TIME] [--json] [--markdown FILE] runs scenarios (docs/reference/scenarios.md) \
 on real nodes, one process each, in network namespaces, beside the same in virtual time (needs root).";
 
 /// Measures Paceline and compares it with plain Zenoh

@@ -42,10 +42,10 @@ pub(crate) struct LsArgs {
     /// Repeats the output every second until Ctrl-C
     #[arg(long)]
     watch: bool,
-    /// Longest wait for nodes to be found and to answer, in milliseconds
+    /// Gives up after this time on nodes that are not found or do not answer
     ///
     /// A process that takes over the host from one that has ended is found within 2 s.
-    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
+    #[arg(long, value_name = "TIME", value_parser = args::wait, default_value = "2.5s")]
     timeout: Duration,
     #[command(flatten)]
     node: NodeArgs,

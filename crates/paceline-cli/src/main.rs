@@ -29,6 +29,7 @@ mod set;
 mod shortfall;
 mod show;
 mod simulate;
+mod spelling;
 mod stats;
 mod stop;
 mod subscribe;
@@ -116,7 +117,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let words: Vec<_> = std::env::args_os().skip(1).collect();
+            return spelling::report(&error, &command_line(), &words);
+        }
+    };
     // A benchmark chooses the thread policy for each of its processes.
     if !matches!(cli.command, Command::Bench(_)) {
         threads::share();

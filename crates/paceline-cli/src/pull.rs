@@ -57,14 +57,14 @@ struct NodeLine {
 pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let now = unix_micros().saturating_mul(1_000);
-    let times = args.time.map(|times| times.nanos(now)).transpose();
-    let times = times.map_err(|error| exit::usage(format!("--time: {error}")))?;
+    let times = args.times().map(|times| times.nanos(now)).transpose();
+    let times = times.map_err(|error| exit::usage(format!("--from: {error}")))?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open_guest()?;
     let here = args.node.link.is_empty() && args.node.config.is_none();
     let begun = asked(&node, args, times).and_then(|pull| {
         crate::ls::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
-        if node.nodes().len() <= 1 && args.from.is_none() {
+        if node.nodes().len() <= 1 && args.at.is_none() {
             // No other node was found. A pull would still wait for buffer announcements.
             return Err(PullError::NoBuffer(args.tag.clone()));
         }
@@ -97,8 +97,8 @@ fn asked<'a>(
     if let Some(times) = times {
         pull = pull.time(times)?;
     }
-    if let Some(from) = &args.from {
-        pull = pull.from(from);
+    if let Some(at) = &args.at {
+        pull = pull.from(at);
     }
     if let Some(publisher) = args.publisher {
         pull = pull.publisher(publisher);
@@ -197,7 +197,7 @@ fn print(args: &PullArgs, summary: &PullSummary) -> anyhow::Result<()> {
         show::line(&text)?
     }
     if summary.more {
-        show::note("more was selected than one pull brings; pull the rest by --seq or --time");
+        show::note("more was selected than one pull brings; pull the rest by --seq or --from");
     }
     for node in &summary.silent {
         show::note(&format!("node {node} did not answer: what it holds was left out"));

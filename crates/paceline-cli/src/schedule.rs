@@ -25,9 +25,9 @@ const TRACED_MAX: usize = 1_000;
 const STEPS: u64 = 1_024;
 
 const EXAMPLE: &str = r#"Example: two streams of one period share slots of a millisecond.
-  {"discipline": "dwcs", "slot_ns": 1000000, "duration_ns": 8000000, "streams": [
-    {"id": "A", "period_ns": 1000000, "loss": "1/2"},
-    {"id": "B", "period_ns": 1000000, "loss": "1/2"}]}
+  {"discipline": "dwcs", "slot": "1ms", "duration": "8ms", "streams": [
+    {"id": "A", "period": "1ms", "loss": "1/2"},
+    {"id": "B", "period": "1ms", "loss": "1/2"}]}
 docs/reference/schedule.md has every field, and examples/schedule/ what the papers' schedules look like."#;
 
 /// Arguments of `paceline schedule`.

@@ -48,8 +48,8 @@ pub(crate) struct SetArgs {
     /// Changes all matching subscriptions; by default exactly one must match
     #[arg(long)]
     all: bool,
-    /// Milliseconds to wait for a matching subscription, and for the path's answer
-    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
+    /// Gives up after this time without a matching subscription, and without the path's answer
+    #[arg(long, value_name = "TIME", value_parser = args::wait, default_value = "2.5s")]
     timeout: Duration,
     /// Prints a JSON object per subscription
     #[arg(long)]
@@ -185,7 +185,7 @@ impl Line {
                     .to_owned()
             }
             Answer::None => format!(
-                "\n\tno answer: its path did not answer within --timeout {} ms; it stays as it was until then",
+                "\n\tno answer: its path did not answer within --timeout {}ms; it stays as it was until then",
                 timeout.as_millis()
             ),
         };

@@ -379,7 +379,7 @@ impl<'a> Session<'a> {
         let waited = match (end, self.args.timeout) {
             (End::Refused, _) => "and --require".to_owned(),
             (End::Count | End::Timeout | End::Stopped, Some(timeout)) => {
-                format!("within --timeout {} s", timeout.as_secs_f64())
+                format!("within --timeout {}s", timeout.as_secs_f64())
             }
             (End::Count | End::Timeout | End::Stopped, None) => "before the end".to_owned(),
         };

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_strings_say_what_is_wrong() {
+    fn invalid_strings_are_explained() {
         for (text, part) in [
             ("", "type \"\" is neither"),
             ("image/gif", "type \"image/gif\" is neither image/jpeg, image/png, video/h264 nor"),

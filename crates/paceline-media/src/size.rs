@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_field_value_range_and_mend() {
+    fn errors_name_the_field_value_range_and_a_fix() {
         let message = |text: &str| text.parse::<Size>().unwrap_err().to_string();
         assert_eq!(
             message("640"),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_a_loop_and_both_rules_are_named() {
+    fn loops_are_refused_with_both_rules_named() {
         let loops = [
             ("robot/**", "{key}", "robot/**", "{tag}"),
             ("robot/**", "lab/{1}", "lab/**", "robot/{1}"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_asked_twice_is_named() {
+    fn overlapping_queries_are_named() {
         let rule = |key: &str, tag: &str| {
             let tag = tag.to_owned();
             QueryRule { tag, ..QueryRule::new(KeyPattern::new(key).unwrap()) }

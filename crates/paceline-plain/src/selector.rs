@@ -109,7 +109,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn ranges_of_time_are_read_as_zenoh_writes_them() {
+    fn time_ranges_use_zenohs_syntax() {
         for (text, from, to) in [
             ("_time=[now(-10s)..]", NOW - 10 * S, u64::MAX),
             ("_time=[..]", 0, u64::MAX),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_range_the_newest_are_asked_for() {
+    fn the_default_selection_is_the_newest() {
         assert_eq!(read("", NOW), Ok(Asked::Newest(1)));
         assert_eq!(read("a=b;_max=20", NOW), Ok(Asked::Newest(20)));
         for wrong in ["_max=0", "_max=-1", "_max=x", "_max="] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_says_how_to_write_one() {
+    fn an_invalid_range_error_shows_the_syntax() {
         for wrong in [
             "_time=",
             "_time=[",

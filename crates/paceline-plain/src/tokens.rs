@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_keys_are_tokens() {
+    fn only_key_expressions_are_tokens() {
         let read = read(b"@ros2_lv/0/a/0/0/NN/%/%/talker\n\na//b\n/x\n*\na/**\n{ok}\n\xc3");
         assert!(read.is_empty(), "what is no text holds none");
         let read = super::read(b"@ros2_lv/0/a/0/0/NN/%/%/talker\n\na//b\n/x\n*\na/**\nok");

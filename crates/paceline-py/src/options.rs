@@ -112,7 +112,7 @@ pub(crate) fn pull<'a>(
     asked: &Bound<'_, PyDict>,
 ) -> PyResult<PullBuilder<'a>> {
     let mut builder = selection(node.pull(tag).map_err(errors::pull)?, asked)?;
-    if let Some(holder) = option::<String>(asked, "from_node", TEXT)? {
+    if let Some(holder) = option::<String>(asked, "at", TEXT)? {
         builder = builder.from(&holder);
     }
     if let Some(n) = option(asked, "every", WHOLE)? {
@@ -133,19 +133,24 @@ pub(crate) fn pull<'a>(
     Ok(builder)
 }
 
-/// Reads the selection of a pull. At most one of the four keywords may be given.
+/// Reads the selection of a pull. At most one of the four selections may be given.
 fn selection<'a>(builder: PullBuilder<'a>, asked: &Bound<'_, PyDict>) -> PyResult<PullBuilder<'a>> {
     let newest: Option<u32> = option(asked, "newest", WHOLE)?;
     let nth: Option<u32> = option(asked, "nth", WHOLE)?;
     let seq: Option<(u64, u64)> = option(asked, "seq", "a pair of whole numbers, both included")?;
-    let time: Option<(u64, u64)> =
-        option(asked, "time_ns", "a pair of nanoseconds since 1970 UTC, both included")?;
+    let instant = "whole nanoseconds since 1970 UTC";
+    let from: Option<u64> = option(asked, "from_ns", instant)?;
+    let to: Option<u64> = option(asked, "to_ns", instant)?;
+    let time =
+        (from.is_some() || to.is_some()).then(|| (from.unwrap_or(0), to.unwrap_or(u64::MAX)));
     match (newest, nth, seq, time) {
         (None, None, None, None) => Ok(builder),
         (Some(n), None, None, None) => builder.newest(n).map_err(errors::pull),
         (None, Some(n), None, None) => builder.nth(n).map_err(errors::pull),
         (None, None, Some((first, last)), None) => builder.seq(first..=last).map_err(errors::pull),
         (None, None, None, Some((first, last))) => builder.time(first..=last).map_err(errors::pull),
-        _ => Err(errors::value("give one of newest, nth, seq and time_ns, not several".to_owned())),
+        _ => Err(errors::value(
+            "give one of newest, nth, seq and from_ns with to_ns, not several".to_owned(),
+        )),
     }
 }

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn each_payload_comes_back_bit_for_bit() {
+    fn each_payload_round_trips_bit_for_bit() {
         for (encoding, payload, body) in cases() {
             assert_eq!(Body::of(encoding, &payload), body, "{encoding}");
             let mut message = Vec::new();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_recorded_is_known_by_its_schema() {
+    fn foreign_recordings_are_recognised_by_schema() {
         for (encoding, payload, body) in cases() {
             let mut message = Vec::new();
             body.write("a", 5, &payload, &mut message);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_of_json_says_what_is_there() {
+    fn a_json_schema_describes_the_fields() {
         let (name, kind, schema) = Body::Json.describe(
             "uav/gps",
             "application/json",
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_an_error() {
+    fn invalid_messages_are_errors() {
         let error = Body::Jpeg.payload(&[0x12, 0x05, 1]).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_takes_no_time() {
+    fn zero_bytes_take_no_time() {
         assert_eq!(Contract::every(Duration::ZERO), Err(ContractError::ZeroPeriod));
         let contract = Contract::every(Duration::from_millis(10)).unwrap();
         assert_eq!(contract.deadline, contract.period);

@@ -166,7 +166,7 @@ proptest! {
 
 /// Two contracted streams and one of best effort that fit; each deadline has room for one segment.
 #[test]
-fn deadlines_with_room_for_a_segment_are_kept_beside_a_backlogged_background() {
+fn deadlines_with_room_for_a_segment_are_met_under_a_backlogged_background() {
     let contract = |period, deadline| {
         let contract =
             Contract::every(nanos(period)).and_then(|c| c.with_deadline(nanos(deadline)));

@@ -126,7 +126,7 @@ fn long_commands_do_not_wait_behind_pictures() {
 }
 
 #[test]
-fn a_bound_that_cannot_always_be_kept_is_refused_with_one_that_can() {
+fn an_infeasible_bound_is_refused_with_a_feasible_offer() {
     let job = job(pictures("camera", 30, 30_000), None, 1_000, 10);
     let [(_, refusal)] = job.world.refusals(job.commands) else { panic!("not refused") };
     let offered = refusal.offer.within.unwrap();
@@ -139,7 +139,7 @@ fn a_bound_that_cannot_always_be_kept_is_refused_with_one_that_can() {
 }
 
 #[test]
-fn steering_keeps_its_bound_beside_a_contracted_camera_that_fills_the_link() {
+fn steering_keeps_its_bound_under_a_contracted_camera_that_fills_the_link() {
     // 95 % of 250,000 B/s minus 17,400 for steering: ten pictures of 19,800 bytes per second.
     let mut job = job(pictures("camera", 10, 19_800), Some(200), 64, 10);
     assert!(job.world.refusals(job.pictures).is_empty(), "{:?}", job.world.refusals(job.pictures));
@@ -168,7 +168,7 @@ fn contracted(bytes: usize, command_bytes: u64, within: u64) -> Job {
 /// As `paceline bench main-job` does: a picture that would occupy the whole link for its period is refused.
 /// The size offered instead is granted, and its contract is met.
 #[test]
-fn the_largest_camera_beside_commands_is_offered_and_kept() {
+fn the_largest_camera_next_to_commands_is_offered_and_kept() {
     for (command_bytes, within, least) in [(64, 10, 19_800), (1_000, 12, 11_000)] {
         let refused = contracted(25_000, command_bytes, within);
         let [(_, refusal)] = refused.world.refusals(refused.pictures) else {
@@ -194,7 +194,7 @@ fn the_largest_camera_beside_commands_is_offered_and_kept() {
 }
 
 #[test]
-fn commands_upstream_are_not_called_late_because_pictures_load_the_way_back() {
+fn upstream_commands_are_not_counted_late_when_pictures_load_the_return_path() {
     let mut world = World::new(2);
     let (robot, home) = (world.add_node("robot"), world.add_node("home"));
     let capacity = Capacity::from_bits_per_s(2_000_000).ok();
@@ -217,7 +217,7 @@ fn commands_upstream_are_not_called_late_because_pictures_load_the_way_back() {
 }
 
 #[test]
-fn both_directions_at_once_are_used() {
+fn both_directions_are_used_at_once() {
     let mut world = World::new(3);
     let (a, b) = (world.add_node("a"), world.add_node("b"));
     let capacity = Capacity::from_bits_per_s(2_000_000).ok();

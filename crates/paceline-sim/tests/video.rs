@@ -99,7 +99,7 @@ impl History {
 }
 
 #[test]
-fn what_is_delivered_can_be_decoded() {
+fn delivered_video_can_be_decoded() {
     let (mut delivered, mut dropped) = (0, 0);
     for seed in 0..200 {
         let mut history = History::new(seed);
@@ -182,7 +182,7 @@ fn by_kind(shot: &Shot) -> [usize; 3] {
 }
 
 #[test]
-fn best_effort_sheds_in_order() {
+fn best_effort_video_is_shed_in_order() {
     const GROUP: &str = "IBBPBBPBBPBB"; // 75 I, 225 P, 600 B
     for p_bytes in [4_000, 8_000, 14_000, 22_000, 40_000, 90_000] {
         let shot = shoot(GROUP, [16_000, p_bytes, 9_000], [2_000_000; 2], None);
@@ -206,7 +206,7 @@ fn best_effort_sheds_in_order() {
 }
 
 #[test]
-fn a_contracted_stream_that_is_overloaded_sheds_in_order() {
+fn an_overloaded_contracted_stream_is_shed_in_order() {
     const GROUP: &str = "IBBPBBPBBPBB";
     // The link carries 218 kB of payload per second. With Ps of 6,000 bytes it is offered 265 kB, so dropping
     // a fifth is enough.
@@ -243,7 +243,7 @@ fn a_contracted_stream_that_is_overloaded_sheds_in_order() {
 
 /// Runs two contracted cameras that the link could carry alone. Neither can predict the load of the other.
 #[test]
-fn contracted_streams_that_share_a_link_lose_bs_first() {
+fn contracted_streams_that_share_a_link_lose_b_pictures_first() {
     const GROUP: &str = "IBBPBBPBBPBB";
     let mut world = World::new(12);
     let (here, there) = (world.add_node("here"), world.add_node("there"));
@@ -279,7 +279,7 @@ fn a_stream_that_keeps_its_contract_sheds_nothing() {
 }
 
 #[test]
-fn tails_go_with_their_cause() {
+fn dependent_pictures_are_dropped_with_their_reference() {
     // An I takes 800 ms and misses its deadline of 300 ms, so nothing of its group is sent.
     let shot = shoot("IPPPPPPPPPPPPPP", [200_000, 1_000, 1_000], [2_000_000; 2], Some((300, 7)));
     assert_eq!(by_kind(&shot), [0, 0, 0]);
@@ -289,7 +289,7 @@ fn tails_go_with_their_cause() {
 }
 
 #[test]
-fn what_is_too_dense_is_coded_anew() {
+fn too_dense_video_is_recoded() {
     let mut world = World::new(3);
     let (here, there) = (world.add_node("here"), world.add_node("there"));
     world.connect(here, there, LinkPlan::default());

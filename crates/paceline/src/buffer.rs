@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_does_not_bound_what_is() {
+    fn unset_buffer_bounds_default_to_the_maximum() {
         let limits = History::new().limits();
         assert_eq!((limits.samples(), limits.bytes()), (SAMPLES, BYTES));
         let minute = History::new().age(Duration::from_secs(60)).unwrap().limits();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_nothing_and_of_too_much_are_refused() {
+    fn zero_and_excessive_buffer_bounds_are_refused() {
         assert_eq!(History::new().samples(0), Err(LimitsError::Samples(0)));
         let terabyte = 1_000_000_000_000;
         assert_eq!(History::new().bytes(terabyte), Err(LimitsError::Bytes(terabyte)));

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_host_or_tls_is_safe_to_listen_on() {
+    fn listening_is_safe_on_this_host_or_with_tls() {
         for safe in [
             "tcp/127.0.0.1:7600",
             "udp/[::1]:7600",
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_needs_one_thread_for_all_connections() {
+    fn tls_requires_a_single_zenoh_thread() {
         let tls = LinkConfig::new("radio").connect("tls/robot:7600");
         let refused = link(&tls).unwrap_err().to_string();
         assert!(refused.contains("tls/robot:7600 needs ZENOH_RUNTIME='(rx:"), "{refused}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_text_and_no_two_links_share_one() {
+    fn link_names_are_plain_text_and_unique() {
         let named = |name: &str| LinkConfig::new(name).listen("tcp/127.0.0.1:0");
         let long = "x".repeat(256);
         for bad in ["", "a\nb", "\x1b[2J", "radio\u{202e}", "a\0b", &long] {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_descriptors_are_named_with_those_needed() {
+    fn a_low_file_limit_is_reported_with_the_required_number() {
         let error = within(Some(8), 5, 2).unwrap_err().to_string();
         for part in ["8 files", "at least 101", "ulimit -n 1024", "LimitNOFILE=1024"] {
             assert!(error.contains(part), "'{part}' is not in {error}");

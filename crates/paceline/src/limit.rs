@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_passes_and_then_one_in_ten_seconds_with_the_number_left_out() {
+    fn the_first_line_passes_then_one_every_ten_seconds_with_the_suppressed_count() {
         let (limit, begun) = (LogLimit::new(), Instant::now());
         let passed = |ms| limit.pass_at(begun + Duration::from_millis(ms));
         assert_eq!(passed(0), Some(Suppressed(0)));

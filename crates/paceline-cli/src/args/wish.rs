@@ -21,8 +21,8 @@ pub(crate) struct WishArgs {
     /// Sample rate and channels of sound, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
     pub(crate) audio: Option<(u32, u8)>,
-    /// Delay bound from publish to delivery, in milliseconds
-    #[arg(long, value_name = "MS", value_parser = args::within)]
+    /// Delay bound from publish to delivery, such as 200ms
+    #[arg(long, value_name = "TIME", value_parser = args::within)]
     pub(crate) within: Option<Duration>,
     /// Loss tolerance: in each window of Y samples at most X may be late or lost
     #[arg(long, value_name = "X/Y")]

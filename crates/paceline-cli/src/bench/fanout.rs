@@ -17,9 +17,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     subscriptions: u32,
-    /// Measured time in seconds
-    #[arg(long, value_name = "S", default_value_t = 10, conflicts_with = "short",
-          value_parser = clap::value_parser!(u32).range(1..=3600))]
+    /// Measured time
+    #[arg(long = "duration", value_name = "TIME", default_value = "10s", conflicts_with = "short",
+          value_parser = crate::args::seconds::<1, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut command = "paceline bench fanout".to_owned();
     if (args.subscriptions, args.seconds) != (1_000, 10) {
         let (subscriptions, seconds) = (args.subscriptions, args.seconds);
-        command.push_str(&format!(" --subscriptions {subscriptions} --seconds {seconds}"));
+        command.push_str(&format!(" --subscriptions {subscriptions} --duration {seconds}s"));
     }
     let seconds = if args.output.short { 1 } else { args.seconds };
     let args = &Args { seconds, ..args.clone() };

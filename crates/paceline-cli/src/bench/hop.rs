@@ -19,9 +19,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=999))]
     pairs: u32,
-    /// Seconds of each throughput run
-    #[arg(long, value_name = "S", default_value_t = 2, conflicts_with = "short",
-          value_parser = clap::value_parser!(u32).range(1..=3600))]
+    /// Time of each throughput run
+    #[arg(long = "duration", value_name = "TIME", default_value = "2s", conflicts_with = "short",
+          value_parser = crate::args::seconds::<1, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let scratch = Scratch::new("hop")?;
     let command = match (args.pairs, args.seconds) {
         (5, 2) => "paceline bench hop".to_owned(),
-        (pairs, seconds) => format!("paceline bench hop --pairs {pairs} --seconds {seconds}"),
+        (pairs, seconds) => format!("paceline bench hop --pairs {pairs} --duration {seconds}s"),
     };
     let args = &if args.output.short {
         Args { pairs: 1, seconds: 1, ..args.clone() }

@@ -26,9 +26,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=99))]
     pairs: u32,
-    /// Seconds of each run
-    #[arg(long, value_name = "S", default_value_t = 5, conflicts_with = "short",
-          value_parser = clap::value_parser!(u32).range(1..=3600))]
+    /// Time of each run
+    #[arg(long = "duration", value_name = "TIME", default_value = "5s", conflicts_with = "short",
+          value_parser = crate::args::seconds::<1, 3_600>)]
     seconds: u32,
     /// Programs connected to one node, and to a Zenoh router
     #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "short",
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let command = match (pairs, seconds, sessions) {
         (3, 5, 1_000) => "paceline bench plain".to_owned(),
         _ => format!(
-            "paceline bench plain --pairs {pairs} --seconds {seconds} --sessions {sessions}"
+            "paceline bench plain --pairs {pairs} --duration {seconds}s --sessions {sessions}"
         ),
     };
     let args = &if args.output.short {

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 /// 25 samples of 1 MB pulled over 8 Mbit/s during live streams (needs root)
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Seconds of live streams, without and with the pull
-    #[arg(long, value_name = "S", default_value_t = 40, conflicts_with = "short",
-          value_parser = clap::value_parser!(u32).range(30..=3600))]
+    /// Time of the live streams, without and with the pull
+    #[arg(long = "duration", value_name = "TIME", default_value = "40s", conflicts_with = "short",
+          value_parser = crate::args::seconds::<30, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     drop(holder);
     let command = match args.seconds {
         40 => "paceline bench pull".to_owned(),
-        seconds => format!("paceline bench pull --seconds {seconds}"),
+        seconds => format!("paceline bench pull --duration {seconds}s"),
     };
     let mut report = Report::new("Pulling while live", &command);
     report.add(section(samples, (&alone, &beside), pulled.unwrap_or_default()), &args.output);
@@ -116,7 +116,7 @@ fn hold(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Terminal> {
     let holder = ["node", "--name", "holder", "--json", "--buffer", &buffer];
     let mut holder = Terminal::start(&holder, &hosts.robot, Some(robot))?;
     holder.first_line()?;
-    let chunk = PULLED_BYTES.to_string();
+    let chunk = format!("{PULLED_BYTES}B");
     let publish = ["pub", "bulk", "--file", file, "--chunk", &chunk, "--hz", "20", "--json"];
     let mut publisher = Terminal::start(&publish, &hosts.robot, Some(robot))?;
     publisher.rest(Duration::from_secs(20))?;
@@ -128,7 +128,7 @@ fn pull_all(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Pulled> {
     let operator = rig.namespace(Side::Operator);
     let began = Instant::now();
     let newest = samples.to_string();
-    let pull = ["pull", "bulk", "--newest", &newest, "--json", "--timeout", "120"];
+    let pull = ["pull", "bulk", "--newest", &newest, "--json", "--timeout", "120s"];
     let mut pull = Terminal::start(&pull, &hosts.operator, Some(operator))?;
     let lines = pull.rest(Duration::from_secs(150))?;
     let mut pulled = Pulled { seconds: began.elapsed().as_secs_f64(), ..Pulled::default() };

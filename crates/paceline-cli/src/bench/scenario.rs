@@ -25,6 +25,8 @@ use std::time::Duration;
 
 /// The longest duration of a scenario in a short run, in addition to its warm-up.
 const SHORT: Duration = Duration::from_secs(2);
+/// The same for a scenario with faults: streams need time to recover on a busy machine.
+const SHORT_WITH_FAULTS: Duration = Duration::from_secs(8);
 
 /// Runs scenarios on real nodes in network namespaces and compares them with virtual time (needs
 /// root)
@@ -34,9 +36,9 @@ struct Args {
     /// Scenarios, as TOML files
     #[arg(required = true, value_name = "FILE.toml")]
     files: Vec<PathBuf>,
-    /// Longest duration of each in seconds; longer scenarios are compressed
-    #[arg(long, value_name = "S", conflicts_with = "short", value_parser = crate::args::some_seconds)]
-    seconds: Option<Duration>,
+    /// Longest duration of each; longer scenarios are compressed
+    #[arg(long, value_name = "TIME", conflicts_with = "short", value_parser = crate::args::some_duration)]
+    duration: Option<Duration>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -53,7 +55,13 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     }
     let args = match Args::try_parse_from(words) {
         Ok(args) => args,
-        Err(error) => error.exit(),
+        Err(error) => {
+            return Ok(crate::spelling::report(
+                &error,
+                &<Args as clap::CommandFactory>::command(),
+                &[],
+            ));
+        }
     };
     if !netns::can_build("FILE.toml") {
         return Ok(ExitCode::from(2));
@@ -79,7 +87,8 @@ impl Args {
     fn script(&self, file: &Path) -> Result<Script> {
         let (name, text) = simulate::source(file)?;
         let plan = Plan::read(&text, &name).map_err(exit::usage)?;
-        let most = if self.output.short { Some(SHORT) } else { self.seconds };
+        let short = if plan.faults.is_empty() { SHORT } else { SHORT_WITH_FAULTS };
+        let most = if self.output.short { Some(short) } else { self.duration };
         let plan = match most {
             Some(most) => plan.squeezed(most.into()),
             None => plan,
@@ -92,8 +101,8 @@ impl Args {
     fn command(&self) -> String {
         let mut command = "paceline bench".to_owned();
         self.files.iter().for_each(|file| command.push_str(&format!(" {}", file.display())));
-        if let Some(seconds) = self.seconds {
-            command.push_str(&format!(" --seconds {}", seconds.as_secs_f64()));
+        if let Some(duration) = self.duration {
+            command.push_str(&format!(" --duration {}s", duration.as_secs_f64()));
         }
         command
     }

@@ -20,9 +20,9 @@ use vitals::Growth;
 /// Kills and stops processes of a small network at random and checks the others
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Seconds of faults
-    #[arg(long, value_name = "S", default_value_t = 1_800, conflicts_with = "short",
-          value_parser = clap::value_parser!(u32).range(10..=86_400))]
+    /// Time with faults
+    #[arg(long = "duration", value_name = "TIME", default_value = "30min", conflicts_with = "short",
+          value_parser = crate::args::seconds::<10, 86_400>)]
     seconds: u32,
     /// Seed that selects the processes and times of the faults
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -31,7 +31,7 @@ pub(super) struct Args {
     output: OutputArgs,
 }
 
-/// Seconds of faults in a short run; the last fault may take longer.
+/// Time with faults in a short run; the last fault may take longer.
 const SHORT_SECONDS: u32 = 5;
 /// The longest wait for all subscribers to receive samples after a fault; beyond it the run fails.
 const GIVES_UP_AFTER: Duration = Duration::from_secs(20);
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let unequal = soak.cast.finish()?;
     let command = match args.output.short {
         true => format!("paceline bench soak --seed {}", args.seed),
-        false => format!("paceline bench soak --seconds {seconds} --seed {}", args.seed),
+        false => format!("paceline bench soak --duration {seconds}s --seed {}", args.seed),
     };
     let mut report = Report::new("Bad days, one after the other", &command);
     report.add(soak.section(seconds, unequal), &args.output);

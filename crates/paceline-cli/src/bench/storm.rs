@@ -20,9 +20,9 @@ use std::process::ExitCode;
 /// root)
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Seconds of each measurement
-    #[arg(long, value_name = "S", default_value_t = 20, conflicts_with = "short",
-          value_parser = clap::value_parser!(u32).range(5..=3600))]
+    /// Time of each measurement
+    #[arg(long = "duration", value_name = "TIME", default_value = "20s", conflicts_with = "short",
+          value_parser = crate::args::seconds::<5, 3_600>)]
     seconds: u32,
     /// Only these disciplines, as `--link policy=` names them
     #[arg(long, value_name = "POLICY", value_parser = policy)]
@@ -83,7 +83,7 @@ impl Args {
     fn command(&self) -> String {
         let mut command = "paceline bench storm".to_owned();
         if self.seconds != 20 {
-            command.push_str(&format!(" --seconds {}", self.seconds));
+            command.push_str(&format!(" --duration {}s", self.seconds));
         }
         self.policy.iter().for_each(|policy| command.push_str(&format!(" --policy {policy}")));
         command + &self.path.to_string()

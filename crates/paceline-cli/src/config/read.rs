@@ -51,7 +51,8 @@ pub(super) const POLICY: &str = "must be the name of a discipline, \"vds\", \"dw
      docs/reference/cli.md lists all; leave it out for vds";
 const PATTERN: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
 const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit beside bytes and age, or 1000 without those";
-const BYTES: &str = "must be a whole number from 1 to 4294967296; leave it out for 268435456";
+const BYTES: &str =
+    "must be from 1B to 4294967296B; \"64MB\" is one, or leave it out for 268435456B";
 
 /// Parses `text` from `file`; the error lists every mistake, one per line.
 pub(super) fn read(text: &str, file: &str) -> Result<Config, String> {
@@ -171,7 +172,9 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
             ),
         );
     }
-    let capacity = table.read("capacity", problems, |value| text(value, CAPACITY, args::capacity));
+    let capacity = table.read("capacity", problems, |value| {
+        args::capacity(&units::written(value).ok_or_else(|| CAPACITY.to_owned())?)
+    });
     LinkSpec {
         name: table.read("name", problems, |value| name(value, "link1 or link2")),
         listen: endpoints("listen", problems),
@@ -216,8 +219,8 @@ fn buffer(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Buffer
         problems.add(&table.span, format!("{}no pattern: it {PATTERN}", table.place));
     }
     let samples = table.read("samples", problems, |value| whole(value, SAMPLES_MAX, SAMPLES));
-    let bytes = table.read("bytes", problems, |value| whole(value, BYTES_MAX, BYTES));
-    let age = table.read("age", problems, |value| text(value, units::RULE, units::time));
+    let bytes = table.read("bytes", problems, |value| units::size(value, &(1..=BYTES_MAX), BYTES));
+    let age = table.read("age", problems, |value| units::time(value, units::AGE));
     let pattern = table.read("pattern", problems, |value| {
         text(value, PATTERN, |text| Pattern::new(text).map_err(|error| error.to_string()))
     })?;

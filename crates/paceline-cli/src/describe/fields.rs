@@ -1,6 +1,7 @@
 //! The fields of a JSON object, by name and range. Every error names the field and suggests a fix.
 
 use super::json::Json;
+use paceline_sched::units::{self, Quantity};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -49,6 +50,10 @@ impl Fields {
         }
         let shown = Json::Text(name.to_owned());
         let place = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
+        if let Some((present, example)) = units::renamed(name, self.known) {
+            let present = Json::Text(present.to_owned());
+            return Err(format!("{place}unknown field {shown}: write {present}: \"{example}\""));
+        }
         Err(format!("{place}unknown field {shown}: the fields are {}", listed(self.known)))
     }
 
@@ -91,9 +96,40 @@ impl Fields {
         self.take(name).map(|value| whole(&self.at(name), &value, range, mend)).transpose()
     }
 
-    /// Reads a time in nanoseconds, at least `least`.
+    /// Reads a duration of at least `least` nanoseconds; returns nanoseconds.
     pub(crate) fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
-        self.whole(name, least..=TIME_MAX, "in nanoseconds, 1000000 is 1 ms")
+        self.amount(name, Quantity::Duration, least..=TIME_MAX, "10ms is one")
+    }
+
+    /// Reads a size; returns bytes.
+    pub(crate) fn size(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        mend: &str,
+    ) -> Result<Option<u64>, String> {
+        self.amount(name, Quantity::Size, range, mend)
+    }
+
+    /// Reads a rate; returns bits per second.
+    pub(crate) fn rate(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        mend: &str,
+    ) -> Result<Option<u64>, String> {
+        self.amount(name, Quantity::Rate, range, mend)
+    }
+
+    fn amount(
+        &mut self,
+        name: &str,
+        quantity: Quantity,
+        range: RangeInclusive<u64>,
+        mend: &str,
+    ) -> Result<Option<u64>, String> {
+        let value = self.take(name);
+        value.map(|value| amount(&self.at(name), &value, quantity, &range, mend)).transpose()
     }
 
     /// Reads a boolean.
@@ -123,13 +159,28 @@ impl Fields {
     }
 }
 
-/// Converts `value` to a whole number in a range.
-pub(crate) fn whole(
+/// Converts `value`, text with a number and a unit, to a quantity in base units.
+pub(crate) fn amount(
     place: &str,
     value: &Json,
-    range: RangeInclusive<u64>,
+    quantity: Quantity,
+    range: &RangeInclusive<u64>,
     mend: &str,
 ) -> Result<u64, String> {
+    let text = match value {
+        Json::Text(text) => text.clone(),
+        // A bare number counts as text, so that the error can suggest a unit.
+        Json::Number(number) => number.to_string(),
+        Json::Null | Json::Bool(_) | Json::List(_) | Json::Object(_) => {
+            return Err(format!("{place} is {value}: must be text with a unit; {mend}"));
+        }
+    };
+    units::in_range(&text, quantity, range)
+        .map_err(|error| format!("{place} is {value}: {error}; {mend}"))
+}
+
+/// Converts `value` to a whole number in a range.
+fn whole(place: &str, value: &Json, range: RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
     let found = match value {
         Json::Number(number) => number.as_u64().filter(|found| range.contains(found)),
         Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => None,

@@ -1,14 +1,13 @@
 //! The options that describe an impaired network.
 
 use super::link::DIRECTIONS;
-use crate::args::whole;
-use paceline_sched::capacity::scaled;
+use paceline_sched::units::{self, scaled};
 use paceline_sched::{Capacity, Duration};
 use paceline_sim::impair::{Impairment, Loss, PPM_MAX};
 use std::fmt;
 
-/// The longest duration of any option: one minute.
-const SPAN_MAX_NANOS: u64 = 60_000_000_000;
+/// The longest duration of any option.
+const SPAN_MAX: Duration = Duration::from_secs(60);
 /// The longest mean burst in packets.
 const BURST_MAX: f64 = 1_000.0;
 
@@ -51,8 +50,8 @@ pub(crate) struct NetworkArgs {
     /// Capacity of the network: 2mbit, 1.5Mbit/s, 250kB/s; default: unlimited
     #[arg(long, value_name = "RATE", value_parser = crate::args::capacity)]
     rate: Option<Capacity>,
-    /// Size of the queue in front of the network in bytes; packets beyond it are dropped
-    #[arg(long, value_name = "BYTES", value_parser = queue, default_value = "65536")]
+    /// Size of the queue in front of the network; packets beyond it are dropped
+    #[arg(long, value_name = "SIZE", value_parser = queue, default_value = "65536B")]
     queue: u64,
     /// Interval without any delivery: 5s+2s starts after 5 s and lasts 2 s; can be repeated
     #[arg(long, value_name = "AT+TIME", value_parser = blackout)]
@@ -170,35 +169,24 @@ fn loss(ppm: u32, burst: Option<f64>) -> Loss {
 
 /// Parses `40ms`, `0.5ms`, `250us`, `2s`.
 fn span(text: &str) -> Result<Duration, String> {
-    let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale = match unit {
-        "us" => Some(1_000),
-        "ms" => Some(1_000_000),
-        "s" => Some(1_000_000_000),
-        _ => None,
-    };
-    let nanos = scale.and_then(|scale| scaled(number.trim(), scale));
-    match nanos {
-        Some(nanos @ 0..=SPAN_MAX_NANOS) => Ok(Duration::from_nanos(nanos)),
-        _ => {
-            Err("must be a number with a unit (us, ms or s) from 0ms to 60s; 40ms is one"
-                .to_owned())
-        }
-    }
+    units::duration_in(text, &(Duration::ZERO..=SPAN_MAX)).map_err(|error| error.to_string())
 }
 
 /// Parses `1%`, `0.05%` to parts per million.
 fn share(text: &str) -> Result<u32, String> {
     let ppm = text.strip_suffix('%').and_then(|number| scaled(number.trim(), 10_000));
-    match ppm.map(u32::try_from) {
+    match ppm.map(|(ppm, _)| u32::try_from(ppm)) {
         Some(Ok(ppm @ 0..=PPM_MAX)) => Ok(ppm),
         _ => Err("must be a number from 0% to 100%, in steps of 0.0001%; 1% is one".to_owned()),
     }
 }
 
 fn queue(text: &str) -> Result<u64, String> {
-    whole(text, 1_500, 1_000_000_000, "65536 is usual; less than a packet holds none")
+    crate::args::bytes_in(
+        text,
+        &(1_500..=1_000_000_000),
+        "64kB is usual; less than a packet holds none",
+    )
 }
 
 fn burst(text: &str) -> Result<f64, String> {

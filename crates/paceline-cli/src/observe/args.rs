@@ -32,8 +32,8 @@ pub(crate) struct LookArgs {
     /// Ends after this many samples, counted over all tags
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
-    /// Ends after this many seconds; exits with code 3 if no sample arrived
-    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    /// Ends after this time, such as 10s; exits with code 3 if no sample arrived
+    #[arg(long, value_name = "TIME", value_parser = args::some_duration)]
     pub(crate) duration: Option<Duration>,
     /// Prints lines of JSON
     #[arg(long)]
@@ -63,8 +63,8 @@ pub(crate) struct EchoArgs {
     /// Prints only this field of JSON payloads: position.x, or points.0.x
     #[arg(long, value_name = "PATH")]
     pub(crate) field: Option<String>,
-    /// Number of bytes to print of payloads that are neither text nor JSON
-    #[arg(long, short = 'l', value_name = "BYTES", value_parser = args::length, default_value = "128")]
+    /// Size of the printed part of payloads that are neither text nor JSON
+    #[arg(long, short = 'l', value_name = "SIZE", value_parser = args::length, default_value = "128B")]
     pub(crate) truncate_length: usize,
     /// Prints all bytes
     #[arg(long, short, conflicts_with = "truncate_length")]

@@ -218,7 +218,7 @@ impl<'a> Session<'a> {
             }
             false => self.shortfall(),
         });
-        Err(exit::refused(format!("{asked} within --duration {duration} s: {why}")))
+        Err(exit::refused(format!("{asked} within --duration {duration}s: {why}")))
     }
 
     /// Explains why fewer samples arrived than requested.

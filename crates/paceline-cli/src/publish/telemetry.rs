@@ -195,7 +195,7 @@ mod tests {
         assert!(refuse_others(&args(&["--speed", "max", "--as", "json"]), file).is_ok());
         for (flags, part) in [
             (["--hz", "10"], "--hz or --period: flight.ulg: its messages have times; give --speed"),
-            (["--chunk", "10"], "--chunk: flight.ulg: it is published message by message"),
+            (["--chunk", "10B"], "--chunk: flight.ulg: it is published message by message"),
             (["--encoding", "a/b"], "--encoding: flight.ulg: its messages have types; give --as"),
         ] {
             let error = refuse_others(&args(&flags), file).unwrap_err().to_string();

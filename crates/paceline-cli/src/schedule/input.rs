@@ -8,6 +8,7 @@ use crate::describe::json::Json;
 use paceline_sched::discipline::{Class, Policy, RuleSet};
 use paceline_sched::hfsc::CLASSES_MAX;
 use paceline_sched::timeline::{Ahead, Link, Setup, Spec};
+use paceline_sched::units::{In, TIMES};
 use paceline_sched::{Capacity, Duration, Instant};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::collections::HashMap;
@@ -20,21 +21,12 @@ const INPUT_MAX: u64 = 1 << 30;
 const STREAMS_MAX: usize = 1 << 22;
 
 /// The top-level fields.
-pub(super) const FIELDS: [&str; 7] = [
-    "discipline",
-    "options",
-    "capacity_bytes_per_s",
-    "slot_ns",
-    "duration_ns",
-    "classes",
-    "streams",
-];
-pub(super) const OPTION_FIELDS: [&str; 4] =
-    ["ordering", "adjustment", "eligibility", "segment_bytes"];
+pub(super) const FIELDS: [&str; 7] =
+    ["discipline", "options", "capacity", "slot", "duration", "classes", "streams"];
+pub(super) const OPTION_FIELDS: [&str; 4] = ["ordering", "adjustment", "eligibility", "segment"];
 
 const STREAMS: &str = "must be a list of 1 to 4194304 streams";
-const LINK: &str = "give one of them: how many bytes the link carries in a second, or the time that \
-     each segment takes";
+const LINK: &str = "give one of them: the rate of the link, or the time that each segment takes";
 
 /// A complete description.
 #[derive(Debug)]
@@ -68,7 +60,7 @@ impl<'de> Visitor<'de> for Document {
     type Value = (Fields, Vec<Stream>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with discipline, duration_ns and streams")
+        f.write_str("an object with discipline, duration and streams")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
@@ -132,8 +124,8 @@ fn plan(mut fields: Fields, mut streams: Vec<Stream>) -> Result<Plan, String> {
         fields.missing("discipline", &format!("give one of {}", names.join(", ")))
     })?;
     let link = link(&mut fields)?;
-    let mend = "give the time that is to be run, in nanoseconds";
-    let end = fields.nanos("duration_ns", 1)?.ok_or_else(|| fields.missing("duration_ns", mend))?;
+    let mend = "give the time that is to be run, such as \"10s\"";
+    let end = fields.nanos("duration", 1)?.ok_or_else(|| fields.missing("duration", mend))?;
     let options = fields.take("options").unwrap_or(Json::Object(Vec::new()));
     let options = Fields::open("options".to_owned(), options, &OPTION_FIELDS)?;
     let setup = with_options(options, policy, link, Instant::from_nanos(end))?;
@@ -223,23 +215,21 @@ fn promises(setup: &Setup, streams: &[Stream], classes: Option<&Classes>) -> Res
         (_, None) => Ok(()),
         (Link::Capacity(capacity), Some(_)) => curves::fit(list, &curves, capacity),
         (Link::Slots(_), Some((number, _))) => Err(format!(
-            "{list}[{number}].real_time promises bits, and slot_ns has a link without them: give \
-             capacity_bytes_per_s instead"
+            "{list}[{number}].real_time promises bits, and slot has a link without them: give \
+             capacity instead"
         )),
     }
 }
 
 fn link(fields: &mut Fields) -> Result<Link, String> {
-    let capacity = fields.whole("capacity_bytes_per_s", 1..=u64::MAX, "in bytes per second")?;
-    match (capacity, fields.nanos("slot_ns", 1)?) {
-        (Some(bytes), None) => Capacity::from_bytes_per_s(bytes)
+    let capacity = fields.rate("capacity", 8..=u64::MAX, "2mbit is one")?;
+    match (capacity, fields.nanos("slot", 1)?) {
+        (Some(bits), None) => Capacity::from_bits_per_s(bits)
             .map(Link::Capacity)
-            .map_err(|error| format!("capacity_bytes_per_s: {error}")),
+            .map_err(|error| format!("capacity: {error}")),
         (None, Some(slot)) => Ok(Link::Slots(Duration::from_nanos(slot))),
-        (None, None) => Err(format!("capacity_bytes_per_s and slot_ns are missing: {LINK}")),
-        (Some(_), Some(_)) => {
-            Err(format!("capacity_bytes_per_s and slot_ns are both there: {LINK}"))
-        }
+        (None, None) => Err(format!("capacity and slot are missing: {LINK}")),
+        (Some(_), Some(_)) => Err(format!("capacity and slot are both there: {LINK}")),
     }
 }
 
@@ -265,7 +255,7 @@ fn with_options(
     }
     let ahead = options.text("eligibility", ahead)?.unwrap_or_default();
     let mend = "leave it out for samples in one piece";
-    let segment = options.whole("segment_bytes", 1..=u64::from(u32::MAX), mend)?;
+    let segment = options.size("segment", 1..=u64::from(u32::MAX), mend)?;
     let segment = u32::try_from(segment.unwrap_or(u64::MAX)).unwrap_or(u32::MAX);
     Ok(Setup { policy, ahead, link, segment, end })
 }
@@ -306,18 +296,18 @@ fn distinct(streams: &[Stream]) -> Result<(), String> {
 fn check(number: usize, spec: &Spec, setup: &Setup) -> Result<(), String> {
     if spec.sizes.is_empty() && matches!(setup.link, Link::Capacity(_)) {
         return Err(format!(
-            "streams[{number}].size is missing: give the bytes of its samples, since the link has \
-             a capacity in bytes"
+            "streams[{number}].size is missing: give the size of its samples, since the link has \
+             a capacity"
         ));
     }
     let Some(contract) = spec.terms.contract() else { return Ok(()) };
     let (bytes, service) = (spec.largest(), setup.service(spec.largest()));
     if service > contract.deadline {
         return Err(format!(
-            "streams[{number}].deadline_ns is {}: must be at least {}, for so long a sample of \
+            "streams[{number}].deadline is {}: must be at least {}, for so long a sample of \
              {bytes} bytes keeps the link; give a longer deadline, smaller samples or more capacity",
-            contract.deadline.as_nanos(),
-            service.as_nanos()
+            In(contract.deadline.as_nanos(), TIMES),
+            In(service.as_nanos(), TIMES)
         ));
     }
     Ok(())

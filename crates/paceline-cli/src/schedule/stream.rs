@@ -1,11 +1,12 @@
 //! A stream of the description.
 
 use crate::describe::curves;
-use crate::describe::fields::{Fields, TIME_MAX, whole};
+use crate::describe::fields::{Fields, TIME_MAX, amount};
 use crate::describe::json::Json;
 use paceline_sched::discipline::{Class, Terms};
 use paceline_sched::police::Police;
 use paceline_sched::timeline::{Arrivals, Spec};
+use paceline_sched::units::{self, In, Quantity, TIMES};
 use paceline_sched::{Contract, ContractError, Duration, Instant, Late, LossTolerance};
 use serde::Serialize;
 use std::fmt;
@@ -13,14 +14,14 @@ use std::fmt;
 /// The fields of a stream.
 pub(super) const FIELDS: [&str; 16] = [
     "id",
-    "period_ns",
-    "deadline_ns",
+    "period",
+    "deadline",
     "loss",
     "droppable",
-    "jitter_ns",
+    "jitter",
     "background",
     "priority",
-    "rate_bytes_per_s",
+    "rate",
     "size",
     "arrivals",
     "police",
@@ -29,13 +30,13 @@ pub(super) const FIELDS: [&str; 16] = [
     "link_share",
     "upper_limit",
 ];
-const EVERY_FIELDS: [&str; 3] = ["every_ns", "first_ns", "count"];
+const EVERY_FIELDS: [&str; 3] = ["every", "first", "count"];
 
 const ID: &str = "must be text of 1 to 64 characters without control characters, or a whole number \
      from 0 to 18446744073709551615";
-const SIZE: &str = "in bytes; or a list of them, which the samples take in turn";
-const ARRIVALS: &str = "must be \"backlogged\", a list of instants in nanoseconds, or an object such \
-     as {\"every_ns\": 10000000}";
+const SIZE: &str = "10kB is one; or a list of them, which the samples take in turn";
+const ARRIVALS: &str = "must be \"backlogged\", a list of instants such as \"5ms\", or an object such \
+     as {\"every\": \"10ms\"}";
 
 /// The id of a stream, as written in the description.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -73,9 +74,9 @@ pub(super) fn read(number: usize, value: Json) -> Result<Stream, String> {
     if let Some(level) = fields.whole("priority", 0..=u64::from(u32::MAX), mend)? {
         terms = terms.with_priority(u32::try_from(level).unwrap_or(u32::MAX));
     }
-    let mend = "leave it out for a share as that of 1 byte per second";
-    if let Some(rate) = fields.whole("rate_bytes_per_s", 1..=u64::MAX, mend)? {
-        terms = terms.with_rate(rate);
+    let mend = "leave it out for a share as that of 1B/s";
+    if let Some(bits) = fields.rate("rate", 8..=u64::MAX, mend)? {
+        terms = terms.with_rate(bits / 8);
     }
     if let Some(curves) = curves::read(&mut fields)? {
         terms = terms.with_curves(curves);
@@ -114,11 +115,11 @@ fn named(fields: &mut Fields, field: &str) -> Result<Option<Id>, String> {
 fn class(fields: &mut Fields) -> Result<Class, String> {
     let mend = "true: served when nobody else waits";
     let background = fields.flag("background", mend)?.unwrap_or(false);
-    let Some(period) = fields.nanos("period_ns", 1)? else {
-        for name in ["deadline_ns", "loss", "droppable", "jitter_ns"] {
+    let Some(period) = fields.nanos("period", 1)? else {
+        for name in ["deadline", "loss", "droppable", "jitter"] {
             if fields.has(name) {
                 return Err(format!(
-                    "{} is part of a contract, and there is no period_ns: give the time between \
+                    "{} is part of a contract, and there is no period: give the time between \
                      two samples, or leave it out for best effort",
                     fields.at(name)
                 ));
@@ -128,7 +129,7 @@ fn class(fields: &mut Fields) -> Result<Class, String> {
     };
     if background {
         return Err(format!(
-            "{} is true beside a period_ns: what is in the background has no contract; leave one out",
+            "{} is true beside a period: what is in the background has no contract; leave one out",
             fields.at("background")
         ));
     }
@@ -136,11 +137,11 @@ fn class(fields: &mut Fields) -> Result<Class, String> {
 }
 
 fn contract(fields: &mut Fields, period: Duration) -> Result<Contract, String> {
-    let deadline = fields.nanos("deadline_ns", 1)?.map_or(period, Duration::from_nanos);
+    let deadline = fields.nanos("deadline", 1)?.map_or(period, Duration::from_nanos);
     let loss = fields.text("loss", loss)?.unwrap_or(LossTolerance::NONE);
     let mend = "true drops late samples, false sends them late";
     let droppable = fields.flag("droppable", mend)?.unwrap_or(true);
-    let jitter = fields.nanos("jitter_ns", 0)?.map_or(Duration::ZERO, Duration::from_nanos);
+    let jitter = fields.nanos("jitter", 0)?.map_or(Duration::ZERO, Duration::from_nanos);
     let late = if droppable { Late::Drop } else { Late::Send };
     Ok(Contract { period, deadline, loss, late, jitter })
 }
@@ -157,13 +158,13 @@ fn loss(text: &str) -> Result<LossTolerance, ContractError> {
 fn sizes(fields: &mut Fields) -> Result<Vec<u32>, String> {
     let place = fields.at("size");
     let size = |place: &str, value: &Json| {
-        let bytes = whole(place, value, 1..=u64::from(u32::MAX), SIZE)?;
+        let bytes = amount(place, value, Quantity::Size, &(1..=u64::from(u32::MAX)), SIZE)?;
         Ok(u32::try_from(bytes).unwrap_or(u32::MAX))
     };
     match fields.take("size") {
         None => Ok(Vec::new()),
         Some(Json::List(list)) if list.is_empty() => {
-            Err(format!("{place} is an empty list: give at least one size in bytes"))
+            Err(format!("{place} is an empty list: give at least one size"))
         }
         Some(Json::List(list)) => {
             let all = list.iter().enumerate();
@@ -190,7 +191,7 @@ fn police(fields: &mut Fields, arrivals: &Arrivals) -> Result<Option<Police>, St
     if *arrivals == Arrivals::Backlogged {
         return Err(format!(
             "{place} is beside backlogged arrivals, of which all are there at once: give instants, or \
-             an object such as {{\"every_ns\": 10000000}}"
+             an object such as {{\"every\": \"10ms\"}}"
         ));
     }
     Ok(Some(police))
@@ -204,8 +205,9 @@ fn instants(place: &str, list: &[Json]) -> Result<Vec<Instant>, String> {
         let found = value_at(place, number, value)?;
         if found < before {
             return Err(format!(
-                "{place}[{number}] is {found}, before the {before} of the one in front of it: sort \
-                 the list"
+                "{place}[{number}] is {}, before the {} of the one in front of it: sort the list",
+                In(found, TIMES),
+                In(before, TIMES)
             ));
         }
         before = found;
@@ -215,20 +217,21 @@ fn instants(place: &str, list: &[Json]) -> Result<Vec<Instant>, String> {
 }
 
 fn value_at(place: &str, number: usize, value: &Json) -> Result<u64, String> {
-    if let Json::Number(found) = value
-        && let Some(at) = found.as_u64().filter(|at| *at <= TIME_MAX)
+    if let Json::Text(text) = value
+        && let Ok(at) = units::in_range(text, Quantity::Duration, &(0..=TIME_MAX))
     {
         return Ok(at);
     }
     // Builds the path only for an error.
-    whole(&format!("{place}[{number}]"), value, 0..=TIME_MAX, "in nanoseconds from 0")
+    let place = format!("{place}[{number}]");
+    amount(&place, value, Quantity::Duration, &(0..=TIME_MAX), "5ms is one, from 0s on")
 }
 
 fn every(place: String, object: Json) -> Result<Arrivals, String> {
     let mut fields = Fields::open(place, object, &EVERY_FIELDS)?;
     let mend = "give the time between two samples";
-    let every = fields.nanos("every_ns", 1)?.ok_or_else(|| fields.missing("every_ns", mend))?;
-    let first = fields.nanos("first_ns", 0)?.unwrap_or(0);
+    let every = fields.nanos("every", 1)?.ok_or_else(|| fields.missing("every", mend))?;
+    let first = fields.nanos("first", 0)?.unwrap_or(0);
     let mend = "leave it out for samples until the end";
     let count = fields.whole("count", 0..=u64::MAX, mend)?.unwrap_or(u64::MAX);
     let (first, every) = (Instant::from_nanos(first), Duration::from_nanos(every));

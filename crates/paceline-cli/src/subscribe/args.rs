@@ -42,8 +42,8 @@ pub(crate) struct SubArgs {
     /// Ends after this many samples
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
-    /// Ends after this many seconds; exits with code 3 if fewer than --count samples arrived (default 1)
-    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    /// Gives up after this time, such as 30s; exits with code 3 if fewer than --count samples arrived (default 1)
+    #[arg(long, value_name = "TIME", value_parser = args::some_duration)]
     pub(crate) timeout: Option<Duration>,
     /// Reads number and time from test cards, into card_frame and card_us
     #[arg(long, requires = "json")]

@@ -139,7 +139,7 @@ fn tasks_of_zenoh_share_one_thread_where_tls_is_used() {
     let host = Host::new();
     let mut more = host.command(&["node", "--link", tls]);
     let refused = Running::gathered(more.env("ZENOH_RUNTIME", "()").spawn().unwrap()).ended();
-    refused.said(1, "tls/127.0.0.1:1 needs ZENOH_RUNTIME='(rx:");
+    refused.said(2, "tls/127.0.0.1:1 needs ZENOH_RUNTIME='(rx:");
 }
 
 #[test]

@@ -155,8 +155,8 @@ fn everything_published_arrives_over_tcp_on_a_lossy_way() {
     let lines: String = (0..400).map(|number| format!("line {number}\n")).collect();
     let (sent, got) = (host.path("sent.txt"), host.path("got.txt"));
     write(&sent, &lines).unwrap();
-    let publish = format!("--file {} --hz 100 --late --wait 20", arg(&sent));
-    let subscribe = format!("--count 400 --timeout 35 --out {}", arg(&got));
+    let publish = format!("--file {} --hz 100 --late --wait 20s", arg(&sent));
+    let subscribe = format!("--count 400 --timeout 35s --out {}", arg(&got));
     let flags = ["--delay", "20ms", "--loss", "1%"];
     let ended = publish_and_subscribe(&host, &flags, &publish, &subscribe);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -171,9 +171,9 @@ fn a_blackout_ends_no_program_and_both_go_on() {
     let host = Host::new();
     let lines = host.path("lines.txt");
     write(&lines, "a line\n".repeat(100)).unwrap();
-    let publish = format!("--file {} --hz 20 --loop --wait 20", arg(&lines));
+    let publish = format!("--file {} --hz 20 --loop --wait 20s", arg(&lines));
     let flags = ["--delay", "5ms", "--blackout", "6s+3s"];
-    let ended = publish_and_subscribe(&host, &flags, &publish, "--timeout 20 --json");
+    let ended = publish_and_subscribe(&host, &flags, &publish, "--timeout 20s --json");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(!ended.stderr.contains("ended already"), "{}", ended.stderr);
     let lines = ended.json();
@@ -195,10 +195,10 @@ fn a_way_of_600_ms_there_and_back_is_connected() {
     let host = Host::new();
     let lines = host.path("lines.txt");
     write(&lines, "a line\n".repeat(100)).unwrap();
-    let publish = format!("--file {} --hz 20 --loop --wait 20", arg(&lines));
+    let publish = format!("--file {} --hz 20 --loop --wait 20s", arg(&lines));
     // A connection takes three round trips.
     let flags = ["--delay", "300ms"];
-    let ended = publish_and_subscribe(&host, &flags, &publish, "--count 20 --timeout 30");
+    let ended = publish_and_subscribe(&host, &flags, &publish, "--count 20 --timeout 30s");
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 

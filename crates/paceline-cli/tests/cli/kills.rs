@@ -89,7 +89,7 @@ fn two_nodes_may_have_one_name() {
     let _one = host.start(&["pub", "a", "--test-card", "160x120@10", "--name", "twin"]);
     let _two = host.start(&["pub", "b", "--test-card", "160x120@10", "--name", "twin"]);
     for tag in ["a", "b"] {
-        let sub = host.run(&["sub", tag, "--count", "3", "--timeout", "30", "--json"]);
+        let sub = host.run(&["sub", tag, "--count", "3", "--timeout", "30s", "--json"]);
         assert_eq!(sub.code, Some(0), "{sub:?}");
     }
     let ls = host.run(&["ls", "--json"]);
@@ -104,7 +104,7 @@ fn two_nodes_may_have_one_name() {
 #[test]
 fn a_soak_goes_through_its_faults_and_tells_what_they_cost() {
     let host = Host::new();
-    let ended = host.run(&["bench", "soak", "--seconds", "10", "--seed", "7", "--json"]);
+    let ended = host.run(&["bench", "soak", "--duration", "10s", "--seed", "7", "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("one document");
     let rows = report["sections"][0]["rows"].as_array().expect("rows");
     let value = |name: &str| {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Publishes lines from a pipe that stays open.
 fn publish(host: &Host, args: &[&str], lines: &str) -> Running {
-    let all = [&["pub"], args, &["-", "--wait", "20"]].concat();
+    let all = [&["pub"], args, &["-", "--wait", "20s"]].concat();
     let mut child = host.command(&all).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     Running::gathered(child)
@@ -27,7 +27,7 @@ fn rates_bandwidth_and_delays_of_several_tags_have_the_lines_of_ros2() {
     let _fast = host.start(&["pub", "a/fast", "--test-card", "160x120@20"]);
     let _slow = host.start(&["pub", "a/slow", "--test-card", "160x120@5"]);
     let measured = |command: &str| {
-        let ended = host.run(&[command, "a/*", "--duration", "4"]);
+        let ended = host.run(&[command, "a/*", "--duration", "4s"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let text = ended.text();
         let blocks: Vec<Vec<String>> = text
@@ -102,11 +102,11 @@ fn forms(robot: &Host) -> Vec<String> {
 #[test]
 fn an_observer_adds_nothing_to_a_thin_link_unless_it_is_told_to() {
     let (robot, operator, _running) = joined();
-    let unasked = operator.run(&["hz", "cam", "--duration", "6"]);
+    let unasked = operator.run(&["hz", "cam", "--duration", "6s"]);
     unasked.said(3, "cam would come over link thin (2 Mbit/s), and nobody behind it takes it");
     unasked.said(3, "--max-hz 1 asks for one sample a second");
     assert_eq!(forms(&robot), Vec::<String>::new());
-    let told = operator.run(&["hz", "cam", "--max-hz", "4", "--count", "4", "--duration", "20"]);
+    let told = operator.run(&["hz", "cam", "--max-hz", "4", "--count", "4", "--duration", "20s"]);
     assert_eq!(told.code, Some(0), "{told:?}");
 
     let few = ["sub", "cam", "--max-hz", "5", "--size", "160x120", "--json"];
@@ -135,7 +135,7 @@ fn an_observer_adds_nothing_to_a_thin_link_unless_it_is_told_to() {
 }
 
 fn echo(host: &Host, encoding: &[&str], lines: &str, args: &[&str]) -> Ended {
-    let echo = host.start(&[&["echo", "t", "--duration", "30"], args].concat());
+    let echo = host.start(&[&["echo", "t", "--duration", "30s"], args].concat());
     let _talk = publish(host, &[&["t"], encoding].concat(), lines);
     echo.ended()
 }
@@ -151,7 +151,7 @@ fn echo_prints_text_json_and_fields() {
     let field = echo(&host, &json, lines, &["--count", "3", "--field", "p.x"]);
     assert_eq!(field.text(), "1.5\n---\n3\n---\n", "{field:?}");
     field.said(0, "--field p.x: sample 1 of t has no p; it has q");
-    let once = echo(&host, &["--encoding", "x/y"], "abcdef\n", &["--once", "-l", "2"]);
+    let once = echo(&host, &["--encoding", "x/y"], "abcdef\n", &["--once", "-l", "2B"]);
     assert_eq!(once.text(), "x/y, 6 bytes: 6162...\n---\n", "{once:?}");
     let line = echo(&host, &json, "{\"a\": 1}\n", &["--once", "--json"]);
     assert_eq!(line.json()[0]["json"]["a"], 1, "{line:?}");
@@ -185,7 +185,7 @@ fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
     host.run(&["hz"]).said(2, "<TAG>");
     host.run(&["bw", "a//b"]).said(2, "a//b");
     host.run(&["echo", "a", "--field", "x..y"]).said(2, "must be names joined by points");
-    host.run(&["hz", "a", "--duration", "1"]).said(3, "no sample within --duration 1 s");
+    host.run(&["hz", "a", "--duration", "1s"]).said(3, "no sample within --duration 1s: ");
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
     let mut echo = Running::unread(host.command(&["echo", "cam"]).spawn().unwrap());
     assert!(echo.first_line().starts_with("160x120 image/jpeg, "));

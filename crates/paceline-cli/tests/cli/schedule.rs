@@ -62,7 +62,7 @@ fn violated(summary: &Value) -> String {
 fn under(name: &str, discipline: &str, expected: &str, whose: &str) {
     let mut description = example(name);
     description["discipline"] = json!(discipline);
-    description["duration_ns"] = json!(expected.len() * 1_000_000);
+    description["duration"] = json!(format!("{}ms", expected.len()));
     let (decisions, summary) = decided(&description, &[]);
     assert_eq!(schedule(&decisions), expected, "{name} {discipline}");
     assert_eq!(violated(&summary), whose, "{name} {discipline}");
@@ -254,7 +254,7 @@ fn a_steep_first_piece_gives_a_low_rate_a_short_delay() {
     // At most the duration of one longest packet, 0.96 ms, later than the curve.
     assert!(longest(&summary) <= 3_960_000, "{summary}");
     assert!(of(&summary, "bulk")["bytes"].as_u64() > of(&summary, "rest")["bytes"].as_u64());
-    description["streams"][0]["real_time"] = json!(64_000);
+    description["streams"][0]["real_time"] = json!("64kbit");
     let (_, flat) = decided(&description, &["--summary"]);
     assert!(longest(&flat) > 3_960_000, "{flat}");
 }
@@ -279,7 +279,7 @@ fn a_storm_of_one_tenant_leaves_the_contracts_of_the_other_alone() {
     for stream in description["streams"].as_array_mut().unwrap() {
         stream.as_object_mut().unwrap().remove("class");
         if stream["id"] == "storm" {
-            stream["size"] = json!(64_000);
+            stream["size"] = json!("64kB");
         }
     }
     let (_, alike) = decided(&description, &["--summary"]);
@@ -290,8 +290,8 @@ fn a_storm_of_one_tenant_leaves_the_contracts_of_the_other_alone() {
 fn a_flood_costs_no_window_where_windows_are_counted() {
     let small = example("flood");
     let mut large = small.clone();
-    large["streams"][3]["size"] = json!(64_000);
-    large["streams"][3]["arrivals"]["every_ns"] = json!(170_666_667);
+    large["streams"][3]["size"] = json!("64kB");
+    large["streams"][3]["arrivals"]["every"] = json!("170666667ns");
     for description in [small, large] {
         for (discipline, violated) in [
             ("vds", 0),
@@ -353,10 +353,10 @@ fn what_cannot_be_is_refused_by_name() {
 #[test]
 fn a_million_streams_are_scheduled() {
     let mut description =
-        String::from(r#"{"discipline":"vds","slot_ns":1,"duration_ns":3000,"streams":["#);
+        String::from(r#"{"discipline":"vds","slot":"1ns","duration":"3us","streams":["#);
     for id in 0..1_000_000 {
         description.push_str(if id == 0 { "" } else { "," });
-        description.push_str(&format!(r#"{{"id":{id},"period_ns":2000000,"loss":"1/2"}}"#));
+        description.push_str(&format!(r#"{{"id":{id},"period":"2ms","loss":"1/2"}}"#));
     }
     description.push_str("]}");
     let ended = run(&description, &["--text", "--summary"]);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_strings_say_what_is_wrong() {
+    fn invalid_strings_are_explained() {
         for (text, part) in [
             ("", "type \"\" is none of audio/pcm, audio/pcmu, audio/pcma"),
             ("audio/opus", "type \"audio/opus\" is none"),

@@ -74,7 +74,7 @@ fn without_parameter_sets_the_first_macroblock_begins_a_unit() {
 }
 
 #[test]
-fn what_stands_before_a_picture_belongs_to_it() {
+fn units_before_a_picture_belong_to_it() {
     let (end, filler) = (nal(0x0a, &[]), nal(0x0c, &[0xff, 0x80]));
     let stream = join(&[
         aud(),
@@ -96,7 +96,7 @@ fn what_stands_before_a_picture_belongs_to_it() {
 }
 
 #[test]
-fn prefixes_belong_to_the_slice_behind_them() {
+fn prefixes_belong_to_the_following_slice() {
     let prefix = || nal(0x6e, &[0x80, 0, 7]);
     let more = Slice { first_mb: 40, ..Slice::p(1) };
     let stream = join(&[
@@ -113,7 +113,7 @@ fn prefixes_belong_to_the_slice_behind_them() {
 }
 
 #[test]
-fn redundant_slices_belong_to_the_picture_at_hand() {
+fn redundant_slices_belong_to_the_current_picture() {
     let first = Slice { redundant: Some(0), ..Slice::p(1) };
     let again = Slice { redundant: Some(1), ..first };
     let next = Slice { redundant: Some(0), ..Slice::p(2) };
@@ -137,7 +137,7 @@ fn units_joined_are_the_stream() {
 }
 
 #[test]
-fn classes_come_from_the_nal_headers() {
+fn unit_classes_are_read_from_the_nal_headers() {
     let lone = |slice: Vec<u8>| classify(&join(&[slice]));
     assert_eq!(lone(slice(Slice::idr(0))), Ok(Class::I));
     assert_eq!(lone(slice(Slice::p(1))), Ok(Class::P));
@@ -157,7 +157,7 @@ fn classes_come_from_the_nal_headers() {
 }
 
 #[test]
-fn size_and_rate_come_from_the_sps() {
+fn size_and_rate_are_read_from_the_sps() {
     let info = |sps: Vec<u8>| info(&join(&[aud(), sps, pps()]));
     let size = |width, height| Size { width, height };
     let plain = write::Sps::default();
@@ -185,7 +185,7 @@ fn size_and_rate_come_from_the_sps() {
 }
 
 #[test]
-fn wrong_streams_say_what_is_wrong() {
+fn invalid_streams_are_explained() {
     assert_eq!(split(&[]).next(), None);
     assert_eq!(
         refused(b"RIFF"),
@@ -263,7 +263,7 @@ fn parameter_sets_kept_are_bounded() {
 }
 
 #[test]
-fn the_format_knows_sizes_but_does_not_scale() {
+fn the_format_reads_sizes_but_does_not_scale() {
     let whole = join(&[sps(), pps(), slice(Slice::idr(0))]);
     assert_eq!(Format::H264.picture_size(&whole), Size::new(320, 240));
     let message = Format::H264.picture_size(&join(&[slice(Slice::p(1))])).unwrap_err().to_string();
@@ -336,7 +336,7 @@ proptest! {
     }
 
     #[test]
-    fn streams_that_end_with_a_picture_come_back_whole(stream in nals()) {
+    fn streams_that_end_with_a_picture_are_returned_whole(stream in nals()) {
         let stream = [&join(&[sps(), pps(), slice(Slice::idr(0))])[..], &stream, &slice(Slice::p(7))].concat();
         let units: Result<Vec<_>, _> = split(&stream).collect();
         let joined: Vec<u8> = units.unwrap().iter().flat_map(|unit| unit.bytes).copied().collect();

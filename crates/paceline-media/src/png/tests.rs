@@ -193,7 +193,7 @@ fn scaling_copies_the_same_size_and_refuses_a_larger_one() {
 }
 
 #[test]
-fn what_is_no_picture_is_refused() {
+fn invalid_pictures_are_refused() {
     let message = |bytes: &[u8]| dimensions(bytes).unwrap_err().to_string();
     let bytes = encode(&picture(size(5, 5)).as_picture()).unwrap();
     assert!(message(&[]).starts_with("no png picture: found \"\", must begin with 89 50 4e 47"));
@@ -222,7 +222,7 @@ fn what_is_no_picture_is_refused() {
 }
 
 #[test]
-fn every_cut_is_an_error() {
+fn every_truncation_is_an_error() {
     for bytes in
         [encode(&picture(size(5, 5)).as_picture()).unwrap(), kind(6, 16, true).file(sample(16))]
     {
@@ -255,7 +255,7 @@ fn every_changed_bit_is_an_error() {
 }
 
 #[test]
-fn damage_under_a_right_checksum_is_an_error() {
+fn damage_with_a_valid_checksum_is_an_error() {
     let whole = stored(&[0, 1, 2, 3, 0, 4, 5, 6]);
     let file = |data: &[u8]| {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
@@ -298,7 +298,7 @@ fn promise(width: u32, height: u32, bits: u8, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn bombs_are_refused_before_memory_is_reserved() {
+fn decompression_bombs_are_refused_before_allocation() {
     let message = |bytes: &[u8]| decode(bytes, PixelFormat::Rgb8).unwrap_err().to_string();
     let huge = promise(60_000, 60_000, 8, 10);
     assert!(message(&huge).starts_with("width is 60000, allowed are whole numbers from 1 to"));
@@ -329,7 +329,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_bytes_never_panic_nor_reserve_much(
+    fn arbitrary_bytes_never_panic_nor_allocate_much(
         bytes in proptest::collection::vec(any::<u8>(), 0..300),
         (width, height) in (0_u32..70_000, 0_u32..70_000),
         (bits, colour, interlaced) in (0_u8..18, 0_u8..8, 0_u8..3),
@@ -346,7 +346,7 @@ proptest! {
     }
 
     #[test]
-    fn any_damage_never_panics(
+    fn no_damage_panics(
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..9),
         which in 0..KINDS.len(),
     ) {

@@ -88,7 +88,7 @@ fn json_of_every_basic_type_is_exact() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn invalid_logs_are_refused() {
     let log = log();
     let begin = "ulog file at byte 0: it does not begin with a ulog header; pass the bytes";
     for bytes in [&b""[..], b"ULog", b"RIFF....WAVEfmt ", &log[1..]] {
@@ -112,7 +112,7 @@ fn what_is_no_log_is_refused() {
 }
 
 #[test]
-fn every_cut_gives_what_is_whole_and_a_warning() {
+fn every_truncation_gives_the_complete_part_and_a_warning() {
     let bytes = log();
     let whole = ULog::parse(&bytes).unwrap();
     let all: Vec<_> = whole.messages().collect();
@@ -137,7 +137,7 @@ fn every_cut_gives_what_is_whole_and_a_warning() {
 }
 
 #[test]
-fn a_record_that_cannot_be_right_ends_the_log() {
+fn an_impossible_record_ends_the_log() {
     type Damage = fn(&mut Writer) -> &mut Writer;
     let damages: [(Damage, &str); 17] = [
         (|w| w.raw(&[0, 0, 0, 0]), "a record has length 0"),
@@ -172,7 +172,7 @@ fn a_record_that_cannot_be_right_ends_the_log() {
 }
 
 #[test]
-fn a_topic_that_cannot_be_read_is_left_out() {
+fn an_unreadable_topic_is_skipped() {
     let deep: Vec<_> = (0..9).map(|n| format!("d{n}:uint64_t timestamp;d{} x;", n + 1)).collect();
     let huge = "h:uint64_t timestamp;double[8192] x;";
     for (formats, part) in [
@@ -213,7 +213,7 @@ fn a_topic_that_cannot_be_read_is_left_out() {
 }
 
 #[test]
-fn appended_data_belong_to_the_log() {
+fn appended_data_belongs_to_the_log() {
     let mut writer = Writer::new();
     writer.flags(1, [0; 3]).format("t:uint64_t timestamp;").subscribe(0, "t", 0).data(0, 1, &[]);
     // The log was cut off in a record, then its crash was appended.
@@ -232,7 +232,7 @@ fn appended_data_belong_to_the_log() {
 }
 
 #[test]
-fn messages_of_others_and_endless_texts_are_refused() {
+fn foreign_messages_and_endless_texts_are_refused() {
     let log = ULog::parse(&log()).unwrap();
     let message = log.messages().next().unwrap();
     let other = Message { topic: 77, ..message };
@@ -298,7 +298,7 @@ proptest! {
     }
 
     #[test]
-    fn any_format_is_worked_out_within_the_bound(
+    fn any_format_is_resolved_within_the_bound(
         formats in proptest::collection::vec("[ab]:((uint64_t timestamp|a|b|char|float)(\\[[0-9]{1,4}\\])?( [xy]{1,2})?;){0,5}", 0..9),
     ) {
         let mut writer = Writer::new();
@@ -312,7 +312,7 @@ proptest! {
 }
 
 #[test]
-fn formats_nest_no_deeper_when_the_inner_ones_come_first() {
+fn nesting_depth_is_limited_in_any_definition_order() {
     let mut writer = Writer::new();
     writer.format("f0:uint64_t timestamp;char c;");
     for n in 1..60 {

@@ -39,7 +39,7 @@ fn headers_of_other_writers_are_read() {
 }
 
 #[test]
-fn wrong_headers_name_what_and_the_mend() {
+fn invalid_headers_name_the_field_and_a_fix() {
     for (text, part) in [
         ("", "no line of at most 1024 bytes that begins YUV4MPEG2; pass the bytes of a .y4m"),
         ("YUV4MPEG2 W2 H2 F25:1", "no line of at most"),

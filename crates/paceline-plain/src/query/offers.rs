@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_read() {
+    fn announced_offers_round_trip() {
         let key = |text: &str| Key(OwnedKeyExpr::try_from(text).unwrap());
         let keys = Keys::from([(key("a/*"), false), (key("0/add/x::Y_/RIHS01_ab"), true)]);
         assert_eq!(read(write(&keys).as_bytes()), keys);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_node_declares_is_not_of_others() {
+    fn own_declarations_are_not_attributed_to_others() {
         let own = "0123abcd";
         for (sources, others) in [
             (r#"{"routers":["0123abcd"],"peers":[],"clients":["0123abcd"]}"#, false),

@@ -204,7 +204,7 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
-    fn what_is_written_is_read_and_every_cut_is_an_error() {
+    fn a_grant_round_trips_and_every_truncation_is_an_error() {
         let hop = |capacity: Option<u64>| GrantedHop {
             node: NodeId(7),
             node_name: "robot".into(),

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_number_that_did_not_fit_and_the_mend() {
+    fn a_refusal_names_the_exceeded_limit_and_an_offer() {
         let mut refusal = Refusal {
             subscription: SubscriptionId { node: NodeId(1), index: 0 },
             publisher: PublisherId { node: NodeId(2), index: 0 },

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_refused_is_told_however_many_others_are() {
+    fn every_refused_subscriber_is_notified_even_on_overflow() {
         let (known, listed) = refused(REFUSALS_MAX - 1);
         assert_eq!((known.len(), listed), (1, 1));
         let (alone, listed) = refused(REFUSALS_MAX);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_of_nothing_and_of_too_much_are_refused_with_the_range() {
+    fn zero_and_excessive_bounds_are_refused_with_the_range() {
         let second = Duration::from_secs(1);
         for (error, words) in [
             (Limits::new(0, 1, second), ["0 samples", "from 1 to 1000000"]),

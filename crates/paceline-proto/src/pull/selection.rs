@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selection_that_selects_nothing_says_what_to_write() {
+    fn an_empty_selection_error_suggests_valid_input() {
         for (error, words) in [
             (Selection::newest(0), ["newest 0", "from 1 to 65536"]),
             (Selection::newest(65_537), ["newest 65537", "sequence numbers"]),

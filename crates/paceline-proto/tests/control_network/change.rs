@@ -30,7 +30,7 @@ impl Net {
 }
 
 #[test]
-fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
+fn any_node_can_change_a_subscription_and_its_own_node_is_notified() {
     let mut net = Net::chain(4);
     let left = net.publish(0, camera("left"));
     let user = net.subscribe(3, all("left"));
@@ -55,7 +55,7 @@ fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
 }
 
 #[test]
-fn what_would_be_another_subscription_is_none_and_nonsense_is_not_answered() {
+fn changes_of_identity_are_unknown_and_garbage_is_not_answered() {
     let mut net = Net::chain(2);
     net.publish(0, camera("left"));
     let user = net.subscribe(1, all("left"));

@@ -19,7 +19,7 @@ fn costly() -> Net {
 }
 
 #[test]
-fn the_second_stream_that_the_processor_cannot_carry_is_refused_and_the_offer_is_given() {
+fn a_stream_above_the_processor_budget_is_refused_and_its_offer_is_granted() {
     let mut net = costly();
     let (left, right) = (net.publish(0, camera("left")), net.publish(0, camera("right")));
     let first = net.subscribe(2, promised("left"));
@@ -49,7 +49,7 @@ fn the_second_stream_that_the_processor_cannot_carry_is_refused_and_the_offer_is
 }
 
 #[test]
-fn what_ends_is_charged_no_more_and_best_effort_never() {
+fn ended_streams_and_best_effort_are_not_charged() {
     let mut net = costly();
     let (left, right) = (net.publish(0, camera("left")), net.publish(0, camera("right")));
     let first = net.subscribe(2, promised("left"));

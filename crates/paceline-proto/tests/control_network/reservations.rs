@@ -70,7 +70,7 @@ fn chain(hops: usize, thin: usize) -> Net {
 
 /// A local socket, a radio and another socket: hops without queueing take little of the delay bound.
 #[test]
-fn what_waits_nowhere_leaves_the_delay_bound_to_what_waits() {
+fn unqueued_streams_leave_the_delay_bound_to_queued_streams() {
     let mut net = Net::new(4);
     for (hop, capacity) in [None, Some(THIN), None].into_iter().enumerate() {
         let name = format!("link{hop}");
@@ -94,7 +94,7 @@ fn what_waits_nowhere_leaves_the_delay_bound_to_what_waits() {
 }
 
 #[test]
-fn a_path_holds_all_or_nothing_and_says_who_refuses() {
+fn a_path_reserves_all_or_nothing_and_names_the_refusing_hop() {
     for (hops, thin, back) in
         [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3)]
             .into_iter()
@@ -160,7 +160,7 @@ fn nothing_leaves_before_the_whole_path_is_ready() {
 }
 
 #[test]
-fn an_offer_holds_on_all_of_the_path() {
+fn an_offer_is_valid_on_the_whole_path() {
     let mut net = Net::new(4);
     let tighter = Some(160_000);
     net.join_over(0, 1, link("wide", Some(WIDE)), link("wide", Some(WIDE)));
@@ -191,7 +191,7 @@ fn an_offer_holds_on_all_of_the_path() {
 }
 
 #[test]
-fn asking_reserves_nothing() {
+fn a_dry_run_reserves_nothing() {
     let mut net = chain(3, 1);
     let left = net.publish(0, camera("left"));
     net.settle();
@@ -232,7 +232,7 @@ fn asking_reserves_nothing() {
 }
 
 #[test]
-fn a_dead_node_takes_nothing_with_it() {
+fn a_dead_node_leaves_no_reservation_behind() {
     let mut net = Net::new(4);
     for (one, other) in [(0, 1), (1, 3), (0, 2), (2, 3)] {
         let name = format!("link{one}{other}");
@@ -278,7 +278,7 @@ fn a_better_path_is_taken_without_a_gap() {
 }
 
 #[test]
-fn any_message_may_be_lost_or_come_twice() {
+fn any_message_may_be_lost_or_duplicated() {
     for twice in [false, true] {
         for number in 0..40 {
             let mut net = chain(3, 1);
@@ -309,7 +309,7 @@ fn any_message_may_be_lost_or_come_twice() {
 }
 
 #[test]
-fn who_is_carried_and_asks_for_a_promise_is_carried_on_until_the_answer() {
+fn best_effort_delivery_continues_until_a_contract_request_is_answered() {
     let mut net = chain(3, 1);
     let left = net.publish(0, camera("left"));
     let user = net.subscribe(3, all("left"));

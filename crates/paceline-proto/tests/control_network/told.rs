@@ -34,7 +34,7 @@ fn diamond() -> Net {
 }
 
 #[test]
-fn both_ends_hear_of_a_grant_another_path_its_loss_and_its_end() {
+fn both_ends_are_notified_of_a_grant_a_new_path_a_loss_and_the_end() {
     let mut net = diamond();
     let left = net.publish(0, camera("left"));
     net.settle();
@@ -68,7 +68,7 @@ fn both_ends_hear_of_a_grant_another_path_its_loss_and_its_end() {
 }
 
 #[test]
-fn both_ends_hear_of_a_refusal_and_of_who_leaves() {
+fn both_ends_are_notified_of_refusals_and_departures() {
     let mut net = Net::new(3);
     net.join_over(0, 1, link("wide", Some(THIN * 9)), link("wide", Some(THIN * 9)));
     net.join_over(1, 2, link("thin", Some(THIN)), link("thin", Some(THIN)));
@@ -99,7 +99,7 @@ fn both_ends_hear_of_a_refusal_and_of_who_leaves() {
 }
 
 #[test]
-fn subscriptions_hear_from_each_node_of_their_path_what_was_more_than_granted() {
+fn subscriptions_are_notified_by_each_node_of_their_path_of_excess() {
     let mut net = Net::new(4);
     for (one, other) in [(0, 1), (1, 2), (1, 3)] {
         net.join_over(one, other, link("wide", Some(THIN * 9)), link("wide", Some(THIN * 9)));

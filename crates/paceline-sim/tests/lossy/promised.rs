@@ -113,7 +113,7 @@ fn run(back: bool) -> (u64, u64, u64) {
 }
 
 #[test]
-fn what_is_sent_again_makes_nothing_else_late() {
+fn retransmissions_make_nothing_else_late() {
     for back in [false, true] {
         let (samples, repeated, late) = run(back);
         assert_eq!(late, 0);
@@ -122,7 +122,7 @@ fn what_is_sent_again_makes_nothing_else_late() {
 }
 
 #[test]
-fn what_best_effort_lost_keeps_no_promised_repair_waiting() {
+fn best_effort_losses_delay_no_contracted_repair() {
     let mut way = Way::new(7, lossy());
     let steady = PublisherSpec { bytes_max: Some(1_300), late: Late::Drop, ..data("steady") };
     let steady = way.publish(PublisherSpec { period: Some(millis(8)), ..steady });

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_stays_and_there_is_one_for_all_beyond_the_bound() {
+    fn budgets_persist_and_nodes_beyond_the_bound_share_one() {
         let guards = Guards::default();
         let now = Instant::from_millis(5_000);
         let take = |node| lock(&guards.of(NodeId(node))).take(Flood::Control, now, 0);

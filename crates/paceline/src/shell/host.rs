@@ -224,7 +224,7 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
-    fn the_second_attaches_and_takes_over_when_the_first_is_gone() {
+    fn the_second_process_attaches_and_takes_over_when_the_first_ends() {
         let dir = std::env::temp_dir().join(format!("pl-host-{}", std::process::id()));
         let first = Host::join(dir.clone(), false).unwrap();
         let mut second = Host::join(dir.clone(), false).unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_write_is_refused_with_the_fix() {
+    fn a_folder_writable_by_others_is_refused_with_a_fix() {
         let dir = fresh("open");
         std::fs::create_dir(&dir).unwrap();
         for mode in [0o777, 0o1777, 0o770, 0o702] {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symbolic_link_and_the_folder_of_another_user_are_refused() {
+    fn symbolic_links_and_folders_of_other_users_are_refused() {
         let (dir, link) = (fresh("real"), fresh("link"));
         let _ = std::fs::remove_file(&link);
         std::fs::create_dir(&dir).unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_or_replaced_socket_is_put_back_as_it_was() {
+    fn a_deleted_or_replaced_socket_is_restored() {
         let dir = fresh("socket");
         let mut host = Host::join(dir.clone(), false).unwrap();
         let listener = UnixListener::bind(host.socket()).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_whole_folder_was_deleted_one_process_is_the_host() {
+    fn one_process_becomes_the_host_after_the_folder_is_deleted() {
         let dir = fresh("gone");
         let mut first = Host::join(dir.clone(), false).unwrap();
         let mut waiting = Host::join(dir.clone(), false).unwrap();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_is_named() {
+    fn an_impossible_folder_is_named_in_the_error() {
         let err = Host::join(PathBuf::from("/proc/nowhere"), false).unwrap_err().to_string();
         assert!(err.contains("/proc/nowhere") && err.contains("PACELINE_RUNTIME_DIR"), "{err}");
         let long =

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_wait_are_undone_and_made_one() {
+    fn queued_changes_are_merged_and_cancelled() {
         let (mailbox, mut seen) = (Mailbox::default(), 0);
         mailbox.post(1);
         mailbox.post(2);

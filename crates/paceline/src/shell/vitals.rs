@@ -178,7 +178,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn a_panic_is_a_fault_that_names_the_thread_and_ends_the_node_once_for_each() {
+    fn a_panic_names_the_thread_and_ends_the_node_once() {
         let vitals = Vitals::default();
         let ended = Arc::new(AtomicUsize::new(0));
         let counted = ended.clone();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_sleeps_does_not_stand_still_and_one_that_works_for_long_does() {
+    fn only_a_busy_thread_counts_as_stalled() {
         let vitals = Vitals::default();
         let (radio, gone) = (vitals.pulse("radio"), vitals.pulse("gone"));
         let at = |millis: u64| Instant::from_millis(100_000 + millis);

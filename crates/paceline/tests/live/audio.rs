@@ -23,7 +23,7 @@ fn received(subscriber: &mut Subscriber) -> Vec<Delivery> {
 }
 
 #[test]
-fn each_subscriber_hears_the_rate_and_channels_that_it_asked_for() {
+fn each_subscriber_gets_its_requested_rate_and_channels() {
     let (robot, operator) = pair(|link| link);
     let sound = robot.publisher("sound").unwrap().encoding(Encoding::new(STEREO));
     let mut sound = sound.hz(50.0).unwrap().declare().unwrap();
@@ -67,7 +67,7 @@ fn each_subscriber_hears_the_rate_and_channels_that_it_asked_for() {
 }
 
 #[test]
-fn a_broken_block_is_dropped_with_a_reason_and_the_sound_goes_on() {
+fn a_broken_block_is_dropped_with_a_reason_and_audio_continues() {
     let (robot, operator) = pair(|link| link);
     let sound = robot.publisher("sound").unwrap().encoding(Encoding::new(STEREO));
     let mut sound = sound.declare().unwrap();
@@ -90,7 +90,7 @@ fn a_broken_block_is_dropped_with_a_reason_and_the_sound_goes_on() {
 }
 
 #[test]
-fn sound_that_there_is_not_cannot_be_asked_for() {
+fn impossible_audio_formats_are_refused() {
     let (robot, _operator) = pair(|link| link);
     for (rate, channels) in [(0, 1), (999, 1), (384_001, 1), (8_000, 0), (8_000, 9)] {
         let refused = robot.subscriber("sound").unwrap().audio(rate, channels);

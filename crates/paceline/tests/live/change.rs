@@ -19,7 +19,7 @@ fn told_every(subscriber: &Subscriber, n: u32) -> bool {
 }
 
 #[test]
-fn what_comes_goes_on_coming_while_it_changes() {
+fn delivery_continues_while_a_subscription_changes() {
     let capacity = Capacity::from_bits_per_s(10_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
     let pose = robot.publisher("pose").unwrap().hz(500.0).unwrap().bytes_max(64);
@@ -58,7 +58,7 @@ fn what_comes_goes_on_coming_while_it_changes() {
 
 /// With continuous competing traffic, samples are queued, including those from before a change.
 #[test]
-fn what_waits_while_it_changes_comes_all_the_same() {
+fn queued_samples_survive_a_subscription_change() {
     let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
     let mut logs = ["log/a", "log/b"].map(|log| robot.publisher(log).unwrap().declare().unwrap());
@@ -122,7 +122,7 @@ fn samples_stay_in_order_while_the_form_changes_all_the_time() {
 }
 
 #[test]
-fn whoever_changes_it_the_subscriber_and_the_status_say_so() {
+fn a_change_by_anyone_appears_at_the_subscriber_and_in_the_status() {
     let (robot, operator) = pair(|link| link);
     let poses = operator.subscriber("pose").unwrap().declare().unwrap();
     wait_until("the robot knows it", || !robot.subscriptions().is_empty());
@@ -142,7 +142,7 @@ fn whoever_changes_it_the_subscriber_and_the_status_say_so() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_said() {
+fn impossible_changes_are_refused_with_a_reason() {
     let (robot, operator) = pair(|link| link);
     let poses = operator.subscriber("pose").unwrap().declare().unwrap();
     let id = poses.id();

@@ -35,7 +35,7 @@ fn flooded() -> [LinkClass; 2] {
 }
 
 #[test]
-fn a_flood_stays_in_its_class_and_every_sample_has_its_reason() {
+fn a_flood_stays_in_its_class_and_every_sample_is_accounted_for() {
     let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| {
         flooded().into_iter().fold(link.capacity(thin), |link, class| link.class(class))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use zenoh::Wait;
 
 #[test]
-fn when_the_hosts_process_goes_another_takes_over_and_streams_go_on() {
+fn another_process_takes_over_as_host_and_streams_continue() {
     let host = HostDir::new("takeover");
     let first = host.open("first");
     let (a, b) = (host.open("a"), host.open("b"));
@@ -27,7 +27,7 @@ fn when_the_hosts_process_goes_another_takes_over_and_streams_go_on() {
 }
 
 #[test]
-fn a_dead_neighbour_is_noticed_and_its_return_too() {
+fn the_loss_and_return_of_a_neighbour_are_detected() {
     let endpoint = free_endpoint();
     let far = || isolated("far", [LinkConfig::new("radio").connect(&endpoint)]);
     let near = isolated("near", [LinkConfig::new("radio").listen(&endpoint)]);
@@ -48,7 +48,7 @@ fn a_dead_neighbour_is_noticed_and_its_return_too() {
 }
 
 #[test]
-fn a_subscriber_that_stops_reading_loses_its_own_oldest_samples_alone() {
+fn a_stalled_subscriber_loses_only_its_own_oldest_samples() {
     let (robot, operator) = pair(|link| link);
     let mut publisher = robot.publisher("x").unwrap().declare().unwrap();
     let mut lazy = operator.subscriber("x").unwrap().queue(4).unwrap().declare().unwrap();
@@ -69,7 +69,7 @@ fn a_subscriber_that_stops_reading_loses_its_own_oldest_samples_alone() {
 }
 
 #[test]
-fn garbage_and_another_version_on_the_wire_disturb_nothing() {
+fn garbage_and_foreign_versions_on_the_wire_have_no_effect() {
     let endpoint = free_endpoint();
     let near = isolated("near", [LinkConfig::new("radio").listen(&endpoint)]);
     let far = isolated("far", [LinkConfig::new("radio").connect(&endpoint)]);

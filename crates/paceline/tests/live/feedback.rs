@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
+fn a_publisher_is_notified_of_requests_grants_refusals_and_deliveries() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
     let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
@@ -53,7 +53,7 @@ fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
 }
 
 #[test]
-fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
+fn both_ends_are_notified_at_once_of_grants_refusals_and_ends() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
     let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
@@ -105,7 +105,7 @@ fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
 }
 
 #[test]
-fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_late() {
+fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
     let declare = |tag| robot.publisher(tag).unwrap().hz(20.0).unwrap().bytes_max(64);

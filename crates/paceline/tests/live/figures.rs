@@ -13,7 +13,7 @@ fn link(node: &Node) -> LinkStatus {
 }
 
 #[test]
-fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_get() {
+fn figures_of_a_slow_reader_are_consistent() {
     let node = isolated("slow", []);
     let mut pose = node.publisher("pose").unwrap().declare().unwrap();
     let _unread = node.subscriber("pose").unwrap().queue(2).unwrap().declare().unwrap();
@@ -38,7 +38,7 @@ fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_
 }
 
 #[test]
-fn what_goes_to_each_neighbour_of_a_link_makes_up_what_the_link_carries() {
+fn traffic_per_neighbour_adds_up_to_the_traffic_of_the_link() {
     let (bits, endpoint) = (2_000_000, free_endpoint());
     let capacity = Capacity::from_bits_per_s(bits).unwrap();
     let shape = |link: LinkConfig| link.capacity(capacity);

@@ -53,7 +53,7 @@ fn the_first_sample_reaches_a_subscription_of_another_node() {
 }
 
 #[test]
-fn the_first_sample_crosses_nodes_between() {
+fn the_first_sample_crosses_intermediate_nodes() {
     let ends = [free_endpoint(), free_endpoint()];
     let link = LinkConfig::new;
     let robot = isolated("robot", [link("ab").listen(&ends[0])]);
@@ -65,7 +65,7 @@ fn the_first_sample_crosses_nodes_between() {
 }
 
 #[test]
-fn the_first_sample_waits_for_a_contract_that_is_asked_for() {
+fn the_first_sample_waits_for_a_requested_contract() {
     let capacity = Capacity::from_bits_per_s(10_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
     let subscriber = operator.subscriber("new/*").unwrap().within(SOON).unwrap();
@@ -75,7 +75,7 @@ fn the_first_sample_waits_for_a_contract_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_published_before_the_outputs_are_known_keeps_its_order() {
+fn samples_published_before_the_outputs_are_known_keep_their_order() {
     let (robot, operator) = pair(|link| link);
     let far = operator.subscriber("new/*").unwrap().queue(1_000).unwrap();
     let mut far = far.declare().unwrap();
@@ -97,7 +97,7 @@ fn what_is_published_before_the_outputs_are_known_keeps_its_order() {
 }
 
 #[test]
-fn what_was_published_before_the_publisher_went_arrives() {
+fn samples_arrive_after_their_publisher_closed() {
     let (robot, operator) = pair(|link| link);
     let mut subscriber = operator.subscriber("new/*").unwrap().declare().unwrap();
     meet(&robot);

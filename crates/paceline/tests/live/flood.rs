@@ -15,7 +15,7 @@ fn muted(by: &Node) -> Option<MutedStatus> {
 }
 
 #[test]
-fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
+fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
     let (robot, operator) = pair(|link| link);
     let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
     let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
@@ -89,17 +89,17 @@ fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
 }
 
 #[test]
-fn a_neighbour_that_floods_what_is_no_frame_is_not_read_and_read_again_by_itself() {
+fn a_neighbour_flooding_invalid_frames_is_muted_and_unmuted_automatically() {
     mutes_a_rogue(Flood::Malformed, |rogue| rogue.send(vec![0xff; 64]));
 }
 
 #[test]
-fn samples_that_nobody_asked_for_are_bounded_and_no_others_dropped() {
+fn unrequested_samples_are_bounded_and_drop_no_others() {
     mutes_a_rogue(Flood::Unasked, |rogue| rogue.send_sample(100));
 }
 
 #[test]
-fn a_sample_number_that_cannot_be_ends_nobody() {
+fn an_impossible_sequence_number_ends_no_node() {
     let endpoint = free_endpoint();
     let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
     let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);

@@ -15,7 +15,7 @@ fn counters(robot: &Node, publisher: PublisherId) -> StreamCounters {
 }
 
 #[test]
-fn live_data_expires_and_a_file_waits() {
+fn live_data_expires_and_file_data_waits() {
     let thin = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(thin));
     let mut lidar = robot.publisher("lidar").unwrap().hz(50.0).unwrap().declare().unwrap();

@@ -32,7 +32,7 @@ fn two_processes_of_a_host_meet_without_configuration() {
 }
 
 #[test]
-fn within_a_node_nothing_needs_to_be_waited_for() {
+fn delivery_within_a_node_needs_no_waiting() {
     let node = HostDir::new("alone").open("alone");
     for _ in 0..20 {
         let mut publisher = node.publisher("a").unwrap().declare().unwrap();
@@ -61,7 +61,7 @@ fn publishers_and_subscriptions_keep_their_node_open() {
 }
 
 #[test]
-fn a_host_has_many_processes_and_every_one_hears_every_other() {
+fn many_processes_of_a_host_all_receive_from_each_other() {
     let host = HostDir::new("many");
     let nodes: Vec<Node> = (0..5).map(|n| host.open(&format!("n{n}"))).collect();
     wait_until("all five know each other", || nodes.iter().all(|node| node.nodes().len() == 5));
@@ -81,7 +81,7 @@ fn a_host_has_many_processes_and_every_one_hears_every_other() {
 }
 
 #[test]
-fn three_hops_know_each_other_and_carry_samples_in_the_asked_form() {
+fn samples_cross_three_hops_in_the_requested_form() {
     let ends = [free_endpoint(), free_endpoint(), free_endpoint()];
     let link = LinkConfig::new;
     let a = isolated("a", [link("ab").listen(&ends[0])]);

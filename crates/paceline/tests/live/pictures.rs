@@ -7,7 +7,7 @@ use paceline_media::{Size, TestCard, jpeg, read_card_jpeg};
 use std::time::Duration;
 
 #[test]
-fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
+fn each_subscriber_gets_its_requested_rate_and_size() {
     let (robot, operator) = pair(|link| link);
     let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).hz(30.0).unwrap();
     let mut camera = camera.declare().unwrap();
@@ -63,7 +63,7 @@ fn camera_outputs(robot: &paceline::Node) -> usize {
 }
 
 #[test]
-fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_comes() {
+fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_arrives() {
     let (robot, operator) = pair(|link| link);
     let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).declare();
     let mut camera = camera.unwrap();

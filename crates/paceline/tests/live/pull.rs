@@ -55,7 +55,7 @@ fn meets(node: &Node, count: usize) {
 }
 
 #[test]
-fn tags_of_the_system_are_for_nobody_else() {
+fn system_tags_are_reserved() {
     let node = Node::builder().isolated().open().unwrap();
     let refused = node.publisher("@pull/a").map(drop).unwrap_err();
     assert!(matches!(refused, PublishError::Private(_)), "{refused}");

@@ -9,7 +9,7 @@ use paceline::{
 use std::time::Duration;
 
 #[test]
-fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on() {
+fn a_contract_above_the_capacity_is_refused_with_numbers_and_others_continue() {
     let thin = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(thin));
     let lidar = robot.publisher("lidar").unwrap().hz(20.0).unwrap().bytes_max(20_000);
@@ -47,7 +47,7 @@ fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on()
 }
 
 #[test]
-fn another_capacity_grants_what_was_refused_and_refuses_what_was_granted() {
+fn a_new_capacity_reverses_grants_and_refusals() {
     let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
     let (robot, operator) = pair(|link| link.capacity(bits(1_000_000)));
     let lidar = robot.publisher("lidar").unwrap().hz(20.0).unwrap().bytes_max(20_000);
@@ -68,7 +68,7 @@ fn another_capacity_grants_what_was_refused_and_refuses_what_was_granted() {
 }
 
 #[test]
-fn a_capacity_is_given_to_links_that_have_one() {
+fn a_capacity_can_change_only_on_links_that_have_one() {
     let (robot, _operator) = pair(|link| link);
     let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
     let error = robot.set_capacity("satellite", capacity).unwrap_err();
@@ -81,7 +81,7 @@ fn a_capacity_is_given_to_links_that_have_one() {
 }
 
 #[test]
-fn a_size_above_the_sources_is_refused() {
+fn a_size_above_the_source_is_refused() {
     let (robot, operator) = pair(|link| link);
     let camera = robot.publisher("camera").unwrap().encoding(paceline::Encoding::Jpeg);
     let camera = camera.picture_size(paceline::Size { width: 320, height: 240 });
@@ -95,7 +95,7 @@ fn a_size_above_the_sources_is_refused() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_at_once() {
+fn invalid_requests_are_refused_at_once() {
     let (node, _other) = pair(|link| link);
     assert!(matches!(node.publisher("a/*"), Err(PublishError::Tag(_))));
     assert!(matches!(node.publisher("").err(), Some(PublishError::Tag(_))));
@@ -124,7 +124,7 @@ fn what_makes_no_sense_is_said_at_once() {
 }
 
 #[test]
-fn links_that_cannot_be_opened_name_the_mend() {
+fn links_that_cannot_be_opened_report_a_fix() {
     let open = |link: LinkConfig| Node::builder().isolated().link(link).open().err().unwrap();
     let none = open(LinkConfig::new("radio")).to_string();
     assert!(none.contains("'radio'") && none.contains("listen"), "{none}");

@@ -116,18 +116,18 @@ fn nobody_is_disturbed(cry: Cry, time: Duration) {
 }
 
 #[test]
-fn beacons_of_made_up_nodes_disturb_nobody() {
+fn beacons_of_fake_nodes_have_no_effect() {
     nobody_is_disturbed(Cry::Beacons, Duration::from_secs(4));
 }
 
 #[test]
-fn frames_of_made_up_nodes_disturb_nobody() {
+fn frames_of_fake_nodes_have_no_effect() {
     nobody_is_disturbed(Cry::Frames, Duration::from_secs(4));
 }
 
 #[test]
 #[ignore = "takes two minutes: cargo xtask long runs it"]
-fn a_minute_of_made_up_nodes_disturbs_nobody() {
+fn a_minute_of_fake_nodes_has_no_effect() {
     nobody_is_disturbed(Cry::Beacons, Duration::from_secs(60));
     nobody_is_disturbed(Cry::Frames, Duration::from_secs(60));
 }
@@ -181,7 +181,7 @@ fn noise(to: SocketAddr) {
 }
 
 #[test]
-fn datagrams_that_are_no_frames_do_not_silence_a_listener() {
+fn invalid_datagrams_do_not_silence_a_listener() {
     let mut it = Datagrams::open();
     noise(it.address);
     for number in 0..50 {
@@ -210,7 +210,7 @@ fn own_ports() -> Vec<SocketAddr> {
 
 /// Only a process of this host can do this, or a peer that completes Zenoh's handshake first.
 #[test]
-fn a_listener_that_zenoh_does_not_read_any_more_is_opened_anew() {
+fn a_listener_that_zenoh_stopped_reading_is_reopened() {
     let mut it = Datagrams::open();
     let inner = own_ports().into_iter().filter(|port| *port != it.address);
     inner.for_each(noise);

@@ -9,7 +9,7 @@ use paceline::{Capacity, DropReason, Kind, Late};
 use std::time::Duration;
 
 #[test]
-fn steering_shares_a_thin_link_with_a_camera_that_wants_all_of_it() {
+fn steering_shares_a_narrow_link_with_a_saturating_camera() {
     let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(thin));
     let camera = robot.publisher("camera").unwrap().kind(Kind::Picture).hz(30.0).unwrap();

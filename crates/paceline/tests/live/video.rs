@@ -61,7 +61,7 @@ fn cards(pictures: &[Shown]) -> Vec<u64> {
 }
 
 #[test]
-fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
+fn each_subscriber_gets_its_requested_rate_and_size() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot, 30.0);
     let mut local = ask(&robot).declare().unwrap();
@@ -99,7 +99,7 @@ fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
 }
 
 #[test]
-fn who_comes_late_begins_with_a_picture_that_stands_alone() {
+fn a_late_subscriber_begins_with_an_independent_picture() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot, 30.0);
     let mut first = ask(&operator).declare().unwrap();
@@ -158,7 +158,7 @@ fn subscribers_of_one_form_share_the_work() {
 }
 
 #[test]
-fn a_reader_that_is_too_slow_gets_nothing_that_it_cannot_decode() {
+fn a_slow_reader_gets_only_decodable_pictures() {
     let host = HostDir::new("slow");
     let node = host.open("robot");
     let mut camera = camera(&node, 30.0);
@@ -176,7 +176,7 @@ fn a_reader_that_is_too_slow_gets_nothing_that_it_cannot_decode() {
 }
 
 #[test]
-fn what_is_no_access_unit_is_refused_in_words() {
+fn invalid_access_units_are_refused_with_an_explanation() {
     let host = HostDir::new("unit");
     let node = host.open("robot");
     let mut camera = camera(&node, 30.0);
@@ -197,7 +197,7 @@ fn what_is_no_access_unit_is_refused_in_words() {
 }
 
 #[test]
-fn a_damaged_picture_is_dropped_with_a_reason_and_the_film_goes_on() {
+fn a_damaged_picture_is_dropped_with_a_reason_and_the_video_continues() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot, 30.0);
     let mut small = ask(&operator).size(160, 120).unwrap().declare().unwrap();
@@ -221,8 +221,8 @@ fn a_damaged_picture_is_dropped_with_a_reason_and_the_film_goes_on() {
 
 /// Every rate and size of a real video at once.
 #[test]
-fn a_real_film_is_decodable_in_every_form() {
-    let test = "a_real_film_is_decodable_in_every_form";
+fn real_video_is_decodable_in_every_form() {
+    let test = "real_video_is_decodable_in_every_form";
     let Some(folder) = std::env::var_os("PACELINE_DATA") else {
         println!("skipped: {test} (PACELINE_DATA is not set)");
         return;

@@ -115,7 +115,7 @@ fn bytes(message: &Message) -> Vec<u8> {
 }
 
 #[test]
-fn every_message_is_read_as_it_was_written_and_no_prefix_is_one() {
+fn every_message_round_trips_and_no_prefix_decodes() {
     for message in messages() {
         let bytes = bytes(&message);
         assert_eq!(decode(&bytes), Ok(message.clone()));
@@ -128,7 +128,7 @@ fn every_message_is_read_as_it_was_written_and_no_prefix_is_one() {
 }
 
 #[test]
-fn any_bytes_are_a_message_or_an_error_and_what_is_read_is_written_the_same() {
+fn arbitrary_bytes_decode_to_a_canonical_message_or_an_error() {
     let (mut state, mut read) = (1u64, 0);
     for message in messages() {
         let original = bytes(&message);
@@ -149,7 +149,7 @@ fn any_bytes_are_a_message_or_an_error_and_what_is_read_is_written_the_same() {
 }
 
 #[test]
-fn what_is_out_of_range_is_named() {
+fn out_of_range_fields_are_named() {
     let Message::Refresh(refresh) = &messages()[4] else { panic!("a refresh") };
     for period in [0, 9_999_999, 3_600_000_000_001] {
         let period = Duration::from_nanos(period);

@@ -4,7 +4,7 @@ use super::world::{World, forward, millis, wanted};
 use super::*;
 
 #[test]
-fn a_change_to_another_path_that_is_closed_before_its_answer_leaves_nothing_on_either() {
+fn a_path_change_closed_before_its_answer_leaves_nothing_on_either_path() {
     for delivered in 0..6 {
         let mut world = World::row(4);
         let key = world.request(1, &forward(&[1, 0], 4)).unwrap();
@@ -67,7 +67,7 @@ fn a_change_to_another_stream_needs_no_room_for_both() {
 }
 
 #[test]
-fn every_path_that_is_closed_is_told_again_until_it_answers() {
+fn every_closed_path_is_notified_again_until_it_answers() {
     let mut world = World::row(4);
     let key = world.request(1, &forward(&[1, 0], 4)).unwrap();
     world.deliver_all();

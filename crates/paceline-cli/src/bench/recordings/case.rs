@@ -43,7 +43,7 @@ pub(super) fn run(
     let listen = format!("name=thin,listen={endpoint},capacity={capacity},insecure");
     let connect = format!("name=thin,connect={endpoint},capacity={capacity}");
     let subscribe = [&["sub"], subscribe, &["--json", "--link", &connect]].concat();
-    let publish = [&["pub"], publish, &["--json", "--wait", "20", "--link", &listen]].concat();
+    let publish = [&["pub"], publish, &["--json", "--wait", "20s", "--link", &listen]].concat();
     let (robot, operator) = (rig.namespace(Side::Robot), rig.namespace(Side::Operator));
     let mut subscriber = Terminal::start(&subscribe, &scratch.host(), Some(operator))?;
     let before = rig.wire_bytes()?.to_operator;

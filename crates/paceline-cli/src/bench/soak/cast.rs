@@ -63,9 +63,9 @@ impl Cast {
         let consoles = format!("node --name console --link name=lan,connect={lan_at}");
         let operators = format!("node --name operator --link name=thin,connect={thin_at}");
         let steer = format!(
-            "pub robot/steer --file {steering} --chunk {STEERING_BYTES} --hz 100 --loop --late"
+            "pub robot/steer --file {steering} --chunk {STEERING_BYTES}B --hz 100 --loop --late"
         );
-        let small = "sub robot/camera --size 160x120 --max-hz 5 --within 200 --loss 1/10";
+        let small = "sub robot/camera --size 160x120 --max-hz 5 --within 200ms --loss 1/10";
         let mut cast = Self {
             actors: vec![
                 actor("the robot's node", &robot, &robots),
@@ -75,7 +75,11 @@ impl Cast {
                 actor("steering", &robot, &steer),
                 actor("the console's pictures", &console, "sub robot/camera"),
                 actor("the operator's pictures", &operator, small),
-                spared(actor("the operator's steering", &operator, "sub robot/steer --within 50")),
+                spared(actor(
+                    "the operator's steering",
+                    &operator,
+                    "sub robot/steer --within 50ms",
+                )),
             ],
             victims: Vec::new(),
             looked: Instant::now(),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_halves_and_answers_restore() {
+    fn silence_halves_the_rate_and_answers_restore_it() {
         let mut turns = Turns::new();
         let mut now = Instant::from_millis(10_000);
         let taken = |turns: &mut Turns, again| {

@@ -37,7 +37,7 @@ fn a_background_stream_waits_for_all_live_ones_and_shares_no_frame_with_them() {
 }
 
 #[test]
-fn of_a_background_stream_nothing_replaces_another() {
+fn samples_of_a_background_stream_replace_none() {
     for kind in [Kind::State, Kind::Picture] {
         let (mut a, mut b) = pair(LinkSpec::default());
         let mut now = at(1_000);

@@ -35,7 +35,7 @@ fn tree(classes: &[LinkClass]) -> Arc<ClassTree> {
 }
 
 #[test]
-fn a_stream_belongs_to_the_first_class_that_wants_it() {
+fn a_stream_belongs_to_the_first_matching_class() {
     let contracts = Match { contracted: Some(true), ..Match::default() };
     let from = Match { nodes: vec!["robot".to_owned()], ..Match::default() };
     let to = Match { peers: vec!["operator".to_owned()], ..Match::default() };
@@ -58,7 +58,7 @@ fn a_stream_belongs_to_the_first_class_that_wants_it() {
 }
 
 #[test]
-fn shares_become_curves_and_what_is_not_said_is_shared_evenly() {
+fn shares_become_curves_and_unspecified_shares_are_even() {
     let tree = tree(&[
         LinkClass { share: Some(50), ..class("fleet") },
         LinkClass { share: Some(40), parent: Some("fleet".to_owned()), ..tagged("a", "a") },
@@ -77,7 +77,7 @@ fn shares_become_curves_and_what_is_not_said_is_shared_evenly() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_by_name() {
+fn contradictory_classes_are_refused_by_name() {
     let real = |bits| Curves { real_time: linear(bits), link_share: None, upper_limit: None };
     let limit = Curves { upper_limit: linear(9), ..real(9) };
     let cases: Vec<(Vec<LinkClass>, &str)> = vec![
@@ -193,7 +193,7 @@ impl Rig {
 }
 
 #[test]
-fn a_class_has_its_share_however_many_streams_the_other_has() {
+fn a_class_keeps_its_share_for_any_number_of_other_streams() {
     let thirds = [
         LinkClass { share: Some(25), ..tagged("one", "one") },
         LinkClass { share: Some(75), ..tagged("many", "many/**") },
@@ -210,7 +210,7 @@ fn a_class_has_its_share_however_many_streams_the_other_has() {
 }
 
 #[test]
-fn the_background_takes_what_no_class_wants() {
+fn the_background_uses_capacity_that_no_class_needs() {
     let mut rig = Rig::new(&[class("all")], &["live", "page"]);
     let spec = StreamSpec { background: true, ..to(node(2), Kind::Data, None) };
     rig.a.link.update_stream(rig.now, index_of(1), spec);
@@ -245,7 +245,7 @@ fn classes_change_while_samples_wait_and_closed_streams_stay_counted() {
 }
 
 #[test]
-fn policers_drop_or_delay_what_a_class_is_not_held_to() {
+fn policers_drop_or_delay_the_excess_of_a_class() {
     for (action, dropped) in [("drop", true), ("delay", false)] {
         let police = format!("leaky:4p,100p/s else {action}").parse().unwrap();
         let police = Some(ClassPolice::from(&police));
@@ -303,14 +303,14 @@ fn demoted(kind: Kind, flood: usize) -> ([usize; 3], StreamCounters) {
 }
 
 #[test]
-fn what_is_demoted_goes_if_nothing_else_wants_the_link() {
+fn demoted_samples_are_sent_when_the_link_is_idle() {
     let (came, counters) = demoted(Kind::Data, 0);
     assert_eq!(came, [100; 3]);
     assert_eq!((counters.drops.total(), counters.violations), (0, 0), "{counters:?}");
 }
 
 #[test]
-fn what_is_demoted_never_keeps_what_was_promised_from_leaving() {
+fn demoted_samples_never_delay_contracted_samples() {
     let (came, counters) = demoted(Kind::Data, 3);
     let [promised, second, third] = came;
     assert_eq!(promised, 100, "{came:?} {counters:?}");
@@ -323,7 +323,7 @@ fn what_is_demoted_never_keeps_what_was_promised_from_leaving() {
 }
 
 #[test]
-fn of_video_what_is_too_much_is_dropped_and_best_effort_stays_what_it_is() {
+fn excess_video_is_dropped_and_best_effort_is_unaffected() {
     let (_, video) = demoted(Kind::VideoI, 0);
     assert_eq!(video.drops.of(DropReason::Policed), 200, "{video:?}");
     let police = Some(ClassPolice::from(&"leaky:1p,50p/s else demote".parse().unwrap()));
@@ -350,7 +350,7 @@ fn very_small_samples_pay_for_their_headers() {
 
 /// The upper limit of a class delays a sample with `Late::Send`, however short its period.
 #[test]
-fn a_link_sleeps_until_an_upper_limit_lets_a_sample_go_and_no_longer() {
+fn a_link_sleeps_exactly_until_an_upper_limit_permits_a_sample() {
     let (link_share, upper_limit) = (linear(1_000_000), linear(80_000));
     let curves = Curves { real_time: None, link_share, upper_limit };
     let mut rig = Rig::new(&[LinkClass { curves, ..class("slow") }], &[]);

@@ -18,7 +18,7 @@ fn second(now: &mut Instant, a: &mut End, b: &mut End) -> u64 {
 }
 
 #[test]
-fn another_capacity_holds_at_once() {
+fn a_new_capacity_applies_at_once() {
     let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
     let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
     let mut now = at(1_000);
@@ -35,7 +35,7 @@ fn another_capacity_holds_at_once() {
 }
 
 #[test]
-fn what_waits_is_judged_by_the_new_capacity() {
+fn queued_samples_are_scheduled_with_the_new_capacity() {
     let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
     let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
     let mut now = at(1_000);
@@ -95,7 +95,7 @@ fn arrivals(deadline: u64, joined_before: bool) -> Vec<(Instant, u64)> {
 }
 
 #[test]
-fn streams_share_by_the_curves_of_the_capacity_that_there_is() {
+fn streams_share_by_the_curves_of_the_current_capacity() {
     let mut orders = std::collections::BTreeSet::new();
     for deadline in 30..100 {
         let anew = arrivals(deadline, false);

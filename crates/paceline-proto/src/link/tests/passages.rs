@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_traced_stream_tells_when_each_sample_came_and_left() {
+fn a_traced_stream_records_arrival_and_departure_times() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 4);

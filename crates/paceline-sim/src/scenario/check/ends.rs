@@ -1,10 +1,10 @@
 //! Checks publishers and subscribers.
 
 use super::{known, tables};
-use crate::scenario::file::{Field, File, Publisher, Subscriber};
+use crate::scenario::file::{Amount, Field, File, Publisher, Subscriber};
 use crate::scenario::plan::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
 use crate::scenario::problems::Checked;
-use crate::scenario::values::{Place, Rule, millihertz, period, span_of};
+use crate::scenario::values::{Place, Rule, TIME_MAX, millihertz, period, span_of};
 use core::num::NonZeroU32;
 use paceline_proto::form::{Proxy, Rate};
 use paceline_proto::tag::{Pattern, Tag};
@@ -14,7 +14,7 @@ use paceline_sched::{Duration, Late, LossTolerance};
 /// The most samples of one publisher in one run.
 const SAMPLES_MAX: u64 = 10_000_000;
 /// A video payload contains its number and kind.
-const VIDEO_BYTES_MIN: i64 = 9;
+const VIDEO_BYTES_MIN: u64 = 9;
 const GROUP: &str = "IBBPBBPBBPBB";
 const GROUP_MAX: usize = 1_000;
 
@@ -47,23 +47,21 @@ fn one_publisher(
     if samples > SAMPLES_MAX {
         let rule = format!(
             "makes {samples} samples in this scenario, at most {SAMPLES_MAX}; publish less often or \
-             shorten duration_s"
+             shorten duration"
         );
         checked.refuse(&span_of(&written.hz, place), &place.name, "hz", &rule);
     }
-    let most = i64::try_from(SAMPLE_BYTES_MAX).unwrap_or(i64::MAX);
+    let most = u64::try_from(SAMPLE_BYTES_MAX).unwrap_or(u64::MAX);
     let least = if matches!(content, Content::Video(_)) { VIDEO_BYTES_MIN } else { 1 };
-    let bytes = (least..=most, "the payload of each sample, 1000 if not said");
-    let bytes = place.whole("bytes", &written.bytes, bytes, checked).unwrap_or(1_000);
+    let bytes = (least..=most, "the payload of each sample, 1kB if not said");
+    let bytes = place.size("bytes", &written.bytes, bytes, checked).unwrap_or(1_000);
     let mend = "each sample comes up to so much after its time";
-    let rule = Rule { min: 0.0, max: 60_000.0, unit: "ms", mend };
-    let jitter = place.millis("jitter_ms", &written.jitter_ms, rule, checked).unwrap_or_default();
-    let span = span(place, (&written.from_s, &written.to_s), plan.duration, checked);
+    let jitter = place.link_time("jitter", &written.jitter, mend, checked).unwrap_or_default();
+    let span = span(place, (&written.from, &written.to), plan.duration, checked);
     let late = match written.late.as_ref().is_some_and(|late| *late.get_ref()) {
         true => Late::Send,
         false => Late::Drop,
     };
-    let bytes = u64::try_from(bytes).unwrap_or_default();
     Some(PublisherPlan { node: node?, tag: tag?, content, period, bytes, jitter, span, late })
 }
 
@@ -93,25 +91,25 @@ fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Con
 /// Returns the interval in which a publisher or subscriber exists.
 fn span(
     place: &Place,
-    (from_s, to_s): (&Field<f64>, &Field<f64>),
+    (from_field, to_field): (&Field<Amount>, &Field<Amount>),
     duration: Duration,
     checked: &mut Checked<'_>,
 ) -> Span {
     let mend = "counted from the end of the warm-up; leave it out for the beginning of that";
-    let from = place.seconds("from_s", from_s, mend, checked);
+    let from = place.time("from", from_field, mend, checked);
     let mend = "counted from the end of the warm-up; leave it out for the end";
-    let to = place.seconds("to_s", to_s, mend, checked);
-    for (name, at, field) in [("from_s", from, from_s), ("to_s", to, to_s)] {
+    let to = place.time("to", to_field, mend, checked);
+    for (name, at, field) in [("from", from, from_field), ("to", to, to_field)] {
         if at.is_some_and(|at| at > duration) {
-            let rule = format!("must be at most duration_s, which is {duration}");
+            let rule = format!("must be at most duration, which is {duration}");
             checked.refuse(&span_of(field, place), &place.name, name, &rule);
         }
     }
     if let (Some(from), Some(to)) = (from, to)
         && to <= from
     {
-        let rule = format!("must be above from_s, which is {from}");
-        checked.refuse(&span_of(to_s, place), &place.name, "to_s", &rule);
+        let rule = format!("must be above from, which is {from}");
+        checked.refuse(&span_of(to_field, place), &place.name, "to", &rule);
     }
     Span { from, to }
 }
@@ -135,8 +133,8 @@ fn one_subscriber(
     let pattern = place.needs("tag", &written.tag, PATTERN, read, checked);
     let rate = rate(place, written, checked);
     let mend = "the longest time from publish to delivery; leave it out for no bound";
-    let rule = Rule { min: 0.001, max: 86_400_000.0, unit: "ms", mend };
-    let within = place.millis("within_ms", &written.within_ms, rule, checked);
+    let range = (Duration::from_micros(1)..=TIME_MAX, mend);
+    let within = place.duration("within", &written.within, range, checked);
     let read = |text: &str| text.parse::<LossTolerance>().map_err(|error| error.to_string());
     let loss = place.text("loss", &written.loss, read, checked);
     let read = |text: &str| match text {
@@ -145,7 +143,7 @@ fn one_subscriber(
         _ => Err("must be publisher or subscriber; publisher keeps the links free".to_owned()),
     };
     let proxy = place.text("proxy", &written.proxy, read, checked).unwrap_or(Proxy::Publisher);
-    let span = span(place, (&written.from_s, &written.to_s), plan.duration, checked);
+    let span = span(place, (&written.from, &written.to), plan.duration, checked);
     let mut made = SubscriberPlan::new(node?, pattern?);
     made.spec.form.rate = rate;
     made.spec.within = within;

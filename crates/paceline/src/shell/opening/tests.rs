@@ -66,7 +66,7 @@ fn got(end: &mut RingEnd) -> Vec<u64> {
 }
 
 #[test]
-fn what_waits_is_sent_in_order_when_the_publisher_is_opened() {
+fn queued_samples_are_sent_in_order_when_the_publisher_opens() {
     let mut ends = Ends::new(&Arc::default());
     for _ in 0..3 {
         assert!(ends.put(10).waits);
@@ -85,7 +85,7 @@ fn what_waits_is_sent_in_order_when_the_publisher_is_opened() {
 }
 
 #[test]
-fn what_has_no_room_or_no_answer_is_counted_once() {
+fn samples_without_room_or_answer_are_counted_once() {
     let mut ends = Ends::new(&Arc::default());
     let change = Event::new();
     for n in 0..SAMPLES_MAX + 5 {
@@ -101,7 +101,7 @@ fn what_has_no_room_or_no_answer_is_counted_once() {
 }
 
 #[test]
-fn all_publishers_share_the_bytes_that_may_wait() {
+fn all_publishers_share_the_queue_byte_limit() {
     let room = Arc::new(WaitingBytes::default());
     let (mut large, mut other) = (Ends::new(&room), Ends::new(&room));
     assert!(large.put(BYTES_MAX + 1).waits, "one sample may wait, whatever its length");

@@ -12,7 +12,7 @@ fn slow(link: LinkConfig) -> LinkConfig {
 }
 
 #[test]
-fn a_holder_that_dies_in_mid_pull_is_told_by_name() {
+fn a_holder_that_dies_during_a_pull_is_named() {
     let far = free_endpoint();
     let cable = Cable::new(&far);
     let robot = isolated("robot", [slow(LinkConfig::new("radio").listen(&far))]);
@@ -38,7 +38,7 @@ fn a_holder_that_dies_in_mid_pull_is_told_by_name() {
 }
 
 #[test]
-fn a_link_that_comes_back_costs_time_and_no_sample() {
+fn a_reconnected_link_costs_time_but_no_sample() {
     let far = free_endpoint();
     let cable = Cable::new(&far);
     let robot = isolated("robot", [slow(LinkConfig::new("radio").listen(&far))]);
@@ -94,7 +94,7 @@ fn another_holder_takes_over() {
 }
 
 #[test]
-fn time_that_is_over_leaves_the_rest_missing() {
+fn a_timeout_reports_the_rest_as_missing() {
     let (robot, operator) = pair(slow);
     let mut log = holding(&robot, "log", 10);
     fill(&mut log, 10, 200_000);
@@ -110,7 +110,7 @@ fn time_that_is_over_leaves_the_rest_missing() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_pull_and_harms_nobody() {
+fn a_leaving_reader_ends_only_its_own_pull() {
     let (robot, operator) = pair(slow);
     let mut log = holding(&robot, "log", 40);
     fill(&mut log, 40, 50_000);

@@ -30,7 +30,7 @@ fn row() -> (Node, Node, Node) {
 }
 
 #[test]
-fn over_two_hops_everything_comes_in_order_and_from_the_nearest() {
+fn a_pull_over_two_hops_is_in_order_and_uses_the_nearest_holder() {
     let (robot, gate, operator) = row();
     let mut log = robot.publisher("log").unwrap().history(history(100)).declare().unwrap();
     fill(&mut log, 60, 5_000);
@@ -50,7 +50,7 @@ fn over_two_hops_everything_comes_in_order_and_from_the_nearest() {
 }
 
 #[test]
-fn pictures_are_pulled_at_the_size_that_was_asked_for() {
+fn pictures_are_pulled_at_the_requested_size() {
     let (robot, operator) = pair(|link| link.capacity(mbit(4)));
     let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).hz(30.0).unwrap();
     let mut camera = camera.history(history(40)).declare().unwrap();
@@ -78,7 +78,7 @@ fn pictures_are_pulled_at_the_size_that_was_asked_for() {
 }
 
 #[test]
-fn a_pull_goes_on_while_live_samples_come() {
+fn a_pull_continues_while_live_samples_arrive() {
     let (robot, operator) = pair(|link| link.capacity(mbit(8)));
     let mut log = holding(&robot, "log", 1_000);
     publish(&mut log, 0..500);
@@ -106,7 +106,7 @@ fn a_pull_goes_on_while_live_samples_come() {
 }
 
 #[test]
-fn twenty_five_megabytes_leave_a_contracted_stream_alone() {
+fn pulling_25_mb_does_not_disturb_a_contracted_stream() {
     let (robot, operator) = pair(|link| link.capacity(mbit(8)));
     let mut log = holding(&robot, "log", 25);
     fill(&mut log, 25, 1_000_000);

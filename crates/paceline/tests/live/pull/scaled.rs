@@ -28,7 +28,7 @@ fn complete(pull: PullBuilder<'_>) -> Vec<Delivery> {
 }
 
 #[test]
-fn a_film_comes_whole_thinned_and_smaller_and_can_be_decoded() {
+fn video_is_pulled_in_full_thinned_or_scaled_and_can_be_decoded() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot);
     for unit in film(320, 240, 90, 30) {
@@ -51,7 +51,7 @@ fn a_film_comes_whole_thinned_and_smaller_and_can_be_decoded() {
 }
 
 #[test]
-fn a_picture_that_cannot_be_scaled_is_told_with_the_reason() {
+fn an_unscalable_picture_is_reported_with_the_reason() {
     let (robot, operator) = pair(|link| link);
     let stills = robot.publisher("stills").unwrap().encoding(Encoding::new("image/jpeg"));
     let mut stills = stills.kind(Kind::Picture).history(history(10)).declare().unwrap();
@@ -67,7 +67,7 @@ fn a_picture_that_cannot_be_scaled_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_damaged_picture_is_told_and_the_film_goes_on() {
+fn a_damaged_picture_is_reported_and_the_video_continues() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot);
     let mut units = film(320, 240, 30, 10);
@@ -89,7 +89,7 @@ fn a_damaged_picture_is_told_and_the_film_goes_on() {
 }
 
 #[test]
-fn sound_comes_at_another_rate() {
+fn audio_is_pulled_at_another_rate() {
     let (robot, operator) = pair(|link| link);
     let format = "audio/pcm;format=s16le;rate=48000;channels=2";
     let sound = robot.publisher("sound").unwrap().encoding(Encoding::new(format));

@@ -7,7 +7,7 @@ use paceline::{LimitsError, Node, PullError, SubscribeError};
 use std::time::Duration;
 
 #[test]
-fn a_publisher_holds_what_it_published_and_each_selection_brings_its_own() {
+fn a_publisher_buffers_its_samples_and_each_selection_returns_its_part() {
     let (robot, operator) = pair(|link| link);
     let mut log = holding(&robot, "robot/log", 50);
     publish(&mut log, 0..100);
@@ -35,7 +35,7 @@ fn a_publisher_holds_what_it_published_and_each_selection_brings_its_own() {
 }
 
 #[test]
-fn ages_and_captures_are_those_of_the_first_time() {
+fn pulled_samples_keep_their_age_and_capture_time() {
     let (robot, operator) = pair(|link| link);
     let mut log = holding(&robot, "log", 10);
     publish(&mut log, 0..1);
@@ -48,7 +48,7 @@ fn ages_and_captures_are_those_of_the_first_time() {
 }
 
 #[test]
-fn one_publisher_or_all() {
+fn a_pull_selects_one_publisher_or_all() {
     let (robot, operator) = pair(|link| link);
     let (mut one, mut other) = (holding(&robot, "t", 10), holding(&robot, "t", 10));
     publish(&mut one, 0..5);
@@ -66,7 +66,7 @@ fn one_publisher_or_all() {
 }
 
 #[test]
-fn two_buffers_of_one_tag_are_one_history() {
+fn two_buffers_of_a_tag_form_one_history() {
     let (robot, operator) = pair(|link| link);
     let mut log = holding(&robot, "log", 4);
     publish(&mut log, 0..1);
@@ -90,7 +90,7 @@ fn two_buffers_of_one_tag_are_one_history() {
 }
 
 #[test]
-fn a_subscriber_holds_what_it_gets() {
+fn a_subscriber_buffers_its_received_samples() {
     let (robot, operator) = pair(|link| link);
     let mut log = robot.publisher("log").unwrap().declare().unwrap();
     let few = operator.subscriber("log").unwrap().every(2).unwrap().history(history(10));
@@ -110,7 +110,7 @@ fn a_subscriber_holds_what_it_gets() {
 }
 
 #[test]
-fn what_cannot_be_pulled_is_told_with_what_could() {
+fn impossible_pulls_are_refused_with_the_alternatives() {
     let node = isolated("robot", []);
     let error = node.pull("log").unwrap().run().unwrap_err().to_string();
     assert!(error.contains("no buffer holds 'log'") && error.contains("--history"), "{error}");
@@ -148,7 +148,7 @@ fn what_cannot_be_pulled_is_told_with_what_could() {
 }
 
 #[test]
-fn buffers_of_nothing_and_of_a_terabyte_are_refused() {
+fn empty_and_terabyte_buffers_are_refused() {
     let node = isolated("robot", []);
     let buffer = || node.buffer("a").unwrap();
     for (refused, expected) in [
@@ -164,7 +164,7 @@ fn buffers_of_nothing_and_of_a_terabyte_are_refused() {
 }
 
 #[test]
-fn bytes_and_age_bound_a_buffer_too() {
+fn a_buffer_is_also_bounded_by_bytes_and_age() {
     let node = isolated("robot", []);
     let mut log = node.publisher("log").unwrap().declare().unwrap();
     let small = node.buffer("log").unwrap().bytes(25).unwrap().declare().unwrap();
@@ -179,7 +179,7 @@ fn bytes_and_age_bound_a_buffer_too() {
 }
 
 #[test]
-fn nobody_is_shown_what_a_pull_does_and_everybody_its_buffers() {
+fn the_status_hides_pull_traffic_and_shows_buffers() {
     let (robot, operator) = pair(|link| link);
     let mut log = holding(&robot, "log", 10);
     publish(&mut log, 0..20);
