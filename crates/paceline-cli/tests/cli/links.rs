@@ -139,7 +139,7 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
     let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20", "--link", &listen]);
     let ask = |more: &[&str]| {
-        let mut args = vec!["ask", "cam", "--link", &connect];
+        let mut args = vec!["sub", "cam", "--dry-run", "--link", &connect];
         args.extend(more);
         operator.run(&args)
     };
@@ -158,10 +158,9 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     ask(&["--within", &format!("{}ms", offered / 1_000)]).said(0, "");
     ask(&[]).said(0, "");
     ask(&["--within", "0ms"]).said(2, "--within");
-    operator
-        .run(&["ask", "nothing", "--timeout", "100ms"])
-        .said(3, "no publisher of nothing within");
-    // `ask` reserves nothing.
+    operator.run(&["ask", "nothing", "--timeout", "100ms"]).said(3, "no publisher of nothing within");
+    // A dry run reserves nothing. `ask` is its old name.
+    operator.run(&["ask", "cam", "--link", &connect]).said(0, "");
     let list = operator.run(&["ls", "--reservations", "--link", &connect]);
     list.said(0, "");
     assert!(list.text().starts_with("nothing is reserved"), "{}", list.text());
