@@ -12,8 +12,10 @@ pub use link::capacity;
 pub(crate) use link::{LinkSpec, endpoint, policy};
 pub(crate) use wish::{AskedRate, WishArgs};
 
+use paceline::Kind;
+use paceline::contract::{Proxy, Retransmit};
+use paceline::status::{NodeId, PublisherId};
 use paceline::text::is_plain;
-use paceline::{Kind, NodeId, Proxy, PublisherId, Retransmit};
 use paceline_media::Size;
 use paceline_media::audio::{CHANNELS_MAX, RATE_MAX as RATE_MAX_AUDIO, RATE_MIN as RATE_MIN_AUDIO};
 use paceline_sched::Duration as Span;

@@ -42,7 +42,7 @@ pub(crate) struct Config {
     pub(crate) http: Option<HttpAddress>,
     /// The share of one processor that contracts may reserve, in percent.
     pub(crate) processor_percent: Option<u32>,
-    /// The node's links, at most [`LINKS_MAX`](paceline::LINKS_MAX).
+    /// The node's links, at most [`Node::LINKS_MAX`](paceline::Node::LINKS_MAX).
     pub(crate) links: Vec<LinkSpec>,
     /// The pull buffers of the node.
     pub(crate) buffers: Vec<BufferSpec>,

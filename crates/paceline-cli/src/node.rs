@@ -186,7 +186,7 @@ impl NodeLine {
             id: node.id().to_string(),
             name: node.name().to_owned(),
             links: links.collect(),
-            buffers: settings.buffers.iter().map(BufferLine::new).collect(),
+            buffers: settings.buffers.iter().filter_map(BufferLine::new).collect(),
             http: None,
             plain: PlainLine::new(settings),
         }
@@ -194,14 +194,15 @@ impl NodeLine {
 }
 
 impl BufferLine {
-    fn new(spec: &BufferSpec) -> Self {
-        let limits = spec.history.limits();
-        Self {
+    fn new(spec: &BufferSpec) -> Option<Self> {
+        // Always valid: the flags and the configuration file are checked when they are read.
+        let limits = spec.history.limits().ok()?;
+        Some(Self {
             pattern: spec.pattern.to_string(),
             samples_max: limits.samples(),
             bytes_max: limits.bytes(),
             age_max_us: show::micros(limits.age().into()),
-        }
+        })
     }
 }
 

@@ -135,7 +135,7 @@ pub(crate) fn declare_with(
     history: Option<History>,
 ) -> Result<Publisher, PublishError> {
     if let Some(loss) = loss {
-        builder = builder.loss(loss.x(), loss.y())?;
+        builder = builder.loss(loss.x(), loss.y());
     }
     if late {
         builder = builder.late(Late::Send);

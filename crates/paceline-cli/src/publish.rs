@@ -72,9 +72,9 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, PublishError> {
-    let mut builder = node.publisher(args.tag.as_str())?.encoding(origin.encoding.clone());
+    let mut builder = node.publisher(args.tag.as_str()).encoding(origin.encoding.clone());
     if let Some(hz) = origin.hz {
-        builder = builder.hz(hz)?;
+        builder = builder.hz(hz);
     }
     if let Some(kind) = args.kind {
         builder = builder.kind(kind);

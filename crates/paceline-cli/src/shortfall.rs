@@ -7,7 +7,8 @@
 use crate::args::AskedRate;
 use crate::show;
 use crate::stats::Tally;
-use paceline::{Delivery, DropReason, Drops, Node, NodeId, NodeStatus, PublisherId, SourceView};
+use paceline::status::{DropReason, Drops, NodeId, NodeStatus, PublisherId, SourceView};
+use paceline::{Delivery, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

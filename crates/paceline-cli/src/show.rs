@@ -1,8 +1,9 @@
 //! Terminal output: lines, JSON, notes, and a block that updates in place.
 
 use anyhow::Context as _;
+use paceline::LossTolerance;
+use paceline::contract::Form;
 use paceline::text::{escape_except, is_unprintable};
-use paceline::{Form, LossTolerance};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -193,7 +194,7 @@ pub(crate) fn asked(form: Form, within: Option<Duration>, loss: Option<LossToler
 }
 
 /// Formats drops as `10 deadline_missed, 2 queue_full`, or `0`.
-pub(crate) fn drops(drops: &paceline::Drops) -> String {
+pub(crate) fn drops(drops: &paceline::status::Drops) -> String {
     let reasons: Vec<String> =
         drops.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     match reasons.len() {
@@ -228,10 +229,10 @@ mod tests {
 
     #[test]
     fn drops_name_their_reasons() {
-        let mut dropped = paceline::Drops::default();
+        let mut dropped = paceline::status::Drops::default();
         assert_eq!(drops(&dropped), "0");
-        dropped.add(paceline::DropReason::QueueFull, 2);
-        dropped.add(paceline::DropReason::DeadlineMissed, 10);
+        dropped.add(paceline::status::DropReason::QueueFull, 2);
+        dropped.add(paceline::status::DropReason::DeadlineMissed, 10);
         assert_eq!(drops(&dropped), "10 deadline_missed, 2 queue_full");
     }
 

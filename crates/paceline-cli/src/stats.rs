@@ -4,7 +4,8 @@ mod windows;
 
 pub(crate) use windows::Windows;
 
-use paceline::{Delivery, DropReason, Drops};
+use paceline::Delivery;
+use paceline::status::{DropReason, Drops};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

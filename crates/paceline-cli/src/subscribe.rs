@@ -13,10 +13,9 @@ use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use paceline::{
-    Delivery, Drops, Excess, Node, PublisherId, RecvError, SourceView, SubscribeError, Subscriber,
-    SubscriberEvent, Unpromised,
-};
+use paceline::contract::Unpromised;
+use paceline::status::{Drops, Excess, PublisherId, SourceView};
+use paceline::{Delivery, Node, RecvError, SubscribeError, Subscriber, SubscriberEvent};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -72,8 +71,8 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
-    let builder = node.subscriber(args.pattern.as_str())?.proxy(args.proxy).queue(args.queue)?;
-    let mut builder = args.wish.apply(builder)?.retransmit(args.retransmit);
+    let builder = node.subscriber(args.pattern.as_str()).proxy(args.proxy).queue(args.queue);
+    let mut builder = args.wish.apply(builder).retransmit(args.retransmit);
     if let Some(history) = args.history {
         builder = builder.history(history);
     }
@@ -222,6 +221,8 @@ impl<'a> Session<'a> {
                     self.block.note(&format!("refused: publisher {publisher}: {text}"));
                     self.refused.insert(publisher, text);
                 }
+                // An event of a later version.
+                other => self.block.note(&format!("{other:?}")),
             }
         }
         Ok(())

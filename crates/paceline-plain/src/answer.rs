@@ -91,15 +91,15 @@ impl Answerer {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let pull = || {
-            let pull = self.node.pull(&tag)?;
+            let pull = self.node.pull(&tag);
             let pull = match selector::read(query.parameters().as_str(), now) {
-                Ok(Asked::Newest(n)) => pull.newest(n)?,
-                Ok(Asked::Between(from, to)) => pull.time(from..=to)?,
+                Ok(Asked::Newest(n)) => pull.newest(n),
+                Ok(Asked::Between(from, to)) => pull.time(from..=to),
                 Err(what) => return Ok(Err(what)),
             };
-            pull.timeout(PATIENCE)?.run().map(Ok)
+            pull.timeout(PATIENCE).run().map(Ok)
         };
-        let mut pulled = pull().map_err(|error: paceline::PullError| error.to_string())??;
+        let mut pulled = pull().map_err(|error: paceline::pull::PullError| error.to_string())??;
         let mut encodings = Encodings::default();
         while let Ok(Some(delivery)) = pulled.next_timeout(PATIENCE) {
             self.reply(query, delivery, &mut encodings)?;

@@ -9,7 +9,8 @@ use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ImportRule;
 use bytes::Bytes;
-use paceline::{Beside, DropReason, Encoding, LogLimit, Node, PublishError, Publisher};
+use paceline::status::DropReason;
+use paceline::{Beside, Encoding, LogLimit, Node, PublishError, Publisher};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -298,7 +299,7 @@ impl Shared {
     fn declare(&self, name: &str, encoding: Option<Encoding>) -> Result<Publisher, String> {
         let tag = self.rule.tag.fill(name).ok_or("its tag would be empty")?;
         let declare = || {
-            let mut builder = self.node.publisher(&tag)?;
+            let mut builder = self.node.publisher(&tag);
             if let Some(encoding) = encoding {
                 builder = builder.encoding(encoding);
             }
@@ -306,10 +307,10 @@ impl Shared {
                 builder = builder.kind(kind);
             }
             if let Some(period) = self.rule.period {
-                builder = builder.period(period)?;
+                builder = builder.period(period);
             }
             if let Some(loss) = self.rule.loss {
-                builder = builder.loss(loss.x(), loss.y())?;
+                builder = builder.loss(loss.x(), loss.y());
             }
             builder.declare()
         };

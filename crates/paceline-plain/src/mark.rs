@@ -4,7 +4,8 @@
 //! The mark is the id in the sample's timestamp. Every Zenoh router forwards it unchanged and no
 //! program interprets it. Payload, encoding and attachment are not touched.
 
-use paceline::{NodeId, Timestamp};
+use paceline::Timestamp;
+use paceline::status::NodeId;
 use std::time::Duration;
 use zenoh::sample::Sample;
 use zenoh::time::{NTP64, Timestamp as ZenohTimestamp, TimestampId};

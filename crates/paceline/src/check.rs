@@ -55,6 +55,11 @@ pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
             "it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into(),
         );
     }
+    if let Some(bits) = link.too_thin {
+        return refuse(format!(
+            "capacity of {bits} bit/s: must be at least 8 bit/s, such as 2000000"
+        ));
+    }
     if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
         && !link.insecure
     {
@@ -143,6 +148,15 @@ mod tests {
         ] {
             assert!(!is_safe(open), "{open}");
         }
+    }
+
+    #[test]
+    fn a_capacity_below_eight_bits_per_second_is_refused() {
+        let thin = LinkConfig::new("radio").connect("tcp/127.0.0.1:0").capacity_bits_per_s(7);
+        let refused = link(&thin).unwrap_err().to_string();
+        assert!(refused.contains("capacity of 7 bit/s: must be at least 8 bit/s"), "{refused}");
+        let least = LinkConfig::new("radio").connect("tcp/127.0.0.1:0").capacity_bits_per_s(8);
+        assert!(link(&least).is_ok());
     }
 
     #[test]

@@ -27,6 +27,16 @@ impl Contradiction {
     }
 }
 
+/// Applies one setting of a builder. Keeps the first error: once a value was wrong, later settings
+/// have no effect, and the builder reports that value when it is declared.
+pub(crate) fn set<T, E>(draft: &mut Result<T, E>, setting: impl FnOnce(&mut T) -> Result<(), E>) {
+    if let Ok(settings) = draft
+        && let Err(error) = setting(settings)
+    {
+        *draft = Err(error);
+    }
+}
+
 /// The error of opening a node.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -85,8 +95,8 @@ pub enum OpenError {
         /// The error of the transport.
         what: String,
     },
-    /// The number of links exceeds [`LINKS_MAX`](crate::LINKS_MAX).
-    #[error("{0} links: a node takes at most {max} beside the host's own", max = crate::LINKS_MAX)]
+    /// The number of links exceeds [`Node::LINKS_MAX`](crate::Node::LINKS_MAX).
+    #[error("{0} links: a node takes at most {max} beside the host's own", max = crate::Node::LINKS_MAX)]
     TooManyLinks(usize),
     /// The operating system cannot start a thread.
     #[error("cannot start a thread: {0}")]
@@ -146,7 +156,7 @@ pub enum PublishError {
     #[error(transparent)]
     Contract(#[from] ContractError),
     /// The rate is not above 0 and at most 1,000,000 Hz.
-    #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
+    #[error("rate {0} Hz: must be above 0 and at most 1,000,000 Hz, such as 30")]
     Rate(f64),
     /// The media type is not plain text.
     #[error(
@@ -154,7 +164,7 @@ pub enum PublishError {
         escape(.0)
     )]
     Encoding(String),
-    /// The sample exceeds [`SAMPLE_BYTES_MAX`](crate::SAMPLE_BYTES_MAX).
+    /// The sample exceeds [`Publisher::SAMPLE_BYTES_MAX`](crate::Publisher::SAMPLE_BYTES_MAX).
     #[error("sample of {bytes} bytes: at most {max}; send it in pieces")]
     TooLarge {
         /// The payload size in bytes.
@@ -162,7 +172,9 @@ pub enum PublishError {
         /// The limit in bytes.
         max: usize,
     },
-    /// The attachment exceeds [`ATTACHMENT_BYTES_MAX`], the room in a frame of any link.
+    /// The attachment exceeds
+    /// [`Publisher::ATTACHMENT_BYTES_MAX`](crate::Publisher::ATTACHMENT_BYTES_MAX), the room in a
+    /// frame of any link.
     #[error(
         "attachment of {bytes} bytes: at most {ATTACHMENT_BYTES_MAX}; put the rest into the payload"
     )]
@@ -187,7 +199,7 @@ pub enum PublishError {
 }
 
 /// The error of declaring a subscription.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
     /// The pattern is not valid.
@@ -208,7 +220,7 @@ pub enum SubscribeError {
     #[error(transparent)]
     Contract(#[from] ContractError),
     /// The rate is not from 0.001 to 1,000,000 Hz.
-    #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
+    #[error("rate {0} Hz: must be from 0.001 to 1,000,000 Hz, such as 10")]
     Rate(f64),
     /// One sample in zero was requested.
     #[error("every 0: take 1 in n samples with n from 1 to 4294967295")]
@@ -235,7 +247,7 @@ pub enum SubscribeError {
     #[error("within 0: give the longest time from publish to delivery, above 0")]
     ZeroWithin,
     /// The queue length is not from 1 to 65536 samples.
-    #[error("queue of {0} samples: it must hold from 1 to 65536")]
+    #[error("queue of {0} samples: must be from 1 to 65,536, such as 64")]
     Queue(usize),
     /// The node is closed.
     #[error("the node is closed")]

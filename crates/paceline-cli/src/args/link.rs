@@ -1,7 +1,8 @@
 //! Parses `--link`: one link per argument.
 
 use super::name;
-use paceline::{Capacity, LinkClass, LinkConfig, Policy};
+use paceline::class::{LinkClass, Policy};
+use paceline::{Capacity, LinkConfig};
 use std::str::FromStr;
 
 const KEYS: &str = "name, listen, connect, capacity, policy, insecure";

@@ -5,7 +5,8 @@ use super::section::{Problems, Section};
 use crate::args;
 use crate::describe::curves;
 use crate::describe::json::Json;
-use paceline::{Capacity, ClassPolice, ClassTree, Curves, LinkClass, Match, Pattern};
+use paceline::class::{ClassPolice, ClassTree, Curves, LinkClass, Match};
+use paceline::{Capacity, Pattern};
 use paceline_sched::police::Police;
 use serde_json::Number;
 use toml::de::DeValue;
@@ -110,7 +111,7 @@ fn curve(
     table: &Section<'_, '_>,
     key: &str,
     problems: &mut Problems<'_>,
-) -> Option<paceline::Curve> {
+) -> Option<paceline::class::Curve> {
     table.read(key, problems, |value| curves::value_of("the curve", json(value)))
 }
 

@@ -4,7 +4,8 @@
 use super::{Config, find, load};
 use crate::args::{self, BufferSpec, HttpAddress, LinkSpec};
 use crate::{exit, log};
-use paceline::{CpuBudget, LINKS_MAX, Node, NodeBuilder, OpenError};
+use paceline::contract::CpuBudget;
+use paceline::{Node, NodeBuilder, OpenError};
 use paceline_plain::{PlainConfig, Rules};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -135,10 +136,11 @@ impl NodeArgs {
 }
 
 fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {
-    if links.len() > LINKS_MAX {
+    if links.len() > Node::LINKS_MAX {
         return Err(exit::usage(format!(
-            "--link: {} links given, a node takes at most {LINKS_MAX}; endpoints may share one link",
-            links.len()
+            "--link: {} links given, a node takes at most {max}; endpoints may share one link",
+            links.len(),
+            max = Node::LINKS_MAX
         )));
     }
     let mut names = BTreeSet::new();

@@ -3,7 +3,7 @@ use super::plain::{EXPORT_KEYS, IMPORT_KEYS, PLAIN_KEYS};
 use super::query::QUERY_KEYS;
 use super::read::{BUFFER_KEYS, KEYS, LINK_KEYS, read};
 use super::*;
-use paceline::Policy;
+use paceline::class::Policy;
 use paceline_fuzz::mutate::{Xorshift, mutate};
 
 fn wrong(text: &str) -> String {

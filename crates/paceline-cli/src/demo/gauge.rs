@@ -4,7 +4,8 @@ use super::line::{Dropped, Measured, RowLine};
 use super::scenario::{Row, WARM_UP};
 use crate::payload::picture_size;
 use crate::stats::{Tally, Windows, round3};
-use paceline::{Delivery, Drops, Subscriber};
+use paceline::status::Drops;
+use paceline::{Delivery, Subscriber};
 use std::time::{Duration, Instant};
 
 /// Measures one subscriber, per second and since the end of the warm-up.

@@ -103,8 +103,8 @@ fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     let paceline::Size { width, height } = scenario::CAMERA_SIZE;
     let mut card = TestCard::new(Size { width, height })?;
     let mut publisher = node
-        .publisher(scenario::CAMERA)?
-        .hz(f64::from(scenario::CAMERA_HZ))?
+        .publisher(scenario::CAMERA)
+        .hz(f64::from(scenario::CAMERA_HZ))
         .encoding(Encoding::Jpeg)
         .picture_size(scenario::CAMERA_SIZE)
         .declare()?;
@@ -122,8 +122,8 @@ fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
 
 fn steering(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     let mut publisher = node
-        .publisher(scenario::STEER)?
-        .period(scenario::STEER_PERIOD)?
+        .publisher(scenario::STEER)
+        .period(scenario::STEER_PERIOD)
         .late(Late::Send)
         .bytes_max(scenario::STEER_BYTES as u64)
         .declare()?;
@@ -196,18 +196,18 @@ fn subscribers(role: Role, node: &Node, stop: &Stop) -> anyhow::Result<()> {
 }
 
 fn declare(row: &Row, node: &Node) -> anyhow::Result<Subscriber> {
-    let mut builder = node.subscriber(row.tag)?;
+    let mut builder = node.subscriber(row.tag);
     if row.limits {
-        builder = builder.max_hz(f64::from(row.hz))?;
+        builder = builder.max_hz(f64::from(row.hz));
     }
     if let Some(size) = row.scaled() {
-        builder = builder.size(size.width, size.height)?;
+        builder = builder.size(size.width, size.height);
     }
     if let Some(within) = row.within {
-        builder = builder.within(within)?;
+        builder = builder.within(within);
     }
     if let Some((x, y)) = row.loss {
-        builder = builder.loss(x, y)?;
+        builder = builder.loss(x, y);
     }
     Ok(builder.declare()?)
 }

@@ -8,7 +8,7 @@ pub(crate) mod role;
 pub(super) use report::{row, run};
 
 use anyhow::{Context as _, Result, anyhow};
-use paceline::{CpuBudget, CpuPoint, CpuTable};
+use paceline::contract::{CpuBudget, CpuPoint, CpuTable};
 use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 
 use super::api::State;
 use crate::status::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
-use paceline::Drops;
+use paceline::status::Drops;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -107,7 +107,9 @@ fn processors(document: &Document) -> String {
 mod tests {
     use super::*;
     use crate::status::test_status as status;
-    use paceline::{Grant, PublisherId, PublisherStatus, SubscriptionId, Tag};
+    use paceline::Tag;
+    use paceline::contract::Grant;
+    use paceline::status::{PublisherId, PublisherStatus, SubscriptionId};
 
     #[test]
     fn long_tags_that_differ_in_one_character_are_told_in_full() {

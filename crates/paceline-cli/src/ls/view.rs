@@ -366,7 +366,7 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         let mut status = status();
         status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
         status[0].links[0].muted.clear();
-        status[0].links[0].mended = paceline::MendCounters::default();
+        status[0].links[0].mended = paceline::status::MendCounters::default();
         let text = tables(&Document::new(&status));
         assert!(text.ends_with("operator robot/**: refused: link 'thin' can't carry it"), "{text}");
         assert!(tables(&Document::new(&[])).starts_with("no other node answers"));

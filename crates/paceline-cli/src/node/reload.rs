@@ -4,7 +4,8 @@ use super::buffers::Buffers;
 use super::plain::{self, PlainSide};
 use crate::config::Settings;
 use crate::log;
-use paceline::{Capacity, LinkClass, Node};
+use paceline::class::LinkClass;
+use paceline::{Capacity, Node};
 
 /// One difference between two configurations.
 #[derive(Clone, Debug, PartialEq)]

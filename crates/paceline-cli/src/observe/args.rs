@@ -4,7 +4,8 @@ use super::Measure;
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
 use crate::exit;
-use paceline::{Node, Pattern, Rate, SubscribeError, SubscriberBuilder};
+use paceline::contract::Rate;
+use paceline::{Node, Pattern, SubscriberBuilder};
 use std::time::Duration;
 
 const AFTER: &str = "\
@@ -157,20 +158,20 @@ impl LookArgs {
         &self,
         node: &'a Node,
         tag: &str,
-        form: paceline::Form,
-    ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
+        form: paceline::contract::Form,
+    ) -> SubscriberBuilder<'a> {
         // An observer reports losses and must not cause retransmissions.
-        let mut builder = node.subscriber(tag)?.retransmit(paceline::Retransmit::None);
+        let mut builder = node.subscriber(tag).retransmit(paceline::contract::Retransmit::None);
         builder = match form.rate {
             Rate::All => builder,
-            Rate::Every(n) => builder.every(n.get())?,
-            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0)?,
+            Rate::Every(n) => builder.every(n.get()),
+            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
         };
         if let Some(size) = form.size {
-            builder = builder.size(size.width, size.height)?;
+            builder = builder.size(size.width, size.height);
         }
         if let Some(audio) = form.audio {
-            builder = builder.audio(audio.rate, audio.channels)?;
+            builder = builder.audio(audio.rate, audio.channels);
         }
         self.wish.apply(builder)
     }

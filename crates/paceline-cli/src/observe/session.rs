@@ -9,7 +9,9 @@ use crate::shortfall;
 use crate::show;
 use crate::status::told_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use paceline::{Drops, Form, Node, Pattern, SourceView, Tag};
+use paceline::contract::Form;
+use paceline::status::{Drops, SourceView};
+use paceline::{Node, Pattern, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -64,7 +66,7 @@ impl<'a> Session<'a> {
         let stop = Stop::on_signals()?;
         let node = look.node.open_guest()?;
         // Reports an impossible request before waiting for a publisher.
-        drop(look.ask(&node, "a", Form::FULL).map_err(exit::usage)?);
+        look.ask(&node, "a", Form::FULL).check().map_err(exit::usage)?;
         look.patterns.iter().try_for_each(|pattern| look.wish.check(&node, pattern))?;
         let (sender, samples) = sync_channel(queue);
         Ok(Self {

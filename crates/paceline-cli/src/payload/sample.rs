@@ -110,7 +110,8 @@ fn read_card(delivery: &Delivery) -> Option<CardReading> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use paceline::{Kind, NodeId, PublisherId, Tag, Timestamp};
+    use paceline::status::{NodeId, PublisherId};
+    use paceline::{Kind, Tag, Timestamp};
     use std::time::Duration;
 
     /// A received sample for tests.

@@ -2,7 +2,8 @@
 //! decoded only from its first picture on.
 
 use crate::stop::Stop;
-use paceline::{Node, NodeStatus, Pattern, Publisher, SubscriptionStatus};
+use paceline::status::{NodeStatus, SubscriptionStatus};
+use paceline::{Node, Pattern, Publisher};
 use std::time::{Duration, Instant};
 
 /// Time limit of the wait.

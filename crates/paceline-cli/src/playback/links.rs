@@ -2,7 +2,8 @@
 
 use crate::show;
 use crate::stats::by_reason;
-use paceline::{Drops, LinkStatus, Node, StreamCounters};
+use paceline::Node;
+use paceline::status::{Drops, LinkStatus, StreamCounters};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

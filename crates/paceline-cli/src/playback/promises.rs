@@ -1,6 +1,7 @@
 //! The grants and refusals of a publisher's subscriptions.
 
-use paceline::{Excess, PublisherEvent, SubscriptionId};
+use paceline::PublisherEvent;
+use paceline::status::{Excess, SubscriptionId};
 use std::collections::BTreeMap;
 
 /// The subscriptions with an answer: true if granted, false if refused.
@@ -30,6 +31,8 @@ impl Promises {
                 };
                 format!("over: subscription {subscription}: {what}")
             }
+            // An event of a later version.
+            other => format!("{other:?}"),
         }
     }
 

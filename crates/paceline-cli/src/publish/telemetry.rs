@@ -69,7 +69,7 @@ fn refuse_others(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
 }
 
 fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher, PublishError> {
-    let mut builder = node.publisher(&format!("{}/{}", args.tag, topic.suffix()))?;
+    let mut builder = node.publisher(&format!("{}/{}", args.tag, topic.suffix()));
     builder = match args.form.unwrap_or(Telemetry::Raw) {
         Telemetry::Raw => builder
             .encoding(Encoding::new(&format!("application/x-ulog;message={}", topic.name)))
@@ -82,7 +82,7 @@ fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher
         Some(Speed::Max) | None => 1.0,
     };
     if topic.hz > 0.0 {
-        builder = builder.hz((topic.hz * times).min(1_000_000.0))?;
+        builder = builder.hz((topic.hz * times).min(1_000_000.0));
     }
     if let Some(kind) = args.kind {
         builder = builder.kind(kind);

@@ -2,7 +2,8 @@
 
 use crate::args::{self, Speed};
 use crate::config::NodeArgs;
-use paceline::{History, LossTolerance, Pattern, Tag};
+use paceline::pull::History;
+use paceline::{LossTolerance, Pattern, Tag};
 use paceline_record::Order;
 use std::path::PathBuf;
 use std::time::Duration;

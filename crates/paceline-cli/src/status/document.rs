@@ -8,10 +8,11 @@ use super::neighbour::Neighbour;
 use super::reservation::{Processor, Reservation};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
-use paceline::{
-    BufferStatus, ClassStatus, Drops, Form, LinkStatus, MendCounters, MutedStatus, NodeStatus,
-    PublisherStatus, Rate, StalledThread, StreamAges, StreamContract, StreamCounters, StreamStatus,
-    SubscriptionStatus,
+use paceline::class::ClassStatus;
+use paceline::contract::{Form, Rate};
+use paceline::status::{
+    BufferStatus, Drops, LinkStatus, MendCounters, MutedStatus, NodeStatus, PublisherStatus,
+    StalledThread, StreamAges, StreamContract, StreamCounters, StreamStatus, SubscriptionStatus,
 };
 use serde::{Deserialize, Serialize};
 

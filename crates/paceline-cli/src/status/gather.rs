@@ -139,7 +139,7 @@ impl Reader {
 mod tests {
     use super::*;
     use crate::status::test_status as status;
-    use paceline::{NodeId, SentTo};
+    use paceline::status::{NodeId, SentTo};
 
     /// Returns the use of the only link and of its two neighbours. Each reading has a time of the
     /// node's clock in milliseconds, the total bytes, and the bytes to the first neighbour.

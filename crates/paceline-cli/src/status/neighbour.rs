@@ -1,6 +1,6 @@
 //! The traffic of a link to each node at its other end.
 
-use paceline::SentTo;
+use paceline::status::SentTo;
 use serde::{Deserialize, Serialize};
 
 /// A node at the other end of a link.

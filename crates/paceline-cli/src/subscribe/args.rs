@@ -3,7 +3,9 @@
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
 use crate::payload::is_stdout;
-use paceline::{History, Pattern, Proxy, Retransmit};
+use paceline::Pattern;
+use paceline::contract::{Proxy, Retransmit};
+use paceline::pull::History;
 use std::path::PathBuf;
 use std::time::Duration;
 

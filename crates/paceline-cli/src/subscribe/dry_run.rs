@@ -7,7 +7,8 @@ use crate::exit::{self, REFUSED};
 use crate::show;
 use crate::status::{ReservedHop, settle};
 use crate::stop::Stop;
-use paceline::{Node, Pattern, Prospect, Proxy, Refusal, Retransmit};
+use paceline::contract::{Prospect, Proxy, Refusal, Retransmit};
+use paceline::{Node, Pattern};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -154,9 +155,9 @@ impl Query<'_> {
     }
 
     fn ask(&self, node: &Node) -> anyhow::Result<Vec<Prospect>> {
-        let builder = node.subscriber(self.pattern.as_str()).map_err(exit::usage)?;
+        let builder = node.subscriber(self.pattern.as_str());
         let builder = builder.proxy(self.proxy).retransmit(self.retransmit);
-        self.wish.apply(builder).map_err(exit::usage)?.ask().map_err(exit::usage)
+        self.wish.apply(builder).ask().map_err(exit::usage)
     }
 }
 
@@ -223,7 +224,9 @@ impl RefusalLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::{Grant, NodeId, PublisherId, Tag};
+    use paceline::Tag;
+    use paceline::contract::Grant;
+    use paceline::status::{NodeId, PublisherId};
 
     fn prospect(complete: bool, grant: Option<Grant>) -> Prospect {
         Prospect {

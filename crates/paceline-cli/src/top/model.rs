@@ -3,7 +3,7 @@
 
 use crate::show;
 use crate::status::{Document, Link, Node, Stream, Subscription};
-use paceline::Drops;
+use paceline::status::Drops;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};

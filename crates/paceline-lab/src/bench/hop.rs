@@ -7,7 +7,7 @@ use super::role::{Engine, Message, Place, Role};
 use super::stats::{Samples, float, median};
 use super::{OutputArgs, clock, interrupt};
 use anyhow::Result;
-use paceline::Policy;
+use paceline::class::Policy;
 use paceline_cli::support::scratch::Scratch;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::stats::{Samples, count, float, millis};
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
 use anyhow::{Context as _, Result};
-use paceline::Policy;
+use paceline::class::Policy;
 use paceline_cli::support::scratch::Scratch;
 use serde_json::Value;
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use crate::bench::role::{Arrival, Engine, Message, Place, Role, Source, Want};
 use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
 use anyhow::{Context as _, Result, anyhow};
-use paceline::Policy;
+use paceline::class::Policy;
 use paceline_cli::support::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

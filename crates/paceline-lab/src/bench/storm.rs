@@ -8,7 +8,7 @@ use super::stats::{count, float, millis};
 use super::{OutputArgs, interrupt};
 use crate::impair::PathArgs;
 use anyhow::Result;
-use paceline::Policy;
+use paceline::class::Policy;
 use paceline_cli::support::scratch::Scratch;
 use paceline_sched::LossTolerance;
 use paceline_sched::discipline::RuleSet;

@@ -5,7 +5,7 @@ use super::message::{Body, Value};
 use super::plainly::{reply, stamp};
 use super::rota::Work;
 use crate::lock;
-use paceline::DropReason;
+use paceline::status::DropReason;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

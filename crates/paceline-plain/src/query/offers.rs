@@ -2,7 +2,8 @@
 //! announcement is a text sample, published on each change and periodically for late joiners.
 
 use super::Common;
-use paceline::{DropReason, Encoding, Kind, Publisher};
+use paceline::status::DropReason;
+use paceline::{Encoding, Kind, Publisher};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -52,7 +53,7 @@ pub(super) struct Offers {
 
 impl Offers {
     pub(super) fn open(common: Common) -> zenoh::Result<Self> {
-        let publisher = common.node.publisher(&common.offers_tag())?.kind(Kind::State);
+        let publisher = common.node.publisher(&common.offers_tag()).kind(Kind::State);
         let publisher = publisher.encoding(Encoding::new(ENCODING)).declare()?;
         let (end, ended) = sync_channel(0);
         let named = std::thread::Builder::new().name(format!("paceline-offer-{}", common.number));

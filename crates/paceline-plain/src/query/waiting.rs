@@ -1,6 +1,6 @@
 //! The table of waiting queries: nodes and time limits. It uses no clock, thread or Zenoh type.
 
-use paceline::NodeId;
+use paceline::status::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

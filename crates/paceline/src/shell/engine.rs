@@ -27,7 +27,7 @@ use super::source::PublisherShared;
 use super::vitals::{Pulse, Vitals};
 use crate::config::LinkConfig;
 use crate::feedback::PublisherEvent;
-use crate::passages::NodePassages;
+use crate::status::NodePassages;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 pub(crate) use command::{COMMANDS_MAX, Command, Commands};

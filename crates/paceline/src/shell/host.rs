@@ -205,7 +205,7 @@ fn check_folder(dir: &Path) -> Result<(), OpenError> {
 /// That is `$PACELINE_RUNTIME_DIR` if set, then `$XDG_RUNTIME_DIR/paceline`, then a folder of this
 /// user in the system's temporary folder.
 #[must_use]
-pub fn default_dir() -> PathBuf {
+pub(crate) fn default_dir() -> PathBuf {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(dir) = named("PACELINE_RUNTIME_DIR") {
         return dir;

@@ -2,7 +2,8 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{Capacity, Feedback, PublisherEvent, SubscriberEvent};
+use paceline::status::Feedback;
+use paceline::{Capacity, PublisherEvent, SubscriberEvent};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -10,13 +11,13 @@ use std::time::{Duration, Instant};
 fn a_publisher_is_notified_of_requests_grants_refusals_and_deliveries() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
+    let pose = robot.publisher("pose").hz(50.0).bytes_max(64);
     let mut pose = pose.declare().unwrap();
     let within = Duration::from_millis(100);
-    let wish = || operator.subscriber("pose").unwrap();
-    let promised = wish().every(2).unwrap().within(within).unwrap().declare().unwrap();
-    let impossible = wish().within(Duration::from_millis(2)).unwrap().declare().unwrap();
-    let own = robot.subscriber("pose").unwrap().queue(128).unwrap().declare().unwrap();
+    let wish = || operator.subscriber("pose");
+    let promised = wish().every(2).within(within).declare().unwrap();
+    let impossible = wish().within(Duration::from_millis(2)).declare().unwrap();
+    let own = robot.subscriber("pose").queue(128).declare().unwrap();
     let of = |all: &[Feedback], id| all.iter().find(|it| it.subscription == id).cloned();
     wait_until("one is promised, one is refused", || {
         let all = pose.feedback(SOON);
@@ -56,7 +57,7 @@ fn a_publisher_is_notified_of_requests_grants_refusals_and_deliveries() {
 fn both_ends_are_notified_at_once_of_grants_refusals_and_ends() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
+    let pose = robot.publisher("pose").hz(50.0).bytes_max(64);
     let pose = pose.declare().unwrap();
     let (send, told) = channel();
     // The watch continues even if the receiver of the channel is dropped.
@@ -79,19 +80,19 @@ fn both_ends_are_notified_at_once_of_grants_refusals_and_ends() {
         false
     };
     let within = Duration::from_millis(100);
-    let wish = || operator.subscriber("pose").unwrap();
-    let promised = wish().within(within).unwrap().declare().unwrap();
+    let wish = || operator.subscriber("pose");
+    let promised = wish().within(within).declare().unwrap();
     let PublisherEvent::Granted(grant) = event() else { panic!("it can be granted") };
     assert_eq!((grant.subscription, grant.hops.len()), (promised.id(), 1));
     assert!(watched(&|row| row.subscription == promised.id() && row.grant == Some(grant.clone())));
     assert!(watched(&|row| row.subscription == promised.id() && row.measured.is_some()));
-    let impossible = wish().within(Duration::from_millis(2)).unwrap().declare().unwrap();
+    let impossible = wish().within(Duration::from_millis(2)).declare().unwrap();
     let PublisherEvent::Refused(refusal) = event() else { panic!("it cannot be granted") };
     assert_eq!(refusal.subscription, impossible.id());
     assert!(watched(&|row| row.subscription == impossible.id() && row.refusal.is_some()));
     // Change to best effort.
     let id = promised.id();
-    promised.change(|asked| Ok(asked.as_published())).unwrap();
+    promised.change(|asked| asked.as_published()).unwrap();
     assert_eq!(event(), PublisherEvent::Over(id));
     wait_until("its subscriber is told, too", || {
         std::iter::from_fn(|| promised.try_event())
@@ -108,11 +109,11 @@ fn both_ends_are_notified_at_once_of_grants_refusals_and_ends() {
 fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let declare = |tag| robot.publisher(tag).unwrap().hz(20.0).unwrap().bytes_max(64);
+    let declare = |tag| robot.publisher(tag).hz(20.0).bytes_max(64);
     let mut honest = declare("honest").declare().unwrap();
     let mut greedy = declare("greedy").declare().unwrap();
     let within = Duration::from_millis(200);
-    let wish = |tag| operator.subscriber(tag).unwrap().within(within).unwrap().queue(256).unwrap();
+    let wish = |tag| operator.subscriber(tag).within(within).queue(256);
     let [mut kept, mut more] = ["honest", "greedy"].map(|tag| wish(tag).declare().unwrap());
     for publisher in [&honest, &greedy] {
         assert!(publisher.wait_matching(SOON));
@@ -129,6 +130,7 @@ fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
                 PublisherEvent::Granted(_)
                 | PublisherEvent::Refused(_)
                 | PublisherEvent::Over(_) => None,
+                _ => panic!("an unknown event"),
             })
             .last()
     };
@@ -157,6 +159,7 @@ fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
             | SubscriberEvent::Unpromised(..)
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
+            _ => panic!("an unknown event"),
         };
         told = events.filter_map(excess).last().or(told.take());
         told == Some((greedy.id(), robot.id(), "robot".to_owned(), 60))

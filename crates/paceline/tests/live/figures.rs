@@ -2,7 +2,8 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
-use paceline::{Capacity, LinkConfig, LinkStatus, Node, NodeStatus};
+use paceline::status::{LinkStatus, NodeStatus};
+use paceline::{Capacity, LinkConfig, Node};
 
 fn own(node: &Node) -> NodeStatus {
     node.status(SOON).into_iter().find(|status| status.id == node.id()).unwrap()
@@ -15,8 +16,8 @@ fn link(node: &Node) -> LinkStatus {
 #[test]
 fn figures_of_a_slow_reader_are_consistent() {
     let node = isolated("slow", []);
-    let mut pose = node.publisher("pose").unwrap().declare().unwrap();
-    let _unread = node.subscriber("pose").unwrap().queue(2).unwrap().declare().unwrap();
+    let mut pose = node.publisher("pose").declare().unwrap();
+    let _unread = node.subscriber("pose").queue(2).declare().unwrap();
     wait_until("it is heard", || pose.matching());
     let mut seen = 0;
     // Run for two windows of 1 s, in which all but two samples are dropped unread.
@@ -45,8 +46,8 @@ fn traffic_per_neighbour_adds_up_to_the_traffic_of_the_link() {
     let hub = isolated("hub", [shape(LinkConfig::new("hub").listen(&endpoint))]);
     let far = |name| isolated(name, [shape(LinkConfig::new("hub").connect(&endpoint))]);
     let (near, idle) = (far("near"), far("idle"));
-    let mut bulk = hub.publisher("bulk").unwrap().declare().unwrap();
-    let mut taken = near.subscriber("bulk").unwrap().declare().unwrap();
+    let mut bulk = hub.publisher("bulk").declare().unwrap();
+    let mut taken = near.subscriber("bulk").declare().unwrap();
     wait_until("both are there, one takes it", || bulk.matching() && link(&hub).sent.len() == 2);
     let first = link(&hub);
     // Three times the capacity of the link.

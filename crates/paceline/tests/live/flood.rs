@@ -3,7 +3,8 @@
 use crate::rogue::Rogue;
 use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, pair, wait_until};
-use paceline::{Flood, LinkConfig, MutedStatus, Node, Pattern};
+use paceline::status::{Flood, MutedStatus};
+use paceline::{LinkConfig, Node, Pattern};
 use std::time::{Duration, Instant};
 
 /// A generous timeout for muting a flood on any machine.
@@ -17,8 +18,8 @@ fn muted(by: &Node) -> Option<MutedStatus> {
 #[test]
 fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
     let (robot, operator) = pair(|link| link);
-    let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
-    let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
+    let mut pose = robot.publisher("pose").declare().unwrap();
+    let mut held = operator.subscriber("pose").declare().unwrap();
     assert!(pose.wait_matching(SOON));
     assert_eq!(muted(&operator), None);
     // Publishers are declared and dropped at the highest rate. Every change is announced to all
@@ -27,7 +28,7 @@ fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
     while muted(&operator).is_none() {
         assert!(began.elapsed() < LONG, "it is heard however much it says");
         for _ in 0..2_000 {
-            drop(robot.publisher("flood").unwrap().declare().unwrap());
+            drop(robot.publisher("flood").declare().unwrap());
         }
     }
     let row = muted(&operator).unwrap();
@@ -38,7 +39,7 @@ fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
     assert_eq!(held.recv_timeout(SOON).unwrap().payload, "still here");
     wait_until("it is heard again", || muted(&operator).is_some_and(|row| !row.muted));
     // Dropped control messages are repaired later.
-    let after = robot.publisher("after").unwrap().declare().unwrap();
+    let after = robot.publisher("after").declare().unwrap();
     let there = |pattern: &str| operator.sources(&Pattern::new(pattern).unwrap());
     wait_until("all that it says now is known", || there("after").len() == 1);
     wait_until("what it took back while it was muted is gone", || there("flood").is_empty());
@@ -52,8 +53,8 @@ fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
     let endpoint = free_endpoint();
     let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
     let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);
-    let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
-    let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
+    let mut pose = robot.publisher("pose").declare().unwrap();
+    let mut held = operator.subscriber("pose").declare().unwrap();
     assert!(pose.wait_matching(SOON));
     let mut next = {
         let mut number = 0;
@@ -103,9 +104,9 @@ fn an_impossible_sequence_number_ends_no_node() {
     let endpoint = free_endpoint();
     let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
     let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);
-    let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
-    let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
-    let mut all = operator.subscriber("**").unwrap().declare().unwrap();
+    let mut pose = robot.publisher("pose").declare().unwrap();
+    let mut held = operator.subscriber("pose").declare().unwrap();
+    let mut all = operator.subscriber("**").declare().unwrap();
     assert!(pose.wait_matching(SOON));
     let mut rogue = Rogue::join(&operator, &endpoint);
     wait_until("the rogue is a neighbour", || rogue.greet());

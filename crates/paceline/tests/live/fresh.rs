@@ -4,7 +4,8 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{Capacity, DropReason, Node, PublisherId, StreamCounters};
+use paceline::status::{DropReason, PublisherId, StreamCounters};
+use paceline::{Capacity, Node};
 use std::time::Duration;
 
 /// Returns the counters of a publisher's samples on the robot's link.
@@ -18,11 +19,11 @@ fn counters(robot: &Node, publisher: PublisherId) -> StreamCounters {
 fn live_data_expires_and_file_data_waits() {
     let thin = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(thin));
-    let mut lidar = robot.publisher("lidar").unwrap().hz(50.0).unwrap().declare().unwrap();
-    let mut file = robot.publisher("file").unwrap().declare().unwrap();
-    let scans = operator.subscriber("lidar").unwrap().queue(1_000).unwrap();
+    let mut lidar = robot.publisher("lidar").hz(50.0).declare().unwrap();
+    let mut file = robot.publisher("file").declare().unwrap();
+    let scans = operator.subscriber("lidar").queue(1_000);
     let mut scans = scans.declare().unwrap();
-    let mut pieces = operator.subscriber("file").unwrap().declare().unwrap();
+    let mut pieces = operator.subscriber("file").declare().unwrap();
     assert!(lidar.wait_matching(SOON) && file.wait_matching(SOON));
     at_rate(50, 300, |_| {
         lidar.put(vec![0; 7_500]).unwrap();

@@ -79,9 +79,9 @@ fn nobody_is_disturbed(cry: Cry, time: Duration) {
     let endpoint = free_endpoint();
     let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
     let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);
-    let mut pose = robot.publisher("pose").unwrap().hz(100.0).unwrap().declare().unwrap();
-    let held = operator.subscriber("pose").unwrap().within(Duration::from_millis(500));
-    let mut held = held.unwrap().declare().unwrap();
+    let mut pose = robot.publisher("pose").hz(100.0).declare().unwrap();
+    let held = operator.subscriber("pose").within(Duration::from_millis(500));
+    let mut held = held.declare().unwrap();
     assert!(pose.wait_matching(SOON));
     let flood = Flood::begin(&operator, &endpoint, cry);
     let (began, mut oldest, mut joins) = (Instant::now(), Duration::ZERO, Vec::new());
@@ -154,8 +154,8 @@ impl Datagrams {
         let (endpoint, address) = free_datagrams();
         let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
         let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);
-        let pose = robot.publisher("pose").unwrap().declare().unwrap();
-        let held = operator.subscriber("pose").unwrap().declare().unwrap();
+        let pose = robot.publisher("pose").declare().unwrap();
+        let held = operator.subscriber("pose").declare().unwrap();
         assert!(pose.wait_matching(SOON));
         Self { operator, _robot: robot, endpoint, address, pose, held }
     }

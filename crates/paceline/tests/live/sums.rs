@@ -2,7 +2,8 @@
 //! has exactly one drop reason.
 
 use crate::support::SOON;
-use paceline::{LinkStatus, Node, NodeStatus, SubscriptionStatus};
+use paceline::Node;
+use paceline::status::{LinkStatus, NodeStatus, SubscriptionStatus};
 use std::time::{Duration, Instant};
 
 /// Waits until all counters of these nodes agree. Call it when the publishers have stopped, and

@@ -3,19 +3,20 @@
 use crate::film::{Shown, check_with_ffmpeg, decode, film};
 use crate::sums;
 use crate::support::{HostDir, SOON, at_rate, free_endpoint, isolated, pair, wait_until};
+use paceline::status::DropReason;
 use paceline::{
-    Delivery, DropReason, Encoding, Kind, LinkConfig, Node, PublishError, Publisher, Subscriber,
+    Delivery, Encoding, Kind, LinkConfig, Node, PublishError, Publisher, Subscriber,
     SubscriberBuilder,
 };
 use std::time::Duration;
 
 fn camera(node: &Node, hertz: f64) -> Publisher {
-    let camera = node.publisher("camera").unwrap().encoding(Encoding::new("video/h264"));
-    camera.hz(hertz).unwrap().declare().unwrap()
+    let camera = node.publisher("camera").encoding(Encoding::new("video/h264"));
+    camera.hz(hertz).declare().unwrap()
 }
 
 fn ask(node: &Node) -> SubscriberBuilder<'_> {
-    node.subscriber("camera").unwrap().queue(2_000).unwrap()
+    node.subscriber("camera").queue(2_000)
 }
 
 /// Waits until `node` has the path of the camera open for `subscriptions` subscriptions.
@@ -66,12 +67,12 @@ fn each_subscriber_gets_its_requested_rate_and_size() {
     let mut camera = camera(&robot, 30.0);
     let mut local = ask(&robot).declare().unwrap();
     let mut all = ask(&operator).declare().unwrap();
-    let mut half = ask(&operator).every(2).unwrap().declare().unwrap();
-    let mut ten = ask(&operator).max_hz(10.0).unwrap().declare().unwrap();
-    let mut small = ask(&operator).size(160, 120).unwrap().declare().unwrap();
-    let third = || ask(&operator).every(3).unwrap().size(160, 120).unwrap();
+    let mut half = ask(&operator).every(2).declare().unwrap();
+    let mut ten = ask(&operator).max_hz(10.0).declare().unwrap();
+    let mut small = ask(&operator).size(160, 120).declare().unwrap();
+    let third = || ask(&operator).every(3).size(160, 120);
     let mut near = third().declare().unwrap();
-    let mut far = third().proxy(paceline::Proxy::Subscriber).declare().unwrap();
+    let mut far = third().proxy(paceline::contract::Proxy::Subscriber).declare().unwrap();
     wait_heard(&robot, 7);
     let units = film(320, 240, 90, 30);
     play(&mut camera, &units);
@@ -113,8 +114,8 @@ fn a_late_subscriber_begins_with_an_independent_picture() {
     play(&mut camera, &units[..10]);
     let mut late = [
         ask(&operator).declare().unwrap(),
-        ask(&operator).every(2).unwrap().declare().unwrap(),
-        ask(&operator).size(160, 120).unwrap().declare().unwrap(),
+        ask(&operator).every(2).declare().unwrap(),
+        ask(&operator).size(160, 120).declare().unwrap(),
         ask(&robot).declare().unwrap(),
     ];
     wait_heard(&robot, 5);
@@ -137,7 +138,7 @@ fn subscribers_of_one_form_share_the_work() {
     let operator = |name| isolated(name, [LinkConfig::new("radio").connect(&endpoint)]);
     let (one, two) = (operator("one"), operator("two"));
     let mut camera = camera(&robot, 30.0);
-    let small = |node| ask(node).size(160, 120).unwrap().declare().unwrap();
+    let small = |node| ask(node).size(160, 120).declare().unwrap();
     let mut first = small(&one);
     wait_heard(&robot, 1);
     let units = film(320, 240, 50, 20);
@@ -162,7 +163,7 @@ fn a_slow_reader_gets_only_decodable_pictures() {
     let host = HostDir::new("slow");
     let node = host.open("robot");
     let mut camera = camera(&node, 30.0);
-    let mut slow = node.subscriber("camera").unwrap().queue(25).unwrap().declare().unwrap();
+    let mut slow = node.subscriber("camera").queue(25).declare().unwrap();
     for unit in film(320, 240, 60, 10) {
         camera.put(unit).unwrap();
     }
@@ -191,7 +192,7 @@ fn invalid_access_units_are_refused_with_an_explanation() {
         );
     }
     assert_eq!(camera.put(units[0].clone()).unwrap().seq, 0);
-    let opaque = node.publisher("other").unwrap().encoding(Encoding::new("video/h264"));
+    let opaque = node.publisher("other").encoding(Encoding::new("video/h264"));
     let mut opaque = opaque.kind(Kind::Data).declare().unwrap();
     opaque.put(b"no video".to_vec()).unwrap();
 }
@@ -200,7 +201,7 @@ fn invalid_access_units_are_refused_with_an_explanation() {
 fn a_damaged_picture_is_dropped_with_a_reason_and_the_video_continues() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot, 30.0);
-    let mut small = ask(&operator).size(160, 120).unwrap().declare().unwrap();
+    let mut small = ask(&operator).size(160, 120).declare().unwrap();
     wait_heard(&robot, 1);
     let mut units = film(320, 240, 30, 10);
     let half = units[13].len() / 2;
@@ -243,10 +244,10 @@ fn real_video_is_decodable_in_every_form() {
             (None, Some(5.0), 50),
         ] {
             let mut asked = ask(&viewer);
-            asked = every.into_iter().fold(asked, |asked, n| asked.every(n).unwrap());
-            asked = max_hz.into_iter().fold(asked, |asked, hz| asked.max_hz(hz).unwrap());
+            asked = every.into_iter().fold(asked, |asked, n| asked.every(n));
+            asked = max_hz.into_iter().fold(asked, |asked, hz| asked.max_hz(hz));
             if let Some((width, height)) = size {
-                asked = asked.size(width, height).unwrap();
+                asked = asked.size(width, height);
             }
             subscribers.push((size.unwrap_or((1_280, 720)), wanted, asked.declare().unwrap()));
         }

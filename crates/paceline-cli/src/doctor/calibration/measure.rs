@@ -5,7 +5,8 @@ use crate::scratch::Scratch;
 use crate::stop::Stop;
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
-use paceline::{CpuPoint, Node, Publisher, Subscription};
+use paceline::contract::CpuPoint;
+use paceline::{Node, Publisher, Subscription};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -71,8 +72,8 @@ impl Stage {
         let arrived = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&arrived);
         let count = move |_| _ = counter.fetch_add(1, Ordering::Relaxed);
-        let subscription = far.subscriber("calibrate/sample")?.callback(count)?;
-        let publisher = near.publisher("calibrate/sample")?.declare()?;
+        let subscription = far.subscriber("calibrate/sample").callback(count)?;
+        let publisher = near.publisher("calibrate/sample").declare()?;
         let met = publisher.wait_matching(Duration::from_secs(3));
         ensure!(met, "the nodes do not find each other: paceline doctor says why");
         Ok(Self {

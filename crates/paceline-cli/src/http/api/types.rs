@@ -6,7 +6,7 @@ use crate::status::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, Processor,
     Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
 };
-use paceline::DropReason;
+use paceline::status::DropReason;
 use std::path::Path;
 use ts_rs::{Config, TS};
 

@@ -4,7 +4,7 @@
 use super::*;
 use crate::http::api::SCHEMA;
 use crate::status::{Document, test_status};
-use paceline::DropReason;
+use paceline::status::DropReason;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -1,9 +1,11 @@
 use super::*;
-use paceline::{
-    BufferStatus, Capacity, DropReason, Excess, Flood, Grant, GrantedHop, History, Kind,
-    MendCounters, MutedStatus, NodeId, ProcessorUse, Proxy, PublisherId, SentTo, Size,
-    StreamCounters, SubscriptionId, Tag,
+use paceline::contract::{Grant, GrantedHop, Proxy};
+use paceline::pull::History;
+use paceline::status::{
+    BufferStatus, DropReason, Excess, Flood, MendCounters, MutedStatus, NodeId, ProcessorUse,
+    PublisherId, SentTo, StreamCounters, SubscriptionId,
 };
+use paceline::{Capacity, Kind, Size, Tag};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -160,7 +162,7 @@ fn held(robot: NodeId) -> BufferStatus {
     BufferStatus {
         id: SubscriptionId { node: robot, index: 0 },
         pattern: "robot/camera".to_owned(),
-        limits: History::new().samples(100).unwrap().limits(),
+        limits: History::new().samples(100).limits().unwrap(),
         samples: 100,
         bytes: 640_000,
         captured: Some((1_700_000_000_000_000_000, 1_700_000_003_300_000_000)),

@@ -6,7 +6,7 @@ use crate::bench::role::{Content, Engine, Source, Want};
 use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::stats::{count, float, millis};
 use anyhow::Result;
-use paceline::Policy;
+use paceline::class::Policy;
 
 const TAG: &str = "robot/camera";
 const SIZE: (u32, u32) = (160, 120);

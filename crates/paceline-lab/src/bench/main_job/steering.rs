@@ -9,7 +9,7 @@ use crate::bench::role::{Content, Engine, Source, Want};
 use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::stats::{Samples, count, median, millis};
 use anyhow::Result;
-use paceline::Policy;
+use paceline::class::Policy;
 
 const CAMERA: &str = "robot/camera";
 const STEERING: &str = "robot/steering";

@@ -3,7 +3,8 @@
 use super::{Content, Engine, Place, Source, Want};
 use anyhow::{Context as _, Result, anyhow};
 use bytes::Bytes;
-use paceline::{Capacity, Encoding, Kind, Late, LinkConfig, Node, Refusal};
+use paceline::contract::Refusal;
+use paceline::{Capacity, Encoding, Kind, Late, LinkConfig, Node};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -62,7 +63,7 @@ impl Session {
     /// sample.
     pub(super) fn plain_publisher(&self, tag: &str, express: bool) -> Result<Publisher> {
         match self {
-            Self::Paceline(node) => Ok(Publisher::Paceline(node.publisher(tag)?.declare()?)),
+            Self::Paceline(node) => Ok(Publisher::Paceline(node.publisher(tag).declare()?)),
             Self::Plain(session) => {
                 declare_zenoh(session, tag, Priority::Data, CongestionControl::Block, express)
             }
@@ -77,18 +78,18 @@ impl Session {
         let named = || format!("subscription to {}", want.tag);
         match self {
             Self::Paceline(node) => {
-                let mut builder = node.subscriber(&want.tag)?;
+                let mut builder = node.subscriber(&want.tag);
                 if let Some(hz) = want.max_hz {
-                    builder = builder.max_hz(hz)?;
+                    builder = builder.max_hz(hz);
                 }
                 if let Some((width, height)) = want.size {
-                    builder = builder.size(width, height)?;
+                    builder = builder.size(width, height);
                 }
                 if let Some(millis) = want.within_ms {
-                    builder = builder.within(Duration::from_millis(millis))?;
+                    builder = builder.within(Duration::from_millis(millis));
                 }
                 if let Some((x, y)) = want.loss {
-                    builder = builder.loss(x, y)?;
+                    builder = builder.loss(x, y);
                 }
                 let deliver = move |sample| deliver(Sample::Paceline(sample));
                 builder.callback(deliver).map(Subscription::Paceline).with_context(named)
@@ -143,6 +144,8 @@ impl Subscription {
             | paceline::SubscriberEvent::Excess { .. }
             | paceline::SubscriberEvent::ChangeRefused { .. }
             | paceline::SubscriberEvent::Changed { .. } => None,
+            // An event of a later version.
+            _ => None,
         });
         refusals.collect()
     }
@@ -212,7 +215,7 @@ fn open_node(place: &Place) -> Result<Node> {
 }
 
 fn declare_paceline(node: &Node, source: &Source) -> Result<paceline::Publisher> {
-    let builder = node.publisher(&source.tag)?.hz(source.hz)?;
+    let builder = node.publisher(&source.tag).hz(source.hz);
     let builder = match source.content {
         Content::Noise(bytes) => builder.bytes_max(u64::try_from(bytes)?),
         Content::Card { .. } => builder.encoding(Encoding::Jpeg),

@@ -24,7 +24,7 @@ enum Subscribers {
 
 pub(super) fn run(subscriptions: u32, seconds: u32, queues: bool) -> Result<()> {
     let node = Node::builder().isolated().open().context("node")?;
-    let mut publisher = node.publisher(TAG)?.hz(HZ)?.declare()?;
+    let mut publisher = node.publisher(TAG).hz(HZ).declare()?;
     publisher.put(&PAYLOAD[..])?;
     tell(&Message::Ready);
     wait_for_go()?;
@@ -70,7 +70,7 @@ fn subscribe(
         let mut held = Vec::new();
         for _ in 0..subscriptions {
             let delivered = delivered.clone();
-            held.push(node.subscriber(TAG)?.callback(move |_| {
+            held.push(node.subscriber(TAG).callback(move |_| {
                 delivered.fetch_add(1, Ordering::Relaxed);
             })?);
         }
@@ -78,7 +78,7 @@ fn subscribe(
     }
     let mut subscribers = Vec::new();
     for _ in 0..subscriptions {
-        subscribers.push(node.subscriber(TAG)?.declare()?);
+        subscribers.push(node.subscriber(TAG).declare()?);
     }
     let (delivered, stop) = (delivered.clone(), stop.clone());
     let reader = std::thread::spawn(move || {

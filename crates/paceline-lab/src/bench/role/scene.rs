@@ -4,10 +4,9 @@ use super::{Arrived, Life, Message, Report, Scene, Stream, Who, tell};
 use crate::bench::clock;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
-use paceline::{
-    Capacity, Delivery, Drops, Kind, LinkConfig, Node, PublisherId, Rate, SubscriberEvent,
-    Subscription,
-};
+use paceline::contract::Rate;
+use paceline::status::{Drops, PublisherId};
+use paceline::{Capacity, Delivery, Kind, LinkConfig, Node, SubscriberEvent, Subscription};
 use paceline_sim::scenario::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
 use std::io::BufRead as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -143,7 +142,7 @@ fn try_publish(
         Content::Video(_) => bail!("video is simulated only"),
     };
     let period = plan.period.as_nanos();
-    let builder = node.publisher(plan.tag.as_str())?.period(Duration::from_nanos(period))?;
+    let builder = node.publisher(plan.tag.as_str()).period(Duration::from_nanos(period));
     let builder = builder.kind(kind).late(plan.late).bytes_max(plan.bytes);
     let mut publisher = builder.declare()?;
     let id = who(publisher.id());
@@ -204,17 +203,17 @@ fn declare(
     notes: &Notes,
 ) -> Result<Subscription> {
     let spec = &plan.spec;
-    let mut builder = node.subscriber(spec.pattern.as_str())?.proxy(spec.proxy);
+    let mut builder = node.subscriber(spec.pattern.as_str()).proxy(spec.proxy);
     builder = match spec.form.rate {
         Rate::All => builder,
-        Rate::Every(n) => builder.every(n.get())?,
-        Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0)?,
+        Rate::Every(n) => builder.every(n.get()),
+        Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
     };
     if let Some(within) = spec.within {
-        builder = builder.within(Duration::from_nanos(within.as_nanos()))?;
+        builder = builder.within(Duration::from_nanos(within.as_nanos()));
     }
     if let Some(loss) = spec.loss {
-        builder = builder.loss(loss.x(), loss.y())?;
+        builder = builder.loss(loss.x(), loss.y());
     }
     let notes = notes.clone();
     let deliver = move |sample: Delivery| {

@@ -7,7 +7,7 @@ use crate::bench::machine::{Load, Watch};
 use crate::bench::role::{Message, Report, Role, Scene, Who};
 use crate::bench::{clock, interrupt};
 use anyhow::Result;
-use paceline::{Drops, NodeId, PublisherId};
+use paceline::status::{Drops, NodeId, PublisherId};
 use paceline_cli::support::scratch::Scratch;
 use paceline_sched::Instant;
 use paceline_sim::scenario::{
@@ -265,13 +265,13 @@ impl<'s> Stage<'s> {
                 });
                 let life = record.published.iter().find(|life| life.id == id(stream.publisher));
                 for ((link, way), life) in way.zip(life) {
-                    let mut counters = paceline::StreamCounters {
+                    let mut counters = paceline::status::StreamCounters {
                         offered: stream.offered,
                         sent: stream.sent,
                         bytes: stream.bytes,
                         late: stream.late,
                         violations: stream.violations,
-                        ..paceline::StreamCounters::default()
+                        ..paceline::status::StreamCounters::default()
                     };
                     add(&mut counters.drops, &stream.drops);
                     let publisher = life.publisher;
@@ -292,7 +292,7 @@ impl<'s> Stage<'s> {
 
 fn add(drops: &mut Drops, reasons: &[(usize, u64)]) {
     for (reason, samples) in reasons {
-        let reason = paceline::DropReason::from_index(*reason);
+        let reason = paceline::status::DropReason::from_index(*reason);
         reason.into_iter().for_each(|reason| drops.add(reason, *samples));
     }
 }
@@ -328,7 +328,7 @@ fn note(record: &mut Record, report: &Report) {
         received.into_iter().for_each(|received| received.arrivals.push(arrival));
     }
     for (subscriber, reason, samples) in &report.drops {
-        let reason = paceline::DropReason::from_index(*reason);
+        let reason = paceline::status::DropReason::from_index(*reason);
         if let (Some(reason), Some(received)) = (reason, record.received.get_mut(*subscriber)) {
             received.drops.add(reason, *samples);
         }

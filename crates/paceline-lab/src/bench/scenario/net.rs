@@ -3,7 +3,7 @@
 use super::road::{Passed, Road, is_plain};
 use crate::netns::{Namespace, remove_leftovers};
 use anyhow::{Context as _, Result};
-use paceline::LINKS_MAX;
+use paceline::Node;
 use paceline_sim::impair::Impairment;
 use paceline_sim::scenario::{FaultKind, Plan};
 use serde::{Deserialize, Serialize};
@@ -31,11 +31,12 @@ pub(super) fn link_name(plan: &Plan, node: usize, other: usize) -> String {
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for (place, node) in plan.nodes.iter().enumerate() {
         let links = plan.links.iter().filter(|link| link.between.contains(&place)).count();
-        if links > LINKS_MAX {
+        if links > Node::LINKS_MAX {
             let name = &node.name;
             return Err(format!(
-                "node {name} has {links} links, a live node takes at most {LINKS_MAX}: join them in a \
-                 row, or use paceline simulate"
+                "node {name} has {links} links, a live node takes at most {max}: join them in a \
+                 row, or use paceline simulate",
+                max = Node::LINKS_MAX
             ));
         }
         if node.drift_ppm != 0 || !node.steps.is_empty() {

@@ -1,7 +1,7 @@
 //! Changes of running subscriptions, on this node or another.
 
 use super::Engine;
-use crate::change::SubscriptionView;
+use crate::status::SubscriptionView;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::SubscriptionId;

@@ -2,7 +2,8 @@
 
 use super::super::report::measured;
 use super::Engine;
-use crate::feedback::{Feedback, Measured, PublisherEvent};
+use crate::feedback::PublisherEvent;
+use crate::status::{Feedback, Measured};
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::control::{StreamExcess, Topic};

@@ -3,7 +3,7 @@
 use super::super::handle::LinkCommand;
 use super::super::report::passages;
 use super::Engine;
-use crate::passages::{NodePassages, StreamPassages};
+use crate::status::{NodePassages, StreamPassages};
 use bytes::Bytes;
 use paceline_proto::control::Topic;
 use paceline_proto::{NodeId, PublisherId};

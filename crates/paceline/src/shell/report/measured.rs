@@ -1,6 +1,6 @@
 //! The wire format of feedback requests and answers.
 
-use crate::feedback::Measured;
+use crate::status::Measured;
 use bytes::Bytes;
 use paceline_proto::wire::{Reader, WireError, Writer};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The wire format of trace requests and answers.
 
 use super::{TEXT_MAX, put_text, read_option};
-use crate::passages::{NodePassages, StreamPassages};
+use crate::status::{NodePassages, StreamPassages};
 use bytes::Bytes;
 use paceline_proto::link::{PASSAGES_MAX, Passage};
 use paceline_proto::wire::segment::{read_form, write_form};

@@ -1,6 +1,24 @@
-//! Answers to admission requests that reserve nothing.
+//! Requests and their answers: forms of samples, grants and refusals, and the processor budget of
+//! admission.
+//!
+//! A subscription requests a contract with [`SubscriberBuilder::within`] or
+//! [`SubscriberBuilder::loss`]. Each path answers with a [`Grant`] or a [`Refusal`], which the
+//! subscriber receives as a [`SubscriberEvent`].
+//!
+//! [`SubscriberBuilder::within`]: crate::SubscriberBuilder::within
+//! [`SubscriberBuilder::loss`]: crate::SubscriberBuilder::loss
+//! [`SubscriberEvent`]: crate::SubscriberEvent
 
-use paceline_proto::control::{Grant, Refusal};
+pub use crate::error::Contradiction;
+#[doc(inline)]
+pub use paceline_proto::control::{
+    ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Grant, GrantedHop,
+    Refusal, RefusalReason, Unpromised,
+};
+#[doc(inline)]
+pub use paceline_proto::form::Audio;
+#[doc(inline)]
+pub use paceline_proto::{Form, Proxy, Rate, Retransmit};
 use paceline_proto::{PublisherId, Tag};
 
 /// The answer of one publisher's path to a request of [`SubscriberBuilder::ask`].
