@@ -30,7 +30,7 @@ usage: cargo xtask COMMAND
   test            sets up what the tests need, runs everything, prints one table
   demo [ARGS...]  builds paceline and runs `paceline demo` (20 s where no terminal is)
   impair [ARGS...]
-                  builds paceline and runs `paceline impair`: two programs on a bad network
+                  builds paceline-lab and runs `paceline-lab impair`: two programs on a bad network
   web             builds the dashboard's page, which the next build of paceline embeds (needs Node)
   python          builds the Python package as a wheel, installs it in an environment of its own, tests it
   tidy            checks sizes, crate dependencies, markers and links
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let result = match command.as_deref() {
         Some("test") if rest.is_empty() => test::run(&root()),
         Some("demo") => demo::run(&root(), &rest),
-        Some("impair") => demo::paceline(&root(), "impair", &rest),
+        Some("impair") => demo::impair(&root(), &rest),
         Some("long") => match long::Args::parse(&rest) {
             Ok(args) => long::run(&root(), args),
             Err(problem) => usage(&problem),

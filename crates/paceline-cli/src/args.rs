@@ -2,14 +2,15 @@
 //! the flag and the value before it.
 
 mod history;
+mod http;
 mod link;
-mod node;
 mod wish;
 
 pub(crate) use history::{BufferSpec, bytes, history, time};
-pub(crate) use link::{LinkSpec, capacity, endpoint, policy};
-pub(crate) use node::{NodeArgs, Settings};
-pub(crate) use wish::WishArgs;
+pub(crate) use http::{HttpAddress, PORT};
+pub use link::capacity;
+pub(crate) use link::{LinkSpec, endpoint, policy};
+pub(crate) use wish::{AskedRate, WishArgs};
 
 use paceline::text::is_plain;
 use paceline::{Kind, NodeId, Proxy, PublisherId, Retransmit};
@@ -31,7 +32,7 @@ fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64,
 }
 
 /// Parses a whole number from `min` to `max`.
-pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
+pub fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
         _ => Err(format!("must be a whole number from {min} to {max}; {mend}")),
@@ -39,7 +40,7 @@ pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, S
 }
 
 /// Parses a rate in samples per second.
-pub(crate) fn rate(text: &str) -> Result<f64, String> {
+pub fn rate(text: &str) -> Result<f64, String> {
     number(text, RATE_MIN, RATE_MAX, "Hz", "leave it out for every sample")
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a waiting time in seconds; at least 1 ms.
-pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
+pub fn some_seconds(text: &str) -> Result<Duration, String> {
     number(text, 0.001, 1e9, "s", "give a time such as 5 or 0.5").map(Duration::from_secs_f64)
 }
 

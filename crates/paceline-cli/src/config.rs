@@ -1,6 +1,7 @@
 //! The configuration file: its location and its content.
 
 mod class;
+mod node;
 mod plain;
 mod query;
 mod read;
@@ -8,11 +9,12 @@ mod section;
 mod template;
 mod units;
 
+pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;
 
+use crate::args::HttpAddress;
 use crate::args::{BufferSpec, LinkSpec};
 use crate::exit;
-use crate::http::HttpAddress;
 use paceline_plain::{PlainConfig, Rules};
 use std::fmt;
 use std::io::Read as _;

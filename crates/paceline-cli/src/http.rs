@@ -4,7 +4,6 @@
 //! One thread serves all clients. The server is not involved in the delivery of samples. It queries
 //! the engine once per second, and requests pictures only while a client displays them.
 
-mod address;
 mod answer;
 mod api;
 mod events;
@@ -18,7 +17,6 @@ mod route;
 mod server;
 mod source;
 
-pub(crate) use address::{HttpAddress, PORT};
 pub(crate) use api::Switch;
 pub(crate) use gateway::Gateway;
 pub(crate) use server::Http;

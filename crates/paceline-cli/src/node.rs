@@ -5,12 +5,15 @@ mod plain;
 mod reload;
 mod unit;
 
-use crate::args::{BufferSpec, NodeArgs, Settings};
+use crate::args::BufferSpec;
+use crate::args::HttpAddress;
 use crate::config::TEMPLATE;
-use crate::http::{Http, HttpAddress, Neighbours, OwnSource};
+use crate::config::{NodeArgs, Settings};
+use crate::doctor::calibration;
+use crate::http::{Http, Neighbours, OwnSource};
 use crate::notify::Notify;
 use crate::stop::{Hangup, STOP_SLICE, Stop};
-use crate::{calibration, log, show};
+use crate::{log, show};
 use buffers::Buffers;
 use paceline::Node;
 use plain::{PlainLine, PlainSide};

@@ -5,11 +5,11 @@ mod range;
 
 pub(crate) use args::PullArgs;
 
+use crate::clock::unix_micros;
 use crate::exit::{self, INTERRUPTED};
-use crate::publish::unix_micros;
+use crate::payload::{SampleLine, Sink, picture_size};
 use crate::show;
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::{SampleLine, Sink, picture_size};
 use paceline::{Delivery, Missing, Node, PullBuilder, PullError, PullSummary, Pulled, RecvError};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let node = args.node.open_guest()?;
     let here = args.node.link.is_empty() && args.node.config.is_none();
     let begun = asked(&node, args, times).and_then(|pull| {
-        crate::ls::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
+        crate::status::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
         if node.nodes().len() <= 1 && args.from.is_none() {
             // No other node was found. A pull would still wait for buffer announcements.
             return Err(PullError::NoBuffer(args.tag.clone()));

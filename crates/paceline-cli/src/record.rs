@@ -8,13 +8,14 @@ mod stream;
 mod writer;
 
 pub(crate) use args::RecordArgs;
+pub(crate) use file::open;
 
 use crate::exit;
 use crate::shortfall;
 use crate::show::{self, Block};
 use crate::stats::by_reason;
+use crate::status::told_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::{AskedRate, told_tags};
 use anyhow::{Context as _, anyhow};
 use file::OutFile;
 use links::Links;
@@ -322,8 +323,7 @@ impl Session<'_> {
     /// Explains why no samples arrived.
     fn shortfall(&self, dropped: &Drops) -> String {
         let sources: Vec<SourceView> = self.news.sources().values().cloned().collect();
-        let (max_hz, every) = (self.args.wish.max_hz, self.args.wish.every);
-        let asked = AskedRate { max_hz, every };
+        let asked = self.args.wish.asked_rate();
         shortfall::reason(self.node, &sources, dropped, asked, "--duration")
     }
 

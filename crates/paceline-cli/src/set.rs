@@ -1,9 +1,10 @@
 //! `paceline set`: changes a running subscription.
 
-use crate::args::{self, NodeArgs, WishArgs};
+use crate::args::{self, WishArgs};
+use crate::config::NodeArgs;
 use crate::exit::{self, FAILED, REFUSED};
-use crate::ls::settle;
 use crate::show;
+use crate::status::settle;
 use crate::stop::Stop;
 use paceline::{
     ChangeOutcome, Node, Pattern, Proxy, Retransmit, SubscribeError, SubscriberBuilder,

@@ -1,14 +1,25 @@
 //! Terminal output: lines, JSON, notes, and a block that updates in place.
 
-use crate::exit::StdoutClosed;
 use anyhow::Context as _;
 use paceline::text::{escape_except, is_unprintable};
 use paceline::{Form, LossTolerance};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
+
+/// The reader closed standard output. The command ends with success.
+#[derive(Debug)]
+pub struct StdoutClosed;
+
+impl fmt::Display for StdoutClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output was closed")
+    }
+}
+
+impl std::error::Error for StdoutClosed {}
 
 /// Escapes control characters and marks of writing direction; keeps line breaks and tabs.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
@@ -64,7 +75,7 @@ pub(crate) fn json_escaped(json: &str) -> Cow<'_, str> {
 }
 
 /// Maps a closed standard output to [`StdoutClosed`], which is no failure.
-pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
+pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
         other => other.context("cannot write to standard output"),
@@ -124,7 +135,7 @@ impl Block {
 }
 
 /// Writes a line to standard error.
-pub(crate) fn note(text: &str) {
+pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", harmless(text));
 }
 

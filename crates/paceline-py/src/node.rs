@@ -30,8 +30,8 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
         config = config.capacity(capacity.map_err(|error| errors::value(error.to_string()))?);
     }
     if let Some(policy) = link.getattr("policy")?.extract::<Option<String>>()? {
-        let policy: Policy =
-            policy.parse().map_err(|error| errors::value(format!("policy='{policy}': {error}")))?;
+        let policy = Policy::offered(&policy)
+            .map_err(|error| errors::value(format!("policy='{policy}': {error}")))?;
         config = config.policy(policy);
     }
     if link.getattr("insecure")?.extract()? {

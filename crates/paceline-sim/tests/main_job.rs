@@ -165,7 +165,7 @@ fn contracted(bytes: usize, command_bytes: u64, within: u64) -> Job {
     job
 }
 
-/// As `paceline bench main-job` does: a picture that would occupy the whole link for its period is refused.
+/// As `paceline-lab bench main-job` does: a picture that would occupy the whole link for its period is refused.
 /// The size offered instead is granted, and its contract is met.
 #[test]
 fn the_largest_camera_beside_commands_is_offered_and_kept() {

@@ -29,7 +29,21 @@ pub(crate) struct WishArgs {
     pub(crate) loss: Option<LossTolerance>,
 }
 
+/// The requested rate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedRate {
+    /// `--max-hz`.
+    pub(crate) max_hz: Option<f64>,
+    /// `--every`.
+    pub(crate) every: Option<u32>,
+}
+
 impl WishArgs {
+    /// Returns the requested rate.
+    pub(crate) const fn asked_rate(&self) -> AskedRate {
+        AskedRate { max_hz: self.max_hz, every: self.every }
+    }
+
     /// Returns true if the options request a contract.
     pub(crate) const fn promises(&self) -> bool {
         self.within.is_some() || self.loss.is_some()

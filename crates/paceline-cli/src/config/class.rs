@@ -105,7 +105,7 @@ fn class(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkClass {
     }
 }
 
-/// Reads a service curve in the same form as `paceline schedule`.
+/// Reads a service curve in the same form as `paceline-lab schedule`.
 fn curve(
     table: &Section<'_, '_>,
     key: &str,

@@ -2,9 +2,8 @@
 
 use super::line::{Dropped, Measured, RowLine};
 use super::scenario::{Row, WARM_UP};
-use super::windows::Windows;
-use crate::stats::{Tally, round3};
-use crate::subscribe::picture_size;
+use crate::payload::picture_size;
+use crate::stats::{Tally, Windows, round3};
 use paceline::{Delivery, Drops, Subscriber};
 use std::time::{Duration, Instant};
 

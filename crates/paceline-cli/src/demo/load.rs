@@ -3,7 +3,7 @@
 
 use super::dashboard::{FLOOD, GREED};
 use super::scenario::{self, Role};
-use crate::publish::Pacer;
+use crate::clock::Pacer;
 use crate::stop::Stop;
 use paceline::Node;
 use std::io::{self, BufRead};

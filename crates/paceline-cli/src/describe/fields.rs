@@ -5,11 +5,11 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 /// The longest time in nanoseconds: almost 32 years.
-pub(crate) const TIME_MAX: u64 = 1_000_000_000_000_000_000;
+pub const TIME_MAX: u64 = 1_000_000_000_000_000_000;
 
 /// An object whose fields are removed one after the other.
 #[derive(Debug)]
-pub(crate) struct Fields {
+pub struct Fields {
     path: String,
     known: &'static [&'static str],
     entries: Vec<(String, Json)>,
@@ -20,11 +20,7 @@ impl Fields {
     ///
     /// # Errors
     /// Returns an error if the value is not an object, or has an unknown or duplicate field.
-    pub(crate) fn open(
-        path: String,
-        value: Json,
-        known: &'static [&'static str],
-    ) -> Result<Self, String> {
+    pub fn open(path: String, value: Json, known: &'static [&'static str]) -> Result<Self, String> {
         let Json::Object(entries) = value else {
             let place = if path.is_empty() { "the document" } else { &path };
             return Err(format!(
@@ -43,7 +39,7 @@ impl Fields {
     }
 
     /// Returns an error if a field name is unknown.
-    pub(crate) fn check_name(&self, name: &str) -> Result<(), String> {
+    pub fn check_name(&self, name: &str) -> Result<(), String> {
         if self.known.contains(&name) {
             return Ok(());
         }
@@ -57,7 +53,7 @@ impl Fields {
     }
 
     /// Returns the path of a field.
-    pub(crate) fn at(&self, name: &str) -> String {
+    pub fn at(&self, name: &str) -> String {
         match self.path.as_str() {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -65,24 +61,24 @@ impl Fields {
     }
 
     /// Removes and returns the value of a field; `null` counts as missing.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
+    pub fn take(&mut self, name: &str) -> Option<Json> {
         let place = self.entries.iter().position(|(found, _)| found == name)?;
         let (_, value) = self.entries.swap_remove(place);
         (value != Json::Null).then_some(value)
     }
 
     /// Returns true if a field is present.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(found, value)| found == name && *value != Json::Null)
     }
 
     /// Returns the error for a missing field.
-    pub(crate) fn missing(&self, name: &str, mend: &str) -> String {
+    pub fn missing(&self, name: &str, mend: &str) -> String {
         format!("{} is missing: {mend}", self.at(name))
     }
 
     /// Reads a whole number in a range.
-    pub(crate) fn whole(
+    pub fn whole(
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
@@ -92,12 +88,12 @@ impl Fields {
     }
 
     /// Reads a time in nanoseconds, at least `least`.
-    pub(crate) fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
+    pub fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
         self.whole(name, least..=TIME_MAX, "in nanoseconds, 1000000 is 1 ms")
     }
 
     /// Reads a boolean.
-    pub(crate) fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
+    pub fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
         match self.take(name) {
             None => Ok(None),
             Some(Json::Bool(value)) => Ok(Some(value)),
@@ -108,7 +104,7 @@ impl Fields {
     }
 
     /// Reads text by `read`, whose error states the rule.
-    pub(crate) fn text<T, E: Display>(
+    pub fn text<T, E: Display>(
         &mut self,
         name: &str,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -124,7 +120,7 @@ impl Fields {
 }
 
 /// Converts `value` to a whole number in a range.
-pub(crate) fn whole(
+pub fn whole(
     place: &str,
     value: &Json,
     range: RangeInclusive<u64>,

@@ -4,7 +4,7 @@
 //! counters end in `_total`.
 
 use super::api::State;
-use crate::ls::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
+use crate::status::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
 use paceline::Drops;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The tables of `paceline ls`.
 
-use super::document::{Document, Link, Mended, Muted, Node, Stream};
 use crate::show;
+use crate::status::{Document, Link, Mended, Muted, Node, Stream};
 use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -320,7 +320,7 @@ fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ls::document::tests::status;
+    use crate::status::test_status as status;
 
     #[test]
     fn tables_name_what_was_asked_and_what_became_of_it() {

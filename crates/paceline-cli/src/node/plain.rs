@@ -1,6 +1,6 @@
 //! The bridge to plain Zenoh programs, open while the configuration enables it.
 
-use crate::args::Settings;
+use crate::config::Settings;
 use crate::{exit, log};
 use paceline::{DropReason, Node, default_runtime_dir};
 use paceline_plain::{MESSAGE_BYTES_MAX, Plain, PlainConfig, PlainError};

@@ -2,7 +2,7 @@
 
 use super::buffers::Buffers;
 use super::plain::{self, PlainSide};
-use crate::args::Settings;
+use crate::config::Settings;
 use crate::log;
 use paceline::{Capacity, LinkClass, Node};
 

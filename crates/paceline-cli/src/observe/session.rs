@@ -7,8 +7,8 @@ use super::watch::{Seen, Watch};
 use crate::exit::{self, INTERRUPTED};
 use crate::shortfall;
 use crate::show;
+use crate::status::told_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::{AskedRate, told_tags};
 use paceline::{Drops, Form, Node, Pattern, SourceView, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -227,8 +227,7 @@ impl<'a> Session<'a> {
             self.look.patterns.iter().flat_map(|pattern| self.node.sources(pattern)).collect();
         let mut drops = Drops::default();
         self.watches.values().for_each(|watch| drops.merge(&watch.drops()));
-        let (max_hz, every) = (self.look.wish.max_hz, self.look.wish.every);
-        let asked = AskedRate { max_hz, every };
+        let asked = self.look.wish.asked_rate();
         shortfall::reason(&self.node, &sources, &drops, asked, "--duration")
     }
 

@@ -1,6 +1,7 @@
 //! The command line of `paceline pub`.
 
-use crate::args::{self, CardSpec, NodeArgs, Speed, Telemetry};
+use crate::args::{self, CardSpec, Speed, Telemetry};
+use crate::config::NodeArgs;
 use clap::ArgGroup;
 use paceline::text::is_plain;
 use paceline::{History, Kind, LossTolerance, Tag};

@@ -1,8 +1,10 @@
 //! The command line of `paceline pull`.
 
 use super::range::{self, Times};
-use crate::args::{self, NodeArgs};
-use crate::subscribe::{AskedRate, is_stdout};
+use crate::args;
+use crate::args::AskedRate;
+use crate::config::NodeArgs;
+use crate::payload::is_stdout;
 use clap::ArgGroup;
 use paceline::{PublisherId, Tag};
 use paceline_media::Size;

@@ -1,6 +1,7 @@
 //! The command line of `paceline record`.
 
-use crate::args::{self, NodeArgs, WishArgs};
+use crate::args::{self, WishArgs};
+use crate::config::NodeArgs;
 use crate::show::micros;
 use crate::stats::round3;
 use paceline::{

@@ -1,6 +1,7 @@
 //! The command line of `paceline replay`.
 
-use crate::args::{self, NodeArgs, Speed};
+use crate::args::{self, Speed};
+use crate::config::NodeArgs;
 use paceline::{History, LossTolerance, Pattern, Tag};
 use paceline_record::Order;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use super::args::ReplayArgs;
 use crate::args as values;
 use crate::exit;
-use crate::publish::{Topic, declare_with, declared};
+use crate::playback::{Topic, declare_with, declared};
 use anyhow::Context as _;
 use paceline::{Encoding, Node, PublishError, Publisher, Tag};
 use paceline_record::{Body, Lane, Survey};

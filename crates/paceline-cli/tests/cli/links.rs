@@ -138,7 +138,7 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
     let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20", "--link", &listen]);
     let ask = |more: &[&str]| {
-        let mut args = vec!["ask", "cam", "--link", &connect];
+        let mut args = vec!["sub", "cam", "--dry-run", "--link", &connect];
         args.extend(more);
         operator.run(&args)
     };
@@ -158,7 +158,8 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     ask(&[]).said(0, "");
     ask(&["--within", "0"]).said(2, "--within");
     operator.run(&["ask", "nothing", "--timeout", "100"]).said(3, "no publisher of nothing within");
-    // `ask` reserves nothing.
+    // A dry run reserves nothing. `ask` is its old name.
+    operator.run(&["ask", "cam", "--link", &connect]).said(0, "");
     let list = operator.run(&["ls", "--reservations", "--link", &connect]);
     list.said(0, "");
     assert!(list.text().starts_with("nothing is reserved"), "{}", list.text());

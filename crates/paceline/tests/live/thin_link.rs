@@ -1,7 +1,7 @@
 //! A thin link shared by commands and pictures.
 //!
 //! The test checks counters and prints delays. The delays are proved in virtual time and measured
-//! by `paceline bench main-job`.
+//! by `paceline-lab bench main-job`.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};

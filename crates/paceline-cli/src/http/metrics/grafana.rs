@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::http::api::SCHEMA;
-use crate::ls::{Document, test_status};
+use crate::status::{Document, test_status};
 use paceline::DropReason;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ls::test_status;
+use crate::status::test_status;
 use paceline::{DropReason, NodeStatus};
 
 /// A reading after this many seconds; the robot sends 5 pictures of 10,000 bytes per second.
