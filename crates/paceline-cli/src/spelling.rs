@@ -15,7 +15,11 @@ const RENAMED: [(&str, &str, &str); 2] = [
 pub(crate) fn report(error: &clap::Error, command: &clap::Command, words: &[OsString]) -> ExitCode {
     match old_flag(error, command, words) {
         Some(what) => exit::report(&exit::usage(what)),
-        None => error.exit(),
+        None => {
+            // A closed output is no failure.
+            let _ = error.print();
+            ExitCode::from(if error.use_stderr() { exit::USAGE } else { 0 })
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 /// Parsers of command-line values.
 pub mod args {
-    pub use crate::args::{capacity, rate, some_seconds, whole};
+    pub use crate::args::{capacity, rate, some_duration, whole};
 }
 
 /// Parsers of JSON descriptions, with errors that name the field.
