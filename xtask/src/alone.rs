@@ -77,7 +77,7 @@ impl Drop for Alone {
 }
 
 /// A child process. Killed when dropped.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -2,17 +2,20 @@
 //! the flag and the value before it.
 
 mod history;
+mod http;
 mod link;
-mod node;
 mod wish;
 
 pub(crate) use history::{BufferSpec, history};
-pub(crate) use link::{LinkSpec, capacity, endpoint, policy};
-pub(crate) use node::{NodeArgs, Settings};
-pub(crate) use wish::WishArgs;
+pub(crate) use http::{HttpAddress, PORT};
+pub use link::capacity;
+pub(crate) use link::{LinkSpec, endpoint, policy};
+pub(crate) use wish::{AskedRate, WishArgs};
 
+use paceline::Kind;
+use paceline::contract::{Proxy, Retransmit};
+use paceline::status::{NodeId, PublisherId};
 use paceline::text::is_plain;
-use paceline::{Kind, NodeId, Proxy, PublisherId, Retransmit};
 use paceline_media::Size;
 use paceline_media::audio::{CHANNELS_MAX, RATE_MAX as RATE_MAX_AUDIO, RATE_MIN as RATE_MIN_AUDIO};
 use paceline_sched::Duration as Span;
@@ -36,7 +39,7 @@ fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64,
 }
 
 /// Parses a whole number from `min` to `max`.
-pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
+pub fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
         _ => Err(format!("must be a whole number from {min} to {max}; {mend}")),
@@ -44,7 +47,7 @@ pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, S
 }
 
 /// Parses a rate in samples per second.
-pub(crate) fn rate(text: &str) -> Result<f64, String> {
+pub fn rate(text: &str) -> Result<f64, String> {
     number(text, RATE_MIN, RATE_MAX, "Hz", "leave it out for every sample")
 }
 
@@ -67,7 +70,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a duration of at least 1 ms, such as `5s`.
-pub(crate) fn some_duration(text: &str) -> Result<Duration, String> {
+pub fn some_duration(text: &str) -> Result<Duration, String> {
     duration_in(text, &(Span::from_millis(1)..=DURATION_MAX), "5s is one", true)
 }
 

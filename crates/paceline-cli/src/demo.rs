@@ -14,14 +14,12 @@ mod role;
 mod scenario;
 mod verdict;
 mod view;
-mod windows;
 
 pub(crate) use role::{RoleArgs, run_role};
-pub(crate) use windows::Windows;
 
 use crate::args;
+use crate::args::HttpAddress;
 use crate::exit::{self, INTERRUPTED, REFUSED};
-use crate::http::HttpAddress;
 use crate::show::{self, Block};
 use crate::stop::Stop;
 use children::{Children, Event};

@@ -6,9 +6,10 @@ mod model;
 mod screen;
 mod view;
 
-use crate::args::{self, NodeArgs};
-use crate::ls::Reader;
+use crate::args;
+use crate::config::NodeArgs;
 use crate::show;
+use crate::status::Reader;
 use crate::stop::{STOP_SLICE, Stop};
 use anyhow::{Context as _, bail};
 use asker::Asker;

@@ -94,7 +94,7 @@ mod tests {
     const FIRST: u64 = 1_700_000_000 * NANOS;
 
     #[test]
-    fn times_are_kept_scaled_and_repeated() {
+    fn times_are_preserved_scaled_and_repeated() {
         let ends = (FIRST, FIRST + 10 * NANOS);
         let whole = Span::new(ends, (0, None), Some(1_000), 100).unwrap();
         assert_eq!(whole.due(0, FIRST + 7), 7);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_none_are_refused() {
+    fn empty_parts_are_refused() {
         let ends = (FIRST, FIRST + 10 * NANOS);
         let wrong = |from, to| Span::new(ends, (from, to), Some(1_000), 0).unwrap_err().to_string();
         assert_eq!(

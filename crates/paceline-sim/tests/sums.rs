@@ -68,7 +68,7 @@ fn record() -> Record {
 }
 
 #[test]
-fn sums_are_those_made_by_hand() {
+fn sums_match_a_hand_computation() {
     let plan = Plan::read(FILE, "by-hand.toml").unwrap_or_else(|why| panic!("{why}"));
     let sums = Summary::of(&plan, &record(), 1);
     let [flow] = &sums.flows[..] else { panic!("{:?}", sums.flows) };

@@ -99,6 +99,24 @@ const LAYERS: &[Layer] = &[
             "toml",
             "tracing",
             "tracing-subscriber",
+        ],
+    },
+    Layer {
+        folder: "crates/paceline-lab",
+        uses: &[
+            "paceline",
+            "paceline-cli",
+            "paceline-media",
+            "paceline-sched",
+            "paceline-sim",
+            "anyhow",
+            "bytes",
+            "clap",
+            "rustix",
+            "serde",
+            "serde_json",
+            "signal-hook",
+            "tracing",
             "tun-rs",
             "zenoh",
         ],
@@ -134,6 +152,7 @@ const TESTS: &[&str] = &[
     "serde_json",
     "signal-hook",
     "ts-rs",
+    "zenoh",
 ];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {

@@ -1,6 +1,7 @@
 //! Parses `--history` and `--buffer`: the limits of a pull buffer.
 
-use paceline::{History, LimitsError, Pattern};
+use paceline::Pattern;
+use paceline::pull::{History, LimitsError};
 use paceline_sched::units::{self, TIMES};
 use std::str::FromStr;
 use std::time::Duration;
@@ -52,14 +53,15 @@ impl Written {
     fn history(self) -> Result<History, LimitsError> {
         let mut history = History::new();
         if let Some(samples) = self.samples {
-            history = history.samples(samples)?;
+            history = history.samples(samples);
         }
         if let Some(bytes) = self.bytes {
-            history = history.bytes(bytes)?;
+            history = history.bytes(bytes);
         }
         if let Some(age) = self.age {
-            history = history.age(age)?;
+            history = history.age(age);
         }
+        history.limits()?;
         Ok(history)
     }
 
@@ -106,18 +108,18 @@ mod tests {
     use super::*;
 
     fn all(samples: usize, bytes: u64, seconds: u64) -> History {
-        let history = History::new().samples(samples).unwrap().bytes(bytes).unwrap();
-        history.age(Duration::from_secs(seconds)).unwrap()
+        let history = History::new().samples(samples).bytes(bytes);
+        history.age(Duration::from_secs(seconds))
     }
 
     #[test]
     fn limits_are_known_by_key_or_by_unit() {
-        assert_eq!(history("100"), Ok(History::new().samples(100).unwrap()));
+        assert_eq!(history("100"), Ok(History::new().samples(100)));
         for text in ["100,10MB,60s", "samples=100,bytes=10MB,age=60s", "1min , 100, 10000kB"] {
             assert_eq!(history(text), Ok(all(100, 10_000_000, 60)), "{text}");
         }
-        assert_eq!(history("1.5MB"), Ok(History::new().bytes(1_500_000).unwrap()));
-        let age = History::new().age(Duration::from_secs(1_800)).unwrap();
+        assert_eq!(history("1.5MB"), Ok(History::new().bytes(1_500_000)));
+        let age = History::new().age(Duration::from_secs(1_800));
         assert_eq!(history("age=0.5h"), Ok(age));
     }
 

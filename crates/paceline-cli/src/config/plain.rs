@@ -6,7 +6,8 @@ use super::read::{text, truth, whole};
 use super::section::{Problems, Section};
 use super::units;
 use crate::args;
-use paceline::{Audio, Encoding, Form, LossTolerance, Pattern, Rate, Size};
+use paceline::contract::{Audio, Form, Rate};
+use paceline::{Encoding, LossTolerance, Pattern, Size};
 use paceline_plain::{
     ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, KeyPattern, MESSAGE_BYTES_MAX, PlainConfig,
     RULES_MAX, Rules, Template,

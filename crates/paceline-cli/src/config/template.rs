@@ -47,7 +47,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # MB/s or GB/s. Default: none; then it takes whatever comes and can hold no contract.
 #capacity = "2mbit"
 # Which discipline schedules it: "vds" (the default), "dwcs", "edf", "static-priority", "fifo" …;
-# docs/cli.md has all.
+# docs/reference/cli.md has all.
 #policy = "vds"
 # Allows listening beyond this host without TLS. true or false. Default: false.
 #insecure = false
@@ -82,7 +82,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #share = 100
 # Each next hop has a class of its own below this one. true or false. Default: false.
 #per_peer = true
-# What its streams may send (docs/policing.md), ending with else drop or else delay. Default: no limit.
+# What its streams may send (docs/concepts/policing.md), ending with else drop or else delay. Default: no limit.
 #police = "leaky:20kB,400kbit + leaky:100p,500p/s else drop"
 
 # A pull buffer: what matches the pattern is kept for whoever asks later. At most 64.

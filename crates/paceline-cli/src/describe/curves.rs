@@ -8,7 +8,8 @@ use paceline_sched::curve::{self, Curve, RATE_MAX};
 use paceline_sched::hfsc::Curves;
 use paceline_sched::units::Quantity;
 
-pub(crate) const NAMES: [&str; 3] = ["real_time", "link_share", "upper_limit"];
+/// The names of the curves of a stream or class.
+pub const NAMES: [&str; 3] = ["real_time", "link_share", "upper_limit"];
 const PIECES: [&str; 3] = ["m1", "d", "m2"];
 const BURST: [&str; 3] = ["burst", "within", "rate"];
 const RATE: &str = "2mbit is one";
@@ -16,7 +17,7 @@ const CURVE: &str = "must be a rate such as \"2mbit\", {\"m1\", \"d\", \"m2\"} o
      {\"burst\", \"within\", \"rate\"}";
 
 /// Reads the curves of an object; returns `None` if it has none.
-pub(crate) fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
+pub fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
     let [real_time, link_share, upper_limit] = NAMES.map(|name| curve(fields, name));
     let curves =
         Curves { real_time: real_time?, link_share: link_share?, upper_limit: upper_limit? };
@@ -35,7 +36,7 @@ fn curve(fields: &mut Fields, name: &str) -> Result<Option<Curve>, String> {
 }
 
 /// Reads the curve `value`; `place` is its path for errors.
-pub(crate) fn value_of(place: &str, value: Json) -> Result<Curve, String> {
+pub fn value_of(place: &str, value: Json) -> Result<Curve, String> {
     let made = match value {
         rate @ (Json::Text(_) | Json::Number(_)) => {
             Curve::linear(amount(place, &rate, Quantity::Rate, &(1..=RATE_MAX), RATE)?)
@@ -66,7 +67,7 @@ pub(crate) fn value_of(place: &str, value: Json) -> Result<Curve, String> {
 }
 
 /// Returns the name of the first curve that is present, for an error.
-pub(crate) const fn first(curves: &Curves) -> &'static str {
+pub const fn first(curves: &Curves) -> &'static str {
     match (curves.real_time, curves.link_share) {
         (Some(_), _) => "real_time",
         (None, Some(_)) => "link_share",
@@ -76,7 +77,7 @@ pub(crate) const fn first(curves: &Curves) -> &'static str {
 
 /// Refuses real-time curves whose sum exceeds the capacity. The error names the first curve with
 /// which it does. Each curve has its index in `list`.
-pub(crate) fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(), String> {
+pub fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(), String> {
     let curves: Vec<Curve> = all.iter().map(|(_, curve)| *curve).collect();
     let check = |count: usize| curve::fits(curves.get(..count).unwrap_or(&curves), capacity);
     let Err(_) = check(curves.len()) else { return Ok(()) };

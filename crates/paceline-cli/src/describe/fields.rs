@@ -6,11 +6,11 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 /// The longest time in nanoseconds: almost 32 years.
-pub(crate) const TIME_MAX: u64 = 1_000_000_000_000_000_000;
+pub const TIME_MAX: u64 = 1_000_000_000_000_000_000;
 
 /// An object whose fields are removed one after the other.
 #[derive(Debug)]
-pub(crate) struct Fields {
+pub struct Fields {
     path: String,
     known: &'static [&'static str],
     entries: Vec<(String, Json)>,
@@ -21,11 +21,7 @@ impl Fields {
     ///
     /// # Errors
     /// Returns an error if the value is not an object, or has an unknown or duplicate field.
-    pub(crate) fn open(
-        path: String,
-        value: Json,
-        known: &'static [&'static str],
-    ) -> Result<Self, String> {
+    pub fn open(path: String, value: Json, known: &'static [&'static str]) -> Result<Self, String> {
         let Json::Object(entries) = value else {
             let place = if path.is_empty() { "the document" } else { &path };
             return Err(format!(
@@ -44,7 +40,7 @@ impl Fields {
     }
 
     /// Returns an error if a field name is unknown.
-    pub(crate) fn check_name(&self, name: &str) -> Result<(), String> {
+    pub fn check_name(&self, name: &str) -> Result<(), String> {
         if self.known.contains(&name) {
             return Ok(());
         }
@@ -62,7 +58,7 @@ impl Fields {
     }
 
     /// Returns the path of a field.
-    pub(crate) fn at(&self, name: &str) -> String {
+    pub fn at(&self, name: &str) -> String {
         match self.path.as_str() {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -70,24 +66,24 @@ impl Fields {
     }
 
     /// Removes and returns the value of a field; `null` counts as missing.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
+    pub fn take(&mut self, name: &str) -> Option<Json> {
         let place = self.entries.iter().position(|(found, _)| found == name)?;
         let (_, value) = self.entries.swap_remove(place);
         (value != Json::Null).then_some(value)
     }
 
     /// Returns true if a field is present.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(found, value)| found == name && *value != Json::Null)
     }
 
     /// Returns the error for a missing field.
-    pub(crate) fn missing(&self, name: &str, mend: &str) -> String {
+    pub fn missing(&self, name: &str, mend: &str) -> String {
         format!("{} is missing: {mend}", self.at(name))
     }
 
     /// Reads a whole number in a range.
-    pub(crate) fn whole(
+    pub fn whole(
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
@@ -97,12 +93,12 @@ impl Fields {
     }
 
     /// Reads a duration of at least `least` nanoseconds; returns nanoseconds.
-    pub(crate) fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
+    pub fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
         self.amount(name, Quantity::Duration, least..=TIME_MAX, "10ms is one")
     }
 
     /// Reads a size; returns bytes.
-    pub(crate) fn size(
+    pub fn size(
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
@@ -112,7 +108,7 @@ impl Fields {
     }
 
     /// Reads a rate; returns bits per second.
-    pub(crate) fn rate(
+    pub fn rate(
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
@@ -133,7 +129,7 @@ impl Fields {
     }
 
     /// Reads a boolean.
-    pub(crate) fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
+    pub fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
         match self.take(name) {
             None => Ok(None),
             Some(Json::Bool(value)) => Ok(Some(value)),
@@ -144,7 +140,7 @@ impl Fields {
     }
 
     /// Reads text by `read`, whose error states the rule.
-    pub(crate) fn text<T, E: Display>(
+    pub fn text<T, E: Display>(
         &mut self,
         name: &str,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -160,7 +156,7 @@ impl Fields {
 }
 
 /// Converts `value`, text with a number and a unit, to a quantity in base units.
-pub(crate) fn amount(
+pub fn amount(
     place: &str,
     value: &Json,
     quantity: Quantity,

@@ -1,9 +1,11 @@
 //! The command line of `paceline pub`.
 
-use crate::args::{self, CardSpec, NodeArgs, Speed, Telemetry};
+use crate::args::{self, CardSpec, Speed, Telemetry};
+use crate::config::NodeArgs;
 use clap::ArgGroup;
+use paceline::pull::History;
 use paceline::text::is_plain;
-use paceline::{History, Kind, LossTolerance, Tag};
+use paceline::{Kind, LossTolerance, Tag};
 use std::path::PathBuf;
 use std::time::Duration;
 

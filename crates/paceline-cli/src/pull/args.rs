@@ -1,10 +1,13 @@
 //! The command line of `paceline pull`.
 
 use super::range::{self, Moment, Times};
-use crate::args::{self, NodeArgs};
-use crate::subscribe::{AskedRate, is_stdout};
+use crate::args;
+use crate::args::AskedRate;
+use crate::config::NodeArgs;
+use crate::payload::is_stdout;
 use clap::ArgGroup;
-use paceline::{PublisherId, Tag};
+use paceline::Tag;
+use paceline::status::PublisherId;
 use paceline_media::Size;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
 //! The command line of `paceline record`.
 
-use crate::args::{self, NodeArgs, WishArgs};
+use crate::args::{self, WishArgs};
+use crate::config::NodeArgs;
 use crate::show::micros;
 use crate::stats::round3;
-use paceline::{
-    Form, LossTolerance, Node, Pattern, Proxy, Rate, Retransmit, SubscribeError, SubscriberBuilder,
-};
+use paceline::contract::{Form, Proxy, Rate, Retransmit};
+use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_record::{Asked, Compression};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -118,13 +118,9 @@ impl Wish {
 
 impl RecordArgs {
     /// Builds the subscription to a pattern.
-    pub(super) fn ask<'a>(
-        &self,
-        node: &'a Node,
-        pattern: &Pattern,
-    ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
-        let builder = node.subscriber(pattern.as_str())?.proxy(self.proxy);
-        Ok(self.wish.apply(builder)?.retransmit(self.retransmit))
+    pub(super) fn ask<'a>(&self, node: &'a Node, pattern: &Pattern) -> SubscriberBuilder<'a> {
+        let builder = node.subscriber(pattern.as_str()).proxy(self.proxy);
+        self.wish.apply(builder).retransmit(self.retransmit)
     }
 
     /// Returns the initial request, the same for each pattern.

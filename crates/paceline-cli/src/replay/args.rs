@@ -1,7 +1,9 @@
 //! The command line of `paceline replay`.
 
-use crate::args::{self, NodeArgs, Speed};
-use paceline::{History, LossTolerance, Pattern, Tag};
+use crate::args::{self, Speed};
+use crate::config::NodeArgs;
+use paceline::pull::History;
+use paceline::{LossTolerance, Pattern, Tag};
 use paceline_record::Order;
 use std::path::PathBuf;
 use std::time::Duration;

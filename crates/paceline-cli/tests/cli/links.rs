@@ -102,12 +102,12 @@ fn best_effort_is_not_what_was_required() {
     let required =
         operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15s"]].concat());
     required.said(3, "and --require: publisher ");
-    required.said(3, "nothing is promised: how often it publishes is not known");
+    required.said(3, "nothing is promised: its publishing rate is unknown");
     let recorded =
         [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15s"]]
             .concat();
     let recorded = operator.run(&recorded);
-    recorded.said(3, "nothing is promised of log: how often it publishes is not known");
+    recorded.said(3, "nothing is promised of log: its publishing rate is unknown");
     let asked = operator.run(&[&["ask"], &wish[..]].concat());
     asked.said(3, "");
     assert!(asked.text().contains("as best effort: how much it sends"), "{}", asked.text());
@@ -139,7 +139,7 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
     let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20", "--link", &listen]);
     let ask = |more: &[&str]| {
-        let mut args = vec!["ask", "cam", "--link", &connect];
+        let mut args = vec!["sub", "cam", "--dry-run", "--link", &connect];
         args.extend(more);
         operator.run(&args)
     };
@@ -158,10 +158,9 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     ask(&["--within", &format!("{}ms", offered / 1_000)]).said(0, "");
     ask(&[]).said(0, "");
     ask(&["--within", "0ms"]).said(2, "--within");
-    operator
-        .run(&["ask", "nothing", "--timeout", "100ms"])
-        .said(3, "no publisher of nothing within");
-    // `ask` reserves nothing.
+    operator.run(&["ask", "nothing", "--timeout", "100ms"]).said(3, "no publisher of nothing within");
+    // A dry run reserves nothing. `ask` is its old name.
+    operator.run(&["ask", "cam", "--link", &connect]).said(0, "");
     let list = operator.run(&["ls", "--reservations", "--link", &connect]);
     list.said(0, "");
     assert!(list.text().starts_with("nothing is reserved"), "{}", list.text());

@@ -27,7 +27,7 @@ fn rates_bandwidth_and_delays_of_several_tags_have_the_lines_of_ros2() {
     let _fast = host.start(&["pub", "a/fast", "--test-card", "160x120@20"]);
     let _slow = host.start(&["pub", "a/slow", "--test-card", "160x120@5"]);
     let measured = |command: &str| {
-        let ended = host.run(&[command, "a/*", "--duration", "4s"]);
+        let ended = host.run(&["watch", "a/*", command, "--duration", "4s"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let text = ended.text();
         let blocks: Vec<Vec<String>> = text
@@ -45,15 +45,15 @@ fn rates_bandwidth_and_delays_of_several_tags_have_the_lines_of_ros2() {
         }
         blocks.into_iter().rev().find(|block| block[0] == "a/fast]").unwrap()
     };
-    let hz = measured("hz");
+    let hz = measured("--hz");
     assert!(hz[1].starts_with("average rate: "), "{hz:?}");
     assert!((10.0..30.0).contains(&numbers(&hz[1])[0]), "{hz:?}");
     let [min, max, spread, window] = numbers(&hz[2])[..] else { panic!("{hz:?}") };
     assert!(min <= 0.06 && max >= 0.04 && spread >= 0.0 && window >= 10.0, "{hz:?}");
-    let bw = measured("bw");
+    let bw = measured("--bw");
     assert!(bw[1].contains(" KB/s from ") && bw[1].ends_with(" messages"), "{bw:?}");
     assert!(bw[2].starts_with("\tMessage size mean: ") && bw[2].contains(" KB max: "), "{bw:?}");
-    let delay = measured("delay");
+    let delay = measured("--delay");
     assert!(delay[1].starts_with("average delay: "), "{delay:?}");
     assert!(numbers(&delay[2])[1] < 5.0, "{delay:?}");
 }
@@ -186,7 +186,13 @@ fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
     host.run(&["bw", "a//b"]).said(2, "a//b");
     host.run(&["echo", "a", "--field", "x..y"]).said(2, "must be names joined by points");
     host.run(&["hz", "a", "--duration", "1s"]).said(3, "no sample within --duration 1s: ");
+    host.run(&["watch", "a"]).said(2, "<--hz|--bw|--delay|--print>");
+    host.run(&["watch", "a", "--hz", "--print"]).said(2, "cannot be used with");
+    host.run(&["watch", "a", "--bw", "--once"]).said(2, "--once needs --print");
+    host.run(&["watch", "a", "--print", "--window", "5"]).said(2, "--window measures samples");
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    let print = host.run(&["watch", "cam", "--print", "--once", "--duration", "30"]);
+    assert!(print.text().starts_with("160x120 image/jpeg, "), "{print:?}");
     let mut echo = Running::unread(host.command(&["echo", "cam"]).spawn().unwrap());
     assert!(echo.first_line().starts_with("160x120 image/jpeg, "));
     assert_eq!(echo.status().code(), Some(0));

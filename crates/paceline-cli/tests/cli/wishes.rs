@@ -1,4 +1,4 @@
-//! `paceline ask` and `paceline set`: admission queries, and changes of running subscriptions.
+//! `paceline sub --dry-run` and `paceline set`: admission queries, and changes of running subscriptions.
 
 use crate::host::{Ended, Host, LIMIT, Running, free_port};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -38,8 +38,9 @@ fn a_promise_is_asked_for_before_and_a_subscription_changed_while_it_runs() {
     ];
     let console = operator.start(&sub);
     operator.wait_for_subscriptions(1);
-    let ask =
-        |hz: &str, within: &str| operator.run(&["ask", "cam", "--max-hz", hz, "--within", within]);
+    let ask = |hz: &str, within: &str| {
+        operator.run(&["sub", "cam", "--dry-run", "--max-hz", hz, "--within", within])
+    };
     printed(&ask("5", "200ms"), 0, "cam of cam: yes: within ");
     printed(&ask("5", "3ms"), 3, "cam of cam: no: link 'thin' of ");
     // From the other host: properties without a flag stay unchanged.

@@ -12,7 +12,7 @@ fn read(rest: &str) -> Result<Plan, String> {
 }
 
 #[test]
-fn what_is_left_out_has_its_value() {
+fn omitted_fields_have_defaults() {
     let plan = read(
         "[[publisher]]\nnode = \"a\"\ntag = \"t\"\n[[subscriber]]\nnode = \"b\"\ntag = \"**\"\n",
     )
@@ -33,7 +33,7 @@ fn what_is_left_out_has_its_value() {
 }
 
 #[test]
-fn values_become_what_they_say() {
+fn values_are_parsed() {
     let plan = read(
         "[[link]]\nbetween = [\"b\", \"c\"]\nrate = \"1.5 mbit\"\ncapacity = \"2mbit\"\ndelay = \"2.5ms\"\n\
          loss = 0.01\nreorder = 0.001\nqueue = \"3000B\"\ndiscipline = \"edf\"\nprotocol = \"udp\"\n\
@@ -107,7 +107,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     ("[[link]]\nbetween = [\"b\", \"c\"]\nloss = { loss_bad = 1.0 }", "or all of { good_to_bad"),
     ("[[link]]\nbetween = [\"b\", \"c\"]\ndiscipline = \"lottery\"", "unknown policy"),
-    ("[[publisher]]\nnode = \"a\"", "publisher 1: tag is missing: say what it publishes on"),
+    ("[[publisher]]\nnode = \"a\"", "publisher 1: tag is missing: set its tag"),
     (
         "[[publisher]]\nnode = \"z\"\ntag = \"t\"",
         "publisher 1: node = \"z\": must be a node's name",
@@ -132,12 +132,9 @@ const WRONG: &[(&str, &str)] = &[
         "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nto = \"21s\"",
         "to = \"21s\": must be at most duration, which is 20",
     ),
-    (
-        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\ngroup = \"IP\"",
-        "is a group of video, and this is none",
-    ),
+    ("[[publisher]]\nnode = \"a\"\ntag = \"t\"\ngroup = \"IP\"", "applies only to video"),
     ("[[publisher]]\nnode = \"a\"\ntag = \"t\"\nkind = \"film\"", "must be data, picture or video"),
-    ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nmax_hz = 1\nevery = 2", "is beside max_hz"),
+    ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nmax_hz = 1\nevery = 2", "conflicts with max_hz"),
     ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nloss = \"3/2\"", "subscriber 1: loss = \"3/2\""),
     (
         "[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nwithin = \"0ms\"",
@@ -151,6 +148,7 @@ const WRONG: &[(&str, &str)] = &[
         "[[fault]]\nat = \"19s\"\nstall = \"a\"\nfor = \"2s\"",
         "for = \"2s\": must be above 0 and end within duration",
     ),
+    ("[[fault]]\nat_s = 1\nstall = \"a\"\nrestart_after_s = 2", "applies only to a crash"),
     (
         "[[fault]]\nat = \"1s\"\nstall = \"a\"\nrestart_after = \"2s\"",
         "is for a crash, and nothing crashes here",
@@ -168,7 +166,7 @@ const WRONG: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_the_range_and_the_mend() {
+fn errors_name_the_line_the_range_and_a_fix() {
     for (rest, part) in WRONG {
         let error = read(rest).expect_err(rest);
         assert!(error.contains(part), "{rest}: {error}");
@@ -179,7 +177,7 @@ fn what_is_wrong_is_told_with_its_line_the_range_and_the_mend() {
 }
 
 #[test]
-fn everything_is_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let error = read("[[publisher]]\nhz = -1\nbytes = \"0B\"\n").unwrap_err();
     assert_eq!(error.lines().count(), 4, "{error}");
     let broken = Plan::read("[[node]\nname = 3", "x.toml").unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! Changes of running subscriptions, on this node or another.
 
 use super::Engine;
-use crate::change::SubscriptionView;
+use crate::status::SubscriptionView;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::SubscriptionId;
@@ -46,7 +46,7 @@ impl Engine {
         match ChangeAnswer::decode(body.clone()) {
             Ok(ChangeAnswer::Done { revision }) => _ = reply.send(Some(revision)),
             Ok(ChangeAnswer::Unknown) => _ = reply.send(None),
-            Err(error) => tracing::debug!("the answer to a change was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid answer to a change: {error}"),
         }
         true
     }
@@ -70,7 +70,7 @@ impl Engine {
         let Some(reply) = self.outcomes.remove(&question) else { return false };
         match ChangeOutcome::decode(body.clone()) {
             Ok(outcome) => _ = reply.send(outcome),
-            Err(error) => tracing::debug!("the outcome of a change was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid outcome of a change: {error}"),
         }
         true
     }
