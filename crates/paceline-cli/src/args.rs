@@ -39,7 +39,7 @@ fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64,
 }
 
 /// Parses a whole number from `min` to `max`.
-pub fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
+pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
         _ => Err(format!("must be a whole number from {min} to {max}; {mend}")),
@@ -75,7 +75,7 @@ pub fn some_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a duration of whole seconds from `MIN` to `MAX`; returns seconds.
-pub(crate) fn seconds<const MIN: u32, const MAX: u32>(text: &str) -> Result<u32, String> {
+pub fn seconds<const MIN: u32, const MAX: u32>(text: &str) -> Result<u32, String> {
     let range = Span::from_secs(u64::from(MIN))..=Span::from_secs(u64::from(MAX));
     let read = duration_in(text, &range, "30s is one", true)?;
     if read.subsec_nanos() > 0 {
@@ -117,7 +117,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a size in a range; `mend` follows an error about the range.
-pub(crate) fn bytes_in(text: &str, range: &RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
+pub fn bytes_in(text: &str, range: &RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
     units::size_in(text, range).map_err(|error| match error {
         UnitError::Range { .. } => format!("{error}; {mend}"),
         error => error.to_string(),

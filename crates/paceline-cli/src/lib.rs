@@ -29,6 +29,7 @@ mod set;
 mod shortfall;
 mod show;
 mod simulate;
+mod spelling;
 mod stats;
 mod status;
 mod stop;
@@ -141,11 +142,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => log::start(cli.log.as_deref())
             .and_then(|()| run(cli.command))
             .unwrap_or_else(|error| exit::report(&error)),
-        Err(error) => {
-            // A closed output is no failure.
-            let _ = error.print();
-            ExitCode::from(if error.use_stderr() { exit::USAGE } else { 0 })
-        }
+        Err(error) => spelling::report(&error, &command_line(), &args),
     }
 }
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD:crates/paceline-cli/src/ls/document.rs
 //! The document of `paceline ls --json`, described in docs/reference/json.md.
-=======
-//! The status document and its parts.
->>>>>>> x-cli:crates/paceline-cli/src/status/document.rs
 
 use super::neighbour::Neighbour;
 use super::reservation::{Processor, Reservation};

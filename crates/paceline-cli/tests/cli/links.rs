@@ -158,7 +158,9 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     ask(&["--within", &format!("{}ms", offered / 1_000)]).said(0, "");
     ask(&[]).said(0, "");
     ask(&["--within", "0ms"]).said(2, "--within");
-    operator.run(&["ask", "nothing", "--timeout", "100ms"]).said(3, "no publisher of nothing within");
+    operator
+        .run(&["ask", "nothing", "--timeout", "100ms"])
+        .said(3, "no publisher of nothing within");
     // A dry run reserves nothing. `ask` is its old name.
     operator.run(&["ask", "cam", "--link", &connect]).said(0, "");
     let list = operator.run(&["ls", "--reservations", "--link", &connect]);

@@ -333,7 +333,8 @@ const TOKEN: &str = "@ros2_lv/0/8f20917502ee955ac4476e0266340d5c/0/10/MP/%/%fron
 
 /// Returns the rules of the configuration files in docs/guides/ros2.md, in order, without the links.
 fn ros_rules() -> Vec<String> {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/ros2.md"));
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/ros2.md"));
     let page = page.unwrap();
     let files = page.split("```toml").skip(1).filter_map(|rest| rest.split("```").next());
     let rules = files.map(|file| {

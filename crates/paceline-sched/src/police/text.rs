@@ -163,7 +163,8 @@ impl Reader {
 }
 
 fn time(what: &'static str, text: &str) -> Result<Duration, TextError> {
-    let form = "a whole number of nanoseconds with a unit: ns, us, ms, s, min or h; for example 18ms";
+    let form =
+        "a whole number of nanoseconds with a unit: ns, us, ms, s, min or h; for example 18ms";
     let wrong = || TextError::Quantity { what, text: text.to_string(), form };
     units::whole(text, units::TIMES).map(Duration::from_nanos).ok_or_else(wrong)
 }

@@ -164,7 +164,8 @@ fn clock(
         let step = step.get_ref();
         let at = needs_at(&inner, &step.at, duration, checked);
         if step.by.is_none() {
-            checked.add(&inner.span, format!("{}by is missing: set the size of the step", inner.name));
+            checked
+                .add(&inner.span, format!("{}by is missing: set the size of the step", inner.name));
         }
         let by = inner.shift("by", &step.by, "a negative one sets it back", checked);
         node.steps.extend(at.zip(by));
