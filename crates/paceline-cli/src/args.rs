@@ -39,7 +39,7 @@ fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64,
 }
 
 /// Parses a whole number from `min` to `max`.
-pub fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
+pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
         _ => Err(format!("must be a whole number from {min} to {max}; {mend}")),
@@ -54,7 +54,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
 /// Parses the time between two samples, such as `33.3ms`; returns milliseconds.
 pub(crate) fn period(text: &str) -> Result<f64, String> {
     let range = Span::from_micros(1)..=Span::from_secs(1_000);
-    let period = duration_in(text, &range, "33.3ms gives 30 samples a second", false)?;
+    let period = duration_in(text, &range, "33.3ms gives 30 samples per second", false)?;
     Ok(period.as_secs_f64() * 1_000.0)
 }
 
@@ -66,27 +66,27 @@ pub(crate) fn within(text: &str) -> Result<Duration, String> {
 
 /// Parses a duration such as `5s`; zero is allowed.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    duration_in(text, &(Span::ZERO..=DURATION_MAX), "5s is one", true)
+    duration_in(text, &(Span::ZERO..=DURATION_MAX), "for example 5s", true)
 }
 
 /// Parses a duration of at least 1 ms, such as `5s`.
 pub fn some_duration(text: &str) -> Result<Duration, String> {
-    duration_in(text, &(Span::from_millis(1)..=DURATION_MAX), "5s is one", true)
+    duration_in(text, &(Span::from_millis(1)..=DURATION_MAX), "for example 5s", true)
 }
 
 /// Parses a duration of whole seconds from `MIN` to `MAX`; returns seconds.
-pub(crate) fn seconds<const MIN: u32, const MAX: u32>(text: &str) -> Result<u32, String> {
+pub fn seconds<const MIN: u32, const MAX: u32>(text: &str) -> Result<u32, String> {
     let range = Span::from_secs(u64::from(MIN))..=Span::from_secs(u64::from(MAX));
-    let read = duration_in(text, &range, "30s is one", true)?;
+    let read = duration_in(text, &range, "for example 30s", true)?;
     if read.subsec_nanos() > 0 {
-        return Err("must be whole seconds; 30s is one".to_owned());
+        return Err("must be whole seconds, for example 30s".to_owned());
     }
     u32::try_from(read.as_secs()).map_err(|error| error.to_string())
 }
 
 /// Parses a refresh interval from 0.5 s to 60 s.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
-    duration_in(text, &(Span::from_millis(500)..=Span::from_secs(60)), "1s is usual", true)
+    duration_in(text, &(Span::from_millis(500)..=Span::from_secs(60)), "for example 1s", true)
 }
 
 /// Parses a waiting time for nodes, from 1 ms to 60 s.
@@ -117,7 +117,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a size in a range; `mend` follows an error about the range.
-pub(crate) fn bytes_in(text: &str, range: &RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
+pub fn bytes_in(text: &str, range: &RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
     units::size_in(text, range).map_err(|error| match error {
         UnitError::Range { .. } => format!("{error}; {mend}"),
         error => error.to_string(),
@@ -150,13 +150,13 @@ pub(crate) fn window(text: &str) -> Result<usize, String> {
 
 /// Parses the size of the printed part of a payload, such as `128B`.
 pub(crate) fn length(text: &str) -> Result<usize, String> {
-    let bytes = bytes_in(text, &(0..=1 << 30), "leave it out for 128B")?;
+    let bytes = bytes_in(text, &(0..=1 << 30), "omit it for 128B")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
 /// Parses the size of a file chunk such as `1kB`, at most 16 MiB.
 pub(crate) fn chunk(text: &str) -> Result<usize, String> {
-    let bytes = bytes_in(text, &(1..=16 * 1024 * 1024), "1kB is usual")?;
+    let bytes = bytes_in(text, &(1..=16 * 1024 * 1024), "for example 1kB")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 

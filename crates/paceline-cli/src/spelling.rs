@@ -11,8 +11,8 @@ const RENAMED: [(&str, &str, &str); 2] = [
     ("--time", "from", "--from -10s --to -5s, of which either may be left out"),
 ];
 
-/// Reports an error of the command line `words`, or help, and returns the exit code.
-pub(crate) fn report(error: &clap::Error, command: &clap::Command, words: &[OsString]) -> ExitCode {
+/// Prints an error of the command line `words`, or its help, and returns the exit code.
+pub fn report(error: &clap::Error, command: &clap::Command, words: &[OsString]) -> ExitCode {
     match old_flag(error, command, words) {
         Some(what) => exit::report(&exit::usage(what)),
         None => {

@@ -3,7 +3,7 @@
 
 /// Parsers of command-line values.
 pub mod args {
-    pub use crate::args::{capacity, rate, some_duration, whole};
+    pub use crate::args::{bytes_in, capacity, rate, seconds, some_duration, whole};
 }
 
 /// Parsers of JSON descriptions, with errors that name the field.
@@ -34,6 +34,11 @@ pub mod show {
 /// Scenario files.
 pub mod simulate {
     pub use crate::simulate::source;
+}
+
+/// Errors for flags that an earlier version spelled in another way.
+pub mod spelling {
+    pub use crate::spelling::report;
 }
 
 /// Statistics with bounded memory.

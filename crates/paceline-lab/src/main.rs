@@ -6,7 +6,7 @@ mod netns;
 mod schedule;
 
 use clap::{Parser, Subcommand};
-use paceline_cli::support::{exit, log, threads};
+use paceline_cli::support::{exit, log, spelling, threads};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -48,7 +48,13 @@ fn main() -> ExitCode {
             paceline(lab.clone(), rest)
         }
         _ => {
-            let lab = Lab::parse_from(args);
+            let lab = match Lab::try_parse_from(&args) {
+                Ok(lab) => lab,
+                Err(error) => {
+                    let command = <Lab as clap::CommandFactory>::command();
+                    return spelling::report(&error, &command, &args);
+                }
+            };
             let started = log::start(lab.log.as_deref());
             started.and_then(|()| run(lab.command)).unwrap_or_else(|error| exit::report(&error))
         }

@@ -7,7 +7,7 @@ fn rates_are_above_zero_and_finite() {
         let error = rate(wrong).unwrap_err();
         assert!(error.starts_with("must be a number from 0.001 to 1000000 (Hz); "), "{error}");
     }
-    assert!(period("0ms").unwrap_err().contains("33.3ms gives 30 samples a second"));
+    assert!(period("0ms").unwrap_err().contains("33.3ms gives 30 samples per second"));
     assert!((period("10ms").unwrap() - 10.0).abs() < 1e-9);
 }
 

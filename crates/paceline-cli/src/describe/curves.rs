@@ -12,7 +12,7 @@ use paceline_sched::units::Quantity;
 pub const NAMES: [&str; 3] = ["real_time", "link_share", "upper_limit"];
 const PIECES: [&str; 3] = ["m1", "d", "m2"];
 const BURST: [&str; 3] = ["burst", "within", "rate"];
-const RATE: &str = "2mbit is one";
+const RATE: &str = "for example 2mbit";
 const CURVE: &str = "must be a rate such as \"2mbit\", {\"m1\", \"d\", \"m2\"} or \
      {\"burst\", \"within\", \"rate\"}";
 
@@ -49,7 +49,7 @@ pub fn value_of(place: &str, value: Json) -> Result<Curve, String> {
             let mut object = Fields::open(place.to_owned(), Json::Object(entries), known)?;
             let [first, second, third] = *known;
             let one = match burst {
-                true => object.size(first, 0..=u64::from(u32::MAX), "10kB is one")?,
+                true => object.size(first, 0..=u64::from(u32::MAX), "for example 10kB")?,
                 false => object.rate(first, 0..=RATE_MAX, RATE)?,
             };
             let one = one.ok_or_else(|| object.missing(first, CURVE))?;

@@ -94,7 +94,7 @@ impl Fields {
 
     /// Reads a duration of at least `least` nanoseconds; returns nanoseconds.
     pub fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
-        self.amount(name, Quantity::Duration, least..=TIME_MAX, "10ms is one")
+        self.amount(name, Quantity::Duration, least..=TIME_MAX, "for example 10ms")
     }
 
     /// Reads a size; returns bytes.

@@ -15,7 +15,7 @@ writes the payloads one after the other: JPEG pictures make an .mjpeg file, H.26
 that ends in .y4m makes a Y4M file, .wav a WAV file, .png and .jpg keep the newest picture; any other name gets the \
 payloads as they are. Text and JSON samples end with a line break each. A terminal is shown text only.
 
-paceline sub robot/camera --max-hz 10 --within 200 --dry-run
+paceline sub robot/camera --max-hz 10 --within 200ms --dry-run
 --dry-run reserves nothing, so another subscriber may take the bandwidth first. The answer is valid for this place: \
 run it on the subscriber's host, with its --link flags. It waits for a publisher for --timeout, 2.5 s by default. \
 Exits with 0 if every matching publisher would grant the request, with 3 otherwise.";

@@ -191,7 +191,7 @@ fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
     host.run(&["watch", "a", "--bw", "--once"]).said(2, "--once needs --print");
     host.run(&["watch", "a", "--print", "--window", "5"]).said(2, "--window measures samples");
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
-    let print = host.run(&["watch", "cam", "--print", "--once", "--duration", "30"]);
+    let print = host.run(&["watch", "cam", "--print", "--once", "--duration", "30s"]);
     assert!(print.text().starts_with("160x120 image/jpeg, "), "{print:?}");
     let mut echo = Running::unread(host.command(&["echo", "cam"]).spawn().unwrap());
     assert!(echo.first_line().starts_with("160x120 image/jpeg, "));

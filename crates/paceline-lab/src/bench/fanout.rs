@@ -19,7 +19,7 @@ pub(super) struct Args {
     subscriptions: u32,
     /// Measured time
     #[arg(long = "duration", value_name = "TIME", default_value = "10s", conflicts_with = "short",
-          value_parser = crate::args::seconds::<1, 3_600>)]
+          value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

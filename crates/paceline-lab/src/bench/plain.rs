@@ -28,7 +28,7 @@ pub(super) struct Args {
     pairs: u32,
     /// Time of each run
     #[arg(long = "duration", value_name = "TIME", default_value = "5s", conflicts_with = "short",
-          value_parser = crate::args::seconds::<1, 3_600>)]
+          value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
     seconds: u32,
     /// Programs connected to one node, and to a Zenoh router
     #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "short",

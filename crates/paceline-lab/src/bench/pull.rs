@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Args {
     /// Time of the live streams, without and with the pull
     #[arg(long = "duration", value_name = "TIME", default_value = "40s", conflicts_with = "short",
-          value_parser = crate::args::seconds::<30, 3_600>)]
+          value_parser = paceline_cli::support::args::seconds::<30, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

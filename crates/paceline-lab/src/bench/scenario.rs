@@ -18,6 +18,7 @@ use live::Script;
 use paceline_cli::support::args;
 use paceline_cli::support::exit;
 use paceline_cli::support::simulate;
+use paceline_cli::support::spelling;
 use paceline_sim::scenario::{Plan, Summary, run as simulated};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -57,11 +58,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     let args = match Args::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
-            return Ok(crate::spelling::report(
-                &error,
-                &<Args as clap::CommandFactory>::command(),
-                &[],
-            ));
+            return Ok(spelling::report(&error, &<Args as clap::CommandFactory>::command(), &[]));
         }
     };
     if !netns::can_build("FILE.toml") {

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 pub(super) struct Args {
     /// Time of each measurement
     #[arg(long = "duration", value_name = "TIME", default_value = "20s", conflicts_with = "short",
-          value_parser = crate::args::seconds::<5, 3_600>)]
+          value_parser = paceline_cli::support::args::seconds::<5, 3_600>)]
     seconds: u32,
     /// Only these disciplines, by name
     #[arg(long, value_name = "POLICY")]

@@ -183,11 +183,7 @@ fn share(text: &str) -> Result<u32, String> {
 }
 
 fn queue(text: &str) -> Result<u64, String> {
-    crate::args::bytes_in(
-        text,
-        &(1_500..=1_000_000_000),
-        "64kB is usual; less than a packet holds none",
-    )
+    args::bytes_in(text, &(1_500..=1_000_000_000), "64kB is usual; less than a packet holds none")
 }
 
 fn burst(text: &str) -> Result<f64, String> {

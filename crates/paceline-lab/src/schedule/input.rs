@@ -222,7 +222,7 @@ fn promises(setup: &Setup, streams: &[Stream], classes: Option<&Classes>) -> Res
 }
 
 fn link(fields: &mut Fields) -> Result<Link, String> {
-    let capacity = fields.rate("capacity", 8..=u64::MAX, "2mbit is one")?;
+    let capacity = fields.rate("capacity", 8..=u64::MAX, "for example 2mbit")?;
     match (capacity, fields.nanos("slot", 1)?) {
         (Some(bits), None) => Capacity::from_bits_per_s(bits)
             .map(Link::Capacity)

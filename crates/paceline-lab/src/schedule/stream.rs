@@ -34,7 +34,7 @@ const EVERY_FIELDS: [&str; 3] = ["every", "first", "count"];
 
 const ID: &str = "must be text of 1 to 64 characters without control characters, or a whole number \
      from 0 to 18446744073709551615";
-const SIZE: &str = "10kB is one; or a list of them, which the samples take in turn";
+const SIZE: &str = "for example 10kB, or a list of them, which the samples take in turn";
 const ARRIVALS: &str = "must be \"backlogged\", a list of instants such as \"5ms\", or an object such \
      as {\"every\": \"10ms\"}";
 
@@ -224,7 +224,7 @@ fn value_at(place: &str, number: usize, value: &Json) -> Result<u64, String> {
     }
     // Builds the path only for an error.
     let place = format!("{place}[{number}]");
-    amount(&place, value, Quantity::Duration, &(0..=TIME_MAX), "5ms is one, from 0s on")
+    amount(&place, value, Quantity::Duration, &(0..=TIME_MAX), "for example 5ms")
 }
 
 fn every(place: String, object: Json) -> Result<Arrivals, String> {

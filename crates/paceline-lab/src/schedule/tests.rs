@@ -97,7 +97,7 @@ fn contracts_that_cannot_be_are_refused_by_name() {
         (r#""period_ns":5"#, &["unknown field \"period_ns\": write \"period\": \"200ms\""]),
         (r#""period":-5"#, &["streams[0].period is -5"]),
         (r#""period":1.5"#, &["streams[0].period is 1.5: needs a unit: 1.5ms, 0.0015s"]),
-        (r#""period":1e30"#, &["streams[0].period is 1e+30: unknown unit", "10ms is one"]),
+        (r#""period":1e30"#, &["streams[0].period is 1e+30: unknown unit", "for example 10ms"]),
         (r#""period":"18446744073709551615ns""#, &["is \"18446744073709551615ns\": must be"]),
         (
             r#""period":"18446744073709551616ns""#,

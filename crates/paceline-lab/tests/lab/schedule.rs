@@ -340,6 +340,8 @@ fn what_cannot_be_is_refused_by_name() {
     let host = Host::new();
     host.run(&["schedule", "no-such.json"]).said(1, "cannot open no-such.json");
     host.run(&["schedule"]).said(2, "<FILE>");
+    host.run(&["bench", "hop", "--seconds=5"]).said(2, "'--seconds': write --duration 10s");
+    host.run(&["bench", "hop", "--duration", "5"]).said(2, "needs a unit: 5s, 5000ms");
     host.run(&["schedule", "-", "--json", "--text"]).said(2, "cannot be used with");
     run("", &[]).said(2, "standard input: EOF while parsing a value at line 1 column 0");
     run("{", &[]).said(2, "standard input: EOF while parsing an object");

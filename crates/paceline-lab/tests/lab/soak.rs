@@ -5,7 +5,7 @@ use crate::host::Host;
 #[test]
 fn a_soak_goes_through_its_faults_and_tells_what_they_cost() {
     let host = Host::new();
-    let ended = host.run(&["bench", "soak", "--seconds", "10", "--seed", "7", "--json"]);
+    let ended = host.run(&["bench", "soak", "--duration", "10s", "--seed", "7", "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("one document");
     let rows = report["sections"][0]["rows"].as_array().expect("rows");
     let value = |name: &str| {

@@ -122,7 +122,7 @@ fn what_cannot_be_replayed_is_refused_by_name() {
     run(&["--speed", "-1"]).said(2, "must be a number from 0.01 to 1000 (times)");
     run(&["--from", "2s", "--to", "1s"]).said(2, "--from 2s is not before --to 1s");
     run(&["--from", "3s"]).said(2, "--from 3s: the recording lasts 2 s; give an earlier --from");
-    run(&["--from", "-1s"]).said(2, "must be a number with a unit");
+    run(&["--from=-1s"]).said(2, "must be a number with a unit");
     run(&["--from", "3"]).said(2, "needs a unit: 3s, 3000ms (allowed: ns, us, ms, s, min, h)");
     run(&["--tag", "robot/c"])
         .said(2, "--tag robot/c: nothing matches it; the file has robot/a, robot/b");
