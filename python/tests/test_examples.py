@@ -53,7 +53,7 @@ def test_sub_async(host_node: paceline.Node) -> None:
 
 def test_pull(host_node: paceline.Node) -> None:
     with host_node:
-        assert "no buffer holds" in ended(start("pull.py", "robot/camera"), code=1)
+        assert "no node buffers" in ended(start("pull.py", "robot/camera"), code=1)
         camera = host_node.publisher("robot/camera", history_samples=10)
         camera.put_many([bytes(7)] * 3)
         out = ended(start("pull.py", "robot/camera", "2"))

@@ -217,7 +217,7 @@ impl Corners {
                 }
             }
             Err(place) => {
-                debug_assert!(sign > 0, "a piece that is taken away was added");
+                debug_assert!(sign > 0, "a removed piece was added before");
                 self.corners.insert(place, *by);
             }
         }

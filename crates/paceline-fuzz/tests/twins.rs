@@ -54,7 +54,7 @@ fn expected(policy: Policy) -> (Vec<Situation>, usize) {
         "dwcs-original-order" => (nothing, 6),
         "dwcs-original-adjustment" => (without_tags, 5),
         "vds" => (without_tags, 4),
-        name => panic!("what is there to be seen of {name}?"),
+        name => panic!("nothing was observed of {name}"),
     }
 }
 

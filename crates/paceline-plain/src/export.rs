@@ -94,7 +94,7 @@ impl Export {
         let mark = Mark { node: node.id(), rule: u16::try_from(number).unwrap_or(u16::MAX) };
         let answers = if rule.queries {
             let keys = rule.key.makes().map_err(|error| error.to_string())?;
-            let back = rule.key.inverse().ok_or("its keys cannot be made tags again")?;
+            let back = rule.key.inverse().ok_or("its keys cannot be converted back to tags")?;
             Some(Answers::open(node, session, mark, (keys.as_str(), back))?)
         } else {
             None

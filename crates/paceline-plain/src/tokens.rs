@@ -98,7 +98,7 @@ impl Drop for TokenImport {
 
 fn tell(changed: &SyncSender<()>) {
     if let Err(TrySendError::Disconnected(())) = changed.try_send(()) {
-        tracing::debug!("a change of tokens came after the end of its rule");
+        tracing::debug!("a token change arrived after the end of its rule");
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn only_key_expressions_are_tokens() {
         let read = read(b"@ros2_lv/0/a/0/0/NN/%/%/talker\n\na//b\n/x\n*\na/**\n{ok}\n\xc3");
-        assert!(read.is_empty(), "what is no text holds none");
+        assert!(read.is_empty(), "non-text payloads hold none");
         let read = super::read(b"@ros2_lv/0/a/0/0/NN/%/%/talker\n\na//b\n/x\n*\na/**\nok");
         let read: Vec<_> = read.iter().map(String::as_str).collect();
         assert_eq!(read, ["@ros2_lv/0/a/0/0/NN/%/%/talker", "ok"]);

@@ -184,7 +184,7 @@ mod tests {
         now += Duration::from_secs(5);
         assert!(guard.is_muted(now));
         now += Duration::from_secs(1);
-        assert!(!guard.is_muted(now), "nobody has to look for that");
+        assert!(!guard.is_muted(now), "nobody has to search for that");
         assert_eq!(guard.take(now, 100), Hearing::Heard);
         let dropped = guard.counters.dropped;
         assert_eq!(talk(&mut guard, &mut now, 100, 10), 1_000);

@@ -31,7 +31,7 @@ pub enum TagError {
     TooLong(usize),
     /// The text has a character that tags must not contain.
     #[error(
-        "tag '{}' contains '{}': use letters, digits and marks other than # ? $ * and blanks",
+        "tag '{}' contains '{}': use letters, digits and punctuation other than # ? $ * and spaces",
         escape(.0), escape(.1.encode_utf8(&mut [0; 4]))
     )]
     BadCharacter(String, char),

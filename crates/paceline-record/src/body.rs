@@ -44,7 +44,7 @@ pub enum Body {
 
 /// A message that does not conform to its schema.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{bytes} bytes are no {schema}: {what}")]
+#[error("{bytes} bytes are not a valid {schema}: {what}")]
 pub struct BodyError {
     /// The schema.
     pub schema: &'static str,
@@ -181,7 +181,7 @@ impl Body {
         let wrong = |what| BodyError { schema: schema.name(), bytes: message.len(), what };
         let mut payload = &[][..];
         for field in Fields::new(message) {
-            match field.ok_or(wrong("it is no protobuf message"))? {
+            match field.ok_or(wrong("it is not a protobuf message"))? {
                 (number, Value::Bytes(bytes)) if number == schema.payload_field() => {
                     payload = bytes;
                 }
@@ -408,7 +408,7 @@ mod tests {
         let error = Body::Jpeg.payload(&[0x12, 0x05, 1]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "3 bytes are no foxglove.CompressedImage: it is no protobuf message"
+            "3 bytes are not a valid foxglove.CompressedImage: it is not a protobuf message"
         );
         assert!(Body::Jpeg.payload(&[0x10, 0x05]).is_err());
     }

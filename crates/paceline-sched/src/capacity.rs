@@ -18,8 +18,7 @@ pub struct ZeroCapacity;
 impl fmt::Display for ZeroCapacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "capacity is 0 bit/s: a link needs at least 8 bit/s, or no capacity at all for one \
-             that takes whatever comes",
+            "capacity is 0 bit/s: must be at least 8 bit/s; omit it for a link without a limit",
         )
     }
 }
@@ -180,6 +179,6 @@ mod tests {
         }
         assert!("99999999999gbit".parse::<Capacity>().is_err());
         let zero = "0mbit".parse::<Capacity>().unwrap_err().to_string();
-        assert!(zero.starts_with("capacity is 0 bit/s: a link needs"), "{zero}");
+        assert!(zero.starts_with("capacity is 0 bit/s: must be"), "{zero}");
     }
 }

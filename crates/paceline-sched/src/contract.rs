@@ -205,8 +205,12 @@ pub enum ContractError {
 impl fmt::Display for ContractError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ZeroPeriod => f.write_str("period is 0: give the time between two samples"),
-            Self::ZeroDeadline => f.write_str("deadline is 0: give the time a sample may take"),
+            Self::ZeroPeriod => {
+                f.write_str("period is 0: must be above 0; it is the time between two samples")
+            }
+            Self::ZeroDeadline => {
+                f.write_str("deadline is 0: must be above 0; it is the time that a sample may take")
+            }
             Self::LossAboveOne { x, y } => write!(
                 f,
                 "loss tolerance {x}/{y}: x must be from 0 to y and y at least 1; 1/10 allows one \

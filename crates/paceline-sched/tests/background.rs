@@ -76,7 +76,7 @@ impl Link {
         self.now += SEGMENT;
         if picked == BACKGROUND {
             let waits = self.waiting.iter().any(|waiting| !waiting.is_empty());
-            assert!(!waits, "the background went ahead of what is live");
+            assert!(!waits, "the background preceded live streams");
             self.discipline.handle_segment(BACKGROUND, 1, Left { service: ENDLESS, segment: 1 });
             return true;
         }
@@ -85,7 +85,7 @@ impl Link {
         let (Some(waiting), Some(delay)) =
             (self.waiting.get_mut(stream), self.delays.get_mut(stream))
         else {
-            panic!("picked {picked:?}, which is nobody");
+            panic!("picked {picked:?}, which does not exist");
         };
         let Some((at, left)) = waiting.front_mut() else { panic!("picked {picked:?} for nothing") };
         *left -= 1;

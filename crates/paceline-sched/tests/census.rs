@@ -8,7 +8,7 @@ use slots::{Slots, Spec};
 #[expect(
     clippy::indexing_slicing,
     dead_code,
-    reason = "may panic; a census asks for violations alone"
+    reason = "may panic; a census looks only for violations"
 )]
 mod slots;
 

@@ -133,7 +133,7 @@ fn backlogged_streams_stay_within_a_packet_of_the_fluid_link() {
 fn joining_and_leaving_streams_stay_within_three_packets_of_the_fluid_link() {
     run("fluid", 5_000, |seed| within(3, beside_the_fluid_link(seed, false)));
     let above = (0..5_000).any(|seed| within(1, beside_the_fluid_link(seed, false)).is_err());
-    assert!(above, "one packet would do: say so");
+    assert!(above, "one packet suffices: tighten the documented bound");
 }
 
 /// The sum of the rates of all streams that may be active at once.

@@ -180,7 +180,11 @@ fn a_late_stream_starts_level_with_the_others() {
         announce(&mut link, &[A, B], 100);
         assert_eq!(sent(&mut link, [100; 3], 2_000), [1_000, 1_000, 0], "{policy}");
         link.join(C, Terms::new(Class::BestEffort).with_rate(1_000));
-        assert_eq!(sent(&mut link, [100; 3], 2_000), [1_000, 1_000, 0], "{policy}: it only joined");
+        assert_eq!(
+            sent(&mut link, [100; 3], 2_000),
+            [1_000, 1_000, 0],
+            "{policy}: a joining stream was served"
+        );
         link.handle_head(C, head(100));
         for round in 1..=50 {
             let [a, b, c] = sent(&mut link, [100; 3], 3);

@@ -41,7 +41,7 @@ fn assert_full_link_is_kept(policy: Policy, service: Duration) {
     let mut served = [0_u64; 4];
     for slot in 0..4_000 {
         assert_eq!(link.poll_missed(now), None, "{policy} with {service}, slot {slot}");
-        let Some(stream) = link.pick(now) else { panic!("{policy}: nobody in slot {slot}") };
+        let Some(stream) = link.pick(now) else { panic!("{policy}: no stream in slot {slot}") };
         now += service;
         assert!(link.handle_served(stream, 1_500, now).on_time, "{policy} with {service}");
         if let Some(count) = served.get_mut(stream.0 as usize) {

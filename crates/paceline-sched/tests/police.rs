@@ -4,7 +4,7 @@
 #[expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a reference may panic: that is its verdict"
+    reason = "a reference may panic to report a failure"
 )]
 mod policers;
 

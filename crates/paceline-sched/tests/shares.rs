@@ -184,7 +184,7 @@ fn within_a_window_both_disciplines_differ_by_several_packets() {
         });
         steps.max().unwrap_or(0)
     });
-    assert!(apart.max().unwrap_or(0) > 1, "one packet at all times: say so");
+    assert!(apart.max().unwrap_or(0) > 1, "always one packet: tighten the documented bound");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_share_passed_on_within_a_window_can_violate_another() {
         }
         both.violated
     });
-    assert!(violated, "windows hold wherever streams join and leave: say so");
+    assert!(violated, "windows hold wherever streams join and leave: document it");
 }
 
 /// Each stream's window is as short as its share permits.
@@ -222,5 +222,5 @@ fn different_windows_keep_the_shares_but_may_violate_a_window() {
         }
         assert_eq!(both.ahead, [0; STREAMS]);
     }
-    assert!(both.violated, "DWCS keeps these windows: the promise in the module can be stronger");
+    assert!(both.violated, "DWCS keeps these windows: strengthen the guarantee in the module docs");
 }

@@ -69,7 +69,7 @@ fn drift_has_no_effect_and_ages_stay_correct_within_it() {
     let (world, subs) = minute([0; 3], |_, _| ());
     let (least, most) = errors(&world, subs[0]);
     let before = counts(&world, subs);
-    println!("without drift ages are {least} to {most} ns off");
+    println!("without drift, ages are {least} to {most} ns off");
     assert_eq!(before[..2], [3_000, 3_000]);
     for clocks in [[200, -200, 200], [-200, 200, 0], [200, 200, -200]] {
         let (mut world, subs) = minute(clocks, |_, _| ());
@@ -113,5 +113,5 @@ fn a_clock_set_while_running_continues() {
         world.set_clock(nodes[1], ClockSpec::default());
     });
     let got = counts(&world, subs);
-    assert_eq!(got[..2], [3_000, 3_000], "even a tenth off");
+    assert_eq!(got[..2], [3_000, 3_000], "even with a clock a tenth off");
 }

@@ -123,7 +123,7 @@ fn frames_for_a_previous_incarnation_reach_nobody() {
     world.crash(b);
     world.restart(b);
     world.run_for(SECOND);
-    assert!(world.wire(a, b).lost > lost, "the neighbour does not know yet");
+    assert!(world.wire(a, b).lost > lost, "the neighbour has not detected it yet");
     assert_eq!(world.malformed(b), 0);
     world.run_for(Duration::from_secs(2));
     assert!(world.delivered(end).len() > 2_000);

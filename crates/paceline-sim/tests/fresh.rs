@@ -69,7 +69,7 @@ impl Path {
 
     fn oldest(&self, subscription: Sub) -> Duration {
         let ages = self.world.delivered(subscription).iter().map(|sample| sample.age);
-        ages.max().expect("something is delivered")
+        ages.max().expect("some samples are delivered")
     }
 }
 

@@ -188,7 +188,7 @@ fn reordering_has_the_configured_share() {
     // A delayed packet is not overtaken if the four behind it are delayed too: once in 160 000.
     within(emulator.counters().reordered, 50_000, 1_200);
     arrived.sort_unstable();
-    assert!(arrived.into_iter().eq(0..MILLION), "nothing is lost and nothing doubled");
+    assert!(arrived.into_iter().eq(0..MILLION), "nothing is lost or duplicated");
 }
 
 #[test]
@@ -304,7 +304,11 @@ fn each_decision_depends_only_on_the_seed() {
     };
     assert_eq!(lost(lossy, 3), lost(lossy, 3));
     assert_ne!(lost(lossy, 3), lost(lossy, 4));
-    assert_eq!(lost(lossy, 3), lost(other, 3), "jitter, order and doubles change no losses");
+    assert_eq!(
+        lost(lossy, 3),
+        lost(other, 3),
+        "jitter, reordering and duplicates change no losses"
+    );
 }
 
 #[test]

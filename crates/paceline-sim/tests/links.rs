@@ -94,7 +94,7 @@ fn a_stalled_node_costs_others_nothing() {
         world.run_for(Duration::from_secs(2));
         world.every(publishers[0], Duration::from_millis(10), 100, payloads(1_000));
         world.run_for(Duration::from_secs(2));
-        assert!(world.delivered(subscriptions[0]).len() >= before + 100, "it goes on");
+        assert!(world.delivered(subscriptions[0]).len() >= before + 100, "it continues");
     }
 }
 
@@ -215,7 +215,7 @@ fn lost_frames_cost_only_their_own_samples() {
         assert_eq!(world.control(here).nodes().count(), 2);
         world.every(sensor, Duration::from_millis(10), 100, payloads(100));
         world.run_for(Duration::from_secs(2));
-        assert!(world.delivered(Sub(0)).len() >= read + 100, "no credit is lost for good");
+        assert!(world.delivered(Sub(0)).len() >= read + 100, "no credit is lost permanently");
     }
 }
 
@@ -238,7 +238,7 @@ fn a_long_path_is_fully_used() {
         let before = world.wire(here, there).bytes;
         world.run_for(Duration::from_secs(10));
         let used = (world.wire(here, there).bytes - before) * 100 / 2_500_000;
-        println!("{delay} each way: {used} %");
+        println!("{delay} in each direction: {used} %");
         assert!(used >= 95, "{delay}: {used} %");
     }
 }

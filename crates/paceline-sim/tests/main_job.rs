@@ -93,7 +93,7 @@ fn run(job: &mut Job, command_bytes: usize, camera: (Duration, usize)) -> Outcom
 fn check_steering(got: &Outcome) {
     let bound = SEGMENT_TIME.mul_div(2, 1).saturating_add(Duration::from_micros(250));
     println!("{got:?}");
-    assert_eq!(got.steering as u64, SECONDS * 100, "none is lost");
+    assert_eq!(got.steering as u64, SECONDS * 100, "no sample is lost");
     assert!(got.steering_max <= bound, "{}", got.steering_max);
     // Half of an acknowledgement's transmission time, and the difference to the expected frame size.
     assert!(got.age_error <= Duration::from_micros(1_600), "{}", got.age_error);
@@ -135,7 +135,7 @@ fn an_infeasible_bound_is_refused_with_a_feasible_offer() {
     let commands =
         world.subscribe(job.home, SubscriptionSpec { within: Some(offered), ..all("steering") });
     world.run_for(Duration::from_secs(1));
-    assert_eq!(world.heard(commands).len(), 1, "what is offered is given");
+    assert_eq!(world.heard(commands).len(), 1, "the offer is granted");
 }
 
 #[test]
@@ -146,10 +146,14 @@ fn steering_keeps_its_bound_under_a_contracted_camera_that_fills_the_link() {
     let got = run(&mut job, 64, (Duration::from_millis(100), 19_800));
     println!("contracted: {got:?}");
     let bound = SEGMENT_TIME.mul_div(2, 1).saturating_add(Duration::from_micros(250));
-    assert_eq!(got.steering as u64, SECONDS * 100, "none is lost");
+    assert_eq!(got.steering as u64, SECONDS * 100, "no sample is lost");
     assert!(got.steering_max <= bound, "{}", got.steering_max);
     assert_eq!(got.steering_late, 0);
-    assert!((got.pictures_per_s - 10.0).abs() < 0.01, "none is dropped: {}", got.pictures_per_s);
+    assert!(
+        (got.pictures_per_s - 10.0).abs() < 0.01,
+        "no sample is dropped: {}",
+        got.pictures_per_s
+    );
     assert!(got.used >= 0.90, "{}", got.used);
 }
 
@@ -175,17 +179,17 @@ fn the_largest_camera_next_to_commands_is_offered_and_kept() {
             panic!("not refused")
         };
         let offered = usize::try_from(refusal.offer.bytes.unwrap()).unwrap();
-        println!("beside commands of {command_bytes} bytes: {offered}; {refusal}");
+        println!("next to commands of {command_bytes} bytes: {offered}; {refusal}");
         assert!(offered >= least, "{offered}");
         let mut job = contracted(offered, command_bytes, within);
-        assert!(job.world.refusals(job.pictures).is_empty(), "what is offered is granted");
+        assert!(job.world.refusals(job.pictures).is_empty(), "the offer is granted");
         let length = usize::try_from(command_bytes).unwrap();
         let got = run(&mut job, length, (Duration::from_millis(100), offered));
         println!("{got:?}");
         assert_eq!((got.steering as u64, got.steering_late), (SECONDS * 100, 0));
         assert!(
             (got.pictures_per_s - 10.0).abs() < 0.01,
-            "none is dropped: {}",
+            "no sample is dropped: {}",
             got.pictures_per_s
         );
         assert!(got.p99 <= Duration::from_millis(200), "{}", got.p99);

@@ -14,7 +14,7 @@ fn invariants_hold_in_a_thousand_chaos_runs() {
         faults += outcome.faults;
     }
     println!("{samples} samples over hops, {delivered} delivered, {faults} faults");
-    assert!(delivered > 1_000_000 && faults > 10_000, "they are no storms any more");
+    assert!(delivered > 1_000_000 && faults > 10_000, "these are no chaos tests any more");
 }
 
 #[test]

@@ -191,14 +191,14 @@ fn best_effort_video_is_shed_in_order() {
             "P of {p_bytes}: {i} I, {p} P, {b} B; {:?}",
             shot.drops.iter().collect::<Vec<_>>()
         );
-        assert_eq!(i, 75, "no I goes while there are Ps");
+        assert_eq!(i, 75, "no I is shed while there are Ps");
         assert!(b < 600);
         // Per second: 2.5 I, 7.5 P.
         let references = 40_000 + p_bytes * 15 / 2;
         if references < 230_000 {
-            assert_eq!(p, 225, "no P goes while there are Bs");
+            assert_eq!(p, 225, "no P is shed while there are Bs");
         } else {
-            assert!(b < 20, "{b} Bs beside lost Ps");
+            assert!(b < 20, "{b} Bs next to lost Ps");
         }
         let age = shot.delivered.iter().map(|sample| sample.age).max().unwrap();
         assert!(age < Duration::from_secs(15), "{age}");
@@ -224,7 +224,7 @@ fn an_overloaded_contracted_stream_is_shed_in_order() {
         );
         match (p_bytes, misses) {
             (40_000, 9) => {
-                assert_eq!((i, shot.violations), (75, 0), "the promise is kept without Bs");
+                assert_eq!((i, shot.violations), (75, 0), "the contract is kept without Bs");
                 assert!(p > 100 && b < 10, "{p} P, {b} B");
             }
             // No loss is permitted, but some is necessary. Once the contract is broken, samples are dropped
@@ -285,7 +285,7 @@ fn dependent_pictures_are_dropped_with_their_reference() {
     assert_eq!(by_kind(&shot), [0, 0, 0]);
     assert_eq!(shot.drops.of(DropReason::DeadlineMissed), 60);
     assert_eq!(shot.drops.of(DropReason::Undecodable), 840);
-    assert_eq!(shot.violations, 90, "each of 90 windows is judged, and violated, once");
+    assert_eq!(shot.violations, 90, "each of 90 windows is counted, and violated, once");
 }
 
 #[test]

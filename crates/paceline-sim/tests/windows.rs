@@ -37,7 +37,7 @@ fn no_window_is_violated_at_the_subscriber_in_any_phase() {
         assert_eq!(windows.len(), 3, "{windows:?}");
         for (tag, all, violated) in windows {
             assert!(all > 400, "{tag}: {all} windows");
-            assert_eq!(violated, 0, "{tag}: of {all} windows, beside a flood of {flood}");
+            assert_eq!(violated, 0, "{tag}: of {all} windows, next to a flood of {flood}");
         }
     }
 }
@@ -70,7 +70,7 @@ fn a_window_is_granted_only_if_a_whole_sample_ends_in_time() {
     for millis in 15..45 {
         match pictures_within(millis) {
             Ok(came) => {
-                assert!(came >= 45, "{millis} ms: 3 of 4 were promised, {came} of 60 came");
+                assert!(came >= 45, "{millis} ms: 3 of 4 were granted, {came} of 60 arrived");
                 promised += 1;
             }
             Err(why) => {
@@ -79,5 +79,5 @@ fn a_window_is_granted_only_if_a_whole_sample_ends_in_time() {
             }
         }
     }
-    assert!(promised > 10 && refused > 8, "{promised} promised, {refused} refused");
+    assert!(promised > 10 && refused > 8, "{promised} granted, {refused} refused");
 }

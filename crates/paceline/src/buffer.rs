@@ -84,7 +84,7 @@ impl History {
 /// Configures and declares a [`Buffer`]. Created by [`Node::buffer`].
 ///
 /// The setters take plain values; [`Self::declare`] reports a wrong one.
-#[must_use = "nothing is held before declare()"]
+#[must_use = "nothing is buffered before declare()"]
 pub struct BufferBuilder<'a> {
     subscriber: SubscriberBuilder<'a>,
     history: History,

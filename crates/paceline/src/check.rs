@@ -36,7 +36,7 @@ pub(crate) fn links(links: &[LinkConfig]) -> Result<(), OpenError> {
     for (at, config) in links.iter().enumerate() {
         link(config)?;
         if links.iter().take(at).any(|before| before.name == config.name) {
-            let what = "two links have this name: give each a name of its own".to_owned();
+            let what = "two links have this name; give each link a unique name".to_owned();
             return Err(OpenError::Link { link: config.name.clone(), what });
         }
     }
@@ -47,12 +47,12 @@ pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
     let refuse = |what: String| Err(OpenError::Link { link: link.name.clone(), what });
     if !is_name(&link.name) {
         return refuse(format!(
-            "its name must be text of 1 to {NAME_BYTES_MAX} bytes without control characters, such as radio"
+            "its name must be 1 to {NAME_BYTES_MAX} bytes of text without control characters, such as radio"
         ));
     }
     if link.listen.is_empty() && link.connect.is_empty() {
         return refuse(
-            "it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into(),
+            "it has no endpoint; set listen or connect, for example tcp/127.0.0.1:7600".into(),
         );
     }
     if let Some(bits) = link.too_thin {
@@ -64,8 +64,8 @@ pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
         && !link.insecure
     {
         return refuse(format!(
-            "listening on {open} lets anybody in: use tls/…, an address of this host, or say \
-             insecure"
+            "listening on {open} accepts connections from any host; use tls/…, an address of this \
+             host, or set insecure"
         ));
     }
     let threads = std::env::var(THREADS).unwrap_or_default();
@@ -178,7 +178,7 @@ mod tests {
         let long = "x".repeat(256);
         for bad in ["", "a\nb", "\x1b[2J", "radio\u{202e}", "a\0b", &long] {
             let refused = link(&named(bad)).unwrap_err().to_string();
-            assert!(refused.contains("must be text of 1 to 255 bytes"), "{refused}");
+            assert!(refused.contains("must be 1 to 255 bytes of text"), "{refused}");
             assert!(is_plain(&refused), "{refused:?}");
             let refused = node_name(bad).unwrap_err().to_string();
             assert!(refused.contains("1 to 255 bytes") && is_plain(&refused), "{refused:?}");

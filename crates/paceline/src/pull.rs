@@ -42,7 +42,9 @@ pub enum PullError {
     #[error(transparent)]
     Tag(#[from] TagError),
     /// The tag begins with `@`, which is reserved for the system.
-    #[error("tag '{0}' begins with '@', as those of the system do: begin with another character")]
+    #[error(
+        "tag '{0}' begins with '@', which is reserved for system tags; use another first character"
+    )]
     Private(String),
     /// Two options exclude each other.
     #[error(transparent)]
@@ -51,7 +53,7 @@ pub enum PullError {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     /// One sample in zero was requested.
-    #[error("every 0: take 1 in n samples with n from 1 to 4294967295")]
+    #[error("every 0: must be from 1 to 4294967295; 3 selects one sample in three")]
     EveryZero,
     /// The rate is not from 0.001 to 1,000,000 Hz.
     #[error("rate {0} Hz: must be from 0.001 to 1,000,000 Hz, such as 10")]
@@ -65,9 +67,7 @@ pub enum PullError {
         height: u32,
     },
     /// The sampling rate or the number of channels is out of range.
-    #[error(
-        "audio {rate} Hz x {channels}: ask for 1000 to 384000 samples per second of 1 to 8 channels"
-    )]
+    #[error("audio {rate} Hz x {channels}: must be 1000 to 384000 Hz and 1 to 8 channels")]
     Audio {
         /// The requested samples per second and channel.
         rate: u32,
@@ -75,16 +75,16 @@ pub enum PullError {
         channels: u8,
     },
     /// The timeout is zero.
-    #[error("timeout 0: give the longest time for the whole pull, above 0")]
+    #[error("timeout 0: must be above 0; it limits the whole pull")]
     ZeroTimeout,
     /// No reachable node has a buffer with this tag.
     #[error(
-        "no buffer holds '{0}': publish it with a history (pub --history 100), or hold it at any node \
-         (node --buffer '{0}=100', [[buffer]] in its configuration)"
+        "no node buffers '{0}': publish it with a history (pub --history 100), or buffer it on any \
+         node (node --buffer '{0}=100', [[buffer]] in its configuration)"
     )]
     NoBuffer(Tag),
     /// There is no node of this name or identifier.
-    #[error("no node '{asked}'; the nodes there are: {}", .there.join(", "))]
+    #[error("no node '{asked}'; known nodes: {}", .there.join(", "))]
     NoNode {
         /// The requested name or identifier.
         asked: String,
@@ -92,7 +92,7 @@ pub enum PullError {
         there: Vec<String>,
     },
     /// Two nodes have this name.
-    #[error("two nodes are named '{asked}': give the id of one, {} or {}", .ids[0], .ids[1])]
+    #[error("two nodes are named '{asked}'; use an id instead: {} or {}", .ids[0], .ids[1])]
     TwoNodes {
         /// The requested name.
         asked: String,
@@ -100,7 +100,7 @@ pub enum PullError {
         ids: [NodeId; 2],
     },
     /// The requested node has no buffer with this tag.
-    #[error("node '{node}' does not hold '{tag}'; these do: {}", .holders.join(", "))]
+    #[error("node '{node}' does not buffer '{tag}'; these nodes do: {}", .holders.join(", "))]
     NotHeldBy {
         /// The name of the node.
         node: String,
@@ -113,7 +113,7 @@ pub enum PullError {
     #[error("{0}")]
     Nothing(String),
     /// The nodes with buffers did not answer in time.
-    #[error("no answer of {}: it may be busy or far away; pull again with a longer timeout", .0.join(", "))]
+    #[error("no answer from {}: it may be busy or far away; try a longer timeout", .0.join(", "))]
     NoAnswer(Vec<String>),
     /// The nodes with buffers refused.
     #[error("{0}")]
@@ -544,16 +544,16 @@ impl fmt::Display for MissingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expired => f.write_str("it expired before it was fetched"),
-            Self::HolderGone(node) => write!(f, "node '{node}', which held it, is gone"),
+            Self::HolderGone(node) => write!(f, "node '{node}', which buffered it, has left"),
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::CannotScale(why) => write!(f, "it cannot be scaled: {why}"),
             Self::Undecodable => {
-                f.write_str("it cannot be decoded: a picture that it needs did not come")
+                f.write_str("it cannot be decoded: a picture that it depends on did not arrive")
             }
             Self::NotArrived { asked } => {
-                write!(f, "asked for {asked} times, it did not arrive: it was lost on the way")
+                write!(f, "it did not arrive after {asked} requests: it was lost on the path")
             }
-            Self::TimeIsOver => f.write_str("the time for the pull was over"),
+            Self::TimeIsOver => f.write_str("the pull timed out"),
         }
     }
 }

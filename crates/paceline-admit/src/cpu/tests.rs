@@ -46,7 +46,7 @@ fn invalid_tables_are_refused_by_name() {
     assert!(text(vec![point(0, 0, 1)]).contains("0 bytes in 1 ns"));
     assert!(text(vec![point(9, 0, 1_000_000_001)]).contains("1 to 1000000000 ns"));
     assert!(text(vec![point(9, 1_001, 1)]).contains("at a load of 1001/1000"));
-    assert!(text(vec![point(64, 5, 1), point(64, 5, 2)]).contains("stands there twice"));
+    assert!(text(vec![point(64, 5, 1), point(64, 5, 2)]).contains("is listed twice"));
     assert!(text(vec![point(1, 1, 1); 65]).contains("65 measurements: at most 64"));
 }
 

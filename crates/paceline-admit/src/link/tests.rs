@@ -92,7 +92,7 @@ fn fifo_and_static_priority_give_the_worked_bounds() {
     let one = leaky(30_000, 20, micros(420)).with_level(1);
     assert_eq!(admit(&mut alone, 1, &one).unwrap().now, micros(420), "behind a packet of level 2");
     let third = leaky(12_000, 1, micros(9_000)).with_level(3);
-    assert!(admit(&mut alone, 3, &third).is_err(), "its packet would block level 2: 1.275 ms");
+    assert!(admit(&mut alone, 3, &third).is_err(), "its packet would block level 2 for 1.275 ms");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn coinciding_deadlines_are_refused_even_at_low_load() {
         assert_eq!(refused.resource, Resource::Due { within });
         assert_eq!((refused.needed, refused.available), (11_200, 10_000));
         let Offer { rate, burst, deadline, loss } = refused.offer;
-        assert_eq!((rate, loss), (None, None), "neither fewer samples nor losses help at once");
+        assert_eq!((rate, loss), (None, None), "neither fewer samples nor losses help");
         let (burst, deadline) = (burst.unwrap(), deadline.unwrap());
         assert!(burst <= 1_300 && burst > 1_290, "{burst}: 1,300 bytes are left");
         assert!(deadline >= micros(90_176) && deadline < micros(90_270), "{deadline}");
@@ -227,7 +227,7 @@ fn loss_windows_count_only_if_all_streams_are_equal_and_coincide() {
         let refused = admit(&mut slots, 5, &asks(7, 8)).unwrap_err();
         let (resource, needed) = (refused.resource, refused.needed);
         assert_eq!((resource, needed, refused.available), (Resource::Windows, 2_125, 2_000));
-        assert_eq!(refused.offer.loss, None, "one that is owed nothing asks for nothing");
+        assert_eq!(refused.offer.loss, None, "a stream owed nothing requires nothing");
         // With another period every sample counts, and five of them do not fit.
         let other = Demand::of_contract(&Contract::every(micros(4_000)).unwrap(), 1_250, 1_250);
         assert_ne!(admit(&mut slots, 6, &other.unwrap()).unwrap_err().resource, Resource::Windows);
@@ -270,7 +270,7 @@ fn buffers_and_processors_are_resources_too() {
     };
     admit(&mut small, 1, &asks(2_500)).unwrap();
     assert_eq!(small.ledger().held.cpu, 500 * 3_000);
-    assert_eq!(small.ledger().held.buffer, 12_500, "2,500 and what comes in 8 ms");
+    assert_eq!(small.ledger().held.buffer, 12_500, "2,500 plus the arrivals of 8 ms");
     admit(&mut small, 2, &asks(64)).unwrap();
     admit(&mut small, 3, &asks(64)).unwrap();
     let all = 1_500_000 + 3 * 39_562_500;

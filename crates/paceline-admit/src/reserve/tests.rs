@@ -84,7 +84,7 @@ fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() 
     let Reason::Refused { forward: false, refusal } = reason else { panic!("{reason}") };
     assert_eq!((node, refusal.resource, refusal.needed), (Node(1), Resource::Rate, 11_000_000));
     assert!(refusal.offer.rate.is_some_and(|rate| rate <= 6_000_000), "{refusal}");
-    assert_eq!(world.held(), [0, 4, 4], "neither direction of it");
+    assert_eq!(world.held(), [0, 4, 4], "neither direction is reserved");
     world.close(0, key);
     world.run(millis(1_000));
     let talk = world.request(0, &both).unwrap();
@@ -127,7 +127,7 @@ fn a_change_keeps_the_old_grant_until_the_new_one_is_certain() {
     granted(&mut world, 1, other);
     world.change(0, key, &forward(&[0, 1, 2], 8)).unwrap();
     assert_eq!(world.change(0, key, &forward(&[0, 1, 2], 8)), Err(RequestError::Pending));
-    assert_eq!(world.held(), [8, 7, 0], "the larger of both while it is asked for");
+    assert_eq!(world.held(), [8, 7, 0], "the larger of both during the request");
     world.deliver_all();
     let (node, reason) = denied(&mut world, 0, key);
     assert_eq!(node, Node(1));
@@ -399,7 +399,7 @@ fn impossible_answers_are_not_trusted() {
     assert_eq!(
         world.held(),
         [4, 4, 0],
-        "but its refreshes are not known there, so it is asked anew"
+        "its refreshes are unknown there, so it is requested again"
     );
 }
 
@@ -466,7 +466,7 @@ fn a_shrinking_link_keeps_what_fits_and_reports_the_rest() {
         LinkSpec::new(Capacity::from_bits_per_s(mbit * 1_000_000).unwrap(), Rule::Edf, 0)
     };
     world.change_link(1, spec(9));
-    assert_eq!(world.held(), [8, 8, 0], "all of it still fits");
+    assert_eq!(world.held(), [8, 8, 0], "everything still fits");
     world.change_link(1, spec(5));
     world.deliver_all();
     assert_eq!(world.held(), [2, 2, 0]);

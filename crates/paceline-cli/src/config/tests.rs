@@ -92,7 +92,7 @@ const CASES: &[Case] = &[
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\ncapacity = \"0mbit\"\n",
         3,
-        &["capacity = \"0mbit\": capacity is 0 bit/s: a link needs at least 8 bit/s"],
+        &["capacity = \"0mbit\": capacity is 0 bit/s: must be at least 8 bit/s"],
     ),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\ncapacity = \"-2mbit\"\n",
@@ -153,7 +153,7 @@ const CASES: &[Case] = &[
     (
         "[plain]\nlisten = [\"tcp/0.0.0.0:7447\"]\n",
         2,
-        &["'plain'", "listening on tcp/0.0.0.0:7447 lets anybody in", "insecure"],
+        &["'plain'", "listening on tcp/0.0.0.0:7447 accepts connections from any host", "insecure"],
     ),
     ("import = 5\n", 1, &["import must be a list of tables: write [[import]]"]),
     ("[[import]]\ntag = \"a\"\n", 1, &["import 1: no key: it must be text: a key expression"]),
@@ -161,7 +161,7 @@ const CASES: &[Case] = &[
     (
         "[[import]]\nkey = \"/a\"\n",
         2,
-        &["import 1: key = \"/a\": '/a' is no key expression of Zenoh"],
+        &["import 1: key = \"/a\": '/a' is not a key expression of Zenoh"],
     ),
     ("[[import]]\nkey = \"a/**/b/**\"\n", 2, &["import 1: key", "more than one **"]),
     ("[[import]]\nkey = \"a\"\ntag = 5\n", 3, &["tag = 5: must be text with {key} for the key"]),
@@ -238,7 +238,7 @@ const CASES: &[Case] = &[
     ),
     ("[[export]]\ntag = \"a\"\nretransmit = 1\n", 3, &["retransmit = 1: must be \"none\""]),
     ("[[query]]\ntag = \"a\"\n", 1, &["query 1: no key: it must be text: a key expression"]),
-    ("[[query]]\nkey = \"a//b\"\n", 2, &["query 1: key = \"a//b\"", "is no key expression"]),
+    ("[[query]]\nkey = \"a//b\"\n", 2, &["query 1: key = \"a//b\"", "is not a key expression"]),
     ("[[query]]\nkey = \"a\"\ntag = \"a/*\"\n", 3, &["tag = \"a/*\": must be text of at most 200"]),
     ("[[query]]\nkey = \"a\"\ntag = \"@a\"\n", 3, &["tag = \"@a\": must be text of at most 200"]),
     ("[[query]]\nkey = \"a\"\nasks = 1\n", 3, &["asks = 1: must be true or false"]),
@@ -267,7 +267,7 @@ const CASES: &[Case] = &[
     (
         "[[import]]\nkey = \"a/**\"\n[[import]]\nkey = \"a/b\"\n",
         3,
-        &["imports 1 (key 'a/**') and 2 (key 'a/b') take the same keys to the same tags"],
+        &["imports 1 (key 'a/**') and 2 (key 'a/b') map the same keys to the same tags"],
     ),
     (
         "[[export]]\ntag = \"a/**\"\n[[export]]\ntag = \"a/b\"\n",
@@ -279,7 +279,7 @@ const CASES: &[Case] = &[
         3,
         &[
             "import 1 (key 'a/**') and export 1 (tag '**') are a loop",
-            "give the import tags of its own",
+            "use separate tags for the import",
         ],
     ),
     // Classes.
@@ -316,18 +316,18 @@ const CASES: &[Case] = &[
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nparent = \"b\"\n",
         5,
-        &["class 'a': parent: class \"a\" has the parent \"b\", which is not listed: list it"],
+        &["class 'a': parent: class \"a\" has the parent \"b\", which is not listed; add it"],
     ),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nshare = 60\n\
          [[link.class]]\nname = \"b\"\nshare = 50\n",
         8,
-        &["class 'b': share: 50 %: with those before it 110 % of what the class above has"],
+        &["class 'b': share: 50 %: with the earlier shares 110 % of the class above"],
     ),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\n[[link.class]]\nname = \"a\"\n",
         6,
-        &["class 'a': name: class \"a\" is listed twice: give each class a name of its own"],
+        &["class 'a': name: class \"a\" is listed twice; give each class a unique name"],
     ),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\npolice = \"leaky\"\n",

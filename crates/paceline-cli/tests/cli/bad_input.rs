@@ -57,7 +57,7 @@ const CASES: &[Case] = &[
     (
         &["pull", "a", "--size", "8x8", "--audio", "8000x1"],
         2,
-        &["size and audio are both given: give one"],
+        &["size and audio are both set; set only one"],
     ),
     (&["sub", "a", "--isolated", "--runtime-dir", "x"], 2, &["cannot be used with"]),
     (&["sub", "a", "--out", "x.mp4"], 2, &[".mp4 files are not written", ".264 (H.264)", "ffmpeg"]),
@@ -99,7 +99,7 @@ const CASES: &[Case] = &[
     (&["pull", "a", "--newest", "0"], 2, &["--newest", "from 1 to 65536"]),
     (&["pull", "a", "--newest", "2", "--seq", "1..2"], 2, &["cannot be used with"]),
     (&["pull", "a/*"], 2, &["has a wildcard"]),
-    (&["pull", "@pull/a"], 2, &["'@pull/a' begins with '@'", "another character"]),
+    (&["pull", "@pull/a"], 2, &["'@pull/a' begins with '@'", "another first character"]),
     (&["pull", "a", "--publisher", "7"], 2, &["--publisher", "00112233aabbccdd.0"]),
     (&["pub", "@a", "-"], 2, &["'@a' begins with '@'"]),
     (&["sub", "@pull/**"], 2, &["'@pull/**' begins with '@'"]),

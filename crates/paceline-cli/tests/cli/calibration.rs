@@ -58,7 +58,7 @@ fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_gr
     let all =
         ["sub", "cam", "--link", &connect, "--within", "300ms", "--require", "--timeout", "20s"];
     let refused = operator.run(&all);
-    refused.said(3, "the processor of 'gate' can't carry it: with what is promised it would take 800 ms of each second, and may take 500 ms; ask for at most ");
+    refused.said(3, "the processor of 'gate' can't carry it: with existing contracts it would take 800 ms of each second, of at most 500 ms; ask for at most ");
     let offered =
         refused.stderr.split("ask for at most ").nth(1).and_then(|rest| rest.split(' ').next());
     let offered = offered.expect("an offer");

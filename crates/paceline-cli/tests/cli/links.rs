@@ -102,12 +102,12 @@ fn best_effort_is_not_what_was_required() {
     let required =
         operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15s"]].concat());
     required.said(3, "and --require: publisher ");
-    required.said(3, "nothing is promised: how often it publishes is not known");
+    required.said(3, "nothing is promised: its publishing rate is unknown");
     let recorded =
         [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15s"]]
             .concat();
     let recorded = operator.run(&recorded);
-    recorded.said(3, "nothing is promised of log: how often it publishes is not known");
+    recorded.said(3, "nothing is promised of log: its publishing rate is unknown");
     let asked = operator.run(&[&["ask"], &wish[..]].concat());
     asked.said(3, "");
     assert!(asked.text().contains("as best effort: how much it sends"), "{}", asked.text());

@@ -88,7 +88,7 @@ fn a_limit_of_descriptors_is_an_error_and_no_panic() {
     };
     let sub = "sub a --timeout 1s --link connect=tcp/127.0.0.1:9";
     let refused = limited(8, sub);
-    refused.said(1, "this process may open 8 files, this node needs at least ");
+    refused.said(1, "this process may open 8 files, but this node needs at least ");
     refused.said(1, "raise the limit with ulimit -n 1024, or LimitNOFILE=1024");
     for limit in [5, 6, 7, 16, 32, 64, 96, 128] {
         for line in [sub, "node --buffer a=1", "pub a -", "ls", "echo a --duration 1s", "pull a"] {
@@ -134,14 +134,14 @@ fn a_neighbour_cannot_fill_the_log() {
             let version = if number % 2 == 0 { 200 } else { 201 };
             stranger.put("p/hi", vec![version, 0, 0, 0, 0, 0, 0, 0, 9]).wait().unwrap();
         }
-        text().contains("speaks wire format version")
+        text().contains("uses wire format version")
     });
     for number in 0..5_000u16 {
         let version = if number % 2 == 0 { 200 } else { 201 };
         stranger.put("p/hi", vec![version, 0, 0, 0, 0, 0, 0, 0, 9]).wait().unwrap();
     }
     std::thread::sleep(Duration::from_millis(500));
-    let lines = text().lines().filter(|line| line.contains("speaks wire format version")).count();
+    let lines = text().lines().filter(|line| line.contains("uses wire format version")).count();
     // The first line, and one every ten seconds.
     let most = 2 + usize::try_from(begun.elapsed().as_secs() / 10).unwrap();
     assert!((1..=most).contains(&lines), "{}", text());

@@ -426,7 +426,7 @@ fn queries_are_answered_from_pull_buffers() {
     );
     for (selector, what) in [
         ("far/imu?_time=[yesterday..]", "write _time=[FROM..TO]"),
-        ("far/**", "ask for one key at a time"),
+        ("far/**", "query one key at a time"),
         ("far/nobody", "'robot/nobody'"),
     ] {
         let [Err(refused)] = &ask(selector)[..] else { panic!("{selector}") };

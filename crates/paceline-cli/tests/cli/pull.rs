@@ -154,5 +154,5 @@ fn what_cannot_be_pulled_is_told_with_the_mend() {
 #[test]
 fn a_pull_without_anybody_ends_by_itself() {
     let host = Host::new();
-    host.run(&["pull", "log"]).said(3, "no buffer holds 'log'");
+    host.run(&["pull", "log"]).said(3, "no node buffers 'log'");
 }

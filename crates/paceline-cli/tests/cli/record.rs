@@ -134,7 +134,7 @@ fn a_killed_recorder_leaves_what_it_wrote() {
     assert!(!pictures.is_empty());
     assert!(pictures.windows(2).all(|two| two[1].0.sequence == two[0].0.sequence + 1));
     let judgement = Judgement::of(&bytes[..]).unwrap();
-    assert!(judgement.cut.unwrap().starts_with("is cut off: it is whole to byte "));
+    assert!(judgement.cut.unwrap().starts_with("is cut off: it is complete up to byte "));
 }
 
 #[test]

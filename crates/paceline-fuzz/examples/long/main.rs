@@ -135,10 +135,10 @@ fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> 
     run.progress().write()?;
     print!("{}", run.progress().table());
     println!(
-        "{} samples over links, in storms and beside promises",
+        "{} samples over links, in chaos tests and next to contracts",
         CARRIED.load(Ordering::Relaxed)
     );
-    println!("{} samples under a promise that was kept", PROMISED.load(Ordering::Relaxed));
+    println!("{} samples under a contract that was kept", PROMISED.load(Ordering::Relaxed));
     println!("{} acknowledged frames of hostile neighbours", ACKNOWLEDGED.load(Ordering::Relaxed));
     Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
 }

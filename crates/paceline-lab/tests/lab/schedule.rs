@@ -203,12 +203,14 @@ fn the_summary_counts_what_the_lines_tell() {
 fn where_windows_are_not_promised_it_says_so() {
     let e2 = example("e2-mixed-periods");
     let ended = run(&e2.to_string(), &["--summary"]);
-    ended
-        .said(0, "warning: dwcs promises windows only if all periods are equal, and here they are");
+    ended.said(
+        0,
+        "warning: dwcs guarantees windows only if all periods are equal, and here they are",
+    );
     ended.said(0, "from 1 ms to 10 ms");
     let (_, summary) = decided(&e2, &[]);
     let warnings = summary["warnings"].as_array().unwrap();
-    assert!(warnings[0].as_str().unwrap().contains("choose vds"), "{warnings:?}");
+    assert!(warnings[0].as_str().unwrap().contains("try vds"), "{warnings:?}");
     let (_, summary) = decided(&example("e8-full-link"), &[]);
     assert_eq!(summary["warnings"], json!([]));
     run(&e2.to_string(), &["--check"]).said(3, "windows had more misses than");
@@ -272,7 +274,7 @@ fn a_storm_of_one_tenant_leaves_the_contracts_of_the_other_alone() {
     let classes = summary["classes"].as_array().unwrap();
     assert_eq!(classes[0]["bytes"], classes[1]["bytes"], "{classes:?}");
     assert_eq!(classes[2]["bytes"], of(&summary, "storm")["bytes"]);
-    assert!(summary["warnings"][0].as_str().unwrap().contains("promises service curves"));
+    assert!(summary["warnings"][0].as_str().unwrap().contains("guarantees service curves"));
     // In one queue with the flood the contracts are violated.
     description["discipline"] = json!("fifo");
     description.as_object_mut().unwrap().remove("classes");

@@ -176,7 +176,7 @@ fn extreme_ratios_work_within_their_bounds() {
         error,
         "block of sound would become 1228800 bytes, must be at most 1048576; send shorter blocks, 20 ms are usual"
     );
-    assert_eq!(scaler.push(&[0xd5; 20]).unwrap().len(), 61_440, "it goes on");
+    assert_eq!(scaler.push(&[0xd5; 20]).unwrap().len(), 61_440, "it continues");
 }
 
 #[test]

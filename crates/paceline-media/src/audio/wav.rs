@@ -147,7 +147,7 @@ fn read_format(chunk: &Chunk<'_>) -> Result<Layout, MediaError> {
         (ULAW, 8) => Stored::As(Coding::Ulaw),
         (ALAW, 8) => Stored::As(Coding::Alaw),
         _ => {
-            let reason = format!("format {tag} with {bits} bits per sample is not read");
+            let reason = format!("format {tag} with {bits} bits per sample is not supported");
             let mend = "convert it to 16-bit PCM, with ffmpeg: -c:a pcm_s16le";
             return Err(refuse(chunk.at, &reason, mend));
         }
@@ -387,7 +387,7 @@ mod tests {
         let mut frame = good.clone();
         frame[12] = 3;
         for (format, part) in [
-            (fmt(1, 1, 8_000, 12), "format 1 with 12 bits per sample is not read; convert it"),
+            (fmt(1, 1, 8_000, 12), "format 1 with 12 bits per sample is not supported; convert it"),
             (fmt(3, 1, 8_000, 64), "format 3 with 64 bits"),
             (fmt(0x55, 1, 8_000, 16), "format 85 with 16 bits"),
             (fmt(1, 0, 8_000, 16), "0 channels of 8000 Hz; mix it down"),

@@ -178,7 +178,7 @@ fn size_and_rate_are_read_from_the_sps() {
     assert_eq!(super::info(&[]), Ok(None));
     let refused = |sps: Vec<u8>| info(sps).unwrap_err().to_string();
     assert!(refused(nal(0x67, &[66, 1])).contains("at byte 6: SPS cannot be read: 3 bytes long"));
-    assert!(refused(nal(0x67, &[66; 5000])).contains("5001 bytes long, allowed are 4 to 4096"));
+    assert!(refused(nal(0x67, &[66; 5000])).contains("5001 bytes long, must be 4 to 4096"));
     assert!(refused(nal(0x67, &[66, 0, 30, 1])).contains("SPS cannot be read: "));
     let nothing = write::Sps { crop: Some(120), ..plain };
     assert!(refused(nothing.write()).starts_with("height is 0"));
@@ -210,7 +210,7 @@ fn units_are_bounded() {
     let mut stream = join(&[slice(Slice::idr(0))]);
     stream.resize(UNIT_BYTES_MAX + 1, 0xff);
     let message = refused(&stream);
-    assert!(message.contains("has 67108865 bytes, allowed are at most 67108864"), "{message}");
+    assert!(message.contains("has 67108865 bytes, must be at most 67108864"), "{message}");
     assert!(classify(&stream).is_err());
     stream.pop();
     assert_eq!(split(&stream).filter(Result::is_ok).count(), 1);
@@ -268,7 +268,7 @@ fn the_format_reads_sizes_but_does_not_scale() {
     assert_eq!(Format::H264.picture_size(&whole), Size::new(320, 240));
     let message = Format::H264.picture_size(&join(&[slice(Slice::p(1))])).unwrap_err().to_string();
     assert!(
-        message.contains("has no SPS, so its size is not known; look at an I unit"),
+        message.contains("has no SPS, so its size is not known; inspect an I unit"),
         "{message}"
     );
     let size = Size::new(160, 120).unwrap();

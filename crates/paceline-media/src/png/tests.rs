@@ -205,9 +205,9 @@ fn invalid_pictures_are_refused() {
         assert!(matches!(dimensions(&wrong), Err(MediaError::NotPng { .. })), "{at}");
     }
     for (at, value, part) in [
-        (11, 14, "its first chunk is no IHDR of 13 bytes"),
-        (12, b'J', "its first chunk is no IHDR"),
-        (24, 3, "colour type 2 with 3 bits per sample is no png"),
+        (11, 14, "its first chunk is not an IHDR of 13 bytes"),
+        (12, b'J', "its first chunk is not an IHDR"),
+        (24, 3, "colour type 2 with 3 bits per sample is not valid in png"),
         (24, 1, "colour type 2 with 1 bits"),
         (25, 1, "colour type 1 with 8 bits"),
         (25, 7, "colour type 7"),
@@ -218,7 +218,7 @@ fn invalid_pictures_are_refused() {
     }
     let mut empty = bytes.clone();
     empty[16..20].fill(0);
-    assert!(message(&empty).starts_with("width is 0, allowed"));
+    assert!(message(&empty).starts_with("width is 0, must be"));
 }
 
 #[test]
@@ -301,10 +301,10 @@ fn promise(width: u32, height: u32, bits: u8, len: usize) -> Vec<u8> {
 fn decompression_bombs_are_refused_before_allocation() {
     let message = |bytes: &[u8]| decode(bytes, PixelFormat::Rgb8).unwrap_err().to_string();
     let huge = promise(60_000, 60_000, 8, 10);
-    assert!(message(&huge).starts_with("width is 60000, allowed are whole numbers from 1 to"));
+    assert!(message(&huge).starts_with("width is 60000, must be a whole number from 1 to"));
     assert_eq!(dimensions(&huge).unwrap_err().to_string(), message(&huge));
     let wide = promise(16_384, 16_384, 8, 10);
-    assert!(message(&wide).starts_with("size 16384x16384 has 268435456 pixels, allowed are"));
+    assert!(message(&wide).starts_with("size 16384x16384 has 268435456 pixels, must be"));
     let thin = promise(8_192, 8_192, 8, 100_000);
     assert!(message(&thin).contains("bytes cannot hold a picture of 8192x8192"));
     // It would be accepted if cut to 8 bits.

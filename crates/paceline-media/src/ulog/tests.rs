@@ -108,7 +108,7 @@ fn invalid_logs_are_refused() {
     }
     let mut writer = Writer::new();
     writer.record(b'B', &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-    assert!(refused(&writer.bytes).contains("flags ask for what is not known"));
+    assert!(refused(&writer.bytes).contains("flags require unknown features"));
 }
 
 #[test]
@@ -143,18 +143,18 @@ fn an_impossible_record_ends_the_log() {
         (|w| w.raw(&[0, 0, 0, 0]), "a record has length 0"),
         (|w| w.raw(&[0xff, 0xff, b'D']), "the record there is cut off"),
         (|w| w.record(b'D', &[0]), "a message is too short"),
-        (|w| w.data(7, 1, &[]), "number 7 was given to no topic"),
+        (|w| w.data(7, 1, &[]), "number 7 is not assigned to a topic"),
         (|w| w.data(0, 1, &[0; 11]), "message of \"fast\" has 19 bytes, must be 20 to 20"),
         (|w| w.data(0, 1, &[0; 13]), "has 21 bytes, must be 20 to 20"),
         (|w| w.data(3, 1, &[0; 19]), "has 27 bytes, must be 28 to 32"),
         (|w| w.record(b'A', &[0, 0]), "a subscription is too short"),
-        (|w| w.subscribe(4, "a*b", 0), "no name of a format"),
-        (|w| w.subscribe(4, "", 0), "no name of a format"),
-        (|w| w.subscribe(0, "slow", 0), "number 0 is given to a second topic, \"slow\""),
+        (|w| w.subscribe(4, "a*b", 0), "a subscription names no format"),
+        (|w| w.subscribe(4, "", 0), "a subscription names no format"),
+        (|w| w.subscribe(0, "slow", 0), "number 0 is assigned to a second topic, \"slow\""),
         (|w| w.record(b'R', &[0, 0, 0]), "end of a subscription has a wrong length"),
-        (|w| w.record(b'R', &[9, 0]), "number 9 was given to no topic"),
+        (|w| w.record(b'R', &[9, 0]), "number 9 is not assigned to a topic"),
         (|w| w.record(b'I', &[9, 0]), "key of an information or parameter is cut off"),
-        (|w| w.record(b'S', &[0; 8]), "a mark of synchronisation is wrong"),
+        (|w| w.record(b'S', &[0; 8]), "a synchronisation mark is wrong"),
         (|w| w.format("no colon"), "the format has no colon"),
         (|w| w.record(b'L', &[0; 8]), "a text is too short"),
     ];
@@ -182,12 +182,12 @@ fn an_unreadable_topic_is_skipped() {
         (vec!["t:uint64_t timestamp;u x;"], "format \"u\" is missing"),
         (vec!["t:uint64_t timestamp;t x;"], "nested more than 8 deep, or in a circle"),
         (vec!["t:uint64_t timestamp;u x;", "u:t x;"], "nested more than 8 deep"),
-        (vec!["t:uint64_t timestamp;float[0] x;"], "\"float[0] x\" is no field"),
-        (vec!["t:uint64_t timestamp;float[99999999999] x;"], "is no field"),
+        (vec!["t:uint64_t timestamp;float[0] x;"], "\"float[0] x\" is not a field"),
+        (vec!["t:uint64_t timestamp;float[99999999999] x;"], "is not a field"),
         (vec!["t:uint64_t timestamp;float[65533] x;"], "more than 65533 bytes"),
-        (vec!["t:uint64_t timestamp;float[3 x;"], "\"float[3 x\" is no field"),
-        (vec!["t:uint64_t timestamp;float;"], "\"float\" is no field"),
-        (vec!["t:uint64_t timestamp;float x\"y;"], "is no field"),
+        (vec!["t:uint64_t timestamp;float[3 x;"], "\"float[3 x\" is not a field"),
+        (vec!["t:uint64_t timestamp;float;"], "\"float\" is not a field"),
+        (vec!["t:uint64_t timestamp;float x\"y;"], "is not a field"),
         (vec!["t:"], "has no fields"),
         (vec![huge, "t:uint64_t timestamp;h[9] x;"], "more than 65533 bytes"),
     ] {
@@ -198,9 +198,9 @@ fn an_unreadable_topic_is_skipped() {
         writer.subscribe(8, "t", 0).data(8, 1, &[1, 2, 3]).data(0, 9, &[0; 12]);
         let log = ULog::parse(&writer.bytes).unwrap();
         let warning = log.warning().unwrap();
-        assert!(warning.starts_with("topic \"t\" is left out: "), "{part}: {warning}");
+        assert!(warning.starts_with("topic \"t\" is skipped: "), "{part}: {warning}");
         assert!(warning.contains(part), "{part}: {warning}");
-        assert_eq!(log.messages().len(), 122, "the others go on: {part}");
+        assert_eq!(log.messages().len(), 122, "the others continue: {part}");
     }
     let mut writer = Writer::new();
     for format in &deep {

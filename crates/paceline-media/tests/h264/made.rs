@@ -106,13 +106,10 @@ fn impossible_requests_are_refused_at_once() {
     );
     for to in ["14x320", "320x14", "3842x2160", "2160x3842", "2162x2162"] {
         let message = message(Some(to), 5.0);
-        assert!(
-            message.contains("allowed are 16x16 to 3840x2160 or 2160x3840; choose"),
-            "{message}"
-        );
+        assert!(message.contains("must be 16x16 to 3840x2160 or 2160x3840; choose"), "{message}");
     }
     for (hz, text) in [(0.0, "0"), (-1.0, "-1"), (f64::NAN, "NaN"), (1001.0, "1001")] {
-        let start = format!("rate is {text} pictures per second, allowed are numbers above 0");
+        let start = format!("rate is {text} pictures per second, must be a number above 0");
         assert!(message(None, hz).starts_with(&start));
     }
 }
@@ -135,7 +132,9 @@ fn a_late_joiner_begins_at_an_i_unit() {
     let told = transcode(&mut transcoder, slices(&units[4..]), |_| true);
     let failed = told.failed();
     assert_eq!(failed.len(), 6);
-    assert!(failed.iter().all(|text| text.contains("no I unit has come yet; wait for the next")));
+    assert!(
+        failed.iter().all(|text| text.contains("no I unit has arrived yet; wait for the next"))
+    );
     // Numbers count presented pictures only.
     assert_eq!(told.asked, (0..20).collect::<Vec<_>>());
     assert_eq!(told.shown().first().unwrap().card, Some(10));
@@ -235,7 +234,7 @@ fn undecodable_streams_are_described() {
         for message in told.failed() {
             assert!(message.starts_with("h264 stream is coded as High "), "{message}");
             assert!(message.contains(text), "{message}");
-            assert!(message.ends_with("have the sender encode it so, or take it in full size"));
+            assert!(message.ends_with("have the sender encode it so, or request the full size"));
         }
     }
 }

@@ -114,7 +114,7 @@ fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
         let over = found.len() - OFFERS_MAX;
         common.node.note_dropped(DropReason::NotImported, over.try_into().unwrap_or(u64::MAX));
         common.say(|| {
-            format!("{over} queryables beyond {OFFERS_MAX} cannot be asked from elsewhere")
+            format!("{over} queryables beyond {OFFERS_MAX} cannot be queried from other nodes")
         });
     }
     let complete = |key: &Key| match known.get(key) {

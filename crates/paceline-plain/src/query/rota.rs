@@ -111,7 +111,7 @@ impl<W: Watch> Turns<W> {
         drop(place);
         if let Err(error) = self.spawn(None) {
             lock(&self.place).threads -= 1;
-            paceline::warn_limited!("{}: nobody stands by: {error}", self.name);
+            paceline::warn_limited!("{}: cannot start a standby thread: {error}", self.name);
         }
     }
 

@@ -185,11 +185,11 @@ mod tests {
         let (now, mut waiting) = two();
         assert_eq!(waiting.answered(0, A), Some("both"));
         assert_eq!(waiting.ended(now, 0, A, 1), None);
-        assert_eq!(waiting.answered(0, A), None, "more than it said");
+        assert_eq!(waiting.answered(0, A), None, "more than announced");
         assert!(waiting.any(|query| *query == "both"));
         assert_eq!(waiting.ended(now, 0, B, 0), Some("both"));
         assert!(!waiting.any(|query| *query == "both"));
-        assert_eq!(waiting.ended(now, 1, A, 0), None, "it was not asked of that node");
+        assert_eq!(waiting.ended(now, 1, A, 0), None, "that node was not queried");
         assert_eq!(waiting.ended(now, 1, B, 0), Some("one"));
         assert_eq!(waiting.next_end(), None);
         assert_eq!(waiting.answered(9, B), None);

@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(full(&[true], 1), none, "58.5 ms are more than 10/7 of 38");
         assert_eq!(full(&[false, true], 2), all, "53.5 ms are not");
         let sent_late = missed(&[false, true], 2, Form::FULL, Late::Send);
-        assert_eq!(sent_late, none, "what misses makes no room");
+        assert_eq!(sent_late, none, "missed samples free no capacity");
         let rate = Rate::Max(NonZeroU32::new(12_500).unwrap());
         let highest = missed(&[false, true], 2, Form { rate, ..Form::FULL }, Late::Drop);
         assert_eq!(highest, (loss(1, 10), loss(1, 10)), "windows may lie across two");

@@ -122,7 +122,7 @@ impl fmt::Display for Grant {
         f.write_str(" here")?;
         let unknown = self.hops.iter().filter(|hop| hop.capacity.is_none());
         for (count, hop) in unknown.enumerate() {
-            let before = if count == 0 { ", with nothing promised on" } else { " and" };
+            let before = if count == 0 { ", without a guarantee on" } else { " and" };
             write!(f, "{before} '{}' of '{}'", hop.link, hop.node_name)?;
             if count == 0 {
                 f.write_str(" (no capacity)")?;

@@ -125,6 +125,10 @@ mod tests {
         let (known, listed) = refused(REFUSALS_MAX - 1);
         assert_eq!((known.len(), listed), (1, 1));
         let (alone, listed) = refused(REFUSALS_MAX);
-        assert_eq!((&alone, listed), (&known, 0), "the same is said, though no record has it");
+        assert_eq!(
+            (&alone, listed),
+            (&known, 0),
+            "the status is the same, though no record has it"
+        );
     }
 }

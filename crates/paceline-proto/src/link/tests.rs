@@ -231,7 +231,7 @@ fn frames_queued_during_a_stall_do_not_prove_liveness() {
     let waited = b.sent.pop_front().expect("a probe");
     now += Duration::from_secs(10);
     a.hear(now, waited);
-    assert_eq!(events(&mut a.link), [LinkEvent::HopDown(a.other)], "it was forgotten there");
+    assert_eq!(events(&mut a.link), [LinkEvent::HopDown(a.other)], "it was removed there");
     talk(&mut now, &mut a, &mut b, 4);
     assert_eq!(events(&mut a.link), [LinkEvent::HopUp(a.other)]);
 }
@@ -409,7 +409,7 @@ fn a_stream_closed_after_a_loss_also_closes_at_the_peer() {
             a.link.close_stream(STREAM);
         }
     }
-    assert_eq!((lost, b.lost), (1, 1), "the sample that had begun is told lost");
+    assert_eq!((lost, b.lost), (1, 1), "the started sample is reported as lost");
 }
 
 #[test]

@@ -97,7 +97,7 @@ mod tests {
         assert_eq!((trips.least(), trips.queued()), (Some(ms(1)), ms(0)));
         assert_eq!(trips.longest_held(), ms(420));
         trips.note(now + ms(200), (ms(340), ms(300)), ms(340));
-        assert_eq!(trips.queued(), ms(39), "that waited on the way there");
+        assert_eq!(trips.queued(), ms(39), "that waited on the path there");
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub enum SelectionError {
     },
     /// The range of times ends before it begins.
     #[error(
-        "times {from_ns} ns to {to_ns} ns: the begin must not be after the end; swap them (UTC, \
+        "times {from_ns} ns to {to_ns} ns: the start must not be after the end; swap them (UTC, \
          since 1970)"
     )]
     Time {

@@ -230,7 +230,8 @@ fn a_reused_stream_index_is_not_mistaken_for_the_old_stream() {
 fn frames_for_an_earlier_epoch_of_this_node_earn_no_credit() {
     let mut receiver = opened();
     let sample = frame(1, |out| piece(out, 0, 10, 0..10));
-    let heard = receiver.handle_frame(NOW, US + 1, sample.clone(), |_| panic!("it knew another"));
+    let heard =
+        receiver.handle_frame(NOW, US + 1, sample.clone(), |_| panic!("it knew another epoch"));
     assert_eq!(heard.unwrap().owed, None);
     assert_eq!(hear(&mut receiver, [sample.clone(), sample]).samples.len(), 1, "once");
 }
@@ -248,7 +249,7 @@ fn foreign_versions_and_garbage_are_errors_without_effect() {
     });
     let mut samples = 0;
     let (heard, _) = receiver.handle_frame(NOW, US, half, |_| samples += 1).unwrap_err();
-    assert_eq!(samples, 1, "what came before the error counts");
+    assert_eq!(samples, 1, "items before the error count");
     assert_eq!(heard.unwrap().owed.unwrap().next, 2, "and the frame has arrived");
 }
 
@@ -280,7 +281,7 @@ fn unfinished_samples_are_bounded() {
         };
         lost += hear(&mut receiver, [frame(u64::from(stream), begin)]).lost.len();
     }
-    assert_eq!(lost, 8, "two of 64 MiB are all that one neighbour may leave");
+    assert_eq!(lost, 8, "one neighbour may leave at most two of 64 MiB");
     for stream in 0..5_000 {
         hear(&mut receiver, [frame(100 + u64::from(stream), open(stream))]);
     }
@@ -368,7 +369,7 @@ fn an_impossible_sequence_number_is_an_error_and_loses_nothing() {
         let field = "sample number";
         let max = NUMBER_STEP_MAX + 1;
         assert_eq!(error, Some(WireError::TooLarge { field, value: number, max }));
-        assert_eq!((got.lost, got.samples.len()), (vec![], 1), "the stream goes on from there");
+        assert_eq!((got.lost, got.samples.len()), (vec![], 1), "the stream continues from there");
         // A number that has already passed is an error too, and the stream continues from there.
         let (got, error) = try_hear(&mut receiver, frame(3, |out| piece(out, 0, 10, 0..10)));
         assert_eq!((got.lost, error), (vec![], Some(WireError::Invalid(field))));

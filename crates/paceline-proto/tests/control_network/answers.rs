@@ -174,7 +174,7 @@ fn refused_and_kept(
     net.run(Duration::from_secs(60));
     net.settle_looking(|net| assert!(net.flows(left, user)));
     assert_eq!((net.heard(user), net.held()), (&[left][..], held));
-    assert_eq!(net.seen[LAST].told.len(), told, "nothing of what is promised has changed");
+    assert_eq!(net.seen[LAST].told.len(), told, "no contract has changed");
     for node in 0..=LAST {
         assert_eq!(net.nodes[node].subscription(user), Some(&before));
         assert!(net.nodes[node].nodes().all(|view| view.refusals.is_empty()), "it is over");

@@ -39,7 +39,7 @@ fn any_node_can_change_a_subscription_and_its_own_node_is_notified() {
         let Some(ChangeAnswer::Done { revision }) = net.change(from, user, &spec) else { panic!() };
         let spec = SubscriptionSpec { revision, ..spec };
         assert_eq!(net.seen[3].changed.last(), Some(&(user, spec.clone())));
-        assert_eq!(net.nodes[1].subscription(user), Some(&spec), "all nodes hear of it");
+        assert_eq!(net.nodes[1].subscription(user), Some(&spec), "all nodes receive it");
         let form = spec.form;
         let [output] = net.outputs(0, left, Form::FULL) else { panic!("{form}") };
         assert_eq!((output.form, output.contract.is_some()), (form, spec.within.is_some()));
@@ -51,7 +51,7 @@ fn any_node_can_change_a_subscription_and_its_own_node_is_notified() {
     let changes = net.seen[3].changed.len();
     let again = net.change(1, user, &all("left"));
     assert_eq!(again, Some(ChangeAnswer::Done { revision: 3 }));
-    assert_eq!(net.seen[3].changed.len(), changes, "what it asks for already is no change");
+    assert_eq!(net.seen[3].changed.len(), changes, "its current request is no change");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn lost_nodes_are_not_revived_by_stale_records() {
     net.part(0, 1);
     net.part(0, 2);
     net.run(Duration::from_secs(31));
-    assert_eq!(net.nodes[0].poll_timeout(), Instant::FAR, "node 0 remembers nobody");
+    assert_eq!(net.nodes[0].poll_timeout(), Instant::FAR, "node 0 remembers no other node");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn unknown_users_and_strangers_change_nothing() {
 /// Exchanges the messages of two nodes until both are silent, without advancing time.
 fn talk(nodes: &mut [Control; 2]) {
     for turn in 0.. {
-        assert!(turn < 100, "they never stop");
+        assert!(turn < 100, "they never stop sending");
         let mut silent = true;
         for from in 0..2 {
             while let Some(output) = nodes[from].poll_output() {
@@ -222,7 +222,7 @@ fn a_request_before_the_hop_is_up_is_answered_without_a_repeat() {
         nodes[node].handle_hop_up(Instant::ZERO, id(other), link("eth", Some(1_000_000)));
     }
     talk(&mut nodes);
-    assert_eq!(nodes[0].grants().count(), 1, "as they get to know each other");
+    assert_eq!(nodes[0].grants().count(), 1, "as they discover each other");
     for (node, other) in [(0, 1), (1, 0)] {
         nodes[node].handle_hop_down(Instant::ZERO, id(other));
     }
@@ -253,5 +253,5 @@ fn every_node_knows_the_links_of_other_paths() {
     assert_eq!(told(3, 0, 2), Some(vec![(0, 1, eth.clone(), None), (1, 2, thin, Some(250_000))]));
     assert_eq!(told(3, 2, 0), Some(vec![(2, 1, back, None), (1, 0, eth, None)]));
     assert_eq!(told(3, 3, 3), Some(vec![]));
-    assert_eq!(told(3, 0, 9), None, "nobody has heard of it");
+    assert_eq!(told(3, 0, 9), None, "nobody knows it");
 }

@@ -81,7 +81,7 @@ fn a_delay_bound_below_the_transmission_time_is_refused() {
     assert!((40_000..=43_000).contains(&offered.as_micros()), "{offered}");
     let kept = net.subscribe(2, SubscriptionSpec { within: Some(offered), ..promised("left") });
     net.settle();
-    assert_eq!(net.heard(kept), [left], "what is offered is given");
+    assert_eq!(net.heard(kept), [left], "the offer is granted");
     net.assert_converged();
 }
 
@@ -101,7 +101,7 @@ fn a_second_stream_that_does_not_fit_is_refused_with_a_reason() {
     // 80,000 of 300,000 bytes per second are left.
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((6_400..=6_666).contains(&millihertz), "{text}");
-    assert_eq!(refusal.offer.within, None, "no delay bound makes room");
+    assert_eq!(refusal.offer.within, None, "no delay bound frees capacity");
     assert_eq!(refusal.offer.loss, LossTolerance::new(4, 5).ok(), "{text}");
     // No node on the path carries it.
     assert!(net.outputs(0, left, Form::FULL).is_empty());
@@ -192,7 +192,7 @@ fn a_faster_link_ends_a_refusal_and_a_slower_link_begins_it() {
     net.part(1, 2);
     net.settle();
     let refusals: usize = net.nodes[1].nodes().map(|view| view.refusals.len()).sum();
-    assert_eq!(refusals, 0, "no way, no refusal");
+    assert_eq!(refusals, 0, "no path, no refusal");
 }
 
 #[test]
@@ -282,9 +282,9 @@ fn infeasible_coinciding_deadlines_are_refused_with_an_offer() {
     let offered = refusal.offer.within.unwrap();
     let third = net.subscribe(2, SubscriptionSpec { within: Some(offered), ..asks("c", 90) });
     net.settle();
-    assert_eq!(net.heard(third), [publishers[2]], "what is offered is given: {offered}");
+    assert_eq!(net.heard(third), [publishers[2]], "the offer is granted: {offered}");
     let still: Vec<usize> = users.iter().map(|user| net.heard(*user).len()).collect();
-    assert_eq!(still[..2], [1, 1], "and takes nothing from the others");
+    assert_eq!(still[..2], [1, 1], "and the others lose nothing");
     // In order of arrival any of them may wait for all the others.
     net.assert_converged();
 }
@@ -304,7 +304,7 @@ fn a_best_effort_subscriber_gets_the_reason_once() {
     assert_eq!(told(&net, 2), [(all, cam, size), (all, log, rate)]);
     assert_eq!(told(&net, 1), [(near, cam, Unpromised::NoCapacity)]);
     assert!(rate.is_no() && !size.is_no() && !Unpromised::NoCapacity.is_no());
-    assert_eq!(net.heard(best_effort).len(), 2, "which asked for nothing, and is told nothing");
+    assert_eq!(net.heard(best_effort).len(), 2, "which requested nothing and is not notified");
     // The camera's first sample has arrived. One sample of the log does not reveal its rate.
     net.update(cam, PublisherSpec { bytes_max: Some(10_900), ..unknown });
     net.update(log, PublisherSpec { period: None, bytes_max: Some(90), ..camera("log") });

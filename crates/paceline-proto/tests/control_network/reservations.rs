@@ -37,7 +37,7 @@ impl Net {
                     Some(next) => (node, first) = (next, false),
                 }
             } else {
-                assert!(first, "node {node} gets samples that it has nothing to do with");
+                assert!(first, "node {node} gets samples of an unrelated stream");
                 return false;
             }
         }
@@ -52,7 +52,7 @@ impl Net {
             self.deliver(from, to);
             look(self);
         }
-        panic!("the nodes never stop talking");
+        panic!("the nodes never stop sending");
     }
 }
 
@@ -155,7 +155,7 @@ fn nothing_leaves_before_the_whole_path_is_ready() {
             if net.reaches(left, subscription) { seen.1 += 1 } else { seen.0 += 1 }
         },
     );
-    assert!(seen.0 > 8, "the subscription, the asking and the answer take four hops each");
+    assert!(seen.0 > 8, "the subscription, the request and the answer take four hops each");
     assert!(net.reaches(left, subscription));
 }
 
@@ -187,7 +187,7 @@ fn an_offer_is_valid_on_the_whole_path() {
     };
     let kept = net.subscribe(3, offered);
     net.settle();
-    assert_eq!(net.heard(kept), [left], "what is offered is given");
+    assert_eq!(net.heard(kept), [left], "the offer is granted");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_better_path_is_taken_without_a_gap() {
         net.drain(node);
     }
     net.settle_looking(|net| assert!(net.reaches(left, user), "a gap"));
-    assert_eq!(net.held(), [1, 0, 0, 1], "what lies on the old path alone is given back");
+    assert_eq!(net.held(), [1, 0, 0, 1], "reservations on the old path only are released");
     assert_eq!(net.seen[3].granted[&(user, left)].hops.len(), 1);
     // A shorter path that is too slow is not used, and the existing one stays.
     net.join_over(0, 3, link("short", Some(100_000)), link("short", Some(100_000)));
@@ -322,7 +322,7 @@ fn best_effort_delivery_continues_until_a_contract_request_is_answered() {
     });
     assert_eq!(net.held(), [1; 4]);
     let contract = |net: &Net| net.outputs(1, left, Form::FULL)[0].contract;
-    assert!(contract(&net).is_some(), "it is held to what was granted");
+    assert!(contract(&net).is_some(), "it is limited to the grant");
     net.run(Duration::from_secs(6));
     net.assert_delivered();
     // With `or_stop`, a stream that cannot be admitted stops.

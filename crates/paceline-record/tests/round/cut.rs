@@ -43,7 +43,7 @@ fn a_file_ends_well_after_any_chunk() {
 #[test]
 fn faults_are_named_with_their_position() {
     let said = |bytes: &[u8]| read(bytes).1.expect("an error").to_string();
-    assert!(said(b"RIFF....").starts_with("is no MCAP file"));
+    assert!(said(b"RIFF....").starts_with("is not an MCAP file"));
     let whole = file(&some(10), 5, Compression::None);
     // The first chunk follows the magic and the header record (head, two texts, one of them
     // `test`).
@@ -62,8 +62,9 @@ fn faults_are_named_with_their_position() {
     let length = u64::from_le_bytes(other[chunk + 1..chunk + 9].try_into().expect("eight")) + 2;
     other[chunk + 1..chunk + 9].copy_from_slice(&length.to_le_bytes());
     assert!(
-        said(&other)
-            .contains("byte 29: a chunk: it is compressed with 'xz'; lz4 and zstd can be read")
+        said(&other).contains(
+            "byte 29: a chunk: it is compressed with 'xz'; only lz4 and zstd can be read"
+        )
     );
 }
 
@@ -73,7 +74,7 @@ fn an_excessive_chunk_size_allocates_nothing() {
     let at = 29 + 9 + 16;
     bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
     let error = read(&bytes).1.expect("an error").to_string();
-    assert!(error.contains("it says that it holds 18446744073709551615 bytes; at most 268435456"));
+    assert!(error.contains("it declares 18446744073709551615 bytes; must be at most 268435456"));
 }
 
 proptest! {

@@ -122,7 +122,10 @@ fn refusals_drops_and_the_end_are_reported_also_for_a_truncated_file() {
     assert_eq!(judgement.streams[1].refused.as_deref(), Some("link 'radio' can't carry it"));
     assert_eq!((judgement.samples, judgement.recorder.as_deref()), (20, Some("lab")));
     assert!(
-        judgement.cut.as_deref().is_some_and(|cut| cut.starts_with("is cut off: it is whole to"))
+        judgement
+            .cut
+            .as_deref()
+            .is_some_and(|cut| cut.starts_with("is cut off: it is complete up to"))
     );
     assert_eq!(judgement.ended, None);
 }

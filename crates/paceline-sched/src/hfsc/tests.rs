@@ -87,7 +87,7 @@ fn a_child_that_drops_its_last_packet_in_service_never_stalls_siblings() {
                 tree.charge(at(millis), pick, 1_000, Some(1_000));
             }
         }
-        assert_eq!(turns, 4, "at {millis} ms nobody was picked");
+        assert_eq!(turns, 4, "at {millis} ms no class was picked");
         assert!(!tree.is_active(dropper) && tree.is_active(parent));
     }
     assert!(tree.service(steady).unwrap().total > 2_000_000);
@@ -400,7 +400,7 @@ fn a_list_with_a_loop_or_a_wrong_name_is_refused_by_name() {
     let guaranteed = ClassSpec { name: "up", parent: None, curves: both(1) };
     let class = error(&[spec("a", Some("up")), guaranteed]);
     assert!(
-        class.to_string().starts_with("class \"a\": class 1 has children or gets one"),
+        class.to_string().starts_with("class \"a\": class 1 has children and a real-time curve"),
         "{class}"
     );
 }

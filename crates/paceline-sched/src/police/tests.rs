@@ -261,7 +261,7 @@ fn errors_name_the_field_its_value_its_range_and_a_fix() {
     let error = |text: &str| -> String { text.parse::<Police>().unwrap_err().to_string() };
     for (text, parts) in [
         ("leaky:0B,1mbit else drop", ["burst is 0 bytes", "from 1 to", "largest packet"]),
-        ("leaky:1p,0p/s else drop", ["rate is 0 packets/s", "from 1 to", "leave the policer out"]),
+        ("leaky:1p,0p/s else drop", ["rate is 0 packets/s", "from 1 to", "omit the policer"]),
         ("leaky:1B,1000000001gbit else drop", ["bit/s", "to 1000000000000000000", "leave"]),
         ("jumping:1B,0ms else drop", ["window is 0", "1 ns or more", "18ms"]),
         ("moving:1ms,0s,1s,1B else drop", ["average time between packets is 0", "1 ns", "ms"]),

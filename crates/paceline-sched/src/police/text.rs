@@ -8,10 +8,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-const LEAKY: &str = "leaky:BURST,RATE, as leaky:22500B,10mbit";
-const JUMPING: &str = "jumping:BURST,WINDOW, as jumping:22500B,18ms";
-const MOVING: &str = "moving:XMIN,XAVG,INTERVAL,LARGEST, as moving:2ms,10ms,1s,1500B";
-const DUAL: &str = "dual:PEAKBURST,PEAKRATE,BURST,RATE, as dual:1500B,100mbit,22500B,10mbit";
+const LEAKY: &str = "leaky:BURST,RATE, for example leaky:22500B,10mbit";
+const JUMPING: &str = "jumping:BURST,WINDOW, for example jumping:22500B,18ms";
+const MOVING: &str = "moving:XMIN,XAVG,INTERVAL,LARGEST, for example moving:2ms,10ms,1s,1500B";
+const DUAL: &str =
+    "dual:PEAKBURST,PEAKRATE,BURST,RATE, for example dual:1500B,100mbit,22500B,10mbit";
 
 /// The units of a parameter.
 type Units = &'static [units::Unit];
@@ -75,8 +76,8 @@ impl fmt::Display for TextError {
         match self {
             Self::Kind { name } => write!(
                 f,
-                "policer '{name}' is not known: must be leaky, jumping, moving or dual, as \
-                 leaky:22500B,10mbit"
+                "policer '{name}' is not known: must be leaky, jumping, moving or dual, for \
+                 example leaky:22500B,10mbit"
             ),
             Self::Parameters { found, form } => {
                 write!(f, "policer has {found} parameters: write {form}")
@@ -130,13 +131,13 @@ impl Reader {
             text,
             [units::SIZES, PACKETS],
             "a whole number of bytes or packets with its \
-             unit: B, kB, MB, GB or p; 22500B is one",
+             unit: B, kB, MB, GB or p; for example 22500B",
         )
     }
 
     fn rate(&mut self, what: &'static str, text: &str) -> Result<u64, TextError> {
         let form = "a whole number of bits or packets per second with its unit: bit, kbit, mbit, \
-                    gbit, B/s, kB/s, MB/s, GB/s or p/s; 10mbit is one";
+                    gbit, B/s, kB/s, MB/s, GB/s or p/s; for example 10mbit";
         self.counted(what, text, [units::RATES, PACKETS_PER_S], form)
     }
 
@@ -162,7 +163,7 @@ impl Reader {
 }
 
 fn time(what: &'static str, text: &str) -> Result<Duration, TextError> {
-    let form = "a whole number of nanoseconds with a unit: ns, us, ms, s, min or h; 18ms is one";
+    let form = "a whole number of nanoseconds with a unit: ns, us, ms, s, min or h; for example 18ms";
     let wrong = || TextError::Quantity { what, text: text.to_string(), form };
     units::whole(text, units::TIMES).map(Duration::from_nanos).ok_or_else(wrong)
 }

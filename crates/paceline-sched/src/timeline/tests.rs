@@ -266,13 +266,13 @@ fn a_link_guarantees_windows_only_where_proved() {
     let [Doubt::MixedPeriods(least, most)] = doubts(Policy::DWCS, &mixed)[..] else { panic!() };
     assert_eq!((least, most), (nanos(SLOT), nanos(10 * SLOT)));
     let text = Doubt::MixedPeriods(least, most).to_string();
-    assert!(text.contains("from 1 ms to 10 ms") && text.contains("choose vds"), "{text}");
+    assert!(text.contains("from 1 ms to 10 ms") && text.contains("try vds"), "{text}");
     let [Doubt::MixedPeriodsVds(load)] = doubts(Policy::Vds, &full)[..] else { panic!() };
-    assert!(Doubt::MixedPeriodsVds(load).to_string().contains("ask 0.990 of it"));
+    assert!(Doubt::MixedPeriodsVds(load).to_string().contains("need 0.990 of it"));
     let [Doubt::Overload(load)] = doubts(Policy::DWCS, &[(0, 1, 1), (0, 2, 1)])[..] else {
         panic!()
     };
-    assert!(Doubt::Overload(load).to_string().contains("ask 2.000 of the link"));
+    assert!(Doubt::Overload(load).to_string().contains("need 2.000 of the link"));
     assert_eq!(doubts(Policy::DWCS, &[(0, 0, 1), (2, 2, 1), (1, 1, 7)]), [], "no window at all");
 }
 
@@ -316,7 +316,11 @@ fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
     let told = decisions(setup, vec![other.clone()]);
     let sent: Vec<_> = told.iter().map(|d| (d.seq, d.at.as_nanos() / SLOT)).collect();
     assert_eq!(sent, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|seq| (seq, 2 * seq)));
-    assert_eq!(told[9].delay, Some(nanos(10 * SLOT)), "from its arrival, not from when it passed");
+    assert_eq!(
+        told[9].delay,
+        Some(nanos(10 * SLOT)),
+        "counted from arrival, not from passing the policer"
+    );
     let short = Setup { end: at(9 * SLOT), ..setup };
     let mut timeline = Timeline::new(short, vec![other]);
     assert_eq!(timeline.by_ref().filter(|step| matches!(step, Step::Decided(_))).count(), 5);

@@ -22,8 +22,9 @@ const MANY_MAX: usize = 65_536;
 const STEPS_MAX: usize = 1_000;
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
 
-const NAME: &str = "give each node a name of its own, such as name = \"robot\"";
-const BETWEEN: &str = "must be the names of two nodes; between = [\"robot\", \"operator\"] is one";
+const NAME: &str = "give each node a unique name, such as name = \"robot\"";
+const BETWEEN: &str =
+    "must be the names of two nodes, for example between = [\"robot\", \"operator\"]";
 
 impl Plan {
     /// Parses `text`, the content of `file`.
@@ -57,10 +58,10 @@ fn renamed(message: &str) -> Option<String> {
 fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
     let place = Place::new(String::new(), 0..0);
     let read = |text: &str| name(text);
-    let mend = "what is counted, after the warm-up";
+    let mend = "the measured time, after the warm-up";
     let range = (Duration::from_millis(100)..=TIME_MAX, mend);
     let duration = place.seconds("duration", &written.duration, range, checked);
-    let mend = "what passes before anything is counted, 2s if not said";
+    let mend = "the time before measuring starts; defaults to 2s";
     let range = (Duration::ZERO..=Duration::from_secs(3_600), mend);
     let warm_up = place.seconds("warm_up", &written.warm_up, range, checked);
     let mend = "the same seed gives the same run";
@@ -95,7 +96,10 @@ fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
 fn few<T>(what: &str, list: &[Spanned<T>], most: usize, checked: &mut Checked<'_>) {
     if let Some(one) = list.get(most) {
         let given = list.len();
-        checked.add(&one.span(), format!("{given} of [[{what}]], at most {most}: leave some out"));
+        checked.add(
+            &one.span(),
+            format!("{given} of [[{what}]], must be at most {most}; remove some"),
+        );
     }
 }
 
@@ -112,7 +116,7 @@ fn tables<'f, T>(
 fn name(text: &str) -> Result<String, String> {
     let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control);
     fits.then(|| text.to_owned()).ok_or_else(|| {
-        format!("must be text of 1 to {NAME_BYTES_MAX} bytes without control characters")
+        format!("must be 1 to {NAME_BYTES_MAX} bytes of text without control characters")
     })
 }
 
@@ -129,7 +133,7 @@ fn nodes(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
                     &span,
                     &place.name,
                     "name",
-                    "another node has it; give each its own",
+                    "another node has it; give each node a unique name",
                 );
             }
             made.name = name;
@@ -160,7 +164,7 @@ fn clock(
         let step = step.get_ref();
         let at = needs_at(&inner, &step.at, duration, checked);
         if step.by.is_none() {
-            checked.add(&inner.span, format!("{}by is missing: say by how much", inner.name));
+            checked.add(&inner.span, format!("{}by is missing: set the size of the step", inner.name));
         }
         let by = inner.shift("by", &step.by, "a negative one sets it back", checked);
         node.steps.extend(at.zip(by));
@@ -177,7 +181,7 @@ fn needs_at(
 ) -> Option<Duration> {
     let mend = "counted from the end of the warm-up";
     if at.is_none() {
-        checked.add(&place.span, format!("{}at is missing: say when, {mend}", place.name));
+        checked.add(&place.span, format!("{}at is missing: set the time, {mend}", place.name));
     }
     let read = place.time("at", at, mend, checked)?;
     if read < duration {
@@ -220,7 +224,7 @@ fn pair(
     };
     let (a, b) = (find(a)?, find(b)?);
     if a == b {
-        refuse(&list.span(), "names one node twice; name the two that it joins", checked);
+        refuse(&list.span(), "names one node twice; name the two nodes that it joins", checked);
         return None;
     }
     Some([a, b])
@@ -247,12 +251,12 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         let read = |text: &str| match text {
             "tcp" => Ok(Protocol::Tcp),
             "udp" => Ok(Protocol::Udp),
-            _ => Err("must be tcp or udp; tcp if not said".to_owned()),
+            _ => Err("must be tcp or udp; defaults to tcp".to_owned()),
         };
         let protocol = place.text("protocol", &link.protocol, read, checked).unwrap_or_default();
         let Some(between) = between else { continue };
         if joined(plan, between).is_some() {
-            let rule = "another link joins these two; between two nodes there is one link each way";
+            let rule = "another link joins these two; two nodes may have only one link";
             checked.refuse(&list.span(), &place.name, "between", rule);
         }
         if let (Some(told), Some(rate)) = (capacity, rate)
@@ -260,8 +264,8 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         {
             let [a, b] = between.map(|node| plan.node(node).to_owned());
             plan.warnings.push(format!(
-                "link {a} - {b}: the nodes are told {told} and the wire carries {rate}: what is too \
-                 much waits in a queue that they do not see"
+                "link {a} - {b}: the configured capacity is {told} and the wire carries {rate}; \
+                 the excess waits in a queue that the nodes cannot see"
             ));
         }
         plan.links.push(Wiring { between, capacity, policy, protocol, wire });
@@ -316,7 +320,7 @@ fn wire(
 ) -> Impairment {
     let range = (1_600..=QUEUE_BYTES_MAX, "64kB is usual");
     let queue = place.size("queue", fields.queue, range, checked);
-    let mend = "leave it out for none";
+    let mend = "omit it for none";
     let delay = place.link_time("delay", fields.delay, mend, checked);
     let jitter = place.link_time("jitter", fields.jitter, mend, checked);
     let reorder = place.share("reorder", fields.reorder, checked);

@@ -182,7 +182,7 @@ fn a_flood_of_small_samples_violates_no_window_with_or_without_classes() {
         check(&world, out.node, ends[0], &contracts);
         let counters = world.stream(out.node, ends[0], flood);
         println!("{} classes: flood {counters:?}", classes.len());
-        assert!(counters.offered > 159_000, "but for what still waits before the link");
+        assert!(counters.offered > 159_000, "except samples still queued at the link");
         assert!(counters.sent > 1_000 && counters.sent <= most, "{counters:?}");
         assert_eq!(counters.drops.of(DropReason::Policed) > 150_000, most < u64::MAX);
         world.check();

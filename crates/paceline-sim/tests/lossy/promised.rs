@@ -72,9 +72,9 @@ fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
 }
 
 /// Returns the number of networks: the value of `PACELINE_SCENARIOS`, or 12 by default.
-#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
+#[expect(clippy::disallowed_methods, reason = "the caller of the test sets the duration")]
 fn ways() -> u64 {
-    std::env::var("PACELINE_SCENARIOS").map_or(12, |it| it.parse().expect("a number of ways"))
+    std::env::var("PACELINE_SCENARIOS").map_or(12, |it| it.parse().expect("a number of paths"))
 }
 
 /// Returns the samples over full links, the pieces retransmitted, and the samples that were late.
@@ -108,7 +108,9 @@ fn run(back: bool) -> (u64, u64, u64) {
             late += its;
         }
     }
-    println!("way back full {back}: {samples} samples, {repeated} pieces sent again, {late} late");
+    println!(
+        "return path full {back}: {samples} samples, {repeated} pieces sent again, {late} late"
+    );
     (samples, repeated, late)
 }
 

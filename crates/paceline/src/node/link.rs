@@ -70,7 +70,7 @@ fn stand(
                 true
             }
             Err(error) => {
-                tracing::warn!("link '{}': listening anew: {error}", its.name);
+                tracing::warn!("link '{}': cannot listen again: {error}", its.name);
                 false
             }
         }

@@ -39,12 +39,14 @@ impl Guards {
         let hearing = lock(guard).take(flood, now, bytes);
         if hearing == Hearing::Muted {
             let (sent, until) = match flood {
-                Flood::Control => ("more control messages than any node has to", "it is heard"),
-                Flood::Unasked => ("samples that nobody here asked for", "they are looked at"),
-                Flood::Malformed => ("frames that are not understood", "its frames are read"),
+                Flood::Control => {
+                    ("more control messages than any node needs to", "its messages are accepted")
+                }
+                Flood::Unasked => ("samples without a subscriber here", "its samples are accepted"),
+                Flood::Malformed => ("invalid frames", "its frames are read"),
             };
             crate::warn_limited!(
-                "neighbour {from} on link {link} is muted: it sends {sent}; {until} again a few seconds after that ends"
+                "neighbour {from} on link {link} is muted: it sends {sent}; {until} again a few seconds after this stops"
             );
         }
         hearing == Hearing::Heard
@@ -77,7 +79,7 @@ mod tests {
         let now = Instant::from_millis(5_000);
         let take = |node| lock(&guards.of(NodeId(node))).take(Flood::Control, now, 0);
         while take(7) == Hearing::Heard {}
-        assert_eq!(take(7), Hearing::Dropped, "it came again");
+        assert_eq!(take(7), Hearing::Dropped, "it reappeared");
         assert_eq!(take(8), Hearing::Heard);
         let [row] = &guards.muted(now)[..] else { panic!("one is muted") };
         assert_eq!((row.node, row.flood), (NodeId(7), Flood::Control));

@@ -188,12 +188,12 @@ fn check_folder(dir: &Path) -> Result<(), OpenError> {
     let found = symlink_metadata(dir).map_err(refuse)?;
     let (mode, owner) = (found.mode() & 0o7777, found.uid());
     let what = if found.is_symlink() {
-        "is a symbolic link, which is not followed: give the folder that it points to".to_owned()
+        "is a symbolic link, which is not followed; use the folder that it points to".to_owned()
     } else if owner != rustix::process::geteuid().as_raw() {
-        format!("belongs to another user (uid {owner}): give a folder of your own")
+        format!("belongs to another user (uid {owner}); use a folder that you own")
     } else if mode & 0o022 != 0 {
         let place = dir.display();
-        format!("others can write to it (mode {mode:04o}): run chmod go-w '{place}'")
+        format!("others can write to it (mode {mode:04o}); run chmod go-w '{place}'")
     } else {
         return Ok(());
     };
@@ -261,13 +261,13 @@ mod tests {
                 "{error}"
             );
             assert!(error.contains(&format!("chmod go-w '{}'", dir.display())), "{error}");
-            assert!(!dir.join(LOCK).exists(), "nothing was made in it");
+            assert!(!dir.join(LOCK).exists(), "nothing was created in it");
         }
         std::fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
         assert!(Host::join(dir.clone(), false).unwrap().listens());
         std::fs::remove_dir_all(&dir).unwrap();
         drop(Host::join(dir.clone(), false).unwrap());
-        assert_eq!(std::fs::metadata(&dir).unwrap().mode() & 0o777, 0o700, "as it is made");
+        assert_eq!(std::fs::metadata(&dir).unwrap().mode() & 0o777, 0o700, "as it is created");
         std::fs::remove_dir_all(dir).unwrap();
     }
 
@@ -278,7 +278,7 @@ mod tests {
         std::fs::create_dir(&dir).unwrap();
         std::os::unix::fs::symlink(&dir, &link).unwrap();
         assert!(refusal(&link).contains("is a symbolic link, which is not followed"));
-        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "nothing was made behind it");
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "nothing was created behind it");
         std::fs::remove_file(link).unwrap();
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&dir, Some(65_534), None).unwrap();
@@ -314,12 +314,12 @@ mod tests {
         let mut first = Host::join(dir.clone(), false).unwrap();
         let mut waiting = Host::join(dir.clone(), false).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
-        assert_eq!(first.look_after(), Upkeep::Listen, "it makes the folder again, and stays");
-        assert!(!waiting.try_take_over(), "it looks at the lock that there is now");
+        assert_eq!(first.look_after(), Upkeep::Listen, "it recreates the folder, and stays");
+        assert!(!waiting.try_take_over(), "it checks the current lock");
         std::fs::remove_dir_all(&dir).unwrap();
         let newcomer = Host::join(dir.clone(), false).unwrap();
         assert!(newcomer.listens());
-        assert_eq!(first.look_after(), Upkeep::Connect, "a newcomer was faster");
+        assert_eq!(first.look_after(), Upkeep::Connect, "a new process was faster");
         assert!(!first.listens() && !waiting.try_take_over());
         drop(newcomer);
         assert!(first.try_take_over());

@@ -82,7 +82,7 @@ mod tests {
         mailbox.post_undoing(10, |&change| change == 1);
         assert_eq!(collected(&mailbox, &mut seen), [2]);
         mailbox.post_undoing(10, |&change| change == 1);
-        assert_eq!(collected(&mailbox, &mut seen), [10], "what was made is undone by a change");
+        assert_eq!(collected(&mailbox, &mut seen), [10], "a change cancels the queued one");
         for change in 1..100 {
             mailbox.post_merged(change, |last, this| last + this);
         }

@@ -179,7 +179,7 @@ mod tests {
         strangers.handle_removed(NOW, first + 5);
         assert_eq!(strangers.epoch(), first + 6, "that hop was restarted");
         strangers.handle_removed(NOW, u32::MAX);
-        assert!(strangers.epoch() < first + 30, "nobody uses up the epochs");
+        assert!(strangers.epoch() < first + 30, "nobody exhausts the epochs");
         strangers.handle_removed(NOW + Duration::from_secs(60), 0);
         assert_eq!(strangers.epoch(), first + 601);
     }

@@ -85,8 +85,8 @@ impl Vitals {
         let what = what.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let what = what.unwrap_or("no message");
         let fault = format!(
-            "thread '{thread}' of this node panicked: {what}; the node has ended: start it again, and report this \
-             message with the log before it"
+            "thread '{thread}' of this node panicked: {what}; the node has stopped: restart it, \
+             and report this message with the preceding log"
         );
         if self.fault.set(fault.clone()).is_ok() {
             tracing::error!("{fault}");
@@ -120,11 +120,11 @@ impl Vitals {
             }
             match still {
                 Some(late) => tracing::warn!(
-                    "thread '{}' stands still: its next iteration is {late} late. The host is overloaded, or this is \
-                     a fault to report",
+                    "thread '{}' is stalled: its next iteration is {late} late; the host is \
+                     overloaded, or this is a bug to report",
                     pulse.name
                 ),
-                None => tracing::warn!("thread '{}' moves again", pulse.name),
+                None => tracing::warn!("thread '{}' runs again", pulse.name),
             }
         }
     }

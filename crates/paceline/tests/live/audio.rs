@@ -96,7 +96,7 @@ fn impossible_audio_formats_are_refused() {
         let refused = robot.subscriber("sound").audio(rate, channels).check();
         let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(
-            text.starts_with(&format!("audio {rate} Hz x {channels}: ask for 1000 to")),
+            text.starts_with(&format!("audio {rate} Hz x {channels}: must be 1000 to")),
             "{text}"
         );
     }

@@ -137,7 +137,7 @@ fn a_change_by_anyone_appears_at_the_subscriber_and_in_the_status() {
     let now = &status[0].subscriptions[0];
     assert_eq!((now.within, now.loss), (Some(within), Some((1, 9))));
     assert_eq!(now.form.rate, Rate::Every(NonZeroU32::new(5).unwrap()));
-    wait_until("the robot hears of it", || robot.subscriptions()[0].form == now.form);
+    wait_until("the robot receives the change", || robot.subscriptions()[0].form == now.form);
 }
 
 #[test]
@@ -145,14 +145,14 @@ fn impossible_changes_are_refused_with_a_reason() {
     let (robot, operator) = pair(|link| link);
     let poses = operator.subscriber("pose").declare().unwrap();
     let id = poses.id();
-    wait_until("the robot knows it", || !robot.subscriptions().is_empty());
+    wait_until("the robot knows the request", || !robot.subscriptions().is_empty());
     let zero = robot.change(id, |wish| wish.every(0));
     assert!(matches!(zero, Err(ChangeError::Wish(SubscribeError::EveryZero))), "{zero:?}");
     let other = SubscriptionId { index: id.index + 7, ..id };
     let unknown = robot.change(other, |wish| wish.every(2));
     assert!(matches!(unknown, Err(ChangeError::Unknown(it)) if it == other), "{unknown:?}");
     drop(poses);
-    wait_until("the robot hears that it is gone", || robot.subscriptions().is_empty());
+    wait_until("the robot receives its end", || robot.subscriptions().is_empty());
     assert!(matches!(robot.change(id, |wish| wish.every(2)), Err(ChangeError::Unknown(_))));
     let closed = robot.clone();
     robot.close();
@@ -198,6 +198,6 @@ fn a_refused_change_leaves_the_stream_as_it_was() {
     assert_eq!((grants.len(), grants[0].subscription), (1, id));
     let none = poses.change_and_wait(SOON, |wish| wish.every(1).or_stop()).unwrap();
     assert!(matches!(none, ChangeOutcome::Refused { kept: false, .. }), "{none:?}");
-    wait_until("nobody hears it", || !pose.matching());
+    wait_until("nobody receives it", || !pose.matching());
     sums::check(&[&robot, &operator]);
 }

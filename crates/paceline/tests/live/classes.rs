@@ -107,10 +107,10 @@ fn classes_change_while_the_link_runs() {
     assert!(matches!(error, ClassesError::Class(..)), "{error}");
     let error = robot.set_classes("cable", vec![wanted]).unwrap_err();
     assert_eq!(error.to_string(), "link 'cable': this node has no link of that name");
-    assert_eq!(rows().len(), 2, "those that were wrong changed nothing");
+    assert_eq!(rows().len(), 2, "invalid changes had no effect");
     robot.set_classes("radio", Vec::new()).unwrap();
     sensor.put(vec![0; 100]).unwrap();
     heard.recv().unwrap();
-    wait_until("there are no classes any more", || rows().is_empty());
+    wait_until("there are no classes left", || rows().is_empty());
     sums::check(&[&robot, &operator]);
 }

@@ -24,7 +24,7 @@ fn another_process_takes_over_as_host_and_streams_continue() {
         publisher.put("after").unwrap();
         subscriber.recv_timeout(Duration::from_millis(20)).is_ok_and(|s| &s.payload[..] == b"after")
     });
-    println!("streams go on after {took:?}");
+    println!("streams continue after {took:?}");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn the_loss_and_return_of_a_neighbour_are_detected() {
         });
         drop(subscriber);
         far.close();
-        wait_until("the neighbour is gone", || near.nodes().len() == 1 && !publisher.matching());
+        wait_until("the neighbour is lost", || near.nodes().len() == 1 && !publisher.matching());
     }
     sums::check(&[&near]);
 }
@@ -90,7 +90,7 @@ fn garbage_and_foreign_versions_on_the_wire_have_no_effect() {
         rogue.put("p/hi", vec![9u8, 1, 2, 3]).wait().unwrap();
         rogue.put("p/hi", vec![1u8, 7]).wait().unwrap();
     }
-    wait_until("the stream goes on", || {
+    wait_until("the stream continues", || {
         publisher.put("x").unwrap();
         subscriber.recv_timeout(Duration::from_millis(20)).is_ok()
     });

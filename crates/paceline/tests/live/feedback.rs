@@ -19,14 +19,14 @@ fn a_publisher_is_notified_of_requests_grants_refusals_and_deliveries() {
     let impossible = wish().within(Duration::from_millis(2)).declare().unwrap();
     let own = robot.subscriber("pose").queue(128).declare().unwrap();
     let of = |all: &[Feedback], id| all.iter().find(|it| it.subscription == id).cloned();
-    wait_until("one is promised, one is refused", || {
+    wait_until("one is granted, one is refused", || {
         let all = pose.feedback(SOON);
         let granted = of(&all, promised.id()).is_some_and(|it| it.grant.is_some());
         granted && of(&all, impossible.id()).is_some_and(|it| it.refusal.is_some())
     });
     at_rate(50, 100, |_| assert_eq!(pose.put(vec![7; 64]).unwrap().dropped, 0));
     let mut all = Vec::new();
-    wait_until("what was sent is delivered", || {
+    wait_until("sent samples are delivered", || {
         all = pose.feedback(SOON);
         let delivered = |id| of(&all, id).unwrap().measured.unwrap().delivered;
         delivered(own.id()) == 100 && delivered(promised.id()) == 50
@@ -46,7 +46,7 @@ fn a_publisher_is_notified_of_requests_grants_refusals_and_deliveries() {
     drop(promised);
     operator.close();
     let soon = Duration::from_millis(100);
-    wait_until("only the own one is left", || pose.feedback(soon).len() == 1);
+    wait_until("only its own one is left", || pose.feedback(soon).len() == 1);
     let id = pose.id();
     drop(pose);
     wait_until("nobody publishes", || robot.feedback(id, SOON).is_empty());
@@ -65,7 +65,7 @@ fn both_ends_are_notified_at_once_of_grants_refusals_and_ends() {
     let next = || {
         let news = pose.news();
         pose.try_event().or_else(|| {
-            assert!(news.wait_until(Instant::now() + SOON), "nothing is told");
+            assert!(news.wait_until(Instant::now() + SOON), "no notification arrives");
             pose.try_event()
         })
     };
@@ -94,7 +94,7 @@ fn both_ends_are_notified_at_once_of_grants_refusals_and_ends() {
     let id = promised.id();
     promised.change(|asked| asked.as_published()).unwrap();
     assert_eq!(event(), PublisherEvent::Over(id));
-    wait_until("its subscriber is told, too", || {
+    wait_until("its subscriber is notified, too", || {
         std::iter::from_fn(|| promised.try_event())
             .any(|event| event == SubscriberEvent::Over(pose.id()))
     });
@@ -135,18 +135,18 @@ fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
             .last()
     };
     let mut long = 0;
-    wait_until("it is told of every sample", || {
+    wait_until("it is notified of every sample", || {
         long = told(&greedy).map_or(long, |excess| excess.long);
         long == 60
     });
     assert_eq!(greedy.feedback(SOON)[0].excess.long, 60);
     assert_eq!((told(&honest), honest.feedback(SOON)[0].excess.long), (None, 0));
-    wait_until("what keeps its word is all there", || {
+    wait_until("conforming samples all arrive", || {
         honest.feedback(SOON)[0].measured.is_some_and(|it| it.delivered == 60)
     });
     // The event names the node that queued the excess samples.
     let mut told = None;
-    wait_until("its subscriber is told", || {
+    wait_until("its subscriber is notified", || {
         let events = std::iter::from_fn(|| more.try_event());
         let excess = |event| match event {
             SubscriberEvent::Excess { publisher, node, node_name, excess } => {

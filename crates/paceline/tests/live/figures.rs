@@ -28,10 +28,10 @@ fn figures_of_a_slow_reader_are_consistent() {
         assert!(row.age_mean.is_none_or(|mean| mean <= row.age_max), "{row:?}");
         seen += u32::from(row.age_mean.is_some());
     });
-    assert!(seen > 0, "no age was ever told");
+    assert!(seen > 0, "no age was ever reported");
     let row = own(&node).subscriptions.remove(0);
     assert_eq!((row.delivered, row.bytes, row.drops.total()), (2, 2 * 64, 298));
-    wait_until("nothing arrives any more, so nothing is said of recent ages", || {
+    wait_until("no samples arrive, so no recent ages are reported", || {
         let row = own(&node).subscriptions.remove(0);
         row.age_mean.is_none() && row.age_max.is_zero()
     });
@@ -62,7 +62,7 @@ fn traffic_per_neighbour_adds_up_to_the_traffic_of_the_link() {
     assert_eq!(to(&last, &near) + to(&last, &idle), last.wire_bytes);
     let (busy, quiet) =
         (to(&last, &near) - to(&first, &near), to(&last, &idle) - to(&first, &idle));
-    assert!(busy > 20 * quiet, "{busy} to who takes all, {quiet} to who takes nothing");
+    assert!(busy > 20 * quiet, "{busy} to the subscriber of all, {quiet} to the other");
     // The bytes and the time of the link belong together: their rate never exceeds the capacity.
     let seconds = (last.at - first.at).as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]

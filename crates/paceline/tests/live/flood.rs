@@ -26,7 +26,7 @@ fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
     // nodes.
     let began = Instant::now();
     while muted(&operator).is_none() {
-        assert!(began.elapsed() < LONG, "it is heard however much it says");
+        assert!(began.elapsed() < LONG, "it is received however much it sends");
         for _ in 0..2_000 {
             drop(robot.publisher("flood").declare().unwrap());
         }
@@ -37,12 +37,12 @@ fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
     // Other samples still arrive.
     assert_eq!(pose.put("still here").unwrap().dropped, 0);
     assert_eq!(held.recv_timeout(SOON).unwrap().payload, "still here");
-    wait_until("it is heard again", || muted(&operator).is_some_and(|row| !row.muted));
+    wait_until("it is received again", || muted(&operator).is_some_and(|row| !row.muted));
     // Dropped control messages are repaired later.
     let after = robot.publisher("after").declare().unwrap();
     let there = |pattern: &str| operator.sources(&Pattern::new(pattern).unwrap());
-    wait_until("all that it says now is known", || there("after").len() == 1);
-    wait_until("what it took back while it was muted is gone", || there("flood").is_empty());
+    wait_until("all its current messages are known", || there("after").len() == 1);
+    wait_until("withdrawals during the mute are applied", || there("flood").is_empty());
     drop(after);
     sums::check(&[&robot, &operator]);
 }
@@ -86,7 +86,7 @@ fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
     (0..100).for_each(|_| send(&mut rogue));
     next();
     let row = muted(&operator).unwrap();
-    assert_eq!((row.muted, row.times, row.dropped), (false, 1, dropped), "that is no flood");
+    assert_eq!((row.muted, row.times, row.dropped), (false, 1, dropped), "that is not a flood");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_impossible_sequence_number_ends_no_node() {
     for number in [0, u64::MAX, 1, u64::MAX / 2, u64::MAX / 2, 2, 1 << 40] {
         rogue.send_numbered(number, 10);
     }
-    wait_until("all of it is heard", || rogue.is_heard());
+    wait_until("all of it is received", || rogue.is_heard());
     assert_eq!(pose.put("still here").unwrap().dropped, 0);
     assert_eq!(held.recv_timeout(SOON).unwrap().payload, "still here");
     assert_eq!(all.recv_timeout(SOON).unwrap().payload, "still here");

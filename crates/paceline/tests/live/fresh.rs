@@ -35,7 +35,7 @@ fn live_data_expires_and_file_data_waits() {
     wait_until("every scan is sent or dropped", settled);
     let StreamCounters { sent, drops, .. } = counters(&robot, lidar.id());
     let mut got = Vec::new();
-    wait_until("what was sent arrives", || {
+    wait_until("sent samples arrive", || {
         got.extend(std::iter::from_fn(|| scans.try_recv()).map(|scan| scan.age));
         got.len() as u64 == sent
     });

@@ -27,7 +27,7 @@ fn two_processes_of_a_host_meet_without_configuration() {
     assert_eq!(status[0].publishers[0].published, 10);
     assert_eq!(status[1].subscriptions[0].delivered, 10);
     drop(subscriber);
-    wait_until("nobody wants it any more", || !publisher.matching());
+    wait_until("it has no subscriber left", || !publisher.matching());
     assert_eq!(publisher.put(vec![0]).unwrap().taken, 0);
 }
 
@@ -55,9 +55,9 @@ fn publishers_and_subscriptions_keep_their_node_open() {
     let subscription = subscription.unwrap();
     assert!(publisher.wait_matching(SOON));
     publisher.put("x").unwrap();
-    wait_until("it is heard", || heard.load(std::sync::atomic::Ordering::Relaxed) == 1);
+    wait_until("it is received", || heard.load(std::sync::atomic::Ordering::Relaxed) == 1);
     drop(subscription);
-    wait_until("nobody wants it any more", || !publisher.matching());
+    wait_until("it has no subscriber left", || !publisher.matching());
 }
 
 #[test]
@@ -69,10 +69,10 @@ fn many_processes_of_a_host_all_receive_from_each_other() {
         nodes.iter().map(|node| node.subscriber("a/*").declare().unwrap()).collect();
     let mut publisher = nodes[3].publisher("a/b").declare().unwrap();
     // One output per form and hop, not per subscriber: the local subscribers, and the host's node.
-    wait_until("both ways are open", || publisher.put("now").unwrap().taken == 2);
+    wait_until("both directions are open", || publisher.put("now").unwrap().taken == 2);
     // Each path opens when its subscriber becomes known, so they do not open at the same moment.
     for subscriber in &mut subscribers {
-        wait_until("every one hears it", || {
+        wait_until("every node receives it", || {
             publisher.put("now").unwrap();
             let heard = subscriber.recv_timeout(Duration::from_millis(20));
             heard.is_ok_and(|sample| &sample.payload[..] == b"now")

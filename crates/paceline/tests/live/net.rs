@@ -166,7 +166,7 @@ impl Net for Live {
     }
 
     fn connect(&mut self, a: NodeIx, b: NodeIx, plan: LinkPlan) {
-        assert!(self.nodes.is_empty(), "what joins nodes comes before what they do");
+        assert!(self.nodes.is_empty(), "connections come before traffic");
         let far = free_endpoint();
         self.joints.push(Joint { a, b, plan, cable: Cable::new(&far), far });
     }

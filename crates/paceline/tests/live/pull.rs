@@ -66,6 +66,6 @@ fn system_tags_are_reserved() {
         node.buffer("@pull/**").declare().map(drop).unwrap_err().to_string(),
         node.pull("@pull/a").run().unwrap_err().to_string(),
     ] {
-        assert!(error.contains("'@pull/") && error.contains("another character"), "{error}");
+        assert!(error.contains("'@pull/") && error.contains("another first character"), "{error}");
     }
 }

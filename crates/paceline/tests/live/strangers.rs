@@ -102,8 +102,8 @@ fn nobody_is_disturbed(cry: Cry, time: Duration) {
     }
     let (cries, slowest) = (flood.cries(), joins.iter().max());
     let line = format!(
-        "{cry:?}: {cries} in {:.1?}; {number} promised samples, the oldest {oldest:.1?} old on arrival; {} newcomers, the \
-         slowest after {slowest:.1?}",
+        "{cry:?}: {cries} in {:.1?}; {number} promised samples, the oldest {oldest:.1?} old on \
+         arrival; {} new nodes, the slowest after {slowest:.1?}",
         began.elapsed(),
         joins.len()
     );
@@ -112,22 +112,22 @@ fn nobody_is_disturbed(cry: Cry, time: Duration) {
     let status = operator.status_of(&[operator.id()], SOON);
     assert_eq!(status[0].stalled, []);
     let known: usize = status[0].links.iter().map(|link| link.hops.len()).sum();
-    assert!(known <= 2, "{known} neighbours: who is made up is none");
+    assert!(known <= 2, "{known} neighbours, but fake nodes must not count");
 }
 
 #[test]
-fn beacons_of_fake_nodes_have_no_effect() {
+fn beacons_of_made_up_nodes_have_no_effect() {
     nobody_is_disturbed(Cry::Beacons, Duration::from_secs(4));
 }
 
 #[test]
-fn frames_of_fake_nodes_have_no_effect() {
+fn frames_of_made_up_nodes_have_no_effect() {
     nobody_is_disturbed(Cry::Frames, Duration::from_secs(4));
 }
 
 #[test]
 #[ignore = "takes two minutes: cargo xtask long runs it"]
-fn a_minute_of_fake_nodes_has_no_effect() {
+fn a_minute_of_made_up_nodes_has_no_effect() {
     nobody_is_disturbed(Cry::Beacons, Duration::from_secs(60));
     nobody_is_disturbed(Cry::Frames, Duration::from_secs(60));
 }
@@ -222,7 +222,7 @@ fn a_listener_that_zenoh_stopped_reading_is_reopened() {
         if it.held.recv_timeout(Duration::from_millis(100)).is_ok() && began.elapsed() > SILENCE {
             break began.elapsed();
         }
-        assert!(began.elapsed() < 3 * SOON, "nothing arrives any more");
+        assert!(began.elapsed() < 3 * SOON, "nothing arrives");
     };
     let _ = writeln!(std::io::stderr(), "samples arrive again after {arrives:.1?}");
     it.a_newcomer_joins();

@@ -80,7 +80,7 @@ fn compare(nodes: &[NodeStatus], cut: bool) -> (Vec<u64>, Vec<String>) {
                 let SubscriptionStatus { pattern, delivered, drops, .. } = subscription;
                 let at = format!("'{pattern}' at {}", node.name);
                 wrong.push(format!(
-                    "{at}: {came} samples came, {delivered} were delivered, dropped: {drops:?}"
+                    "{at}: {came} samples arrived, {delivered} were delivered, dropped: {drops:?}"
                 ));
             }
         }

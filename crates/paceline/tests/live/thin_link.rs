@@ -43,9 +43,13 @@ fn steering_shares_a_narrow_link_with_a_saturating_camera() {
         streams.find(|stream| !stream.contracted).unwrap().counters
     };
     // The counters of links are up to 250 ms old.
-    wait_until("what was sent was received", || counters().sent == got);
+    wait_until("sent samples were received", || counters().sent == got);
     let counters = counters();
     assert_eq!(counters.offered, 90);
-    assert_eq!(counters.drops.of(DropReason::Superseded), 90 - got, "and the rest has its reason");
+    assert_eq!(
+        counters.drops.of(DropReason::Superseded),
+        90 - got,
+        "and the rest has a drop reason"
+    );
     sums::check(&[&robot, &operator]);
 }

@@ -21,7 +21,7 @@ fn ask(node: &Node) -> SubscriberBuilder<'_> {
 
 /// Waits until `node` has the path of the camera open for `subscriptions` subscriptions.
 fn wait_heard(node: &Node, subscriptions: usize) {
-    wait_until("everybody hears the camera", || {
+    wait_until("every subscriber receives the camera", || {
         let status = node.status(SOON);
         let all = status.iter().flat_map(|node| &node.subscriptions);
         all.filter(|subscription| !subscription.publishers.is_empty()).count() == subscriptions
@@ -187,7 +187,7 @@ fn invalid_access_units_are_refused_with_an_explanation() {
         assert!(matches!(refused, PublishError::NoAccessUnit { .. }), "{refused}");
         let text = refused.to_string();
         assert!(
-            text.contains("publish one coded picture as one sample") && text.contains("00 00 01"),
+            text.contains("publish one coded picture per sample") && text.contains("00 00 01"),
             "{text}"
         );
     }
@@ -258,7 +258,7 @@ fn real_video_is_decodable_in_every_form() {
     for ((width, height), wanted, subscriber) in &mut subscribers {
         let got = received(subscriber);
         let pictures = shown_of(&got);
-        println!("{width}x{height}, {wanted} wanted: {} came", got.len());
+        println!("{width}x{height}, {wanted} wanted: {} arrived", got.len());
         let held = if *width == 1_280 { 2 } else { 0 };
         assert!(pictures.len() + held >= got.len(), "{} of {}", pictures.len(), got.len());
         let size = (*width as usize, *height as usize);

@@ -140,7 +140,7 @@ fn arbitrary_bytes_decode_to_a_canonical_message_or_an_error() {
             let place = usize::try_from(state >> 40).unwrap() % changed.len();
             changed[place] ^= u8::try_from(state >> 20 & 0xff).unwrap() | 1;
             if let Ok(other) = decode(&changed) {
-                assert_eq!(bytes(&other), changed, "one way to write it");
+                assert_eq!(bytes(&other), changed, "one encoding only");
                 read += 1;
             }
         }
@@ -161,5 +161,9 @@ fn out_of_range_fields_are_named() {
     assert_eq!(decode(&many), Err(CodecError::Invalid("names")));
     assert_eq!(decode(&[9]).unwrap_err().to_string(), "invalid kind");
     assert_eq!(decode(&[6, 0xff, 0xff, 0xff, 0xff, 0x7f]), Err(CodecError::Invalid("page")));
-    assert_eq!(decode(&[6, 0x80, 0x00]), Err(CodecError::Invalid("page")), "a number has one form");
+    assert_eq!(
+        decode(&[6, 0x80, 0x00]),
+        Err(CodecError::Invalid("page")),
+        "a number has one encoding"
+    );
 }

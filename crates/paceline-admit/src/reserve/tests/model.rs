@@ -121,7 +121,7 @@ fn check_cut(world: &World) {
         cut.flight.clear();
         cut.tick(end);
     }
-    assert!(cut.holds_nothing(), "I2: held without refreshes: {:?}", cut.nodes);
+    assert!(cut.holds_nothing(), "I2: reserved without refreshes: {:?}", cut.nodes);
     cut.flight.clear();
     let later = cut.now + millis(20_000);
     while cut.now < later {
@@ -140,7 +140,7 @@ fn check_settled(world: &World) {
     whole.run(life().saturating_add(life()).saturating_add(Timing::default().tentative));
     for (at, node) in whole.nodes.iter().enumerate() {
         for (key, entry) in &node.entries {
-            assert!(entry.tentative.is_none(), "nothing waits for ever: {key:?} at {at}");
+            assert!(entry.tentative.is_none(), "no request waits forever: {key:?} at {at}");
             let version = entry.installed.as_ref().unwrap();
             for other in &version.ask.path {
                 let there = &whole.nodes[usize::try_from(other.0).unwrap()];
@@ -277,7 +277,7 @@ fn history(seed: u64) {
 
 /// Histories of 45 events: 10,000, or the number in the environment variable `PACELINE_HISTORIES`.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
+#[expect(clippy::disallowed_methods, reason = "the caller of the test sets the duration")]
 fn random_histories_leak_and_duplicate_nothing() {
     let asked = std::env::var("PACELINE_HISTORIES").ok();
     let count = asked.and_then(|count| count.parse().ok()).unwrap_or(10_000);

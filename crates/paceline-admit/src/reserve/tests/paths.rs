@@ -34,11 +34,7 @@ fn a_change_to_another_stream_needs_no_room_for_both() {
     for (trunk, mbit) in [(2, 3), (3, 9), (4, 9), (5, 1)] {
         let before = world.held();
         world.change(0, key, &ask(trunk << 40, mbit)).unwrap();
-        assert_eq!(
-            world.held()[0],
-            before[0].max(mbit),
-            "the larger of both while it is asked for"
-        );
+        assert_eq!(world.held()[0], before[0].max(mbit), "the larger of both during the request");
         assert_eq!(
             world.nodes[0].link(LinkId(1)).unwrap().ledger().installed.rate,
             before[0] * 1_000_000

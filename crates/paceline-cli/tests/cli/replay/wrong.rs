@@ -87,14 +87,14 @@ fn a_file_that_is_cut_is_replayed_as_far_as_it_is_whole() {
     let quick = ["replay", arg(&cut), "--speed", "max", "--wait", "0s"];
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let replay = host.run(&quick);
-    replay.said(0, "cut.mcap is cut off: it is whole to byte ");
+    replay.said(0, "cut.mcap is cut off: it is complete up to byte ");
     replay.said(0, "what comes before is replayed");
     assert!(replay.text().contains("a: "), "{}", replay.text());
     // Only the first bytes are intact.
     std::fs::write(&cut, &whole[..20]).unwrap();
     host.run(&quick).said(1, "cut.mcap has no whole sample: it is cut off");
     std::fs::write(&cut, &whole[..4]).unwrap();
-    host.run(&quick).said(1, "cut.mcap is no MCAP file");
+    host.run(&quick).said(1, "cut.mcap is not an MCAP file");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn what_cannot_be_replayed_is_refused_by_name() {
     let (none, noise) = (host.path("none.mcap"), host.path("noise.mcap"));
     std::fs::write(&noise, [7; 100]).unwrap();
     host.run(&["replay", arg(&none)]).said(1, "none.mcap: No such file");
-    host.run(&["replay", arg(&noise)]).said(1, "noise.mcap is no MCAP file: ");
+    host.run(&["replay", arg(&noise)]).said(1, "noise.mcap is not an MCAP file: ");
     host.run(&["replay", arg(host.path("x").parent().unwrap())])
         .said(1, "it is no file; give an MCAP file");
     let empty = host.path("empty.mcap");

@@ -71,7 +71,7 @@ mod tests {
         };
         assert_eq!((taken(&mut turns, false), taken(&mut turns, true)), (128, 64));
         (0..10).for_each(|_| turns.unanswered(now));
-        assert_eq!(taken(&mut turns, false), 64, "they were asked together");
+        assert_eq!(taken(&mut turns, false), 64, "they were asked in one batch");
         for _ in 0..10 {
             now += ONCE;
             turns.unanswered(now);

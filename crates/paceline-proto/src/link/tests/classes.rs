@@ -82,7 +82,7 @@ fn contradictory_classes_are_refused_by_name() {
     let limit = Curves { upper_limit: linear(9), ..real(9) };
     let cases: Vec<(Vec<LinkClass>, &str)> = vec![
         (vec![class("a"), class("a")], "class 'a': name: class \"a\" is listed twice"),
-        (vec![class("")], "class: must be text of 1 to 64 bytes"),
+        (vec![class("")], "class: must be 1 to 64 bytes of text"),
         (vec![below("b", "a")], "parent: class \"a\" has the parent \"b\", which is not listed"),
         (vec![below("b", "a"), below("a", "b")], "parent: class \"a\" is below itself"),
         (
@@ -94,23 +94,23 @@ fn contradictory_classes_are_refused_by_name() {
                 LinkClass { share: Some(60), ..class("a") },
                 LinkClass { share: Some(50), ..class("b") },
             ],
-            "class 'b': share: 50 %: with those before it 110 % of what the class above has",
+            "class 'b': share: 50 %: with the earlier shares 110 % of the class above",
         ),
         (
             vec![LinkClass { curves: real(1), ..class("a") }, below("a", "b")],
-            "class 'a': real_time: class 'b' is below it, and only a class without any has streams",
+            "class 'a': real_time: class 'b' is below it, and only a class without subclasses has streams",
         ),
         (vec![tagged("a", "x"), below("a", "b")], "class 'a': match: class 'b' is below it"),
         (
             vec![LinkClass { per_peer: true, curves: real(1), ..class("a") }],
-            "class 'a': real_time: is there beside per_peer",
+            "class 'a': real_time: conflicts with per_peer",
         ),
         (
             vec![
                 LinkClass { curves: real(1_000_000), ..class("a") },
                 LinkClass { curves: real(950_000), ..class("b") },
             ],
-            "class 'b': real_time: with the guarantees before it too much for the link, of which 5 % stay for control: service curves promise 1950000 bit/s in the long run, the link carries 1900000",
+            "class 'b': real_time: with the earlier guarantees it exceeds the link, of which 5 % are reserved for control: service curves promise 1950000 bit/s in the long run, the link carries 1900000",
         ),
         (
             vec![LinkClass { curves: limit, ..class("a") }],
@@ -119,7 +119,7 @@ fn contradictory_classes_are_refused_by_name() {
         (vec![tagged(DEFAULT, "x")], "class 'default': match: default is the class of streams"),
         (
             (0..65).map(|n| class(&n.to_string())).collect(),
-            "class: 65 of them, a link takes at most 64",
+            "class: 65 of them: must be at most 64 per link",
         ),
     ];
     for (classes, part) in cases {
@@ -128,7 +128,10 @@ fn contradictory_classes_are_refused_by_name() {
     }
     let error =
         ClassTree::new(vec![LinkClass { curves: real(1), ..class("a") }], None).unwrap_err();
-    assert!(error.to_string().contains("the link has none: give the link a capacity"), "{error}");
+    assert!(
+        error.to_string().contains("the link has none: set a capacity for the link"),
+        "{error}"
+    );
 }
 
 /// A link with classes, best-effort streams with a constant backlog, and a peer that acknowledges.
@@ -262,7 +265,7 @@ fn policers_drop_or_delay_the_excess_of_a_class() {
             assert_eq!(counters.offered, gone, "{action} {index:?}");
         }
         let idle = rig.now + Duration::from_millis(20);
-        assert!(dropped || rig.a.link.poll_timeout() <= idle, "it wakes for what waits");
+        assert!(dropped || rig.a.link.poll_timeout() <= idle, "it wakes for queued samples");
     }
 }
 
@@ -314,12 +317,12 @@ fn demoted_samples_never_delay_contracted_samples() {
     let (came, counters) = demoted(Kind::Data, 3);
     let [promised, second, third] = came;
     assert_eq!(promised, 100, "{came:?} {counters:?}");
-    assert!((1..100).contains(&(second + third)), "what its class has beside: {came:?}");
+    assert!((1..100).contains(&(second + third)), "the other streams of its class: {came:?}");
     let dropped =
         counters.drops.of(DropReason::Policed) + counters.drops.of(DropReason::DeadlineMissed);
     assert_eq!(counters.drops.total(), dropped, "{counters:?}");
-    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 0, "the next one comes before");
-    assert!(counters.offered - counters.sent - dropped <= 2, "what still waits: {counters:?}");
+    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 0, "the next one arrives before");
+    assert!(counters.offered - counters.sent - dropped <= 2, "still queued: {counters:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn lost_credits_are_requested_again() {
     assert!(b.got.len() > before);
     let counters = a.link.counters(STREAM).unwrap();
     assert_eq!(counters.offered, counters.sent + counters.drops.total());
-    assert_eq!(b.got.len() as u64 + b.lost, counters.sent, "what is lost is counted");
+    assert_eq!(b.got.len() as u64 + b.lost, counters.sent, "losses are counted");
     assert!(b.got.is_sorted_by(|x, y| x < y));
 }
 

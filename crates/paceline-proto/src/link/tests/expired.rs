@@ -40,7 +40,7 @@ fn overdue_samples_expire_and_started_samples_are_completed() {
         a.link.handle_sample(now, STREAM, sample(now, 2, 100));
         talk(&mut now, &mut a, &mut b, 80);
         assert_eq!((&b.got[..], expired(&a.link, STREAM)), (&[0, 2][..], 1), "{policy}");
-        assert_eq!(b.lost, 0, "{policy}: nothing of it was ever sent");
+        assert_eq!(b.lost, 0, "{policy}: no byte of it was sent");
         sums_agree(&a.link);
     }
 }
@@ -57,7 +57,7 @@ fn a_full_queue_replaces_an_expired_sample_with_a_fresh_one() {
         seq += 1;
     }
     assert_eq!(seq, 256);
-    assert!(!a.link.has_room(now, STREAM), "it may wait for so long");
+    assert!(!a.link.has_room(now, STREAM), "it may wait this long");
     assert!(!a.link.handle_sample(now, STREAM, sample(now, seq, 1_000)));
     now += Duration::from_nanos(1);
     assert!(a.link.has_room(now, STREAM));
@@ -133,7 +133,7 @@ fn large_expired_backlogs_are_dropped_in_portions() {
         let before = gone(&a);
         a.poll(now);
         turns += 1;
-        assert!(gone(&a) - before <= 512 + 256, "a turn gives up so many at most");
+        assert!(gone(&a) - before <= 512 + 256, "an iteration drops at most this number");
         assert!(turns < 10 && a.link.poll_timeout() <= now || gone(&a) == 8 * 256);
     }
     assert!(turns >= 3, "{turns}");

@@ -31,7 +31,7 @@ fn a_new_capacity_applies_at_once() {
         assert!((bytes_per_s * 95 / 100..=bytes_per_s * 102 / 100).contains(&bytes), "{bytes}");
     }
     let mut boundless = Link::new(LinkSpec::default());
-    assert!(!boundless.set_capacity(now, bits(2_000_000)), "its hops know no pace");
+    assert!(!boundless.set_capacity(now, bits(2_000_000)), "its hops are not paced");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn queued_samples_are_scheduled_with_the_new_capacity() {
     now += Duration::from_millis(100);
     a.link.handle_sample(now, STREAM, sample(now, 1, 100));
     talk(&mut now, &mut a, &mut b, 1);
-    assert_eq!(b.got, [1], "what fits goes on");
+    assert_eq!(b.got, [1], "fitting streams continue");
 }
 
 /// Returns the arrivals of two HFSC streams on a link of 400 kbit/s, on which a packet of other streams takes
@@ -103,5 +103,5 @@ fn streams_share_by_the_curves_of_the_current_capacity() {
         assert_eq!(arrivals(deadline, true), anew, "{deadline} ms, as if they had joined now");
         orders.insert(anew.iter().map(|(_, seq)| *seq).collect::<Vec<_>>());
     }
-    assert_eq!(orders.len(), 2, "the deadline decides who is first");
+    assert_eq!(orders.len(), 2, "the deadline decides the order");
 }

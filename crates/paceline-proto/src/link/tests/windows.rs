@@ -46,13 +46,17 @@ fn losses_before_this_link_count_as_misses() {
     let (mut end, now) = link(Rate::All);
     take(&mut end, now, 0);
     take(&mut end, now, 2);
-    assert_eq!(window(&end), (3, 1), "0, 1 and 2 are judged");
+    assert_eq!(window(&end), (3, 1), "0, 1 and 2 are counted");
     take(&mut end, now, 4);
-    assert_eq!(window(&end), (1, 0), "3 is missed: 5 must come");
+    assert_eq!(window(&end), (1, 0), "3 is missed: 5 must arrive");
     // Complete windows have passed; the first sample of the current one is missed.
     take(&mut end, now, 16);
     assert_eq!(window(&end), (1, 0));
-    assert_eq!(end.link.counters(STREAM).unwrap().violations, 1, "of 3, 4 and 5 two did not come");
+    assert_eq!(
+        end.link.counters(STREAM).unwrap().violations,
+        1,
+        "two of 3, 4 and 5 did not arrive"
+    );
 }
 
 #[test]
@@ -74,7 +78,7 @@ fn a_new_contract_continues_the_count_at_the_current_sample() {
         .map(|contract| Contract { loss: LossTolerance::new(1, 5).unwrap(), ..contract });
     end.link.update_stream(now, STREAM, spec);
     take(&mut end, now, 1);
-    assert_eq!(window(&end), (3, 1), "0 and 1 are judged");
+    assert_eq!(window(&end), (3, 1), "0 and 1 are counted");
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn pages(buffer: &PullBuffer, find: &Find, items: usize, holdings: usize) -> Fou
         assert!(page.len() <= items && page.holdings.len() <= holdings);
         let after = page.next();
         assert_eq!(after.is_some(), page.more);
-        assert!(after.is_none() || after > find.after, "it does not go on");
+        assert!(after.is_none() || after > find.after, "it does not continue");
         found.append(page);
         find.after = after;
         if after.is_none() {
@@ -278,7 +278,7 @@ fn the_oldest_sample_of_any_publisher_is_evicted_first() {
     assert_eq!(buffer.push(at(4), publisher(1), data(1, 4)), Pushed::Held(1));
     assert_eq!(buffer.push(at(5), publisher(1), data(1, 4)), Pushed::Duplicate);
     assert!(buffer.fetch(publisher(0), 0).is_none() && buffer.fetch(publisher(1), 0).is_some());
-    assert_eq!(buffer.push(at(5), publisher(2), data(9, 0)), Pushed::TooOld, "no room beside");
+    assert_eq!(buffer.push(at(5), publisher(2), data(9, 0)), Pushed::TooOld, "no room next to it");
     assert_eq!(
         buffer.push(at(5), publisher(2), sample(0, 5, 0, 1_001, Kind::Data)),
         Pushed::TooLarge
@@ -341,11 +341,7 @@ fn a_search_is_answered_in_pages_with_a_continuation() {
         lens.push(page.len());
         find.after = page.next();
         if find.after.is_none() {
-            assert_eq!(
-                page.holdings.len(),
-                2,
-                "it tells of publishers of whom nothing is selected"
-            );
+            assert_eq!(page.holdings.len(), 2, "it lists publishers without selected samples");
             break;
         }
     }

@@ -206,8 +206,8 @@ fn an_empty_result_states_its_reason() {
     assert_eq!(why, Some(Absence::Expired));
     assert_eq!(
         text,
-        "sequence numbers 2 to 9 of 'robot/camera' expired; held are 10 to 19, captured from 0.100 \
-         s to 0.190 s of publisher 0000000000000001.0"
+        "sequence numbers 2 to 9 of 'robot/camera' expired; buffered are 10 to 19, captured from \
+         0.100 s to 0.190 s of publisher 0000000000000001.0"
     );
     assert_eq!(empty(seq(20, 30), None).0, Some(Absence::NotYet));
     assert_eq!(empty(Selection::time(0, 99_999_999).unwrap(), None).0, Some(Absence::Expired));
@@ -226,7 +226,7 @@ fn an_empty_result_states_its_reason() {
     let newest = find(Selection::newest(1).unwrap(), Rate::All);
     let nobody = merge(&newest, false, &[]);
     assert_eq!(nobody.absence, Some(Absence::NoHolder));
-    assert!(nobody.explain(&newest).unwrap().contains("nobody holds 'robot/camera'"));
+    assert!(nobody.explain(&newest).unwrap().contains("no node buffers 'robot/camera'"));
     let nothing = merge(&newest, false, &[answered(1, 0, &mut buffer(), &newest)]);
     assert_eq!(nothing.absence, Some(Absence::NothingHeld));
     let mut headless = buffer();
@@ -288,7 +288,7 @@ fn separately_thinned_buffers_of_a_node_are_thinned_together() {
     hold(&mut buffers[1], 1..20);
     let parts = buffers.iter_mut().map(|b| b.find_page(Instant::ZERO, &find, |_| true));
     let found = Found::union(parts.collect());
-    assert_eq!(found.len(), 20, "each has another half");
+    assert_eq!(found.len(), 20, "each has a different half");
     let plan = merge(&find, false, &[Answered { node: NodeId(1), hops: 0, found }]);
     assert_eq!(seqs(&plan), (0..20).step_by(2).collect::<Vec<_>>());
 }

@@ -156,7 +156,7 @@ fn a_stream_can_move_to_another_class() {
     assert!(!tree.seat(stream, inner) && !tree.seat(stream, ClassIndex(99)));
     tree.join(stream, Class::BestEffort);
     tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 1_000));
-    assert_eq!(tree.pick(Instant::ZERO), None, "without a seat it is nowhere");
+    assert_eq!(tree.pick(Instant::ZERO), None, "without a class it is not scheduled");
     assert!(tree.seat(stream, left));
     tree.join(stream, every(10, 0, 1));
     tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 1_000));

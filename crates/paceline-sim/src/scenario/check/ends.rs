@@ -18,10 +18,10 @@ const VIDEO_BYTES_MIN: u64 = 9;
 const GROUP: &str = "IBBPBBPBBPBB";
 const GROUP_MAX: usize = 1_000;
 
-const HZ: Rule = Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", mend: "10 if not said" };
-const NODE: &str = "say which node it is at";
-const TAG: &str = "say what it publishes on, such as tag = \"robot/camera\"";
-const PATTERN: &str = "say what it asks for, a tag or a pattern such as \"robot/**\"";
+const HZ: Rule = Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", mend: "defaults to 10" };
+const NODE: &str = "set it to the name of its node";
+const TAG: &str = "set its tag, such as tag = \"robot/camera\"";
+const PATTERN: &str = "set a tag or a pattern, such as \"robot/**\"";
 
 pub(super) fn publishers(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
     for (place, publisher) in tables("publisher", &written.publisher) {
@@ -53,9 +53,9 @@ fn one_publisher(
     }
     let most = u64::try_from(SAMPLE_BYTES_MAX).unwrap_or(u64::MAX);
     let least = if matches!(content, Content::Video(_)) { VIDEO_BYTES_MIN } else { 1 };
-    let bytes = (least..=most, "the payload of each sample, 1kB if not said");
+    let bytes = (least..=most, "the payload of each sample; defaults to 1kB");
     let bytes = place.size("bytes", &written.bytes, bytes, checked).unwrap_or(1_000);
-    let mend = "each sample comes up to so much after its time";
+    let mend = "each sample is late by up to this time";
     let jitter = place.link_time("jitter", &written.jitter, mend, checked).unwrap_or_default();
     let span = span(place, (&written.from, &written.to), plan.duration, checked);
     let late = match written.late.as_ref().is_some_and(|late| *late.get_ref()) {
@@ -70,7 +70,7 @@ fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Con
         let fits = (1..=GROUP_MAX).contains(&text.len())
             && text.starts_with('I')
             && text.bytes().all(|kind| b"IPB".contains(&kind));
-        let rule = "must be 1 to 1000 of I, P and B, the first an I; IBBPBBPBBPBB if not said";
+        let rule = "must be 1 to 1000 of I, P and B, the first an I; defaults to IBBPBBPBBPBB";
         fits.then(|| text.to_owned()).ok_or_else(|| rule.to_owned())
     };
     let group = place.text("group", &written.group, read, checked);
@@ -78,11 +78,11 @@ fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Con
         "data" => Ok(Content::Data),
         "picture" => Ok(Content::Pictures),
         "video" => Ok(Content::Video(group.clone().unwrap_or_else(|| GROUP.to_owned()))),
-        _ => Err("must be data, picture or video; data if not said".to_owned()),
+        _ => Err("must be data, picture or video; defaults to data".to_owned()),
     };
     let content = place.text("kind", &written.kind, read, checked).unwrap_or(Content::Data);
     if group.is_some() && !matches!(content, Content::Video(_)) {
-        let rule = "is a group of video, and this is none; write kind = \"video\" or leave it out";
+        let rule = "applies only to video; set kind = \"video\" or remove it";
         checked.refuse(&span_of(&written.group, place), &place.name, "group", rule);
     }
     content
@@ -95,9 +95,9 @@ fn span(
     duration: Duration,
     checked: &mut Checked<'_>,
 ) -> Span {
-    let mend = "counted from the end of the warm-up; leave it out for the beginning of that";
+    let mend = "counted from the end of the warm-up; defaults to that";
     let from = place.time("from", from_field, mend, checked);
-    let mend = "counted from the end of the warm-up; leave it out for the end";
+    let mend = "counted from the end of the warm-up; defaults to the end of the scenario";
     let to = place.time("to", to_field, mend, checked);
     for (name, at, field) in [("from", from, from_field), ("to", to, to_field)] {
         if at.is_some_and(|at| at > duration) {
@@ -132,7 +132,7 @@ fn one_subscriber(
     let read = |text: &str| Pattern::new(text).map_err(|error| error.to_string());
     let pattern = place.needs("tag", &written.tag, PATTERN, read, checked);
     let rate = rate(place, written, checked);
-    let mend = "the longest time from publish to delivery; leave it out for no bound";
+    let mend = "the longest time from publish to delivery; omit it for no bound";
     let range = (Duration::from_micros(1)..=TIME_MAX, mend);
     let within = place.duration("within", &written.within, range, checked);
     let read = |text: &str| text.parse::<LossTolerance>().map_err(|error| error.to_string());
@@ -140,7 +140,7 @@ fn one_subscriber(
     let read = |text: &str| match text {
         "publisher" => Ok(Proxy::Publisher),
         "subscriber" => Ok(Proxy::Subscriber),
-        _ => Err("must be publisher or subscriber; publisher keeps the links free".to_owned()),
+        _ => Err("must be publisher or subscriber; publisher saves link capacity".to_owned()),
     };
     let proxy = place.text("proxy", &written.proxy, read, checked).unwrap_or(Proxy::Publisher);
     let span = span(place, (&written.from, &written.to), plan.duration, checked);
@@ -154,12 +154,12 @@ fn one_subscriber(
 
 fn rate(place: &Place, written: &Subscriber, checked: &mut Checked<'_>) -> Rate {
     if let (Some(_), Some(every)) = (&written.max_hz, &written.every) {
-        let rule = "is beside max_hz; ask for one of the two";
+        let rule = "conflicts with max_hz; set only one of them";
         checked.refuse(&every.span(), &place.name, "every", rule);
     }
-    let rule = Rule { mend: "leave it out for every sample", ..HZ };
+    let rule = Rule { mend: "omit it for every sample", ..HZ };
     let max = place.number("max_hz", &written.max_hz, rule, checked).map(millihertz);
-    let every = (1..=i64::from(u32::MAX), "3 takes one in three; leave it out for every sample");
+    let every = (1..=i64::from(u32::MAX), "3 takes one in three; omit it for every sample");
     let every = place.whole("every", &written.every, every, checked);
     let every = every.and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?)).map(Rate::Every);
     max.and_then(NonZeroU32::new).map(Rate::Max).or(every).unwrap_or(Rate::All)

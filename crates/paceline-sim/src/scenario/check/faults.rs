@@ -9,8 +9,8 @@ use crate::scenario::values::{Place, span_of};
 use paceline_sched::Duration;
 use toml::Spanned;
 
-const ONE: &str = "say what goes wrong: one of cut = [\"a\", \"b\"], crash = \"a\", stall = \"a\" and \
-     impair = [\"a\", \"b\"]";
+const ONE: &str = "set one of cut = [\"a\", \"b\"], crash = \"a\", stall = \"a\" and impair = \
+                   [\"a\", \"b\"]";
 
 pub(super) fn faults(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
     for (place, fault) in tables("fault", &written.fault) {
@@ -20,7 +20,7 @@ pub(super) fn faults(written: &File, plan: &mut Plan, checked: &mut Checked<'_>)
             checked.add(
                 &place.span,
                 format!(
-                    "{}is of what '{told}' at {} still has: let one end before the other begins",
+                    "{}overlaps '{told}' at {}: end one fault before the other begins",
                     place.name, other.at
                 ),
             );
@@ -53,11 +53,11 @@ fn one(
 /// Rejects fields that belong to another kind of fault.
 fn stray(place: &Place, fault: &file::Fault, checked: &mut Checked<'_>) {
     if let (None, Some(restart)) = (&fault.crash, &fault.restart_after) {
-        let rule = "is for a crash, and nothing crashes here; write for or leave it out";
+        let rule = "applies only to a crash; use for or remove it";
         checked.refuse(&restart.span(), &place.name, "restart_after", rule);
     }
     if let (Some(_), Some(time)) = (&fault.crash, &fault.lasts) {
-        let rule = "is not for a crash; write restart_after";
+        let rule = "does not apply to a crash; use restart_after";
         checked.refuse(&time.span(), &place.name, "for", rule);
     }
     let spans = [
@@ -71,7 +71,7 @@ fn stray(place: &Place, fault: &file::Fault, checked: &mut Checked<'_>) {
     ];
     for (field, span) in spans {
         if let (None, Some(span)) = (&fault.impair, span) {
-            let rule = "belongs to impair = [\"a\", \"b\"]; leave it out";
+            let rule = "applies only to impair = [\"a\", \"b\"]; remove it";
             checked.refuse(&span, &place.name, field, rule);
         }
     }
@@ -88,7 +88,7 @@ fn lasts(
         Some(_) => ("restart_after", &fault.restart_after),
         None => ("for", &fault.lasts),
     };
-    let mend = "leave it out for what is never mended";
+    let mend = "omit it for a permanent fault";
     let lasts = place.time(field, value, mend, checked)?;
     let end = at.unwrap_or_default().saturating_add(lasts);
     if lasts.is_zero() || end > plan.duration {
@@ -118,7 +118,7 @@ fn kind(
     };
     let between = pair(place, field, list, plan, checked)?;
     let Some(link) = joined(plan, between) else {
-        let rule = "names two nodes that no link joins; name the two of one [[link]]";
+        let rule = "names two nodes without a link between them; name the two of one [[link]]";
         checked.refuse(&list.span(), &place.name, field, rule);
         return None;
     };

@@ -107,7 +107,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     ("[[link]]\nbetween = [\"b\", \"c\"]\nloss = { loss_bad = 1.0 }", "or all of { good_to_bad"),
     ("[[link]]\nbetween = [\"b\", \"c\"]\ndiscipline = \"lottery\"", "unknown policy"),
-    ("[[publisher]]\nnode = \"a\"", "publisher 1: tag is missing: say what it publishes on"),
+    ("[[publisher]]\nnode = \"a\"", "publisher 1: tag is missing: set its tag"),
     (
         "[[publisher]]\nnode = \"z\"\ntag = \"t\"",
         "publisher 1: node = \"z\": must be a node's name",
@@ -132,12 +132,9 @@ const WRONG: &[(&str, &str)] = &[
         "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nto = \"21s\"",
         "to = \"21s\": must be at most duration, which is 20",
     ),
-    (
-        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\ngroup = \"IP\"",
-        "is a group of video, and this is none",
-    ),
+    ("[[publisher]]\nnode = \"a\"\ntag = \"t\"\ngroup = \"IP\"", "applies only to video"),
     ("[[publisher]]\nnode = \"a\"\ntag = \"t\"\nkind = \"film\"", "must be data, picture or video"),
-    ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nmax_hz = 1\nevery = 2", "is beside max_hz"),
+    ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nmax_hz = 1\nevery = 2", "conflicts with max_hz"),
     ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nloss = \"3/2\"", "subscriber 1: loss = \"3/2\""),
     (
         "[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nwithin = \"0ms\"",
@@ -151,6 +148,7 @@ const WRONG: &[(&str, &str)] = &[
         "[[fault]]\nat = \"19s\"\nstall = \"a\"\nfor = \"2s\"",
         "for = \"2s\": must be above 0 and end within duration",
     ),
+    ("[[fault]]\nat_s = 1\nstall = \"a\"\nrestart_after_s = 2", "applies only to a crash"),
     (
         "[[fault]]\nat = \"1s\"\nstall = \"a\"\nrestart_after = \"2s\"",
         "is for a crash, and nothing crashes here",

@@ -70,7 +70,7 @@ mod tests {
             traces.keep(begin, publisher(index), &mut link);
         }
         let traced = traces.look(begin, &mut link);
-        assert_eq!(traced.len(), PUBLISHERS_MAX, "one is beyond");
+        assert_eq!(traced.len(), PUBLISHERS_MAX, "one is beyond the limit");
         let later = begin + KEPT_FOR.mul_div(1, 2);
         traces.keep(later, publisher(3), &mut link);
         let left = traces.look(begin + KEPT_FOR, &mut link);

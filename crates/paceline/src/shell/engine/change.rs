@@ -46,7 +46,7 @@ impl Engine {
         match ChangeAnswer::decode(body.clone()) {
             Ok(ChangeAnswer::Done { revision }) => _ = reply.send(Some(revision)),
             Ok(ChangeAnswer::Unknown) => _ = reply.send(None),
-            Err(error) => tracing::debug!("the answer to a change was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid answer to a change: {error}"),
         }
         true
     }
@@ -70,7 +70,7 @@ impl Engine {
         let Some(reply) = self.outcomes.remove(&question) else { return false };
         match ChangeOutcome::decode(body.clone()) {
             Ok(outcome) => _ = reply.send(outcome),
-            Err(error) => tracing::debug!("the outcome of a change was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid outcome of a change: {error}"),
         }
         true
     }

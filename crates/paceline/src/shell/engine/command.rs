@@ -116,7 +116,7 @@ impl Commands {
         let lost = matches!(self.0.try_send(command), Err(TrySendError::Full(_)));
         if lost {
             crate::warn_limited!(
-                "the engine is behind by {COMMANDS_MAX} commands; one was dropped"
+                "the engine's queue of {COMMANDS_MAX} commands is full; one command was dropped"
             );
         }
         !lost

@@ -212,7 +212,7 @@ impl Engine {
                 let rows: Vec<Option<Measured>> = indices.into_iter().map(of).collect();
                 self.control.answer(now, request, from, measured::encode(&rows).into());
             }
-            Err(error) => tracing::debug!("a question of {from} was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid query from {from}: {error}"),
         }
     }
 
@@ -228,7 +228,7 @@ impl Engine {
                 }
                 let _ = reply.send(rows);
             }
-            Err(error) => tracing::debug!("feedback was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid feedback: {error}"),
         }
         true
     }

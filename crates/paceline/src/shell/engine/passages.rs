@@ -46,7 +46,7 @@ impl Engine {
                 let streams = self.passages(publisher, first);
                 self.control.answer(now, request, from, passages::encode(&streams).into());
             }
-            Err(error) => tracing::debug!("a question of {from} was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid query from {from}: {error}"),
         }
     }
 
@@ -73,7 +73,7 @@ impl Engine {
         match passages::decode(node, body.clone()) {
             // The caller may have stopped waiting.
             Ok(told) => _ = reply.send(told),
-            Err(error) => tracing::debug!("passages of {node} were not understood: {error}"),
+            Err(error) => tracing::debug!("invalid passages from {node}: {error}"),
         }
         true
     }

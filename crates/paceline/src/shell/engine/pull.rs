@@ -55,7 +55,7 @@ impl Engine {
     pub(super) fn asked_of_buffers(&mut self, request: u64, from: NodeId, body: Bytes) {
         match Question::decode(body) {
             Ok(question) => self.holder.ask(request, from, question),
-            Err(error) => crate::warn_limited!("a pull of {from} was not understood: {error}"),
+            Err(error) => crate::warn_limited!("invalid pull from {from}: {error}"),
         }
     }
 
@@ -67,7 +67,7 @@ impl Engine {
                 // The caller may have ended the pull.
                 let _ = reply.send(Reply { node, token, answer });
             }
-            Err(error) => crate::warn_limited!("an answer of {node} was not understood: {error}"),
+            Err(error) => crate::warn_limited!("invalid answer from {node}: {error}"),
         }
         true
     }

@@ -96,7 +96,7 @@ fn samples_without_room_or_answer_are_counted_once() {
     let missed = ends.opening.open(&ends.installs, false);
     assert_eq!(missed, Missed { no_room: 5, no_answer: SAMPLES_MAX as u64 });
     assert_eq!(ends.opening.open(&ends.installs, false), Missed::default());
-    assert!(got(&mut end).into_iter().eq(0..SAMPLES_MAX as u64), "those there are get them");
+    assert!(got(&mut end).into_iter().eq(0..SAMPLES_MAX as u64), "the existing ones get them");
     assert!(ends.opening.full(&change).is_none());
 }
 
@@ -104,11 +104,11 @@ fn samples_without_room_or_answer_are_counted_once() {
 fn all_publishers_share_the_queue_byte_limit() {
     let room = Arc::new(WaitingBytes::default());
     let (mut large, mut other) = (Ends::new(&room), Ends::new(&room));
-    assert!(large.put(BYTES_MAX + 1).waits, "one sample may wait, whatever its length");
+    assert!(large.put(BYTES_MAX + 1).waits, "one sample may wait, of any length");
     assert!(!other.put(1).waits);
     assert!(other.opening.full(&Event::new()).is_some());
     large.opening.open(&large.installs, true);
-    assert!(other.put(1).waits, "what was sent waits no longer");
+    assert!(other.put(1).waits, "sent samples wait no longer");
     assert!(other.put(BYTES_MAX - 1).waits);
     assert!(!other.put(1).waits);
     drop(other);

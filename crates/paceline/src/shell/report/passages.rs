@@ -63,8 +63,8 @@ fn read_stream(r: &mut Reader) -> Result<StreamPassages, WireError> {
 fn read_passage(r: &mut Reader) -> Result<Passage, WireError> {
     Ok(Passage {
         seq: r.varint("number")?,
-        came_ns: r.varint("age when it came")?,
-        left_ns: read_option(r, |r| r.varint("age when it left"))?,
+        came_ns: r.varint("age on arrival")?,
+        left_ns: read_option(r, |r| r.varint("age on leaving"))?,
     })
 }
 

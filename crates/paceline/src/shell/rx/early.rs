@@ -200,7 +200,7 @@ mod tests {
         }
         assert_eq!(take(samples, 1), (0, vec![0]));
         assert_eq!(take(samples, 2), (10, (10..SAMPLES_MAX as u64 + 9).collect()));
-        assert_eq!(drops.load().total(), 0, "each is counted where it was asked for");
+        assert_eq!(drops.load().total(), 0, "each is counted at its subscriber");
         assert_eq!((samples.bytes, samples.is_empty()), (0, true));
     }
 

@@ -101,7 +101,7 @@ fn a_pull_continues_while_live_samples_arrive() {
     let rest = std::iter::from_fn(|| live.recv_timeout(Duration::from_millis(300)).ok());
     let got: Vec<_> = rest.collect();
     assert!(got.len() > 10);
-    assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "none of the live is lost");
+    assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "no live sample is lost");
     sums::check(&[&robot, &operator]);
 }
 

@@ -73,7 +73,7 @@ fn two_buffers_of_a_tag_form_one_history() {
     publish(&mut log, 0..1);
     let kept = operator.buffer("**").samples(100).declare().unwrap();
     assert!(kept.is_empty());
-    wait_until("the buffer hears the publisher", || {
+    wait_until("the buffer receives the publisher", || {
         publish(&mut log, 0..1);
         std::thread::sleep(Duration::from_millis(20));
         kept.len() > 5
@@ -131,7 +131,7 @@ fn impossible_pulls_are_refused_with_the_alternatives() {
         let error = told(pull.run().unwrap_err());
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
-    #[expect(clippy::reversed_empty_ranges, reason = "that is what is refused")]
+    #[expect(clippy::reversed_empty_ranges, reason = "that is refused")]
     for (error, part) in [
         (pull().seq(7..=3), "swap"),
         (pull().time(2..=1), "swap"),
@@ -176,7 +176,7 @@ fn a_buffer_is_also_bounded_by_bytes_and_age() {
     fill(&mut log, 10, 10);
     assert_eq!((small.len(), small.bytes()), (2, 20));
     assert_eq!(short.len(), 10);
-    wait_until("age goes on without samples", || short.is_empty());
+    wait_until("age advances without samples", || short.is_empty());
     assert_eq!(small.len(), 2);
     sums::check(&[&node]);
 }

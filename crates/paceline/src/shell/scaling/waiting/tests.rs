@@ -91,7 +91,7 @@ fn video_without_an_independent_picture_waits_for_one() {
     for seq in 0..100 {
         assert!(waiting.push(sample(seq, I, 5 << 20), 0));
     }
-    assert_eq!(rest(waiting).0, [97, 98, 99], "16 MiB of pictures that each stand alone");
+    assert_eq!(rest(waiting).0, [97, 98, 99], "16 MiB of independent pictures");
 }
 
 #[test]
