@@ -6,6 +6,7 @@ mod binary;
 mod crates;
 mod deb;
 mod proof;
+mod wheel;
 
 use crate::web;
 use anyhow::{Context, Result, ensure};
@@ -17,7 +18,7 @@ use std::process::{Command, ExitCode, Stdio};
 /// The version of the workspace, and so of every file.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How the binary is compiled.
+/// How the binary and the wheel are compiled.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Profile {
     /// The release: a static binary, link-time optimisation, no debug information.
@@ -34,6 +35,14 @@ impl Profile {
             [] | ["--profile", "dist"] => Ok(Self::Dist),
             ["--profile", "dev"] => Ok(Self::Dev),
             _ => Err(format!("dist takes '--profile dist' or '--profile dev', not {args:?}")),
+        }
+    }
+
+    /// The name of the profile in Cargo.toml.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Dist => "dist",
+            Self::Dev => "dev",
         }
     }
 }
@@ -117,6 +126,8 @@ pub(crate) fn run(root: &Path, profile: Profile) -> Result<ExitCode> {
     println!("== Debian package");
     let deb = built.context("needs the binary").and_then(|binary| deb::build(&plan, &binary));
     table.add("Debian package", deb.map(|deb| vec![deb]));
+    println!("== wheel");
+    table.add("wheel", wheel::build(&plan).map(|wheel| vec![wheel]));
     println!("\n{}\nThe files are in {}", table.text(), plan.out.display());
     Ok(if table.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

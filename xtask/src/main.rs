@@ -41,7 +41,7 @@ usage: cargo xtask COMMAND
                   where the last run stopped; --fresh from the first seed on
   soak [--duration TIME]
                   kills and stops processes of a small network at random moments (default: 30min)
-  dist            builds the files of a release (crates, static binary, Debian package),
+  dist            builds the files of a release (crates, static binary, Debian package, Python wheel),
                   and installs and runs each in an empty folder
 ";
 

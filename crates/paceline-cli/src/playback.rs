@@ -15,7 +15,8 @@ pub(crate) use topic::{Topic, Whole};
 use crate::exit;
 use crate::show;
 use crate::stop::Stop;
-use paceline::{History, Late, LossTolerance, Node, PublishError, Publisher, PublisherBuilder};
+use paceline::pull::History;
+use paceline::{Late, LossTolerance, Node, PublishError, Publisher, PublisherBuilder};
 use std::time::{Duration, Instant};
 use topic::TopicsLine;
 

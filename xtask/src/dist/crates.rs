@@ -46,7 +46,8 @@ impl Sources {
 pub(super) fn package(plan: &Plan<'_>) -> Result<Sources> {
     let names = published(&plan.root.join("crates"))?;
     let mut cargo = crate::cargo(plan.root);
-    // Compiled later, together. `cargo publish` refuses uncommitted changes, so a trial need not.
+    // Verified later, by the build of the binary. The dashboard is not in git, which cargo would
+    // refuse as an uncommitted change.
     cargo.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
     for name in &names {
         cargo.args(["--package", name]);

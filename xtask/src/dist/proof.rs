@@ -10,6 +10,9 @@ use std::process::{Command, Stdio};
 /// The time limit of a command in seconds.
 const WITHIN_S: &str = "60";
 
+/// The time after which the demo is interrupted, in seconds.
+const DEMO_S: &str = "12";
+
 /// A temporary folder. Removed when dropped.
 pub(super) struct Folder(PathBuf);
 
@@ -57,4 +60,22 @@ pub(super) fn works(program: &Path) -> Result<String> {
     sub.arg(WITHIN_S).arg(program).args(["sub", "robot/camera"]);
     output(sub.args(["--count", "20", "--max-hz", "10", "--size", "160x120"]))?;
     Ok(format!("{version}, pub to sub"))
+}
+
+/// Runs the demo, which starts the program again for each of its nodes, and interrupts it as Ctrl-C
+/// would. Returns a description.
+pub(super) fn demo(program: &Path) -> Result<String> {
+    let host = Folder::new("demo")?;
+    let mut demo = alone("timeout", &host);
+    // The status is that of the demo, and 137 if it ignores the interrupt.
+    demo.args(["--preserve-status", "--signal=INT", "--kill-after=20", DEMO_S]);
+    let demo = demo.arg(program).args(["demo", "--no-http", "--json"]);
+    let output = demo.output().context("timeout does not start")?;
+    let (text, problem) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    // Code 3: this machine is too busy for the demo's rates, which is no fault of the package.
+    let ended = matches!(output.status.code(), Some(0 | 3));
+    let seconds = text.lines().count();
+    ensure!(ended && seconds > 2, "demo: {}\n{text}{problem}", output.status);
+    Ok("demo, ended by Ctrl-C".to_owned())
 }

@@ -125,16 +125,13 @@ const LAYERS: &[Layer] = &[
         folder: "crates/paceline-py",
         uses: &[
             "paceline",
+            "paceline-cli",
             "paceline-media",
             "bytes",
             "pyo3",
             // Needed only for their features; see the crate's manifest.
-            "anyhow",
             "proc-macro2",
             "quote",
-            "regex-syntax",
-            "rustix",
-            "smallvec",
             "syn",
         ],
     },

@@ -1,7 +1,8 @@
 //! Reservations in the status document.
 
 use crate::show::micros;
-use paceline::{Grant, GrantedHop, NodeStatus, ProcessorUse};
+use paceline::contract::{Grant, GrantedHop};
+use paceline::status::{NodeStatus, ProcessorUse};
 use serde::{Deserialize, Serialize};
 
 /// The reservation of one publisher's samples for one subscription.

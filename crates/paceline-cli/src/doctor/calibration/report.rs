@@ -4,7 +4,7 @@ use super::{MEND, find, load, measure, place, save};
 use crate::doctor::row::{Row, State};
 use crate::show;
 use crate::table::{Align, Table};
-use paceline::{CpuCost, CpuPoint, CpuTable};
+use paceline::contract::{CpuCost, CpuPoint, CpuTable};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
