@@ -3,7 +3,7 @@
 
 /// Parsers of command-line values.
 pub mod args {
-    pub use crate::args::{bytes_in, capacity, rate, seconds, some_duration, whole};
+    pub use crate::args::{bytes_in, capacity, rate, seconds, some_duration};
 }
 
 /// Parsers of JSON descriptions, with errors that name the field.
