@@ -104,10 +104,14 @@ fn duration_in(
     seconds: bool,
 ) -> Result<Duration, String> {
     let read = units::duration_in(text, range);
-    read.map(|span| Duration::from_nanos(span.as_nanos())).map_err(|error| match error {
-        UnitError::Range { .. } => format!("{error}; {mend}"),
-        error if seconds => error.or_seconds().to_string(),
-        error => error.to_string(),
+    read.map(|span| Duration::from_nanos(span.as_nanos())).map_err(|error| {
+        if matches!(error, UnitError::Range { .. }) {
+            format!("{error}; {mend}")
+        } else if seconds {
+            error.or_seconds().to_string()
+        } else {
+            error.to_string()
+        }
     })
 }
 
@@ -118,9 +122,9 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 
 /// Parses a size in a range; `mend` follows an error about the range.
 pub fn bytes_in(text: &str, range: &RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
-    units::size_in(text, range).map_err(|error| match error {
-        UnitError::Range { .. } => format!("{error}; {mend}"),
-        error => error.to_string(),
+    units::size_in(text, range).map_err(|error| {
+        let range = matches!(error, UnitError::Range { .. });
+        if range { format!("{error}; {mend}") } else { error.to_string() }
     })
 }
 

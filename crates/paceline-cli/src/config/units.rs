@@ -32,9 +32,9 @@ fn amount(
     rule: &str,
 ) -> Result<u64, String> {
     let text = written(value).ok_or_else(|| rule.to_owned())?;
-    units::in_range(&text, quantity, range).map_err(|error| match error {
-        UnitError::Range { .. } => rule.to_owned(),
-        error => error.to_string(),
+    units::in_range(&text, quantity, range).map_err(|error| {
+        let range = matches!(error, UnitError::Range { .. });
+        if range { rule.to_owned() } else { error.to_string() }
     })
 }
 

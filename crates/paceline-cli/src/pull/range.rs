@@ -82,9 +82,9 @@ pub(super) fn moment(text: &str) -> Result<Moment, String> {
         return Err(format!("needs a unit: {text}{unit}; {TIME_MEND}"));
     }
     if let Some(ago) = text.strip_prefix('-') {
-        let ago = units::duration(ago).map_err(|error| match error {
-            UnitError::Missing { .. } => format!("needs a unit: -{ago}s; {TIME_MEND}"),
-            _ => refuse(),
+        let ago = units::duration(ago).map_err(|error| {
+            let missing = matches!(error, UnitError::Missing { .. });
+            if missing { format!("needs a unit: -{ago}s; {TIME_MEND}") } else { refuse() }
         })?;
         return Ok(Moment::Ago(Duration::from_nanos(ago.as_nanos())));
     }
