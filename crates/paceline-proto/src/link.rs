@@ -10,7 +10,6 @@
 //! reused only after [`Link::close_stream`].
 
 mod capacity;
-mod carrier;
 mod classes;
 mod closes;
 mod control;
@@ -40,26 +39,24 @@ mod transit;
 mod trips;
 mod windows;
 
-pub use carrier::Carrier;
 pub use classes::{
     CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
-    StreamNames,
 };
-pub(crate) use control::in_the_way;
 pub use hop::{Hop, HopChange};
 pub use ledger::Fates;
 pub use missed::MISSES_PER_TURN;
 pub use passages::{PASSAGES_MAX, Passage};
 pub use repair::MendCounters;
-pub(crate) use repair::repairs_of;
 pub use retire::RETIRE_MAX;
 pub use seats::ClassView;
 pub use stream::StreamSpec;
 
+use crate::budget::in_the_way;
+use crate::carrier::{Carrier, on_wire};
 use crate::ids::NodeId;
 use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::Sample;
-use crate::wire;
+use crate::wire::{STREAMS_MAX, segment};
 use bytes::Bytes;
 use closes::Parted;
 use control::ControlTurn;
@@ -71,17 +68,10 @@ use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 use pacer::Pacer;
 use repair::Repairs;
 use seats::Seats;
-use sizes::{WIRE_OVERHEAD, frame_on_wire, off_wire, on_wire};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use stream::{Offer, Queued, Stream};
 
-/// The maximum number of streams on a link.
-pub const STREAMS_MAX: u32 = 4_096;
-/// The minimum size of a full frame, also on the slowest link.
-const FRAME_BYTES_MIN: u64 = 1_200;
-/// The time for which a full frame may keep the link busy.
-const FRAME_TIME: Duration = Duration::from_millis(2);
 /// The maximum number of frames in the transport's queue. Each occupies at most one of the transport's 16
 /// batches, so the transport never has to drop one.
 const WINDOW_FRAMES: usize = 12;
@@ -174,7 +164,7 @@ impl Link {
     /// Returns a link without hops.
     #[must_use]
     pub fn new(spec: LinkSpec) -> Self {
-        let frame_bytes = capacity::frame_bytes(spec.capacity, spec.carrier);
+        let frame_bytes = spec.carrier.frame_bytes(spec.capacity);
         let (discipline, seats) = seats::discipline(spec.policy, spec.classes.as_ref());
         Self {
             frame_bytes,
@@ -218,7 +208,7 @@ impl Link {
         if let (Some(slot), Some(generation)) =
             (self.streams.get_mut(place), self.generations.get_mut(place))
         {
-            *slot = Some(Stream::new(spec, wire::segment::stream_id(index.0, *generation), up));
+            *slot = Some(Stream::new(spec, segment::stream_id(index.0, *generation), up));
             *generation = generation.wrapping_add(1);
         }
         self.seat(index);

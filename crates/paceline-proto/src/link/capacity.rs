@@ -1,13 +1,7 @@
 //! Change of a link's capacity while it carries streams.
 
-use super::{Carrier, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of};
+use super::{Link, index_of};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
-
-/// Returns the maximum frame length on a link of this capacity, in bytes.
-pub(super) fn frame_bytes(capacity: Option<Capacity>, carrier: Carrier) -> u64 {
-    let most = carrier.frame_bytes_max();
-    capacity.map_or(most, |capacity| capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, most))
-}
 
 impl Link {
     /// Changes the capacity of the link from `now` on. Queued samples, contracts and loss windows stay.
@@ -19,7 +13,7 @@ impl Link {
         }
         let blocked = self.blocked();
         self.spec.capacity = Some(capacity);
-        self.frame_bytes = frame_bytes(Some(capacity), self.spec.carrier);
+        self.frame_bytes = self.spec.carrier.frame_bytes(Some(capacity));
         self.pacer.set_capacity(now, capacity, self.frame_bytes);
         // The service time of each head changes.
         for place in 0..self.streams.len() {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The maximum number of removed neighbours whose closes are kept.
 const PARTED_MAX: usize = 64;
 /// The maximum number of closes kept per neighbour: the number of streams of a link.
-const CLOSES_MAX: usize = super::STREAMS_MAX as usize;
+const CLOSES_MAX: usize = crate::wire::STREAMS_MAX as usize;
 
 /// The closes for removed neighbours, in the order of removal.
 #[derive(Debug, Default)]

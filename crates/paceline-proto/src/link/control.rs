@@ -7,52 +7,21 @@
 //! busy period the control that is due takes no more than its share, and breaks no contract.
 //!
 //! Disciplines that do not serve by deadlines lack this order. There admission counts one piece of control as
-//! blocking every sample ([`in_the_way`]).
+//! blocking every sample ([`crate::budget::in_the_way`]).
 
-use super::pacer::CONTROL_SHARE;
 use super::repair::{Next, Standing};
-use super::{
-    Carrier, Link, WINDOW_FRAMES, WIRE_OVERHEAD, frame_on_wire, off_wire, on_wire, repairs_of,
-};
+use super::{Link, WINDOW_FRAMES};
+use crate::budget::{CONTROL_SHARE, piece_on_wire};
+use crate::carrier::{off_wire, on_wire};
 use crate::ids::NodeId;
 use crate::wire::frame::FrameBuf;
 use crate::wire::segment::ControlHead;
-use paceline_sched::{Capacity, Instant, Policy, Scheduler};
+use paceline_sched::{Instant, Scheduler};
 
 /// The number of frames with control that may be in flight beyond the window of data.
 const CONTROL_FRAMES: usize = 3;
 /// The minimum size of a piece, in bytes, when a message is cut to fill the rest of a frame.
 const PIECE_MIN: usize = 256;
-/// The size of a piece of control ahead of contracted samples, as the fraction 1/`PIECE_PART` of a frame.
-const PIECE_PART: u64 = 4;
-/// The minimum size of such a piece, in bytes.
-const PIECE_BYTES_MIN: u64 = 300;
-
-/// Returns the size on the wire of a piece of control ahead of contracted samples, where a frame occupies
-/// `frame` bytes.
-const fn piece_on_wire(frame: u64) -> u64 {
-    let part = frame / PIECE_PART;
-    let least = PIECE_BYTES_MIN + WIRE_OVERHEAD;
-    if part > least { part } else { least }
-}
-
-/// Returns the bytes on the wire that may precede a sample, however early its deadline. These are the longest
-/// frame, since transmission is not preempted, a burst of repairs, and one piece of control where the
-/// discipline does not serve by deadlines.
-pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -> u64 {
-    let frame = frame_on_wire(capacity, carrier);
-    let repairs = match carrier {
-        Carrier::Ordered | Carrier::Local => 0,
-        Carrier::Datagrams => repairs_of(capacity).1,
-    };
-    let control = match policy {
-        Policy::Edf | Policy::DelayEdd | Policy::Vds | Policy::Dwcs { .. } => 0,
-        Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc => {
-            piece_on_wire(frame)
-        }
-    };
-    frame + repairs + control
-}
 
 /// The state of control's contract: waiting time and charge.
 #[derive(Debug, Default)]

@@ -17,7 +17,8 @@
 
 use super::stream::{Stream, StreamSpec};
 use super::{Link, StreamIndex};
-use crate::control::{Demand, counted, uncounted};
+use crate::budget::{counted, uncounted};
+use crate::plan::Demand;
 use crate::sample::Sample;
 use paceline_sched::{Contract, Duration, Instant, Scheduler};
 

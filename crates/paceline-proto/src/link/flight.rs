@@ -1,6 +1,7 @@
 //! Limits on data in flight, for live and for background frames.
 
-use super::{Link, WINDOW_FRAMES, on_wire};
+use super::{Link, WINDOW_FRAMES};
+use crate::carrier::on_wire;
 use crate::ids::NodeId;
 use paceline_sched::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! A next hop: handshake, liveness and the frames in flight to it.
 
-use super::carrier::Carrier;
 use super::ledger::{Fates, Item, Ledger};
 use super::transit::Transit;
 use super::trips::Trips;
+use crate::carrier::Carrier;
 use crate::receive::Heard;
 use crate::wire::frame::{Ack, FrameHeader};
 use paceline_sched::{Duration, Instant};

@@ -2,7 +2,8 @@
 
 use super::hop::{Hop, HopChange};
 use super::stream::Stream;
-use super::{Carrier, Link, LinkEvent, Neighbour, index_of};
+use super::{Link, LinkEvent, Neighbour, index_of};
+use crate::carrier::Carrier;
 use crate::ids::NodeId;
 use crate::receive::Heard;
 use paceline_sched::Scheduler;

@@ -4,7 +4,8 @@
 //! sample waits for best effort at most one frame's time per hop. It spends that time either on the frame
 //! that it finds in transmission, or on best effort that fills up its own frame.
 
-use super::{Link, StreamIndex, off_wire};
+use super::{Link, StreamIndex};
+use crate::carrier::off_wire;
 use paceline_sched::Instant;
 
 /// The maximum length of a frame in bytes, by kind of content.

@@ -1,11 +1,10 @@
 //! Pacing: keeps a link within its capacity.
 
+use crate::budget::CONTROL_SHARE;
 use paceline_sched::{Capacity, Duration, Instant};
 
 /// The time by which the link may catch up after a late wake-up.
 const CATCH_UP: Duration = Duration::from_millis(1);
-/// Control may use the fraction 1/`CONTROL_SHARE` of the capacity.
-pub(super) const CONTROL_SHARE: u64 = 20;
 /// Control may send at least one full frame in this time, even beyond its share.
 const CONTROL_FRAME_EVERY: Duration = Duration::from_millis(20);
 

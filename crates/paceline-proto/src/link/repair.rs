@@ -15,32 +15,19 @@
 
 use super::ledger::{Item, Piece};
 use super::stream::Stream;
-use super::{Carrier, Link, Notice, StreamIndex, frame_on_wire};
+use super::{Link, Notice, StreamIndex};
+use crate::budget::{REPAIR_BURST, REPAIR_SHARE};
 use crate::ids::NodeId;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
 use crate::sample::Sample;
 use crate::wire::segment::stream_place;
 use paceline_sched::discipline::Scheduler as _;
-use paceline_sched::{Capacity, Duration, Instant, Late};
+use paceline_sched::{Duration, Instant, Late};
 use std::collections::BTreeMap;
 
 /// The maximum number of queued pieces; 64 hops cannot have more in flight.
 const REPAIRS_MAX: usize = 4_096;
-/// The share of the capacity that repairs may use ahead of samples with a deadline, as the fraction
-/// 1/`SHARE`. The same share applies to best-effort repairs ahead of other best effort.
-const SHARE: u64 = 10;
-/// The burst of that share: the credit of this time, plus one frame.
-const BURST: Duration = Duration::from_millis(50);
-
-/// Returns the reservation for repairs on a link of `capacity` that retransmits: bits per second, and a burst
-/// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts are met whatever
-/// is lost.
-pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
-    let bytes = capacity.bytes_in(BURST).div_ceil(SHARE);
-    let frame = frame_on_wire(capacity, Carrier::Datagrams);
-    (capacity.bits_per_s().div_ceil(SHARE), bytes + frame)
-}
 /// The minimum time for which a replaceable sample is repaired; it is repaired for four round trips if that
 /// is longer.
 const REPLACED_FOR: Duration = Duration::from_millis(200);
@@ -124,12 +111,12 @@ impl Repairs {
     /// share.
     pub(super) fn pay(&mut self, now: Instant, time: Duration, best_effort: bool) {
         let paid_at = if best_effort { &mut self.best_effort_paid_at } else { &mut self.paid_at };
-        *paid_at = (*paid_at).max(now) + time.mul_div(SHARE, 1);
+        *paid_at = (*paid_at).max(now) + time.mul_div(REPAIR_SHARE, 1);
     }
 
     fn may_precede(&self, now: Instant, best_effort: bool) -> bool {
         let paid_at = if best_effort { self.best_effort_paid_at } else { self.paid_at };
-        paid_at <= now + BURST
+        paid_at <= now + REPAIR_BURST
     }
 }
 

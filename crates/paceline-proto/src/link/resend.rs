@@ -3,7 +3,8 @@
 
 use super::ledger::{Item, Part, Piece};
 use super::repair::{Next, RepairKey, Standing};
-use super::{Link, Notice, StreamIndex, on_wire};
+use super::{Link, Notice, StreamIndex};
+use crate::carrier::on_wire;
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
 use crate::wire::frame::FrameBuf;

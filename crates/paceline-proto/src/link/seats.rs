@@ -1,9 +1,10 @@
 //! The assignment of a link's streams to its classes.
 
-use super::classes::{ClassTree, ELIGIBILITY, StreamNames};
+use super::classes::{ClassTree, ELIGIBILITY};
 use super::gate::Gate;
 use super::{Link, StreamIndex, index_of};
 use crate::ids::NodeId;
+use crate::plan::StreamNames;
 use crate::reason::StreamCounters;
 use paceline_sched::discipline::{Discipline, Eligibility, Hierarchy, LeafSpec};
 use paceline_sched::hfsc::{ClassIndex, Service};

@@ -23,9 +23,9 @@
 //! first, as far as the contract allows. On a shared link, the first miss may hit any sample. Every sample
 //! that such a stream drops while its hop is up counts as a miss.
 
-use super::pacer::CONTROL_SHARE;
 use super::stream::{Offer, Queued, Stream, WAITING_BYTES_MAX};
 use super::{Link, StreamIndex};
+use crate::budget::CONTROL_SHARE;
 use crate::reason::DropReason;
 use crate::sample::Kind;
 use paceline_sched::Instant;

@@ -1,12 +1,11 @@
 //! The queue of a stream on a link.
 
-use super::classes::StreamNames;
 use super::excess::Allowance;
 use super::passages::Passages;
 use super::seats::Home;
-use crate::control::{Demand, OutputPlan};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
+use crate::plan::{Demand, OutputPlan, StreamNames};
 use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::retransmit::Retransmit;
 use crate::sample::{Kind, Sample};

@@ -36,8 +36,9 @@ use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 pub(crate) use opening::Opening;
 use paceline_proto::control::{
-    ChangeOutcome, Control, HopInfo, Output, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
+    ChangeOutcome, Control, HopInfo, Output, SubscriptionSpec, Topic, WayChange, Ways,
 };
+use paceline_proto::plan::SourceKey;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use prospect::Asking;

@@ -1,6 +1,7 @@
 //! Classes: assignment of streams, link sharing and policing.
 
 use super::*;
+use crate::plan::StreamNames;
 use paceline_sched::LossTolerance;
 use paceline_sched::curve::Curve;
 use paceline_sched::hfsc::Curves;
