@@ -5,9 +5,14 @@
 //! [`DEFAULT`].
 
 mod error;
+mod gate;
+mod seats;
 mod shares;
 
 pub use error::ClassError;
+pub(super) use gate::Gate;
+pub use seats::ClassView;
+pub(super) use seats::{Home, Seats, discipline};
 
 use crate::budget::CONTROL_SHARE;
 use crate::plan::StreamNames;

@@ -27,6 +27,10 @@ pub(super) fn tagged(name: &str, pattern: &str) -> LinkClass {
     LinkClass { wants: Match { tags, ..Match::default() }, ..class(name) }
 }
 
+fn index_of(place: usize) -> StreamIndex {
+    StreamIndex(u32::try_from(place).unwrap())
+}
+
 fn names(tag: &str, node: &str, peer: &str) -> StreamNames {
     StreamNames { peer: peer.to_owned(), node: node.to_owned(), tag: Tag::new(tag).ok() }
 }
