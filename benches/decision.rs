@@ -1,6 +1,6 @@
 //! Benchmarks the time per scheduling decision of every policy: expiry, pick, service and the next head.
 //!
-//! Run it with `cargo bench --manifest-path benches/Cargo.toml -- dwcs/32`. `paceline bench schedule` reports
+//! Run it with `cargo bench --manifest-path benches/Cargo.toml -- dwcs/32`. `paceline-lab bench schedule` reports
 //! percentiles and memory use.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

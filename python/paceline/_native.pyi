@@ -39,7 +39,9 @@ __all__ = [
     "Summary",
     "Unpromised",
     "after_fork",
+    "command",
     "end",
+    "thread_setting",
 ]
 
 class _Array(Protocol):
@@ -50,6 +52,13 @@ class _Array(Protocol):
 
 def after_fork() -> None: ...
 def end() -> None: ...
+def command(arguments: Sequence[str], again: Sequence[str]) -> int:
+    """Runs the ``paceline`` command line, program name first, and returns its exit code. ``again``
+    are the words that start this program again in a child process."""
+
+def thread_setting() -> tuple[str, str] | None:
+    """Returns the environment variable with the size of Zenoh's thread pools, and its value;
+    ``None`` if the environment has the variable."""
 
 @final
 class Payload:

@@ -1,4 +1,4 @@
-"""Measures the cost of a sample in Python: ``python -m paceline.bench [--seconds 5] [--only out]``.
+"""Measures the cost of a sample in Python: ``python -m paceline.bench [--duration 5s] [--only out]``.
 
 One process publishes and one reads. Each is pinned to its own core with all threads of its node.
 The table shows the samples that the reader received, and the processor time of the measured
@@ -163,7 +163,7 @@ def _run(writer: str, reader: str, seconds: float) -> tuple[dict[str, Any], dict
         reading = start("--part", "read", "--how", reader)
         if reading.stdout is None or reading.stdout.readline() != "ready\n":
             raise SystemExit("the reader does not start")
-        writing = start("--part", "write", "--how", writer, "--seconds", str(seconds))
+        writing = start("--part", "write", "--how", writer, "--duration", f"{seconds}s")
         written, _ = writing.communicate(timeout=seconds + 60)
         read, _ = reading.communicate(timeout=60)
         return json.loads(written), json.loads(read)
@@ -181,10 +181,18 @@ def _row(name: str, measured: str, written: dict[str, Any], read: dict[str, Any]
     )
 
 
+def _seconds(text: str) -> float:
+    """Parses a duration with a unit, such as ``5s`` or ``500ms``; returns seconds."""
+    for unit, factor in {"ms": 0.001, "min": 60.0, "s": 1.0}.items():
+        if text.endswith(unit):
+            return float(text[: -len(unit)]) * factor
+    raise argparse.ArgumentTypeError(f"{text!r} needs a unit: {text}s (allowed: ms, s, min)")
+
+
 def main() -> None:
     """Runs all benchmarks, or with ``--part`` one child process of a benchmark."""
     parser = argparse.ArgumentParser(prog="python -m paceline.bench", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0, help="how long each run publishes")
+    parser.add_argument("--duration", type=_seconds, default="5s", help="how long each run publishes, such as 5s or 500ms")
     parser.add_argument("--only", default="", help="only runs whose name contains this")
     parser.add_argument("--part", choices=["read", "write"], help=argparse.SUPPRESS)
     parser.add_argument("--how", help=argparse.SUPPRESS)
@@ -192,14 +200,14 @@ def main() -> None:
     if arguments.part is not None:
         _hold(0 if arguments.part == "read" else 1)
         with open() as node:
-            part = _read(node, arguments.how) if arguments.part == "read" else _write(node, arguments.how, arguments.seconds)
+            part = _read(node, arguments.how) if arguments.part == "read" else _write(node, arguments.how, arguments.duration)
         print(json.dumps(part))
         return
     print("| 64-byte samples, or frames | read a second | of the measured core | processor time each | published | read | dropped unread |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, writer, reader, measured in _RUNS:
         if arguments.only in name:
-            print(_row(name, measured, *_run(writer, reader, arguments.seconds)), flush=True)
+            print(_row(name, measured, *_run(writer, reader, arguments.duration)), flush=True)
 
 
 if __name__ == "__main__":

@@ -287,8 +287,9 @@ class Node(_native.Node):
         newest: int | None = None,
         nth: int | None = None,
         seq: tuple[int, int] | None = None,
-        time_ns: tuple[int, int] | None = None,
-        from_node: str | None = None,
+        from_ns: int | None = None,
+        to_ns: int | None = None,
+        at: str | None = None,
         every: int | None = None,
         max_hz: float | None = None,
         size: _Pair | None = None,
@@ -300,8 +301,9 @@ class Node(_native.Node):
         >>> for sample in node.pull("robot/camera", newest=10):
         ...     print(sample.seq)
 
-        Select by one of: ``newest``, a number of samples; ``nth``, the n-th newest alone; ``seq``
-        and ``time_ns``, ranges that include both ends. ``from_node`` names the node to fetch from.
+        Select by one of: ``newest``, a number of samples; ``nth``, the n-th newest alone; ``seq``,
+        a range that includes both ends; ``from_ns`` and ``to_ns``, capture times in nanoseconds since
+        1970 UTC, of which either may be left out. ``at`` names the node to fetch from.
         ``timeout_s`` limits the whole pull; by default it ends when all samples arrived or the
         missing ones were requested in vain.
 
@@ -313,8 +315,9 @@ class Node(_native.Node):
             "newest": newest,
             "nth": nth,
             "seq": seq,
-            "time_ns": time_ns,
-            "from_node": from_node,
+            "from_ns": from_ns,
+            "to_ns": to_ns,
+            "at": at,
             "every": every,
             "max_hz": max_hz,
             "size": size,

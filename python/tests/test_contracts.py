@@ -68,7 +68,7 @@ def test_of_whom_nobody_knows_how_much_it_sends_nothing_is_promised(thin: Thin) 
     log = robot.publisher("log")
     waits = operator.subscriber("log", within_ms=100, require=True)
     bears = operator.subscriber("log", within_ms=100)
-    with pytest.raises(paceline.Refused, match="how often it publishes is not known") as caught:
+    with pytest.raises(paceline.Refused, match="its publishing rate is unknown") as caught:
         waits.recv(SOON_S)
     assert (caught.value.reason, caught.value.offers) == ("rate_unknown", [])
     assert log.wait_matching(SOON_S)
@@ -211,7 +211,7 @@ def test_a_node_holds_what_others_publish(node: paceline.Node) -> None:
         pass
     with pytest.raises(paceline.ClosedError):
         _ = buffer.held
-    with pytest.raises(paceline.PullError, match="no buffer holds 'log/a'"):
+    with pytest.raises(paceline.PullError, match="no node buffers 'log/a'"):
         node.pull("log/a", timeout_s=SOON_S)
 
 
@@ -228,11 +228,11 @@ def test_what_was_published_before_is_pulled(node: paceline.Node) -> None:
     assert [sample.seq for sample in node.pull("a", seq=(3, 4), timeout_s=SOON_S)] == [3, 4]
     assert [sample.seq for sample in node.pull("a", nth=2, timeout_s=SOON_S)] == [18]
     last = next(iter(node.pull("a")))
-    assert [s.seq for s in node.pull("a", time_ns=(last.captured_ns, last.captured_ns))][-1] == 19
+    assert [s.seq for s in node.pull("a", from_ns=last.captured_ns, to_ns=last.captured_ns)][-1] == 19
 
 
 def test_a_pull_says_why_there_is_nothing(node: paceline.Node) -> None:
-    with pytest.raises(paceline.PullError, match="no buffer holds 'nobody'"):
+    with pytest.raises(paceline.PullError, match="no node buffers 'nobody'"):
         node.pull("nobody", timeout_s=SOON_S)
     with pytest.raises(ValueError, match="not several"):
         node.pull("a", newest=1, nth=1)

@@ -53,7 +53,7 @@ def test_sub_async(host_node: paceline.Node) -> None:
 
 def test_pull(host_node: paceline.Node) -> None:
     with host_node:
-        assert "no buffer holds" in ended(start("pull.py", "robot/camera"), code=1)
+        assert "no node buffers" in ended(start("pull.py", "robot/camera"), code=1)
         camera = host_node.publisher("robot/camera", history_samples=10)
         camera.put_many([bytes(7)] * 3)
         out = ended(start("pull.py", "robot/camera", "2"))
@@ -72,8 +72,8 @@ def blocks(document: str) -> list[str]:
 
 
 def test_the_lines_of_the_documents_are_python() -> None:
-    for block in blocks("docs/python.md"):
-        compile(block, "docs/python.md", "exec")
+    for block in blocks("docs/guides/python.md"):
+        compile(block, "docs/guides/python.md", "exec")
 
 
 def test_examples_are_short() -> None:

@@ -5,7 +5,7 @@ import type { State, Turn } from "./api.gen";
 /** The page reports silence after this time without an event, in milliseconds. */
 const SILENT_MS = 4000;
 
-/** Follows the state. Calls `told` with null if no event arrives any more. */
+/** Follows the state. Calls back with null when no event arrives any more. */
 export function follow(told: (state: State | null) => void): void {
   let timer = 0;
   const waits = () => {
@@ -32,7 +32,7 @@ export async function turn(name: string, on: boolean): Promise<void> {
   });
   if (answer.ok) return;
   const told = (await answer.json().catch(() => null)) as { error?: string } | null;
-  throw new Error(told?.error ?? `the server answers ${answer.status}`);
+  throw new Error(told?.error ?? `the server answered ${answer.status}`);
 }
 
 /** A picture as its subscriber receives it. */

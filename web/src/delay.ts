@@ -62,8 +62,8 @@ export class Delays {
     for (const leg of legs) {
       const ages = this.ages(leg);
       if (!ages) return [];
-      until(`${leg.node.name}: until it is queued`, ages.came);
-      until(`link ${leg.link.name}: its turn, and its bytes`, ages.left);
+      until(`${leg.node.name}: until queued`, ages.came);
+      until(`link ${leg.link.name}: queueing and transmission`, ages.left);
     }
     until(end, total);
     return parts;

@@ -38,7 +38,7 @@ follow((state) => {
     document.documentElement.dataset["ready"] = "yes";
     return;
   }
-  text(byId("pulse"), "no answer; what is shown is old");
+  text(byId("pulse"), "no answer; the figures are outdated");
   attribute(byId("pulse"), "data-live", "no");
 });
 

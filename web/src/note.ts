@@ -4,12 +4,12 @@ import { count, since } from "./format";
 import { tolerance } from "./promise";
 import type { Sub } from "./store";
 
-const BADGES = { good: "gets what it asked for", warm: "gets less", bad: "misses its promise", idle: "nothing arrives" };
+const BADGES = { good: "as requested", warm: "less than requested", bad: "contract broken", idle: "no samples" };
 
 /** Returns the current state, as text. */
 export function badge({ sub, health }: Sub): string {
   if (sub.refusals.length > 0) return "refused";
-  return health === "idle" && sub.publishers.length === 0 ? "nobody publishes" : BADGES[health];
+  return health === "idle" && sub.publishers.length === 0 ? "no publisher" : BADGES[health];
 }
 
 /**
@@ -18,19 +18,19 @@ export function badge({ sub, health }: Sub): string {
  */
 export function note(sub: Sub): string {
   const held = sub.legs.filter((leg) => leg.stream.contract);
-  if (sub.sub.refusals.length > 0) return "refused before the first byte was sent";
-  if (sub.near) return "no link lies between";
+  if (sub.sub.refusals.length > 0) return "refused before the first sample was sent";
+  if (sub.near) return "on the same node, without a link";
   if (sub.sub.within_us === null) {
-    return held.length > 0 ? "best effort, on a stream that links hold for others" : "best effort: no link holds anything for it";
+    return held.length > 0 ? "best effort, on a stream reserved for other subscriptions" : "best effort: no link reserves capacity for it";
   }
-  if (held.length === 0 && sub.grants.length === 0) return "best effort: no link holds anything for it";
+  if (held.length === 0 && sub.grants.length === 0) return "best effort: no link reserves capacity for it";
   const state = sub.health === "bad" ? "broken now" : "kept now";
-  if (held.length === 0) return `promised · ${state} · its links are on other pages`;
+  if (held.length === 0) return `contract ${state} · its links are shown on other pages`;
   const { windows, agoUs } = sub.broken;
   const sizes = new Set(held.map(({ stream }) => tolerance(stream.contract?.loss ?? null)[1]));
   const [y] = sizes.size === 1 ? sizes : [];
   const last = agoUs === null ? "" : `, the last ${since(agoUs)}`;
-  return `promised · ${state} · ${onLinks(windows, y)} since the start${last}`;
+  return `contract ${state} · ${onLinks(windows, y)} since the start${last}`;
 }
 
 /** Formats the violations on links. Without a loss tolerance, each window is one sample. */

@@ -121,7 +121,7 @@ export class Store {
     if (before) push(ages, fresh ?? { mean: 0, max: 0 }, SECONDS);
     const age = fresh ?? (isFlowing(history) ? (before?.age ?? null) : null);
     const near = sub.publishers[0]?.startsWith(`${node.id}.`) ?? false;
-    const end = legs.length > 0 ? "the way, and delivery" : near ? "on this host" : "the way here";
+    const end = legs.length > 0 ? "propagation and delivery" : near ? "on this host" : "path to this node";
     const view = {
       node, sub, publishers, grants, legs, near, history, ages, age,
       expected: expectedRate(sub, publishers),

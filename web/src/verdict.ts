@@ -29,30 +29,30 @@ function current(subs: readonly Sub[], legs: View["legs"]): Verdict {
   const lost = legs.filter(({ key, stream }) => !shown.has(key) && isBrokenNow(stream));
   const names = [...bad, ...lost.map(({ node, link, stream }) => `${stream.tag ?? stream.publisher} on ${node.name} ${link.name}`)];
   if (names.length > 0) {
-    const which = names.length === 1 ? "a promise is broken now" : `${names.length} promises are broken now`;
+    const which = names.length === 1 ? "a contract is broken now" : `${names.length} contracts are broken now`;
     return { text: `${which}: ${named(names)}`, state: "bad" };
   }
   const short = served.filter(({ health }) => health !== "good");
   const promised = short.filter(({ sub }) => sub.within_us !== null);
   if (promised.length > 0) {
     const less = short.map(({ node, sub }) => `${node.name} ${sub.pattern}`);
-    return { text: `${short.length} of ${served.length} get less now: ${named(less)}`, state: "warm" };
+    return { text: `${short.length} of ${served.length} subscriptions get less than requested: ${named(less)}`, state: "warm" };
   }
   if (short.length > 0) {
-    return { text: `every promise is kept now; ${short.length} without one ${short.length === 1 ? "gets" : "get"} less`, state: "good" };
+    return { text: `every contract is kept now; ${short.length} best-effort ${short.length === 1 ? "subscription gets" : "subscriptions get"} less than requested`, state: "good" };
   }
   if (served.length > 0) {
-    const all = served.length === 1 ? "the subscription gets" : `all ${served.length} subscriptions get`;
-    return { text: `${all} what was asked for`, state: "good" };
+    const all = served.length === 1 ? "the subscription is" : `all ${served.length} subscriptions are`;
+    return { text: `${all} served as requested`, state: "good" };
   }
   const own = keys(subs);
   const passing = legs.filter(({ key }) => !own.has(key));
   if (passing.length > 0) {
     const many = passing.length === 1 ? "1 stream leads" : `${passing.length} streams lead`;
-    const held = passing.some(({ stream }) => stream.contract) ? "; every promise is kept now" : "";
+    const held = passing.some(({ stream }) => stream.contract) ? "; every contract is kept now" : "";
     return { text: `${many} to other nodes${held}`, state: "good" };
   }
-  return { text: subs.length === 0 ? "nobody subscribes yet" : "nothing arrives now", state: "idle" };
+  return { text: subs.length === 0 ? "no subscriptions yet" : "no samples are arriving", state: "idle" };
 }
 
 function keys(subs: readonly Sub[]): Set<string> {
@@ -63,7 +63,7 @@ function keys(subs: readonly Sub[]): Set<string> {
 function past(legs: View["legs"]): string {
   const { windows, agoUs } = broken(legs.map(({ stream }) => stream));
   if (windows === 0 || agoUs === null) return "";
-  const many = windows === 1 ? "1 window of a contract" : `${count(windows)} windows of contracts`;
+  const many = windows === 1 ? "1 contract window" : `${count(windows)} contract windows`;
   return `; links broke ${many} since the start, the last ${since(agoUs)}`;
 }
 

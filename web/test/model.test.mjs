@@ -64,18 +64,18 @@ function views(seconds, shape = {}) {
   });
 }
 
-test("what was broken before and is kept now reads so, on top and on the card", () => {
+test("a recovered contract reads as kept now with past violations", () => {
   const view = views(3, { stream: () => ({ violations: 5, broken_ago_us: 42e6 }) }).at(-1);
-  assert.equal(note(view.subs[0]), "promised · kept now · 5 windows of 100 broken since the start, the last 42 s ago");
-  assert.equal(badge(view.subs[0]), "gets what it asked for");
+  assert.equal(note(view.subs[0]), "contract kept now · 5 windows of 100 broken since the start, the last 42 s ago");
+  assert.equal(badge(view.subs[0]), "as requested");
   assert.deepEqual(verdict(view), {
-    text: "the subscription gets what was asked for; links broke 5 windows of contracts since the start, the last 42 s ago",
+    text: "the subscription is served as requested; links broke 5 contract windows since the start, the last 42 s ago",
     state: "good",
   });
 });
 
-test("a promise that is broken now is never said to hold", () => {
-  // A best-effort subscription that gets less must not turn the summary to "every promise is kept".
+test("a contract that is broken now is never shown as kept", () => {
+  // A best-effort subscription that gets less must not turn the summary to "every contract is kept".
   const best = subscription(0, { id: `${OPERATOR}.1`, pattern: "bulk", within_us: null, loss: null, rate_hz: 1, delivered: 0 });
   const state = (reading) => {
     reading.nodes[1].subscriptions.push(best);
@@ -83,57 +83,57 @@ test("a promise that is broken now is never said to hold", () => {
   };
   const view = views(3, { state, stream: () => ({ violations: 5, broken_ago_us: 3e6 }) }).at(-1);
   assert.deepEqual(view.subs.map(({ health }) => health), ["bad", "warm"]);
-  assert.equal(badge(view.subs[0]), "misses its promise");
-  assert.match(note(view.subs[0]), /^promised · broken now · 5 windows of 100 broken since the start, the last 3 s ago$/);
+  assert.equal(badge(view.subs[0]), "contract broken");
+  assert.match(note(view.subs[0]), /^contract broken now · 5 windows of 100 broken since the start, the last 3 s ago$/);
   const told = verdict(view);
   assert.equal(told.state, "bad");
-  assert.match(told.text, /^a promise is broken now: operator steer; links broke 5 windows of contracts since the start/);
+  assert.match(told.text, /^a contract is broken now: operator steer; links broke 5 contract windows since the start/);
   const kept = views(3, { state }).at(-1);
-  assert.equal(verdict(kept).text, "every promise is kept now; 1 without one gets less");
+  assert.equal(verdict(kept).text, "every contract is kept now; 1 best-effort subscription gets less than requested");
 });
 
-test("a window that is longer than ten seconds is of now as long as it lasts", () => {
+test("a violation counts as current for one window if that exceeds ten seconds", () => {
   const slow = { period_us: 1e6, deadline_us: 1e6, loss: "5/100", bits_per_s: 1_000 };
   const at = (ago) => views(1, { stream: () => ({ contract: slow, violations: 1, broken_ago_us: ago }) }).at(-1).subs[0].broken.now;
   assert.deepEqual([at(30e6), at(99e6), at(101e6)], [true, true, false]);
 });
 
-test("single misses within the tolerance break no promise, more than any window allows do", () => {
+test("only misses beyond every window's tolerance break a contract", () => {
   const lost = (each) => views(4, { sub: (second) => ({ delivered: second * (100 - each), dropped: { link_loss: second * each } }) }).at(-1).subs[0];
   assert.equal(lost(5).health, "good");
   assert.equal(lost(20).health, "bad");
-  assert.equal(note(lost(20)), "promised · broken now · no window of 100 broken since the start");
+  assert.equal(note(lost(20)), "contract broken now · no window of 100 broken since the start");
   const slow = (second) => ({ loss: "1/10", delivered: second * 100 - Math.min(second, 1), dropped: { link_loss: Math.min(second, 1) } });
   assert.equal(views(1, { sub: slow }).at(-1).subs[0].health, "good", "1 of 10 may miss");
   const none = (second) => ({ loss: null, dropped: second > 1 ? { deadline_missed: 1 } : {}, late: second > 1 ? 1 : 0 });
   assert.equal(views(2, { sub: none }).at(-1).subs[0].health, "bad", "none may miss");
 });
 
-test("what a link breaks of a stricter contract is no broken promise as long as it is within what was asked for", () => {
+test("violations of a stricter link contract within the requested tolerance break no contract", () => {
   const strict = { period_us: 10_000, deadline_us: 15_000, loss: "0/1", bits_per_s: 100_000 };
   const lost = (each) => views(4, { stream: (second) => ({ contract: strict, violations: second * each, broken_ago_us: second * each ? 1e6 : null, dropped: { deadline_missed: second * each } }), sub: (second) => ({ delivered: second * (100 - each) }) }).at(-1);
   const few = lost(4);
-  assert.equal(badge(few.subs[0]), "gets what it asked for");
-  assert.equal(note(few.subs[0]), "promised · kept now · 16 samples late or lost on links since the start, the last 1 s ago");
-  assert.equal(verdict(few).text, "the subscription gets what was asked for; links broke 16 windows of contracts since the start, the last 1 s ago");
-  assert.equal(badge(lost(20).subs[0]), "misses its promise", "what links drop never arrives, and counts");
+  assert.equal(badge(few.subs[0]), "as requested");
+  assert.equal(note(few.subs[0]), "contract kept now · 16 samples late or lost on links since the start, the last 1 s ago");
+  assert.equal(verdict(few).text, "the subscription is served as requested; links broke 16 contract windows since the start, the last 1 s ago");
+  assert.equal(badge(lost(20).subs[0]), "contract broken", "drops on links count as misses");
 });
 
-test("what was dropped on a way counts from when the way is known", () => {
+test("drops on a path count once the path is known", () => {
   const state = (reading, second) => {
     if (second < 2) reading.nodes[0].links = [];
     return reading;
   };
   const view = views(3, { state, stream: () => ({ dropped: { queue_full: 900 } }) }).at(-1);
-  assert.equal(badge(view.subs[0]), "gets what it asked for");
+  assert.equal(badge(view.subs[0]), "as requested");
 });
 
-test("a sample that was dropped for being late counts once", () => {
+test("a sample dropped for lateness counts once", () => {
   const view = views(2, { sub: (second) => ({ late: second * 5, dropped: { deadline_missed: second * 5 } }) }).at(-1);
   assert.deepEqual(view.subs[0].history.map(({ missed }) => missed), [0, 5, 10]);
 });
 
-test("the mean is at most the longest: both are of the same samples", () => {
+test("the mean age is at most the maximum of the same samples", () => {
   // A slow reader: most samples are subtracted from the delivered ones, together with their ages.
   const sub = (second) => ({ delivered: second, age_sum_us: second * 400_000, age_mean_us: 5_000, age_max_us: 9_000 });
   for (const { subs } of views(3, { sub })) {
@@ -142,16 +142,16 @@ test("the mean is at most the longest: both are of the same samples", () => {
   }
 });
 
-test("the parts of a delay are together what the card says of it", () => {
+test("the parts of a delay add up to the delay on the card", () => {
   const [, , view] = views(2, { sub: () => ({ age_mean_us: 3_000, age_max_us: 3_500 }) });
   const { parts, age } = view.subs[0];
   assert.equal(parts.reduce((all, { us }) => all + us, 0), age.mean);
-  assert.ok(parts.every(({ us }) => us >= 0), "although the link's counts are of another instant");
+  assert.ok(parts.every(({ us }) => us >= 0), "even if the link's counts were read at another instant");
   const whole = views(2).at(-1).subs[0].parts.map(({ us }) => us);
   assert.deepEqual(whole, [1_000, 3_000, 1_000]);
 });
 
-test("streams that send once in two seconds have a delay all the time", () => {
+test("streams with one sample per two seconds always show a delay", () => {
   const half = (second) => Math.floor(second / 2);
   const slow = { period_us: 2e6, deadline_us: 1e6, loss: "0/1", bits_per_s: 1_000 };
   const all = views(8, {
@@ -164,33 +164,33 @@ test("streams that send once in two seconds have a delay all the time", () => {
   }
 });
 
-test("streams that lead to nodes that are not shown have their delay, and a verdict", () => {
+test("streams to nodes that are not displayed have a delay and a verdict", () => {
   const state = (reading) => ({ ...reading, nodes: reading.nodes.slice(0, 1), known: [{ id: OPERATOR, name: "operator" }] });
   const view = views(2, { state }).at(-1);
   assert.equal(view.subs.length, 0);
   assert.deepEqual(view.passing.map(({ total, parts }) => [total, parts.map(({ us }) => us)]), [[4_000, [1_000, 3_000]]]);
-  assert.equal(verdict(view).text, "1 stream leads to other nodes; every promise is kept now");
+  assert.equal(verdict(view).text, "1 stream leads to other nodes; every contract is kept now");
   const lost = views(2, { state, stream: () => ({ violations: 1, broken_ago_us: 0 }) }).at(-1);
-  assert.match(verdict(lost).text, /^a promise is broken now: steer on robot thin; links broke 1 window of a contract since the start, the last 0 s ago$/);
+  assert.match(verdict(lost).text, /^a contract is broken now: steer on robot thin; links broke 1 contract window since the start, the last 0 s ago$/);
 });
 
-test("a subscription whose publisher is on a node that is not shown is not said to have none", () => {
+test("a publisher on a node that is not displayed is still counted", () => {
   const state = (reading) => ({ ...reading, nodes: reading.nodes.slice(1), known: [{ id: ROBOT, name: "robot" }] });
   const [sub] = views(3, { state }).at(-1).subs;
-  assert.equal(badge(sub), "gets what it asked for");
-  assert.equal(sub.parts.at(-1).name, "the way here");
+  assert.equal(badge(sub), "as requested");
+  assert.equal(sub.parts.at(-1).name, "path to this node");
   const [silent] = views(12, { state, sub: () => ({ delivered: 7, rate_hz: 0, age_mean_us: null }) }).at(-1).subs;
-  assert.equal(badge(silent), "nothing arrives");
+  assert.equal(badge(silent), "no samples");
 });
 
-test("who takes part in a stream that is promised to others is promised nothing", () => {
+test("a best-effort subscription on a contracted stream has no contract", () => {
   const view = views(2, { stream: () => ({ violations: 1, broken_ago_us: 0 }), sub: () => ({ within_us: null, loss: null }) }).at(-1);
-  assert.equal(note(view.subs[0]), "best effort, on a stream that links hold for others");
-  assert.equal(badge(view.subs[0]), "gets what it asked for");
-  assert.match(verdict(view).text, /^a promise is broken now: steer on robot thin;/);
+  assert.equal(note(view.subs[0]), "best effort, on a stream reserved for other subscriptions");
+  assert.equal(badge(view.subs[0]), "as requested");
+  assert.match(verdict(view).text, /^a contract is broken now: steer on robot thin;/);
 });
 
-test("each edge has the traffic between its two nodes, whatever else the link carries", () => {
+test("each edge shows only the traffic between its two nodes", () => {
   const relay = { node: { id: RELAY }, link: link([stream(1), stream(1, { hop: "d" })], {
     name: "hub", hops: [ROBOT, OPERATOR, "d"], use_bits_per_s: 1.9e6,
     neighbours: [{ id: OPERATOR, use_bits_per_s: 1.5e6 }, { id: "d", use_bits_per_s: 3e5 }, { id: ROBOT, use_bits_per_s: 1e5 }],
@@ -205,7 +205,7 @@ test("each edge has the traffic between its two nodes, whatever else the link ca
   ]);
 });
 
-test("a stream that takes the place of another is one with it", () => {
+test("a stream and its replacement are merged", () => {
   const double = (reading, second) => {
     reading.nodes[0].links[0].streams.push(stream(0, { sent: second, violations: 1, broken_ago_us: 50e6, dropped: { queue_full: 2 } }));
     return reading;

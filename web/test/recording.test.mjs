@@ -35,7 +35,7 @@ before(async () => {
     ["run/sound", "--file", sound(), "--loop"],
   ].map((args) => start("pub", ...args));
   // The delay bound of one second lets the recorder report misses per publisher.
-  const record = start("record", "run/**", "-o", file, "--duration", "5", "--within", "1000", "--loss", "1/2");
+  const record = start("record", "run/**", "-o", file, "--duration", "5s", "--within", "1000ms", "--loss", "1/2");
   const [code, told] = await record.ended;
   for (const publisher of publishers) publisher.child.kill("SIGTERM");
   await Promise.all(publishers.map((publisher) => publisher.ended));
@@ -176,7 +176,7 @@ test("pictures are compressed images of the right size", () => {
   }
 });
 
-test("text is a log, sound is audio", () => {
+test("text is recorded as a log, sound as audio", () => {
   const lines = decoded(only("run/log"));
   assert.deepEqual(new Set(lines.map(({ message }) => message)), new Set(["grüß", "zwei"]));
   assert.ok(lines.every(({ name, level }) => name === "run/log" && level === 2));
@@ -185,7 +185,7 @@ test("text is a log, sound is audio", () => {
   }
 });
 
-test("telemetry is JSON with a schema that is taken", () => {
+test("telemetry is JSON with a usable schema", () => {
   const odometry = only("run/odometry");
   for (const one of parsed(odometry)) assert.deepEqual([one.pose.x, one.note, one.rows], [1.5, null, [[1, 2], [3]]]);
   const { properties } = JSON.parse(new TextDecoder().decode(odometry.schema.data));
@@ -196,14 +196,14 @@ test("telemetry is JSON with a schema that is taken", () => {
   assert.deepEqual(new Set(parsed(counts).map((one) => JSON.stringify(one))), new Set(["[1,2]", "7"]));
 });
 
-test("what is none of these says no more than its media type", () => {
+test("other payloads have only their media type", () => {
   const { channel, schema } = only("run/bytes");
   assert.deepEqual([channel.messageEncoding, schema.name, schema.encoding, schema.data.length], ["application/x-own", "application/x-own", "", 0]);
 });
 
-test("qos/events tell what docs/json.md says that they tell", () => {
+test("qos/events match docs/reference/json.md", () => {
   const events = parsed(only("qos/events"));
-  const [, section] = readFileSync("../docs/json.md", "utf8").split("## `qos/events` in a recording");
+  const [, section] = readFileSync("../docs/reference/json.md", "utf8").split("## `qos/events` in a recording");
   const rows = section.split("\n## ")[0].matchAll(/^\| (`.*?) \| (.*) \|$/gm);
   const documented = new Map([...rows].flatMap(([, names, fields]) =>
     [...names.matchAll(/`(\w+)`/g)].map(([, name]) => [name, new Set([...fields.matchAll(/`(\w+)`/g)].map(([, field]) => field))])));
@@ -222,12 +222,12 @@ test("qos/events tell what docs/json.md says that they tell", () => {
   assert.equal(camera.at(-1).samples, only("run/camera").messages.length);
 });
 
-test("messages come in the order of their numbers, and say of what they are", () => {
+test("messages are in sequence order and carry their metadata", () => {
   for (const topic of [...topics.keys()].filter((topic) => topic !== "qos/events")) {
     const { channel, messages } = only(topic);
     assert.deepEqual(["publisher", "node", "kind", "encoding"].filter((name) => !channel.metadata.has(name)), []);
     for (const [at, message] of messages.entries()) {
-      assert.ok(message.publishTime <= message.logTime, "captured before it came");
+      assert.ok(message.publishTime <= message.logTime, "captured before it arrived");
       if (at > 0) assert.ok(message.sequence > messages[at - 1].sequence && message.publishTime >= messages[at - 1].publishTime);
     }
   }

@@ -32,7 +32,7 @@ export async function startRelay() {
   start("robot", "a", ["pub", "camera", "--test-card", "160x120@10", "--link", `name=up,connect=tcp/127.0.0.1:${up},capacity=50mbit`]);
   start("bulk", "a", ["pub", "bulk", "--test-card", "640x480@30"]);
   const far = ["--json", "--link", `name=thin,connect=tcp/127.0.0.1:${thin},capacity=2mbit`];
-  start("operator", "c", ["sub", "camera", "--within", "200", "--loss", "1/10", ...far]);
+  start("operator", "c", ["sub", "camera", "--within", "200ms", "--loss", "1/10", ...far]);
   start("archive", "d", ["sub", "bulk", ...far]);
   return {
     url: JSON.parse(value).http,

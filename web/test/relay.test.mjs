@@ -34,7 +34,7 @@ const bits = (text) => {
   return Number(number) * { bit: 1, kbit: 1e3, Mbit: 1e6, Gbit: 1e9 }[unit];
 };
 
-test("each line has the traffic of its two nodes, and a link no more than its capacity", async () => {
+test("each line shows the traffic of its two nodes, and a link at most its capacity", async () => {
   const link = await until("both streams flow and fill the link", async () => {
     const link = await thin();
     return link.streams.length === 2 && camera(link)?.sent > 10 && link.use_bits_per_s > 1.8e6 && link;
@@ -55,18 +55,18 @@ test("each line has the traffic of its two nodes, and a link no more than its ca
   assert.ok(Math.abs(drawn.each.reduce((a, b) => a + b, 0) - drawn.all) < 0.02 * drawn.all, JSON.stringify(drawn));
 });
 
-test("streams that flow have a delay and a verdict although nobody subscribes here", async () => {
+test("passing streams have a delay and a verdict without local subscribers", async () => {
   const rows = page.locator("#delay .delay");
   await until("a row for each", async () => (await rows.count()) >= 2);
   assert.equal(await page.locator("#delay").getAttribute("data-empty"), null);
   // Including the tags of publishers on other pages.
   const named = /to operator · camera, .*, until it left thin/;
   await until("its tag is known", async () => named.test((await rows.allTextContents()).join("\n")));
-  const kept = /^\d streams lead to other nodes; every promise is kept now/;
-  await until("the sentence says so", async () => kept.test(await verdict()));
+  const kept = /^\d streams lead to other nodes; every contract is kept now/;
+  await until("the summary shows it", async () => kept.test(await verdict()));
 });
 
-test("a promise that was broken reads so now, and once it is kept again since the start", async () => {
+test("a broken contract is shown now, and after recovery as a past violation", async () => {
   const row = page.locator("#deadlines tr", { hasText: "relay thin" });
   const cell = (head) => row.locator(`td[data-head="${head}"]`).textContent();
   const { operator } = relay.children;
@@ -83,18 +83,18 @@ test("a promise that was broken reads so now, and once it is kept again since th
     }
     return false;
   });
-  await until("all of the page says so", async () => {
+  await until("the whole page shows it", async () => {
     const text = await verdict();
-    return /^a promise is broken now: /.test(text) && (await cell("now")) === "broken";
+    return /^a contract is broken now: /.test(text) && (await cell("now")) === "broken";
   });
-  assert.doesNotMatch(await verdict(), /every promise/);
-  const kept = await until("it is kept again, and what was broken is not forgotten", async () => {
+  assert.doesNotMatch(await verdict(), /every contract/);
+  const kept = await until("it is kept again, and the past violation is shown", async () => {
     const text = await verdict();
-    return /every promise is kept now; .* since the start, the last \d+ s ago$/.test(text) && (await cell("now")) === "kept" && text;
+    return /every contract is kept now; .* since the start, the last \d+ s ago$/.test(text) && (await cell("now")) === "kept" && text;
   });
-  const windows = Number(/links broke (\d+) windows? of/.exec(kept)[1]);
+  const windows = Number(/links broke (\d+) contract windows?/.exec(kept)[1]);
   assert.ok(windows > 0, kept);
   assert.match(await cell("windows broken"), new RegExp(`^${windows}, the last \\d+ s ago$`));
 });
 
-test("the page complained of nothing", () => assert.deepEqual(complaints, []));
+test("the page logged no errors", () => assert.deepEqual(complaints, []));

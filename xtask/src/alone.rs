@@ -39,7 +39,7 @@ impl Alone {
         let _film =
             self.start(&["pub", "robot/film", "--file", "/film.264", "--hz", "30", "--loop"])?;
         // Both exit with code 0 only after 20 pictures, scaled to this size.
-        let sub = ["--count", "20", "--timeout", "30", "--size"];
+        let sub = ["--count", "20", "--timeout", "30s", "--size"];
         let of =
             |tag, size, more: &[&'static str]| [&["sub", tag], &sub[..], &[size], more].concat();
         self.run(&of("robot/camera", "160x120", &["--max-hz", "10"]))?;
@@ -77,7 +77,7 @@ impl Drop for Alone {
 }
 
 /// A child process. Killed when dropped.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

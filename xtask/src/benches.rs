@@ -12,7 +12,7 @@ use std::process::Command;
 /// The kind of a program, which determines its path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Program {
-    /// `paceline bench NAME --short …`
+    /// `paceline-lab bench NAME --short …`
     Bench,
     /// An example of the workspace.
     Example,
@@ -42,6 +42,11 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "storm", &[], Root),
     (Bench, "soak", &[], Nothing),
     (Bench, "schedule", &[], Nothing),
+    (Example, "pub", &[], Nothing),
+    (Example, "sub", &[], Nothing),
+    (Example, "sub_async", &[], Nothing),
+    (Example, "pull", &[], Nothing),
+    (Example, "refusal", &[], Nothing),
     (Example, "admissions", &["500", "50"], Nothing),
     (Example, "reservations", &["500"], Nothing),
     (Example, "requests", &["50"], Nothing),
@@ -140,7 +145,7 @@ fn scenario(root: &Path, name: &str) -> (String, Need, Command) {
 }
 
 fn bench(root: &Path, name: &str) -> Command {
-    let mut command = Command::new(crate::web::binary(root));
+    let mut command = Command::new(crate::web::lab(root));
     command.current_dir(root).args(["bench", name, "--short"]);
     command
 }
@@ -174,7 +179,7 @@ fn unknown(root: &Path) -> BTreeSet<String> {
         // Joined across lines.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for (program, before) in
-            [(Bench, "paceline bench "), (Example, "--example "), (Example, "debug/examples/")]
+            [(Bench, "paceline-lab bench "), (Example, "--example "), (Example, "debug/examples/")]
         {
             let names = text.split(before).skip(1).map(name).filter(|name| !name.is_empty());
             let names = names.filter(|name| !known(program, name));

@@ -18,9 +18,9 @@ struct Shown {
 }
 
 pub(crate) fn step(root: &Path) -> Outcome {
-    let binary = crate::web::binary(root);
-    if !binary.is_file() {
-        return Outcome::failed("paceline was not built");
+    let binaries = [crate::web::binary(root), crate::web::lab(root)];
+    if let Some(lack) = binaries.iter().find(|binary| !binary.is_file()) {
+        return Outcome::failed(&format!("{} was not built", lack.display()));
     }
     let mut help = BTreeMap::new();
     let (mut commands, mut wrong) = (0_usize, Vec::new());
@@ -29,7 +29,7 @@ pub(crate) fn step(root: &Path) -> Outcome {
         for shown in fs::read_to_string(&path).unwrap_or_default().lines().scan(false, in_code) {
             let Some(shown) = shown.and_then(parse) else { continue };
             commands += 1;
-            if let Some(problem) = problem(&binary, &shown, &mut help) {
+            if let Some(problem) = problem(root, &shown, &mut help) {
                 println!("{name}: {problem}");
                 wrong.push(problem);
             }
@@ -55,10 +55,10 @@ fn parse(line: &str) -> Option<Shown> {
     let line = line.trim().trim_start_matches("$ ");
     let line = line.split(" #").next().unwrap_or_default();
     let line = line.split(['|', '>', '&', ';']).next().unwrap_or_default();
-    let (program, rest) = match line.strip_prefix("cargo xtask ") {
-        Some(rest) => ("xtask", rest),
-        None => ("paceline", line.strip_prefix("paceline ")?),
-    };
+    let programs =
+        [("cargo xtask ", "xtask"), ("paceline ", "paceline"), ("paceline-lab ", "paceline-lab")];
+    let (program, rest) =
+        programs.into_iter().find_map(|(start, name)| Some((name, line.strip_prefix(start)?)))?;
     let plain = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     let words = rest.split_whitespace();
     let commands = words.clone().take_while(|word| plain(word) && !word.starts_with('-'));
@@ -67,7 +67,7 @@ fn parse(line: &str) -> Option<Shown> {
     Some(Shown { program, words: commands.map(str::to_owned).collect(), flags })
 }
 
-fn problem(binary: &Path, shown: &Shown, help: &mut BTreeMap<String, String>) -> Option<String> {
+fn problem(root: &Path, shown: &Shown, help: &mut BTreeMap<String, String>) -> Option<String> {
     let command = shown.words.join(" ");
     let Some(first) = shown.words.first() else {
         let known = ["--help", "--version"];
@@ -78,18 +78,24 @@ fn problem(binary: &Path, shown: &Shown, help: &mut BTreeMap<String, String>) ->
         let known = XTASK.contains(&first.as_str());
         return (!known).then(|| format!("'cargo xtask {command}' does not exist"));
     }
+    let program = shown.program;
+    let binary = match program {
+        "paceline-lab" => crate::web::lab(root),
+        _ => crate::web::binary(root),
+    };
     // A tag may be a plain word too ("paceline sub camera"), so only the first word is certainly a
     // command. `bench` has subcommands.
     let depth = if first == "bench" { 2 } else { 1 };
     let words = shown.words.iter().take(depth).cloned().collect::<Vec<_>>();
-    let text = help.entry(words.join(" ")).or_insert_with(|| help_of(binary, &words));
+    let command = format!("{program} {}", words.join(" "));
+    let text = help.entry(command.clone()).or_insert_with(|| help_of(&binary, &words));
     if text.is_empty() {
-        return Some(format!("'paceline {}' does not exist", words.join(" ")));
+        return Some(format!("'{command}' does not exist"));
     }
     let known =
         |flag: &str| text.split([' ', ',', '=', '\n', '[', ']', '<', '>']).any(|word| word == flag);
     let flag = shown.flags.iter().find(|flag| !known(flag));
-    flag.map(|flag| format!("'paceline {}' has no {flag}", words.join(" ")))
+    flag.map(|flag| format!("'{command}' has no {flag}"))
 }
 
 /// Returns the help text of a command, or an empty text if the command does not exist.
@@ -119,8 +125,8 @@ mod tests {
             shown("paceline", &["sub"], &["--max-hz", "--loss"])
         );
         assert_eq!(
-            parse("  paceline bench main-job --quick"),
-            shown("paceline", &["bench", "main-job"], &["--quick"])
+            parse("  paceline-lab bench main-job --quick"),
+            shown("paceline-lab", &["bench", "main-job"], &["--quick"])
         );
         assert_eq!(parse("let node = paceline::Node::open()?;"), None);
     }

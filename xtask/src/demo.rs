@@ -10,7 +10,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<ExitCode> {
     match args {
         // A user of the page ends the demo; without a terminal it ends after 20 s.
         [] if std::io::stdout().is_terminal() => page(root, &[]),
-        [] => page(root, &["--seconds".to_owned(), "20".to_owned()]),
+        [] => page(root, &["--duration".to_owned(), "20s".to_owned()]),
         args => page(root, args),
     }
 }
@@ -18,23 +18,38 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<ExitCode> {
 /// Runs the demo with its page if Node is installed. Otherwise the page explains how to build it.
 fn page(root: &Path, args: &[String]) -> Result<ExitCode> {
     println!("dashboard's page: {}", crate::web::build(root));
-    paceline(root, "demo", args)
+    command(root, ["paceline-cli", "paceline"], "demo", args)
 }
 
-/// Builds `paceline` and runs one of its commands. Returns its exit code.
-pub(crate) fn paceline(root: &Path, command: &str, args: &[String]) -> Result<ExitCode> {
-    println!("building paceline (the first time takes some minutes: Zenoh is compiled, optimised)");
-    let built = crate::cargo(root)
-        .args(["build", "--package", "paceline-cli", "--bin", "paceline"])
-        .status()
-        .context("cargo build does not start; is cargo on the PATH?")?;
-    if !built.success() {
+/// Joins two programs by an impaired network.
+pub(crate) fn impair(root: &Path, args: &[String]) -> Result<ExitCode> {
+    // The programs are usually commands of `paceline`.
+    if !build(root, ["paceline-cli", "paceline"])? {
         return Ok(ExitCode::FAILURE);
     }
+    command(root, ["paceline-lab", "paceline-lab"], "impair", args)
+}
+
+/// Builds a binary, given by its package and name, and runs one of its commands. Returns its exit code.
+fn command(root: &Path, program: [&str; 2], command: &str, args: &[String]) -> Result<ExitCode> {
+    if !build(root, program)? {
+        return Ok(ExitCode::FAILURE);
+    }
+    let [package, name] = program;
     let mut run = crate::cargo(root);
-    run.args(["run", "--quiet", "--package", "paceline-cli", "--bin", "paceline", "--", command]);
+    run.args(["run", "--quiet", "--package", package, "--bin", name, "--", command]);
     let status = run.args(args).status();
-    let status = status.with_context(|| format!("paceline {command} does not start"))?;
+    let status = status.with_context(|| format!("{name} {command} does not start"))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
+}
+
+/// Builds a binary, given by its package and name. Returns false if that fails.
+fn build(root: &Path, [package, name]: [&str; 2]) -> Result<bool> {
+    println!("building {name} (the first time takes some minutes: Zenoh is compiled, optimised)");
+    let built = crate::cargo(root)
+        .args(["build", "--package", package, "--bin", name])
+        .status()
+        .context("cargo build does not start; is cargo on the PATH?")?;
+    Ok(built.success())
 }

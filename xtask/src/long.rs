@@ -13,16 +13,16 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Parses `--minutes M` and `--fresh`. Errors with a description of the problem.
+    /// Parses `--duration TIME` and `--fresh`. Errors with a description of the problem.
     pub(crate) fn parse(args: &[String]) -> Result<Self, String> {
         let mut parsed = Self { minutes: 30, fresh: false };
         let mut args = args.iter().map(String::as_str);
         while let Some(arg) = args.next() {
-            match (arg, arg.strip_prefix("--minutes=")) {
+            match (arg, arg.strip_prefix("--duration=")) {
                 ("--fresh", _) => parsed.fresh = true,
-                ("--minutes", _) => parsed.minutes = minutes(args.next())?,
+                ("--duration", _) => parsed.minutes = minutes(args.next())?,
                 (_, Some(value)) => parsed.minutes = minutes(Some(value))?,
-                _ => return Err(format!("'{arg}' is not known: --minutes M is")),
+                _ => return Err(format!("'{arg}' is not known: write --duration 30min")),
             }
         }
         Ok(parsed)
@@ -31,8 +31,12 @@ impl Args {
 
 fn minutes(value: Option<&str>) -> Result<u64, String> {
     let value = value.unwrap_or_default();
-    let number = value.parse().ok().filter(|minutes| (1..=10_000).contains(minutes));
-    number.ok_or_else(|| format!("--minutes '{value}': must be a whole number from 1 to 10000"))
+    let hours = || value.strip_suffix('h')?.parse::<u64>().ok()?.checked_mul(60);
+    let number = value.strip_suffix("min").map_or_else(hours, |number| number.parse().ok());
+    let number = number.filter(|minutes| (1..=10_000).contains(minutes));
+    number.ok_or_else(|| {
+        format!("--duration '{value}': must be from 1min to 10000min (allowed: min, h)")
+    })
 }
 
 pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
@@ -86,13 +90,15 @@ mod tests {
     }
 
     #[test]
-    fn minutes_are_a_whole_number_in_either_spelling() {
+    fn a_duration_is_in_minutes_or_hours() {
         assert_eq!(parse(&[]), Ok(Args { minutes: 30, fresh: false }));
-        assert_eq!(parse(&["--fresh", "--minutes", "5"]), Ok(Args { minutes: 5, fresh: true }));
-        assert_eq!(parse(&["--minutes=90"]), Ok(Args { minutes: 90, fresh: false }));
-        for wrong in [&["--minutes"][..], &["--minutes", "0"], &["--minutes=a"], &["7"]] {
+        assert_eq!(parse(&["--fresh", "--duration", "5min"]), Ok(Args { minutes: 5, fresh: true }));
+        assert_eq!(parse(&["--duration=1h"]).map(|args| args.minutes), Ok(60));
+        assert_eq!(parse(&["--duration=90min"]), Ok(Args { minutes: 90, fresh: false }));
+        for wrong in [&["--duration"][..], &["--duration", "0min"], &["--duration=5"], &["7"]] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
-        assert!(parse(&["--minutes=99999"]).unwrap_err().contains("1 to 10000"));
+        assert!(parse(&["--duration=99999min"]).unwrap_err().contains("1min to 10000min"));
+        assert!(parse(&["--minutes", "5"]).unwrap_err().contains("write --duration 30min"));
     }
 }

@@ -30,16 +30,19 @@ usage: cargo xtask COMMAND
   test            sets up what the tests need, runs everything, prints one table
   demo [ARGS...]  builds paceline and runs `paceline demo` (20 s where no terminal is)
   impair [ARGS...]
-                  builds paceline and runs `paceline impair`: two programs on a bad network
+                  builds paceline-lab and runs `paceline-lab impair`: two programs on a bad network
   web             builds the dashboard's page, which the next build of paceline embeds (needs Node)
   python          builds the Python package as a wheel, installs it in an environment of its own, tests it
-  tidy            checks sizes, crate dependencies, markers and links
-  long [--minutes M] [--fresh]
-                  runs scenarios against the twins of all disciplines (default: 30 minutes), from
+  tidy [--figures] [--lower]
+                  checks sizes, dependencies, imports, language, markers and links; --figures prints
+                  the figures of each crate, --lower lowers the accepted values (ratchet.txt)
+  long [--duration TIME] [--fresh]
+                  runs scenarios against the twins of all disciplines (default: 30min), from
                   where the last run stopped; --fresh from the first seed on
-  soak [--minutes M]
-                  kills and stops processes of a small network at random moments (default: 30 minutes)
-  dist            builds the static release binary and checks that it is one
+  soak [--duration TIME]
+                  kills and stops processes of a small network at random moments (default: 30min)
+  dist            builds the files of a release (crates, static binary, Debian package, Python wheel),
+                  and installs and runs each in an empty folder
 ";
 
 fn main() -> ExitCode {
@@ -49,7 +52,7 @@ fn main() -> ExitCode {
     let result = match command.as_deref() {
         Some("test") if rest.is_empty() => test::run(&root()),
         Some("demo") => demo::run(&root(), &rest),
-        Some("impair") => demo::paceline(&root(), "impair", &rest),
+        Some("impair") => demo::impair(&root(), &rest),
         Some("long") => match long::Args::parse(&rest) {
             Ok(args) => long::run(&root(), args),
             Err(problem) => usage(&problem),
@@ -61,9 +64,15 @@ fn main() -> ExitCode {
         },
         Some("web") if rest.is_empty() => Ok(told("web", &web::build(&root()))),
         Some("python") if rest.is_empty() => Ok(told("python", &python::run(&root()))),
-        Some("tidy") if rest.is_empty() => tidy::run(&root()),
-        Some("dist") if rest.is_empty() => dist::run(&root()),
-        Some("test" | "tidy" | "dist" | "web" | "python") => {
+        Some("tidy") => match tidy::Options::parse(&rest) {
+            Ok(options) => tidy::run(&root(), options),
+            Err(problem) => usage(&problem),
+        },
+        Some("dist") => match dist::Profile::parse(&rest) {
+            Ok(profile) => dist::run(&root(), profile),
+            Err(problem) => usage(&problem),
+        },
+        Some("test" | "web" | "python") => {
             usage(&format!("argument '{}' is one too many", rest.join(" ")))
         }
         Some("help" | "--help" | "-h") => {

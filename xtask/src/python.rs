@@ -44,15 +44,22 @@ fn check(root: &Path, python: &Path) -> Result<(), String> {
     said("mypy", within("mypy").arg("../examples/python"))?;
     said("pytest", within("pytest").env("PACELINE_ROOT", root))?;
     // A short run only checks that the benchmark works. Its figures are no measurement.
-    let bench = ["-m", "paceline.bench", "--seconds", "0.1"];
+    let bench = ["-m", "paceline.bench", "--duration", "0.1s"];
     said("paceline.bench", within("python").args(bench).stdout(Stdio::null()))
 }
 
-/// Creates a virtual environment with the tools and a new wheel. Returns its folder.
+/// Installs a new wheel in the virtual environment of the tools. Returns its folder.
 fn install(root: &Path, python: &Path) -> Result<PathBuf, String> {
-    let target = crate::web::target(root);
-    let room = target.join("python");
-    let wheels = room.join("wheels");
+    let room = tools(root, python)?;
+    // The profile of the tests, so that cargo reuses their compiled dependencies.
+    let wheel = wheel(root, &room, "dev", &room.join("wheels"))?;
+    said("pip", pip(&room).args(["--no-deps", "--force-reinstall"]).arg(wheel))?;
+    Ok(room)
+}
+
+/// Creates a virtual environment with the tools, unless it exists. Returns its folder.
+pub(crate) fn tools(root: &Path, python: &Path) -> Result<PathBuf, String> {
+    let room = crate::web::target(root).join("python");
     let tools = root.join(TOOLS);
     let installed = room.join("tools.txt");
     // Programs of a virtual environment contain its path and do not start from another folder.
@@ -64,19 +71,34 @@ fn install(root: &Path, python: &Path) -> Result<PathBuf, String> {
         said("pip", pip(&room).arg("--requirement").arg(&tools))?;
         std::fs::write(&installed, wanted).map_err(|error| error.to_string())?;
     }
-    let _ = std::fs::remove_dir_all(&wheels);
-    let mut maturin = Command::new(room.join("bin/maturin"));
-    maturin.current_dir(root.join("python")).env("CARGO_TARGET_DIR", &target);
-    crate::forget_package(&mut maturin);
-    // The profile of the tests, so that cargo reuses their compiled dependencies.
-    said("maturin", maturin.args(["build", "--quiet", "--profile", "dev", "--out"]).arg(&wheels))?;
-    let wheel = std::fs::read_dir(&wheels).ok().and_then(|mut files| files.next()?.ok());
-    let wheel = wheel.ok_or("maturin made no wheel")?.path();
-    said("pip", pip(&room).args(["--no-deps", "--force-reinstall"]).arg(wheel))?;
     Ok(room)
 }
 
-fn pip(room: &Path) -> Command {
+/// Builds the wheel with one of cargo's profiles, and removes older wheels from the folder `out`.
+pub(crate) fn wheel(
+    root: &Path,
+    room: &Path,
+    profile: &str,
+    out: &Path,
+) -> Result<PathBuf, String> {
+    for old in wheels(out) {
+        let _ = std::fs::remove_file(old);
+    }
+    let mut maturin = Command::new(room.join("bin/maturin"));
+    maturin.current_dir(root.join("python")).env("CARGO_TARGET_DIR", crate::web::target(root));
+    crate::forget_package(&mut maturin);
+    let build = ["build", "--quiet", "--profile", profile, "--out"];
+    said("maturin", maturin.args(build).arg(out))?;
+    wheels(out).next().ok_or_else(|| "maturin made no wheel".to_owned())
+}
+
+/// Returns the wheels in a folder.
+fn wheels(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.map(|file| file.path()).filter(|file| file.extension().is_some_and(|it| it == "whl"))
+}
+
+pub(crate) fn pip(room: &Path) -> Command {
     let mut pip = Command::new(room.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     pip
@@ -93,7 +115,7 @@ fn said(name: &str, command: &mut Command) -> Result<(), String> {
 
 /// Returns a Python that is new enough and can create environments. Errors with the packages to
 /// install.
-fn find() -> Result<PathBuf, String> {
+pub(crate) fn find() -> Result<PathBuf, String> {
     let lack = format!("python3 is not here: install Python 3.{PYTHON_MIN} or newer");
     let python = setup::find("python3").ok_or(lack)?;
     let ask =

@@ -12,13 +12,13 @@ pub(crate) fn run(root: &Path, minutes: u64) -> Result<ExitCode> {
     if !built.success() {
         return Ok(ExitCode::FAILURE);
     }
-    let seconds = minutes.saturating_mul(60).to_string();
+    let duration = format!("{minutes}min");
     let mut soak = crate::cargo(root);
-    soak.args(["run", "--quiet", "--package", "paceline-cli", "--bin", "paceline", "--"]);
+    soak.args(["run", "--quiet", "--package", "paceline-lab", "--bin", "paceline-lab", "--"]);
     let status = soak
-        .args(["bench", "soak", "--seconds", &seconds])
+        .args(["bench", "soak", "--duration", &duration])
         .status()
-        .context("paceline bench soak does not start")?;
+        .context("paceline-lab bench soak does not start")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }

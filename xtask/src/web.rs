@@ -54,6 +54,11 @@ pub(crate) fn binary(root: &Path) -> PathBuf {
     target(root).join("debug/paceline")
 }
 
+/// Returns the path of the benchmarks' binary.
+pub(crate) fn lab(root: &Path) -> PathBuf {
+    target(root).join("debug/paceline-lab")
+}
+
 /// Returns cargo's target folder.
 pub(crate) fn target(root: &Path) -> PathBuf {
     let folder =

@@ -83,7 +83,7 @@ fn main() {
         ];
         for (name, rule, jitter) in rules {
             if measure(counts, name, rule, kinds, jitter).is_none() {
-                println!("{name}: a demand of this example is none");
+                println!("{name}: an invalid demand in this example");
             }
         }
     }

@@ -103,7 +103,7 @@ fn main() {
     println!("| test | granted | messages | granted a second |\n| --- | --- | --- | --- |");
     for rule in [Rule::Fifo, Rule::Edf, Rule::Vds { coincide: false }] {
         if measure(rule, count).is_none() {
-            println!("{rule:?}: a request of this example is none");
+            println!("{rule:?}: an invalid request in this example");
         }
     }
 }

@@ -217,7 +217,7 @@ impl Corners {
                 }
             }
             Err(place) => {
-                debug_assert!(sign > 0, "a piece that is taken away was added");
+                debug_assert!(sign > 0, "a removed piece was added before");
                 self.corners.insert(place, *by);
             }
         }
@@ -342,7 +342,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_due_is_the_least_of_the_lines_at_every_instant(
+        fn the_due_bytes_are_the_least_of_all_lines_at_every_instant(
             (rate, more) in (1..20_u64, 0..30_u64),
             (first, burst) in (1..60_u64, 0..90_u64),
             (x, y) in (1..8_u32, 1..8_u32),

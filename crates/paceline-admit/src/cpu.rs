@@ -44,7 +44,7 @@ pub enum CpuTableError {
 impl fmt::Display for CpuTableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("calibration without measurements: give at least one"),
+            Self::Empty => f.write_str("calibration without measurements; add at least one"),
             Self::TooMany(points) => {
                 let most = CpuTable::POINTS_MAX;
                 write!(f, "calibration of {points} measurements: at most {most}")
@@ -61,7 +61,7 @@ impl fmt::Display for CpuTableError {
             ),
             Self::Twice(point) => write!(
                 f,
-                "calibration of {} bytes at a load of {}/1000 stands there twice: keep one",
+                "calibration of {} bytes at a load of {}/1000 is listed twice; keep one",
                 point.bytes, point.load_permille
             ),
         }

@@ -52,13 +52,17 @@ impl fmt::Display for DemandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constraint(error) => error.fmt(f),
-            Self::ZeroPeriod => f.write_str("period is 0: give the time between two samples"),
-            Self::ZeroDeadline => f.write_str("deadline is 0: give the time a sample may take"),
+            Self::ZeroPeriod => {
+                f.write_str("period is 0: must be above 0; it is the time between two samples")
+            }
+            Self::ZeroDeadline => {
+                f.write_str("deadline is 0: must be above 0; it is the time that a sample may take")
+            }
             Self::DeadlineTooLong { deadline, max } => {
-                write!(f, "deadline of {deadline}: at most {max}; ask for best effort instead")
+                write!(f, "deadline of {deadline}: must be at most {max}; try best effort instead")
             }
             Self::TooMuch { what, value, max, unit } => {
-                write!(f, "{what} of {value} {unit}: at most {max} {unit}")
+                write!(f, "{what} of {value} {unit}: must be at most {max} {unit}")
             }
             Self::Packet { packet, burst } => write!(
                 f,
@@ -66,8 +70,8 @@ impl fmt::Display for DemandError {
             ),
             Self::TooFewPackets { packets_per_s, least } => write!(
                 f,
-                "{packets_per_s} packets/s: the rate makes at least {least}; packets may be shorter than \
-                 their greatest length, never longer"
+                "{packets_per_s} packets/s: must be at least {least} at this rate; packets may be \
+                 shorter than their maximum length, never longer"
             ),
         }
     }

@@ -43,7 +43,7 @@ impl Amounts {
     pub(crate) fn take(&mut self, less: Self) {
         debug_assert!(
             self.rate >= less.rate && self.buffer >= less.buffer && self.streams >= less.streams,
-            "only what was added is taken away"
+            "only added values are removed"
         );
         self.rate -= less.rate;
         self.burst -= less.burst;

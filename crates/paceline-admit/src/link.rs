@@ -12,7 +12,7 @@
 //! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
 //!
 //! A guarantee remains valid under later admissions, because no stream is admitted that would
-//! violate it. Under HFSC one packet in millions was observed late (docs/admission.md).
+//! violate it. Under HFSC one packet in millions was observed late (docs/concepts/admission.md).
 
 use crate::corners::{Corners, Piece};
 use crate::cpu::CpuBudget;

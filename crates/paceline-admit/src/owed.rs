@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn no_services_are_due_that_are_not_charged() {
+    fn every_due_service_is_charged() {
         for (x, y) in (2..40_u32).flat_map(|y| (1..y).map(move |x| (x, y))) {
             let traffic = Traffic::leaky(1_000_000, 8_000_000, 1_000).unwrap();
             let demand = Demand::new(traffic, Duration::from_millis(1)).unwrap();

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_delay_lets_bunch_up_is_what_the_curve_allows_that_much_later() {
+    fn a_delay_shifts_the_arrival_curve_by_its_length() {
         let dual =
             Dual { peak_burst: 1_500, peak_rate: 100_000_000, burst: 22_500, rate: 10_000_000 };
         let traffic = Traffic::new(dual, 1_500, 1_000).unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_traffic_is_refused_by_name() {
+    fn invalid_traffic_is_refused_by_name() {
         let text = |traffic: Result<Traffic, DemandError>| traffic.unwrap_err().to_string();
         assert!(text(Traffic::leaky(0, 1, 1)).contains("burst"));
         assert!(text(Traffic::leaky(1, 0, 1)).contains("rate"));

@@ -75,8 +75,8 @@ impl fmt::Display for Resource {
             Self::Cpu => f.write_str("processor in ns/s"),
             Self::Delay => f.write_str("delay in ns"),
             Self::Due { within } => write!(f, "bytes due within {within}"),
-            Self::Windows => f.write_str("services owed a period in thousandths"),
-            Self::Places => f.write_str("places for streams"),
+            Self::Windows => f.write_str("services owed per period, in thousandths"),
+            Self::Places => f.write_str("stream slots"),
         }
     }
 }
@@ -119,7 +119,7 @@ impl fmt::Display for Offer {
         if let Some(loss) = self.loss {
             part(f, format_args!("a loss tolerance of {loss}"))?;
         }
-        if any { Ok(()) } else { f.write_str("nothing of it fits now; ask again later") }
+        if any { Ok(()) } else { f.write_str("nothing of it fits now; try again later") }
     }
 }
 

@@ -20,7 +20,7 @@ impl Random {
 
 /// Returns the number of random sets: `default`, or the value of the environment variable
 /// `PACELINE_SCENARIOS`.
-#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
+#[expect(clippy::disallowed_methods, reason = "the caller of the test sets the duration")]
 fn seeds(default: u64) -> u64 {
     let asked = std::env::var("PACELINE_SCENARIOS").ok();
     asked.and_then(|count| count.parse().ok()).unwrap_or(default)
@@ -296,7 +296,7 @@ impl Windows {
 }
 
 #[test]
-fn windows_of_an_admitted_set_are_kept_by_virtual_deadlines_and_by_dwcs() {
+fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd] {
         let (mut all, sets) = (Windows::default(), seeds(300));
         (0..sets).for_each(|seed| all.look(seed, policy));
@@ -309,7 +309,7 @@ fn windows_of_an_admitted_set_are_kept_by_virtual_deadlines_and_by_dwcs() {
         assert_eq!(
             overfull > 50,
             policy == Policy::Vds,
-            "what may miss makes room under VDS alone"
+            "loss tolerance frees capacity under VDS only"
         );
     }
 }

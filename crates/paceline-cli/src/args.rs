@@ -2,23 +2,31 @@
 //! the flag and the value before it.
 
 mod history;
+mod http;
 mod link;
-mod node;
 mod wish;
 
-pub(crate) use history::{BufferSpec, bytes, history, time};
-pub(crate) use link::{LinkSpec, capacity, endpoint, policy};
-pub(crate) use node::{NodeArgs, Settings};
-pub(crate) use wish::WishArgs;
+pub(crate) use history::{BufferSpec, history};
+pub(crate) use http::{HttpAddress, PORT};
+pub use link::capacity;
+pub(crate) use link::{LinkSpec, endpoint, policy};
+pub(crate) use wish::{AskedRate, WishArgs};
 
+use paceline::Kind;
+use paceline::contract::{Proxy, Retransmit};
+use paceline::status::{NodeId, PublisherId};
 use paceline::text::is_plain;
-use paceline::{Kind, NodeId, Proxy, PublisherId, Retransmit};
 use paceline_media::Size;
 use paceline_media::audio::{CHANNELS_MAX, RATE_MAX as RATE_MAX_AUDIO, RATE_MIN as RATE_MIN_AUDIO};
+use paceline_sched::Duration as Span;
+use paceline_sched::units::{self, UnitError};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 const RATE_MIN: f64 = 0.001;
 const RATE_MAX: f64 = 1_000_000.0;
+/// The longest duration of a command: 32 years.
+const DURATION_MAX: Span = Span::from_secs(1_000_000_000);
 /// The largest number of samples that one pull may request.
 const PULLED_MAX: u32 = 65_536;
 
@@ -39,39 +47,81 @@ pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, S
 }
 
 /// Parses a rate in samples per second.
-pub(crate) fn rate(text: &str) -> Result<f64, String> {
+pub fn rate(text: &str) -> Result<f64, String> {
     number(text, RATE_MIN, RATE_MAX, "Hz", "leave it out for every sample")
 }
 
-/// Parses the time between two samples in milliseconds.
+/// Parses the time between two samples, such as `33.3ms`; returns milliseconds.
 pub(crate) fn period(text: &str) -> Result<f64, String> {
-    number(text, 1_000.0 / RATE_MAX, 1_000.0 / RATE_MIN, "ms", "33.3 gives 30 samples a second")
+    let range = Span::from_micros(1)..=Span::from_secs(1_000);
+    let period = duration_in(text, &range, "33.3ms gives 30 samples per second", false)?;
+    Ok(period.as_secs_f64() * 1_000.0)
 }
 
-/// Parses a delay bound in milliseconds.
+/// Parses a delay bound such as `200ms`.
 pub(crate) fn within(text: &str) -> Result<Duration, String> {
     let mend = "give the longest time from publish to delivery, or leave it out";
-    number(text, 0.001, 86_400_000.0, "ms", mend).map(|ms| Duration::from_secs_f64(ms / 1_000.0))
+    duration_in(text, &(Span::from_micros(1)..=Span::from_secs(86_400)), mend, false)
 }
 
-/// Parses a waiting time in seconds; zero is allowed.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    number(text, 0.0, 1e9, "s", "give a time such as 5 or 0.5").map(Duration::from_secs_f64)
+/// Parses a duration such as `5s`; zero is allowed.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    duration_in(text, &(Span::ZERO..=DURATION_MAX), "for example 5s", true)
 }
 
-/// Parses a waiting time in seconds; at least 1 ms.
-pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
-    number(text, 0.001, 1e9, "s", "give a time such as 5 or 0.5").map(Duration::from_secs_f64)
+/// Parses a duration of at least 1 ms, such as `5s`.
+pub fn some_duration(text: &str) -> Result<Duration, String> {
+    duration_in(text, &(Span::from_millis(1)..=DURATION_MAX), "for example 5s", true)
 }
 
-/// Parses a refresh interval in seconds, from 0.5 to 60.
+/// Parses a duration of whole seconds from `MIN` to `MAX`; returns seconds.
+pub fn seconds<const MIN: u32, const MAX: u32>(text: &str) -> Result<u32, String> {
+    let range = Span::from_secs(u64::from(MIN))..=Span::from_secs(u64::from(MAX));
+    let read = duration_in(text, &range, "for example 30s", true)?;
+    if read.subsec_nanos() > 0 {
+        return Err("must be whole seconds, for example 30s".to_owned());
+    }
+    u32::try_from(read.as_secs()).map_err(|error| error.to_string())
+}
+
+/// Parses a refresh interval from 0.5 s to 60 s.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
-    number(text, 0.5, 60.0, "s", "1 is usual").map(Duration::from_secs_f64)
+    duration_in(text, &(Span::from_millis(500)..=Span::from_secs(60)), "for example 1s", true)
 }
 
-/// Parses a waiting time in milliseconds, from 1 to 60,000.
-pub(crate) fn wait_millis(text: &str) -> Result<Duration, String> {
-    whole(text, 1, 60_000, "1000 reaches every node that answers").map(Duration::from_millis)
+/// Parses a waiting time for nodes, from 1 ms to 60 s.
+pub(crate) fn wait(text: &str) -> Result<Duration, String> {
+    let mend = "1s reaches every node that answers";
+    duration_in(text, &(Span::from_millis(1)..=Span::from_secs(60)), mend, false)
+}
+
+/// Parses a duration in a range. `mend` follows an error about the range; `seconds` is true if a
+/// bare number most likely means seconds.
+fn duration_in(
+    text: &str,
+    range: &RangeInclusive<Span>,
+    mend: &str,
+    seconds: bool,
+) -> Result<Duration, String> {
+    let read = units::duration_in(text, range);
+    read.map(|span| Duration::from_nanos(span.as_nanos())).map_err(|error| match error {
+        UnitError::Range { .. } => format!("{error}; {mend}"),
+        error if seconds => error.or_seconds().to_string(),
+        error => error.to_string(),
+    })
+}
+
+/// Parses a size such as `10MB`; returns bytes.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    units::size(text).map_err(|error| error.to_string())
+}
+
+/// Parses a size in a range; `mend` follows an error about the range.
+pub fn bytes_in(text: &str, range: &RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
+    units::size_in(text, range).map_err(|error| match error {
+        UnitError::Range { .. } => format!("{error}; {mend}"),
+        error => error.to_string(),
+    })
 }
 
 /// Parses the n of "one sample in n".
@@ -98,15 +148,15 @@ pub(crate) fn window(text: &str) -> Result<usize, String> {
     usize::try_from(samples).map_err(|error| error.to_string())
 }
 
-/// Parses the number of payload bytes to print.
+/// Parses the size of the printed part of a payload, such as `128B`.
 pub(crate) fn length(text: &str) -> Result<usize, String> {
-    let bytes = whole(text, 0, 1 << 30, "leave it out for 128")?;
+    let bytes = bytes_in(text, &(0..=1 << 30), "omit it for 128B")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
-/// Parses the size of a file chunk in bytes, at most 16 MiB.
+/// Parses the size of a file chunk such as `1kB`, at most 16 MiB.
 pub(crate) fn chunk(text: &str) -> Result<usize, String> {
-    let bytes = whole(text, 1, 16 * 1024 * 1024, "1024 is usual")?;
+    let bytes = bytes_in(text, &(1..=16 * 1024 * 1024), "for example 1kB")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
@@ -157,7 +207,7 @@ pub(crate) fn card(text: &str) -> Result<CardSpec, String> {
 /// Parses the number of samples to pull, at most [`PULLED_MAX`].
 pub(crate) fn pulled(text: &str) -> Result<u32, String> {
     let max = u64::from(PULLED_MAX);
-    let n = whole(text, 1, max, "1 is the newest; pull older samples by --seq or --time")?;
+    let n = whole(text, 1, max, "1 is the newest; pull older samples by --seq or --from")?;
     u32::try_from(n).map_err(|error| error.to_string())
 }
 

@@ -1,6 +1,7 @@
 //! The configuration file: its location and its content.
 
 mod class;
+mod node;
 mod plain;
 mod query;
 mod read;
@@ -8,11 +9,12 @@ mod section;
 mod template;
 mod units;
 
+pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;
 
+use crate::args::HttpAddress;
 use crate::args::{BufferSpec, LinkSpec};
 use crate::exit;
-use crate::http::HttpAddress;
 use paceline_plain::{PlainConfig, Rules};
 use std::fmt;
 use std::io::Read as _;
@@ -40,7 +42,7 @@ pub(crate) struct Config {
     pub(crate) http: Option<HttpAddress>,
     /// The share of one processor that contracts may reserve, in percent.
     pub(crate) processor_percent: Option<u32>,
-    /// The node's links, at most [`LINKS_MAX`](paceline::LINKS_MAX).
+    /// The node's links, at most [`Node::LINKS_MAX`](paceline::Node::LINKS_MAX).
     pub(crate) links: Vec<LinkSpec>,
     /// The pull buffers of the node.
     pub(crate) buffers: Vec<BufferSpec>,

@@ -14,14 +14,12 @@ mod role;
 mod scenario;
 mod verdict;
 mod view;
-mod windows;
 
 pub(crate) use role::{RoleArgs, run_role};
-pub(crate) use windows::Windows;
 
 use crate::args;
+use crate::args::HttpAddress;
 use crate::exit::{self, INTERRUPTED, REFUSED};
-use crate::http::HttpAddress;
 use crate::show::{self, Block};
 use crate::stop::Stop;
 use children::{Children, Event};
@@ -46,9 +44,9 @@ pub(crate) struct DemoArgs {
     /// Address of the dashboard; default: 127.0.0.1:8470, or a free port if that is in use
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
-    /// End after this many seconds plus 2 of warm-up; by default the demo runs until Ctrl-C
-    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
-    seconds: Option<Duration>,
+    /// End after this time plus 2 s of warm-up; by default the demo runs until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = args::some_duration)]
+    duration: Option<Duration>,
     /// Print one line of JSON per second, and a summary
     #[arg(long)]
     json: bool,
@@ -92,13 +90,13 @@ impl Demo<'_> {
         loop {
             let now = Instant::now();
             if stop.requested() {
-                return Ok(self.args.seconds.is_none() && begun.is_some());
+                return Ok(self.args.duration.is_none() && begun.is_some());
             }
             if begun.is_none() && self.state.all_begun() {
                 begun = Some(now);
                 tick = now + TICK;
             }
-            match (begun, self.args.seconds) {
+            match (begun, self.args.duration) {
                 (None, _) if now >= start + MEETING => {
                     return Err(exit::refused(format!(
                         "after {} s {} still got nothing; PACELINE_LOG=info shows what the nodes do",

@@ -1,5 +1,5 @@
 //! Parsers shared by the JSON of a schedule and the classes of a configuration.
 
-pub(crate) mod curves;
-pub(crate) mod fields;
-pub(crate) mod json;
+pub mod curves;
+pub mod fields;
+pub mod json;

@@ -1,6 +1,6 @@
 //! `paceline doctor`: checks this host and suggests fixes.
 
-mod calibration;
+pub(crate) mod calibration;
 mod host;
 mod limits;
 mod node;

@@ -1,17 +1,17 @@
 //! Exit codes, and errors with an exit code.
 
-use crate::show;
+use crate::show::{self, StdoutClosed};
 use std::fmt;
 use std::process::ExitCode;
 
 /// The command failed while running.
-pub(crate) const FAILED: u8 = 1;
+pub const FAILED: u8 = 1;
 /// The command line was invalid; clap uses the same code.
 pub(crate) const USAGE: u8 = 2;
 /// The request was refused, or the required quality was not delivered.
 pub(crate) const REFUSED: u8 = 3;
 /// A signal interrupted the command before it was done.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// An error with its own exit code.
 #[derive(Debug)]
@@ -28,30 +28,18 @@ impl fmt::Display for Coded {
 
 impl std::error::Error for Coded {}
 
-/// The reader closed standard output. The command ends with success.
-#[derive(Debug)]
-pub(crate) struct StdoutClosed;
-
-impl fmt::Display for StdoutClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("standard output was closed")
-    }
-}
-
-impl std::error::Error for StdoutClosed {}
-
 /// Returns an error for an invalid command line.
-pub(crate) fn usage(message: impl fmt::Display) -> anyhow::Error {
+pub fn usage(message: impl fmt::Display) -> anyhow::Error {
     Coded { code: USAGE, message: message.to_string() }.into()
 }
 
 /// Returns an error for a required quality that was not delivered.
-pub(crate) fn refused(message: impl fmt::Display) -> anyhow::Error {
+pub fn refused(message: impl fmt::Display) -> anyhow::Error {
     Coded { code: REFUSED, message: message.to_string() }.into()
 }
 
 /// Prints `error` and returns the exit code.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<StdoutClosed>() {
         return ExitCode::SUCCESS;
     }

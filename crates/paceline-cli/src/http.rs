@@ -1,10 +1,9 @@
 //! The HTTP server of a node: a JSON API, server-sent events, metrics and the dashboard
-//! (docs/dashboard.md).
+//! (docs/reference/dashboard.md).
 //!
 //! One thread serves all clients. The server is not involved in the delivery of samples. It queries
 //! the engine once per second, and requests pictures only while a client displays them.
 
-mod address;
 mod answer;
 mod api;
 mod events;
@@ -18,7 +17,6 @@ mod route;
 mod server;
 mod source;
 
-pub(crate) use address::{HttpAddress, PORT};
 pub(crate) use api::Switch;
 pub(crate) use gateway::Gateway;
 pub(crate) use server::Http;

@@ -30,7 +30,7 @@ pub(crate) struct JudgeArgs {
 /// Checks a recording and prints the results.
 pub(crate) fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     let file = args.file.as_path();
-    let judgement = Judgement::of(crate::replay::open(file)?);
+    let judgement = Judgement::of(crate::record::open(file)?);
     let judgement = judgement.map_err(|error| anyhow!("{} {error}", file.display()))?;
     match args.json {
         true => show::json(&judgement)?,

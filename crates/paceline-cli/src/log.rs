@@ -36,7 +36,7 @@ struct Log {
 ///
 /// # Errors
 /// Returns a usage error if the environment contains an invalid filter.
-pub(crate) fn start(flag: Option<&str>) -> anyhow::Result<()> {
+pub fn start(flag: Option<&str>) -> anyhow::Result<()> {
     let named = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     if let (None, Some(text)) = (flag, &named) {
         check(text).map_err(|rule| exit::usage(format!("{VARIABLE} '{text}': {rule}")))?;
@@ -74,12 +74,12 @@ pub(crate) fn is_said() -> bool {
 }
 
 /// Returns the environment variable that passes such a filter on to a child process.
-pub(crate) fn for_child() -> Option<(&'static str, String)> {
+pub fn for_child() -> Option<(&'static str, String)> {
     Some((VARIABLE, LOG.get()?.said.clone()?))
 }
 
 /// Parses a filter for the command line.
-pub(crate) fn argument(text: &str) -> Result<String, String> {
+pub fn argument(text: &str) -> Result<String, String> {
     check(text).map(|()| text.to_owned())
 }
 

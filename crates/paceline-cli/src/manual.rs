@@ -58,13 +58,7 @@ pub(crate) fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns the command line without hidden commands: completion scripts list them otherwise.
 fn visible() -> clap::Command {
-    let all = command_line();
-    let bench = all.find_subcommand("bench").map(|bench| without_hidden("bench", bench));
-    let line = without_hidden("paceline", &all);
-    match bench {
-        Some(visible) => line.mut_subcommand("bench", |_| visible),
-        None => line,
-    }
+    without_hidden("paceline", &command_line())
 }
 
 /// Rebuilds a command without its hidden subcommands; clap cannot remove a subcommand.
@@ -90,7 +84,7 @@ fn without_hidden(name: &'static str, command: &clap::Command) -> clap::Command 
 mod tests {
     use super::*;
 
-    /// Returns the page names of all visible commands, such as `paceline-bench-hop`.
+    /// Returns the page names of all visible commands, such as `paceline-node`.
     fn names(command: &clap::Command, before: &str) -> Vec<String> {
         let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
         shown
@@ -123,7 +117,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         man(&ManArgs { out: Some(dir.clone()) }).unwrap();
         let names = names(&command_line(), "paceline");
-        assert!(names.iter().any(|name| name == "paceline-bench-hop"), "{names:?}");
+        assert!(names.iter().any(|name| name == "paceline-watch"), "{names:?}");
         for name in names.iter().map(String::as_str).chain(["paceline"]) {
             let page = std::fs::read_to_string(dir.join(format!("{name}.1"))).expect(name);
             assert!(page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"), "{name}");

@@ -5,12 +5,15 @@ mod plain;
 mod reload;
 mod unit;
 
-use crate::args::{BufferSpec, NodeArgs, Settings};
+use crate::args::BufferSpec;
+use crate::args::HttpAddress;
 use crate::config::TEMPLATE;
-use crate::http::{Http, HttpAddress, Neighbours, OwnSource};
+use crate::config::{NodeArgs, Settings};
+use crate::doctor::calibration;
+use crate::http::{Http, Neighbours, OwnSource};
 use crate::notify::Notify;
 use crate::stop::{Hangup, STOP_SLICE, Stop};
-use crate::{calibration, log, show};
+use crate::{log, show};
 use buffers::Buffers;
 use paceline::Node;
 use plain::{PlainLine, PlainSide};
@@ -183,7 +186,7 @@ impl NodeLine {
             id: node.id().to_string(),
             name: node.name().to_owned(),
             links: links.collect(),
-            buffers: settings.buffers.iter().map(BufferLine::new).collect(),
+            buffers: settings.buffers.iter().filter_map(BufferLine::new).collect(),
             http: None,
             plain: PlainLine::new(settings),
         }
@@ -191,14 +194,15 @@ impl NodeLine {
 }
 
 impl BufferLine {
-    fn new(spec: &BufferSpec) -> Self {
-        let limits = spec.history.limits();
-        Self {
+    fn new(spec: &BufferSpec) -> Option<Self> {
+        // Always valid: the flags and the configuration file are checked when they are read.
+        let limits = spec.history.limits().ok()?;
+        Some(Self {
             pattern: spec.pattern.to_string(),
             samples_max: limits.samples(),
             bytes_max: limits.bytes(),
             age_max_us: show::micros(limits.age().into()),
-        }
+        })
     }
 }
 

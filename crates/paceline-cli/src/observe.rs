@@ -1,5 +1,5 @@
-//! `paceline hz`, `bw`, `delay`, `echo` and `trace`: observing the samples of tags. By default an observer
-//! adds no load to a link with a capacity.
+//! `paceline watch` and `trace`: observing the samples of tags. By default an observer adds no load to a link
+//! with a capacity.
 
 mod args;
 mod choice;
@@ -10,8 +10,9 @@ mod tell;
 mod trace;
 mod watch;
 
-pub(crate) use args::{EchoArgs, MeterArgs, TraceArgs};
+pub(crate) use args::{EchoArgs, MeterArgs, TraceArgs, WatchArgs};
 
+use args::{EchoFlags, LookArgs, MeterFlags};
 use meter::Meter;
 use paceline::Node;
 use session::{Session, Target};
@@ -19,13 +20,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 use watch::{Seen, Watch};
 
-/// Default window of `hz` and `delay` in samples, as in ROS 2.
+/// Default window of rates and delays in samples, as in ROS 2.
 const WINDOW: usize = 10_000;
-/// Default window of `bw` in samples.
+/// Default window of bandwidths in samples.
 const WINDOW_BW: usize = 100;
 /// Queue of a meter in samples, without their payloads.
 const QUEUE: usize = 4_096;
-/// Queue of `echo` in samples, with their payloads.
+/// Queue of printed samples, with their payloads.
 const QUEUE_ECHO: usize = 64;
 
 /// The measured quantity.
@@ -39,20 +40,35 @@ pub(crate) enum Measure {
     Delay,
 }
 
+/// Measures or prints samples until a limit or a signal ends it.
+pub(crate) fn run_watch(args: &WatchArgs) -> anyhow::Result<ExitCode> {
+    match args.measure()? {
+        Some(measure) => meter(measure, &args.meter, &args.look),
+        None => print(&args.echo, &args.look),
+    }
+}
+
 /// Measures until a limit or a signal ends it.
 pub(crate) fn run(measure: Measure, args: &MeterArgs) -> anyhow::Result<ExitCode> {
-    let window = args.window.unwrap_or(match measure {
-        Measure::Rate | Measure::Delay => WINDOW,
-        Measure::Bandwidth => WINDOW_BW,
-    });
-    let print = Measuring { args, measure, window };
-    Session::open(&args.look, QUEUE, false)?.run(print)
+    meter(measure, &args.meter, &args.look)
 }
 
 /// Prints samples until a limit or a signal ends it.
 pub(crate) fn run_echo(args: &EchoArgs) -> anyhow::Result<ExitCode> {
-    args.check()?;
-    Session::open(&args.look, QUEUE_ECHO, true)?.run(echo::Printing::new(args))
+    print(&args.echo, &args.look)
+}
+
+fn meter(measure: Measure, flags: &MeterFlags, look: &LookArgs) -> anyhow::Result<ExitCode> {
+    let window = flags.window.unwrap_or(match measure {
+        Measure::Rate | Measure::Delay => WINDOW,
+        Measure::Bandwidth => WINDOW_BW,
+    });
+    Session::open(look, QUEUE, false)?.run(Measuring { look, measure, window })
+}
+
+fn print(flags: &EchoFlags, look: &LookArgs) -> anyhow::Result<ExitCode> {
+    flags.check()?;
+    Session::open(look, QUEUE_ECHO, true)?.run(echo::Printing::new(flags, look))
 }
 
 /// Prints samples with the time that each part of their path took.
@@ -63,7 +79,7 @@ pub(crate) fn run_trace(args: &TraceArgs) -> anyhow::Result<ExitCode> {
 
 /// Prints the measurements once per second.
 struct Measuring<'a> {
-    args: &'a MeterArgs,
+    look: &'a LookArgs,
     measure: Measure,
     window: usize,
 }
@@ -74,7 +90,7 @@ impl Target for Measuring<'_> {
     }
 
     fn count(&self) -> Option<u64> {
-        self.args.look.count
+        self.look.count
     }
 
     fn take(&mut self, _seen: &Seen, _node: &Node) -> anyhow::Result<bool> {
@@ -82,7 +98,7 @@ impl Target for Measuring<'_> {
     }
 
     fn report(&mut self, watch: &mut Watch, now: Instant, named: bool) -> anyhow::Result<()> {
-        if self.args.look.json { watch.tell_json(now) } else { watch.tell(now, named) }
+        if self.look.json { watch.tell_json(now) } else { watch.tell(now, named) }
     }
 
     fn end(&mut self, _watch: &mut Watch, _node: &Node) -> anyhow::Result<()> {

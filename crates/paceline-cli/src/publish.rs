@@ -4,40 +4,29 @@ mod adapt;
 mod args;
 mod card;
 mod files;
-mod heard;
-mod links;
-mod pace;
 mod pictures;
 mod pieces;
-mod playback;
-mod promises;
 mod session;
 mod sound;
 mod source;
 mod stored;
 mod telemetry;
-mod topic;
 mod video;
 
 pub(crate) use args::PubArgs;
-pub(crate) use card::unix_micros;
-pub(crate) use links::tell as tell_links;
-pub(crate) use pace::Pacer;
-pub(crate) use playback::Playback;
-pub(crate) use topic::{Topic, Whole};
 
 use crate::exit::{self, INTERRUPTED};
+use crate::playback::{
+    SENT_WITHIN, declare_with, declared, not_all_sent, tell_links, wait_for_subscriber,
+    wait_until_heard,
+};
 use crate::show;
 use crate::stop::Stop;
 use adapt::Adapter;
-use paceline::{History, Late, LossTolerance, Node, PublishError, Publisher, PublisherBuilder};
+use paceline::{Node, PublishError, Publisher};
 use session::Session;
 use source::Origin;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-/// Limit of the wait for queued samples after the last one was published.
-const SENT_WITHIN: Duration = Duration::from_secs(30);
 
 /// Publishes until the source ends, `--count` is reached or a signal arrives.
 pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
@@ -65,7 +54,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         publisher.wait_matching(slice)
     }) {
         if !wait.is_zero() && publisher.matching() {
-            heard::wait(&node, std::iter::once(&publisher), &stop);
+            wait_until_heard(&node, std::iter::once(&publisher), &stop);
         }
         Session::new(args, source.origin.hz).run(&mut publisher, source.feed, &stop)
     } else {
@@ -76,21 +65,16 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         not_all_sent();
     }
     if !stop.requested() {
-        links::tell(&node, args.json)?;
+        tell_links(&node, args.json)?;
     }
     node.close();
     Ok(if ended? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
 }
 
-fn not_all_sent() {
-    let seconds = SENT_WITHIN.as_secs();
-    show::note(&format!("the last samples were not sent within {seconds} s; they are lost"));
-}
-
 fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, PublishError> {
-    let mut builder = node.publisher(args.tag.as_str())?.encoding(origin.encoding.clone());
+    let mut builder = node.publisher(args.tag.as_str()).encoding(origin.encoding.clone());
     if let Some(hz) = origin.hz {
-        builder = builder.hz(hz)?;
+        builder = builder.hz(hz);
     }
     if let Some(kind) = args.kind {
         builder = builder.kind(kind);
@@ -102,52 +86,4 @@ fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, Pu
         builder = builder.bytes_max(bytes);
     }
     declare_with(builder, args.late, args.loss, args.history)
-}
-
-/// Declares a publisher with the settings that `pub` and `replay` offer for every tag.
-pub(crate) fn declare_with(
-    mut builder: PublisherBuilder<'_>,
-    late: bool,
-    loss: Option<LossTolerance>,
-    history: Option<History>,
-) -> Result<Publisher, PublishError> {
-    if let Some(loss) = loss {
-        builder = builder.loss(loss.x(), loss.y())?;
-    }
-    if late {
-        builder = builder.late(Late::Send);
-    }
-    if let Some(history) = history {
-        builder = builder.history(history);
-    }
-    builder.declare()
-}
-
-pub(crate) fn declared(error: PublishError) -> anyhow::Error {
-    if matches!(error, PublishError::Closed) { error.into() } else { exit::usage(error) }
-}
-
-/// Waits at most `wait` until `matches` reports a subscriber. Returns false if the user interrupts it.
-fn wait_for_subscriber(
-    name: &str,
-    wait: Duration,
-    stop: &Stop,
-    matches: impl Fn(Duration) -> bool,
-) -> bool {
-    let until = Instant::now() + wait;
-    loop {
-        if stop.requested() {
-            return false;
-        }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            if !wait.is_zero() {
-                show::note(&format!("no subscriber for {name} yet; publishing all the same"));
-            }
-            return true;
-        }
-        if matches(left.min(crate::stop::STOP_SLICE)) {
-            return true;
-        }
-    }
 }

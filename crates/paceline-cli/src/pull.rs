@@ -5,12 +5,13 @@ mod range;
 
 pub(crate) use args::PullArgs;
 
+use crate::clock::unix_micros;
 use crate::exit::{self, INTERRUPTED};
-use crate::publish::unix_micros;
+use crate::payload::{SampleLine, Sink, picture_size};
 use crate::show;
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::{SampleLine, Sink, picture_size};
-use paceline::{Delivery, Missing, Node, PullBuilder, PullError, PullSummary, Pulled, RecvError};
+use paceline::pull::{Missing, PullBuilder, PullError, PullSummary, Pulled};
+use paceline::{Delivery, Node, RecvError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -57,14 +58,14 @@ struct NodeLine {
 pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let now = unix_micros().saturating_mul(1_000);
-    let times = args.time.map(|times| times.nanos(now)).transpose();
-    let times = times.map_err(|error| exit::usage(format!("--time: {error}")))?;
+    let times = args.times().map(|times| times.nanos(now)).transpose();
+    let times = times.map_err(|error| exit::usage(format!("--from: {error}")))?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open_guest()?;
     let here = args.node.link.is_empty() && args.node.config.is_none();
     let begun = asked(&node, args, times).and_then(|pull| {
-        crate::ls::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
-        if node.nodes().len() <= 1 && args.from.is_none() {
+        crate::status::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
+        if node.nodes().len() <= 1 && args.at.is_none() {
             // No other node was found. A pull would still wait for buffer announcements.
             return Err(PullError::NoBuffer(args.tag.clone()));
         }
@@ -84,40 +85,41 @@ fn asked<'a>(
     args: &PullArgs,
     times: Option<std::ops::RangeInclusive<u64>>,
 ) -> Result<PullBuilder<'a>, PullError> {
-    let mut pull = node.pull(args.tag.as_str())?;
+    let mut pull = node.pull(args.tag.as_str());
     if let Some(n) = args.newest {
-        pull = pull.newest(n)?;
+        pull = pull.newest(n);
     }
     if let Some(n) = args.nth {
-        pull = pull.nth(n)?;
+        pull = pull.nth(n);
     }
     if let Some(seqs) = &args.seq {
-        pull = pull.seq(seqs.clone())?;
+        pull = pull.seq(seqs.clone());
     }
     if let Some(times) = times {
-        pull = pull.time(times)?;
+        pull = pull.time(times);
     }
-    if let Some(from) = &args.from {
-        pull = pull.from(from);
+    if let Some(at) = &args.at {
+        pull = pull.from(at);
     }
     if let Some(publisher) = args.publisher {
         pull = pull.publisher(publisher);
     }
     if let Some(size) = args.size {
-        pull = pull.size(size.width, size.height)?;
+        pull = pull.size(size.width, size.height);
     }
     if let Some((rate, channels)) = args.audio {
-        pull = pull.audio(rate, channels)?;
+        pull = pull.audio(rate, channels);
     }
     if let Some(n) = args.every {
-        pull = pull.every(n)?;
+        pull = pull.every(n);
     }
     if let Some(hz) = args.max_hz {
-        pull = pull.max_hz(hz)?;
+        pull = pull.max_hz(hz);
     }
     if let Some(timeout) = args.timeout {
-        pull = pull.timeout(timeout)?;
+        pull = pull.timeout(timeout);
     }
+    pull.check()?;
     Ok(pull)
 }
 
@@ -197,7 +199,7 @@ fn print(args: &PullArgs, summary: &PullSummary) -> anyhow::Result<()> {
         show::line(&text)?
     }
     if summary.more {
-        show::note("more was selected than one pull brings; pull the rest by --seq or --time");
+        show::note("more was selected than one pull brings; pull the rest by --seq or --from");
     }
     for node in &summary.silent {
         show::note(&format!("node {node} did not answer: what it holds was left out"));
@@ -259,7 +261,8 @@ fn reasons(missing: &[Missing]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::{MissingReason, NodeId, PublisherId};
+    use paceline::pull::MissingReason;
+    use paceline::status::{NodeId, PublisherId};
 
     #[test]
     fn what_is_missing_is_told_by_reason() {

@@ -8,20 +8,20 @@ mod stream;
 mod writer;
 
 pub(crate) use args::RecordArgs;
+pub(crate) use file::open;
 
 use crate::exit;
 use crate::shortfall;
 use crate::show::{self, Block};
 use crate::stats::by_reason;
+use crate::status::told_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::{AskedRate, told_tags};
 use anyhow::{Context as _, anyhow};
 use file::OutFile;
 use links::Links;
 use news::News;
-use paceline::{
-    Delivery, DropReason, Drops, Node, Pattern, SourceView, SubscribeError, Subscription,
-};
+use paceline::status::{DropReason, Drops, SourceView};
+use paceline::{Delivery, Node, Pattern, SubscribeError, Subscription};
 use paceline_record::Event;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -132,7 +132,7 @@ fn subscribe(
 ) -> Result<Subscription, SubscribeError> {
     let (waiting, lost) = (Arc::clone(&shared.waiting), Arc::clone(lost));
     // Runs on a receiving thread, which must not block: samples without room are dropped and counted.
-    args.ask(node, pattern)?.callback(move |delivery: Delivery| {
+    args.ask(node, pattern).callback(move |delivery: Delivery| {
         let bytes = delivery.payload.len();
         let came_ns = writer::now_ns();
         let before = waiting.fetch_add(bytes, Ordering::Relaxed);
@@ -322,8 +322,7 @@ impl Session<'_> {
     /// Explains why no samples arrived.
     fn shortfall(&self, dropped: &Drops) -> String {
         let sources: Vec<SourceView> = self.news.sources().values().cloned().collect();
-        let (max_hz, every) = (self.args.wish.max_hz, self.args.wish.every);
-        let asked = AskedRate { max_hz, every };
+        let asked = self.args.wish.asked_rate();
         shortfall::reason(self.node, &sources, dropped, asked, "--duration")
     }
 

@@ -6,7 +6,8 @@ mod lanes;
 pub(crate) use args::ReplayArgs;
 
 use crate::exit::{self, INTERRUPTED};
-use crate::publish::{Playback, Whole, tell_links};
+use crate::playback::{Playback, Whole, tell_links};
+use crate::record::open;
 use crate::show;
 use crate::stop::Stop;
 use anyhow::{Context as _, anyhow, bail};
@@ -14,14 +15,9 @@ use bytes::Bytes;
 use lanes::Lanes;
 use paceline::PublishError;
 use paceline_record::{Attachments, Ordered, ReadError, Reader, Span, Survey};
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-/// Read buffer size in bytes.
-const READ_BYTES: usize = 1 << 20;
 
 /// Replays until the end, `--count` or a signal.
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
@@ -55,16 +51,6 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
         Some(_) | None if whole => Ok(ExitCode::SUCCESS),
         Some(_) | None => Ok(ExitCode::from(INTERRUPTED)),
     }
-}
-
-/// Opens a regular file; the file is read twice, which a pipe does not support.
-pub(crate) fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
-    let what = || format!("cannot read {}", file.display());
-    let opened = File::open(file).with_context(what)?;
-    if !opened.metadata().with_context(what)?.is_file() {
-        bail!("cannot read {}: it is no file; give an MCAP file", file.display());
-    }
-    Ok(BufReader::with_capacity(READ_BYTES, opened))
 }
 
 /// Scans the file and prints notes about its defects.

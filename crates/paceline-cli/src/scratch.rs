@@ -1,6 +1,5 @@
-//! A temporary folder for the runtime folders of a benchmark's hosts, removed on drop.
+//! A temporary folder for the runtime folders of child processes, removed on drop.
 
-use crate::netns::is_gone;
 use anyhow::{Context as _, Result};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -9,13 +8,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A temporary folder that is removed on drop.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub struct Scratch {
     path: PathBuf,
     next: AtomicU32,
 }
 
 impl Scratch {
-    pub(crate) fn new(name: &str) -> Result<Self> {
+    /// Creates a folder whose name contains `name`.
+    ///
+    /// # Errors
+    /// Returns an error if the system's temporary folder is not writable.
+    pub fn new(name: &str) -> Result<Self> {
         let prefix = format!("paceline-{name}-");
         remove_leftovers(&prefix);
         let path = std::env::temp_dir().join(format!("{prefix}{}", std::process::id()));
@@ -24,14 +27,21 @@ impl Scratch {
     }
 
     /// Returns the path of an unused subfolder.
-    pub(crate) fn host(&self) -> PathBuf {
+    pub fn host(&self) -> PathBuf {
         self.path.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
 }
 
 /// Creates a folder that only this user can access, independent of the umask: nodes reject any other.
-pub(crate) fn make(path: &Path) -> std::io::Result<()> {
+pub fn make(path: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Returns true for a process that has ended, and for this process.
+#[must_use]
+pub fn is_gone(process: u32) -> bool {
+    let own = process == std::process::id();
+    own || !Path::new("/proc").join(process.to_string()).exists()
 }
 
 /// Removes the folders of processes that no longer run.

@@ -1,14 +1,14 @@
 //! `paceline set`: changes a running subscription.
 
-use crate::args::{self, NodeArgs, WishArgs};
+use crate::args::{self, WishArgs};
+use crate::config::NodeArgs;
 use crate::exit::{self, FAILED, REFUSED};
-use crate::ls::settle;
 use crate::show;
+use crate::status::settle;
 use crate::stop::Stop;
-use paceline::{
-    ChangeOutcome, Node, Pattern, Proxy, Retransmit, SubscribeError, SubscriberBuilder,
-    SubscriptionView,
-};
+use paceline::contract::{ChangeOutcome, Proxy, Retransmit};
+use paceline::status::SubscriptionView;
+use paceline::{Node, Pattern, SubscriberBuilder};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -48,8 +48,8 @@ pub(crate) struct SetArgs {
     /// Changes all matching subscriptions; by default exactly one must match
     #[arg(long)]
     all: bool,
-    /// Milliseconds to wait for a matching subscription, and for the path's answer
-    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
+    /// Gives up after this time without a matching subscription, and without the path's answer
+    #[arg(long, value_name = "TIME", value_parser = args::wait, default_value = "2.5s")]
     timeout: Duration,
     /// Prints a JSON object per subscription
     #[arg(long)]
@@ -98,8 +98,8 @@ pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest()?;
     // Reports an invalid request even if no subscription matches.
-    let builder = node.subscriber(args.pattern.as_str()).map_err(exit::usage)?;
-    drop(args.apply(builder).map_err(exit::usage)?);
+    let builder = node.subscriber(args.pattern.as_str());
+    args.apply(builder).check().map_err(exit::usage)?;
     let changed = change_all(args, &node, &stop);
     node.close();
     let changed = changed?;
@@ -130,10 +130,11 @@ fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<Li
 fn change(args: &SetArgs, node: &Node, before: &SubscriptionView) -> anyhow::Result<Line> {
     let mut asked = String::new();
     let outcome = node.change_and_wait(before.id, args.timeout, |builder| {
-        let builder = args.apply(builder)?;
-        let (form, within, loss) = builder.request();
-        asked = show::asked(form, within, loss);
-        Ok(builder)
+        let builder = args.apply(builder);
+        if let Ok((form, within, loss)) = builder.request() {
+            asked = show::asked(form, within, loss);
+        }
+        builder
     })?;
     let was = show::asked(before.form, before.within, before.loss);
     let (mut granted, mut refused, mut after) = (Vec::new(), Vec::new(), asked.clone());
@@ -185,7 +186,7 @@ impl Line {
                     .to_owned()
             }
             Answer::None => format!(
-                "\n\tno answer: its path did not answer within --timeout {} ms; it stays as it was until then",
+                "\n\tno answer: its path did not answer within --timeout {}ms; it stays as it was until then",
                 timeout.as_millis()
             ),
         };
@@ -199,10 +200,7 @@ impl SetArgs {
         self.reset || self.wish.promises() || way || self.wish.says_form()
     }
 
-    fn apply<'a>(
-        &self,
-        mut builder: SubscriberBuilder<'a>,
-    ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
+    fn apply<'a>(&self, mut builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
         if self.reset {
             builder = builder.as_published();
         }

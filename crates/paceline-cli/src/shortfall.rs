@@ -4,10 +4,11 @@
 //! publisher to the subscriber and names the largest. If nothing was lost, the publisher or the request is
 //! the reason.
 
+use crate::args::AskedRate;
 use crate::show;
 use crate::stats::Tally;
-use crate::subscribe::AskedRate;
-use paceline::{Delivery, DropReason, Drops, Node, NodeId, NodeStatus, PublisherId, SourceView};
+use paceline::status::{DropReason, Drops, NodeId, NodeStatus, PublisherId, SourceView};
+use paceline::{Delivery, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

@@ -1,14 +1,26 @@
 //! Terminal output: lines, JSON, notes, and a block that updates in place.
 
-use crate::exit::StdoutClosed;
 use anyhow::Context as _;
+use paceline::LossTolerance;
+use paceline::contract::Form;
 use paceline::text::{escape_except, is_unprintable};
-use paceline::{Form, LossTolerance};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
+
+/// The reader closed standard output. The command ends with success.
+#[derive(Debug)]
+pub struct StdoutClosed;
+
+impl fmt::Display for StdoutClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output was closed")
+    }
+}
+
+impl std::error::Error for StdoutClosed {}
 
 /// Escapes control characters and marks of writing direction; keeps line breaks and tabs.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
@@ -64,7 +76,7 @@ pub(crate) fn json_escaped(json: &str) -> Cow<'_, str> {
 }
 
 /// Maps a closed standard output to [`StdoutClosed`], which is no failure.
-pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
+pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
         other => other.context("cannot write to standard output"),
@@ -124,7 +136,7 @@ impl Block {
 }
 
 /// Writes a line to standard error.
-pub(crate) fn note(text: &str) {
+pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", harmless(text));
 }
 
@@ -182,7 +194,7 @@ pub(crate) fn asked(form: Form, within: Option<Duration>, loss: Option<LossToler
 }
 
 /// Formats drops as `10 deadline_missed, 2 queue_full`, or `0`.
-pub(crate) fn drops(drops: &paceline::Drops) -> String {
+pub(crate) fn drops(drops: &paceline::status::Drops) -> String {
     let reasons: Vec<String> =
         drops.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     match reasons.len() {
@@ -217,10 +229,10 @@ mod tests {
 
     #[test]
     fn drops_name_their_reasons() {
-        let mut dropped = paceline::Drops::default();
+        let mut dropped = paceline::status::Drops::default();
         assert_eq!(drops(&dropped), "0");
-        dropped.add(paceline::DropReason::QueueFull, 2);
-        dropped.add(paceline::DropReason::DeadlineMissed, 10);
+        dropped.add(paceline::status::DropReason::QueueFull, 2);
+        dropped.add(paceline::status::DropReason::DeadlineMissed, 10);
         assert_eq!(drops(&dropped), "10 deadline_missed, 2 queue_full");
     }
 

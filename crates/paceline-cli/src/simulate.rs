@@ -4,7 +4,8 @@ mod print;
 
 use print::text as told;
 
-use crate::exit::{self, StdoutClosed};
+use crate::exit;
+use crate::show::StdoutClosed;
 use anyhow::Context as _;
 use paceline_sim::scenario::{Plan, Summary, oracles, run as run_plan};
 use std::any::Any;
@@ -16,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER: &str = "\
-docs/scenarios.md has the fields of the file; examples/scenarios has files to begin with. The same seed gives \
-the same output, byte for byte. paceline bench FILE.toml runs the same file on real nodes.
+docs/reference/scenarios.md has the fields of the file; examples/scenarios has files to begin with. The same seed gives \
+the same output, byte for byte. paceline-lab bench FILE.toml runs the same file on real nodes.
 Exit codes: 0 done; 1 something that must always hold did not: the seed that shows it is named; 2 the file is \
 wrong.";
 
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the name and text of a file or standard input.
-pub(crate) fn source(file: &Path) -> anyhow::Result<(String, String)> {
+pub fn source(file: &Path) -> anyhow::Result<(String, String)> {
     let mut text = String::new();
     if file.as_os_str() == "-" {
         std::io::stdin().lock().take(FILE_BYTES_MAX).read_to_string(&mut text)?;

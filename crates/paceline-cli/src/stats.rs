@@ -1,6 +1,11 @@
-//! Statistics of delivered samples: rates, ages, percentiles. Memory is bounded.
+//! Statistics of delivered samples: rates, ages, percentiles, windows. Memory is bounded.
 
-use paceline::{Delivery, DropReason, Drops};
+mod windows;
+
+pub(crate) use windows::Windows;
+
+use paceline::Delivery;
+use paceline::status::{DropReason, Drops};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,20 +17,26 @@ const SLOTS: usize = 58 * 64 + 64;
 
 /// A histogram of microseconds with a relative error of at most 1/64.
 #[derive(Clone, Debug)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
     max: u64,
 }
 
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Histogram {
     /// Creates an empty histogram.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { counts: vec![0; SLOTS], total: 0, max: 0 }
     }
 
     /// Counts one value.
-    pub(crate) fn add(&mut self, value: u64) {
+    pub fn add(&mut self, value: u64) {
         let slot = usize::try_from(slot_of(value)).unwrap_or(SLOTS - 1);
         if let Some(count) = self.counts.get_mut(slot) {
             *count += 1;
@@ -35,7 +46,7 @@ impl Histogram {
     }
 
     /// Returns the value that `permille` of 1000 values do not exceed; 0 if the histogram is empty.
-    pub(crate) fn permille(&self, permille: u64) -> u64 {
+    pub fn permille(&self, permille: u64) -> u64 {
         let rank = (self.total * permille).div_ceil(1_000).max(1);
         let mut seen = 0;
         for (slot, count) in (0u64..).zip(&self.counts) {
@@ -48,7 +59,7 @@ impl Histogram {
     }
 
     /// Returns the exact maximum.
-    pub(crate) const fn max(&self) -> u64 {
+    pub const fn max(&self) -> u64 {
         self.max
     }
 }

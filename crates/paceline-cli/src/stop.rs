@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Maximum delay until a stop is noticed.
-pub(crate) const STOP_SLICE: Duration = Duration::from_millis(50);
+pub const STOP_SLICE: Duration = Duration::from_millis(50);
 /// Further signals within this time count as the same request: `timeout` and script runners signal the
 /// process and also its process group.
 const SAME_WISH: Duration = Duration::from_millis(250);
 
 /// A flag that requests the end of the command. Clones share the flag.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
     /// Creates a stop that SIGINT or SIGTERM requests. A further signal after 250 ms exits at once.
-    pub(crate) fn on_signals() -> anyhow::Result<Self> {
+    pub fn on_signals() -> anyhow::Result<Self> {
         let stop = Self::default();
         let mut signals =
             Signals::new([SIGINT, SIGTERM]).context("cannot watch for SIGINT and SIGTERM")?;
@@ -48,12 +48,12 @@ impl Stop {
     }
 
     /// Returns true once the stop was requested.
-    pub(crate) fn requested(&self) -> bool {
+    pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Sleeps until `due`, or until the stop is requested; returns true in that case.
-    pub(crate) fn wait_until(&self, due: Instant) -> bool {
+    pub fn wait_until(&self, due: Instant) -> bool {
         loop {
             if self.requested() {
                 return true;

@@ -1,30 +1,21 @@
 //! `paceline sub`: prints the samples of one subscription, or writes them to a file or standard output.
 
 mod args;
-mod named;
-mod sample;
-mod sink;
-mod still;
-mod tags;
-mod wave;
+mod dry_run;
 
 pub(crate) use args::SubArgs;
-#[cfg(test)]
-pub(crate) use sample::tests::delivery as test_delivery;
-pub(crate) use sample::{SampleLine, picture_size};
-pub(crate) use sink::{AskedRate, Sink, is_stdout};
-pub(crate) use tags::told as told_tags;
+pub(crate) use dry_run::{AskArgs, run_ask};
 
 use crate::exit::{self, INTERRUPTED};
+use crate::payload::{SampleLine, Sink, Told};
 use crate::shortfall::{self, Published};
 use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
+use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use paceline::{
-    Delivery, Drops, Excess, Node, PublisherId, RecvError, SourceView, SubscribeError, Subscriber,
-    SubscriberEvent, Unpromised,
-};
-use sample::Told;
+use paceline::contract::Unpromised;
+use paceline::status::{Drops, Excess, PublisherId, SourceView};
+use paceline::{Delivery, Node, RecvError, SubscribeError, Subscriber, SubscriberEvent};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -63,6 +54,9 @@ enum End {
 
 /// Subscribes until `--count`, `--timeout` or a signal ends it.
 pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
+    if args.dry_run {
+        return dry_run::run(args);
+    }
     let stop = Stop::on_signals()?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open()?;
@@ -77,8 +71,8 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
-    let builder = node.subscriber(args.pattern.as_str())?.proxy(args.proxy).queue(args.queue)?;
-    let mut builder = args.wish.apply(builder)?.retransmit(args.retransmit);
+    let builder = node.subscriber(args.pattern.as_str()).proxy(args.proxy).queue(args.queue);
+    let mut builder = args.wish.apply(builder).retransmit(args.retransmit);
     if let Some(history) = args.history {
         builder = builder.history(history);
     }
@@ -167,7 +161,7 @@ impl<'a> Session<'a> {
         } else {
             self.told.take(delivery);
         }
-        self.sink.write(delivery, self.args.asked_rate(), self.node)
+        self.sink.write(delivery, self.args.wish.asked_rate(), self.node)
     }
 
     /// Processes the subscriber's events.
@@ -227,6 +221,8 @@ impl<'a> Session<'a> {
                     self.block.note(&format!("refused: publisher {publisher}: {text}"));
                     self.refused.insert(publisher, text);
                 }
+                // An event of a later version.
+                other => self.block.note(&format!("{other:?}")),
             }
         }
         Ok(())
@@ -241,7 +237,7 @@ impl<'a> Session<'a> {
         }
         if !self.heard && !self.noted && now >= self.began + PATIENCE {
             self.noted = true;
-            let there = tags::there(self.node);
+            let there = published_tags(self.node);
             self.block.note(&format!(
                 "no publisher on {} yet; {there}; waiting on (Ctrl-C ends)",
                 self.args.pattern
@@ -298,7 +294,7 @@ impl<'a> Session<'a> {
         if let Some((publisher, refusal)) = self.refused.first_key_value() {
             return Some(format!("publisher {publisher} refused: {refusal}"));
         }
-        let (delivered, asked) = (self.total.delivered, self.args.asked_rate());
+        let (delivered, asked) = (self.total.delivered, self.args.wish.asked_rate());
         let sources = self.sources();
         let few = self.args.count.is_some_and(|count| delivered < count) || delivered == 0;
         let drops = self.subscriber.drops();
@@ -312,7 +308,7 @@ impl<'a> Session<'a> {
                 format!(
                     "no publisher on {}; {}; check the tag or start a publisher",
                     self.args.pattern,
-                    tags::there(self.node)
+                    published_tags(self.node)
                 )
             });
         }
@@ -379,7 +375,7 @@ impl<'a> Session<'a> {
         let waited = match (end, self.args.timeout) {
             (End::Refused, _) => "and --require".to_owned(),
             (End::Count | End::Timeout | End::Stopped, Some(timeout)) => {
-                format!("within --timeout {} s", timeout.as_secs_f64())
+                format!("within --timeout {}s", timeout.as_secs_f64())
             }
             (End::Count | End::Timeout | End::Stopped, None) => "before the end".to_owned(),
         };

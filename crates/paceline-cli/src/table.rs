@@ -4,7 +4,7 @@ use paceline::text::escape;
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Align {
+pub enum Align {
     /// Left-aligned text; truncated at its end.
     Left,
     /// Left-aligned tags and patterns; truncated in the middle, because similar names differ at their end.
@@ -14,36 +14,36 @@ pub(crate) enum Align {
 }
 
 /// Maximum width of a table in characters.
-pub(crate) const WIDTH: usize = 100;
+pub const WIDTH: usize = 100;
 
 /// Rows under a header. Columns are as wide as their cells.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// Creates an empty table with these columns.
-    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
+    pub fn new(columns: &[(&'static str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row with one cell per column.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
         // Escapes line breaks, which would look like additional rows.
         self.rows.push(cells.iter().map(|cell| escape(cell).into_owned()).collect());
     }
 
     /// Returns true if the table has no rows.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// Formats the table as lines of at most `width` characters: narrows the widest text column until it
     /// fits, but no column below 4 characters.
-    pub(crate) fn render(&self, width: usize) -> String {
+    pub fn render(&self, width: usize) -> String {
         let widths = self.widths(width);
         let mut out = String::new();
         let head = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();

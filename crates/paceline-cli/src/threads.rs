@@ -7,12 +7,12 @@ use std::path::PathBuf;
 const TLS: &str = "tls/";
 
 /// Environment variable that Zenoh reads once, when its first task starts.
-pub(crate) const VARIABLE: &str = "ZENOH_RUNTIME";
+pub const VARIABLE: &str = "ZENOH_RUNTIME";
 
 /// Two threads for all tasks. By default Zenoh polls a socket, reads it and writes it in three different
 /// pools. Each received frame then wakes one more thread, and each answered frame two more. No Paceline
 /// callback blocks these threads.
-pub(crate) const SHARED: &str = "(rx: (worker_threads: 2), tx: (handover: rx), net: (handover: rx), \
+pub const SHARED: &str = "(rx: (worker_threads: 2), tx: (handover: rx), net: (handover: rx), \
      acc: (handover: rx))";
 
 /// One thread for all tasks, required for TLS. Zenoh may read and write a TLS connection from two threads at
@@ -20,20 +20,12 @@ pub(crate) const SHARED: &str = "(rx: (worker_threads: 2), tx: (handover: rx), n
 const ONE: &str =
     "(rx: (worker_threads: 1), tx: (handover: rx), net: (handover: rx), acc: (handover: rx))";
 
-/// Zenoh's default thread pools, for comparison in benchmarks.
-pub(crate) const ZENOH: &str = "()";
-
-/// Sets [`SHARED`], or [`ONE`] for a process that uses TLS, unless the environment has a value. Call it
-/// before starting a second thread.
-pub(crate) fn share() {
-    if std::env::var_os(VARIABLE).is_none() {
-        let threads = if uses_tls() { ONE } else { SHARED };
-        #[expect(unsafe_code, reason = "Zenoh takes it from the environment alone")]
-        // SAFETY: `main` calls this before it starts any thread, so no other thread reads the environment.
-        unsafe {
-            std::env::set_var(VARIABLE, threads);
-        }
-    }
+/// Returns the variable and its value for this process: [`SHARED`], or [`ONE`] if it uses TLS. Returns
+/// `None` if the environment has a value. The caller must set it before it starts a second thread.
+#[must_use]
+pub fn setting() -> Option<(&'static str, &'static str)> {
+    let set = std::env::var_os(VARIABLE).is_some();
+    (!set).then(|| (VARIABLE, if uses_tls() { ONE } else { SHARED }))
 }
 
 /// Returns true if an argument or the configuration file contains a TLS endpoint.

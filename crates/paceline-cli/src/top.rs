@@ -6,9 +6,10 @@ mod model;
 mod screen;
 mod view;
 
-use crate::args::{self, NodeArgs};
-use crate::ls::Reader;
+use crate::args;
+use crate::config::NodeArgs;
 use crate::show;
+use crate::status::Reader;
 use crate::stop::{STOP_SLICE, Stop};
 use anyhow::{Context as _, bail};
 use asker::Asker;
@@ -32,8 +33,8 @@ pub(crate) struct TopArgs {
     /// Initial sort column: tag, node, rate, bits, delay, late or drops
     #[arg(long, value_name = "COLUMN", default_value = "bits")]
     sort: Order,
-    /// Seconds between readings, 0.5 to 60
-    #[arg(long, value_name = "SECONDS", value_parser = args::interval, default_value = "1")]
+    /// Time between readings, 0.5s to 60s
+    #[arg(long, value_name = "TIME", value_parser = args::interval, default_value = "1s")]
     interval: Duration,
     /// Prints the tables once and exits
     #[arg(long)]
@@ -44,8 +45,8 @@ pub(crate) struct TopArgs {
     /// Also queries nodes behind links with a capacity; queries and answers use those links
     #[arg(long)]
     all: bool,
-    /// Milliseconds to wait for the nodes' answers
-    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
+    /// Gives up after this time on nodes that do not answer
+    #[arg(long, value_name = "TIME", value_parser = args::wait, default_value = "2.5s")]
     timeout: Duration,
     #[command(flatten)]
     node: NodeArgs,

@@ -130,7 +130,7 @@ impl Pair {
             }
             self.talk();
             for control in [&self.me, &self.honest] {
-                assert!(control.poll_timeout() > self.now, "asks for the same time again");
+                assert!(control.poll_timeout() > self.now, "requests the same wakeup again");
             }
         }
         self.now = end;
@@ -145,7 +145,10 @@ impl Pair {
                 return;
             }
             for (hop, message) in mine {
-                assert!(rewrite_message(message.clone()).is_ok(), "sends what cannot be read");
+                assert!(
+                    rewrite_message(message.clone()).is_ok(),
+                    "sends a message that cannot be decoded"
+                );
                 if hop == HONEST {
                     assert_eq!(self.honest.handle_message(self.now, ME, message), Ok(()));
                 }
@@ -155,7 +158,7 @@ impl Pair {
                 assert_eq!(self.me.handle_message(self.now, HONEST, message), Ok(()));
             }
         }
-        panic!("they never stop talking");
+        panic!("they never stop sending");
     }
 }
 

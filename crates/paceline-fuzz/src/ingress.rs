@@ -80,7 +80,7 @@ impl Both {
         };
         let mut got = Vec::new();
         self.real.offer(sample, |output, sample| {
-            let sample = sample.expect("nothing needs a sample of data");
+            let sample = sample.expect("no data sample depends on another");
             assert_eq!((sample.seq, &sample.payload), (self.seq, &payload));
             assert_eq!((sample.captured.nanos, sample.captured.error), (nanos, 3));
             got.push(output.port);

@@ -11,7 +11,7 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a body is a test: its panic is its verdict"
+    reason = "a body is a test: it panics to report a failure"
 )]
 
 mod control;

@@ -160,7 +160,7 @@ impl Lab {
                 break;
             }
             turns = if next > self.now { 0 } else { turns + 1 };
-            assert!(turns < 1_000, "it wakes for nothing at {}", self.now);
+            assert!(turns < 1_000, "it wakes without work at {}", self.now);
             self.now = self.now.max(next);
         }
         self.now = end;
@@ -220,7 +220,7 @@ impl Lab {
             Received::Control(message) => {
                 if !self.broken {
                     let number = u64::from_le_bytes(message[..8].try_into().unwrap());
-                    assert_eq!(number, self.heard_messages, "messages come in order");
+                    assert_eq!(number, self.heard_messages, "messages arrive in order");
                 }
                 self.heard_messages += 1;
             }

@@ -20,7 +20,7 @@ fn check(data: &[u8]) {
     let half = messages(data.get(..data.len() / 2).unwrap_or_default());
     assert!(half.len() <= all.len());
     for (message, before) in all.iter().zip(&half) {
-        assert_eq!(message.data, before.data, "what comes behind changes nothing");
+        assert_eq!(message.data, before.data, "trailing bytes change nothing");
     }
     let Ok(survey) = Survey::of(data, Order::Published, |_| {}) else {
         assert!(all.is_empty() && Judgement::of(data).is_err());

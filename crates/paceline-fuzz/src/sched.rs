@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_life_is_shrunk_to_the_events_that_make_it_fail() {
+    fn a_failing_history_is_shrunk_to_its_relevant_events() {
         let life = event::life(7);
         let sends = |life: &Life| {
             life.events.iter().filter(|event| matches!(event, Event::Send { .. })).count()
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_the_same_life_every_time_and_the_next_one_another() {
+    fn each_seed_always_gives_the_same_distinct_history() {
         let text = |seed| format!("{:?}", event::life(seed));
         assert_eq!(text(11), text(11));
         assert_ne!(text(11), text(12));

@@ -177,7 +177,7 @@ impl Watch {
     }
 
     fn ended(&self, timeline: &mut Timeline) {
-        assert!(timeline.next().is_none(), "the end is the end");
+        assert!(timeline.next().is_none(), "the end is final");
         for (place, seen) in (0..).zip(&self.streams) {
             assert_eq!(seen.tally.decided(), seen.next);
             let regular = seen.spec.arrivals != Arrivals::Backlogged;

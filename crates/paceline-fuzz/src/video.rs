@@ -20,15 +20,15 @@ pub fn h264(data: &[u8]) {
             return;
         };
         let begin = unit.bytes.as_ptr().addr() - data.as_ptr().addr();
-        assert!(end.is_none_or(|end| end == begin), "nothing lies between two units");
+        assert!(end.is_none_or(|end| end == begin), "no bytes lie between two units");
         end = Some(begin + unit.bytes.len());
         assert!(!unit.bytes.is_empty());
         assert_eq!(classify(unit.bytes), Ok(unit.class));
         check_info(unit.bytes);
         let complete = sets.complete(unit.bytes);
-        assert!(complete.len() >= unit.bytes.len(), "nothing is taken away");
+        assert!(complete.len() >= unit.bytes.len(), "nothing is removed");
         assert_eq!(classify(&complete), Ok(unit.class));
-        assert_eq!(sets.clone().complete(&complete), complete, "what is complete stays as it is");
+        assert_eq!(sets.clone().complete(&complete), complete, "complete units are unchanged");
     }
     assert!(end.is_none_or(|end| end == data.len()), "nothing is left over");
 }

@@ -80,7 +80,7 @@ macro_rules! bodies {
         })*
 
         #[test]
-        fn every_body_has_a_test_seeds_and_a_target() {
+        fn every_body_has_a_test_and_seeds_and_a_target() {
             let tested = [$(stringify!($name)),*];
             assert_eq!(BODIES.iter().map(|body| body.name).collect::<Vec<_>>(), tested);
             let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();

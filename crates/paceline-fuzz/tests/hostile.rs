@@ -20,7 +20,7 @@ fn memory_peak() -> Option<u64> {
 }
 
 #[test]
-fn a_hundred_thousand_hostile_frames_harm_nobody() {
+fn a_hundred_thousand_hostile_frames_have_no_effect() {
     let began = Instant::now();
     let mut all = HostileOutcome::default();
     for seed in 0..RUNS {

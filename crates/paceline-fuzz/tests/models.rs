@@ -30,21 +30,21 @@ fn histories(part: &str, cases: u32, bytes_max: usize, body: fn(&[u8])) {
 }
 
 #[test]
-fn ingress_does_what_its_model_does() {
+fn ingress_agrees_with_its_model() {
     histories("ingress", 50_000, 200, paceline_fuzz::ingress);
 }
 
 #[test]
-fn link_and_receiver_do_what_their_models_do() {
+fn link_and_receiver_agree_with_their_models() {
     histories("link", 50_000, 300, paceline_fuzz::link);
 }
 
 #[test]
-fn whatever_is_lost_each_sample_comes_at_most_once_and_in_order() {
+fn each_sample_arrives_at_most_once_and_in_order_under_any_loss() {
     histories("mend", 3_000, 300, paceline_fuzz::mend);
 }
 
 #[test]
-fn runs_in_virtual_time_keep_what_was_written_down() {
+fn runs_in_virtual_time_keep_their_recorded_results() {
     histories("schedule", 20_000, 120, paceline_fuzz::schedule);
 }

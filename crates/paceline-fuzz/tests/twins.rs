@@ -54,7 +54,7 @@ fn expected(policy: Policy) -> (Vec<Situation>, usize) {
         "dwcs-original-order" => (nothing, 6),
         "dwcs-original-adjustment" => (without_tags, 5),
         "vds" => (without_tags, 4),
-        name => panic!("what is there to be seen of {name}?"),
+        name => panic!("nothing was observed of {name}"),
     }
 }
 
@@ -112,7 +112,7 @@ fn kept_its_promises(outcome: Result<Outcome, String>) {
 }
 
 #[test]
-fn seeds_that_failed_once_do_not_fail_again() {
+fn previously_failing_seeds_do_not_fail() {
     let mut kept = 0;
     for line in KEPT.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let (name, seed) =

@@ -20,7 +20,7 @@ pub enum MediaError {
     },
     /// A width or height is zero, too large or not a number.
     #[error(
-        "{field} is {value}, allowed are whole numbers from 1 to {SIDE_MAX} (pixels); choose a {field} in that range"
+        "{field} is {value}, must be a whole number from 1 to {SIDE_MAX} (pixels); choose a {field} in that range"
     )]
     Side {
         /// `width` or `height`.
@@ -29,7 +29,7 @@ pub enum MediaError {
         value: String,
     },
     /// Both sides are in range but the picture has too many pixels.
-    #[error("size {size} has {} pixels, allowed are at most {PIXELS_MAX}; choose a smaller width or height", .size.pixels())]
+    #[error("size {size} has {} pixels, must be at most {PIXELS_MAX}; choose a smaller width or height", .size.pixels())]
     Pixels {
         /// The rejected size.
         size: Size,
@@ -67,9 +67,7 @@ pub enum MediaError {
         source_size: Size,
     },
     /// A JPEG quality is outside its range.
-    #[error(
-        "quality is {quality}, allowed are 1 to 100; choose a quality in that range (80 is usual)"
-    )]
+    #[error("quality is {quality}, must be 1 to 100; choose a quality in that range (80 is usual)")]
     Quality {
         /// The rejected quality.
         quality: u8,
@@ -180,7 +178,7 @@ pub enum MediaError {
     },
     /// An H.264 stream is of an unsupported kind.
     #[error(
-        "h264 stream is coded as {what}, decoded is only Baseline, Main or High profile, 4:2:0, 8 bits, progressive; have the sender encode it so, or take it in full size"
+        "h264 stream is coded as {what}, but must be Baseline, Main or High profile, 4:2:0, 8 bits, progressive; have the sender encode it so, or request the full size"
     )]
     H264Unsupported {
         /// The profile, chroma format, bits per sample and scan of the stream.
@@ -206,7 +204,7 @@ pub enum MediaError {
     },
     /// The picture rate for encoding is out of range.
     #[error(
-        "rate is {hz} pictures per second, allowed are numbers above 0 and at most {max}; choose a rate in that range"
+        "rate is {hz} pictures per second, must be a number above 0 and at most {max}; choose a rate in that range"
     )]
     H264Rate {
         /// The rejected rate.
@@ -216,7 +214,7 @@ pub enum MediaError {
     },
     /// An H.264 unit does not contain its size.
     #[error(
-        "h264 unit of {bytes} bytes has no SPS, so its size is not known; look at an I unit, which h264::ParameterSets completes"
+        "h264 unit of {bytes} bytes has no SPS, so its size is not known; inspect an I unit, which h264::ParameterSets completes"
     )]
     H264NoSize {
         /// The length of the unit in bytes.
@@ -259,7 +257,7 @@ pub enum MediaError {
     },
     /// A PNG picture needs too much memory.
     #[error(
-        "png picture of {size} takes {bytes} bytes when decoded, allowed are at most {max}; encode it with 8 bits per sample, without alpha or smaller"
+        "png picture of {size} takes {bytes} bytes when decoded, must be at most {max}; encode it with 8 bits per sample, without alpha or smaller"
     )]
     PngBytes {
         /// The size of the picture.
@@ -291,7 +289,7 @@ pub enum MediaError {
     },
     /// A sample rate or a number of channels is out of range or not a number.
     #[error(
-        "{field} is {value}, allowed are whole numbers from {min} to {max}; choose a {field} in that range"
+        "{field} is {value}, must be a whole number from {min} to {max}; choose a {field} in that range"
     )]
     AudioRange {
         /// `rate` or `channels`.

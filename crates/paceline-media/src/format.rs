@@ -138,7 +138,7 @@ fn parse_raw<'a>(
             _ => return Err(refuse(format!("parameter {:?} is not known", excerpt(name)))),
         };
         if slot.replace(value).is_some() {
-            return Err(refuse(format!("parameter {name} is there twice")));
+            return Err(refuse(format!("parameter {name} is given twice")));
         }
     }
     let (Some(format), Some(width), Some(height)) = (format, width, height) else {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_strings_say_what_is_wrong() {
+    fn invalid_strings_are_explained() {
         for (text, part) in [
             ("", "type \"\" is neither"),
             ("image/gif", "type \"image/gif\" is neither image/jpeg, image/png, video/h264 nor"),
@@ -183,7 +183,7 @@ mod tests {
             ("video/raw", "format and width and height missing"),
             ("video/raw;format=i420;width=2", "height missing"),
             ("video/raw;format=nv12;width=2;height=2", "format \"nv12\" is neither i420 nor rgb"),
-            ("video/raw;format=rgb;width=2;width=2;height=2", "width is there twice"),
+            ("video/raw;format=rgb;width=2;width=2;height=2", "width is given twice"),
             ("video/raw;format=rgb;width=2;height=2;depth=8", "parameter \"depth\" is not known"),
             ("video/raw;format=rgb;width=0;height=2", "width is \"0\""),
             ("video/raw;format=rgb;width=2;height=20000", "height is \"20000\""),

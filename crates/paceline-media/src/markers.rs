@@ -168,7 +168,8 @@ fn check_sampling(table: &[u8]) -> Result<u64, MediaError> {
     let first_known = matches!(first >> 4, 1 | 2 | 4) && matches!(first & 15, 1 | 2 | 4);
     if !first_known || !rest_plain || (four && first != 0x11) {
         let factors: Vec<_> = table.chunks_exact(3).filter_map(|entry| entry.get(1)).collect();
-        let what = format!("has sampling factors {factors:02x?}, not 4:4:4, 4:2:2, 4:2:0 or alike");
+        let what =
+            format!("has sampling factors {factors:02x?}, not 4:4:4, 4:2:2, 4:2:0 or similar");
         return Err(MediaError::JpegUnsupported { what });
     }
     // Chroma adds at most two samples per pixel; ignoring it makes the check lenient.

@@ -2,9 +2,7 @@
 
 mod png;
 
-#[cfg(feature = "h264")]
-use fast_image_resize::images::TypedCroppedImage;
-use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::images::{TypedCroppedImage, TypedImage, TypedImageRef};
 use fast_image_resize::pixels::{InnerPixel, U8, U8x3};
 use fast_image_resize::{FilterType, ImageView, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 
@@ -102,7 +100,9 @@ impl Scaler {
             Format::I420(_) => self.scale_i420(payload, from, to),
             Format::Rgb8(_) => {
                 let mut out = vec![0; area(to) * 3];
-                self.resize::<U8x3>((payload, from), (&mut out, to))?;
+                let view = TypedImageRef::<U8x3>::from_buffer(from.width, from.height, payload)
+                    .map_err(|error| failed(from, to, &error))?;
+                self.resize_view(&view, from, (&mut out, to))?;
                 Ok(out)
             }
         }
@@ -114,9 +114,9 @@ impl Scaler {
         let result = decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
             resized.resize(area(to) * kind.per_pixel(), 0);
             match kind {
-                Samples::Grey => self.resize::<U8>((&decoded, from), (&mut resized, to))?,
+                Samples::Grey => self.resize::<U8>((&mut decoded, from), (&mut resized, to))?,
                 Samples::Ycbcr | Samples::Rgb => {
-                    self.resize::<U8x3>((&decoded, from), (&mut resized, to))?;
+                    self.resize::<U8x3>((&mut decoded, from), (&mut resized, to))?;
                 }
             }
             encode_samples(to, kind, &resized, self.quality)
@@ -132,25 +132,27 @@ impl Scaler {
         if let (Some(source), Some(target)) = (source, split_planes(to, &mut out)) {
             let sizes = [(from, to), (from.chroma(), to.chroma()), (from.chroma(), to.chroma())];
             for ((source, target), (from, to)) in source.into_iter().zip(target).zip(sizes) {
-                self.resize::<U8>((source, from), (target, to))?;
+                self.resize_rows((source, from.width as usize, from), (target, to))?;
             }
         }
         Ok(out)
     }
 
-    /// Resizes one plane with pixels of type `P`.
+    /// Resizes a decoded picture with pixels of type `P`. Does not change the source.
+    ///
+    /// The source has the type of the resizer's own intermediate picture, because each type of view
+    /// compiles hundreds of vectorised functions.
     fn resize<P: PixelTrait + InnerPixel>(
         &mut self,
-        (source, from): (&[u8], Size),
+        (source, from): (&mut [u8], Size),
         target: (&mut [u8], Size),
     ) -> Result<(), MediaError> {
-        let view = TypedImageRef::<P>::from_buffer(from.width, from.height, source)
+        let view = TypedImage::<P>::from_buffer(from.width, from.height, source)
             .map_err(|error| failed(from, target.1, &error))?;
         self.resize_view(&view, from, target)
     }
 
     /// Resizes one plane of samples with rows `stride` samples apart.
-    #[cfg(feature = "h264")]
     pub(crate) fn resize_rows(
         &mut self,
         (source, stride, from): (&[u8], usize, Size),

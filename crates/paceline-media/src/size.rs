@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_field_value_range_and_mend() {
+    fn errors_name_the_field_value_range_and_a_fix() {
         let message = |text: &str| text.parse::<Size>().unwrap_err().to_string();
         assert_eq!(
             message("640"),
@@ -133,15 +133,15 @@ mod tests {
         );
         assert_eq!(
             message("640x0"),
-            "height is \"0\", allowed are whole numbers from 1 to 16384 (pixels); choose a height in that range"
+            "height is \"0\", must be a whole number from 1 to 16384 (pixels); choose a height in that range"
         );
-        assert!(message("70000x1").starts_with("width is \"70000\", allowed"));
+        assert!(message("70000x1").starts_with("width is \"70000\", must be"));
         assert!(message("+1x1").starts_with("width is \"+1\""));
         assert!(message("1x2x3").starts_with("height is \"2x3\""));
         assert!(message(" 1x2").starts_with("width is"));
         assert_eq!(
             message("16384x16384"),
-            "size 16384x16384 has 268435456 pixels, allowed are at most 67108864; choose a smaller width or height"
+            "size 16384x16384 has 268435456 pixels, must be at most 67108864; choose a smaller width or height"
         );
         assert!(message(&"9".repeat(5000)).len() < 300);
     }

@@ -53,7 +53,7 @@ impl Answers {
                         std::sync::mpsc::TrySendError::Full(query)
                         | std::sync::mpsc::TrySendError::Disconnected(query) => query,
                     };
-                    refuse(&query, "64 queries wait already: ask again later");
+                    refuse(&query, "64 queries already wait; try again later");
                 }
             })
             .wait()?;
@@ -85,21 +85,21 @@ impl Answerer {
     fn answer(&self, query: &Query) -> Result<(), String> {
         let key = query.key_expr().as_str();
         if key.contains('*') {
-            return Err(format!("'{key}' has wildcards: ask for one key at a time"));
+            return Err(format!("'{key}' has wildcards; query one key at a time"));
         }
-        let tag = self.tag.fill(key).ok_or_else(|| format!("'{key}' makes no tag"))?;
+        let tag = self.tag.fill(key).ok_or_else(|| format!("'{key}' is not a valid tag"))?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let pull = || {
-            let pull = self.node.pull(&tag)?;
+            let pull = self.node.pull(&tag);
             let pull = match selector::read(query.parameters().as_str(), now) {
-                Ok(Asked::Newest(n)) => pull.newest(n)?,
-                Ok(Asked::Between(from, to)) => pull.time(from..=to)?,
+                Ok(Asked::Newest(n)) => pull.newest(n),
+                Ok(Asked::Between(from, to)) => pull.time(from..=to),
                 Err(what) => return Ok(Err(what)),
             };
-            pull.timeout(PATIENCE)?.run().map(Ok)
+            pull.timeout(PATIENCE).run().map(Ok)
         };
-        let mut pulled = pull().map_err(|error: paceline::PullError| error.to_string())??;
+        let mut pulled = pull().map_err(|error: paceline::pull::PullError| error.to_string())??;
         let mut encodings = Encodings::default();
         while let Ok(Some(delivery)) = pulled.next_timeout(PATIENCE) {
             self.reply(query, delivery, &mut encodings)?;
@@ -129,6 +129,6 @@ impl Answerer {
 
 fn refuse(query: &Query, what: &str) {
     if let Err(error) = query.reply_err(what).wait() {
-        tracing::debug!("a query was not answered: {error}");
+        tracing::debug!("cannot answer a query: {error}");
     }
 }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodings_come_back() {
+    fn encodings_round_trip() {
         let (mut import, mut export) = (Encodings::default(), Encodings::default());
         for encoding in [
             ZenohEncoding::default(),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_that_is_no_plain_text_is_not_taken_over() {
+    fn an_encoding_that_is_not_plain_text_is_ignored() {
         for bad in ["text/plain;\x1b[2J", "a/b\nerror: all is lost", "image/\u{202e}gpj"] {
             assert_eq!(
                 Encodings::default().import(&ZenohEncoding::from(bad)),

@@ -12,9 +12,8 @@ use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ExportRule;
 use large::Large;
-use paceline::{
-    Form, LogLimit, Node, Rate, RecvError, SubscribeError, Subscriber, SubscriberEvent,
-};
+use paceline::contract::{Form, Rate};
+use paceline::{LogLimit, Node, RecvError, SubscribeError, Subscriber, SubscriberEvent};
 use putter::{Lane, Putter};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -95,7 +94,7 @@ impl Export {
         let mark = Mark { node: node.id(), rule: u16::try_from(number).unwrap_or(u16::MAX) };
         let answers = if rule.queries {
             let keys = rule.key.makes().map_err(|error| error.to_string())?;
-            let back = rule.key.inverse().ok_or("its keys cannot be made tags again")?;
+            let back = rule.key.inverse().ok_or("its keys cannot be converted back to tags")?;
             Some(Answers::open(node, session, mark, (keys.as_str(), back))?)
         } else {
             None
@@ -192,23 +191,23 @@ impl Worker {
     fn subscribe(&self) -> Result<Subscriber, SubscribeError> {
         let ExportRule { tag, form, within, loss, proxy, retransmit, .. } = &self.rule;
         let Form { rate, size, audio } = form;
-        let mut builder = self.node.subscriber(tag.as_str())?.queue(QUEUE)?;
+        let mut builder = self.node.subscriber(tag.as_str()).queue(QUEUE);
         builder = match rate {
             Rate::All => builder,
-            Rate::Every(n) => builder.every(n.get())?,
-            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0)?,
+            Rate::Every(n) => builder.every(n.get()),
+            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
         };
         if let Some(size) = size {
-            builder = builder.size(size.width, size.height)?;
+            builder = builder.size(size.width, size.height);
         }
         if let Some(audio) = audio {
-            builder = builder.audio(audio.rate, audio.channels)?;
+            builder = builder.audio(audio.rate, audio.channels);
         }
         if let Some(within) = within {
-            builder = builder.within(*within)?;
+            builder = builder.within(*within);
         }
         if let Some(loss) = loss {
-            builder = builder.loss(loss.x(), loss.y())?;
+            builder = builder.loss(loss.x(), loss.y());
         }
         builder.proxy(*proxy).retransmit(*retransmit).declare()
     }

@@ -38,14 +38,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_fast_is_thinned_to_the_rate() {
+    fn fast_samples_are_thinned_to_the_rate() {
         // 1,000 Hz for 10 s: two samples at once, then one per period.
         assert_eq!(enter(0..10_000), 101);
         assert_eq!(enter((0..10_000).step_by(33)), 101);
     }
 
     #[test]
-    fn what_comes_unevenly_at_the_rate_enters() {
+    fn uneven_samples_at_the_rate_pass() {
         assert_eq!(enter((0..10_000).step_by(100)), 100);
         let uneven = (0..100u64).map(|n| n * 100 + if n % 2 == 0 { 0 } else { 90 });
         assert_eq!(enter(uneven), 100);

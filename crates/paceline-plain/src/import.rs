@@ -9,7 +9,8 @@ use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ImportRule;
 use bytes::Bytes;
-use paceline::{Beside, DropReason, Encoding, LogLimit, Node, PublishError, Publisher};
+use paceline::status::DropReason;
+use paceline::{Beside, Encoding, LogLimit, Node, PublishError, Publisher};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -189,8 +190,9 @@ impl Shared {
             Some(Key::Open(key)) => {
                 if !key.may_enter() {
                     self.node.note_dropped(DropReason::Policed, 1);
-                    return self
-                        .say(|| format!("'{name}' comes faster than max_hz: the rest is dropped"));
+                    return self.say(|| {
+                        format!("'{name}' arrives faster than max_hz; the excess is dropped")
+                    });
                 }
                 let incoming = incoming(sample, &self.rule, &mut key.encodings);
                 self.publish(key, incoming);
@@ -206,7 +208,9 @@ impl Shared {
             None if full => {
                 self.node.note_dropped(DropReason::NotImported, 1);
                 let most = self.rule.keys;
-                self.say(|| format!("has {most} keys, and takes no more: '{name}'; raise keys"));
+                self.say(|| {
+                    format!("has {most} keys, the maximum, and ignores '{name}'; raise keys")
+                });
             }
             None => {
                 let first = incoming(sample, &self.rule, &mut Encodings::default());
@@ -230,8 +234,8 @@ impl Shared {
         self.node.note_dropped(DropReason::QueueFull, 1);
         self.say(|| {
             format!(
-                "new keys come faster than they are declared: samples are dropped, of '{name}' last \
-                 ({OPENING_SAMPLES} of a key may wait, {} MiB of the rule)",
+                "new keys arrive faster than they can be declared; samples are dropped, most \
+                 recently of '{name}' ({OPENING_SAMPLES} of a key may wait, {} MiB of the rule)",
                 OPENING_BYTES >> 20
             )
         });
@@ -245,7 +249,7 @@ impl Shared {
             Err(error) => {
                 self.node.note_dropped(DropReason::TooLarge, 1);
                 let tag = key.publisher.tag().clone();
-                self.say(|| format!("a sample for {tag} was dropped: {error}"));
+                self.say(|| format!("a sample of {tag} was dropped: {error}"));
             }
         }
     }
@@ -290,7 +294,7 @@ impl Shared {
                 let count = u64::try_from(waiting.len()).unwrap_or(u64::MAX);
                 self.node.note_dropped(DropReason::NotImported, count);
                 keys.all.insert(name.to_owned(), Key::Refused);
-                self.say(|| format!("nothing can be published for '{name}': {what}"));
+                self.say(|| format!("cannot publish '{name}': {what}"));
             }
         }
     }
@@ -298,7 +302,7 @@ impl Shared {
     fn declare(&self, name: &str, encoding: Option<Encoding>) -> Result<Publisher, String> {
         let tag = self.rule.tag.fill(name).ok_or("its tag would be empty")?;
         let declare = || {
-            let mut builder = self.node.publisher(&tag)?;
+            let mut builder = self.node.publisher(&tag);
             if let Some(encoding) = encoding {
                 builder = builder.encoding(encoding);
             }
@@ -306,10 +310,10 @@ impl Shared {
                 builder = builder.kind(kind);
             }
             if let Some(period) = self.rule.period {
-                builder = builder.period(period)?;
+                builder = builder.period(period);
             }
             if let Some(loss) = self.rule.loss {
-                builder = builder.loss(loss.x(), loss.y())?;
+                builder = builder.loss(loss.x(), loss.y());
             }
             builder.declare()
         };
@@ -343,8 +347,9 @@ impl Shared {
             let known = nodes.iter().find(|(id, _)| *id == mark.node);
             let who = known.map_or_else(|| mark.node.to_string(), |(_, name)| name.clone());
             format!(
-                "a loop with export {} of node {who}, which puts '{name}' on a plain side that meets this \
-                 one: its samples are dropped here; part the two sides, or take other keys",
+                "a loop with export {} of node {who}, which puts '{name}' on a plain side \
+                 connected to this one; its samples are dropped here. Separate the two sides, or \
+                 use other keys",
                 mark.rule
             )
         });

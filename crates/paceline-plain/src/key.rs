@@ -12,12 +12,12 @@ const WILDCARDS_MAX: usize = 9;
 pub enum KeyError {
     /// Zenoh rejects the text as a key expression.
     #[error(
-        "'{0}' is no key expression of Zenoh: {1}; write chunks joined by single '/', with * for one \
-         and ** for any number, like robot/**"
+        "'{0}' is not a key expression of Zenoh: {1}; write chunks joined by single '/', with * \
+         for one and ** for any number, like robot/**"
     )]
     NoKey(String, String),
     /// More than one `**`: the parts of a key could be assigned to them in several ways.
-    #[error("'{0}' has more than one **: the parts of a key are told apart by at most one")]
+    #[error("'{0}' has more than one **; a pattern may have at most one")]
     TwoDoubleStars(String),
     /// A brace that is not part of a placeholder.
     #[error(
@@ -44,7 +44,7 @@ pub enum KeyError {
         wildcards: usize,
     },
     /// The result of the template is not a valid key or tag.
-    #[error("'{text}' makes '{made}': {what}")]
+    #[error("'{text}' produces '{made}': {what}")]
     Makes {
         /// The template.
         text: String,

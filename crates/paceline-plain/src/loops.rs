@@ -9,9 +9,9 @@ use crate::rule::{QueryRule, Rules};
 pub enum RuleConflict {
     /// An export returns the samples of an import to their origin.
     #[error(
-        "import {import} (key '{key}') and export {export} (tag '{tag}') are a loop: what plain programs put on \
-         '{key}' would come back to them on '{back}'; give the import tags of its own, like \
-         \"{example}/{{key}}\", that the export leaves out"
+        "import {import} (key '{key}') and export {export} (tag '{tag}') are a loop: samples that \
+         plain programs put on '{key}' would return to them on '{back}'; use separate tags for the \
+         import, like \"{example}/{{key}}\", that the export does not match"
     )]
     Loop {
         /// The number of the import rule.
@@ -29,8 +29,8 @@ pub enum RuleConflict {
     },
     /// Two import rules publish the same key on the same tag.
     #[error(
-        "imports {first} (key '{key}') and {second} (key '{other}') take the same keys to the same tags: \
-         everything would come twice; keep one, or give one other tags"
+        "imports {first} (key '{key}') and {second} (key '{other}') map the same keys to the same \
+         tags: every sample would be published twice; keep one, or change the tags of one"
     )]
     SameImport {
         /// The number of the first rule.
@@ -44,8 +44,8 @@ pub enum RuleConflict {
     },
     /// Two export rules put the same tag on the same key.
     #[error(
-        "exports {first} (tag '{tag}') and {second} (tag '{other}') put the same tags on the same keys: \
-         everything would come twice; keep one, or give one other keys"
+        "exports {first} (tag '{tag}') and {second} (tag '{other}') put the same tags on the same \
+         keys: every sample would be put twice; keep one, or change the keys of one"
     )]
     SameExport {
         /// The number of the first rule.
@@ -59,8 +59,8 @@ pub enum RuleConflict {
     },
     /// Two query rules carry the same queries.
     #[error(
-        "queries {first} (key '{key}') and {second} (key '{other}') {what}: everything would be answered twice; \
-         keep one, or give one other keys and another tag"
+        "queries {first} (key '{key}') and {second} (key '{other}') {what}: every query would be \
+         answered twice; keep one, or change the keys and the tag of one"
     )]
     SameQuery {
         /// The number of the first rule.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_a_loop_and_both_rules_are_named() {
+    fn loops_are_refused_with_both_rules_named() {
         let loops = [
             ("robot/**", "{key}", "robot/**", "{tag}"),
             ("robot/**", "lab/{1}", "lab/**", "robot/{1}"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_asked_twice_is_named() {
+    fn overlapping_queries_are_named() {
         let rule = |key: &str, tag: &str| {
             let tag = tag.to_owned();
             QueryRule { tag, ..QueryRule::new(KeyPattern::new(key).unwrap()) }

@@ -4,7 +4,8 @@
 //! The mark is the id in the sample's timestamp. Every Zenoh router forwards it unchanged and no
 //! program interprets it. Payload, encoding and attachment are not touched.
 
-use paceline::{NodeId, Timestamp};
+use paceline::Timestamp;
+use paceline::status::NodeId;
 use std::time::Duration;
 use zenoh::sample::Sample;
 use zenoh::time::{NTP64, Timestamp as ZenohTimestamp, TimestampId};
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_comes_back_and_nothing_else_is_one() {
+    fn only_a_mark_decodes_as_a_mark() {
         for node in [0, 1, u64::MAX, 0x0011_2233_4455_6677] {
             let mark = Mark { node: NodeId(node), rule: 7 };
             let captured = Timestamp { nanos: 1_700_000_000_123_456_789, error: 3 };

@@ -22,13 +22,13 @@ pub enum PlainError {
     Conflict(#[from] RuleConflict),
     /// Too many rules of one kind.
     #[error(
-        "{0} rules of one kind, a node takes at most {RULES_MAX}; a pattern may cover several keys"
+        "{0} rules of one kind: must be at most {RULES_MAX} per node; a pattern may cover several keys"
     )]
     TooManyRules(usize),
     /// Zenoh could not listen on an endpoint.
     #[error(
-        "plain programs cannot be met at {endpoints}: {what}; if a Zenoh router has that place, give [plain] \
-         another listen, or connect to the router"
+        "cannot open the plain side at {endpoints}: {what}; if a Zenoh router uses that address, \
+         set another listen in [plain], or connect to the router"
     )]
     Open {
         /// The endpoints to listen on or to connect to.
@@ -154,7 +154,7 @@ impl Drop for Plain {
         self.imports.clear();
         self.exports.clear();
         if let Err(error) = self.session.close().wait() {
-            tracing::debug!("closing the plain side: {error}");
+            tracing::debug!("cannot close the plain side cleanly: {error}");
         }
     }
 }

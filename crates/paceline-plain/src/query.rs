@@ -22,9 +22,8 @@ use crate::rule::QueryRule;
 use answerer::Answerer;
 use asker::Asker;
 use offers::Offers;
-use paceline::{
-    LogLimit, Node, NodeId, SubscribeError, Subscriber, SubscriberBuilder, SubscriberEvent,
-};
+use paceline::status::NodeId;
+use paceline::{LogLimit, Node, SubscribeError, Subscriber, SubscriberBuilder, SubscriberEvent};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -108,9 +107,9 @@ impl Common {
 
     /// Subscribes to `tag` with the contract of the rule.
     fn subscribe(&self, tag: &str) -> Result<Subscriber, SubscribeError> {
-        let builder: SubscriberBuilder<'_> = self.node.subscriber(tag)?.queue(QUEUE)?;
+        let builder: SubscriberBuilder<'_> = self.node.subscriber(tag).queue(QUEUE);
         match self.rule.within {
-            Some(within) => builder.within(within)?.declare(),
+            Some(within) => builder.within(within).declare(),
             None => builder.declare(),
         }
     }
@@ -135,6 +134,8 @@ impl Common {
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
+                // An event of a later version.
+                _ => {}
             }
         }
         heard

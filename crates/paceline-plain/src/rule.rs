@@ -1,7 +1,8 @@
 //! Rules: the keys and tags that pass between the plain side and the node.
 
 use crate::key::{KeyPattern, Template};
-use paceline::{Encoding, Form, Kind, LossTolerance, Proxy, Retransmit};
+use paceline::contract::{Form, Proxy, Retransmit};
+use paceline::{Encoding, Kind, LossTolerance};
 use std::time::Duration;
 
 /// The number of rules of each kind that a node accepts.

@@ -11,8 +11,8 @@ pub(crate) enum Asked {
     Between(u64, u64),
 }
 
-const RANGE: &str = "write _time=[FROM..TO] or _time=[FROM;DURATION], with times such as now(-10s) or \
-     2024-01-31T12:00:00Z, and ]…[ for bounds that are left out";
+const RANGE: &str = "write _time=[FROM..TO] or _time=[FROM;DURATION], with times such as now(-10s) \
+                     or 2024-01-31T12:00:00Z, and ]…[ for omitted bounds";
 /// Zenoh's time units, each in nanoseconds.
 const UNITS: [(&str, f64); 7] = [
     ("u", 1e3),
@@ -37,7 +37,7 @@ pub(crate) fn read(parameters: &str, now: u64) -> Result<Asked, String> {
     let Some(most) = value("_max") else { return Ok(Asked::Newest(1)) };
     match most.parse() {
         Ok(n @ 1..) => Ok(Asked::Newest(n)),
-        _ => Err(format!("_max={most}: give a whole number above 0")),
+        _ => Err(format!("_max={most}: must be a whole number above 0")),
     }
 }
 
@@ -93,7 +93,7 @@ fn duration(text: &str) -> Option<i64> {
     let (_, factor) =
         UNITS.iter().find(|(name, _)| *name == unit || unit.is_empty() && *name == "s")?;
     let nanos = number.parse::<f64>().ok()? * factor;
-    #[expect(clippy::cast_possible_truncation, reason = "looked at in the same expression")]
+    #[expect(clippy::cast_possible_truncation, reason = "checked in the same expression")]
     (nanos.abs() < 9e18).then_some(nanos as i64)
 }
 
@@ -109,7 +109,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn ranges_of_time_are_read_as_zenoh_writes_them() {
+    fn time_ranges_use_zenohs_syntax() {
         for (text, from, to) in [
             ("_time=[now(-10s)..]", NOW - 10 * S, u64::MAX),
             ("_time=[..]", 0, u64::MAX),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_range_the_newest_are_asked_for() {
+    fn the_default_selection_is_the_newest() {
         assert_eq!(read("", NOW), Ok(Asked::Newest(1)));
         assert_eq!(read("a=b;_max=20", NOW), Ok(Asked::Newest(20)));
         for wrong in ["_max=0", "_max=-1", "_max=x", "_max="] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_says_how_to_write_one() {
+    fn an_invalid_range_error_shows_the_syntax() {
         for wrong in [
             "_time=",
             "_time=[",

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_configuration_is_one_that_zenoh_knows() {
+    fn the_configuration_is_valid_for_zenoh() {
         let listen = PlainConfig::default_listen(Path::new("/run/paceline"));
         assert_eq!(listen, ["tcp/localhost:7447", "unixsock-stream//run/paceline/plain.sock"]);
         let config = PlainConfig { listen, ..PlainConfig::default() };
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_beyond_this_host_is_let_in_unasked() {
+    fn only_this_host_may_connect_by_default() {
         let listen = vec!["tcp/0.0.0.0:7447".to_owned()];
         let config = PlainConfig { listen, ..PlainConfig::default() };
         let said = config.check().unwrap_err().to_string();

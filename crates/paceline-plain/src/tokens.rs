@@ -7,10 +7,8 @@
 
 use crate::lock;
 use crate::rule::{ExportRule, ImportRule, KEYS_MAX};
-use paceline::{
-    DropReason, Encoding, Kind, Node, Publisher, PublisherId, RecvError, Subscriber,
-    SubscriberEvent,
-};
+use paceline::status::{DropReason, PublisherId};
+use paceline::{Encoding, Kind, Node, Publisher, RecvError, Subscriber, SubscriberEvent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -49,7 +47,7 @@ impl TokenImport {
     ) -> zenoh::Result<Self> {
         let tag = rule.tag.fill(rule.key.as_str()).unwrap_or_default();
         let encoding = Encoding::new(ENCODING);
-        let publisher = node.publisher(&tag)?.kind(Kind::State).encoding(encoding).declare()?;
+        let publisher = node.publisher(&tag).kind(Kind::State).encoding(encoding).declare()?;
         let tokens = Arc::new(Mutex::new(BTreeSet::new()));
         // One pending notification is enough, because the thread reads the whole set.
         let (changed, changes) = sync_channel(1);
@@ -100,7 +98,7 @@ impl Drop for TokenImport {
 
 fn tell(changed: &SyncSender<()>) {
     if let Err(TrySendError::Disconnected(())) = changed.try_send(()) {
-        tracing::debug!("a change of tokens came after the end of its rule");
+        tracing::debug!("a token change arrived after the end of its rule");
     }
 }
 
@@ -145,7 +143,7 @@ impl TokenExport {
         (number, rule): (usize, ExportRule),
         own: &Own,
     ) -> zenoh::Result<Self> {
-        let subscriber = node.subscriber(rule.tag.as_str())?.declare()?;
+        let subscriber = node.subscriber(rule.tag.as_str()).declare()?;
         let (end, ended) = sync_channel(0);
         let (session, own) = (session.clone(), own.clone());
         let mut declarer =
@@ -240,9 +238,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_keys_are_tokens() {
+    fn only_key_expressions_are_tokens() {
         let read = read(b"@ros2_lv/0/a/0/0/NN/%/%/talker\n\na//b\n/x\n*\na/**\n{ok}\n\xc3");
-        assert!(read.is_empty(), "what is no text holds none");
+        assert!(read.is_empty(), "non-text payloads hold none");
         let read = super::read(b"@ros2_lv/0/a/0/0/NN/%/%/talker\n\na//b\n/x\n*\na/**\nok");
         let read: Vec<_> = read.iter().map(String::as_str).collect();
         assert_eq!(read, ["@ros2_lv/0/a/0/0/NN/%/%/talker", "ok"]);

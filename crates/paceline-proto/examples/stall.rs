@@ -135,7 +135,7 @@ fn print(policy: Policy, links: u32, streams: u32) {
         let mut worst = turns.iter().max().copied();
         for _ in 1..RUNS {
             let (again, _) = measure(policy, (links, streams), stall, reason);
-            assert_eq!(turns.len(), again.len(), "every run does the same");
+            assert_eq!(turns.len(), again.len(), "every run is identical");
             worst = worst.max(again.iter().max().copied());
             turns.iter_mut().zip(again).for_each(|(turn, again)| *turn = again.min(*turn));
         }

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_says_how_long_a_sample_was() {
+    fn counted_bytes_give_the_sample_length() {
         for bytes in [0, 1, 64, 1_089, 1_090, 1_091, 2_180, 2_181, 10_900, 50_000, 1 << 26] {
             let wire = u64::try_from(counted(bytes)).unwrap();
             assert_eq!(uncounted(wire) as u128, bytes);

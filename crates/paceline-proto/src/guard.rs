@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn who_works_is_never_muted() {
+    fn a_normal_node_is_never_muted() {
         let (mut guard, mut now) = (Budget::default(), START);
         // The burst of a large network first, then the highest sustained rate for a long time.
         let at_once = (1..BURST).filter(|_| guard.take(now, 0) == Hearing::Heard).count() as u64;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_muted_as_long_as_it_goes_on_and_heard_again_by_itself() {
+    fn a_flood_is_muted_while_it_lasts_and_unmuted_automatically() {
         let (mut guard, mut now) = (Budget::default(), START);
         let heard = talk(&mut guard, &mut now, 100_000, 60);
         // A minute of flood costs no more than one burst.
@@ -184,7 +184,7 @@ mod tests {
         now += Duration::from_secs(5);
         assert!(guard.is_muted(now));
         now += Duration::from_secs(1);
-        assert!(!guard.is_muted(now), "nobody has to look for that");
+        assert!(!guard.is_muted(now), "nobody has to search for that");
         assert_eq!(guard.take(now, 100), Hearing::Heard);
         let dropped = guard.counters.dropped;
         assert_eq!(talk(&mut guard, &mut now, 100, 10), 1_000);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_cost_what_they_are_long() {
+    fn long_messages_are_charged_by_length() {
         let (mut guard, now) = (Budget::default(), START);
         let heard = (0..1_000).filter(|_| guard.take(now, 1 << 20) == Hearing::Heard).count();
         assert!((100..200).contains(&heard), "{heard} MiB at once");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_go_backward_forgive_nothing_and_harm_nobody_for_long() {
+    fn backward_clock_steps_grant_nothing_and_heal_quickly() {
         let (mut guard, mut now) = (Budget::default(), Instant::from_millis(100_000));
         talk(&mut guard, &mut now, 100_000, 1);
         assert!(guard.is_muted(now) && guard.is_muted(START));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn who_floods_one_thing_is_heard_of_the_others() {
+    fn a_flood_of_one_kind_leaves_other_kinds_accepted() {
         let mut guard = Guard::default();
         while guard.take(Flood::Unasked, START, 1_000) == Hearing::Heard {}
         let muted = Flood::ALL.map(|flood| guard.is_muted(flood, START));
@@ -225,7 +225,7 @@ mod tests {
         /// Compares the budget with a plain model that pays off its debt as time passes. In any time, the
         /// cost accepted is at most the burst plus the amount paid off in that time.
         #[test]
-        fn what_is_heard_is_what_a_plain_twin_hears_and_bounded(
+        fn the_guard_accepts_the_same_as_its_reference_within_bounds(
             pieces in proptest::collection::vec((0_u64..40_000_000, 0_usize..4_000_000), 1..400),
         ) {
             let (mut budget, mut now) = (Budget::default(), START);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_tag_names_its_publisher_and_matches_its_pull_alone() {
+    fn a_private_tag_names_its_publisher_and_matches_only_its_pull() {
         let publisher = PublisherId { node: NodeId(0xab), index: 7 };
         let tag = private_tag(NodeId(1), 3, publisher).unwrap();
         assert_eq!(tag.as_str(), "@pull/0000000000000001/3/00000000000000ab/7");

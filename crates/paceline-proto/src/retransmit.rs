@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// The retransmission of lost samples on links that lose frames (docs/lossy.md). Other links ignore it.
+/// The retransmission of lost samples on links that lose frames (docs/concepts/lossy.md). Other links ignore it.
 ///
 /// If several subscriptions share a stream, the greatest choice applies, in the order of the variants. Repair
 /// does not harm subscriptions that did not request it. Selective repair delivers no less than go-back-n, and
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_choice_has_one_name_and_one_byte() {
+    fn every_mode_has_one_name_and_one_byte() {
         for choice in Retransmit::ALL {
             assert_eq!(choice.to_string().parse(), Ok(choice));
             assert_eq!(Retransmit::from_code(choice.code()), Some(choice));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strictest_is_the_greatest() {
+    fn the_strictest_mode_is_the_greatest() {
         let strictest = Retransmit::ALL.into_iter().max();
         assert_eq!(strictest, Some(Retransmit::Selective));
         assert!(Retransmit::GoBackN > Retransmit::None);

@@ -31,7 +31,7 @@ pub enum TagError {
     TooLong(usize),
     /// The text has a character that tags must not contain.
     #[error(
-        "tag '{}' contains '{}': use letters, digits and marks other than # ? $ * and blanks",
+        "tag '{}' contains '{}': use letters, digits and punctuation other than # ? $ * and spaces",
         escape(.0), escape(.1.encode_utf8(&mut [0; 4]))
     )]
     BadCharacter(String, char),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_stand_for_whole_chunks() {
+    fn wildcards_match_whole_chunks() {
         assert!(hit("robot/camera", "robot/camera"));
         assert!(!hit("robot/camera", "robot/camera/left"));
         assert!(hit("robot/*", "robot/camera"));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_do_not_stand_for_private_chunks() {
+    fn wildcards_do_not_match_private_chunks() {
         assert!(hit("@pull/a/**", "@pull/a/b"));
         for pattern in ["**", "*/a/b", "**/b", "@pull/**"] {
             assert_eq!(hit(pattern, "@pull/a/b"), pattern.starts_with('@'), "{pattern}");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_names_say_what_is_wrong() {
+    fn invalid_names_are_explained() {
         assert_eq!(Tag::new("a//b"), Err(TagError::EmptyChunk("a//b".into())));
         assert_eq!(Tag::new(""), Err(TagError::EmptyChunk(String::new())));
         assert_eq!(Tag::new("a/*"), Err(TagError::Wildcard("a/*".into())));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn names_act_on_no_terminal_and_neither_do_their_errors() {
+    fn names_and_their_errors_contain_no_terminal_escapes() {
         for bad in ["a\x1b[2J", "a\nb", "a\u{9b}b", "cam\u{202e}gpj", "a\u{200b}", "\u{feff}a"] {
             let error = Tag::new(bad).unwrap_err();
             assert!(matches!(error, TagError::BadCharacter(..)), "{bad:?}: {error:?}");

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_act_on_a_terminal_are_written_out() {
+    fn terminal_control_characters_are_escaped() {
         for (text, shown) in [
             ("a\nb", "a\\nb"),
             ("\x1b[2J", "\\u{1b}[2J"),

@@ -1,4 +1,4 @@
-//! The wire format of a link, version 2 (docs/wire.md).
+//! The wire format of a link, version 2 (docs/internals/wire.md).
 //!
 //! Every parser here is strict and bounded. An unknown value is an error that names the field, and no length
 //! from the wire is trusted before its bytes have been seen.

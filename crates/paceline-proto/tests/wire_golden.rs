@@ -144,7 +144,7 @@ fn a_later_piece() {
 }
 
 #[test]
-fn an_open_a_close_an_abort_and_control() {
+fn open_close_abort_and_control_segments() {
     let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 1 };
     let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
     let form = Form { rate, size: Some(Size { width: 160, height: 120 }), audio: None };
@@ -166,7 +166,7 @@ fn an_open_a_close_an_abort_and_control() {
 }
 
 #[test]
-fn what_only_frames_that_may_be_lost_say() {
+fn fields_of_frames_on_lossy_links() {
     let header = FrameHeader { epoch: 1, seq: Some(2), datagrams: true, ..FrameHeader::default() };
     let mut out = Vec::new();
     header.write(&mut out);

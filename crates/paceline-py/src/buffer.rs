@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::life::Held;
-use paceline::Buffer as Inner;
+use paceline::pull::Buffer as Inner;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyTuple};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Buffer {
     inner: Held<Mutex<Option<Inner>>>,
-    id: paceline::SubscriptionId,
+    id: paceline::status::SubscriptionId,
     pattern: String,
 }
 

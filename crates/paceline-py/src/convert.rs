@@ -2,7 +2,9 @@
 //! the remedy.
 
 use crate::errors;
-use paceline::{Drops, Kind, NodeId, Proxy, Retransmit, SubscriptionId};
+use paceline::Kind;
+use paceline::contract::{Proxy, Retransmit};
+use paceline::status::{Drops, NodeId, SubscriptionId};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;

@@ -3,7 +3,9 @@
 
 use crate::event::Unpromised;
 use crate::refusal::Refusal;
-use paceline::{CapacityError, ChangeError, OpenError, PublishError, PullError, SubscribeError};
+use paceline::class::CapacityError;
+use paceline::pull::PullError;
+use paceline::{ChangeError, OpenError, PublishError, SubscribeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;

@@ -3,8 +3,11 @@
 use crate::convert::to_ms;
 use crate::grant::Grant;
 use crate::refusal::Refusal;
-use paceline::{PublisherEvent, PublisherId, SubscriberEvent, Unpromised as Why};
+use paceline::contract::Unpromised as Why;
+use paceline::status::PublisherId;
+use paceline::{PublisherEvent, SubscriberEvent};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 /// Event: the set of publishers that the subscriber receives has changed.
 #[pyclass(frozen, get_all, module = "paceline")]
@@ -43,7 +46,7 @@ impl Changed {
 /// Event: a change was refused. The previous request stayed in force throughout.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct ChangeRefused {
-    refusals: Vec<paceline::Refusal>,
+    refusals: Vec<paceline::contract::Refusal>,
     /// The rate and size in force, as text.
     #[pyo3(get)]
     form: String,
@@ -161,9 +164,11 @@ pub(crate) fn of_publisher(py: Python<'_>, event: PublisherEvent) -> PyResult<Bo
         PublisherEvent::Refused(refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         PublisherEvent::Over(subscription) => over(py, &subscription)?,
         PublisherEvent::Excess(told) => {
-            let paceline::Excess { early, long } = told;
+            let paceline::status::Excess { early, long } = told;
             Bound::new(py, Excess { publisher: None, node: None, early, long })?.into_any()
         }
+        // An event of a later version.
+        other => PyString::new(py, &format!("{other:?}")).into_any(),
     })
 }
 
@@ -181,7 +186,7 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
             Bound::new(py, Unpromised::new(publisher, why))?.into_any()
         }
         SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
-            let paceline::Excess { early, long } = excess;
+            let paceline::status::Excess { early, long } = excess;
             let (publisher, node) = (Some(publisher.to_string()), Some(node_name));
             Bound::new(py, Excess { publisher, node, early, long })?.into_any()
         }
@@ -203,5 +208,7 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
             };
             Bound::new(py, changed)?.into_any()
         }
+        // An event of a later version.
+        other => PyString::new(py, &format!("{other:?}")).into_any(),
     })
 }

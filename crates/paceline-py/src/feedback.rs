@@ -3,7 +3,7 @@
 use crate::convert::{hertz, mean_ms, to_ms};
 use crate::grant::Grant;
 use crate::refusal::Refusal;
-use paceline::{Feedback as Told, Measured as Counted};
+use paceline::status::{Feedback as Told, Measured as Counted};
 use pyo3::prelude::*;
 
 /// The request, the contract and the measurements of one subscription.

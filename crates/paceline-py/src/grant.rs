@@ -1,7 +1,7 @@
 //! Positive admission answers.
 
 use crate::convert::to_ms;
-use paceline::{Grant as Told, GrantedHop as Hop};
+use paceline::contract::{Grant as Told, GrantedHop as Hop};
 use pyo3::prelude::*;
 
 /// The contract on one publisher's samples, in force as long as it is reserved.

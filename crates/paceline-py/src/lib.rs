@@ -6,6 +6,7 @@
 
 mod bell;
 mod buffer;
+mod command;
 mod convert;
 mod errors;
 mod event;
@@ -35,6 +36,8 @@ mod native {
     use super::bell::Bell;
     #[pymodule_export]
     use super::buffer::Buffer;
+    #[pymodule_export]
+    use super::command::{command, thread_setting};
     #[pymodule_export]
     use super::event::{ChangeRefused, Changed, Excess, Heard, Over, Unpromised};
     #[pymodule_export]

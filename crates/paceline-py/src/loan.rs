@@ -2,7 +2,7 @@
 
 use crate::convert::WHOLE;
 use crate::errors;
-use paceline::{PublishError, SAMPLE_BYTES_MAX};
+use paceline::{PublishError, Publisher};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -38,8 +38,11 @@ impl Loan {
         let (dtype, element) = element(dtype)?;
         let bytes = sides.iter().try_fold(element, |bytes, side| bytes.checked_mul(*side));
         let bytes = bytes.unwrap_or(usize::MAX);
-        if bytes > SAMPLE_BYTES_MAX {
-            return Err(errors::publish(PublishError::TooLarge { bytes, max: SAMPLE_BYTES_MAX }));
+        if bytes > Publisher::SAMPLE_BYTES_MAX {
+            return Err(errors::publish(PublishError::TooLarge {
+                bytes,
+                max: Publisher::SAMPLE_BYTES_MAX,
+            }));
         }
         // The `BytesIO` must own the only reference, or the first write would copy the bytes.
         let zeros = py.get_type::<PyBytes>().call1((bytes,))?;

@@ -8,7 +8,8 @@ use crate::pulled::Pulled;
 use crate::subscriber::{self, Subscriber};
 use crate::view::SubscriptionView;
 use crate::{convert, errors, options};
-use paceline::{Capacity, LinkConfig, Policy};
+use paceline::class::Policy;
+use paceline::{Capacity, LinkConfig};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -30,8 +31,8 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
         config = config.capacity(capacity.map_err(|error| errors::value(error.to_string()))?);
     }
     if let Some(policy) = link.getattr("policy")?.extract::<Option<String>>()? {
-        let policy: Policy =
-            policy.parse().map_err(|error| errors::value(format!("policy='{policy}': {error}")))?;
+        let policy = Policy::offered(&policy)
+            .map_err(|error| errors::value(format!("policy='{policy}': {error}")))?;
         config = config.policy(policy);
     }
     if link.getattr("insecure")?.extract()? {

@@ -3,10 +3,8 @@
 use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
 use crate::errors;
 use crate::wish::Wish;
-use paceline::{
-    BufferBuilder, Encoding, History, Late, Node, PublisherBuilder, PullBuilder, Size,
-    SubscriberBuilder,
-};
+use paceline::pull::{BufferBuilder, History, PullBuilder};
+use paceline::{Encoding, Late, Node, PublisherBuilder, Size, SubscriberBuilder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -18,17 +16,17 @@ fn history(asked: &Bound<'_, PyDict>) -> PyResult<Option<History>> {
     if samples.is_none() && bytes.is_none() && age.is_none() {
         return Ok(None);
     }
-    let wrong = |error: paceline::LimitsError| errors::value(error.to_string());
     let mut history = History::new();
     if let Some(samples) = samples {
-        history = history.samples(samples).map_err(wrong)?;
+        history = history.samples(samples);
     }
     if let Some(bytes) = bytes {
-        history = history.bytes(bytes).map_err(wrong)?;
+        history = history.bytes(bytes);
     }
     if let Some(age) = age {
-        history = history.age(from_ms("history_ms", age)?).map_err(wrong)?;
+        history = history.age(from_ms("history_ms", age)?);
     }
+    history.limits().map_err(|error| errors::value(error.to_string()))?;
     Ok(Some(history))
 }
 
@@ -37,12 +35,12 @@ pub(crate) fn publisher<'a>(
     tag: &str,
     asked: &Bound<'_, PyDict>,
 ) -> PyResult<PublisherBuilder<'a>> {
-    let mut builder = node.publisher(tag).map_err(errors::publish)?;
+    let mut builder = node.publisher(tag);
     if let Some(hertz) = option(asked, "hz", NUMBER)? {
-        builder = builder.hz(hertz).map_err(errors::publish)?;
+        builder = builder.hz(hertz);
     }
     if let Some(period) = option(asked, "period_ms", NUMBER)? {
-        builder = builder.period(from_ms("period_ms", period)?).map_err(errors::publish)?;
+        builder = builder.period(from_ms("period_ms", period)?);
     }
     if let Some(encoding) = option::<String>(asked, "encoding", TEXT)? {
         builder = builder.encoding(Encoding::new(&encoding));
@@ -54,7 +52,7 @@ pub(crate) fn publisher<'a>(
         builder = builder.late(Late::Send);
     }
     if let Some((x, y)) = pair(asked, "loss", '/')? {
-        builder = builder.loss(x, y).map_err(errors::publish)?;
+        builder = builder.loss(x, y);
     }
     if let Some((width, height)) = pair(asked, "picture_size", 'x')? {
         builder = builder.picture_size(Size { width, height });
@@ -74,10 +72,10 @@ pub(crate) fn subscriber<'a>(
     pattern: &str,
     asked: &Bound<'_, PyDict>,
 ) -> PyResult<SubscriberBuilder<'a>> {
-    let builder = node.subscriber(pattern).map_err(errors::subscribe)?;
-    let mut builder = Wish::read(asked)?.put(builder).map_err(errors::subscribe)?;
+    let builder = node.subscriber(pattern);
+    let mut builder = Wish::read(asked)?.put(builder);
     if let Some(samples) = option(asked, "queue", WHOLE)? {
-        builder = builder.queue(samples).map_err(errors::subscribe)?;
+        builder = builder.queue(samples);
     }
     if let Some(history) = history(asked)? {
         builder = builder.history(history);
@@ -90,18 +88,18 @@ pub(crate) fn buffer<'a>(
     pattern: &str,
     asked: &Bound<'_, PyDict>,
 ) -> PyResult<BufferBuilder<'a>> {
-    let mut builder = node.buffer(pattern).map_err(errors::subscribe)?;
+    let mut builder = node.buffer(pattern);
     if let Some(history) = history(asked)? {
         builder = builder.history(history);
     }
     if let Some(n) = option(asked, "every", WHOLE)? {
-        builder = builder.every(n).map_err(errors::subscribe)?;
+        builder = builder.every(n);
     }
     if let Some(hertz) = option(asked, "max_hz", NUMBER)? {
-        builder = builder.max_hz(hertz).map_err(errors::subscribe)?;
+        builder = builder.max_hz(hertz);
     }
     if let Some((width, height)) = pair(asked, "size", 'x')? {
-        builder = builder.size(width, height).map_err(errors::subscribe)?;
+        builder = builder.size(width, height);
     }
     Ok(builder)
 }
@@ -111,41 +109,46 @@ pub(crate) fn pull<'a>(
     tag: &str,
     asked: &Bound<'_, PyDict>,
 ) -> PyResult<PullBuilder<'a>> {
-    let mut builder = selection(node.pull(tag).map_err(errors::pull)?, asked)?;
-    if let Some(holder) = option::<String>(asked, "from_node", TEXT)? {
+    let mut builder = selection(node.pull(tag), asked)?;
+    if let Some(holder) = option::<String>(asked, "at", TEXT)? {
         builder = builder.from(&holder);
     }
     if let Some(n) = option(asked, "every", WHOLE)? {
-        builder = builder.every(n).map_err(errors::pull)?;
+        builder = builder.every(n);
     }
     if let Some(hertz) = option(asked, "max_hz", NUMBER)? {
-        builder = builder.max_hz(hertz).map_err(errors::pull)?;
+        builder = builder.max_hz(hertz);
     }
     if let Some((width, height)) = pair(asked, "size", 'x')? {
-        builder = builder.size(width, height).map_err(errors::pull)?;
+        builder = builder.size(width, height);
     }
     if let Some((rate, channels)) = pair(asked, "audio", 'x')? {
-        builder = builder.audio(rate, channels).map_err(errors::pull)?;
+        builder = builder.audio(rate, channels);
     }
     if let Some(seconds) = option::<f64>(asked, "timeout_s", NUMBER)? {
-        builder = builder.timeout(from_ms("timeout_s", seconds * 1e3)?).map_err(errors::pull)?;
+        builder = builder.timeout(from_ms("timeout_s", seconds * 1e3)?);
     }
     Ok(builder)
 }
 
-/// Reads the selection of a pull. At most one of the four keywords may be given.
+/// Reads the selection of a pull. At most one of the four selections may be given.
 fn selection<'a>(builder: PullBuilder<'a>, asked: &Bound<'_, PyDict>) -> PyResult<PullBuilder<'a>> {
     let newest: Option<u32> = option(asked, "newest", WHOLE)?;
     let nth: Option<u32> = option(asked, "nth", WHOLE)?;
     let seq: Option<(u64, u64)> = option(asked, "seq", "a pair of whole numbers, both included")?;
-    let time: Option<(u64, u64)> =
-        option(asked, "time_ns", "a pair of nanoseconds since 1970 UTC, both included")?;
+    let instant = "whole nanoseconds since 1970 UTC";
+    let from: Option<u64> = option(asked, "from_ns", instant)?;
+    let to: Option<u64> = option(asked, "to_ns", instant)?;
+    let time =
+        (from.is_some() || to.is_some()).then(|| (from.unwrap_or(0), to.unwrap_or(u64::MAX)));
     match (newest, nth, seq, time) {
         (None, None, None, None) => Ok(builder),
-        (Some(n), None, None, None) => builder.newest(n).map_err(errors::pull),
-        (None, Some(n), None, None) => builder.nth(n).map_err(errors::pull),
-        (None, None, Some((first, last)), None) => builder.seq(first..=last).map_err(errors::pull),
-        (None, None, None, Some((first, last))) => builder.time(first..=last).map_err(errors::pull),
-        _ => Err(errors::value("give one of newest, nth, seq and time_ns, not several".to_owned())),
+        (Some(n), None, None, None) => Ok(builder.newest(n)),
+        (None, Some(n), None, None) => Ok(builder.nth(n)),
+        (None, None, Some((first, last)), None) => Ok(builder.seq(first..=last)),
+        (None, None, None, Some((first, last))) => Ok(builder.time(first..=last)),
+        _ => Err(errors::value(
+            "give one of newest, nth, seq and from_ns with to_ns, not several".to_owned(),
+        )),
     }
 }

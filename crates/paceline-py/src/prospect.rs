@@ -2,7 +2,7 @@
 
 use crate::grant::Grant;
 use crate::refusal::Refusal;
-use paceline::Prospect as Told;
+use paceline::contract::Prospect as Told;
 use pyo3::prelude::*;
 
 /// The admission answer that a path would give now for one publisher's samples.

@@ -25,7 +25,7 @@ const TURN: usize = 1_024;
 pub(crate) struct Publisher {
     inner: Held<Mutex<Option<Inner>>>,
     node: Held<paceline::Node>,
-    id: paceline::PublisherId,
+    id: paceline::status::PublisherId,
     tag: String,
 }
 

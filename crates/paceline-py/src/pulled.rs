@@ -3,7 +3,8 @@
 use crate::life::Held;
 use crate::sample::Sample;
 use crate::{errors, life};
-use paceline::{PullSummary, Pulled as Inner, RecvError};
+use paceline::RecvError;
+use paceline::pull::{PullSummary, Pulled as Inner};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use std::sync::{Mutex, PoisonError};

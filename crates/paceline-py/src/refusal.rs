@@ -1,7 +1,7 @@
 //! Negative admission answers.
 
 use crate::convert::to_ms;
-use paceline::{Refusal as Told, RefusalReason};
+use paceline::contract::{Refusal as Told, RefusalReason};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

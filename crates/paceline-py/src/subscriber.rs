@@ -39,7 +39,7 @@ const CHANGEABLE: &[&str] = &[
 pub(crate) fn change(
     py: Python<'_>,
     node: &paceline::Node,
-    id: paceline::SubscriptionId,
+    id: paceline::status::SubscriptionId,
     asked: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let wish = Wish::read(asked)?;
@@ -60,7 +60,7 @@ pub(crate) fn change(
 pub(crate) struct Subscriber {
     open: Held<Mutex<Option<Open>>>,
     node: Held<paceline::Node>,
-    id: paceline::SubscriptionId,
+    id: paceline::status::SubscriptionId,
     require: bool,
 }
 
@@ -80,8 +80,8 @@ enum Seen<T> {
 
 /// A negative answer for a subscriber that requires a contract.
 enum No {
-    Refused(paceline::Refusal),
-    Unpromised(paceline::PublisherId, paceline::Unpromised),
+    Refused(paceline::contract::Refusal),
+    Unpromised(paceline::status::PublisherId, paceline::contract::Unpromised),
 }
 
 impl No {
@@ -98,6 +98,8 @@ impl No {
             | SubscriberEvent::Excess { .. }
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
+            // An event of a later version.
+            _ => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Subscriptions of any node.
 
 use crate::convert::to_ms;
-use paceline::SubscriptionView as Inner;
+use paceline::status::SubscriptionView as Inner;
 use pyo3::prelude::*;
 
 /// A subscription of any node, as announced to all nodes.

@@ -1,7 +1,8 @@
 //! The keyword arguments of a subscriber that can also change while it runs.
 
 use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
-use paceline::{Proxy, Retransmit, SubscribeError, SubscriberBuilder};
+use paceline::SubscriberBuilder;
+use paceline::contract::{Proxy, Retransmit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
@@ -38,27 +39,24 @@ impl Wish {
     }
 
     /// Applies the arguments to a builder.
-    pub(crate) fn put(
-        self,
-        mut builder: SubscriberBuilder<'_>,
-    ) -> Result<SubscriberBuilder<'_>, SubscribeError> {
+    pub(crate) fn put(self, mut builder: SubscriberBuilder<'_>) -> SubscriberBuilder<'_> {
         if let Some(n) = self.every {
-            builder = builder.every(n)?;
+            builder = builder.every(n);
         }
         if let Some(hertz) = self.max_hz {
-            builder = builder.max_hz(hertz)?;
+            builder = builder.max_hz(hertz);
         }
         if let Some((width, height)) = self.size {
-            builder = builder.size(width, height)?;
+            builder = builder.size(width, height);
         }
         if let Some((rate, channels)) = self.audio {
-            builder = builder.audio(rate, channels)?;
+            builder = builder.audio(rate, channels);
         }
         if let Some(within) = self.within {
-            builder = builder.within(within)?;
+            builder = builder.within(within);
         }
         if let Some((x, y)) = self.loss {
-            builder = builder.loss(x, y)?;
+            builder = builder.loss(x, y);
         }
         if let Some(proxy) = self.proxy {
             builder = builder.proxy(proxy);
@@ -66,6 +64,6 @@ impl Wish {
         if let Some(retransmit) = self.retransmit {
             builder = builder.retransmit(retransmit);
         }
-        Ok(builder)
+        builder
     }
 }

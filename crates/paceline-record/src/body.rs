@@ -44,7 +44,7 @@ pub enum Body {
 
 /// A message that does not conform to its schema.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{bytes} bytes are no {schema}: {what}")]
+#[error("{bytes} bytes are not a valid {schema}: {what}")]
 pub struct BodyError {
     /// The schema.
     pub schema: &'static str,
@@ -181,7 +181,7 @@ impl Body {
         let wrong = |what| BodyError { schema: schema.name(), bytes: message.len(), what };
         let mut payload = &[][..];
         for field in Fields::new(message) {
-            match field.ok_or(wrong("it is no protobuf message"))? {
+            match field.ok_or(wrong("it is not a protobuf message"))? {
                 (number, Value::Bytes(bytes)) if number == schema.payload_field() => {
                     payload = bytes;
                 }
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn each_payload_comes_back_bit_for_bit() {
+    fn each_payload_round_trips_bit_for_bit() {
         for (encoding, payload, body) in cases() {
             assert_eq!(Body::of(encoding, &payload), body, "{encoding}");
             let mut message = Vec::new();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_recorded_is_known_by_its_schema() {
+    fn foreign_recordings_are_recognised_by_schema() {
         for (encoding, payload, body) in cases() {
             let mut message = Vec::new();
             body.write("a", 5, &payload, &mut message);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_of_json_says_what_is_there() {
+    fn a_json_schema_describes_the_fields() {
         let (name, kind, schema) = Body::Json.describe(
             "uav/gps",
             "application/json",
@@ -404,11 +404,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_an_error() {
+    fn invalid_messages_are_errors() {
         let error = Body::Jpeg.payload(&[0x12, 0x05, 1]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "3 bytes are no foxglove.CompressedImage: it is no protobuf message"
+            "3 bytes are not a valid foxglove.CompressedImage: it is not a protobuf message"
         );
         assert!(Body::Jpeg.payload(&[0x10, 0x05]).is_err());
     }

@@ -129,9 +129,9 @@ fn pack(records: &[u8]) -> Vec<u8> {
 pub(crate) fn unpack(content: &[u8], max: u64) -> Result<Cow<'_, [u8]>, String> {
     let mut parts = Parts(content);
     let (size, checksum, compression, packed) =
-        head(&mut parts).ok_or("it is shorter than it says")?;
+        head(&mut parts).ok_or("it is shorter than declared")?;
     if size > max {
-        return Err(format!("it says that it holds {size} bytes; at most {max} are read"));
+        return Err(format!("it declares {size} bytes; must be at most {max}"));
     }
     let records = match compression.as_str() {
         "" => Cow::Borrowed(packed),
@@ -142,18 +142,18 @@ pub(crate) fn unpack(content: &[u8], max: u64) -> Result<Cow<'_, [u8]>, String> 
         }
         other => {
             return Err(format!(
-                "it is compressed with '{other}'; lz4 and zstd can be read: convert it with another tool"
+                "it is compressed with '{other}'; only lz4 and zstd can be read; convert it with another tool"
             ));
         }
     };
     if records.len() as u64 != size {
-        return Err(format!("it holds {} bytes and says {size}", records.len()));
+        return Err(format!("it has {} bytes and declares {size}", records.len()));
     }
     // 0 means that the checksum was omitted.
     let found = crc32fast::hash(&records);
     match checksum == 0 || checksum == found {
         true => Ok(records),
-        false => Err(format!("its checksum is {found:08x} and it says {checksum:08x}")),
+        false => Err(format!("its checksum is {found:08x} and it declares {checksum:08x}")),
     }
 }
 

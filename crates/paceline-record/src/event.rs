@@ -1,4 +1,4 @@
-//! The events on `qos/events`, one JSON object per message (docs/json.md).
+//! The events on `qos/events`, one JSON object per message (docs/reference/json.md).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

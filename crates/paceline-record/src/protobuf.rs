@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_is_found_again() {
+    fn written_fields_are_found() {
         let mut out = Vec::new();
         put_time(&mut out, 1, 1_700_000_000_000_000_007);
         put_bytes(&mut out, 2, b"abc");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_no_message() {
+    fn truncated_messages_are_refused() {
         let mut out = Vec::new();
         put_bytes(&mut out, 2, &[7; 200]);
         for end in 1..out.len() {

@@ -45,7 +45,7 @@ pub struct Message {
 pub enum ReadError {
     /// The file does not start as an MCAP file.
     #[error(
-        "is no MCAP file: it does not begin with the bytes that each of them begins with; give one that does"
+        "is not an MCAP file: it does not begin with the MCAP magic bytes; use a file of paceline record"
     )]
     NoMcap,
     /// The file ends within a record or without an end record.
@@ -59,7 +59,7 @@ pub enum ReadError {
         left: u64,
     },
     /// A record exceeds the length limit.
-    #[error("byte {at}: a record of {bytes} bytes; at most {RECORD_MAX} are read")]
+    #[error("byte {at}: a record of {bytes} bytes; must be at most {RECORD_MAX}")]
     TooLong {
         /// The offset of the record.
         at: u64,
@@ -218,7 +218,7 @@ impl<R: Read> Reader<R> {
             // replay.
             _ => return Ok(()),
         };
-        let short = || format!("{what} of {} bytes, which is shorter than it says", body.len());
+        let short = || format!("{what} of {} bytes, which is shorter than declared", body.len());
         read.ok_or_else(|| ReadError::Corrupt { at, what: short() })
     }
 
@@ -270,9 +270,9 @@ impl<R: Read> Reader<R> {
 
 fn cut(whole: u64, needed: u64, left: u64) -> String {
     match left {
-        0 => format!("it is whole to byte {whole}, where it stops without an end"),
+        0 => format!("it is complete up to byte {whole}, where it stops without an end record"),
         _ => format!(
-            "it is whole to byte {whole}, and of the {needed} bytes of the record there {left} are left"
+            "it is complete up to byte {whole}; of the {needed} bytes of the next record, {left} are present"
         ),
     }
 }

@@ -57,7 +57,7 @@ pub struct About {
 pub enum RecordError {
     /// The file has the maximum number of channels.
     #[error(
-        "more than {CHANNELS_MAX} channels (a tag, a publisher and a media type each); give a narrower pattern"
+        "more than {CHANNELS_MAX} channels (a tag, a publisher and a media type each); use a narrower pattern"
     )]
     Channels,
     /// The event could not be serialized.

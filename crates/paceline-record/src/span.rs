@@ -16,7 +16,7 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum SpanError {
     /// The range ends before it starts.
-    #[error("--from {} s is not before --to {} s; give an earlier --from or a later --to", seconds(*.from), seconds(*.to))]
+    #[error("--from {}s is not before --to {}s; give an earlier --from or a later --to", seconds(*.from), seconds(*.to))]
     Backward {
         /// The start, in nanoseconds from the start of the recording.
         from: u64,
@@ -24,7 +24,7 @@ pub enum SpanError {
         to: u64,
     },
     /// The range starts after the end of the recording.
-    #[error("--from {} s: the recording lasts {} s; give an earlier --from", seconds(*.from), seconds(*.lasts))]
+    #[error("--from {}s: the recording lasts {} s; give an earlier --from", seconds(*.from), seconds(*.lasts))]
     Behind {
         /// The start, in nanoseconds from the start of the recording.
         from: u64,
@@ -94,7 +94,7 @@ mod tests {
     const FIRST: u64 = 1_700_000_000 * NANOS;
 
     #[test]
-    fn times_are_kept_scaled_and_repeated() {
+    fn times_are_preserved_scaled_and_repeated() {
         let ends = (FIRST, FIRST + 10 * NANOS);
         let whole = Span::new(ends, (0, None), Some(1_000), 100).unwrap();
         assert_eq!(whole.due(0, FIRST + 7), 7);
@@ -109,16 +109,16 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_none_are_refused() {
+    fn empty_parts_are_refused() {
         let ends = (FIRST, FIRST + 10 * NANOS);
         let wrong = |from, to| Span::new(ends, (from, to), Some(1_000), 0).unwrap_err().to_string();
         assert_eq!(
             wrong(5 * NANOS, Some(5 * NANOS)),
-            "--from 5 s is not before --to 5 s; give an earlier --from or a later --to"
+            "--from 5s is not before --to 5s; give an earlier --from or a later --to"
         );
         assert_eq!(
             wrong(10 * NANOS + 1_000_000, None),
-            "--from 10.001 s: the recording lasts 10 s; give an earlier --from"
+            "--from 10.001s: the recording lasts 10 s; give an earlier --from"
         );
     }
 

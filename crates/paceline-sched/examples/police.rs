@@ -5,14 +5,14 @@
 #[expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a reference may panic: that is its verdict"
+    reason = "a reference may panic to report a failure"
 )]
 mod policers;
 
 fn main() {
     let mut numbers = std::env::args().skip(1).map_while(|text| text.parse::<u64>().ok());
     let (Some(first), Some(count)) = (numbers.next(), numbers.next()) else {
-        eprintln!("give the first seed and how many: police 0 1000000");
+        eprintln!("usage: police FIRST_SEED COUNT, for example police 0 1000000");
         std::process::exit(2);
     };
     for seed in first..first.saturating_add(count) {
@@ -21,5 +21,5 @@ fn main() {
             std::process::exit(1);
         }
     }
-    println!("{count} lives from seed {first} on: every decision as by the definitions");
+    println!("{count} histories from seed {first} on: every decision matches the definitions");
 }

@@ -1,6 +1,7 @@
 //! The capacity of a link.
 
 use crate::time::Duration;
+use crate::units::{self, UnitError};
 use core::fmt;
 use core::str::FromStr;
 
@@ -17,8 +18,7 @@ pub struct ZeroCapacity;
 impl fmt::Display for ZeroCapacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "capacity is 0 bit/s: a link needs at least 8 bit/s, or no capacity at all for one \
-             that takes whatever comes",
+            "capacity is 0 bit/s: must be at least 8 bit/s; omit it for a link without a limit",
         )
     }
 }
@@ -26,10 +26,10 @@ impl fmt::Display for ZeroCapacity {
 impl core::error::Error for ZeroCapacity {}
 
 /// The reasons for rejecting a text as a capacity.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum CapacitySyntax {
-    /// The text is not a number with a unit, or the number is too large.
-    Form,
+    /// The text is not a number with a unit of rate.
+    Form(UnitError),
     /// The capacity is less than one byte per second.
     Zero(ZeroCapacity),
 }
@@ -37,10 +37,7 @@ pub enum CapacitySyntax {
 impl fmt::Display for CapacitySyntax {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Form => f.write_str(
-                "must be a number above 0 with a unit: bit, kbit, mbit, gbit, B/s, kB/s, MB/s or \
-                 GB/s; 2mbit is one",
-            ),
+            Self::Form(error) => error.fmt(f),
             Self::Zero(zero) => zero.fmt(f),
         }
     }
@@ -48,50 +45,14 @@ impl fmt::Display for CapacitySyntax {
 
 impl core::error::Error for CapacitySyntax {}
 
-/// The units and their size in bits.
-const UNITS: [(&str, u128); 8] = [
-    ("gbit", 1_000_000_000),
-    ("mbit", 1_000_000),
-    ("kbit", 1_000),
-    ("bit", 1),
-    ("GB", 8_000_000_000),
-    ("MB", 8_000_000),
-    ("kB", 8_000),
-    ("B", 8),
-];
-
 impl FromStr for Capacity {
     type Err = CapacitySyntax;
 
-    /// Parses a decimal number and a unit: `2mbit`, `1.5 Mbit/s`, `250kB/s`.
-    ///
-    /// Units of bits may be in either case, units of bytes must be written as shown.
+    /// Parses a number with a unit of rate: `2mbit`, `1.5 Mbit/s`, `250kB/s`.
     fn from_str(text: &str) -> Result<Self, CapacitySyntax> {
-        let amount = text.strip_suffix("/s").unwrap_or(text);
-        let (number, unit) =
-            amount.split_at(amount.find(char::is_alphabetic).unwrap_or(amount.len()));
-        let is =
-            |name: &str| name == unit || (name.ends_with("bit") && name.eq_ignore_ascii_case(unit));
-        let (_, scale) = UNITS.iter().find(|(name, _)| is(name)).ok_or(CapacitySyntax::Form)?;
-        let bits = scaled(number.trim(), *scale).ok_or(CapacitySyntax::Form)?;
+        let bits = units::rate(text).map_err(CapacitySyntax::Form)?;
         Self::from_bits_per_s(bits).map_err(CapacitySyntax::Zero)
     }
-}
-
-/// Returns a decimal number such as `1.5` times `scale`, rounded down.
-///
-/// Returns `None` if `number` is not a decimal number or the result is too large.
-#[must_use]
-pub fn scaled(number: &str, scale: u128) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits = |text: &str| text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
-        return None;
-    }
-    let parse = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u128>().ok() };
-    let ten_to = 10u128.pow(u32::try_from(fraction.len()).ok()?);
-    let total = parse(whole)? * ten_to + parse(fraction)?;
-    u64::try_from(total.checked_mul(scale)? / ten_to).ok()
 }
 
 impl Capacity {
@@ -190,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_a_capacity() {
+    fn a_capacity_of_zero_is_refused() {
         assert_eq!(Capacity::from_bytes_per_s(0), Err(ZeroCapacity));
         assert_eq!(Capacity::from_bits_per_s(7), Err(ZeroCapacity));
         assert!(ZeroCapacity.to_string().contains("at least 8 bit/s"));
@@ -211,13 +172,13 @@ mod tests {
         assert_eq!(bits("8bit"), 8);
         assert_eq!(bits("1gbit"), 1_000_000_000);
         assert_eq!(bits("250kB/s"), 2_000_000);
-        assert_eq!(bits("1.5MB"), 12_000_000);
+        assert_eq!(bits("1.5MB/s"), 12_000_000);
         for wrong in ["2", "mbit", "-2mbit", "2kb", "2kbps", "1e6bit", "2..0mbit", ".mbit", ""] {
             let error = wrong.parse::<Capacity>().unwrap_err().to_string();
-            assert!(error.starts_with("must be a number above 0"), "{wrong}: {error}");
+            assert!(error.contains("(allowed: bit, kbit, mbit, gbit, B/s,"), "{wrong}: {error}");
         }
         assert!("99999999999gbit".parse::<Capacity>().is_err());
         let zero = "0mbit".parse::<Capacity>().unwrap_err().to_string();
-        assert!(zero.starts_with("capacity is 0 bit/s: a link needs"), "{zero}");
+        assert!(zero.starts_with("capacity is 0 bit/s: must be"), "{zero}");
     }
 }

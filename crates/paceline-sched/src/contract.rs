@@ -205,8 +205,12 @@ pub enum ContractError {
 impl fmt::Display for ContractError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ZeroPeriod => f.write_str("period is 0: give the time between two samples"),
-            Self::ZeroDeadline => f.write_str("deadline is 0: give the time a sample may take"),
+            Self::ZeroPeriod => {
+                f.write_str("period is 0: must be above 0; it is the time between two samples")
+            }
+            Self::ZeroDeadline => {
+                f.write_str("deadline is 0: must be above 0; it is the time that a sample may take")
+            }
             Self::LossAboveOne { x, y } => write!(
                 f,
                 "loss tolerance {x}/{y}: x must be from 0 to y and y at least 1; 1/10 allows one \
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_takes_no_time() {
+    fn zero_bytes_take_no_time() {
         assert_eq!(Contract::every(Duration::ZERO), Err(ContractError::ZeroPeriod));
         let contract = Contract::every(Duration::from_millis(10)).unwrap();
         assert_eq!(contract.deadline, contract.period);

@@ -5,6 +5,7 @@
 //! integers, so equal inputs give equal outputs, byte for byte.
 //!
 //! * [`time`]: instants and durations in nanoseconds.
+//! * [`units`]: durations, sizes and rates as text with a unit.
 //! * [`capacity`]: the rate of a link, and the transmission time of a frame on it.
 //! * [`contract`]: the contract of a stream on a link: period, deadline, loss tolerance.
 //! * [`curve`]: service curves and the test whether a link can keep them.
@@ -32,6 +33,7 @@ pub mod time;
 pub mod timeline;
 mod tournament;
 pub mod turns;
+pub mod units;
 mod wide;
 
 pub use capacity::Capacity;

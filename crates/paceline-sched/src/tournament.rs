@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_who_may_win_soon_if_there_are_very_many() {
+    fn large_trees_predict_the_slots_that_may_win_soon() {
         for (slots, many) in [(2_048, false), (2_049, true), (100_000, true)] {
             let mut tournament = Tournament::<u128>::new();
             tournament.grow(slots);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_what_is_made_of_keys_is_found() {
+    fn the_least_derived_key_is_found() {
         let mut random = 1u64;
         for slots in [1, 4, 5, 32, 33, 300, 3_000] {
             let mut tournament = Tournament::<u64>::new();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_around_those_that_compete() {
+    fn the_tree_grows_around_its_competitors() {
         let mut tournament = Tournament::<u128>::new();
         for slot in 0..300 {
             tournament.grow(slot as usize + 1);

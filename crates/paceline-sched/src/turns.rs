@@ -140,17 +140,17 @@ impl fmt::Display for PaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ZeroPeriod => f.write_str(
-                "period of the scheduler is 0: must be 1 ns or more; ask for a work-conserving \
-                 one to run whenever something waits",
+                "period of the scheduler is 0: must be 1 ns or more; use a work-conserving \
+                 scheduler to run whenever a packet waits",
             ),
             Self::MostBelowLeast { least, most } => write!(
                 f,
-                "longest time between turns is {most}: must be above 0 and at least the shortest \
-                 of {least}; raise it or lower the shortest"
+                "longest time between iterations is {most}: must be above 0 and at least the \
+                 shortest of {least}; raise it or lower the shortest"
             ),
             Self::ZeroBudget => f.write_str(
-                "budget of a turn is 0 packets: must be from 1 to 4294967295; 1 serves one packet \
-                 a turn",
+                "budget of an iteration is 0 packets: must be from 1 to 4294967295; 1 serves one \
+                 packet per iteration",
             ),
         }
     }

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_number_and_orders_like_it() {
+    fn a_wide_number_keeps_its_value_and_order() {
         let numbers =
             [0, 1, u128::from(u64::MAX), 1 << 64, (1 << 64) + 1, u128::MAX - 1, u128::MAX];
         for a in numbers {

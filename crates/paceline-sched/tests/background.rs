@@ -76,7 +76,7 @@ impl Link {
         self.now += SEGMENT;
         if picked == BACKGROUND {
             let waits = self.waiting.iter().any(|waiting| !waiting.is_empty());
-            assert!(!waits, "the background went ahead of what is live");
+            assert!(!waits, "the background preceded live streams");
             self.discipline.handle_segment(BACKGROUND, 1, Left { service: ENDLESS, segment: 1 });
             return true;
         }
@@ -85,7 +85,7 @@ impl Link {
         let (Some(waiting), Some(delay)) =
             (self.waiting.get_mut(stream), self.delays.get_mut(stream))
         else {
-            panic!("picked {picked:?}, which is nobody");
+            panic!("picked {picked:?}, which does not exist");
         };
         let Some((at, left)) = waiting.front_mut() else { panic!("picked {picked:?} for nothing") };
         *left -= 1;
@@ -166,7 +166,7 @@ proptest! {
 
 /// Two contracted streams and one of best effort that fit; each deadline has room for one segment.
 #[test]
-fn deadlines_with_room_for_a_segment_are_kept_beside_a_backlogged_background() {
+fn deadlines_with_room_for_a_segment_are_met_under_a_backlogged_background() {
     let contract = |period, deadline| {
         let contract =
             Contract::every(nanos(period)).and_then(|c| c.with_deadline(nanos(deadline)));

@@ -8,7 +8,7 @@ use slots::{Slots, Spec};
 #[expect(
     clippy::indexing_slicing,
     dead_code,
-    reason = "may panic; a census asks for violations alone"
+    reason = "may panic; a census looks only for violations"
 )]
 mod slots;
 
@@ -104,7 +104,7 @@ fn with_different_periods_dwcs_fails_early_and_vds_late_if_ever() {
 
 /// E2, with a third of the link in use.
 #[test]
-fn the_later_rules_promise_nothing_with_different_periods() {
+fn the_later_rules_guarantee_nothing_with_different_periods() {
     let specs = [(9, 10, 1), (0, 1, 10), (0, 1, 10)];
     assert_eq!(load(&specs), 300);
     let violations = |policy| {

@@ -139,7 +139,7 @@ fn deadlines_far_apart_make_dwcs_a_static_priority() {
 
 /// Best effort next to real time: a stream that may miss everything is last among equal deadlines.
 #[test]
-fn a_stream_that_may_miss_all_is_best_effort_beside_real_time() {
+fn a_stream_that_may_miss_all_is_best_effort_among_real_time_streams() {
     let mut link = Discipline::new(Policy::DWCS, Eligibility::WorkConserving);
     let slot = Duration::from_nanos(1);
     let loss = |x, y| LossTolerance::new(x, y).unwrap();

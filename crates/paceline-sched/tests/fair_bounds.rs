@@ -130,10 +130,10 @@ fn backlogged_streams_stay_within_a_packet_of_the_fluid_link() {
 /// shares at once. One packet is then not the bound. A bound of three packets is not proven, but holds
 /// in every scenario tried.
 #[test]
-fn streams_that_come_and_go_stay_within_three_packets_of_the_fluid_link() {
+fn joining_and_leaving_streams_stay_within_three_packets_of_the_fluid_link() {
     run("fluid", 5_000, |seed| within(3, beside_the_fluid_link(seed, false)));
     let above = (0..5_000).any(|seed| within(1, beside_the_fluid_link(seed, false)).is_err());
-    assert!(above, "one packet would do: say so");
+    assert!(above, "one packet suffices: tighten the documented bound");
 }
 
 /// The sum of the rates of all streams that may be active at once.
@@ -188,7 +188,7 @@ fn while_others_come_and_go(seed: u64, policy: Policy, scale: u64) -> (i64, u64)
 }
 
 #[test]
-fn nobody_takes_a_backlogged_streams_share_under_wf2q_plus() {
+fn no_stream_takes_the_share_of_a_backlogged_one_under_wf2q_plus() {
     run("share", 5_000, |seed| {
         let (behind, rate) = while_others_come_and_go(seed, Policy::Wf2qPlus, 1_000);
         // The worst-case fair index is at most the longest packet. Heads that arrive during a
@@ -199,7 +199,7 @@ fn nobody_takes_a_backlogged_streams_share_under_wf2q_plus() {
 }
 
 #[test]
-fn nobody_takes_a_backlogged_streams_share_under_drr() {
+fn no_stream_takes_the_share_of_a_backlogged_one_under_drr() {
     for quantum in [1 << 10, 1 << 20, 10 << 20, 1 << 27] {
         run("share", 1_000, |seed| {
             let (behind, rate) = while_others_come_and_go(seed, Policy::Drr, quantum);
@@ -283,7 +283,7 @@ fn drr_latency(seed: u64) -> Result<(), String> {
 }
 
 #[test]
-fn the_latency_of_drr_is_three_rounds_less_two_turns_at_most() {
+fn the_latency_of_drr_is_at_most_three_rounds_minus_two_quanta() {
     run("DRR", 3_000, drr_latency);
 }
 

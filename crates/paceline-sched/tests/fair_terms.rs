@@ -78,7 +78,7 @@ fn shares_hold_from_one_byte_to_a_hundred_gigabytes_per_second() {
 }
 
 #[test]
-fn rates_out_of_range_count_as_the_nearest_one_in_it() {
+fn out_of_range_rates_are_clamped() {
     for policy in FAIR {
         let segments = [100; 3];
         let mut shares = [[0, 1, 2], [1, 1, 2]].map(|rates| {
@@ -99,7 +99,7 @@ fn rates_out_of_range_count_as_the_nearest_one_in_it() {
 
 /// The actual length is charged: an empty segment counts as a byte, and a longer one leaves a debt.
 #[test]
-fn lengths_that_were_not_true_are_paid_for() {
+fn wrong_lengths_are_charged_later() {
     for policy in FAIR {
         let mut link = with_rates(policy, &[1_000, 1_000, 1_000]);
         announce(&mut link, &[A, B, C], 0);
@@ -125,7 +125,7 @@ fn lengths_that_were_not_true_are_paid_for() {
 }
 
 #[test]
-fn who_has_neither_contract_nor_rate_waits_for_those_who_have() {
+fn streams_without_contract_or_rate_wait_for_those_with_one() {
     for policy in FAIR {
         let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
         link.join(A, None);
@@ -146,7 +146,7 @@ fn who_has_neither_contract_nor_rate_waits_for_those_who_have() {
 
 /// A pause accumulates no credit, of either kind, and causes no penalty.
 #[test]
-fn a_stream_that_pauses_begins_again_with_its_share() {
+fn a_paused_stream_resumes_with_its_share() {
     for policy in FAIR {
         for suspends in [false, true] {
             let mut link = with_rates(policy, &[1_000, 1_000, 1_000]);
@@ -174,13 +174,17 @@ fn a_stream_that_pauses_begins_again_with_its_share() {
 /// A stream that joins when others have been busy for long starts at their position, without arrears or
 /// debt. The same applies after all streams had left and the link was idle.
 #[test]
-fn who_joins_late_or_after_an_empty_link_begins_level_with_the_others() {
+fn a_late_stream_starts_level_with_the_others() {
     for policy in FAIR {
         let mut link = with_rates(policy, &[1_000, 1_000]);
         announce(&mut link, &[A, B], 100);
         assert_eq!(sent(&mut link, [100; 3], 2_000), [1_000, 1_000, 0], "{policy}");
         link.join(C, Terms::new(Class::BestEffort).with_rate(1_000));
-        assert_eq!(sent(&mut link, [100; 3], 2_000), [1_000, 1_000, 0], "{policy}: it only joined");
+        assert_eq!(
+            sent(&mut link, [100; 3], 2_000),
+            [1_000, 1_000, 0],
+            "{policy}: a joining stream was served"
+        );
         link.handle_head(C, head(100));
         for round in 1..=50 {
             let [a, b, c] = sent(&mut link, [100; 3], 3);
@@ -203,7 +207,7 @@ fn who_joins_late_or_after_an_empty_link_begins_level_with_the_others() {
 /// A stream leaves while its segment is in transmission. Later reports about it are ignored. The other
 /// streams continue as if it had never joined, and so does a stream that joins with its index.
 #[test]
-fn a_stream_that_leaves_while_it_is_served_is_gone() {
+fn a_stream_removed_in_service_is_gone() {
     for policy in Policy::ALL {
         let mut link = with_rates(policy, &[1_000, 1_000, 1_000]);
         announce(&mut link, &[A, B, C], 100);

@@ -41,7 +41,7 @@ fn assert_full_link_is_kept(policy: Policy, service: Duration) {
     let mut served = [0_u64; 4];
     for slot in 0..4_000 {
         assert_eq!(link.poll_missed(now), None, "{policy} with {service}, slot {slot}");
-        let Some(stream) = link.pick(now) else { panic!("{policy}: nobody in slot {slot}") };
+        let Some(stream) = link.pick(now) else { panic!("{policy}: no stream in slot {slot}") };
         now += service;
         assert!(link.handle_served(stream, 1_500, now).on_time, "{policy} with {service}");
         if let Some(count) = served.get_mut(stream.0 as usize) {
@@ -69,7 +69,7 @@ fn every_discipline_fills_links_from_one_bit_to_800_gigabits_a_second() {
 }
 
 #[test]
-fn a_stream_that_idled_for_years_comes_back_with_a_fresh_period_and_its_old_window() {
+fn a_stream_idle_for_years_returns_with_a_fresh_period_and_its_old_window() {
     for policy in Policy::ALL {
         let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
         let period = Duration::from_millis(10);
@@ -108,7 +108,7 @@ fn five_hundred_years_of_nanosecond_periods_pass_in_one_step() {
 }
 
 #[test]
-fn whatever_64_bits_hold_is_a_contract_a_service_and_an_instant() {
+fn contracts_services_and_instants_accept_any_64_bit_value() {
     for policy in Policy::ALL {
         for (period, due, jitter) in triples() {
             for late in [Late::Drop, Late::Send] {
@@ -154,7 +154,7 @@ fn assert_survives(policy: Policy, terms: Contract) {
 }
 
 #[test]
-fn what_was_released_stays_released_when_the_clock_goes_back() {
+fn released_heads_stay_released_when_the_clock_goes_back() {
     let at = Instant::from_millis;
     let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc];
     for policy in Policy::ALL.into_iter().filter(|policy| !without_periods.contains(policy)) {
@@ -215,7 +215,7 @@ fn turn_after_stall(policy: Policy, late: Late) -> (Vec<Miss>, Discipline) {
 }
 
 #[test]
-fn after_a_stall_each_late_head_is_one_step_however_many_periods_passed() {
+fn after_a_stall_each_late_head_is_one_step_for_any_number_of_periods() {
     for policy in Policy::ALL {
         let (misses, mut link) = turn_after_stall(policy, Late::Send);
         assert_eq!(misses.len(), 10_000, "{policy}");
@@ -243,7 +243,7 @@ fn after_a_stall_each_late_head_is_one_step_however_many_periods_passed() {
 }
 
 #[test]
-fn after_a_stall_each_sample_that_is_dropped_is_one_step() {
+fn after_a_stall_each_dropped_sample_is_one_step() {
     for policy in Policy::ALL {
         let (misses, mut link) = turn_after_stall(policy, Late::Drop);
         // Heads and the samples behind them, each reported once, and nothing else.

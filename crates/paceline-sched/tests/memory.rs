@@ -52,7 +52,7 @@ fn bytes_each_with(policy: Policy, reserve: bool, terms: Terms) -> u64 {
 }
 
 #[test]
-fn a_stream_takes_no_more_than_its_policy_may() {
+fn memory_per_stream_stays_within_the_policy_limit() {
     for policy in Policy::ALL {
         for reserve in [true, false] {
             let (bytes, most) = (bytes_each(policy, reserve), bytes_max(policy));
@@ -63,7 +63,7 @@ fn a_stream_takes_no_more_than_its_policy_may() {
 }
 
 #[test]
-fn nor_does_one_with_all_three_curves() {
+fn memory_of_a_class_with_three_curves_stays_within_the_limit() {
     let curve = Some(Curve::linear(1_000_000).expect("a curve"));
     let curves = Curves { real_time: curve, link_share: curve, upper_limit: curve };
     for reserve in [true, false] {
@@ -86,7 +86,7 @@ fn no_decision_allocates() {
 }
 
 #[test]
-fn a_stall_is_made_up_for_without_allocating() {
+fn recovery_from_a_stall_allocates_nothing() {
     for policy in Policy::ALL {
         let mut load = Load::new(policy, Eligibility::default(), 300);
         (0..3_000).for_each(|_| load.decide());

@@ -85,7 +85,7 @@ fn e2_different_periods_defeat_dwcs_at_three_tenths_of_the_link() {
 }
 
 #[test]
-fn e3_an_overload_is_shared_and_every_violation_tagged() {
+fn e3_an_overload_is_shared_and_every_violation_is_tagged() {
     let specs = [(0, 1, 1), (0, 2, 1)];
     assert_schedule(Dwcs, &specs, "BABABABA", "AB");
     assert_schedule(ORIGINAL, &specs, "BABABBAB", "AB");

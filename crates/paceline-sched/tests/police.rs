@@ -4,7 +4,7 @@
 #[expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a reference may panic: that is its verdict"
+    reason = "a reference may panic to report a failure"
 )]
 mod policers;
 
@@ -14,7 +14,7 @@ use policers::scenario;
 const LIVES: u64 = 100_000;
 
 #[test]
-fn policers_decide_as_the_definitions_of_their_constraints_do() {
+fn policers_decide_by_the_definitions_of_their_constraints() {
     for seed in 0..LIVES {
         if std::panic::catch_unwind(|| scenario(seed)).is_err() {
             panic!("scenario({seed}) fails");

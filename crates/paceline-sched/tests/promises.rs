@@ -186,7 +186,7 @@ proptest! {
     /// P4, P5: different deadlines alone make DWCS with the later order earliest deadline first. Without
     /// windows, DWCS with either order and VDS are earliest deadline first too.
     #[test]
-    fn deadlines_come_first(heads in vec((1..50u64, 0..50u64), 1..12), x in 0..4u32) {
+    fn heads_of_equal_tolerance_are_served_by_deadline(heads in vec((1..50u64, 0..50u64), 1..12), x in 0..4u32) {
         let now = Instant::from_nanos(50);
         let mut expected: Vec<_> =
             (0u32..).zip(&heads).map(|(stream, (period, arrived))| (period + arrived, stream)).collect();

@@ -169,12 +169,12 @@ fn one_window_for_all(seed: u64) -> Result<(), String> {
 }
 
 #[test]
-fn windows_end_with_the_shares_of_wf2q_plus_as_streams_come_and_go() {
+fn windows_end_with_the_shares_of_wf2q_plus_as_streams_join_and_leave() {
     run("shares", 5_000, one_window_for_all);
 }
 
 #[test]
-fn within_a_window_the_two_differ_by_several_packets() {
+fn within_a_window_both_disciplines_differ_by_several_packets() {
     let apart = (0..200).map(|seed| {
         let mut random = Random(seed);
         let mut both = begun(&mut random, 24);
@@ -184,11 +184,11 @@ fn within_a_window_the_two_differ_by_several_packets() {
         });
         steps.max().unwrap_or(0)
     });
-    assert!(apart.max().unwrap_or(0) > 1, "one packet at all times: say so");
+    assert!(apart.max().unwrap_or(0) > 1, "always one packet: tighten the documented bound");
 }
 
 #[test]
-fn a_share_that_is_handed_on_in_mid_window_can_violate_another() {
+fn a_share_passed_on_within_a_window_can_violate_another() {
     let violated = (0..200).any(|seed| {
         let mut random = Random(seed);
         let mut both = begun(&mut random, 12);
@@ -200,12 +200,12 @@ fn a_share_that_is_handed_on_in_mid_window_can_violate_another() {
         }
         both.violated
     });
-    assert!(violated, "windows hold wherever streams join and leave: say so");
+    assert!(violated, "windows hold wherever streams join and leave: document it");
 }
 
 /// Each stream's window is as short as its share permits.
 #[test]
-fn with_different_windows_the_shares_are_met_but_a_window_can_be_violated() {
+fn different_windows_keep_the_shares_but_may_violate_a_window() {
     let mut both = Both::new();
     let streams = [(13, 18), (1, 9), (1, 18), (1, 9)];
     for (stream, (weight, window)) in streams.into_iter().enumerate() {
@@ -222,5 +222,5 @@ fn with_different_windows_the_shares_are_met_but_a_window_can_be_violated() {
         }
         assert_eq!(both.ahead, [0; STREAMS]);
     }
-    assert!(both.violated, "DWCS keeps these windows: the promise in the module can be stronger");
+    assert!(both.violated, "DWCS keeps these windows: strengthen the guarantee in the module docs");
 }

@@ -27,6 +27,6 @@ fn main() {
                 }
             }
         }
-        println!("{policy}: {broken} networks broke a promise, the others: {sums}");
+        println!("{policy}: {broken} networks broke a contract, the others: {sums}");
     }
 }

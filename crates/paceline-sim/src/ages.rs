@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_age_lies_in_its_place() {
+    fn every_age_falls_into_its_bucket() {
         for micros in (0..2_000).chain([65_535, 65_536, 1 << 40, u64::MAX / 1_000]) {
             let age = Duration::from_micros(micros);
             let place = place(age);

@@ -110,7 +110,7 @@ pub fn video_payloads(group: &str, bytes: [usize; 3]) -> crate::Payload {
 #[must_use]
 pub fn kind_of(payload: &[u8]) -> Kind {
     let Some(kind) = payload.get(8).and_then(|code| Kind::from_code(*code)) else {
-        panic!("a payload of video says its kind: make it by video_payload");
+        panic!("a video payload encodes its kind: build it with video_payload");
     };
     kind
 }

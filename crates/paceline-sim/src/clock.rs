@@ -90,7 +90,7 @@ mod tests {
     use paceline_sched::Duration;
 
     #[test]
-    fn there_and_back_is_never_early_and_at_most_two_nanoseconds_late() {
+    fn clock_round_trips_are_never_early_and_at_most_two_nanoseconds_late() {
         for drift_ppm in [-100_000, -200, -1, 0, 1, 200, 100_000] {
             let mut clock = NodeClock::new();
             let start = Instant::from_millis(60_000);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_drift_begins_where_the_clock_is() {
+    fn a_new_drift_starts_at_the_current_clock() {
         let mut clock = NodeClock::new();
         clock.set(Instant::ZERO, ClockSpec { drift_ppm: 200 });
         let hour = Instant::ZERO + Duration::from_secs(3_600);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_move_utc_alone_and_stay_within_what_can_be_written() {
+    fn steps_move_only_utc_and_stay_representable() {
         let mut clock = NodeClock::new();
         let before = clock.stamp(Instant::ZERO).nanos;
         clock.step(-1_000);

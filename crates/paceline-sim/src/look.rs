@@ -15,18 +15,22 @@ use std::collections::BTreeMap;
 
 impl World {
     pub(super) fn node(&self, node: NodeIx) -> &Node {
-        let Some(node) = self.nodes.get(node.0) else { panic!("{node:?} is of another world") };
+        let Some(node) = self.nodes.get(node.0) else {
+            panic!("{node:?} belongs to another world")
+        };
         node
     }
 
     pub(super) fn node_mut(&mut self, node: NodeIx) -> &mut Node {
-        let Some(node) = self.nodes.get_mut(node.0) else { panic!("{node:?} is of another world") };
+        let Some(node) = self.nodes.get_mut(node.0) else {
+            panic!("{node:?} belongs to another world")
+        };
         node
     }
 
     pub(super) fn place(&self, publisher: Pub) -> (usize, PublisherId) {
         let Some(&place) = self.publishers.get(publisher.0) else {
-            panic!("{publisher:?} is of another world");
+            panic!("{publisher:?} belongs to another world");
         };
         place
     }
@@ -34,7 +38,7 @@ impl World {
     fn sink(&self, subscription: Sub) -> &Sink {
         let place = self.subscriptions.get(subscription.0);
         let node = place.and_then(|(node, id)| self.nodes.get(*node)?.sinks.get(id));
-        let Some(sink) = node else { panic!("{subscription:?} is of another world") };
+        let Some(sink) = node else { panic!("{subscription:?} belongs to another world") };
         sink
     }
 

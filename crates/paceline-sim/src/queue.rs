@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_earliest_of_each_counts_once() {
+    fn the_earliest_wakeup_of_each_counts_once() {
         let mut queue = Queue::default();
         let at = Instant::from_millis;
         queue.wake(Event::Node(1), at(5));

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_free_index_is_used_again() {
+    fn the_lowest_free_index_is_reused() {
         let mut rings = Rings::default();
         (0..4).for_each(|_| rings.open());
         assert_eq!((rings.len(), rings.free_index()), (4, StreamIndex(4)));

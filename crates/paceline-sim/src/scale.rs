@@ -6,7 +6,7 @@
 //!
 //! Sites are not connected to each other. Within a connected network every node knows every publisher and
 //! subscription and computes all paths. That costs each node memory in proportion to the publishers and time
-//! in proportion to the square of the nodes (docs/scale.md). A thousand nodes with a hundred thousand
+//! in proportion to the square of the nodes (docs/benchmarks/scale.md). A thousand nodes with a hundred thousand
 //! publishers are therefore many networks, not one. A plan with one site measures the cost of a single
 //! network.
 

@@ -1,6 +1,6 @@
 //! Scenarios: a network, its load and its faults, described in one file.
 //!
-//! [`Plan::read`] parses the file (docs/scenarios.md) and reports all errors in it. [`run`] runs it in
+//! [`Plan::read`] parses the file (docs/reference/scenarios.md) and reports all errors in it. [`run`] runs it in
 //! virtual time: the same seed gives the same [`Record`]. [`Summary::of`] summarises a record for people and
 //! programs. Live nodes produce a record of the same type, so that simulated and live runs can be compared
 //! row by row. [`oracles`] checks the invariants of any record.

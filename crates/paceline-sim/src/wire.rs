@@ -9,13 +9,13 @@ use paceline_sched::{Capacity, Duration, Instant};
 /// Bytes that the layers below add to each frame: Zenoh, TCP, IP and Ethernet.
 const OVERHEAD: u64 = 80;
 /// The same on links over UDP: Zenoh (30 bytes), UDP, IP and Ethernet. Both values are below the overhead
-/// that links assume. Measured by `paceline bench examples/scenarios/steering-loss.toml`.
+/// that links assume. Measured by `paceline-lab bench examples/scenarios/steering-loss.toml`.
 const DATAGRAM_OVERHEAD: u64 = 72;
 /// Frame bytes in one Ethernet packet, and the overhead of each further packet.
 const PACKET_BYTES: u64 = 1_448;
 const PACKET_OVERHEAD: u64 = 66;
 /// The share of TCP's acknowledgements in the same direction per frame on a reliable wire. Measured by
-/// `paceline bench examples/scenarios/thin-link.toml`.
+/// `paceline-lab bench examples/scenarios/thin-link.toml`.
 const ACKNOWLEDGEMENTS: u64 = 3;
 /// The size of a pure TCP acknowledgement. The receiver sends one for every two full packets.
 const ACKNOWLEDGEMENT_ALONE: u64 = 66;

@@ -274,7 +274,7 @@ impl World {
         if node.touched || node.wake <= now {
             self.turns += 1;
             node.turns_now = if node.at == now { node.turns_now + 1 } else { 0 };
-            assert!(node.turns_now < TURNS_MAX, "{} wakes for nothing at {now}", node.name);
+            assert!(node.turns_now < TURNS_MAX, "{} wakes without work at {now}", node.name);
             let air = Air { wires: &mut self.wires, sent: &mut self.sent };
             node.turn(now, air);
             node.wake = node.wake_at();

@@ -65,11 +65,11 @@ fn errors(world: &World, sub: Sub) -> (i64, i64) {
 }
 
 #[test]
-fn drift_disturbs_nothing_and_ages_stay_right_within_it() {
+fn drift_has_no_effect_and_ages_stay_correct_within_it() {
     let (world, subs) = minute([0; 3], |_, _| ());
     let (least, most) = errors(&world, subs[0]);
     let before = counts(&world, subs);
-    println!("without drift ages are {least} to {most} ns off");
+    println!("without drift, ages are {least} to {most} ns off");
     assert_eq!(before[..2], [3_000, 3_000]);
     for clocks in [[200, -200, 200], [-200, 200, 0], [200, 200, -200]] {
         let (mut world, subs) = minute(clocks, |_, _| ());
@@ -86,7 +86,7 @@ fn drift_disturbs_nothing_and_ages_stay_right_within_it() {
 }
 
 #[test]
-fn steps_of_utc_by_ten_years_disturb_nothing() {
+fn utc_steps_of_ten_years_have_no_effect() {
     let (world, subs) = minute([0; 3], |_, _| ());
     let before = counts(&world, subs);
     for by_ns in [TEN_YEARS, -TEN_YEARS, i64::MAX, i64::MIN, 1_000_000, -1_000_000] {
@@ -104,7 +104,7 @@ fn steps_of_utc_by_ten_years_disturb_nothing() {
 }
 
 #[test]
-fn a_clock_that_is_set_while_running_goes_on() {
+fn a_clock_set_while_running_continues() {
     let (world, subs) = minute([0; 3], |world, nodes| {
         world.set_clock(nodes[1], ClockSpec { drift_ppm: -100_000 });
         world.run_for(Duration::from_secs(5));
@@ -113,5 +113,5 @@ fn a_clock_that_is_set_while_running_goes_on() {
         world.set_clock(nodes[1], ClockSpec::default());
     });
     let got = counts(&world, subs);
-    assert_eq!(got[..2], [3_000, 3_000], "even a tenth off");
+    assert_eq!(got[..2], [3_000, 3_000], "even with a clock a tenth off");
 }

@@ -19,7 +19,7 @@ fn chain(seed: u64, bits: u64) -> (World, [NodeIx; 3]) {
 }
 
 #[test]
-fn streams_run_again_two_seconds_after_a_return() {
+fn streams_resume_within_two_seconds_of_a_return() {
     for bits in [0, 5_000_000] {
         for (crashed, away) in [(0, 100), (0, 5_000), (1, 100), (1, 1_000), (1, 40_000), (2, 3_000)]
         {
@@ -53,7 +53,7 @@ fn streams_run_again_two_seconds_after_a_return() {
 }
 
 #[test]
-fn what_a_subscription_got_stays_and_its_handle_goes_on() {
+fn a_subscription_keeps_its_samples_and_handle() {
     let (mut world, [a, _, c]) = chain(2, 0);
     let (sensor, other) = (world.publish(a, data("sensor")), world.publish(a, data("other")));
     let (end, gone) = (world.subscribe(c, all("sensor")), world.subscribe(c, all("sensor")));
@@ -93,7 +93,7 @@ fn what_a_subscription_got_stays_and_its_handle_goes_on() {
 }
 
 #[test]
-fn contracts_are_kept_again_after_a_crash_on_the_way() {
+fn contracts_are_kept_again_after_a_crash_on_the_path() {
     let (mut world, [a, b, c]) = chain(3, 5_000_000);
     let spec = paceline_proto::control::PublisherSpec { bytes_max: Some(200), ..data("steering") };
     let steering = world.publish(a, spec.hertz(100));
@@ -112,7 +112,7 @@ fn contracts_are_kept_again_after_a_crash_on_the_way() {
 }
 
 #[test]
-fn frames_for_an_incarnation_that_is_over_reach_nobody() {
+fn frames_for_a_previous_incarnation_reach_nobody() {
     let (mut world, [a, b, _]) = chain(4, 0);
     let sensor = world.publish(a, data("sensor"));
     let end = world.subscribe(b, all("sensor"));
@@ -123,14 +123,14 @@ fn frames_for_an_incarnation_that_is_over_reach_nobody() {
     world.crash(b);
     world.restart(b);
     world.run_for(SECOND);
-    assert!(world.wire(a, b).lost > lost, "the neighbour does not know yet");
+    assert!(world.wire(a, b).lost > lost, "the neighbour has not detected it yet");
     assert_eq!(world.malformed(b), 0);
     world.run_for(Duration::from_secs(2));
     assert!(world.delivered(end).len() > 2_000);
 }
 
 #[test]
-fn a_subscription_that_keeps_nothing_counts_all_the_same() {
+fn a_subscription_without_a_queue_still_counts() {
     let (mut world, [a, _, c]) = chain(5, 0);
     let sensor = world.publish(a, data("sensor"));
     let kept = world.subscribe(c, all("sensor").within_ms(1_000));

@@ -70,12 +70,12 @@ impl Path {
 
     fn oldest(&self, subscription: Sub) -> Duration {
         let ages = self.world.delivered(subscription).iter().map(|sample| sample.age);
-        ages.max().expect("something is delivered")
+        ages.max().expect("some samples are delivered")
     }
 }
 
 #[test]
-fn what_arrives_over_an_overloaded_link_is_fresh_whatever_it_is() {
+fn samples_over_an_overloaded_link_stay_fresh() {
     let wait = BEST_EFFORT_WAIT_MAX.as_micros() / 1_000;
     // 375,000 bytes per second for a link of 125,000. A picture of 18,750 bytes takes 170 ms with its
     // headers.
@@ -100,7 +100,7 @@ fn what_arrives_over_an_overloaded_link_is_fresh_whatever_it_is() {
 }
 
 #[test]
-fn video_that_is_too_much_stays_fresh_and_decodable() {
+fn excess_video_stays_fresh_and_decodable() {
     for hertz in [5, 30] {
         let mut path = Path::new(capacity(1_000_000));
         // 375,000 bytes per second.
@@ -122,7 +122,7 @@ fn video_that_is_too_much_stays_fresh_and_decodable() {
 }
 
 #[test]
-fn files_and_late_samples_wait_for_as_long_as_it_takes() {
+fn files_and_late_samples_wait_without_limit() {
     let late = PublisherSpec { late: Late::Send, ..live("file", Kind::Data, 10) };
     let waits = PublisherSpec { waits: true, ..live("file", Kind::Data, 10) };
     for spec in [late, waits] {
@@ -137,7 +137,7 @@ fn files_and_late_samples_wait_for_as_long_as_it_takes() {
 }
 
 #[test]
-fn a_long_path_makes_nothing_expire() {
+fn a_long_path_expires_nothing() {
     let mut world = World::new(2);
     let nodes = ["a", "b", "c", "d", "e", "f"].map(|name| world.add_node(name));
     let delay = Duration::from_millis(450);
@@ -158,7 +158,7 @@ fn a_long_path_makes_nothing_expire() {
 }
 
 #[test]
-fn streams_whose_turns_are_far_apart_all_go_on() {
+fn streams_with_rare_slots_all_continue() {
     // A round of 200 streams takes about 8 s on this link.
     let mut path = Path::new(capacity(64_000));
     let streams: Vec<(Pub, Sub)> = (0..200)
@@ -188,7 +188,7 @@ fn streams_whose_turns_are_far_apart_all_go_on() {
 }
 
 #[test]
-fn repairs_go_on_where_samples_expire() {
+fn repairs_continue_while_samples_expire() {
     let mut world = World::new(3);
     let (here, there) = (world.add_node("here"), world.add_node("there"));
     let rate = capacity(1_000_000);

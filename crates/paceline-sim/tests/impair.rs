@@ -68,7 +68,7 @@ fn without_impairment_a_packet_arrives_as_it_is_sent() {
 }
 
 #[test]
-fn packets_leave_at_the_rate_and_wait_in_a_queue_with_an_end() {
+fn packets_leave_at_the_rate_and_wait_in_a_bounded_queue() {
     // 1 000 bytes take 4 ms. The queue of 4 500 bytes has no room for a fifth whole packet.
     let rate = Capacity::from_bits_per_s(2_000_000).ok();
     let delay = Duration::from_millis(10);
@@ -91,7 +91,7 @@ fn packets_leave_at_the_rate_and_wait_in_a_queue_with_an_end() {
 }
 
 #[test]
-fn a_reliable_wire_keeps_what_does_not_fit_into_the_queue() {
+fn a_reliable_wire_keeps_packets_beyond_the_queue() {
     let rate = Capacity::from_bits_per_s(2_000_000).ok();
     let mut thin = reliable(Impairment { rate, queue_bytes: 1_000, ..Impairment::NONE });
     assert!((0..5).all(|k| thin.handle(ms(0), 1_000, k).is_none()));
@@ -100,7 +100,7 @@ fn a_reliable_wire_keeps_what_does_not_fit_into_the_queue() {
 }
 
 #[test]
-fn jitter_lengthens_the_way_evenly_and_nobody_overtakes() {
+fn jitter_is_uniform_and_keeps_the_order() {
     let (delay, jitter) = (Duration::from_millis(5), Duration::from_nanos(99));
     let mut apart = datagrams(Impairment { delay, jitter, ..Impairment::NONE });
     let mut tenths = [0_u64; 10];
@@ -119,7 +119,7 @@ fn jitter_lengthens_the_way_evenly_and_nobody_overtakes() {
 }
 
 #[test]
-fn random_loss_has_its_share() {
+fn random_loss_has_the_configured_share() {
     for ppm in [0, 1, 10_000, 300_000, PPM_MAX] {
         let mut lossy = datagrams(Impairment { loss: Loss::Random { ppm }, ..Impairment::NONE });
         run(&mut lossy);
@@ -130,7 +130,7 @@ fn random_loss_has_its_share() {
 }
 
 #[test]
-fn bursts_have_their_share_and_their_length() {
+fn bursts_have_the_configured_share_and_length() {
     let loss = Loss::GilbertElliott {
         good_to_bad_ppm: 10_000,
         bad_to_good_ppm: 250_000,
@@ -152,7 +152,7 @@ fn bursts_have_their_share_and_their_length() {
 }
 
 #[test]
-fn bad_times_may_lose_a_part_only() {
+fn the_bad_state_may_lose_only_a_part() {
     let loss = Loss::GilbertElliott {
         good_to_bad_ppm: 100_000,
         bad_to_good_ppm: 100_000,
@@ -165,7 +165,7 @@ fn bad_times_may_lose_a_part_only() {
 }
 
 #[test]
-fn what_is_held_back_is_overtaken() {
+fn delayed_packets_are_overtaken() {
     let by = Duration::from_millis(10);
     let delay = Duration::from_millis(20);
     let held = Impairment { delay, reorder_ppm: PPM_MAX, reorder_by: by, ..Impairment::NONE };
@@ -180,7 +180,7 @@ fn what_is_held_back_is_overtaken() {
 }
 
 #[test]
-fn reordering_has_its_share() {
+fn reordering_has_the_configured_share() {
     let by = Duration::from_millis(5);
     let some = Impairment { reorder_ppm: 50_000, reorder_by: by, ..Impairment::NONE };
     let mut emulator = datagrams(some);
@@ -188,11 +188,11 @@ fn reordering_has_its_share() {
     // A delayed packet is not overtaken if the four behind it are delayed too: once in 160 000.
     within(emulator.counters().reordered, 50_000, 1_200);
     arrived.sort_unstable();
-    assert!(arrived.into_iter().eq(0..MILLION), "nothing is lost and nothing doubled");
+    assert!(arrived.into_iter().eq(0..MILLION), "nothing is lost or duplicated");
 }
 
 #[test]
-fn doubles_come_right_behind() {
+fn duplicates_follow_immediately() {
     let mut emulator = datagrams(Impairment { duplicate_ppm: 20_000, ..Impairment::NONE });
     let arrived = run(&mut emulator);
     within(emulator.counters().duplicated, 20_000, 700);
@@ -202,7 +202,7 @@ fn doubles_come_right_behind() {
 }
 
 #[test]
-fn in_a_blackout_nothing_arrives_of_what_is_sent() {
+fn packets_sent_in_a_blackout_never_arrive() {
     let usual = Impairment { delay: Duration::from_millis(10), ..Impairment::NONE };
     let mut emulator = datagrams(usual);
     assert_eq!(emulator.handle(ms(0), 100, 0), None);
@@ -215,7 +215,7 @@ fn in_a_blackout_nothing_arrives_of_what_is_sent() {
 }
 
 #[test]
-fn a_reliable_wire_goes_on_after_a_blackout() {
+fn a_reliable_wire_continues_after_a_blackout() {
     let usual = Impairment { delay: Duration::from_millis(10), ..Impairment::NONE };
     let mut emulator = reliable(usual);
     emulator.handle(ms(0), 100, 0);
@@ -231,7 +231,7 @@ fn a_reliable_wire_goes_on_after_a_blackout() {
 }
 
 #[test]
-fn on_a_reliable_wire_losses_come_later_and_all_behind_them() {
+fn a_loss_on_a_reliable_wire_delays_all_later_packets() {
     let delay = Duration::from_millis(20);
     let lossy = Impairment { delay, loss: Loss::Random { ppm: PPM_MAX }, ..Impairment::NONE };
     let mut emulator = reliable(lossy);
@@ -257,7 +257,7 @@ fn on_a_reliable_wire_losses_come_later_and_all_behind_them() {
 }
 
 #[test]
-fn what_is_on_its_way_is_bounded() {
+fn packets_in_flight_are_bounded() {
     let long = Impairment {
         delay: Duration::from_secs(1_000),
         duplicate_ppm: 500_000,
@@ -277,7 +277,7 @@ fn what_is_on_its_way_is_bounded() {
 }
 
 #[test]
-fn a_shorter_delay_lets_nobody_overtake_and_time_does_not_go_back() {
+fn a_shorter_delay_keeps_the_order_and_time_never_goes_back() {
     let long = Impairment { delay: Duration::from_millis(50), ..Impairment::NONE };
     let mut emulator = datagrams(long);
     emulator.handle(ms(10), 100, 0);
@@ -290,7 +290,7 @@ fn a_shorter_delay_lets_nobody_overtake_and_time_does_not_go_back() {
 }
 
 #[test]
-fn the_seed_decides_and_each_decision_for_itself() {
+fn each_decision_depends_only_on_the_seed() {
     let lossy = Impairment { loss: Loss::Random { ppm: 100_000 }, ..Impairment::NONE };
     let other = Impairment {
         jitter: Duration::from_millis(7),
@@ -304,11 +304,15 @@ fn the_seed_decides_and_each_decision_for_itself() {
     };
     assert_eq!(lost(lossy, 3), lost(lossy, 3));
     assert_ne!(lost(lossy, 3), lost(lossy, 4));
-    assert_eq!(lost(lossy, 3), lost(other, 3), "jitter, order and doubles change no losses");
+    assert_eq!(
+        lost(lossy, 3),
+        lost(other, 3),
+        "jitter, reordering and duplicates change no losses"
+    );
 }
 
 #[test]
-fn what_keeps_all_says_so() {
+fn an_impairment_reports_whether_it_keeps_all_packets() {
     assert!(Impairment::default().keeps_all());
     let rate = Capacity::from_bits_per_s(1_000).ok();
     let slow = Impairment { rate, jitter: Duration::from_secs(1), ..Impairment::NONE };

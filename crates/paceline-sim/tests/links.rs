@@ -37,7 +37,7 @@ fn feed(world: &mut World, hub: NodeIx, ends: &[NodeIx]) -> (Vec<Pub>, Vec<Sub>)
 }
 
 #[test]
-fn over_a_satellite_control_comes_through_beside_what_is_on_the_way() {
+fn control_crosses_a_satellite_link_under_load() {
     let rate = capacity(10_000_000);
     let delay = Duration::from_millis(300);
     for datagrams in [false, true] {
@@ -95,7 +95,7 @@ fn a_stalled_node_costs_others_nothing() {
         world.run_for(Duration::from_secs(2));
         world.every(publishers[0], Duration::from_millis(10), 100, payloads(1_000));
         world.run_for(Duration::from_secs(2));
-        assert!(world.delivered(subscriptions[0]).len() >= before + 100, "it goes on");
+        assert!(world.delivered(subscriptions[0]).len() >= before + 100, "it continues");
     }
 }
 
@@ -115,7 +115,7 @@ fn a_link_without_capacity_keeps_a_bounded_window() {
 }
 
 #[test]
-fn a_link_with_backlog_is_busy_and_never_faster_than_its_capacity() {
+fn a_backlogged_link_is_busy_and_never_exceeds_its_capacity() {
     let limit = capacity(2_000_000).unwrap();
     let (mut world, hub, ends) = star(3, 1, Some(limit));
     world.keep_log(hub, ends[0]);
@@ -141,7 +141,7 @@ fn a_link_with_backlog_is_busy_and_never_faster_than_its_capacity() {
 }
 
 #[test]
-fn a_link_carries_all_that_it_may_while_a_thinner_way_back_is_full_too() {
+fn a_link_is_fully_used_while_its_slower_return_path_is_full() {
     // Frames take 162 ms, so every acknowledgement waits for the frame in transmission and is sent with the
     // next one.
     let (mut world, limits) = (World::new(7), [capacity(256_000), capacity(64_000)]);
@@ -190,7 +190,7 @@ fn a_flood_of_control_takes_no_more_than_its_share() {
 }
 
 #[test]
-fn lost_frames_cost_their_samples_and_no_more() {
+fn lost_frames_cost_only_their_own_samples() {
     for per_mille in [10, 100, 300] {
         let mut world = World::new(u64::from(per_mille));
         let (here, there) = (world.add_node("here"), world.add_node("there"));
@@ -216,12 +216,12 @@ fn lost_frames_cost_their_samples_and_no_more() {
         assert_eq!(world.control(here).nodes().count(), 2);
         world.every(sensor, Duration::from_millis(10), 100, payloads(100));
         world.run_for(Duration::from_secs(2));
-        assert!(world.delivered(Sub(0)).len() >= read + 100, "no credit is lost for good");
+        assert!(world.delivered(Sub(0)).len() >= read + 100, "no credit is lost permanently");
     }
 }
 
 #[test]
-fn a_long_way_is_filled() {
+fn a_long_path_is_fully_used() {
     for delay in [1, 5, 20, 100] {
         let mut world = World::new(5);
         let (here, there) = (world.add_node("here"), world.add_node("there"));
@@ -239,7 +239,7 @@ fn a_long_way_is_filled() {
         let before = world.wire(here, there).bytes;
         world.run_for(Duration::from_secs(10));
         let used = (world.wire(here, there).bytes - before) * 100 / 2_500_000;
-        println!("{delay} each way: {used} %");
+        println!("{delay} in each direction: {used} %");
         assert!(used >= 95, "{delay}: {used} %");
     }
 }

@@ -93,7 +93,7 @@ fn run(job: &mut Job, command_bytes: usize, camera: (Duration, usize)) -> Outcom
 fn check_steering(got: &Outcome) {
     let bound = SEGMENT_TIME.mul_div(2, 1).saturating_add(Duration::from_micros(250));
     println!("{got:?}");
-    assert_eq!(got.steering as u64, SECONDS * 100, "none is lost");
+    assert_eq!(got.steering as u64, SECONDS * 100, "no sample is lost");
     assert!(got.steering_max <= bound, "{}", got.steering_max);
     // Half of an acknowledgement's transmission time, and the difference to the expected frame size.
     assert!(got.age_error <= Duration::from_micros(1_600), "{}", got.age_error);
@@ -126,7 +126,7 @@ fn long_commands_do_not_wait_behind_pictures() {
 }
 
 #[test]
-fn a_bound_that_cannot_always_be_kept_is_refused_with_one_that_can() {
+fn an_infeasible_bound_is_refused_with_a_feasible_offer() {
     let job = job(pictures("camera", 30, 30_000), None, 1_000, 10);
     let [(_, refusal)] = job.world.refusals(job.commands) else { panic!("not refused") };
     let offered = refusal.offer.within.unwrap();
@@ -135,21 +135,25 @@ fn a_bound_that_cannot_always_be_kept_is_refused_with_one_that_can() {
     let commands =
         world.subscribe(job.home, SubscriptionSpec { within: Some(offered), ..all("steering") });
     world.run_for(Duration::from_secs(1));
-    assert_eq!(world.heard(commands).len(), 1, "what is offered is given");
+    assert_eq!(world.heard(commands).len(), 1, "the offer is granted");
 }
 
 #[test]
-fn steering_keeps_its_bound_beside_a_contracted_camera_that_fills_the_link() {
+fn steering_keeps_its_bound_under_a_contracted_camera_that_fills_the_link() {
     // 95 % of 250,000 B/s minus 17,400 for steering: ten pictures of 19,800 bytes per second.
     let mut job = job(pictures("camera", 10, 19_800), Some(200), 64, 10);
     assert!(job.world.refusals(job.pictures).is_empty(), "{:?}", job.world.refusals(job.pictures));
     let got = run(&mut job, 64, (Duration::from_millis(100), 19_800));
     println!("contracted: {got:?}");
     let bound = SEGMENT_TIME.mul_div(2, 1).saturating_add(Duration::from_micros(250));
-    assert_eq!(got.steering as u64, SECONDS * 100, "none is lost");
+    assert_eq!(got.steering as u64, SECONDS * 100, "no sample is lost");
     assert!(got.steering_max <= bound, "{}", got.steering_max);
     assert_eq!(got.steering_late, 0);
-    assert!((got.pictures_per_s - 10.0).abs() < 0.01, "none is dropped: {}", got.pictures_per_s);
+    assert!(
+        (got.pictures_per_s - 10.0).abs() < 0.01,
+        "no sample is dropped: {}",
+        got.pictures_per_s
+    );
     assert!(got.used >= 0.90, "{}", got.used);
 }
 
@@ -165,27 +169,27 @@ fn contracted(bytes: usize, command_bytes: u64, within: u64) -> Job {
     job
 }
 
-/// As `paceline bench main-job` does: a picture that would occupy the whole link for its period is refused.
+/// As `paceline-lab bench main-job` does: a picture that would occupy the whole link for its period is refused.
 /// The size offered instead is granted, and its contract is met.
 #[test]
-fn the_largest_camera_beside_commands_is_offered_and_kept() {
+fn the_largest_camera_next_to_commands_is_offered_and_kept() {
     for (command_bytes, within, least) in [(64, 10, 19_800), (1_000, 12, 11_000)] {
         let refused = contracted(25_000, command_bytes, within);
         let [(_, refusal)] = refused.world.refusals(refused.pictures) else {
             panic!("not refused")
         };
         let offered = usize::try_from(refusal.offer.bytes.unwrap()).unwrap();
-        println!("beside commands of {command_bytes} bytes: {offered}; {refusal}");
+        println!("next to commands of {command_bytes} bytes: {offered}; {refusal}");
         assert!(offered >= least, "{offered}");
         let mut job = contracted(offered, command_bytes, within);
-        assert!(job.world.refusals(job.pictures).is_empty(), "what is offered is granted");
+        assert!(job.world.refusals(job.pictures).is_empty(), "the offer is granted");
         let length = usize::try_from(command_bytes).unwrap();
         let got = run(&mut job, length, (Duration::from_millis(100), offered));
         println!("{got:?}");
         assert_eq!((got.steering as u64, got.steering_late), (SECONDS * 100, 0));
         assert!(
             (got.pictures_per_s - 10.0).abs() < 0.01,
-            "none is dropped: {}",
+            "no sample is dropped: {}",
             got.pictures_per_s
         );
         assert!(got.p99 <= Duration::from_millis(200), "{}", got.p99);
@@ -194,7 +198,7 @@ fn the_largest_camera_beside_commands_is_offered_and_kept() {
 }
 
 #[test]
-fn commands_upstream_are_not_called_late_because_pictures_load_the_way_back() {
+fn upstream_commands_are_not_counted_late_when_pictures_load_the_return_path() {
     let mut world = World::new(2);
     let (robot, home) = (world.add_node("robot"), world.add_node("home"));
     let capacity = Capacity::from_bits_per_s(2_000_000).ok();
@@ -217,7 +221,7 @@ fn commands_upstream_are_not_called_late_because_pictures_load_the_way_back() {
 }
 
 #[test]
-fn both_directions_at_once_are_used() {
+fn both_directions_are_used_at_once() {
     let mut world = World::new(3);
     let (a, b) = (world.add_node("a"), world.add_node("b"));
     let capacity = Capacity::from_bits_per_s(2_000_000).ok();

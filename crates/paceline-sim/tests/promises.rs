@@ -20,7 +20,7 @@ fn kept(policy: Policy, mix: Mix) -> Outcome {
 }
 
 #[test]
-fn what_is_promised_is_kept_under_every_discipline_that_looks_at_deadlines() {
+fn contracts_are_kept_under_every_deadline_discipline() {
     let mut all = Outcome::default();
     for &policy in POLICIES {
         let sums = kept(policy, Mix::default());
@@ -55,9 +55,9 @@ fn a_network_is_the_same_each_time() {
     assert!(run(3).is_ok_and(|outcome| outcome.samples > 0));
 }
 
-/// docs/admission.md describes the causes of these failures.
+/// docs/concepts/admission.md describes the causes of these failures.
 #[test]
-fn networks_that_broke_a_promise_once_keep_it() {
+fn previously_failing_networks_keep_their_contracts() {
     let mix = Mix { lossy: 300, ..Mix::default() };
     for seed in [2_694, 3_102, 3_344, 3_889, 4_533, 5_597, 6_258, 6_419, 20_817] {
         let outcome = run_under(seed, Policy::Vds, mix).unwrap_or_else(|error| panic!("{error}"));

@@ -182,7 +182,7 @@ fn run(seed: u64, steps: usize) -> History {
 }
 
 #[test]
-fn the_sums_agree_and_all_is_well_in_the_end() {
+fn counters_agree_and_all_streams_recover() {
     for seed in 0..300 {
         let mut history = run(seed, 150);
         history.mend();

@@ -11,7 +11,7 @@ const PUBLISHERS: usize = 50;
 const REQUESTS: usize = 2_500;
 
 #[test]
-fn thousands_who_ask_at_once_over_a_thin_link_are_all_answered() {
+fn thousands_of_simultaneous_requests_over_a_slow_link_are_answered() {
     let mut world = World::new(1);
     let (robot, operator) = (world.add_node("robot"), world.add_node("operator"));
     let capacity = Capacity::from_bits_per_s(100_000).ok();

@@ -27,7 +27,7 @@ fn every_sample_takes_two_hops_and_is_delivered_once() {
 }
 
 #[test]
-fn what_happens_together_costs_turns_and_not_what_is_there() {
+fn simultaneous_events_share_iterations() {
     let turns = |plan| Network::new(1, plan).run().turns;
     let (few, many) = (turns(SMALL), turns(Plan { streams: 3_000, ..SMALL }));
     assert!(many <= few * 2, "ten times the samples at the same instants: {few} and {many}");

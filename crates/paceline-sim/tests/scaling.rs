@@ -38,7 +38,7 @@ fn each_subscriber_gets_its_size_and_rate() {
 }
 
 #[test]
-fn a_scaler_that_is_too_slow_takes_the_newest_and_counts_the_others() {
+fn a_slow_scaler_takes_the_newest_picture_and_counts_the_others() {
     let mut world = World::new(1);
     let (here, there, camera) = camera(&mut world);
     world.set_scaler_time(here, Duration::from_millis(50));

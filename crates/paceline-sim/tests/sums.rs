@@ -9,8 +9,8 @@ use paceline_sim::scenario::{
 
 const FILE: &str = r#"
 name = "by hand"
-duration_s = 1
-warm_up_s = 2
+duration = "1s"
+warm_up = "2s"
 [[node]]
 name = "a"
 [[node]]
@@ -22,16 +22,16 @@ rate = "1Mbit/s"
 node = "a"
 tag = "t"
 hz = 10
-bytes = 100
+bytes = "100B"
 [[subscriber]]
 node = "b"
 tag = "t"
-within_ms = 50
+within = "50ms"
 loss = "1/5"
 [[fault]]
-at_s = 0.35
+at = "0.35s"
 cut = ["a", "b"]
-for_s = 0.1
+for = "0.1s"
 "#;
 
 /// The delay of each sample in milliseconds. The third and the eighth were lost.
@@ -68,7 +68,7 @@ fn record() -> Record {
 }
 
 #[test]
-fn sums_are_those_made_by_hand() {
+fn sums_match_a_hand_computation() {
     let plan = Plan::read(FILE, "by-hand.toml").unwrap_or_else(|why| panic!("{why}"));
     let sums = Summary::of(&plan, &record(), 1);
     let [flow] = &sums.flows[..] else { panic!("{:?}", sums.flows) };

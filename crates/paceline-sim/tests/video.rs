@@ -99,7 +99,7 @@ impl History {
 }
 
 #[test]
-fn what_is_delivered_can_be_decoded() {
+fn delivered_video_can_be_decoded() {
     let (mut delivered, mut dropped) = (0, 0);
     for seed in 0..200 {
         let mut history = History::new(seed);
@@ -182,7 +182,7 @@ fn by_kind(shot: &Shot) -> [usize; 3] {
 }
 
 #[test]
-fn best_effort_sheds_in_order() {
+fn best_effort_video_is_shed_in_order() {
     const GROUP: &str = "IBBPBBPBBPBB"; // 75 I, 225 P, 600 B
     for p_bytes in [4_000, 8_000, 14_000, 22_000, 40_000, 90_000] {
         let shot = shoot(GROUP, [16_000, p_bytes, 9_000], [2_000_000; 2], None);
@@ -191,14 +191,14 @@ fn best_effort_sheds_in_order() {
             "P of {p_bytes}: {i} I, {p} P, {b} B; {:?}",
             shot.drops.iter().collect::<Vec<_>>()
         );
-        assert_eq!(i, 75, "no I goes while there are Ps");
+        assert_eq!(i, 75, "no I is shed while there are Ps");
         assert!(b < 600);
         // Per second: 2.5 I, 7.5 P.
         let references = 40_000 + p_bytes * 15 / 2;
         if references < 230_000 {
-            assert_eq!(p, 225, "no P goes while there are Bs");
+            assert_eq!(p, 225, "no P is shed while there are Bs");
         } else {
-            assert!(b < 20, "{b} Bs beside lost Ps");
+            assert!(b < 20, "{b} Bs next to lost Ps");
         }
         let age = shot.delivered.iter().map(|sample| sample.age).max().unwrap();
         assert!(age < Duration::from_secs(15), "{age}");
@@ -206,7 +206,7 @@ fn best_effort_sheds_in_order() {
 }
 
 #[test]
-fn a_contracted_stream_that_is_overloaded_sheds_in_order() {
+fn an_overloaded_contracted_stream_is_shed_in_order() {
     const GROUP: &str = "IBBPBBPBBPBB";
     // The link carries 218 kB of payload per second. With Ps of 6,000 bytes it is offered 265 kB, so dropping
     // a fifth is enough.
@@ -224,7 +224,7 @@ fn a_contracted_stream_that_is_overloaded_sheds_in_order() {
         );
         match (p_bytes, misses) {
             (40_000, 9) => {
-                assert_eq!((i, shot.violations), (75, 0), "the promise is kept without Bs");
+                assert_eq!((i, shot.violations), (75, 0), "the contract is kept without Bs");
                 assert!(p > 100 && b < 10, "{p} P, {b} B");
             }
             // No loss is permitted, but some is necessary. Once the contract is broken, samples are dropped
@@ -243,7 +243,7 @@ fn a_contracted_stream_that_is_overloaded_sheds_in_order() {
 
 /// Runs two contracted cameras that the link could carry alone. Neither can predict the load of the other.
 #[test]
-fn contracted_streams_that_share_a_link_lose_bs_first() {
+fn contracted_streams_that_share_a_link_lose_b_pictures_first() {
     const GROUP: &str = "IBBPBBPBBPBB";
     let mut world = World::new(12);
     let (here, there) = (world.add_node("here"), world.add_node("there"));
@@ -279,17 +279,17 @@ fn a_stream_that_keeps_its_contract_sheds_nothing() {
 }
 
 #[test]
-fn tails_go_with_their_cause() {
+fn dependent_pictures_are_dropped_with_their_reference() {
     // An I takes 800 ms and misses its deadline of 300 ms, so nothing of its group is sent.
     let shot = shoot("IPPPPPPPPPPPPPP", [200_000, 1_000, 1_000], [2_000_000; 2], Some((300, 7)));
     assert_eq!(by_kind(&shot), [0, 0, 0]);
     assert_eq!(shot.drops.of(DropReason::DeadlineMissed), 60);
     assert_eq!(shot.drops.of(DropReason::Undecodable), 840);
-    assert_eq!(shot.violations, 90, "each of 90 windows is judged, and violated, once");
+    assert_eq!(shot.violations, 90, "each of 90 windows is counted, and violated, once");
 }
 
 #[test]
-fn what_is_too_dense_is_coded_anew() {
+fn too_dense_video_is_recoded() {
     let mut world = World::new(3);
     let (here, there) = (world.add_node("here"), world.add_node("there"));
     world.connect(here, there, LinkPlan::default());

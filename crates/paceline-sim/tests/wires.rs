@@ -56,7 +56,7 @@ fn far() -> Impairment {
 }
 
 #[test]
-fn impairment_changes_a_wire_both_ways_while_it_runs() {
+fn impairment_changes_a_running_wire_in_both_directions() {
     let mut pair = Pair::new(WireSpec::limited(far().rate));
     let start = pair.world.now();
     let before = pair.run();
@@ -72,7 +72,7 @@ fn impairment_changes_a_wire_both_ways_while_it_runs() {
 }
 
 #[test]
-fn datagrams_are_lost_and_a_reliable_wire_is_late_instead() {
+fn datagrams_are_lost_and_reliable_wires_delay_instead() {
     let loss = Loss::Random { ppm: 10_000 };
     let lossy = Impairment { loss, ..far() };
     let mut datagrams = Pair::new(WireSpec::datagrams(lossy));
@@ -94,7 +94,7 @@ fn datagrams_are_lost_and_a_reliable_wire_is_late_instead() {
 }
 
 #[test]
-fn after_a_blackout_all_goes_on() {
+fn everything_continues_after_a_blackout() {
     for wire in [WireSpec::datagrams(far()), WireSpec::reliable(far())] {
         let mut pair = Pair::new(wire);
         let dark = Impairment { blackout: true, ..far() };

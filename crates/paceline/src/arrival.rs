@@ -10,7 +10,7 @@ use std::time::Instant;
 ///
 /// It is only a hint: check for the sample, event or room again, because another caller may have
 /// taken it.
-#[must_use = "nothing waits before wait_until() or .await"]
+#[must_use = "waiting starts with wait_until() or .await"]
 pub struct Arrival(EventListener);
 
 impl Arrival {

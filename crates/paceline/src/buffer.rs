@@ -7,7 +7,7 @@ use crate::shell::sink::Sink;
 use crate::subscriber::{SubscriberBuilder, Subscription};
 use paceline_proto::pull::limits::{AGE_MAX, SAMPLES_MAX};
 use paceline_proto::pull::{Limits, LimitsError};
-use paceline_proto::{Pattern, SubscriptionId, Tag};
+use paceline_proto::{SubscriptionId, Tag};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,11 +22,12 @@ const BYTES: u64 = 256 << 20;
 /// day. If bytes or age are set, the default number of samples is 1,000,000.
 ///
 /// ```
+/// use paceline::pull::{History, LimitsError};
 /// use std::time::Duration;
 ///
-/// let history = paceline::History::new().samples(100)?.age(Duration::from_secs(60))?;
-/// assert_eq!(history.limits().samples(), 100);
-/// # Ok::<(), paceline::LimitsError>(())
+/// let history = History::new().samples(100).age(Duration::from_secs(60));
+/// assert_eq!(history.limits()?.samples(), 100);
+/// # Ok::<(), LimitsError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct History {
@@ -43,56 +44,47 @@ impl History {
     }
 
     /// Limits the number of samples, from 1 to 1,000,000.
-    ///
-    /// # Errors
-    /// [`LimitsError::Samples`] if `samples` is out of range.
-    pub fn samples(self, samples: usize) -> Result<Self, LimitsError> {
-        Self { samples: Some(samples), ..self }.checked()
+    #[must_use]
+    pub const fn samples(mut self, samples: usize) -> Self {
+        self.samples = Some(samples);
+        self
     }
 
     /// Limits the payload bytes, from 1 to 4 GiB.
-    ///
-    /// # Errors
-    /// [`LimitsError::Bytes`] if `bytes` is out of range.
-    pub fn bytes(self, bytes: u64) -> Result<Self, LimitsError> {
-        Self { bytes: Some(bytes), ..self }.checked()
+    #[must_use]
+    pub const fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
     }
 
     /// Limits the age, above 0 and at most one day.
+    #[must_use]
+    pub const fn age(mut self, age: Duration) -> Self {
+        self.age = Some(age);
+        self
+    }
+
+    /// Returns the limits, with defaults for those that are not set.
     ///
     /// # Errors
-    /// [`LimitsError::Age`] if `age` is out of range.
-    pub fn age(self, age: Duration) -> Result<Self, LimitsError> {
-        Self { age: Some(age), ..self }.checked()
-    }
-
-    fn checked(self) -> Result<Self, LimitsError> {
-        self.resolved().map(|_| self)
-    }
-
-    fn resolved(self) -> Result<Limits, LimitsError> {
+    /// Returns a [`LimitsError`] with the first limit that is out of range. Declaring a publisher,
+    /// subscription or buffer with this history returns the same error.
+    pub fn limits(self) -> Result<Limits, LimitsError> {
         let said = self.bytes.is_some() || self.age.is_some();
         let samples = self.samples.unwrap_or(if said { SAMPLES_MAX } else { SAMPLES });
         let age = self.age.map_or(AGE_MAX, Into::into);
         Limits::new(samples, self.bytes.unwrap_or(BYTES), age)
     }
 
-    /// Returns the limits, with defaults for those that are not set.
-    #[must_use]
-    pub fn limits(self) -> Limits {
-        match self.resolved() {
-            Ok(limits) => limits,
-            Err(error) => unreachable!("checked when it was set: {error}"),
-        }
-    }
-
-    pub(crate) fn hold(self) -> Arc<HeldBuffer> {
-        Arc::new(HeldBuffer::new(self.limits()))
+    pub(crate) fn hold(self) -> Result<Arc<HeldBuffer>, LimitsError> {
+        Ok(Arc::new(HeldBuffer::new(self.limits()?)))
     }
 }
 
 /// Configures and declares a [`Buffer`]. Created by [`Node::buffer`].
-#[must_use = "nothing is held before declare()"]
+///
+/// The setters take plain values; [`Self::declare`] reports a wrong one.
+#[must_use = "nothing is buffered before declare()"]
 pub struct BufferBuilder<'a> {
     subscriber: SubscriberBuilder<'a>,
     history: History,
@@ -109,63 +101,54 @@ impl<'a> BufferBuilder<'a> {
         self
     }
 
-    /// Limits the number of samples, from 1 to 1,000,000.
-    ///
-    /// # Errors
-    /// [`SubscribeError::Limits`] if `samples` is out of range.
-    pub fn samples(self, samples: usize) -> Result<Self, SubscribeError> {
-        Ok(Self { history: self.history.samples(samples)?, ..self })
+    /// Limits the number of samples, from 1 to 1,000,000. Defaults to 1,000.
+    pub const fn samples(mut self, samples: usize) -> Self {
+        self.history = self.history.samples(samples);
+        self
     }
 
-    /// Limits the payload bytes, from 1 to 4 GiB.
-    ///
-    /// # Errors
-    /// [`SubscribeError::Limits`] if `bytes` is out of range.
-    pub fn bytes(self, bytes: u64) -> Result<Self, SubscribeError> {
-        Ok(Self { history: self.history.bytes(bytes)?, ..self })
+    /// Limits the payload bytes, from 1 to 4 GiB. Defaults to 256 MiB.
+    pub const fn bytes(mut self, bytes: u64) -> Self {
+        self.history = self.history.bytes(bytes);
+        self
     }
 
-    /// Limits the age, above 0 and at most one day.
-    ///
-    /// # Errors
-    /// [`SubscribeError::Limits`] if `age` is out of range.
-    pub fn age(self, age: Duration) -> Result<Self, SubscribeError> {
-        Ok(Self { history: self.history.age(age)?, ..self })
+    /// Limits the age, above 0 and at most one day. Defaults to one day.
+    pub const fn age(mut self, age: Duration) -> Self {
+        self.history = self.history.age(age);
+        self
     }
 
-    /// Stores one sample in `n`.
+    /// Stores one sample in `n`, from 1 to 4,294,967,295. Defaults to every sample.
     ///
-    /// # Errors
-    /// [`SubscribeError::EveryZero`] if `n` is 0, and [`SubscribeError::Contradiction`] after
-    /// [`Self::max_hz`].
-    pub fn every(self, n: u32) -> Result<Self, SubscribeError> {
-        Ok(Self { subscriber: self.subscriber.every(n)?, ..self })
+    /// [`Self::max_hz`] sets the same property: use one of the two.
+    pub fn every(self, n: u32) -> Self {
+        Self { subscriber: self.subscriber.every(n), ..self }
     }
 
-    /// Stores at most `hertz` samples per second, evenly spaced.
+    /// Stores at most `hertz` samples per second, evenly spaced, from 0.001 to 1,000,000. Defaults
+    /// to every sample.
     ///
-    /// # Errors
-    /// [`SubscribeError::Rate`] unless `hertz` is from 0.001 to 1,000,000, and
-    /// [`SubscribeError::Contradiction`] after [`Self::every`].
-    pub fn max_hz(self, hertz: f64) -> Result<Self, SubscribeError> {
-        Ok(Self { subscriber: self.subscriber.max_hz(hertz)?, ..self })
+    /// [`Self::every`] sets the same property: use one of the two.
+    pub fn max_hz(self, hertz: f64) -> Self {
+        Self { subscriber: self.subscriber.max_hz(hertz), ..self }
     }
 
-    /// Stores pictures scaled to this size.
-    ///
-    /// # Errors
-    /// [`SubscribeError::Size`] unless both sides are from 1 to 16384 pixels.
-    pub fn size(self, width: u32, height: u32) -> Result<Self, SubscribeError> {
-        Ok(Self { subscriber: self.subscriber.size(width, height)?, ..self })
+    /// Stores pictures scaled to `width` by `height` pixels, each from 1 to 16,384. Defaults to the
+    /// published size.
+    pub fn size(self, width: u32, height: u32) -> Self {
+        Self { subscriber: self.subscriber.size(width, height), ..self }
     }
 
     /// Announces the buffer, which stores arriving samples from now on.
     ///
     /// # Errors
-    /// [`SubscribeError::Closed`] if the node is closed.
+    /// Reports a wrong value of the builder, with the allowed range: the errors of
+    /// [`SubscriberBuilder::declare`], and [`SubscribeError::Limits`] for a limit that is out of
+    /// range. [`SubscribeError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Buffer, SubscribeError> {
-        let held = self.history.hold();
-        let (node, spec) = self.subscriber.holding().into_parts();
+        let (node, spec) = self.subscriber.holding().into_parts()?;
+        let held = self.history.hold()?;
         let sink = Sink::with_callback(&spec, Box::new(drop)).holding(Some(held.clone()));
         Ok(Buffer { subscription: Subscription::declare(node, spec, sink)?, held })
     }
@@ -182,8 +165,8 @@ pub struct Buffer {
 impl Buffer {
     /// Declares a buffer of the samples that `node` publishes on `tag`.
     pub(crate) fn local(node: &Node, tag: &Tag, history: History) -> Result<Self, PublishError> {
-        let only = Pattern::new(tag.as_str())?;
-        let builder = BufferBuilder::new(SubscriberBuilder::new(node, only).local());
+        history.limits()?;
+        let builder = BufferBuilder::new(SubscriberBuilder::new(node, tag.as_str()).local());
         builder.history(history).declare().map_err(|_| PublishError::Closed)
     }
 
@@ -223,20 +206,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_does_not_bound_what_is() {
-        let limits = History::new().limits();
+    fn unset_buffer_bounds_default_to_the_maximum() {
+        let limits = History::new().limits().unwrap();
         assert_eq!((limits.samples(), limits.bytes()), (SAMPLES, BYTES));
-        let minute = History::new().age(Duration::from_secs(60)).unwrap().limits();
+        let minute = History::new().age(Duration::from_secs(60)).limits().unwrap();
         assert_eq!((minute.samples(), minute.bytes()), (SAMPLES_MAX, BYTES));
-        let large = History::new().bytes(1 << 30).unwrap().limits();
+        let large = History::new().bytes(1 << 30).limits().unwrap();
         assert_eq!((large.samples(), large.bytes(), large.age()), (SAMPLES_MAX, 1 << 30, AGE_MAX));
     }
 
     #[test]
-    fn bounds_of_nothing_and_of_too_much_are_refused() {
-        assert_eq!(History::new().samples(0), Err(LimitsError::Samples(0)));
+    fn zero_and_excessive_buffer_bounds_are_refused() {
+        assert_eq!(History::new().samples(0).limits(), Err(LimitsError::Samples(0)));
         let terabyte = 1_000_000_000_000;
-        assert_eq!(History::new().bytes(terabyte), Err(LimitsError::Bytes(terabyte)));
-        assert!(History::new().age(Duration::ZERO).is_err());
+        assert_eq!(History::new().bytes(terabyte).limits(), Err(LimitsError::Bytes(terabyte)));
+        assert!(History::new().age(Duration::ZERO).limits().is_err());
     }
 }

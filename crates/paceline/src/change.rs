@@ -1,13 +1,12 @@
 //! Changing running subscriptions.
 
 use crate::error::ChangeError;
-use crate::error::SubscribeError;
 use crate::node::Node;
 use crate::shell::engine::Command;
+use crate::status::SubscriptionView;
 use crate::subscriber::{Subscriber, SubscriberBuilder, Subscription};
-use paceline_proto::control::{ChangeOutcome, SubscriptionSpec};
-use paceline_proto::{Form, Pattern, Proxy, SubscriptionId};
-use paceline_sched::LossTolerance;
+use paceline_proto::SubscriptionId;
+use paceline_proto::control::ChangeOutcome;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -15,33 +14,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The polling interval for the outcome of a change.
 const STEP: Duration = Duration::from_millis(20);
-
-/// A subscription of any node, as recorded in the registry.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SubscriptionView {
-    /// The subscription.
-    pub id: SubscriptionId,
-    /// The display name of its node.
-    pub node: String,
-    /// Its pattern.
-    pub pattern: Pattern,
-    /// The requested rate and size.
-    pub form: Form,
-    /// The requested delay bound.
-    pub within: Option<Duration>,
-    /// The requested loss tolerance.
-    pub loss: Option<LossTolerance>,
-    /// The node that scales the samples.
-    pub proxy: Proxy,
-}
-
-impl SubscriptionView {
-    pub(crate) fn new(id: SubscriptionId, node: &str, spec: &SubscriptionSpec) -> Self {
-        let SubscriptionSpec { pattern, form, within, loss, proxy, .. } = spec.clone();
-        let within = within.map(Into::into);
-        Self { id, node: node.to_owned(), pattern, form, within, loss, proxy }
-    }
-}
 
 impl Node {
     /// Returns the subscriptions of all reachable nodes.
@@ -59,7 +31,8 @@ impl Node {
     /// Changes a running subscription's rate, size, deadline or loss tolerance.
     ///
     /// The subscription may be on this node or another. `wish` receives a builder with the current
-    /// request and returns the new one. The pattern, the queue and the buffer do not change.
+    /// request and returns the new one. A wrong value is reported before anything changes. The
+    /// pattern, the queue and the buffer do not change.
     ///
     /// Returns when the subscription's node has accepted the request; [`Self::change_and_wait`]
     /// also waits for the answer of the paths. Delivery continues: the old contract stays in force
@@ -79,7 +52,7 @@ impl Node {
     /// - this node is closed.
     pub fn change<F>(&self, subscription: SubscriptionId, wish: F) -> Result<(), ChangeError>
     where
-        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
+        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
         self.request(subscription, wish).map(drop)
     }
@@ -98,7 +71,7 @@ impl Node {
         wish: F,
     ) -> Result<ChangeOutcome, ChangeError>
     where
-        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
+        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
         let until = Instant::now() + timeout;
         let revision = self.request(subscription, wish)?;
@@ -135,13 +108,13 @@ impl Node {
     /// Sends a request to the subscription's node and returns its number.
     fn request<F>(&self, subscription: SubscriptionId, wish: F) -> Result<u64, ChangeError>
     where
-        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
+        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
         let (reply, answer) = channel();
         self.commands().send(Command::Wish(subscription, reply));
         let now = answer.recv().map_err(|_| ChangeError::Closed)?;
         let now = now.ok_or(ChangeError::Unknown(subscription))?;
-        let (_, spec) = wish(SubscriberBuilder::of(self, now))?.into_parts();
+        let (_, spec) = wish(SubscriberBuilder::of(self, now)).into_parts()?;
         let (reply, answer) = channel();
         self.commands().send(Command::Change(subscription, spec, reply));
         match answer.recv_timeout(PATIENCE) {
@@ -160,7 +133,7 @@ impl Subscription {
     /// The errors of [`Node::change`].
     pub fn change<F>(&self, wish: F) -> Result<(), ChangeError>
     where
-        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
+        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
         self.node().change(self.id(), wish)
     }
@@ -175,7 +148,7 @@ impl Subscription {
         wish: F,
     ) -> Result<ChangeOutcome, ChangeError>
     where
-        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
+        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
         self.node().change_and_wait(self.id(), timeout, wish)
     }
@@ -187,8 +160,8 @@ impl Subscriber {
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let node = paceline::Node::open()?;
-    /// let camera = node.subscriber("robot/camera")?.max_hz(30.0)?.declare()?;
-    /// camera.change(|wish| wish.max_hz(5.0)?.size(320, 240))?;
+    /// let camera = node.subscriber("robot/camera").max_hz(30.0).declare()?;
+    /// camera.change(|wish| wish.max_hz(5.0).size(320, 240))?;
     /// # Ok(())
     /// # }
     /// ```
@@ -197,7 +170,7 @@ impl Subscriber {
     /// The errors of [`Node::change`].
     pub fn change<F>(&self, wish: F) -> Result<(), ChangeError>
     where
-        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
+        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
         self.subscription().change(wish)
     }
@@ -205,11 +178,11 @@ impl Subscriber {
     /// Changes this subscription and waits for the answer. See [`Node::change_and_wait`].
     ///
     /// ```no_run
-    /// # use paceline::ChangeOutcome;
+    /// # use paceline::contract::ChangeOutcome;
     /// # use std::time::Duration;
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let node = paceline::Node::open()?;
-    /// let camera = node.subscriber("robot/camera")?.max_hz(5.0)?.declare()?;
+    /// let camera = node.subscriber("robot/camera").max_hz(5.0).declare()?;
     /// if let ChangeOutcome::Refused { refusals, .. } =
     ///     camera.change_and_wait(Duration::from_secs(2), |wish| wish.max_hz(30.0))?
     /// {
@@ -227,7 +200,7 @@ impl Subscriber {
         wish: F,
     ) -> Result<ChangeOutcome, ChangeError>
     where
-        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
+        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
         self.subscription().change_and_wait(timeout, wish)
     }

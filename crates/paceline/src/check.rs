@@ -36,7 +36,7 @@ pub(crate) fn links(links: &[LinkConfig]) -> Result<(), OpenError> {
     for (at, config) in links.iter().enumerate() {
         link(config)?;
         if links.iter().take(at).any(|before| before.name == config.name) {
-            let what = "two links have this name: give each a name of its own".to_owned();
+            let what = "two links have this name; give each link a unique name".to_owned();
             return Err(OpenError::Link { link: config.name.clone(), what });
         }
     }
@@ -47,20 +47,25 @@ pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
     let refuse = |what: String| Err(OpenError::Link { link: link.name.clone(), what });
     if !is_name(&link.name) {
         return refuse(format!(
-            "its name must be text of 1 to {NAME_BYTES_MAX} bytes without control characters, such as radio"
+            "its name must be 1 to {NAME_BYTES_MAX} bytes of text without control characters, such as radio"
         ));
     }
     if link.listen.is_empty() && link.connect.is_empty() {
         return refuse(
-            "it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into(),
+            "it has no endpoint; set listen or connect, for example tcp/127.0.0.1:7600".into(),
         );
+    }
+    if let Some(bits) = link.too_thin {
+        return refuse(format!(
+            "capacity of {bits} bit/s: must be at least 8 bit/s, such as 2000000"
+        ));
     }
     if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
         && !link.insecure
     {
         return refuse(format!(
-            "listening on {open} lets anybody in: use tls/…, an address of this host, or say \
-             insecure"
+            "listening on {open} accepts connections from any host; use tls/…, an address of this \
+             host, or set insecure"
         ));
     }
     let threads = std::env::var(THREADS).unwrap_or_default();
@@ -123,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_host_or_tls_is_safe_to_listen_on() {
+    fn listening_is_safe_on_this_host_or_with_tls() {
         for safe in [
             "tcp/127.0.0.1:7600",
             "udp/[::1]:7600",
@@ -146,7 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn tls_needs_one_thread_for_all_connections() {
+    fn a_capacity_below_eight_bits_per_second_is_refused() {
+        let thin = LinkConfig::new("radio").connect("tcp/127.0.0.1:0").capacity_bits_per_s(7);
+        let refused = link(&thin).unwrap_err().to_string();
+        assert!(refused.contains("capacity of 7 bit/s: must be at least 8 bit/s"), "{refused}");
+        let least = LinkConfig::new("radio").connect("tcp/127.0.0.1:0").capacity_bits_per_s(8);
+        assert!(link(&least).is_ok());
+    }
+
+    #[test]
+    fn tls_requires_a_single_zenoh_thread() {
         let tls = LinkConfig::new("radio").connect("tls/robot:7600");
         let refused = link(&tls).unwrap_err().to_string();
         assert!(refused.contains("tls/robot:7600 needs ZENOH_RUNTIME='(rx:"), "{refused}");
@@ -159,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_text_and_no_two_links_share_one() {
+    fn link_names_are_plain_text_and_unique() {
         let named = |name: &str| LinkConfig::new(name).listen("tcp/127.0.0.1:0");
         let long = "x".repeat(256);
         for bad in ["", "a\nb", "\x1b[2J", "radio\u{202e}", "a\0b", &long] {
             let refused = link(&named(bad)).unwrap_err().to_string();
-            assert!(refused.contains("must be text of 1 to 255 bytes"), "{refused}");
+            assert!(refused.contains("must be 1 to 255 bytes of text"), "{refused}");
             assert!(is_plain(&refused), "{refused:?}");
             let refused = node_name(bad).unwrap_err().to_string();
             assert!(refused.contains("1 to 255 bytes") && is_plain(&refused), "{refused:?}");
@@ -175,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_descriptors_are_named_with_those_needed() {
+    fn a_low_file_limit_is_reported_with_the_required_number() {
         let error = within(Some(8), 5, 2).unwrap_err().to_string();
         for part in ["8 files", "at least 101", "ulimit -n 1024", "LimitNOFILE=1024"] {
             assert!(error.contains(part), "'{part}' is not in {error}");

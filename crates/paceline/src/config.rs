@@ -2,6 +2,7 @@
 
 use crate::error::OpenError;
 use crate::node::Node;
+use crate::shell::host::default_dir;
 use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
@@ -13,12 +14,24 @@ use std::path::PathBuf;
 /// Endpoints use Zenoh's syntax: `tcp/127.0.0.1:7600`, `udp/[::1]:7600`,
 /// `unixsock-stream//run/a.sock`. Over `udp/` Paceline retransmits lost data as each subscription
 /// requests, as long as it can arrive in time.
+///
+/// ```
+/// use paceline::LinkConfig;
+///
+/// let radio = LinkConfig::new("radio").listen("udp/127.0.0.1:7600").capacity_bits_per_s(2_000_000);
+/// radio.check()?;
+/// let open = LinkConfig::new("radio").listen("tcp/0.0.0.0:7600");
+/// assert!(open.check().is_err_and(|error| error.to_string().contains("insecure")));
+/// # Ok::<(), paceline::OpenError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct LinkConfig {
     pub(crate) name: String,
     pub(crate) listen: Vec<String>,
     pub(crate) connect: Vec<String>,
     pub(crate) capacity: Option<Capacity>,
+    /// A capacity in bits per second that is too small.
+    pub(crate) too_thin: Option<u64>,
     pub(crate) policy: Policy,
     pub(crate) classes: Vec<LinkClass>,
     pub(crate) insecure: bool,
@@ -53,6 +66,16 @@ impl LinkConfig {
     #[must_use]
     pub const fn capacity(mut self, capacity: Capacity) -> Self {
         self.capacity = Some(capacity);
+        self
+    }
+
+    /// Sets the capacity in bits per second, at least 8. See [`Self::capacity`].
+    #[must_use]
+    pub fn capacity_bits_per_s(mut self, bits: u64) -> Self {
+        match Capacity::from_bits_per_s(bits) {
+            Ok(capacity) => self.capacity = Some(capacity),
+            Err(_) => self.too_thin = Some(bits),
+        }
         self
     }
 
@@ -101,6 +124,7 @@ impl LinkConfig {
     /// Returns [`OpenError::Link`] if
     /// - the name is empty, too long or not plain text,
     /// - there is no endpoint,
+    /// - the capacity is below 8 bit/s,
     /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
     /// - an endpoint uses TLS and the process does not run Zenoh on a single thread, or
     /// - the classes contradict each other.
@@ -121,6 +145,12 @@ pub struct NodeBuilder {
 }
 
 impl NodeBuilder {
+    /// Returns the default of [`Self::runtime_dir`].
+    #[must_use]
+    pub fn default_runtime_dir() -> PathBuf {
+        default_dir()
+    }
+
     /// Sets the display name of the node. Defaults to the host name and the process number.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
@@ -128,8 +158,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds a link. A node accepts [`LINKS_MAX`](crate::LINKS_MAX) links in addition to its host
-    /// link.
+    /// Adds a link. A node accepts [`Node::LINKS_MAX`] links in addition to its host link.
     #[must_use]
     pub fn link(mut self, link: LinkConfig) -> Self {
         self.links.push(link);

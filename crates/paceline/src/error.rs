@@ -9,7 +9,7 @@ use paceline_sched::ContractError;
 
 /// The error of two options that exclude each other.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{one} and {other} are both given: give one of them")]
+#[error("{one} and {other} are both set; set only one of them")]
 pub struct Contradiction {
     /// The option that was set first.
     pub one: &'static str,
@@ -24,6 +24,16 @@ impl Contradiction {
             Some(one) if one != name => Err(Self { one, other: name }),
             _ => Ok(()),
         }
+    }
+}
+
+/// Applies one setting of a builder. Keeps the first error: once a value was wrong, later settings
+/// have no effect, and the builder reports that value when it is declared.
+pub(crate) fn set<T, E>(draft: &mut Result<T, E>, setting: impl FnOnce(&mut T) -> Result<(), E>) {
+    if let Ok(settings) = draft
+        && let Err(error) = setting(settings)
+    {
+        *draft = Err(error);
     }
 }
 
@@ -51,14 +61,14 @@ pub enum OpenError {
     },
     /// The name of the node is empty, too long or not plain text.
     #[error(
-        "node name '{}': must be text of 1 to {NAME_BYTES_MAX} bytes without control characters, such as robot",
+        "node name '{}': must be 1 to {NAME_BYTES_MAX} bytes of text without control characters, such as robot",
         escape(.0)
     )]
     Name(String),
     /// The limit of open files is too low. Sockets count as files.
     #[error(
-        "this process may open {limit} files, this node needs at least {needed}; raise the limit with ulimit -n 1024, \
-         or LimitNOFILE=1024 in the service's unit"
+        "this process may open {limit} files, but this node needs at least {needed}; raise the \
+         limit with ulimit -n 1024, or LimitNOFILE=1024 in the service unit"
     )]
     Descriptors {
         /// The limit, `RLIMIT_NOFILE`.
@@ -85,8 +95,8 @@ pub enum OpenError {
         /// The error of the transport.
         what: String,
     },
-    /// The number of links exceeds [`LINKS_MAX`](crate::LINKS_MAX).
-    #[error("{0} links: a node takes at most {max} beside the host's own", max = crate::LINKS_MAX)]
+    /// The number of links exceeds [`Node::LINKS_MAX`](crate::Node::LINKS_MAX).
+    #[error("{0} links: must be at most {max} in addition to the host's own; remove some", max = crate::Node::LINKS_MAX)]
     TooManyLinks(usize),
     /// The operating system cannot start a thread.
     #[error("cannot start a thread: {0}")]
@@ -101,7 +111,7 @@ pub enum CapacityError {
     #[error("link '{0}': this node has no link of that name")]
     UnknownLink(String),
     /// The link was opened without a capacity.
-    #[error("link '{0}' was opened without a capacity: open the node again to give it one")]
+    #[error("link '{0}' was opened without a capacity; reopen the node with one")]
     NoCapacity(String),
     /// The guarantees of the link's classes exceed the capacity.
     #[error("link '{0}': {1}")]
@@ -134,7 +144,9 @@ pub enum PublishError {
     #[error(transparent)]
     Tag(#[from] TagError),
     /// The tag begins with `@`, which is reserved for the system.
-    #[error("tag '{0}' begins with '@', as those of the system do: begin with another character")]
+    #[error(
+        "tag '{0}' begins with '@', which is reserved for system tags; use another first character"
+    )]
     Private(String),
     /// Two options exclude each other.
     #[error(transparent)]
@@ -146,25 +158,27 @@ pub enum PublishError {
     #[error(transparent)]
     Contract(#[from] ContractError),
     /// The rate is not above 0 and at most 1,000,000 Hz.
-    #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
+    #[error("rate {0} Hz: must be above 0 and at most 1,000,000 Hz, such as 30")]
     Rate(f64),
     /// The media type is not plain text.
     #[error(
-        "encoding '{}' has a control character or a mark of writing direction: give a media type such as image/jpeg",
+        "encoding '{}' contains a control or text-direction character; use a media type such as image/jpeg",
         escape(.0)
     )]
     Encoding(String),
-    /// The sample exceeds [`SAMPLE_BYTES_MAX`](crate::SAMPLE_BYTES_MAX).
-    #[error("sample of {bytes} bytes: at most {max}; send it in pieces")]
+    /// The sample exceeds [`Publisher::SAMPLE_BYTES_MAX`](crate::Publisher::SAMPLE_BYTES_MAX).
+    #[error("sample of {bytes} bytes: must be at most {max}; split it into several samples")]
     TooLarge {
         /// The payload size in bytes.
         bytes: usize,
         /// The limit in bytes.
         max: usize,
     },
-    /// The attachment exceeds [`ATTACHMENT_BYTES_MAX`], the room in a frame of any link.
+    /// The attachment exceeds
+    /// [`Publisher::ATTACHMENT_BYTES_MAX`](crate::Publisher::ATTACHMENT_BYTES_MAX), the room in a
+    /// frame of any link.
     #[error(
-        "attachment of {bytes} bytes: at most {ATTACHMENT_BYTES_MAX}; put the rest into the payload"
+        "attachment of {bytes} bytes: must be at most {ATTACHMENT_BYTES_MAX}; move data into the payload"
     )]
     AttachmentTooLong {
         /// The attachment size in bytes.
@@ -172,8 +186,8 @@ pub enum PublishError {
     },
     /// The video sample is not one coded picture.
     #[error(
-        "sample of {bytes} bytes is no video/h264 access unit: {what}; publish one coded picture as \
-         one sample, in decode order, each of its units behind 00 00 01 (Annex B)"
+        "sample of {bytes} bytes is not a video/h264 access unit: {what}; publish one coded \
+         picture per sample, in decode order, with a start code 00 00 01 before each unit (Annex B)"
     )]
     NoAccessUnit {
         /// The payload size in bytes.
@@ -187,7 +201,7 @@ pub enum PublishError {
 }
 
 /// The error of declaring a subscription.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
     /// The pattern is not valid.
@@ -195,7 +209,7 @@ pub enum SubscribeError {
     Pattern(#[from] TagError),
     /// The pattern begins with `@`, which is reserved for the system.
     #[error(
-        "pattern '{0}' begins with '@', as tags of the system do: begin with another character"
+        "pattern '{0}' begins with '@', which is reserved for system tags; use another first character"
     )]
     Private(String),
     /// Two options exclude each other.
@@ -208,10 +222,10 @@ pub enum SubscribeError {
     #[error(transparent)]
     Contract(#[from] ContractError),
     /// The rate is not from 0.001 to 1,000,000 Hz.
-    #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
+    #[error("rate {0} Hz: must be from 0.001 to 1,000,000 Hz, such as 10")]
     Rate(f64),
     /// One sample in zero was requested.
-    #[error("every 0: take 1 in n samples with n from 1 to 4294967295")]
+    #[error("every 0: must be from 1 to 4294967295; 3 selects one sample in three")]
     EveryZero,
     /// A side of the requested picture is 0 or above 16384 pixels.
     #[error("size {width}x{height}: each side must be from 1 to 16384 pixels")]
@@ -222,9 +236,7 @@ pub enum SubscribeError {
         height: u32,
     },
     /// The sampling rate or the number of channels is out of range.
-    #[error(
-        "audio {rate} Hz x {channels}: ask for 1000 to 384000 samples per second of 1 to 8 channels"
-    )]
+    #[error("audio {rate} Hz x {channels}: must be 1000 to 384000 Hz and 1 to 8 channels")]
     Audio {
         /// The requested samples per second and channel.
         rate: u32,
@@ -232,10 +244,10 @@ pub enum SubscribeError {
         channels: u8,
     },
     /// The delay bound is zero.
-    #[error("within 0: give the longest time from publish to delivery, above 0")]
+    #[error("within 0: must be above 0; it is the longest time from publish to delivery")]
     ZeroWithin,
     /// The queue length is not from 1 to 65536 samples.
-    #[error("queue of {0} samples: it must hold from 1 to 65536")]
+    #[error("queue of {0} samples: must be from 1 to 65,536, such as 64")]
     Queue(usize),
     /// The node is closed.
     #[error("the node is closed")]
@@ -247,7 +259,7 @@ pub enum SubscribeError {
 #[non_exhaustive]
 pub enum RecvError {
     /// No sample arrived before the timeout.
-    #[error("no sample within the time given")]
+    #[error("no sample arrived before the timeout")]
     Timeout,
     /// The node is closed.
     #[error("the node is closed")]
@@ -259,13 +271,13 @@ pub enum RecvError {
 #[non_exhaustive]
 pub enum ChangeError {
     /// No reachable node has this subscription.
-    #[error("no subscription {0}: it has ended, or its node cannot be reached")]
+    #[error("no subscription {0}: it has ended, or its node is unreachable")]
     Unknown(SubscriptionId),
     /// The new request is not valid.
     #[error(transparent)]
     Wish(#[from] SubscribeError),
     /// The subscription's node did not answer within 2 s. It may still have applied the change.
-    #[error("node {0} did not answer within 2 s; it may be gone, or older than this one")]
+    #[error("node {0} did not answer within 2 s; it may have stopped, or run an older version")]
     NoAnswer(NodeId),
     /// This node is closed.
     #[error("the node is closed")]

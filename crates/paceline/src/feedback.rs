@@ -1,72 +1,25 @@
 //! Feedback to publishers about delivery, so that applications can adapt.
 //!
-//! The feedback path is that of paper 001 in docs/papers.md (Dionisys interactors), section 4.2.
+//! The feedback path is that of paper 001 in docs/internals/papers.md (Dionisys interactors), section 4.2.
 
 use crate::arrival::Arrival;
 use crate::node::Node;
 use crate::publisher::Publisher;
 use crate::shell::engine::Command;
 use crate::shell::source::PublisherShared;
+use crate::status::{Feedback, Measured};
 use event_listener::Listener as _;
 use paceline_proto::control::{Grant, Refusal};
-use paceline_proto::{Excess, Form, PublisherId, SubscriptionId};
-use paceline_sched::LossTolerance;
+use paceline_proto::{Excess, PublisherId, SubscriptionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// The request, grant and measured delivery of one subscription.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Feedback {
-    /// The subscription.
-    pub subscription: SubscriptionId,
-    /// The display name of its node.
-    pub node: String,
-    /// The requested rate and size, as far as the publisher can provide them.
-    pub form: Form,
-    /// The expected time between two samples, if known.
-    pub period: Option<Duration>,
-    /// The requested delay bound.
-    pub within: Option<Duration>,
-    /// The requested loss tolerance.
-    pub loss: Option<LossTolerance>,
-    /// The contract of its path; `None` for best effort.
-    pub grant: Option<Grant>,
-    /// The reason of a refusal, if its path refused the request.
-    pub refusal: Option<Refusal>,
-    /// Samples beyond the publisher's declared rate or size, which were queued behind contracted
-    /// traffic.
-    ///
-    /// Counted by the links of the publisher's node, for all subscriptions in the same form
-    /// together.
-    pub excess: Excess,
-    /// The counters of the subscription's node; `None` if it did not answer in time.
-    pub measured: Option<Measured>,
-}
-
-/// The delivery counters of a subscription, for all its publishers together.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Measured {
-    /// Samples delivered.
-    pub delivered: u64,
-    /// Payload bytes delivered.
-    pub bytes: u64,
-    /// Samples delivered later than the delay bound.
-    pub late: u64,
-    /// Samples dropped at the subscription's node for any reason, without drops on links before it.
-    pub dropped: u64,
-    /// The delivery rate over the last second or more, in millihertz.
-    pub rate_millihertz: u64,
-    /// The largest age at delivery in the last second or more.
-    pub age_max: Duration,
-    /// The sum of the ages of all delivered samples. Two readings give the mean in between.
-    pub age_sum: Duration,
-}
-
 /// An event of a publisher, reported at once.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum PublisherEvent {
     /// The path to a subscription has granted its request, or has changed its grant, for example
     /// over another path.

@@ -6,9 +6,9 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let node = paceline::Node::open()?; // joins this host's node, or becomes it
-//! let mut camera = node.publisher("robot/camera")?.hz(30.0)?.declare()?;
+//! let mut camera = node.publisher("robot/camera").hz(30.0).declare()?;
 //! let mut pictures =
-//!     node.subscriber("robot/**")?.max_hz(10.0)?.within(Duration::from_millis(200))?.declare()?;
+//!     node.subscriber("robot/**").max_hz(10.0).within(Duration::from_millis(200)).declare()?;
 //! camera.put(vec![0; 1_000])?;
 //! let sample = pictures.recv()?;
 //! println!("{} {} {:?}", sample.tag, sample.seq, sample.age);
@@ -29,6 +29,12 @@
 //! - [`Node::buffer`] and [`Node::pull`] store past samples and fetch them on demand.
 //! - [`Node::status`] reads the counters of every reachable node.
 //!
+//! The modules hold the types of these calls: [`contract`] requests, grants and refusals, [`status`]
+//! counters and identifiers, [`class`] the sharing of links, and [`pull`] past samples.
+//!
+//! Builders take plain values and check all of them at the end, in `declare`, `open` or `run`. The
+//! error names the first wrong value and its allowed range.
+//!
 //! Calls with the suffix `_async` are asynchronous and work on any runtime. An [`Arrival`] adds a
 //! publisher or subscriber to another event loop.
 
@@ -36,63 +42,34 @@ mod arrival;
 mod buffer;
 mod change;
 mod check;
+pub mod class;
 mod config;
+pub mod contract;
 mod error;
 mod feedback;
 mod limit;
 mod node;
 mod passages;
-mod prospect;
 mod publisher;
-mod pull;
+pub mod pull;
 mod shell;
-mod source;
-mod status;
+pub mod status;
 mod subscriber;
 mod view;
 
 pub use arrival::Arrival;
-pub use buffer::{Buffer, BufferBuilder, History};
-pub use change::SubscriptionView;
 pub use config::{LinkConfig, NodeBuilder};
-pub use error::{
-    CapacityError, ChangeError, ClassesError, Contradiction, OpenError, PublishError, RecvError,
-    SubscribeError,
-};
-pub use feedback::{Feedback, FeedbackWatch, Measured, PublisherEvent};
+pub use error::{ChangeError, OpenError, PublishError, RecvError, SubscribeError};
+pub use feedback::{FeedbackWatch, PublisherEvent};
 #[doc(hidden)]
 pub use limit::{LogLimit, Suppressed};
-pub use node::{LINKS_MAX, Node};
-pub use paceline_proto::control::{
-    ChangeOutcome, Grant, GrantedHop, ProcessorUse, Refusal, RefusalReason, Unpromised,
-};
-pub use paceline_proto::control::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
-pub use paceline_proto::form::Audio;
-pub use paceline_proto::guard::Flood;
-pub use paceline_proto::link::{
-    ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match, MendCounters,
-    PASSAGES_MAX, Passage,
-};
-pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
+pub use node::Node;
+#[doc(hidden)]
 pub use paceline_proto::text;
-pub use paceline_proto::wire::SAMPLE_BYTES_MAX;
-pub use paceline_proto::{
-    ATTACHMENT_BYTES_MAX, DropReason, Drops, Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy,
-    PublisherId, Rate, Retransmit, Size, StreamAges, StreamCounters, SubscriptionId, Tag, TagError,
-    Timestamp,
-};
-pub use paceline_sched::curve::{Curve, CurveError};
-pub use paceline_sched::hfsc::Curves;
-pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
-pub use passages::{NodePassages, StreamPassages};
-pub use prospect::Prospect;
+#[doc(inline)]
+pub use paceline_proto::{Encoding, Kind, Pattern, Size, Tag, TagError, Timestamp};
+#[doc(inline)]
+pub use paceline_sched::{Capacity, Late, LossTolerance};
 pub use publisher::{Beside, Publisher, PublisherBuilder, Put};
-pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};
-pub use shell::host::default_dir as default_runtime_dir;
-pub use source::{HopView, SourceView, Taken};
-pub use status::{
-    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, SentTo, StalledThread,
-    StreamContract, StreamStatus, SubscriptionStatus,
-};
 pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};
 pub use view::View;

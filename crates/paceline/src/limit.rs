@@ -60,8 +60,8 @@ impl fmt::Display for Suppressed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => Ok(()),
-            1 => f.write_str(" (1 more line like this was left out)"),
-            many => write!(f, " ({many} more lines like this were left out)"),
+            1 => f.write_str(" (1 similar line was suppressed)"),
+            many => write!(f, " ({many} similar lines were suppressed)"),
         }
     }
 }
@@ -93,16 +93,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_passes_and_then_one_in_ten_seconds_with_the_number_left_out() {
+    fn the_first_line_passes_then_one_every_ten_seconds_with_the_suppressed_count() {
         let (limit, begun) = (LogLimit::new(), Instant::now());
         let passed = |ms| limit.pass_at(begun + Duration::from_millis(ms));
         assert_eq!(passed(0), Some(Suppressed(0)));
         assert!((1..1_000).all(|ms| passed(ms).is_none()));
         assert_eq!(passed(9_999), None);
         let next = passed(10_000).unwrap();
-        assert_eq!(next.to_string(), " (1000 more lines like this were left out)");
+        assert_eq!(next.to_string(), " (1000 similar lines were suppressed)");
         assert_eq!(passed(30_000).unwrap().to_string(), "");
         assert_eq!(passed(30_001), None);
-        assert_eq!(passed(40_001).unwrap().to_string(), " (1 more line like this was left out)");
+        assert_eq!(passed(40_001).unwrap().to_string(), " (1 similar line was suppressed)");
     }
 }

@@ -5,33 +5,28 @@ mod link;
 use crate::buffer::BufferBuilder;
 use crate::check::{self, classes, wrong_class};
 use crate::config::{LinkConfig, NodeBuilder};
-use crate::error::{CapacityError, ClassesError, OpenError, PublishError, SubscribeError};
+use crate::error::{CapacityError, ClassesError, OpenError};
 use crate::publisher::PublisherBuilder;
-use crate::pull::{PullBuilder, PullError};
+use crate::pull::PullBuilder;
 use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, Parts};
 use crate::shell::host::{Host, default_dir};
 use crate::shell::opening::WaitingBytes;
 use crate::shell::rx::RxSources;
 use crate::shell::vitals::{Vitals, Watchdog};
-use crate::source::SourceView;
-use crate::status::NodeStatus;
+use crate::status::{NodeStatus, SourceView};
 use crate::subscriber::SubscriberBuilder;
 use crate::view::View;
 use link::open_link;
 use paceline_proto::control::Control;
 use paceline_proto::link::LinkClass;
 use paceline_proto::text::escape;
-use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId, Tag};
+use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId};
 use paceline_sched::Capacity;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The largest number of links of a node, not counting the link to the other processes of its host.
-///
-/// Each link uses a thread and a transport session of its own.
-pub const LINKS_MAX: usize = 16;
 const ENGINE: &str = "paceline-engine";
 /// The name of the link between the processes of a host.
 const HOST_LINK: &str = "host";
@@ -40,6 +35,22 @@ const HOST_LINK: &str = "host";
 ///
 /// `Node` is a cheap handle: clones, publishers, subscriptions and buffers share one engine.
 /// Dropping the last of them closes the node.
+///
+/// ```no_run
+/// use paceline::{LinkConfig, Node};
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let radio = LinkConfig::new("radio").connect("tcp/10.0.0.2:7600").capacity_bits_per_s(2_000_000);
+/// let node = Node::builder().name("operator").link(radio).open()?;
+/// let mut steer = node.publisher("robot/steer").hz(100.0).declare()?;
+/// steer.put("left")?;
+/// for status in node.status(Duration::from_millis(500)) {
+///     println!("{}: {} links", status.name, status.links.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Node {
     inner: Arc<Inner>,
@@ -57,6 +68,12 @@ struct Inner {
 }
 
 impl Node {
+    /// The largest number of links of a node, not counting the link to the other processes of its
+    /// host.
+    ///
+    /// Each link uses a thread and a transport session of its own.
+    pub const LINKS_MAX: usize = 16;
+
     /// Opens an embedded node with default settings.
     ///
     /// The first node of a host listens for the host's other processes; later ones connect to it.
@@ -143,54 +160,36 @@ impl Node {
         self.inner.vitals.fault()
     }
 
-    /// Returns a builder for a publisher on `tag`.
+    /// Returns a builder for a publisher on `tag`, such as `robot/camera`.
     ///
-    /// # Errors
-    /// [`PublishError::Tag`] if `tag` is not valid, and [`PublishError::Private`] if it begins with
-    /// `@`.
-    pub fn publisher(&self, tag: &str) -> Result<PublisherBuilder<'_>, PublishError> {
-        let tag = Tag::new(tag)?;
-        if tag.is_private() {
-            return Err(PublishError::Private(tag.to_string()));
-        }
-        Ok(PublisherBuilder::new(self, tag))
+    /// A tag has at most 255 bytes, no wildcards, and does not begin with `@`.
+    /// [`PublisherBuilder::declare`] reports an invalid one.
+    pub fn publisher(&self, tag: &str) -> PublisherBuilder<'_> {
+        PublisherBuilder::new(self, tag)
     }
 
     /// Returns a builder for a subscriber to `pattern`: a tag in which `*` matches one chunk and
-    /// `**` any number of chunks.
+    /// `**` any number of chunks, such as `robot/**`.
     ///
-    /// # Errors
-    /// [`SubscribeError::Pattern`] if `pattern` is not valid, and [`SubscribeError::Private`] if it
-    /// begins with `@`.
-    pub fn subscriber(&self, pattern: &str) -> Result<SubscriberBuilder<'_>, SubscribeError> {
-        let pattern = Pattern::new(pattern)?;
-        if pattern.is_private() {
-            return Err(SubscribeError::Private(pattern.to_string()));
-        }
-        Ok(SubscriberBuilder::new(self, pattern))
+    /// [`SubscriberBuilder::declare`] reports an invalid pattern, and one that begins with `@`.
+    pub fn subscriber(&self, pattern: &str) -> SubscriberBuilder<'_> {
+        SubscriberBuilder::new(self, pattern)
     }
 
     /// Returns a builder for a pull buffer, which stores samples that match `pattern` for any node
     /// to pull.
     ///
-    /// # Errors
-    /// [`SubscribeError::Pattern`] if `pattern` is not valid, and [`SubscribeError::Private`] if it
-    /// begins with `@`.
-    pub fn buffer(&self, pattern: &str) -> Result<BufferBuilder<'_>, SubscribeError> {
-        Ok(BufferBuilder::new(self.subscriber(pattern)?))
+    /// [`BufferBuilder::declare`] reports an invalid pattern, and one that begins with `@`.
+    pub fn buffer(&self, pattern: &str) -> BufferBuilder<'_> {
+        BufferBuilder::new(self.subscriber(pattern))
     }
 
     /// Returns a builder that pulls past samples of `tag` from pull buffers. By default it pulls
     /// the newest sample of each publisher.
     ///
-    /// # Errors
-    /// [`PullError::Tag`] if `tag` is not valid, and [`PullError::Private`] if it begins with `@`.
-    pub fn pull(&self, tag: &str) -> Result<PullBuilder<'_>, PullError> {
-        let tag = Tag::new(tag)?;
-        if tag.is_private() {
-            return Err(PullError::Private(tag.to_string()));
-        }
-        Ok(PullBuilder::new(self, tag))
+    /// [`PullBuilder::run`] reports an invalid tag, and one that begins with `@`.
+    pub fn pull(&self, tag: &str) -> PullBuilder<'_> {
+        PullBuilder::new(self, tag)
     }
 
     /// Asks every reachable node for its status and blocks for at most `timeout`.
@@ -354,7 +353,7 @@ impl Drop for Inner {
 
 /// Validates the builder and returns the node's name, before any resource is opened.
 fn checked_name(builder: &NodeBuilder) -> Result<String, OpenError> {
-    if builder.links.len() > LINKS_MAX {
+    if builder.links.len() > Node::LINKS_MAX {
         return Err(OpenError::TooManyLinks(builder.links.len()));
     }
     check::links(&builder.links)?;

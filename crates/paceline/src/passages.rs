@@ -2,31 +2,9 @@
 
 use crate::node::Node;
 use crate::shell::engine::Command;
-use paceline_proto::link::Passage;
-use paceline_proto::{Form, NodeId, PublisherId};
+use crate::status::NodePassages;
+use paceline_proto::{NodeId, PublisherId};
 use std::time::{Duration, Instant};
-
-/// The trace of a publisher's last samples on one node.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodePassages {
-    /// The node.
-    pub node: NodeId,
-    /// The publisher's streams on that node.
-    pub streams: Vec<StreamPassages>,
-}
-
-/// The trace of one stream on one link.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StreamPassages {
-    /// The name of the link.
-    pub link: String,
-    /// The next hop.
-    pub hop: NodeId,
-    /// The form of the samples on the link.
-    pub form: Form,
-    /// The last samples, oldest first, at most [`PASSAGES_MAX`](crate::PASSAGES_MAX).
-    pub passages: Vec<Passage>,
-}
 
 impl Node {
     /// Asks `nodes` for the trace of `publisher`'s samples from sequence number `from` on.

@@ -2,7 +2,7 @@
 
 use crate::arrival::Arrival;
 use crate::buffer::{Buffer, History};
-use crate::error::{Contradiction, PublishError};
+use crate::error::{Contradiction, PublishError, set};
 use crate::node::Node;
 use crate::shell::clock;
 use crate::shell::engine::Command;
@@ -28,9 +28,17 @@ use std::time::{Duration, Instant};
 pub(crate) const HERTZ_MAX: f64 = 1_000_000.0;
 
 /// Configures and declares a [`Publisher`]. Created by [`Node::publisher`].
+///
+/// The setters take plain values; [`Self::declare`] reports the first wrong one.
 #[must_use = "nothing is published before declare()"]
 pub struct PublisherBuilder<'a> {
     node: &'a Node,
+    /// The settings, or the first wrong value.
+    draft: Result<Draft, PublishError>,
+}
+
+/// The settings of a publisher.
+struct Draft {
     spec: PublisherSpec,
     kind: Option<Kind>,
     history: Option<History>,
@@ -38,8 +46,8 @@ pub struct PublisherBuilder<'a> {
     rate_by: Option<&'static str>,
 }
 
-impl<'a> PublisherBuilder<'a> {
-    pub(crate) const fn new(node: &'a Node, tag: Tag) -> Self {
+impl Draft {
+    const fn new(tag: Tag) -> Self {
         let spec = PublisherSpec {
             tag,
             kind: Kind::Data,
@@ -51,38 +59,69 @@ impl<'a> PublisherBuilder<'a> {
             bytes_max: None,
             waits: false,
         };
-        Self { node, spec, kind: None, history: None, rate_by: None }
+        Self { spec, kind: None, history: None, rate_by: None }
     }
 
-    /// Declares one sample per `period`. Deadlines derive from this period.
-    ///
-    /// # Errors
-    /// [`PublishError::Contract`] if `period` is zero, and [`PublishError::Contradiction`] after
-    /// [`Self::hz`].
-    pub fn period(mut self, period: Duration) -> Result<Self, PublishError> {
-        Contradiction::refuse(&mut self.rate_by, "period")?;
-        self.every(period)
-    }
-
-    fn every(mut self, period: Duration) -> Result<Self, PublishError> {
+    fn period(&mut self, by: &'static str, period: Duration) -> Result<(), PublishError> {
+        Contradiction::refuse(&mut self.rate_by, by)?;
         if period.is_zero() {
             return Err(ContractError::ZeroPeriod.into());
         }
         self.spec.period = Some(period.into());
-        Ok(self)
+        Ok(())
+    }
+}
+
+/// Refuses an invalid tag, and one of the system's.
+fn public_tag(tag: &str) -> Result<Tag, PublishError> {
+    let tag = Tag::new(tag)?;
+    if tag.is_private() {
+        return Err(PublishError::Private(tag.to_string()));
+    }
+    Ok(tag)
+}
+
+impl<'a> PublisherBuilder<'a> {
+    pub(crate) fn new(node: &'a Node, tag: &str) -> Self {
+        Self { node, draft: public_tag(tag).map(Draft::new) }
     }
 
-    /// Declares a rate of `hertz` samples per second.
-    ///
-    /// # Errors
-    /// [`PublishError::Rate`] unless `hertz` is above 0 and at most 1,000,000, and
-    /// [`PublishError::Contradiction`] after [`Self::period`].
-    pub fn hz(mut self, hertz: f64) -> Result<Self, PublishError> {
-        Contradiction::refuse(&mut self.rate_by, "hz")?;
-        if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
-            return Err(PublishError::Rate(hertz));
+    fn set(mut self, setting: impl FnOnce(&mut Draft) -> Result<(), PublishError>) -> Self {
+        set(&mut self.draft, setting);
+        self
+    }
+
+    /// Applies a setting that cannot be wrong.
+    fn with(mut self, setting: impl FnOnce(&mut Draft)) -> Self {
+        if let Ok(draft) = &mut self.draft {
+            setting(draft);
         }
-        self.every(Duration::from_secs_f64(1.0 / hertz))
+        self
+    }
+
+    /// Declares one sample per `period`, above 0. Deadlines derive from this period. By default the
+    /// publisher declares no period.
+    ///
+    /// [`Self::hz`] sets the same property: use one of the two.
+    pub fn period(self, period: Duration) -> Self {
+        self.set(|draft| draft.period("period", period))
+    }
+
+    /// Declares a rate of `hertz` samples per second, above 0 and at most 1,000,000. By default the
+    /// publisher declares no rate.
+    ///
+    /// [`Self::period`] sets the same property: use one of the two.
+    pub fn hz(self, hertz: f64) -> Self {
+        self.set(|draft| {
+            let refuse = PublishError::Rate(hertz);
+            if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
+                return Err(refuse);
+            }
+            match Duration::try_from_secs_f64(1.0 / hertz) {
+                Ok(period) => draft.period("hz", period),
+                Err(_) => Err(refuse),
+            }
+        })
     }
 
     /// Sets the kind of the samples. By default it follows from the encoding: [`Kind::Picture`] for
@@ -90,66 +129,75 @@ impl<'a> PublisherBuilder<'a> {
     /// otherwise.
     ///
     /// Each video/h264 sample then receives its own kind: I, P or B.
-    pub const fn kind(mut self, kind: Kind) -> Self {
-        self.kind = Some(kind);
-        self
+    pub fn kind(self, kind: Kind) -> Self {
+        self.with(|draft| draft.kind = Some(kind))
     }
 
-    /// Sets the media type of the samples. Defaults to application/octet-stream.
-    pub fn encoding(mut self, encoding: Encoding) -> Self {
-        self.spec.encoding = encoding;
-        self
+    /// Sets the media type of the samples: plain text such as image/jpeg. Defaults to
+    /// application/octet-stream.
+    pub fn encoding(self, encoding: Encoding) -> Self {
+        self.set(|draft| {
+            check_encoding(&encoding)?;
+            draft.spec.encoding = encoding;
+            Ok(())
+        })
     }
 
     /// Sets the treatment of samples that miss their deadline. Defaults to [`Late::Drop`].
-    pub const fn late(mut self, late: Late) -> Self {
-        self.spec.late = late;
-        self
+    pub fn late(self, late: Late) -> Self {
+        self.with(|draft| draft.spec.late = late)
     }
 
     /// Sets the loss tolerance for subscribers that request a delay bound without one of their own:
     /// at most `x` samples of each window of `y` may miss their deadline. By default none may.
     ///
-    /// # Errors
-    /// [`PublishError::Contract`] if the two numbers are not a valid loss tolerance.
-    pub fn loss(mut self, x: u32, y: u32) -> Result<Self, PublishError> {
-        self.spec.loss = Some(LossTolerance::new(x, y)?);
-        Ok(self)
+    /// `x` is from 0 to `y`, and `y` from 1 to [`LossTolerance::Y_MAX`].
+    pub fn loss(self, x: u32, y: u32) -> Self {
+        self.set(|draft| {
+            draft.spec.loss = Some(LossTolerance::new(x, y)?);
+            Ok(())
+        })
     }
 
-    /// Sets the picture size. By default it is read from the first picture.
-    pub const fn picture_size(mut self, size: Size) -> Self {
-        self.spec.size = Some(size);
-        self
+    /// Sets the picture size in pixels. By default it is read from the first picture.
+    pub fn picture_size(self, size: Size) -> Self {
+        self.with(|draft| draft.spec.size = Some(size))
     }
 
     /// Sets the size of the largest sample in bytes. By default it follows the largest sample
     /// published so far.
-    pub const fn bytes_max(mut self, bytes: u64) -> Self {
-        self.spec.bytes_max = Some(bytes);
-        self
+    pub fn bytes_max(self, bytes: u64) -> Self {
+        self.with(|draft| draft.spec.bytes_max = Some(bytes))
     }
 
     /// Stores the samples that this node publishes on the tag, for any node to pull, until the
-    /// publisher is dropped.
-    pub const fn history(mut self, history: History) -> Self {
-        self.history = Some(history);
-        self
+    /// publisher is dropped. By default it stores none.
+    pub fn history(self, history: History) -> Self {
+        self.set(|draft| {
+            history.limits()?;
+            draft.history = Some(history);
+            Ok(())
+        })
     }
 
     /// Announces the publisher. Every node knows it within one second.
     ///
     /// # Errors
-    /// [`PublishError::Encoding`] if the media type is not plain text, and [`PublishError::Closed`]
-    /// if the node is closed.
-    pub fn declare(mut self) -> Result<Publisher, PublishError> {
-        check_encoding(&self.spec.encoding)?;
+    /// Reports the first wrong value of the builder, with the allowed range:
+    /// - [`PublishError::Tag`] or [`PublishError::Private`] for the tag,
+    /// - [`PublishError::Rate`], [`PublishError::Contract`], [`PublishError::Encoding`] or
+    ///   [`PublishError::Limits`] for a setting, and
+    /// - [`PublishError::Contradiction`] for two settings of the same property.
+    ///
+    /// [`PublishError::Closed`] if the node is closed.
+    pub fn declare(self) -> Result<Publisher, PublishError> {
+        let Draft { mut spec, kind, history, .. } = self.draft?;
         // The buffer must exist before the first sample.
-        let held = self.history.map(|history| Buffer::local(self.node, &self.spec.tag, history));
+        let held = history.map(|history| Buffer::local(self.node, &spec.tag, history));
         let held = held.transpose()?.map(Box::new);
-        let encoding = self.spec.encoding.as_str();
+        let encoding = spec.encoding.as_str();
         let format: Option<Format> = encoding.parse().ok();
-        self.spec.kind = self.kind.unwrap_or(match format {
+        spec.kind = kind.unwrap_or(match format {
             Some(Format::H264) => Kind::VideoI,
             Some(Format::Jpeg | Format::Png | Format::I420(_) | Format::Rgb8(_)) => Kind::Picture,
             None if encoding.parse::<AudioFormat>().is_ok() => Kind::Audio,
@@ -157,13 +205,12 @@ impl<'a> PublisherBuilder<'a> {
         });
         let node = self.node.clone();
         let room = node.waiting().clone();
-        let shared = Arc::new(PublisherShared::opening(self.spec.period, room));
+        let shared = Arc::new(PublisherShared::opening(spec.period, room));
         let (reply, answer) = std::sync::mpsc::channel();
-        node.commands().send(Command::Publish(self.spec.clone(), shared.clone(), reply));
+        node.commands().send(Command::Publish(spec.clone(), shared.clone(), reply));
         let id = answer.recv().map_err(|_| PublishError::Closed)?;
-        let bytes_declared = self.spec.bytes_max.is_some();
+        let bytes_declared = spec.bytes_max.is_some();
         let stamper = Stamper::default();
-        let spec = self.spec;
         Ok(Publisher {
             id,
             spec,
@@ -214,7 +261,8 @@ pub struct Beside {
     pub encoding: Option<Encoding>,
     /// The capture time. Defaults to now. Temporal scaling uses it; deadlines do not.
     pub captured: Option<Timestamp>,
-    /// Bytes that are delivered unchanged to every subscriber, at most [`ATTACHMENT_BYTES_MAX`].
+    /// Bytes that are delivered unchanged to every subscriber, at most
+    /// [`Publisher::ATTACHMENT_BYTES_MAX`].
     pub attachment: Option<Arc<[u8]>>,
 }
 
@@ -223,6 +271,23 @@ pub struct Beside {
 /// Dropping a publisher sends the samples already published and then announces its end to every
 /// node. A publisher keeps its node open. It can move to another thread but not be shared between
 /// threads.
+///
+/// ```no_run
+/// use paceline::{Beside, Encoding, Node};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::open()?;
+/// let mut camera =
+///     node.publisher("robot/camera").encoding(Encoding::Jpeg).hz(30.0).loss(1, 10).declare()?;
+/// # let jpeg: Vec<u8> = Vec::new();
+/// let put = camera.put(jpeg)?;
+/// println!("sample {}: {} outputs, {} full", put.seq, put.taken, put.dropped);
+/// let exposure = Beside { attachment: Some(b"exposure 8 ms"[..].into()), ..Beside::default() };
+/// # let jpeg: Vec<u8> = Vec::new();
+/// camera.put_with(jpeg, exposure)?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Publisher {
     id: PublisherId,
     spec: PublisherSpec,
@@ -239,6 +304,11 @@ pub struct Publisher {
 }
 
 impl Publisher {
+    /// The largest payload of a sample, in bytes: 64 MiB.
+    pub const SAMPLE_BYTES_MAX: usize = SAMPLE_BYTES_MAX;
+    /// The largest attachment of a sample, in bytes.
+    pub const ATTACHMENT_BYTES_MAX: usize = ATTACHMENT_BYTES_MAX;
+
     /// Returns the identifier of this publisher.
     #[must_use]
     pub const fn id(&self) -> PublisherId {
@@ -276,7 +346,7 @@ impl Publisher {
     ///
     /// # Errors
     /// [`PublishError::TooLarge`] if the payload exceeds
-    /// [`SAMPLE_BYTES_MAX`](crate::SAMPLE_BYTES_MAX), [`PublishError::NoAccessUnit`] if a video
+    /// [`Self::SAMPLE_BYTES_MAX`], [`PublishError::NoAccessUnit`] if a video
     /// sample is not an access unit, and [`PublishError::Closed`] if the node is closed.
     pub fn put(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
         self.put_with(payload, Beside::default())

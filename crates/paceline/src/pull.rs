@@ -1,12 +1,32 @@
-//! Pull: past samples, fetched on demand from pull buffers.
+//! Pull: past samples, stored in buffers and fetched on demand.
+//!
+//! A publisher, a subscriber or [`Node::buffer`] stores samples within the limits of a [`History`].
+//! [`Node::pull`] fetches them from any node.
+//!
+//! ```no_run
+//! use paceline::pull::History;
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let node = paceline::Node::open()?;
+//! let mut log = node.publisher("robot/log").history(History::new().samples(100)).declare()?;
+//! log.put("started")?;
+//! for sample in node.pull("robot/log").newest(10).timeout(Duration::from_secs(2)).run()? {
+//!     println!("{} {} bytes", sample.seq, sample.payload.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
-use crate::error::{Contradiction, RecvError};
+pub use crate::buffer::{Buffer, BufferBuilder, History};
+use crate::error::{Contradiction, RecvError, set};
 use crate::node::Node;
-use crate::publisher::HERTZ_MAX;
 use crate::shell::pull::{Pipe, Told, Wanted, start};
-use crate::subscriber::{AUDIO_CHANNELS, AUDIO_RATES, Delivery, SIDE_MAX};
+use crate::subscriber::{AUDIO_CHANNELS, AUDIO_RATES, Delivery, SIDE_MAX, millihertz};
 use paceline_proto::form::Audio;
-use paceline_proto::pull::{Find, Selection, SelectionError};
+use paceline_proto::pull::{Find, Selection};
+#[doc(inline)]
+pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 use paceline_proto::{Form, NodeId, PublisherId, Rate, Size, Tag, TagError};
 use std::fmt;
 use std::num::NonZeroU32;
@@ -22,7 +42,9 @@ pub enum PullError {
     #[error(transparent)]
     Tag(#[from] TagError),
     /// The tag begins with `@`, which is reserved for the system.
-    #[error("tag '{0}' begins with '@', as those of the system do: begin with another character")]
+    #[error(
+        "tag '{0}' begins with '@', which is reserved for system tags; use another first character"
+    )]
     Private(String),
     /// Two options exclude each other.
     #[error(transparent)]
@@ -31,10 +53,10 @@ pub enum PullError {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     /// One sample in zero was requested.
-    #[error("every 0: take 1 in n samples with n from 1 to 4294967295")]
+    #[error("every 0: must be from 1 to 4294967295; 3 selects one sample in three")]
     EveryZero,
     /// The rate is not from 0.001 to 1,000,000 Hz.
-    #[error("rate {0} Hz: it must be from 0.001 to 1000000")]
+    #[error("rate {0} Hz: must be from 0.001 to 1,000,000 Hz, such as 10")]
     Rate(String),
     /// A side of the requested picture is 0 or above 16384 pixels.
     #[error("size {width}x{height}: each side must be from 1 to 16384 pixels")]
@@ -45,9 +67,7 @@ pub enum PullError {
         height: u32,
     },
     /// The sampling rate or the number of channels is out of range.
-    #[error(
-        "audio {rate} Hz x {channels}: ask for 1000 to 384000 samples per second of 1 to 8 channels"
-    )]
+    #[error("audio {rate} Hz x {channels}: must be 1000 to 384000 Hz and 1 to 8 channels")]
     Audio {
         /// The requested samples per second and channel.
         rate: u32,
@@ -55,16 +75,16 @@ pub enum PullError {
         channels: u8,
     },
     /// The timeout is zero.
-    #[error("timeout 0: give the longest time for the whole pull, above 0")]
+    #[error("timeout 0: must be above 0; it limits the whole pull")]
     ZeroTimeout,
     /// No reachable node has a buffer with this tag.
     #[error(
-        "no buffer holds '{0}': publish it with a history (pub --history 100), or hold it at any node \
-         (node --buffer '{0}=100', [[buffer]] in its configuration)"
+        "no node buffers '{0}': publish it with a history (pub --history 100), or buffer it on any \
+         node (node --buffer '{0}=100', [[buffer]] in its configuration)"
     )]
     NoBuffer(Tag),
     /// There is no node of this name or identifier.
-    #[error("no node '{asked}'; the nodes there are: {}", .there.join(", "))]
+    #[error("no node '{asked}'; known nodes: {}", .there.join(", "))]
     NoNode {
         /// The requested name or identifier.
         asked: String,
@@ -72,7 +92,7 @@ pub enum PullError {
         there: Vec<String>,
     },
     /// Two nodes have this name.
-    #[error("two nodes are named '{asked}': give the id of one, {} or {}", .ids[0], .ids[1])]
+    #[error("two nodes are named '{asked}'; use an id instead: {} or {}", .ids[0], .ids[1])]
     TwoNodes {
         /// The requested name.
         asked: String,
@@ -80,7 +100,7 @@ pub enum PullError {
         ids: [NodeId; 2],
     },
     /// The requested node has no buffer with this tag.
-    #[error("node '{node}' does not hold '{tag}'; these do: {}", .holders.join(", "))]
+    #[error("node '{node}' does not buffer '{tag}'; these nodes do: {}", .holders.join(", "))]
     NotHeldBy {
         /// The name of the node.
         node: String,
@@ -93,7 +113,7 @@ pub enum PullError {
     #[error("{0}")]
     Nothing(String),
     /// The nodes with buffers did not answer in time.
-    #[error("no answer of {}: it may be busy or far away; pull again with a longer timeout", .0.join(", "))]
+    #[error("no answer from {}: it may be busy or far away; try a longer timeout", .0.join(", "))]
     NoAnswer(Vec<String>),
     /// The nodes with buffers refused.
     #[error("{0}")]
@@ -138,7 +158,7 @@ impl PullError {
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let node = paceline::Node::open()?;
-/// let mut pulled = node.pull("robot/camera")?.newest(10)?.size(160, 120)?.run()?;
+/// let mut pulled = node.pull("robot/camera").newest(10).size(160, 120).run()?;
 /// for sample in &mut pulled {
 ///     println!("{} {} {}", sample.publisher, sample.seq, sample.payload.len());
 /// }
@@ -149,6 +169,12 @@ impl PullError {
 #[must_use = "nothing is pulled before run()"]
 pub struct PullBuilder<'a> {
     node: &'a Node,
+    /// The settings, or the first wrong value.
+    draft: Result<Draft, PullError>,
+}
+
+/// The settings of a pull.
+struct Draft {
     wanted: Wanted,
     timeout: Option<Duration>,
     /// The options that selected samples, rate and scaling.
@@ -157,163 +183,178 @@ pub struct PullBuilder<'a> {
     scaled_by: Option<&'static str>,
 }
 
-impl<'a> PullBuilder<'a> {
-    pub(crate) const fn new(node: &'a Node, tag: Tag) -> Self {
+impl Draft {
+    const fn new(tag: Tag) -> Self {
         let selection = Selection::Newest(1);
         let find = Find { tag, publisher: None, selection, rate: Rate::All, after: None };
         let wanted = Wanted { find, form: Form::FULL, from: None, until: None };
-        Self { node, wanted, timeout: None, selected_by: None, rate_by: None, scaled_by: None }
+        Self { wanted, timeout: None, selected_by: None, rate_by: None, scaled_by: None }
     }
 
-    fn select(
-        mut self,
-        by: &'static str,
-        selection: Result<Selection, SelectionError>,
-    ) -> Result<Self, PullError> {
-        Contradiction::refuse(&mut self.selected_by, by)?;
-        self.wanted.find.selection = selection?;
-        Ok(self)
-    }
-
-    /// Selects the newest `n` samples of each publisher, from 1 to 65,536. Defaults to 1.
-    ///
-    /// # Errors
-    /// [`PullError::Selection`] if `n` is out of range, and [`PullError::Contradiction`] after
-    /// another selection.
-    pub fn newest(self, n: u32) -> Result<Self, PullError> {
-        self.select("newest", Selection::newest(n))
-    }
-
-    /// Selects only the `n`-th newest sample of each publisher, from 1 (the newest) to 65,536.
-    ///
-    /// # Errors
-    /// [`PullError::Selection`] if `n` is out of range, and [`PullError::Contradiction`] after
-    /// another selection.
-    pub fn nth(self, n: u32) -> Result<Self, PullError> {
-        self.select("nth", Selection::nth(n))
-    }
-
-    /// Selects a range of sequence numbers, both ends included.
-    ///
-    /// # Errors
-    /// [`PullError::Selection`] if the range ends before it begins, and
-    /// [`PullError::Contradiction`] after another selection.
-    pub fn seq(self, seqs: RangeInclusive<u64>) -> Result<Self, PullError> {
-        self.select("seq", Selection::seq(*seqs.start(), *seqs.end()))
-    }
-
-    /// Selects a range of capture times, both ends included, in nanoseconds since 1970 UTC by the
-    /// publishers' clocks.
-    ///
-    /// # Errors
-    /// [`PullError::Selection`] if the range ends before it begins, and
-    /// [`PullError::Contradiction`] after another selection.
-    pub fn time(self, nanos: RangeInclusive<u64>) -> Result<Self, PullError> {
-        self.select("time", Selection::time(*nanos.start(), *nanos.end()))
-    }
-
-    /// Pulls only from the buffers of this node, given by name or identifier. By default the
-    /// nearest node with a buffer provides the samples.
-    pub fn from(mut self, node: &str) -> Self {
-        self.wanted.from = Some(node.to_owned());
-        self
-    }
-
-    /// Pulls only samples of this publisher. Defaults to all publishers of the tag.
-    pub const fn publisher(mut self, publisher: PublisherId) -> Self {
-        self.wanted.find.publisher = Some(publisher);
-        self
-    }
-
-    /// Takes one in `n` of the selected samples.
-    ///
-    /// Video is thinned by leaving out pictures that no other picture needs. If that is not enough,
-    /// the node with the buffer decodes and re-encodes it.
-    ///
-    /// # Errors
-    /// [`PullError::EveryZero`] if `n` is 0, and [`PullError::Contradiction`] after
-    /// [`Self::max_hz`].
-    pub fn every(mut self, n: u32) -> Result<Self, PullError> {
+    fn every(&mut self, n: u32) -> Result<(), PullError> {
         Contradiction::refuse(&mut self.rate_by, "every")?;
         self.wanted.find.rate = Rate::Every(NonZeroU32::new(n).ok_or(PullError::EveryZero)?);
-        Ok(self)
+        Ok(())
     }
 
-    /// Takes at most `hertz` of the selected samples per second of capture time, evenly spaced.
-    /// Video is thinned as by [`Self::every`].
-    ///
-    /// # Errors
-    /// [`PullError::Rate`] unless `hertz` is from 0.001 to 1,000,000, and
-    /// [`PullError::Contradiction`] after [`Self::every`].
-    pub fn max_hz(mut self, hertz: f64) -> Result<Self, PullError> {
+    fn max_hz(&mut self, hertz: f64) -> Result<(), PullError> {
         Contradiction::refuse(&mut self.rate_by, "max_hz")?;
         let refuse = || PullError::Rate(hertz.to_string());
-        if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
-            return Err(refuse());
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked above"
-        )]
-        let millihertz = (hertz * 1_000.0).round() as u32;
-        self.wanted.find.rate = Rate::Max(NonZeroU32::new(millihertz).ok_or_else(refuse)?);
-        Ok(self)
+        self.wanted.find.rate = Rate::Max(millihertz(hertz).ok_or_else(refuse)?);
+        Ok(())
     }
 
-    /// Scales pictures to this size at the node with the buffer. Video is decoded and re-encoded.
-    ///
-    /// # Errors
-    /// [`PullError::Size`] unless both sides are from 1 to 16384 pixels, and
-    /// [`PullError::Contradiction`] after [`Self::audio`].
-    pub fn size(mut self, width: u32, height: u32) -> Result<Self, PullError> {
+    fn size(&mut self, width: u32, height: u32) -> Result<(), PullError> {
         Contradiction::refuse(&mut self.scaled_by, "size")?;
         if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
             return Err(PullError::Size { width, height });
         }
         self.wanted.form.size = Some(Size { width, height });
-        Ok(self)
+        Ok(())
     }
 
-    /// Converts sound, at the node with the buffer, to `rate` samples per second in each of
-    /// `channels` channels.
-    ///
-    /// Other samples are delivered unchanged. A block that is too short for one sample is delivered
-    /// empty.
-    ///
-    /// # Errors
-    /// [`PullError::Audio`] unless `rate` is from 1,000 to 384,000 and `channels` from 1 to 8, and
-    /// [`PullError::Contradiction`] after [`Self::size`].
-    pub fn audio(mut self, rate: u32, channels: u8) -> Result<Self, PullError> {
+    fn audio(&mut self, rate: u32, channels: u8) -> Result<(), PullError> {
         Contradiction::refuse(&mut self.scaled_by, "audio")?;
         if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
             return Err(PullError::Audio { rate, channels });
         }
         self.wanted.form.audio = Some(Audio { rate, channels });
-        Ok(self)
+        Ok(())
+    }
+}
+
+/// Refuses an invalid tag, and one of the system's.
+fn public_tag(tag: &str) -> Result<Tag, PullError> {
+    let tag = Tag::new(tag)?;
+    if tag.is_private() {
+        return Err(PullError::Private(tag.to_string()));
+    }
+    Ok(tag)
+}
+
+impl<'a> PullBuilder<'a> {
+    pub(crate) fn new(node: &'a Node, tag: &str) -> Self {
+        Self { node, draft: public_tag(tag).map(Draft::new) }
     }
 
-    /// Sets the longest duration of the whole pull; samples that have not arrived by then are
-    /// missing.
+    fn set(mut self, setting: impl FnOnce(&mut Draft) -> Result<(), PullError>) -> Self {
+        set(&mut self.draft, setting);
+        self
+    }
+
+    fn select(self, by: &'static str, selection: Result<Selection, SelectionError>) -> Self {
+        self.set(|draft| {
+            Contradiction::refuse(&mut draft.selected_by, by)?;
+            draft.wanted.find.selection = selection?;
+            Ok(())
+        })
+    }
+
+    /// Selects the newest `n` samples of each publisher, from 1 to 65,536. Defaults to 1.
+    ///
+    /// A pull has one selection: this one, [`Self::nth`], [`Self::seq`] or [`Self::time`].
+    pub fn newest(self, n: u32) -> Self {
+        self.select("newest", Selection::newest(n))
+    }
+
+    /// Selects only the `n`-th newest sample of each publisher, from 1 (the newest) to 65,536.
+    pub fn nth(self, n: u32) -> Self {
+        self.select("nth", Selection::nth(n))
+    }
+
+    /// Selects a range of sequence numbers, both ends included. It must not end before it begins.
+    pub fn seq(self, seqs: RangeInclusive<u64>) -> Self {
+        self.select("seq", Selection::seq(*seqs.start(), *seqs.end()))
+    }
+
+    /// Selects a range of capture times, both ends included, in nanoseconds since 1970 UTC by the
+    /// publishers' clocks. It must not end before it begins.
+    pub fn time(self, nanos: RangeInclusive<u64>) -> Self {
+        self.select("time", Selection::time(*nanos.start(), *nanos.end()))
+    }
+
+    /// Pulls only from the buffers of this node, given by name or identifier. By default the
+    /// nearest node with a buffer provides the samples.
+    pub fn from(self, node: &str) -> Self {
+        self.set(|draft| {
+            draft.wanted.from = Some(node.to_owned());
+            Ok(())
+        })
+    }
+
+    /// Pulls only samples of this publisher. Defaults to all publishers of the tag.
+    pub fn publisher(self, publisher: PublisherId) -> Self {
+        self.set(|draft| {
+            draft.wanted.find.publisher = Some(publisher);
+            Ok(())
+        })
+    }
+
+    /// Takes one in `n` of the selected samples, from 1 to 4,294,967,295. Defaults to all of them.
+    ///
+    /// Video is thinned by leaving out pictures that no other picture needs. If that is not enough,
+    /// the node with the buffer decodes and re-encodes it.
+    ///
+    /// [`Self::max_hz`] sets the same property: use one of the two.
+    pub fn every(self, n: u32) -> Self {
+        self.set(|draft| draft.every(n))
+    }
+
+    /// Takes at most `hertz` of the selected samples per second of capture time, evenly spaced, from
+    /// 0.001 to 1,000,000. Defaults to all of them. Video is thinned as by [`Self::every`].
+    ///
+    /// [`Self::every`] sets the same property: use one of the two.
+    pub fn max_hz(self, hertz: f64) -> Self {
+        self.set(|draft| draft.max_hz(hertz))
+    }
+
+    /// Scales pictures to `width` by `height` pixels, each from 1 to 16,384, at the node with the
+    /// buffer. Video is decoded and re-encoded. Defaults to the stored size.
+    ///
+    /// A pull scales pictures or sound: use this or [`Self::audio`].
+    pub fn size(self, width: u32, height: u32) -> Self {
+        self.set(|draft| draft.size(width, height))
+    }
+
+    /// Converts sound, at the node with the buffer, to `rate` samples per second, from 1,000 to
+    /// 384,000, in each of `channels` channels, from 1 to 8. Defaults to sound as stored.
+    ///
+    /// Other samples are delivered unchanged. A block that is too short for one sample is delivered
+    /// empty. A pull scales pictures or sound: use this or [`Self::size`].
+    pub fn audio(self, rate: u32, channels: u8) -> Self {
+        self.set(|draft| draft.audio(rate, channels))
+    }
+
+    /// Sets the longest duration of the whole pull, above 0; samples that have not arrived by then
+    /// are missing.
     ///
     /// By default a pull ends when every sample has arrived, or when the retries for missing
     /// samples are used up.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.set(|draft| {
+            if timeout.is_zero() {
+                return Err(PullError::ZeroTimeout);
+            }
+            draft.timeout = Some(timeout);
+            Ok(())
+        })
+    }
+
+    /// Checks the settings as [`Self::run`] does, without pulling anything.
     ///
     /// # Errors
-    /// [`PullError::ZeroTimeout`] if `timeout` is zero.
-    pub fn timeout(mut self, timeout: Duration) -> Result<Self, PullError> {
-        if timeout.is_zero() {
-            return Err(PullError::ZeroTimeout);
-        }
-        self.timeout = Some(timeout);
-        Ok(self)
+    /// The first wrong value, for which [`PullError::is_usage`] returns true.
+    pub fn check(&self) -> Result<(), PullError> {
+        self.draft.as_ref().map(drop).map_err(Clone::clone)
     }
 
     /// Asks the nodes with buffers for the selection and starts to fetch it. Blocks until they have
     /// answered.
     ///
     /// # Errors
-    /// Returns a [`PullError`] that names the reason why there is nothing to fetch, and a remedy.
+    /// Returns the first wrong value of the builder, with the allowed range;
+    /// [`PullError::is_usage`] is true for these errors. Otherwise returns a [`PullError`] that names
+    /// the reason why there is nothing to fetch, and a remedy.
     pub fn run(self) -> Result<Pulled, PullError> {
         let pulled = self.begin()?;
         let told = pulled.pipe.wait();
@@ -330,10 +371,11 @@ impl<'a> PullBuilder<'a> {
         pulled.begun(told)
     }
 
-    fn begin(mut self) -> Result<Pulled, PullError> {
-        self.wanted.until = self.timeout.map(|timeout| Instant::now() + timeout);
+    fn begin(self) -> Result<Pulled, PullError> {
+        let Draft { mut wanted, timeout, .. } = self.draft?;
+        wanted.until = timeout.map(|timeout| Instant::now() + timeout);
         let pipe = Arc::new(Pipe::default());
-        start(self.node.commands().clone(), self.wanted, pipe.clone())
+        start(self.node.commands().clone(), wanted, pipe.clone())
             .map_err(|error| PullError::Thread(error.to_string()))?;
         Ok(Pulled { pipe, found: 0, summary: None, _node: self.node.clone() })
     }
@@ -502,16 +544,16 @@ impl fmt::Display for MissingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expired => f.write_str("it expired before it was fetched"),
-            Self::HolderGone(node) => write!(f, "node '{node}', which held it, is gone"),
+            Self::HolderGone(node) => write!(f, "node '{node}', which buffered it, has left"),
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::CannotScale(why) => write!(f, "it cannot be scaled: {why}"),
             Self::Undecodable => {
-                f.write_str("it cannot be decoded: a picture that it needs did not come")
+                f.write_str("it cannot be decoded: a picture that it depends on did not arrive")
             }
             Self::NotArrived { asked } => {
-                write!(f, "asked for {asked} times, it did not arrive: it was lost on the way")
+                write!(f, "it did not arrive after {asked} requests: it was lost on the path")
             }
-            Self::TimeIsOver => f.write_str("the time for the pull was over"),
+            Self::TimeIsOver => f.write_str("the pull timed out"),
         }
     }
 }

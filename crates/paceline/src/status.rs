@@ -1,12 +1,39 @@
-//! The status of a node: its counters, as `paceline ls` prints them.
+//! The state of a running system, as plain data: identifiers, counters, feedback, paths and traces.
+//!
+//! [`Node::status`] reads the counters of every reachable node, [`Publisher::feedback`] the delivery
+//! to the subscriptions of a publisher, [`Node::sources`] the publishers and their paths, and
+//! [`Node::passages`] the trace of single samples.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! let node = paceline::Node::open()?;
+//! for status in node.status(Duration::from_millis(500)) {
+//!     println!("{}: {} publishers, dropped {:?}", status.name, status.publishers.len(), status.drops);
+//! }
+//! # Ok::<(), paceline::OpenError>(())
+//! ```
+//!
+//! [`Node::status`]: crate::Node::status
+//! [`Node::sources`]: crate::Node::sources
+//! [`Node::passages`]: crate::Node::passages
+//! [`Publisher::feedback`]: crate::Publisher::feedback
 
-use paceline_proto::control::{Grant, ProcessorUse};
-use paceline_proto::guard::Flood;
-use paceline_proto::link::{ClassView, MendCounters};
+#[doc(inline)]
+pub use paceline_proto::control::ProcessorUse;
+use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
+#[doc(inline)]
+pub use paceline_proto::guard::Flood;
+use paceline_proto::link::ClassView;
+#[doc(inline)]
+pub use paceline_proto::link::{MendCounters, PASSAGES_MAX, Passage};
 use paceline_proto::pull::Limits;
-use paceline_proto::{
-    Drops, Form, Kind, NodeId, Proxy, PublisherId, StreamAges, StreamCounters, SubscriptionId, Tag,
+#[doc(inline)]
+pub use paceline_proto::{
+    DropReason, Drops, Excess, NodeId, PublisherId, StreamAges, StreamCounters, SubscriptionId,
 };
+use paceline_proto::{Encoding, Form, Kind, Pattern, Proxy, Retransmit, Tag};
+use paceline_sched::{Capacity, LossTolerance};
 use std::time::Duration;
 
 /// The status of one node, at most a second old.
@@ -221,4 +248,148 @@ pub struct StreamContract {
     pub loss: (u32, u32),
     /// The bandwidth reserved for it on the link, in bits per second; zero if unknown.
     pub bits_per_s: u64,
+}
+
+/// The request, grant and measured delivery of one subscription.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Feedback {
+    /// The subscription.
+    pub subscription: SubscriptionId,
+    /// The display name of its node.
+    pub node: String,
+    /// The requested rate and size, as far as the publisher can provide them.
+    pub form: Form,
+    /// The expected time between two samples, if known.
+    pub period: Option<Duration>,
+    /// The requested delay bound.
+    pub within: Option<Duration>,
+    /// The requested loss tolerance.
+    pub loss: Option<LossTolerance>,
+    /// The contract of its path; `None` for best effort.
+    pub grant: Option<Grant>,
+    /// The reason of a refusal, if its path refused the request.
+    pub refusal: Option<Refusal>,
+    /// Samples beyond the publisher's declared rate or size, which were queued behind contracted
+    /// traffic.
+    ///
+    /// Counted by the links of the publisher's node, for all subscriptions in the same form
+    /// together.
+    pub excess: Excess,
+    /// The counters of the subscription's node; `None` if it did not answer in time.
+    pub measured: Option<Measured>,
+}
+
+/// The delivery counters of a subscription, for all its publishers together.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Measured {
+    /// Samples delivered.
+    pub delivered: u64,
+    /// Payload bytes delivered.
+    pub bytes: u64,
+    /// Samples delivered later than the delay bound.
+    pub late: u64,
+    /// Samples dropped at the subscription's node for any reason, without drops on links before it.
+    pub dropped: u64,
+    /// The delivery rate over the last second or more, in millihertz.
+    pub rate_millihertz: u64,
+    /// The largest age at delivery in the last second or more.
+    pub age_max: Duration,
+    /// The sum of the ages of all delivered samples. Two readings give the mean in between.
+    pub age_sum: Duration,
+}
+
+/// A publisher that a pattern matches, as announced by its node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceView {
+    /// The publisher.
+    pub publisher: PublisherId,
+    /// Its tag.
+    pub tag: Tag,
+    /// The display name of its node.
+    pub node: String,
+    /// The declared media type.
+    pub encoding: Encoding,
+    /// The declared period.
+    pub period: Option<Duration>,
+    /// The hops from the publisher's node to this one, in path order. Empty if the publisher is on
+    /// this node, or if no path is known.
+    pub hops: Vec<HopView>,
+    /// The subscriptions of other nodes that receive its samples.
+    pub taken: Vec<Taken>,
+}
+
+/// A subscription that receives the samples of a publisher.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// The subscription.
+    pub subscription: SubscriptionId,
+    /// The form of the samples on links. Subscriptions behind one hop with the same form share a
+    /// stream there.
+    pub form: Form,
+    /// The requested retransmission. Subscriptions that only observe request none.
+    pub retransmit: Retransmit,
+    /// The hops from the publisher's node to the subscription's node.
+    pub hops: Vec<HopView>,
+}
+
+/// One hop of a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HopView {
+    /// The sending node.
+    pub from: NodeId,
+    /// The receiving node.
+    pub to: NodeId,
+    /// The name of the link.
+    pub link: String,
+    /// The capacity of the link; `None` for a link that was opened without one.
+    pub capacity: Option<Capacity>,
+}
+
+/// A subscription of any node, as recorded in the registry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubscriptionView {
+    /// The subscription.
+    pub id: SubscriptionId,
+    /// The display name of its node.
+    pub node: String,
+    /// Its pattern.
+    pub pattern: Pattern,
+    /// The requested rate and size.
+    pub form: Form,
+    /// The requested delay bound.
+    pub within: Option<Duration>,
+    /// The requested loss tolerance.
+    pub loss: Option<LossTolerance>,
+    /// The node that scales the samples.
+    pub proxy: Proxy,
+}
+
+impl SubscriptionView {
+    pub(crate) fn new(id: SubscriptionId, node: &str, spec: &SubscriptionSpec) -> Self {
+        let SubscriptionSpec { pattern, form, within, loss, proxy, .. } = spec.clone();
+        let within = within.map(Into::into);
+        Self { id, node: node.to_owned(), pattern, form, within, loss, proxy }
+    }
+}
+
+/// The trace of a publisher's last samples on one node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodePassages {
+    /// The node.
+    pub node: NodeId,
+    /// The publisher's streams on that node.
+    pub streams: Vec<StreamPassages>,
+}
+
+/// The trace of one stream on one link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamPassages {
+    /// The name of the link.
+    pub link: String,
+    /// The next hop.
+    pub hop: NodeId,
+    /// The form of the samples on the link.
+    pub form: Form,
+    /// The last samples, oldest first, at most [`PASSAGES_MAX`].
+    pub passages: Vec<Passage>,
 }

@@ -2,9 +2,9 @@
 
 use crate::arrival::Arrival;
 use crate::buffer::History;
-use crate::error::{Contradiction, RecvError, SubscribeError};
+use crate::contract::Prospect;
+use crate::error::{Contradiction, RecvError, SubscribeError, set};
 use crate::node::Node;
-use crate::prospect::Prospect;
 use crate::publisher::HERTZ_MAX;
 use crate::shell::engine::Command;
 use crate::shell::sink::Sink;
@@ -34,10 +34,17 @@ pub(crate) const AUDIO_CHANNELS: RangeInclusive<u8> = 1..=CHANNELS_MAX;
 
 /// Configures and declares a [`Subscriber`]. Created by [`Node::subscriber`].
 ///
-/// By default a subscription requests every sample as published, as best effort.
+/// By default a subscription requests every sample as published, as best effort. The setters take
+/// plain values; [`Self::declare`] reports the first wrong one.
 #[must_use = "nothing is subscribed to before declare() or callback()"]
 pub struct SubscriberBuilder<'a> {
     node: &'a Node,
+    /// The settings, or the first wrong value.
+    draft: Result<Draft, SubscribeError>,
+}
+
+/// The settings of a subscription.
+struct Draft {
     spec: SubscriptionSpec,
     queue: usize,
     history: Option<History>,
@@ -45,169 +52,240 @@ pub struct SubscriberBuilder<'a> {
     rate_by: Option<&'static str>,
 }
 
+impl Draft {
+    const fn new(spec: SubscriptionSpec) -> Self {
+        Self { spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
+    }
+
+    fn every(&mut self, n: u32) -> Result<(), SubscribeError> {
+        Contradiction::refuse(&mut self.rate_by, "every")?;
+        self.spec.form.rate = Rate::Every(NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?);
+        Ok(())
+    }
+
+    fn max_hz(&mut self, hertz: f64) -> Result<(), SubscribeError> {
+        Contradiction::refuse(&mut self.rate_by, "max_hz")?;
+        let millihertz = millihertz(hertz).ok_or(SubscribeError::Rate(hertz))?;
+        self.spec.form.rate = Rate::Max(millihertz);
+        Ok(())
+    }
+
+    /// Refuses options that exclude each other.
+    fn check(&self) -> Result<(), SubscribeError> {
+        let Form { size, audio, .. } = self.spec.form;
+        // A pattern with wildcards may match both pictures and sound.
+        match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
+            true => Err(Contradiction { one: "size", other: "audio" }.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns a rate from 0.001 to 1,000,000 Hz in millihertz; `None` for any other number.
+pub(crate) fn millihertz(hertz: f64) -> Option<NonZeroU32> {
+    if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    let millihertz = (hertz * 1_000.0).round() as u32;
+    NonZeroU32::new(millihertz)
+}
+
+/// Refuses an invalid pattern, and one of the system's.
+fn public_pattern(pattern: &str) -> Result<Pattern, SubscribeError> {
+    let pattern = Pattern::new(pattern)?;
+    if pattern.is_private() {
+        return Err(SubscribeError::Private(pattern.to_string()));
+    }
+    Ok(pattern)
+}
+
 impl<'a> SubscriberBuilder<'a> {
-    pub(crate) const fn new(node: &'a Node, pattern: Pattern) -> Self {
-        let spec = SubscriptionSpec::all_of(pattern);
-        Self { node, spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
+    pub(crate) fn new(node: &'a Node, pattern: &str) -> Self {
+        let spec = public_pattern(pattern).map(SubscriptionSpec::all_of);
+        Self { node, draft: spec.map(Draft::new) }
     }
 
     /// A builder that starts with an existing request, for a change of it.
     pub(crate) const fn of(node: &'a Node, mut spec: SubscriptionSpec) -> Self {
         spec.or_stop = false;
-        Self { node, spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
+        Self { node, draft: Ok(Draft::new(spec)) }
+    }
+
+    fn set(mut self, setting: impl FnOnce(&mut Draft) -> Result<(), SubscribeError>) -> Self {
+        set(&mut self.draft, setting);
+        self
+    }
+
+    /// Applies a setting that cannot be wrong.
+    fn with(mut self, setting: impl FnOnce(&mut SubscriptionSpec)) -> Self {
+        if let Ok(draft) = &mut self.draft {
+            setting(&mut draft.spec);
+        }
+        self
     }
 
     /// Stops the stream if a path refuses a change ([`Node::change`](crate::Node::change)).
     ///
     /// By default a refused change leaves the old request in force. Has no effect on a new
     /// subscription.
-    pub const fn or_stop(mut self) -> Self {
-        self.spec.or_stop = true;
-        self
+    pub fn or_stop(self) -> Self {
+        self.with(|spec| spec.or_stop = true)
     }
 
     /// Resets the request to every sample as published, as best effort: clears rate, size, audio,
     /// delay bound and loss tolerance.
-    pub const fn as_published(mut self) -> Self {
-        self.spec.form = Form::FULL;
-        (self.spec.within, self.spec.loss) = (None, None);
-        self
+    pub fn as_published(self) -> Self {
+        self.with(|spec| {
+            spec.form = Form::FULL;
+            (spec.within, spec.loss) = (None, None);
+        })
     }
 
-    /// Requests one sample in `n`.
+    /// Requests one sample in `n`, from 1 to 4,294,967,295. Defaults to every sample.
     ///
-    /// # Errors
-    /// [`SubscribeError::EveryZero`] if `n` is 0, and [`SubscribeError::Contradiction`] after
-    /// [`Self::max_hz`].
-    pub fn every(mut self, n: u32) -> Result<Self, SubscribeError> {
-        Contradiction::refuse(&mut self.rate_by, "every")?;
-        self.spec.form.rate = Rate::Every(NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?);
-        Ok(self)
+    /// [`Self::max_hz`] sets the same property: use one of the two.
+    pub fn every(self, n: u32) -> Self {
+        self.set(|draft| draft.every(n))
     }
 
-    /// Requests at most `hertz` samples per second, evenly spaced.
+    /// Requests at most `hertz` samples per second, evenly spaced, from 0.001 to 1,000,000. Defaults
+    /// to every sample.
     ///
-    /// # Errors
-    /// [`SubscribeError::Rate`] unless `hertz` is from 0.001 to 1,000,000, and
-    /// [`SubscribeError::Contradiction`] after [`Self::every`].
-    pub fn max_hz(mut self, hertz: f64) -> Result<Self, SubscribeError> {
-        Contradiction::refuse(&mut self.rate_by, "max_hz")?;
-        let refuse = SubscribeError::Rate(hertz);
-        if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
-            return Err(refuse);
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked above"
-        )]
-        let millihertz = (hertz * 1_000.0).round() as u32;
-        self.spec.form.rate = Rate::Max(NonZeroU32::new(millihertz).ok_or(refuse)?);
-        Ok(self)
+    /// [`Self::every`] sets the same property: use one of the two.
+    pub fn max_hz(self, hertz: f64) -> Self {
+        self.set(|draft| draft.max_hz(hertz))
     }
 
-    /// Requests pictures of `width` by `height` pixels.
-    ///
-    /// # Errors
-    /// [`SubscribeError::Size`] unless both sides are from 1 to 16384 pixels.
-    pub fn size(mut self, width: u32, height: u32) -> Result<Self, SubscribeError> {
-        if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
-            return Err(SubscribeError::Size { width, height });
-        }
-        self.spec.form.size = Some(Size { width, height });
-        Ok(self)
+    /// Requests pictures of `width` by `height` pixels, each from 1 to 16,384. Defaults to the
+    /// published size.
+    pub fn size(self, width: u32, height: u32) -> Self {
+        self.set(|draft| {
+            if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
+                return Err(SubscribeError::Size { width, height });
+            }
+            draft.spec.form.size = Some(Size { width, height });
+            Ok(())
+        })
     }
 
-    /// Requests sound with `rate` samples per second and channel, in `channels` channels. Other
-    /// samples are delivered unchanged.
-    ///
-    /// # Errors
-    /// [`SubscribeError::Audio`] unless `rate` is from 1,000 to 384,000 and `channels` from 1 to 8.
-    pub fn audio(mut self, rate: u32, channels: u8) -> Result<Self, SubscribeError> {
-        if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
-            return Err(SubscribeError::Audio { rate, channels });
-        }
-        self.spec.form.audio = Some(Audio { rate, channels });
-        Ok(self)
+    /// Requests sound with `rate` samples per second and channel, from 1,000 to 384,000, in
+    /// `channels` channels, from 1 to 8. Other samples are delivered unchanged. Defaults to sound as
+    /// published.
+    pub fn audio(self, rate: u32, channels: u8) -> Self {
+        self.set(|draft| {
+            if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
+                return Err(SubscribeError::Audio { rate, channels });
+            }
+            draft.spec.form.audio = Some(Audio { rate, channels });
+            Ok(())
+        })
     }
 
     /// Sets the retransmission of samples that UDP links lose. Defaults to
     /// [`Retransmit::Selective`].
     ///
     /// If several subscriptions share a stream, the strictest setting applies.
-    pub const fn retransmit(mut self, retransmit: Retransmit) -> Self {
-        self.spec.retransmit = retransmit;
-        self
+    pub fn retransmit(self, retransmit: Retransmit) -> Self {
+        self.with(|spec| spec.retransmit = retransmit)
     }
 
-    /// Requests a delay bound: the longest time from publish to delivery.
-    ///
-    /// # Errors
-    /// [`SubscribeError::ZeroWithin`] if `bound` is zero.
-    pub fn within(mut self, bound: Duration) -> Result<Self, SubscribeError> {
-        if bound.is_zero() {
-            return Err(SubscribeError::ZeroWithin);
-        }
-        self.spec.within = Some(bound.into());
-        Ok(self)
+    /// Requests a delay bound, above 0: the longest time from publish to delivery. By default no
+    /// bound applies.
+    pub fn within(self, bound: Duration) -> Self {
+        self.set(|draft| {
+            if bound.is_zero() {
+                return Err(SubscribeError::ZeroWithin);
+            }
+            draft.spec.within = Some(bound.into());
+            Ok(())
+        })
     }
 
     /// Requests a loss tolerance: at most `x` samples of each window of `y` may miss their
-    /// deadline.
+    /// deadline. Defaults to the publisher's.
     ///
-    /// # Errors
-    /// [`SubscribeError::Contract`] if the two numbers are not a valid loss tolerance.
-    pub fn loss(mut self, x: u32, y: u32) -> Result<Self, SubscribeError> {
-        self.spec.loss = Some(LossTolerance::new(x, y)?);
-        Ok(self)
+    /// `x` is from 0 to `y`, and `y` from 1 to [`LossTolerance::Y_MAX`].
+    pub fn loss(self, x: u32, y: u32) -> Self {
+        self.set(|draft| {
+            draft.spec.loss = Some(LossTolerance::new(x, y)?);
+            Ok(())
+        })
     }
 
     /// Sets the node that scales the samples. Defaults to the publisher's node.
-    pub const fn proxy(mut self, proxy: Proxy) -> Self {
-        self.spec.proxy = proxy;
-        self
+    pub fn proxy(self, proxy: Proxy) -> Self {
+        self.with(|spec| spec.proxy = proxy)
     }
 
     /// Sets the length of the queue in samples, from 1 to 65,536. Defaults to 64. A full queue
     /// drops its oldest sample.
-    ///
-    /// # Errors
-    /// [`SubscribeError::Queue`] if `samples` is out of range.
-    pub fn queue(mut self, samples: usize) -> Result<Self, SubscribeError> {
-        if samples == 0 || samples > QUEUE_SAMPLES_MAX {
-            return Err(SubscribeError::Queue(samples));
-        }
-        self.queue = samples;
-        Ok(self)
+    pub fn queue(self, samples: usize) -> Self {
+        self.set(|draft| {
+            if samples == 0 || samples > QUEUE_SAMPLES_MAX {
+                return Err(SubscribeError::Queue(samples));
+            }
+            draft.queue = samples;
+            Ok(())
+        })
     }
 
     /// Stores the received samples on this node, for any node to pull, until the subscription ends.
-    pub const fn history(mut self, history: History) -> Self {
-        self.spec.holds = true;
-        self.history = Some(history);
-        self
+    /// By default it stores none.
+    pub fn history(self, history: History) -> Self {
+        self.set(|draft| {
+            history.limits()?;
+            draft.spec.holds = true;
+            draft.history = Some(history);
+            Ok(())
+        })
     }
 
     /// Marks the subscription as the input of a pull buffer.
-    pub(crate) const fn holding(mut self) -> Self {
-        self.spec.holds = true;
-        self
+    pub(crate) fn holding(self) -> Self {
+        self.with(|spec| spec.holds = true)
     }
 
     /// Restricts the subscription to publishers of this node, for the buffer of a publisher.
-    pub(crate) const fn local(mut self) -> Self {
-        self.spec.local = true;
-        self
+    pub(crate) fn local(self) -> Self {
+        self.with(|spec| spec.local = true)
     }
 
     /// Returns the current request: rate and size, delay bound, and loss tolerance.
-    #[must_use]
-    pub fn request(&self) -> (Form, Option<Duration>, Option<LossTolerance>) {
-        (self.spec.form, self.spec.within.map(Into::into), self.spec.loss)
+    ///
+    /// # Errors
+    /// The first wrong value, as [`Self::declare`] reports it.
+    pub fn request(
+        &self,
+    ) -> Result<(Form, Option<Duration>, Option<LossTolerance>), SubscribeError> {
+        let SubscriptionSpec { form, within, loss, .. } = &self.checked()?.spec;
+        Ok((*form, within.map(Into::into), *loss))
     }
 
-    pub(crate) fn into_parts(self) -> (&'a Node, SubscriptionSpec) {
-        (self.node, self.spec)
+    /// Checks the request as [`Self::declare`] does, without subscribing to anything.
+    ///
+    /// # Errors
+    /// The first wrong value, as [`Self::declare`] reports it.
+    pub fn check(&self) -> Result<(), SubscribeError> {
+        self.checked().map(drop)
+    }
+
+    fn checked(&self) -> Result<&Draft, SubscribeError> {
+        let draft = self.draft.as_ref().map_err(Clone::clone)?;
+        draft.check()?;
+        Ok(draft)
+    }
+
+    fn into_draft(self) -> Result<(&'a Node, Draft), SubscribeError> {
+        let draft = self.draft?;
+        draft.check()?;
+        Ok((self.node, draft))
+    }
+
+    /// Returns the node and the valid request.
+    pub(crate) fn into_parts(self) -> Result<(&'a Node, SubscriptionSpec), SubscribeError> {
+        let (node, draft) = self.into_draft()?;
+        Ok((node, draft.spec))
     }
 
     /// Asks the paths of all matching publishers whether they would grant this request now. Returns
@@ -219,9 +297,9 @@ impl<'a> SubscriberBuilder<'a> {
     /// # Errors
     /// The errors of [`Self::declare`].
     pub fn ask(&self) -> Result<Vec<Prospect>, SubscribeError> {
-        self.check()?;
+        let spec = self.checked()?.spec.clone();
         let (reply, answers) = std::sync::mpsc::channel();
-        if !self.node.commands().send(Command::Ask(self.spec.clone(), reply)) {
+        if !self.node.commands().send(Command::Ask(spec, reply)) {
             return Err(SubscribeError::Closed);
         }
         let mut prospects: Vec<Prospect> = answers.iter().collect();
@@ -229,26 +307,23 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(prospects)
     }
 
-    /// Refuses options that exclude each other.
-    fn check(&self) -> Result<(), Contradiction> {
-        let Form { size, audio, .. } = self.spec.form;
-        // A pattern with wildcards may match both pictures and sound.
-        match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
-            true => Err(Contradiction { one: "size", other: "audio" }),
-            false => Ok(()),
-        }
-    }
-
     /// Announces the subscription and returns its subscriber.
     ///
     /// # Errors
-    /// [`SubscribeError::Closed`] if the node is closed, and [`SubscribeError::Contradiction`] if
-    /// both a picture size and sound are requested of one tag.
+    /// Reports the first wrong value of the builder, with the allowed range:
+    /// - [`SubscribeError::Pattern`] or [`SubscribeError::Private`] for the pattern,
+    /// - [`SubscribeError::Rate`], [`SubscribeError::EveryZero`], [`SubscribeError::Size`],
+    ///   [`SubscribeError::Audio`], [`SubscribeError::ZeroWithin`], [`SubscribeError::Contract`],
+    ///   [`SubscribeError::Queue`] or [`SubscribeError::Limits`] for a setting, and
+    /// - [`SubscribeError::Contradiction`] for two settings that exclude each other: `every` and
+    ///   `max_hz`, or a picture size and sound of one tag.
+    ///
+    /// [`SubscribeError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
-        self.check()?;
-        let held = self.history.map(History::hold);
-        let sink = Sink::with_queue(&self.spec, self.queue).holding(held);
-        Ok(Subscriber { subscription: Subscription::declare(self.node, self.spec, sink)? })
+        let (node, Draft { spec, queue, history, .. }) = self.into_draft()?;
+        let held = history.map(History::hold).transpose()?;
+        let sink = Sink::with_queue(&spec, queue).holding(held);
+        Ok(Subscriber { subscription: Subscription::declare(node, spec, sink)? })
     }
 
     /// Announces the subscription and calls `deliver` with each sample.
@@ -261,10 +336,10 @@ impl<'a> SubscriberBuilder<'a> {
         self,
         deliver: impl FnMut(Delivery) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
-        self.check()?;
-        let held = self.history.map(History::hold);
-        let sink = Sink::with_callback(&self.spec, Box::new(deliver)).holding(held);
-        Subscription::declare(self.node, self.spec, sink)
+        let (node, Draft { spec, history, .. }) = self.into_draft()?;
+        let held = history.map(History::hold).transpose()?;
+        let sink = Sink::with_callback(&spec, Box::new(deliver)).holding(held);
+        Subscription::declare(node, spec, sink)
     }
 }
 
@@ -295,6 +370,7 @@ pub struct Delivery {
 
 /// An event of a subscription.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum SubscriberEvent {
     /// The set of publishers that the subscription receives has changed; lists all of them.
     Publishers(Vec<PublisherId>),
@@ -413,6 +489,30 @@ enum Next {
 /// [`SubscriberBuilder::declare`].
 ///
 /// Dropping it ends the subscription. Until then it keeps its node open.
+///
+/// ```no_run
+/// use paceline::{Node, SubscriberEvent};
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::open()?;
+/// let mut pictures = node
+///     .subscriber("robot/camera")
+///     .max_hz(10.0)
+///     .size(160, 120)
+///     .within(Duration::from_millis(200))
+///     .declare()?;
+/// while let Ok(sample) = pictures.recv() {
+///     println!("{} {}: {} bytes, age {:?}", sample.tag, sample.seq, sample.payload.len(), sample.age);
+///     while let Some(event) = pictures.try_event() {
+///         if let SubscriberEvent::Refused(publisher, refusal) = event {
+///             println!("{publisher}: {refusal}");
+///         }
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Subscriber {
     subscription: Subscription,
 }

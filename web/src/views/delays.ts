@@ -59,6 +59,6 @@ export function showDelays(view: View): void {
   // In a fixed order, so that rows do not jump.
   const shown = split.filter((delay) => longest.includes(delay));
   const flows = view.subs.some(({ sub }) => sub.rate_hz > 0) || view.legs.length > 0;
-  empty("delay", shown, flows ? "Known once samples have passed between two readings." : "Nothing is delivered now.");
+  empty("delay", shown, flows ? "Shown once samples have arrived between two readings." : "No samples are being delivered.");
   delays.update(shown);
 }

@@ -40,19 +40,19 @@ function panel(first: LinkView): Shown<LinkView> {
     "dl",
     { class: "legend" },
     el("div", { class: "use" }, el("dt", {}, "in use"), el("dd", {}, use)),
-    el("div", { class: "held" }, el("dt", {}, "held by contracts"), el("dd", {}, held)),
+    el("div", { class: "held" }, el("dt", {}, "reserved by contracts"), el("dd", {}, held)),
     el("div", { class: "cap" }, el("dt", {}, "capacity"), el("dd", {}, capacity)),
   );
-  const list = el("ul", { class: "shares", "aria-label": `What contracts hold of ${name}` });
+  const list = el("ul", { class: "shares", "aria-label": `Reservations by contracts on ${name}` });
   const parts = new Keyed<Part>(list, ({ key }) => key, shareRow);
   const element = el("article", { class: "panel link", "data-link": name }, title, chart.element, legend, list, rest);
   return {
     element,
     update({ node, link, past, to, shares }) {
-      text(title, `${node.name} → ${to.join(", ") || "nobody"} · ${link.name}`);
+      text(title, `${node.name} → ${to.join(", ") || "no neighbour"} · ${link.name}`);
       text(use, bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
       text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
-      text(capacity, link.capacity_bits_per_s === null ? "no limit set" : bits(link.capacity_bits_per_s));
+      text(capacity, link.capacity_bits_per_s === null ? "no limit" : bits(link.capacity_bits_per_s));
       const trip = link.round_trip_us > 0 ? ` · round trip ${time(link.round_trip_us)}` : "";
       parts.update(shares.slice(0, SHARES_MAX).map((one) => ({ ...one, of: link.capacity_bits_per_s })));
       const others = shares.length > SHARES_MAX ? `${shares.length - SHARES_MAX} further contracts · ` : "";
@@ -81,13 +81,13 @@ const links = new Keyed<LinkView>(byId("links"), ({ node, link }) => `${node.id}
 function processorRow({ name }: Node): Shown<Node> {
   const held = el("span", { class: "total" });
   const filled = el("span", { class: "drop" });
-  const what = el("span", { class: "who" }, `${name} · processor, promised`);
+  const what = el("span", { class: "who" }, `${name} · processor, reserved`);
   return {
     element: el("li", {}, el("div", { class: "line" }, what, held), el("div", { class: "bar" }, filled)),
     update({ processor }) {
       if (!processor) return;
       const { held_us_per_s: holds, most_us_per_s: most } = processor;
-      text(held, `${(holds / 1e4).toFixed(1)} % of one, at most ${percent(most, 1e6)}`);
+      text(held, `${(holds / 1e4).toFixed(1)} % of one core, at most ${percent(most, 1e6)}`);
       const width = most > 0 ? `${Math.min(100, (holds / most) * 100).toFixed(1)}%` : "0%";
       if (filled.style.width !== width) filled.style.width = width;
     },
@@ -108,6 +108,6 @@ export function showLinks(all: LinkView[]): void {
   const alive = all.filter(({ link }) => link.hops.length > 0 || link.capacity_bits_per_s !== null);
   const busy = alive.filter(({ link }) => link.streams.length > 0 || link.reserved_bits_per_s > 0);
   const shown = busy.length > 0 ? busy : alive;
-  attribute(byId("links"), "data-empty", shown.length === 0 ? "No link to another node." : null);
+  attribute(byId("links"), "data-empty", shown.length === 0 ? "No links to other nodes." : null);
   links.update(shown);
 }

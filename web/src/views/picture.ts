@@ -22,7 +22,7 @@ export class PictureView {
   size = "";
 
   constructor(private readonly subscription: string, name: string) {
-    this.#image.alt = `What ${name} gets`;
+    this.#image.alt = `Pictures received by ${name}`;
     this.element.append(this.#frame, this.#caption);
     this.#watch = new IntersectionObserver((entries) => {
       this.#seen = entries.at(-1)?.isIntersecting ?? false;

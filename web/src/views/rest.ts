@@ -14,7 +14,7 @@ const ROWS_SHOWN = 200;
 
 const deadlines = new Table<Leg>(
   "Deadlines on links",
-  ["stream", "link", "promised", "now", "met", "missed", "windows broken"],
+  ["stream", "link", "contract", "now", "met", "missed", "windows broken"],
   ({ key }) => key,
   ({ node, link, stream }) => {
     // A sample dropped for any reason has missed its deadline, too: windows count them all.
@@ -27,7 +27,7 @@ const deadlines = new Table<Leg>(
       ago === null ? "0" : `${count(stream.violations)}, the last ${since(ago)}`,
     ];
   },
-  "No stream has a contract here: subscribe with --within.",
+  "No stream has a contract. To request one, subscribe with --within.",
 );
 byId("deadlines").append(deadlines.element);
 
@@ -89,10 +89,10 @@ function allRefusals(view: View): Refused[] {
 
 const publishers = new Table<{ node: string; row: Publisher }>(
   "Publishers",
-  ["tag", "node", "kind", "rate", "published", "wanted"],
+  ["tag", "node", "kind", "rate", "published", "subscribers"],
   ({ row }) => row.id,
-  ({ node, row }) => [row.tag, node, `${row.kind}, ${row.encoding}`, hertz(row.rate_hz), count(row.published), row.matching ? "yes" : "by nobody"],
-  "Nobody publishes here yet: paceline pub a/b --test-card 320x240@30",
+  ({ node, row }) => [row.tag, node, `${row.kind}, ${row.encoding}`, hertz(row.rate_hz), count(row.published), row.matching ? "yes" : "none"],
+  "No publishers yet. Try: paceline pub a/b --test-card 320x240@30",
 );
 byId("publishers").append(publishers.element);
 
@@ -119,13 +119,13 @@ const switches = new Keyed<Switch>(byId("switches"), ({ name }) => name, ({ name
 
 function showDrops(view: View): void {
   const lost = allDrops(view);
-  empty("drops", lost, "Nothing was dropped.");
+  empty("drops", lost, "No sample was dropped.");
   drops.update(lost);
 }
 
 function showRefusals(view: View): void {
   const refused = allRefusals(view);
-  empty("refusals", refused, "Everything that was asked for was granted.");
+  empty("refusals", refused, "Every request was granted.");
   refusals.update(refused);
 }
 

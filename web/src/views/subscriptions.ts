@@ -11,7 +11,7 @@ import type { Sub } from "../store";
 import { PictureView } from "./picture";
 
 const CARDS_MAX = 12;
-const HEADS = ["asked", "granted", "delivered"] as const;
+const HEADS = ["requested", "granted", "delivered"] as const;
 type Cells = [string, string, string];
 
 /** The number of hops that a card names. */
@@ -26,7 +26,7 @@ function mayMiss(loss: string | null): string {
 
 function size(sub: Sub, picture: PictureView | null): Cells {
   const { width, height } = sub.sub.asked;
-  const asked = width === null || height === null ? "as it is" : `${width}×${height}`;
+  const asked = width === null || height === null ? "original" : `${width}×${height}`;
   return sub.isPicture ? [asked, sub.sub.refusals.length > 0 ? "refused" : asked, picture?.size || "–"] : ["–", "–", "–"];
 }
 
@@ -36,13 +36,13 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
   const refused = refusals.length > 0;
   const contract = sub.legs.find((leg) => leg.stream.contract)?.stream.contract ?? null;
   const bound = sub.grants.length > 0 ? Math.max(...sub.grants.map((grant) => grant.bound_us)) : null;
-  const whole = bound !== null ? `≤ ${time(bound)}\nall the way` : contract ? `≤ ${time(contract.deadline_us)}\non the link` : null;
+  const whole = bound !== null ? `≤ ${time(bound)}\nwhole path` : contract ? `≤ ${time(contract.deadline_us)}\non the link` : null;
   const plain = refused ? "refused" : within_us === null ? "best effort" : sub.legs.length ? "…" : "on this host";
   const rate = asked.max_hz !== null ? hertz(asked.max_hz) : asked.every !== null ? `1 in ${asked.every}` : "all";
   return {
     rate: [
       asked.max_hz === null && sub.expected !== null ? `${rate}\n${hertz(sub.expected)}` : rate,
-      contract ? `one each\n${time(contract.period_us)}` : plain,
+      contract ? `one per\n${time(contract.period_us)}` : plain,
       hertz(rate_hz),
     ],
     size: size(sub, picture),
@@ -109,12 +109,12 @@ function card(first: Sub): Shown<Sub> {
   }
   const head = el("tr", {}, el("td"), ...HEADS.map((name) => el("th", { scope: "col", class: name }, name)));
   const table = el("table", { class: "three" }, el("caption", { class: "unseen" }, `${first.node.name} ${first.sub.pattern}`), el("thead", {}, head), body);
-  const path = el("ol", { class: "path", "aria-label": "the way that was promised" });
+  const path = el("ol", { class: "path", "aria-label": "the granted path" });
   const hops = new Keyed<Hop>(path, ({ key }) => key, wayRow);
   const element = el("article", { class: "card", "data-id": first.sub.id }, el("header", {}, title, state), media, table, path, below);
   let picture: PictureView | null = null;
   let chart: Chart | null = null;
-  const no = el("div", { class: "frame no" }, el("strong", {}, "No."), why);
+  const no = el("div", { class: "frame no" }, el("strong", {}, "Refused."), why);
   return {
     element,
     update(sub) {
@@ -172,7 +172,7 @@ function drawDelay(chart: Chart, sub: Sub): void {
 const cards = new Keyed<Sub>(byId("cards"), ({ sub }) => sub.id, card);
 const more = new Table<Sub>(
   "Further subscriptions",
-  ["node", "pattern", "asked", "granted", "bound", "delivered", "delay", "late since the start", "lost since the start"],
+  ["node", "pattern", "requested", "granted", "bound", "delivered", "delay", "late since the start", "lost since the start"],
   ({ sub }) => sub.id,
   (sub) => {
     const rows = figures(sub, null);
@@ -186,7 +186,7 @@ const more = new Table<Sub>(
 byId("more").append(more.element);
 
 export function showSubscriptions(subs: Sub[]): void {
-  attribute(byId("cards"), "data-empty", subs.length === 0 ? "Nobody subscribes here yet." : null);
+  attribute(byId("cards"), "data-empty", subs.length === 0 ? "No subscriptions yet." : null);
   cards.update(subs.slice(0, CARDS_MAX));
   const others = subs.slice(CARDS_MAX);
   byId("more").hidden = others.length === 0;

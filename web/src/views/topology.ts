@@ -46,7 +46,7 @@ function places(view: View, across: boolean, width: number): { all: Map<string, 
       id: node.id, name: node.name, known: false,
       about: [amount(node.publishers.length, "publisher"), amount(node.subscriptions.length, "subscriber")].filter(Boolean).join(", ") || "relay",
     })),
-    ...view.state.known.map(({ id, name }) => ({ id, name, known: true, about: "beyond a link" })),
+    ...view.state.known.map(({ id, name }) => ({ id, name, known: true, about: "details not shown" })),
   ].slice(0, NODES_MAX);
   const groups: (typeof nodes)[] = [];
   for (const node of nodes) (groups[steps.get(node.id) ?? 0] ??= []).push(node);

@@ -99,6 +99,24 @@ const LAYERS: &[Layer] = &[
             "toml",
             "tracing",
             "tracing-subscriber",
+        ],
+    },
+    Layer {
+        folder: "crates/paceline-lab",
+        uses: &[
+            "paceline",
+            "paceline-cli",
+            "paceline-media",
+            "paceline-sched",
+            "paceline-sim",
+            "anyhow",
+            "bytes",
+            "clap",
+            "rustix",
+            "serde",
+            "serde_json",
+            "signal-hook",
+            "tracing",
             "tun-rs",
             "zenoh",
         ],
@@ -107,16 +125,13 @@ const LAYERS: &[Layer] = &[
         folder: "crates/paceline-py",
         uses: &[
             "paceline",
+            "paceline-cli",
             "paceline-media",
             "bytes",
             "pyo3",
             // Needed only for their features; see the crate's manifest.
-            "anyhow",
             "proc-macro2",
             "quote",
-            "regex-syntax",
-            "rustix",
-            "smallvec",
             "syn",
         ],
     },
@@ -134,6 +149,7 @@ const TESTS: &[&str] = &[
     "serde_json",
     "signal-hook",
     "ts-rs",
+    "zenoh",
 ];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {

@@ -1,12 +1,23 @@
-//! Separates Rust source into code, without comments and literals, and comments.
+//! Separates Rust source into code, comments and literals.
 
-/// A source file in two layers. Both keep the line breaks of the file.
+/// A source file in three layers. Code and comments keep the line breaks of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     /// The code, with `_` for each character of a literal.
     pub(crate) code: String,
     /// The comments.
     pub(crate) comments: String,
+    /// The string literals.
+    pub(crate) texts: Vec<Text>,
+}
+
+/// A string literal.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Text {
+    /// The number of its first line, from 0.
+    pub(crate) line: usize,
+    /// Its content, with joined lines where a `\` continues it.
+    pub(crate) content: String,
 }
 
 /// A function and its number of lines, from `fn` to its closing brace.
@@ -21,6 +32,7 @@ pub(crate) struct Function {
 pub(crate) fn layers(source: &str) -> Layers {
     let mut layers = Layers::default();
     let mut rest = source;
+    let mut line = 0;
     while let Some(first) = rest.chars().next() {
         let before = layers.code.chars().next_back();
         let (length, kind) = token(rest, first, before);
@@ -31,17 +43,30 @@ pub(crate) fn layers(source: &str) -> Layers {
                 layers.comments.push_str(text);
                 layers.code.extend(text.chars().filter(|&c| c == '\n'));
             }
-            Token::Text => layers.code.extend(text.chars().map(|c| match c {
-                '\n' => '\n',
-                _ => '_',
-            })),
+            Token::Text => {
+                layers.code.extend(text.chars().map(|c| match c {
+                    '\n' => '\n',
+                    _ => '_',
+                }));
+                layers.texts.extend(content(text).map(|content| Text { line, content }));
+            }
         }
+        line += text.matches('\n').count();
         if kind != Token::Comment {
             layers.comments.extend(text.chars().filter(|&c| c == '\n'));
         }
         rest = after;
     }
     layers
+}
+
+/// Returns the content of a string literal, or none for a character.
+fn content(literal: &str) -> Option<String> {
+    let content = literal.trim_start_matches(['r', 'b', '#']).trim_end_matches('#');
+    let content = content.strip_prefix('"')?.strip_suffix('"')?;
+    let mut parts = content.split("\\\n");
+    let first = parts.next().unwrap_or_default().to_owned();
+    Some(parts.fold(first, |joined, part| joined + part.trim_start()))
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -130,7 +155,7 @@ pub(crate) fn without_tests(code: &str) -> String {
 }
 
 /// Returns the length of the item at the start of `code`, to its closing brace or semicolon.
-fn item_length(code: &str) -> usize {
+pub(crate) fn item_length(code: &str) -> usize {
     let mut depth = 0_usize;
     for (at, c) in code.char_indices() {
         match c {

@@ -68,7 +68,7 @@ fn fifo_static_priority_and_edf_have_the_worked_bounds() {
 }
 
 #[test]
-fn what_is_left_by_others_is_a_server() {
+fn capacity_left_by_others_is_a_server() {
     let [first, second] = flows();
     let link = LatencyRate::link(mbit(100), micros(100));
     // (60 kbit + 100 Mbit/s × 0.1 ms) ÷ 70 Mbit/s.
@@ -115,7 +115,7 @@ fn scatter(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn horizontal_and_vertical_deviation_are_those_of_every_instant() {
+fn deviations_match_an_exhaustive_search() {
     let mut state = 7;
     for _ in 0..400 {
         let mut within = |low: u64, high: u64| low + scatter(&mut state) % (high - low + 1);

@@ -11,7 +11,7 @@ fn fit(points: &[(u64, u64)]) -> CpuCost {
 }
 
 #[test]
-fn a_line_is_found_again_and_noise_lies_below_it() {
+fn a_line_is_recovered_and_noise_lies_below_it() {
     let exact = [(64, 10_032), (1_000, 10_500), (16_000, 18_000), (64_000, 42_000)];
     assert_eq!(fit(&exact), CpuCost { sample_nanos: 10_000, byte_picos: 500 });
     let noisy = fit(&[(64, 9_900), (1_000, 10_500), (16_000, 17_000), (64_000, 42_000)]);
@@ -24,7 +24,7 @@ fn a_line_is_found_again_and_noise_lies_below_it() {
 }
 
 #[test]
-fn of_one_length_the_load_that_costs_most_counts() {
+fn the_most_expensive_load_of_each_length_counts() {
     let points = vec![point(64, 0, 700), point(64, 1_000, 1_100), point(1_064, 0, 1_000)];
     let cost = CpuTable::new(points).unwrap().fit();
     assert_eq!(cost, CpuCost { sample_nanos: 1_100, byte_picos: 0 });
@@ -40,13 +40,13 @@ fn a_stream_costs_its_samples_and_their_bytes() {
 }
 
 #[test]
-fn what_is_no_table_is_refused_by_name() {
+fn invalid_tables_are_refused_by_name() {
     let text = |points| CpuTable::new(points).unwrap_err().to_string();
     assert!(text(Vec::new()).contains("at least one"));
     assert!(text(vec![point(0, 0, 1)]).contains("0 bytes in 1 ns"));
     assert!(text(vec![point(9, 0, 1_000_000_001)]).contains("1 to 1000000000 ns"));
     assert!(text(vec![point(9, 1_001, 1)]).contains("at a load of 1001/1000"));
-    assert!(text(vec![point(64, 5, 1), point(64, 5, 2)]).contains("stands there twice"));
+    assert!(text(vec![point(64, 5, 1), point(64, 5, 2)]).contains("is listed twice"));
     assert!(text(vec![point(1, 1, 1); 65]).contains("65 measurements: at most 64"));
 }
 
@@ -71,7 +71,7 @@ fn naive_excess(points: &[(u64, u64)]) -> f64 {
 
 proptest! {
     #[test]
-    fn no_measurement_lies_above_the_line_and_none_is_nearer(
+    fn the_line_is_the_lowest_above_all_measurements(
         points in prop::collection::btree_map(1..100_000_u64, 1_000..1_000_000_u64, 1..8),
     ) {
         let points: Vec<(u64, u64)> = points.into_iter().collect();

@@ -46,7 +46,7 @@ fn admit(link: &mut Admission, number: u64, demand: &Demand) -> Result<Grant, Re
 }
 
 #[test]
-fn sums_below_limits_are_those_of_seed_003() {
+fn sums_below_limits_match_seed_003() {
     // 32 packets of 4,500 bytes and 30 Mbit/s, both as strict limits.
     let rule = Rule::SigmaRho { burst: 144_000, rate: 30_000_000 };
     let mut fddi = link(100, rule, 4_500);
@@ -69,7 +69,7 @@ fn sums_below_limits_are_those_of_seed_003() {
 }
 
 #[test]
-fn fifo_and_static_priority_promise_the_worked_bounds() {
+fn fifo_and_static_priority_give_the_worked_bounds() {
     let mut fifo = link(100, Rule::Fifo, 0);
     admit(&mut fifo, 1, &leaky(30_000, 20, micros(900))).unwrap();
     let second = admit(&mut fifo, 2, &leaky(60_000, 30, micros(900))).unwrap();
@@ -92,11 +92,11 @@ fn fifo_and_static_priority_promise_the_worked_bounds() {
     let one = leaky(30_000, 20, micros(420)).with_level(1);
     assert_eq!(admit(&mut alone, 1, &one).unwrap().now, micros(420), "behind a packet of level 2");
     let third = leaky(12_000, 1, micros(9_000)).with_level(3);
-    assert!(admit(&mut alone, 3, &third).is_err(), "its packet would block level 2: 1.275 ms");
+    assert!(admit(&mut alone, 3, &third).is_err(), "its packet would block level 2 for 1.275 ms");
 }
 
 #[test]
-fn edf_promises_the_worked_deadlines_and_not_a_nanosecond_less() {
+fn edf_guarantees_the_worked_deadlines_to_the_nanosecond() {
     for (other, least) in [(0, 1_000), (1_500, 1_150)] {
         let mut edf = link(100, Rule::Edf, other);
         admit(&mut edf, 1, &leaky(30_000, 20, micros(500))).unwrap();
@@ -116,7 +116,7 @@ fn edf_promises_the_worked_deadlines_and_not_a_nanosecond_less() {
 }
 
 #[test]
-fn deadlines_that_coincide_are_refused_although_the_load_is_small() {
+fn coinciding_deadlines_are_refused_even_at_low_load() {
     // 10 streams with one sample of 2,500 bytes per second, 20 ms each: 2 % of the link, but 200 ms
     // at once.
     let contract = Contract::every(Duration::from_secs(1)).unwrap();
@@ -131,7 +131,7 @@ fn deadlines_that_coincide_are_refused_although_the_load_is_small() {
         assert_eq!(refused.resource, Resource::Due { within });
         assert_eq!((refused.needed, refused.available), (11_200, 10_000));
         let Offer { rate, burst, deadline, loss } = refused.offer;
-        assert_eq!((rate, loss), (None, None), "neither fewer samples nor losses help at once");
+        assert_eq!((rate, loss), (None, None), "neither fewer samples nor losses help");
         let (burst, deadline) = (burst.unwrap(), deadline.unwrap());
         assert!(burst <= 1_300 && burst > 1_290, "{burst}: 1,300 bytes are left");
         assert!(deadline >= micros(90_176) && deadline < micros(90_270), "{deadline}");
@@ -140,7 +140,7 @@ fn deadlines_that_coincide_are_refused_although_the_load_is_small() {
 }
 
 #[test]
-fn service_curves_are_summed_as_the_schedulers_test_does() {
+fn service_curves_are_summed_like_the_schedulers_test() {
     let mut state = 5;
     let (mut fitting, mut not) = (0, 0);
     for _ in 0..3_000 {
@@ -186,7 +186,7 @@ fn service_curves_are_summed_as_the_schedulers_test_does() {
 }
 
 #[test]
-fn hfsc_keeps_bursts_within_deadlines_beside_long_packets() {
+fn hfsc_keeps_bursts_within_deadlines_among_long_packets() {
     let mut hfsc = link(10, Rule::Hfsc, 1_250);
     // 12,500 bytes take 10 ms, a packet takes 1 ms.
     let traffic = Traffic::leaky(12_500, 2_000_000, 1_250).unwrap();
@@ -209,7 +209,7 @@ fn hfsc_keeps_bursts_within_deadlines_beside_long_packets() {
 }
 
 #[test]
-fn windows_count_only_where_all_streams_are_alike_and_coincide() {
+fn loss_windows_count_only_if_all_streams_are_equal_and_coincide() {
     // Samples of 1,250 bytes every 3 ms take 1 ms of the link each: three services per period, one
     // of which is reserved for a packet of other traffic.
     let asks = |x, y| {
@@ -227,7 +227,7 @@ fn windows_count_only_where_all_streams_are_alike_and_coincide() {
         let refused = admit(&mut slots, 5, &asks(7, 8)).unwrap_err();
         let (resource, needed) = (refused.resource, refused.needed);
         assert_eq!((resource, needed, refused.available), (Resource::Windows, 2_125, 2_000));
-        assert_eq!(refused.offer.loss, None, "one that is owed nothing asks for nothing");
+        assert_eq!(refused.offer.loss, None, "a stream owed nothing requires nothing");
         // With another period every sample counts, and five of them do not fit.
         let other = Demand::of_contract(&Contract::every(micros(4_000)).unwrap(), 1_250, 1_250);
         assert_ne!(admit(&mut slots, 6, &other.unwrap()).unwrap_err().resource, Resource::Windows);
@@ -239,7 +239,7 @@ fn windows_count_only_where_all_streams_are_alike_and_coincide() {
 }
 
 #[test]
-fn where_deadlines_are_not_looked_at_the_rates_of_what_is_owed_are_tested() {
+fn rates_are_tested_by_disciplines_that_ignore_deadlines() {
     let spec = LinkSpec { timed: false, ..LinkSpec::new(mbit(10), Rule::Edf, 1_250) };
     let mut turns = Admission::new(spec);
     // 6.25 Mbit/s, of which half is owed.
@@ -255,7 +255,7 @@ fn where_deadlines_are_not_looked_at_the_rates_of_what_is_owed_are_tested() {
 }
 
 #[test]
-fn buffer_and_processor_are_resources_like_others() {
+fn buffers_and_processors_are_resources_too() {
     let cost = CpuCost { sample_nanos: 2_000, byte_picos: 400 };
     let cpu = CpuBudget { cost, nanos_per_s: 100_000_000 };
     let spec =
@@ -270,7 +270,7 @@ fn buffer_and_processor_are_resources_like_others() {
     };
     admit(&mut small, 1, &asks(2_500)).unwrap();
     assert_eq!(small.ledger().held.cpu, 500 * 3_000);
-    assert_eq!(small.ledger().held.buffer, 12_500, "2,500 and what comes in 8 ms");
+    assert_eq!(small.ledger().held.buffer, 12_500, "2,500 plus the arrivals of 8 ms");
     admit(&mut small, 2, &asks(64)).unwrap();
     admit(&mut small, 3, &asks(64)).unwrap();
     let all = 1_500_000 + 3 * 39_562_500;
@@ -293,7 +293,7 @@ fn buffer_and_processor_are_resources_like_others() {
 }
 
 #[test]
-fn a_stream_is_reserved_once_whoever_shares_it_and_changes_break_nothing() {
+fn a_shared_stream_is_reserved_once_and_changes_break_nothing() {
     let mut edf = link(100, Rule::Edf, 1_500);
     let (trunk, strict, mild) =
         (Trunk(7), leaky(30_000, 20, micros(900)), leaky(30_000, 20, micros(5_000)));
@@ -331,7 +331,7 @@ fn a_stream_is_reserved_once_whoever_shares_it_and_changes_break_nothing() {
 }
 
 #[test]
-fn a_killer_takes_nothing_from_those_who_are_there() {
+fn an_oversized_request_takes_nothing_from_admitted_streams() {
     let mut edf = link(100, Rule::Edf, 1_500);
     admit(&mut edf, 1, &leaky(30_000, 20, micros(900))).unwrap();
     let before = *edf.ledger();

@@ -189,16 +189,16 @@ impl fmt::Display for Reason {
             Self::Refused { forward, refusal } => {
                 write!(f, "{}: {refusal}", if *forward { "forward" } else { "backward" })
             }
-            Self::Timeout => f.write_str("no answer in time; ask again later"),
-            Self::PeerLost => f.write_str("the next node is gone; ask again with another path"),
-            Self::Unknown => f.write_str("not reserved here; ask again"),
-            Self::Declined => f.write_str("declined at the other end"),
-            Self::NoRoute => f.write_str("no such neighbour; ask again with another path"),
-            Self::Full => f.write_str("no place for another reservation; ask again later"),
+            Self::Timeout => f.write_str("no answer in time; try again later"),
+            Self::PeerLost => f.write_str("the next node is gone; try another path"),
+            Self::Unknown => f.write_str("not reserved here; try again"),
+            Self::Declined => f.write_str("declined by the peer"),
+            Self::NoRoute => f.write_str("no such neighbour; try another path"),
+            Self::Full => f.write_str("the reservation table is full; try again later"),
             Self::Impossible => {
-                f.write_str("a part of the delay bound is nothing or beyond a day; ask for another")
+                f.write_str("a part of the delay bound is zero or above one day; try another bound")
             }
-            Self::Contradiction => f.write_str("the answer contradicts what was asked for"),
+            Self::Contradiction => f.write_str("the answer contradicts the request"),
         }
     }
 }

@@ -68,21 +68,28 @@ impl fmt::Display for RequestError {
         match self {
             Self::Path { nodes } => write!(
                 f,
-                "path of {nodes} nodes: must be from 2 to {PATH_MAX} different ones, this one first"
+                "path of {nodes} nodes: must be from 2 to {PATH_MAX} different nodes, this one first"
             ),
             Self::Weights { weights, hops } => {
-                write!(f, "{weights} weights for {hops} hops: one above 0 for each, or none at all")
+                write!(
+                    f,
+                    "{weights} weights for {hops} hops: must be one above 0 for each hop, or none at all"
+                )
             }
-            Self::Nothing => f.write_str("no traffic in either direction: ask for one at least"),
+            Self::Nothing => f.write_str("no traffic in either direction; request at least one"),
             Self::Label { bytes } => {
-                write!(f, "label of {bytes} bytes: at most {LABEL_MAX} are carried")
+                write!(f, "label of {bytes} bytes: must be at most {LABEL_MAX}")
             }
-            Self::OneTrunk => f.write_str("one trunk in both directions: give each its own"),
+            Self::OneTrunk => {
+                f.write_str("one trunk in both directions; use a separate trunk for each")
+            }
             Self::NoTime => {
-                f.write_str("delay bound of less than 1 ns a hop: ask for a longer one")
+                f.write_str("delay bound of less than 1 ns per hop; request a longer one")
             }
-            Self::UnknownKey => f.write_str("no such reservation of this node"),
-            Self::Pending => f.write_str("it is being asked for: wait for the answer"),
+            Self::UnknownKey => f.write_str("this node has no such reservation"),
+            Self::Pending => {
+                f.write_str("the reservation is still being requested; wait for the answer")
+            }
             Self::Denied(reason) => reason.fmt(f),
         }
     }

@@ -28,7 +28,7 @@ fn denied(world: &mut World, node: usize, key: Key) -> (Node, Reason) {
 }
 
 #[test]
-fn a_path_is_reserved_in_one_round_trip_and_given_back() {
+fn a_path_is_reserved_in_one_round_trip_and_released() {
     let mut world = World::row(4);
     let key = world.request(0, &forward(&[0, 1, 2, 3], 4)).unwrap();
     world.deliver_all();
@@ -51,7 +51,7 @@ fn a_path_is_reserved_in_one_round_trip_and_given_back() {
 }
 
 #[test]
-fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_none() {
+fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() {
     let mut world = World::row(3);
     let path = [0, 1, 2].map(Node).to_vec();
     let backward = Request {
@@ -84,7 +84,7 @@ fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_non
     let Reason::Refused { forward: false, refusal } = reason else { panic!("{reason}") };
     assert_eq!((node, refusal.resource, refusal.needed), (Node(1), Resource::Rate, 11_000_000));
     assert!(refusal.offer.rate.is_some_and(|rate| rate <= 6_000_000), "{refusal}");
-    assert_eq!(world.held(), [0, 4, 4], "neither direction of it");
+    assert_eq!(world.held(), [0, 4, 4], "neither direction is reserved");
     world.close(0, key);
     world.run(millis(1_000));
     let talk = world.request(0, &both).unwrap();
@@ -98,7 +98,7 @@ fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_non
 }
 
 #[test]
-fn hops_share_a_delay_bound_by_their_weights_in_both_directions() {
+fn hops_share_a_delay_bound_by_weight_in_both_directions() {
     let mut world = World::row(4);
     let both = Request {
         weights: vec![1, 2, 1],
@@ -118,7 +118,7 @@ fn hops_share_a_delay_bound_by_their_weights_in_both_directions() {
 }
 
 #[test]
-fn a_change_keeps_what_was_granted_until_the_new_is_certain_and_beyond_a_no() {
+fn a_change_keeps_the_old_grant_until_the_new_one_is_certain() {
     let mut world = World::row(3);
     let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
     let other = world.request(1, &forward(&[1, 2], 3)).unwrap();
@@ -127,7 +127,7 @@ fn a_change_keeps_what_was_granted_until_the_new_is_certain_and_beyond_a_no() {
     granted(&mut world, 1, other);
     world.change(0, key, &forward(&[0, 1, 2], 8)).unwrap();
     assert_eq!(world.change(0, key, &forward(&[0, 1, 2], 8)), Err(RequestError::Pending));
-    assert_eq!(world.held(), [8, 7, 0], "the larger of both while it is asked for");
+    assert_eq!(world.held(), [8, 7, 0], "the larger of both during the request");
     world.deliver_all();
     let (node, reason) = denied(&mut world, 0, key);
     assert_eq!(node, Node(1));
@@ -144,7 +144,7 @@ fn a_change_keeps_what_was_granted_until_the_new_is_certain_and_beyond_a_no() {
 }
 
 #[test]
-fn the_other_end_may_decline_give_slack_or_never_answer() {
+fn the_peer_may_decline_give_slack_or_never_answer() {
     let mut world = World::row(3);
     world.deciding = None;
     let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
@@ -168,7 +168,7 @@ fn the_other_end_may_decline_give_slack_or_never_answer() {
 }
 
 #[test]
-fn a_destination_that_accepts_and_dies_frees_the_path_within_a_life() {
+fn a_destination_that_dies_frees_the_path_within_a_lifetime() {
     for told in [false, true] {
         let mut world = World::row(3);
         let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
@@ -182,7 +182,7 @@ fn a_destination_that_accepts_and_dies_frees_the_path_within_a_life() {
 }
 
 #[test]
-fn a_node_that_restarts_is_asked_anew_and_nobody_notices() {
+fn a_restarted_node_is_asked_again_without_interruption() {
     let mut world = World::row(3);
     let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
     world.deliver_all();
@@ -202,7 +202,7 @@ fn a_node_that_restarts_is_asked_anew_and_nobody_notices() {
 }
 
 #[test]
-fn lives_follow_the_senders_period_and_idle_ones_are_closed() {
+fn lifetimes_follow_the_senders_period_and_idle_reservations_close() {
     let mut world = World::row(2);
     let slow = Timing { refresh: Duration::from_secs(30), ..Timing::default() };
     world.set_timing(0, slow);
@@ -227,7 +227,7 @@ fn lives_follow_the_senders_period_and_idle_ones_are_closed() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_by_name_and_holds_nothing() {
+fn contradictory_requests_are_refused_by_name_and_reserve_nothing() {
     let mut world = World::row(3);
     let error = |world: &mut World, request: &Request| world.request(0, request).unwrap_err();
     let whole = forward(&[0, 1, 2], 4);
@@ -267,7 +267,7 @@ fn what_contradicts_itself_is_refused_by_name_and_holds_nothing() {
 }
 
 #[test]
-fn the_whole_link_twice_is_granted_once_and_a_killer_is_blocked() {
+fn the_whole_link_is_granted_once_and_an_oversized_request_is_refused() {
     let mut world = World::row(3);
     let first = world.request(0, &forward(&[0, 1, 2], 9)).unwrap();
     let again = Request { forward: Some(wanted(99, 9)), ..forward(&[0, 1, 2], 9) };
@@ -366,7 +366,7 @@ fn forged_and_replayed_messages_change_nothing() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_is_not_relied_on() {
+fn impossible_answers_are_not_trusted() {
     let share = |mbit: u64, bound| Some(Share { rate: mbit * 1_000_000, burst: 1_000, bound });
     let hop = |node, forward| HopShare { node: Node(node), forward, backward: None };
     for hops in [
@@ -399,12 +399,12 @@ fn an_answer_that_cannot_be_is_not_relied_on() {
     assert_eq!(
         world.held(),
         [4, 4, 0],
-        "but its refreshes are not known there, so it is asked anew"
+        "its refreshes are unknown there, so it is requested again"
     );
 }
 
 #[test]
-fn clocks_that_jump_end_what_they_must_and_leak_nothing() {
+fn clock_jumps_end_only_expired_reservations_and_leak_nothing() {
     let mut world = World::row(3);
     let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
     world.deliver_all();
@@ -425,7 +425,7 @@ fn clocks_that_jump_end_what_they_must_and_leak_nothing() {
 }
 
 #[test]
-fn ten_thousand_requests_at_once_are_answered_and_given_back() {
+fn ten_thousand_simultaneous_requests_are_answered_and_released() {
     let mut world = World::row(3);
     let mut keys = Vec::new();
     for number in 0..10_000 {
@@ -453,7 +453,7 @@ fn ten_thousand_requests_at_once_are_answered_and_given_back() {
 }
 
 #[test]
-fn a_link_that_shrinks_keeps_what_it_can_and_says_what_it_cannot() {
+fn a_shrinking_link_keeps_what_fits_and_reports_the_rest() {
     let mut world = World::row(3);
     let small = world.request(0, &forward(&[0, 1, 2], 2)).unwrap();
     let request = Request { forward: Some(wanted(u128::MAX >> 1, 6)), ..forward(&[0, 1, 2], 6) };
@@ -466,7 +466,7 @@ fn a_link_that_shrinks_keeps_what_it_can_and_says_what_it_cannot() {
         LinkSpec::new(Capacity::from_bits_per_s(mbit * 1_000_000).unwrap(), Rule::Edf, 0)
     };
     world.change_link(1, spec(9));
-    assert_eq!(world.held(), [8, 8, 0], "all of it still fits");
+    assert_eq!(world.held(), [8, 8, 0], "everything still fits");
     world.change_link(1, spec(5));
     world.deliver_all();
     assert_eq!(world.held(), [2, 2, 0]);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lives_follow_the_senders_refreshes_and_periods_grow_slowly() {
+    fn lifetimes_follow_the_senders_refreshes_and_periods_grow_slowly() {
         let timing = Timing::default();
         assert_eq!(timing.life(Duration::from_secs(1)), Duration::from_millis(5_250));
         assert_eq!(timing.life(Duration::from_secs(30)), Duration::from_millis(157_500));

@@ -1,7 +1,8 @@
 //! Parses `--link`: one link per argument.
 
 use super::name;
-use paceline::{Capacity, LinkClass, LinkConfig, Policy};
+use paceline::class::{LinkClass, Policy};
+use paceline::{Capacity, LinkConfig};
 use std::str::FromStr;
 
 const KEYS: &str = "name, listen, connect, capacity, policy, insecure";
@@ -116,11 +117,11 @@ pub(crate) fn endpoint(text: &str) -> Result<String, String> {
 
 /// Parses the name of a discipline.
 pub(crate) fn policy(text: &str) -> Result<Policy, String> {
-    text.parse::<Policy>().map_err(|error| error.to_string())
+    Policy::offered(text).map_err(|error| error.to_string())
 }
 
 /// Parses a capacity: a decimal number and a unit, such as `2mbit`, `1.5 Mbit/s` or `250kB/s`.
-pub(crate) fn capacity(text: &str) -> Result<Capacity, String> {
+pub fn capacity(text: &str) -> Result<Capacity, String> {
     text.parse::<Capacity>().map_err(|error| error.to_string())
 }
 
@@ -162,6 +163,10 @@ mod tests {
             ("name=a,name=b,listen=tcp/[::1]:1", "name is there twice"),
             ("listen=tcp/[::1]:1,capacity=0mbit", "capacity is 0 bit/s"),
             ("listen=tcp/[::1]:1,policy=lottery", "policy 'lottery': unknown policy: must be fifo"),
+            (
+                "listen=tcp/[::1]:1,policy=dwcs-original-order",
+                "dwcs, dwcs-original, vds, drr, wf2q+ or hfsc",
+            ),
             ("listen=tcp/[::1]:1,insecure=yes", "insecure takes no value"),
         ] {
             let error = text.parse::<LinkSpec>().unwrap_err();

@@ -7,18 +7,29 @@ fn rates_are_above_zero_and_finite() {
         let error = rate(wrong).unwrap_err();
         assert!(error.starts_with("must be a number from 0.001 to 1000000 (Hz); "), "{error}");
     }
-    assert!(period("0").unwrap_err().contains("33.3 gives 30 samples a second"));
-    assert!((period("10").unwrap() - 10.0).abs() < 1e-9);
+    assert!(period("0ms").unwrap_err().contains("33.3ms gives 30 samples per second"));
+    assert!((period("10ms").unwrap() - 10.0).abs() < 1e-9);
 }
 
 #[test]
 fn bounds_are_above_zero() {
-    assert_eq!(within("200"), Ok(Duration::from_millis(200)));
-    assert_eq!(within("0.5"), Ok(Duration::from_micros(500)));
-    assert!(within("0").unwrap_err().contains("longest time from publish to delivery"));
-    assert_eq!(seconds("0"), Ok(Duration::ZERO));
-    assert!(some_seconds("0").is_err());
-    assert!(seconds("1e300").is_err());
+    assert_eq!(within("200ms"), Ok(Duration::from_millis(200)));
+    assert_eq!(within("0.5ms"), Ok(Duration::from_micros(500)));
+    assert!(within("0ms").unwrap_err().contains("longest time from publish to delivery"));
+    assert_eq!(duration("0s"), Ok(Duration::ZERO));
+    assert!(some_duration("0s").is_err());
+    assert!(duration("1e300s").is_err());
+}
+
+#[test]
+fn bare_numbers_are_refused_with_the_fix() {
+    let units = "(allowed: ns, us, ms, s, min, h)";
+    assert_eq!(within("200"), Err(format!("needs a unit: 200ms, 0.2s {units}")));
+    assert_eq!(some_duration("5"), Err(format!("needs a unit: 5s, 5000ms {units}")));
+    assert_eq!(wait("2500"), Err(format!("needs a unit: 2500ms, 2.5s {units}")));
+    assert!(interval("1").unwrap_err().starts_with("needs a unit: 1s"));
+    assert!(chunk("1024").unwrap_err().starts_with("needs a unit: 1024B, 1.024kB (allowed: B,"));
+    assert_eq!(within("2MB"), Err(format!("unknown unit 'MB' {units}")));
 }
 
 #[test]
@@ -30,15 +41,13 @@ fn counts_are_whole() {
     assert!(count("0").is_err());
     assert!(queue("65537").unwrap_err().contains("from 1 to 65536"));
     assert!(quality("101").unwrap_err().contains("from 1 to 100"));
-    assert!(chunk("0").is_err());
+    assert!(chunk("0B").is_err());
 }
 
 #[test]
 fn sizes_name_the_side_that_is_wrong() {
     assert_eq!(size("640x480"), Ok(Size { width: 640, height: 480 }));
-    assert!(
-        size("0x480").unwrap_err().contains("width is \"0\", allowed are whole numbers from 1")
-    );
+    assert!(size("0x480").unwrap_err().contains("width is \"0\", must be a whole number from 1"));
     assert!(size("60000x60000").unwrap_err().contains("width is \"60000\""));
     assert!(size("640").unwrap_err().contains("is not WIDTHxHEIGHT"));
 }

@@ -1,7 +1,7 @@
 //! The QoS options shared by the commands that subscribe, observe or ask.
 
 use crate::{args, exit};
-use paceline::{LossTolerance, Node, Pattern, SubscribeError, SubscriberBuilder};
+use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_media::audio::AudioFormat;
 use paceline_media::{Format, Size};
 use std::time::Duration;
@@ -21,15 +21,29 @@ pub(crate) struct WishArgs {
     /// Sample rate and channels of sound, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
     pub(crate) audio: Option<(u32, u8)>,
-    /// Delay bound from publish to delivery, in milliseconds
-    #[arg(long, value_name = "MS", value_parser = args::within)]
+    /// Delay bound from publish to delivery, such as 200ms
+    #[arg(long, value_name = "TIME", value_parser = args::within)]
     pub(crate) within: Option<Duration>,
     /// Loss tolerance: in each window of Y samples at most X may be late or lost
     #[arg(long, value_name = "X/Y")]
     pub(crate) loss: Option<LossTolerance>,
 }
 
+/// The requested rate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedRate {
+    /// `--max-hz`.
+    pub(crate) max_hz: Option<f64>,
+    /// `--every`.
+    pub(crate) every: Option<u32>,
+}
+
 impl WishArgs {
+    /// Returns the requested rate.
+    pub(crate) const fn asked_rate(&self) -> AskedRate {
+        AskedRate { max_hz: self.max_hz, every: self.every }
+    }
+
     /// Returns true if the options request a contract.
     pub(crate) const fn promises(&self) -> bool {
         self.within.is_some() || self.loss.is_some()
@@ -60,29 +74,26 @@ impl WishArgs {
     }
 
     /// Adds the options to a subscription.
-    pub(crate) fn apply<'a>(
-        &self,
-        mut builder: SubscriberBuilder<'a>,
-    ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
+    pub(crate) fn apply<'a>(&self, mut builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
         if let Some(n) = self.every {
-            builder = builder.every(n)?;
+            builder = builder.every(n);
         }
         if let Some(hz) = self.max_hz {
-            builder = builder.max_hz(hz)?;
+            builder = builder.max_hz(hz);
         }
         if let Some(size) = self.size {
-            builder = builder.size(size.width, size.height)?;
+            builder = builder.size(size.width, size.height);
         }
         if let Some((rate, channels)) = self.audio {
-            builder = builder.audio(rate, channels)?;
+            builder = builder.audio(rate, channels);
         }
         if let Some(bound) = self.within {
-            builder = builder.within(bound)?;
+            builder = builder.within(bound);
         }
         if let Some(loss) = self.loss {
-            builder = builder.loss(loss.x(), loss.y())?;
+            builder = builder.loss(loss.x(), loss.y());
         }
-        Ok(builder)
+        builder
     }
 }
 

@@ -5,7 +5,8 @@ use super::section::{Problems, Section};
 use crate::args;
 use crate::describe::curves;
 use crate::describe::json::Json;
-use paceline::{Capacity, ClassPolice, ClassTree, Curves, LinkClass, Match, Pattern};
+use paceline::class::{ClassPolice, ClassTree, Curves, LinkClass, Match};
+use paceline::{Capacity, Pattern};
 use paceline_sched::police::Police;
 use serde_json::Number;
 use toml::de::DeValue;
@@ -44,7 +45,7 @@ const BEST_EFFORT: &str = "must be true for streams without a contract or false 
 const PER_PEER: &str = "must be true or false; true gives each next hop a class of its own below this \
      one";
 const POLICE: &str = "must be text such as \"leaky:20kB,400kbit + leaky:100p,500p/s else drop\"; \
-     docs/policing.md has all, or leave it out";
+     docs/concepts/policing.md has all, or leave it out";
 
 /// Reads the classes of `link`, which has this capacity.
 pub(super) fn read(
@@ -105,12 +106,12 @@ fn class(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkClass {
     }
 }
 
-/// Reads a service curve in the same form as `paceline schedule`.
+/// Reads a service curve in the same form as `paceline-lab schedule`.
 fn curve(
     table: &Section<'_, '_>,
     key: &str,
     problems: &mut Problems<'_>,
-) -> Option<paceline::Curve> {
+) -> Option<paceline::class::Curve> {
     table.read(key, problems, |value| curves::value_of("the curve", json(value)))
 }
 

@@ -6,7 +6,8 @@ use super::read::{text, truth, whole};
 use super::section::{Problems, Section};
 use super::units;
 use crate::args;
-use paceline::{Audio, Encoding, Form, LossTolerance, Pattern, Rate, Size};
+use paceline::contract::{Audio, Form, Rate};
+use paceline::{Encoding, LossTolerance, Pattern, Size};
 use paceline_plain::{
     ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, KeyPattern, MESSAGE_BYTES_MAX, PlainConfig,
     RULES_MAX, Rules, Template,
@@ -48,8 +49,7 @@ const KEYS: &str =
     "must be a whole number from 1 to 4096, how many keys the rule takes; leave it out for 256";
 const IMPORT_MAX_HZ: &str = "must be a number from 0.001 to 1000000: how many samples a second of each key enter at \
      most; leave it out for all";
-const MAX_BYTES: &str = "must be text with a number and B, kB, MB or GB, from 1B to 67MB; \"100kB\" is one, or leave it \
-     out for 67MB";
+const MAX_BYTES: &str = "must be from 1B to 67MB; \"100kB\" is one, or leave it out for 67MB";
 const HZ: &str = "must be a number from 0.001 to 1000000, samples per second; leave it out if they \
      do not come evenly";
 const KIND: &str = "must be \"data\", \"state\", \"picture\", \"audio\" or \"video\"; leave it out to go by the \
@@ -69,8 +69,8 @@ const MAX_HZ: &str =
     "must be a number from 0.001 to 1000000, samples per second; leave it out for every sample";
 const SIZE: &str = "must be text \"WIDTHxHEIGHT\"; \"320x240\" is one, or leave it out";
 const AUDIO: &str = "must be text \"RATExCHANNELS\"; \"8000x1\" is one, or leave it out";
-const WITHIN: &str = "must be text with a whole number and a unit (ms, s, min or h), from 1ms to 24h: \
-     from publish to delivery; \"200ms\" is one, or leave it out";
+const WITHIN: &str = "must be from 1ms to 24h, from publish to delivery; \"200ms\" is one, or leave it \
+     out";
 const PROXY: &str = "must be \"publisher\" or \"subscriber\"; leave it out for publisher";
 const RETRANSMIT: &str =
     "must be \"none\", \"selective\" or \"go-back-n\"; leave it out for selective";
@@ -137,8 +137,7 @@ fn import(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Import
     let max_hz = table.read("max_hz", problems, |value| hertz(value, IMPORT_MAX_HZ));
     let bytes_max = table.read("max_bytes", problems, |value| {
         let most = u64::try_from(MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
-        let read = text(value, MAX_BYTES, |it| args::bytes(it).map_err(|_| MAX_BYTES.to_owned()));
-        read.and_then(|n| (1..=most).contains(&n).then_some(n).ok_or_else(|| MAX_BYTES.to_owned()))
+        units::size(value, &(1..=most), MAX_BYTES)
     });
     let hz = table.read("hz", problems, |value| hertz(value, HZ));
     let kind = table.read("kind", problems, |value| {
@@ -196,9 +195,7 @@ fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Export
         text(value, SIZE, |it| args::size(it).map_err(|error| format!("{error}; {SIZE}")))
     });
     let audio = table.read("audio", problems, |value| text(value, AUDIO, args::audio));
-    let within = table.read("within", problems, |value| {
-        text(value, WITHIN, |it| units::time(it).map_err(|_| WITHIN.to_owned()))
-    });
+    let within = table.read("within", problems, |value| units::time(value, WITHIN));
     let loss = table.read("loss", problems, loss);
     let proxy = table.read("proxy", problems, |value| {
         text(value, PROXY, |it| args::proxy(it).map_err(|_| PROXY.to_owned()))

@@ -4,7 +4,6 @@ use super::plain::{hertz, said};
 use super::read::{text, truth, whole};
 use super::section::{Problems, Section};
 use super::units;
-use crate::args;
 use paceline::Pattern;
 use paceline_plain::{KeyPattern, MESSAGE_BYTES_MAX, QUERIES_MAX, QueryRule};
 use std::time::Duration;
@@ -21,14 +20,13 @@ const TAG: &str = "must be text of at most 200 bytes without wildcards: the tag 
      the same at all of them; leave it out for \"queries\"";
 const ASKS: &str = "must be true or false; false lets no program here ask those elsewhere";
 const ANSWERS: &str = "must be true or false; false lets no program elsewhere ask those here";
-const TIMEOUT: &str = "must be text with a whole number and a unit (ms, s, min or h), from 1ms to 24h: how long \
-     a query may take; leave it out for 10s";
-const MAX_BYTES: &str = "must be text with a number and B, kB, MB or GB, from 1kB to 67MB: the largest query and \
-     the largest answer; leave it out for 1MB";
+const TIMEOUT: &str = "must be from 1ms to 24h, how long a query may take; leave it out for 10s";
+const MAX_BYTES: &str =
+    "must be from 1kB to 67MB, the largest query and the largest answer; leave it out for 1MB";
 const AT_ONCE: &str =
     "must be a whole number from 1 to 4096, how many queries wait at a time; leave it out for 64";
-const WITHIN: &str = "must be text with a whole number and a unit (ms, s, min or h), from 1ms to 24h: the delay \
-     bound of a query and of an answer, each; \"50ms\" is one, or leave it out";
+const WITHIN: &str = "must be from 1ms to 24h, the delay bound of a query and of an answer, each; \"50ms\" is \
+     one, or leave it out";
 const HZ: &str = "must be a number from 0.001 to 1000000, queries or answers per second that the delay bound \
      holds for; leave it out if nobody knows";
 
@@ -50,17 +48,11 @@ pub(super) fn query(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Opt
         let what = format!("{}asks and answers are both false: it carries nothing", table.place);
         problems.add(&table.span_of("answers"), what);
     }
-    let time = |value: &_, rule: &str| {
-        text(value, rule, |it| units::time(it).map_err(|_| rule.to_owned()))
-    };
-    let timeout = table.read("timeout", problems, |value| time(value, TIMEOUT));
-    let within = table.read("within", problems, |value| time(value, WITHIN));
+    let timeout = table.read("timeout", problems, |value| units::time(value, TIMEOUT));
+    let within = table.read("within", problems, |value| units::time(value, WITHIN));
     let bytes_max = table.read("max_bytes", problems, |value| {
         let most = u64::try_from(MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
-        let read = text(value, MAX_BYTES, |it| args::bytes(it).map_err(|_| MAX_BYTES.to_owned()));
-        read.and_then(|n| {
-            (1_000..=most).contains(&n).then_some(n).ok_or_else(|| MAX_BYTES.to_owned())
-        })
+        units::size(value, &(1_000..=most), MAX_BYTES)
     });
     let most = u64::try_from(QUERIES_MAX).unwrap_or(u64::MAX);
     let at_once = table.read("at_once", problems, |value| whole(value, most, AT_ONCE));

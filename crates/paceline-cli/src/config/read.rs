@@ -7,7 +7,8 @@ use super::section::{Problems, Section};
 use super::units;
 use crate::args::{self, BufferSpec, LinkSpec};
 use crate::log;
-use paceline::{History, LINKS_MAX, Pattern};
+use paceline::pull::History;
+use paceline::{Node, Pattern};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -48,10 +49,11 @@ const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one process
 const CAPACITY: &str = "must be text with a number above 0 and a unit; \"2mbit\" is one, or leave it \
      out for a link that takes whatever comes";
 pub(super) const POLICY: &str = "must be the name of a discipline, \"vds\", \"dwcs\" or \"fifo\" for example; \
-     docs/cli.md lists all; leave it out for vds";
+     docs/reference/cli.md lists all; leave it out for vds";
 const PATTERN: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
 const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit beside bytes and age, or 1000 without those";
-const BYTES: &str = "must be a whole number from 1 to 4294967296; leave it out for 268435456";
+const BYTES: &str =
+    "must be from 1B to 4294967296B; \"64MB\" is one, or leave it out for 268435456B";
 
 /// Parses `text` from `file`; the error lists every mistake, one per line.
 pub(super) fn read(text: &str, file: &str) -> Result<Config, String> {
@@ -134,12 +136,13 @@ pub(super) fn whole(value: &DeValue<'_>, max: u64, rule: &str) -> Result<u64, St
 
 fn links(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<LinkSpec> {
     let tables = section.tables("link", &LINK_KEYS, problems);
-    if let Some(first) = tables.get(LINKS_MAX) {
+    if let Some(first) = tables.get(Node::LINKS_MAX) {
         let given = tables.len();
         problems.add(
             &first.span,
             format!(
-                "{given} links, a node takes at most {LINKS_MAX}; endpoints may share one link"
+                "{given} links, a node takes at most {max}; endpoints may share one link",
+                max = Node::LINKS_MAX
             ),
         );
     }
@@ -171,7 +174,9 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
             ),
         );
     }
-    let capacity = table.read("capacity", problems, |value| text(value, CAPACITY, args::capacity));
+    let capacity = table.read("capacity", problems, |value| {
+        args::capacity(&units::written(value).ok_or_else(|| CAPACITY.to_owned())?)
+    });
     LinkSpec {
         name: table.read("name", problems, |value| name(value, "link1 or link2")),
         listen: endpoints("listen", problems),
@@ -216,20 +221,21 @@ fn buffer(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Buffer
         problems.add(&table.span, format!("{}no pattern: it {PATTERN}", table.place));
     }
     let samples = table.read("samples", problems, |value| whole(value, SAMPLES_MAX, SAMPLES));
-    let bytes = table.read("bytes", problems, |value| whole(value, BYTES_MAX, BYTES));
-    let age = table.read("age", problems, |value| text(value, units::RULE, units::time));
+    let bytes = table.read("bytes", problems, |value| units::size(value, &(1..=BYTES_MAX), BYTES));
+    let age = table.read("age", problems, |value| units::time(value, units::AGE));
     let pattern = table.read("pattern", problems, |value| {
         text(value, PATTERN, |text| Pattern::new(text).map_err(|error| error.to_string()))
     })?;
     let mut history = History::new();
     if let Some(samples) = samples.and_then(|samples| usize::try_from(samples).ok()) {
-        history = history.samples(samples).ok()?;
+        history = history.samples(samples);
     }
     if let Some(bytes) = bytes {
-        history = history.bytes(bytes).ok()?;
+        history = history.bytes(bytes);
     }
     if let Some(age) = age {
-        history = history.age(age).ok()?;
+        history = history.age(age);
     }
+    history.limits().ok()?;
     Some(BufferSpec { pattern, history })
 }

@@ -1,5 +1,6 @@
 //! A table of the file, read key by key. Unknown keys are errors.
 
+use paceline_sched::units;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
@@ -190,6 +191,9 @@ impl<'a, 'i> Section<'a, 'i> {
 
 /// Formats the error for an unknown key and suggests the closest known one.
 fn unknown(place: &str, name: &str, keys: &[&str]) -> String {
+    if let Some((present, example)) = units::renamed(name, keys) {
+        return format!("{place}{name} is not known: write {present} = \"{example}\", with a unit");
+    }
     let near = keys.iter().map(|key| (distance(name, key), *key)).min();
     let meant = near.filter(|(steps, key)| *steps <= 2 && *steps < key.len());
     let meant = meant.map(|(_, key)| format!("did you mean {key}? ")).unwrap_or_default();

@@ -47,7 +47,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # MB/s or GB/s. Default: none; then it takes whatever comes and can hold no contract.
 #capacity = "2mbit"
 # Which discipline schedules it: "vds" (the default), "dwcs", "edf", "static-priority", "fifo" …;
-# docs/cli.md has all.
+# docs/reference/cli.md has all.
 #policy = "vds"
 # Allows listening beyond this host without TLS. true or false. Default: false.
 #insecure = false
@@ -64,11 +64,11 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #tags = ["robot/**"]
 #best_effort = false
 # What it is guaranteed, what it has beside its siblings while all are busy, and the most that it gets:
-# bits per second, {m1_bits_per_s, d_ns, m2_bits_per_s} or {burst_bytes, within_ns, rate_bits_per_s}.
+# a rate such as "2mbit", {m1, d, m2} (rate m1 for the time d, then m2) or {burst, within, rate}.
 # Default: no guarantee, a share, no limit.
-#real_time = { burst_bytes = 1500, within_ns = 20000000, rate_bits_per_s = 400000 }
-#link_share = 1000000
-#upper_limit = 2000000
+#real_time = { burst = "1500B", within = "20ms", rate = "400kbit" }
+#link_share = "1mbit"
+#upper_limit = "2mbit"
 # Which of its streams goes first. Default: the policy of the link.
 #discipline = "vds"
 #[[link.class]]
@@ -82,7 +82,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #share = 100
 # Each next hop has a class of its own below this one. true or false. Default: false.
 #per_peer = true
-# What its streams may send (docs/policing.md), ending with else drop or else delay. Default: no limit.
+# What its streams may send (docs/concepts/policing.md), ending with else drop or else delay. Default: no limit.
 #police = "leaky:20kB,400kbit + leaky:100p,500p/s else drop"
 
 # A pull buffer: what matches the pattern is kept for whoever asks later. At most 64.
@@ -92,9 +92,9 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # The most samples: a whole number from 1 to 1000000. Default: no limit beside the other two, or 1000
 # if neither is given.
 #samples = 300
-# The most bytes of payload: a whole number from 1 to 4294967296. Default: 268435456.
-#bytes = 67108864
-# How old a sample may become: a whole number with ms, s, min or h, from 1ms to 24h. Default: 24h.
+# The largest sum of payloads: a number and B, kB, MB or GB, from 1B to 4294967296B. Default: 268435456B.
+#bytes = "64MB"
+# How old a sample may become: a number and ms, s, min or h, from 1ms to 24h. Default: 24h.
 #age = "10s"
 
 # Where plain Zenoh and ROS 2 programs are met: a Zenoh router of the node's own, apart from the links. It is
@@ -151,7 +151,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Pictures of this size; sound with this rate and these channels. Default: as they are.
 #size = "320x240"
 #audio = "8000x1"
-# The delay bound: a whole number with ms, s, min or h, from 1ms to 24h. Default: none.
+# The delay bound: a number and ms, s, min or h, from 1ms to 24h. Default: none.
 #within = "200ms"
 # Of Y samples at most X may be late or lost. Default: what the publisher says.
 #loss = "1/10"
@@ -173,7 +173,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Programs here may ask those elsewhere, and those elsewhere may ask these. true or false. Default: true.
 #asks = true
 #answers = true
-# How long a query may take: a whole number with ms, s, min or h, from 1ms to 24h. Default: 10s.
+# How long a query may take: a number and ms, s, min or h, from 1ms to 24h. Default: 10s.
 #timeout = "10s"
 # The largest query and the largest answer; larger ones are refused. A number and B, kB, MB or GB, from 1kB to 67MB.
 # Default: 1MB.
@@ -181,7 +181,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # How many queries of programs here wait at a time, and how many of each other node; more are refused. A whole number
 # from 1 to 4096. Default: 64.
 #at_once = 64
-# The delay bound of a query and of an answer, each: a whole number with ms, s, min or h, from 1ms to 24h. Each may have
+# The delay bound of a query and of an answer, each: a number and ms, s, min or h, from 1ms to 24h. Each may have
 # max_bytes. Default: none.
 #within = "100ms"
 # Queries, or answers, a second that the delay bound is for: a number from 0.001 to 1000000. Default: none.

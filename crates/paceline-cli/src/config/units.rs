@@ -1,39 +1,73 @@
-//! Parses durations with a unit.
+//! Reads durations, sizes and rates: text with a number and a unit.
 
+use paceline_sched::units::{self, Quantity, UnitError};
+use std::ops::RangeInclusive;
 use std::time::Duration;
+use toml::de::DeValue;
 
-/// Units and their factors in milliseconds.
-const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000)];
 /// The longest duration: one day.
-const MILLIS_MAX: u64 = 24 * 3_600_000;
-/// The rule that an error message states.
-pub(super) const RULE: &str = "must be text with a whole number and a unit (ms, s, min or h), from \
-     1ms to 24h; \"10s\" is one, or leave it out for 24h";
+const NANOS_MAX: u64 = 24 * 3_600_000_000_000;
+/// The range of a duration that an error message states.
+pub(super) const AGE: &str = "must be from 1ms to 24h; \"10s\" is one, or leave it out for 24h";
 
-/// Parses durations such as `500ms`, `10s`, `5 min` or `1h`.
-pub(super) fn time(text: &str) -> Result<Duration, String> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale = UNITS.iter().find(|(name, _)| *name == unit.trim_start()).map(|(_, scale)| *scale);
-    let millis = number.parse::<u64>().ok().zip(scale).and_then(|(n, scale)| n.checked_mul(scale));
-    match millis {
-        Some(millis @ 1..=MILLIS_MAX) => Ok(Duration::from_millis(millis)),
-        _ => Err(RULE.to_owned()),
-    }
+/// Reads a duration from 1 ms to 24 h. `rule` states the range and a fix.
+pub(super) fn time(value: &DeValue<'_>, rule: &str) -> Result<Duration, String> {
+    let range = 1_000_000..=NANOS_MAX;
+    amount(value, Quantity::Duration, &range, rule).map(Duration::from_nanos)
+}
+
+/// Reads a size in bytes from `range`. `rule` states the range and a fix.
+pub(super) fn size(
+    value: &DeValue<'_>,
+    range: &RangeInclusive<u64>,
+    rule: &str,
+) -> Result<u64, String> {
+    amount(value, Quantity::Size, range, rule)
+}
+
+fn amount(
+    value: &DeValue<'_>,
+    quantity: Quantity,
+    range: &RangeInclusive<u64>,
+    rule: &str,
+) -> Result<u64, String> {
+    let text = written(value).ok_or_else(|| rule.to_owned())?;
+    units::in_range(&text, quantity, range).map_err(|error| match error {
+        UnitError::Range { .. } => rule.to_owned(),
+        error => error.to_string(),
+    })
+}
+
+/// Returns the text of a value. A bare number counts as text, so that the error can suggest a unit.
+pub(super) fn written(value: &DeValue<'_>) -> Option<String> {
+    let integer = || Some(value.as_integer()?.as_str().replace('_', ""));
+    let float = || Some(value.as_float()?.as_str().replace('_', ""));
+    value.as_str().map(str::to_owned).or_else(integer).or_else(float)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<Duration, String> {
+        time(&DeValue::String(text.into()), AGE)
+    }
+
     #[test]
     fn times_have_units() {
-        for (text, millis) in [("1ms", 1), ("10s", 10_000), ("5 min", 300_000), ("24h", 86_400_000)]
+        for (text, millis) in
+            [("1ms", 1), ("1.5s", 1_500), ("10s", 10_000), ("5 min", 300_000), ("24h", 86_400_000)]
         {
-            assert_eq!(time(text), Ok(Duration::from_millis(millis)), "{text}");
+            assert_eq!(read(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for wrong in ["", "10", "s", "0s", "-1s", "1.5s", "25h", "1 day", "99999999999999999999h"] {
-            assert_eq!(time(wrong), Err(RULE.to_owned()), "{wrong}");
+        for wrong in ["0s", "25h", "0.5ms"] {
+            assert_eq!(read(wrong), Err(AGE.to_owned()), "{wrong}");
         }
+        for wrong in ["", "s", "-1s", "1 day", "99999999999999999999h"] {
+            let error = read(wrong).unwrap_err();
+            assert!(error.contains("(allowed: ns, us, ms, s, min, h)"), "{wrong}: {error}");
+        }
+        assert!(read("10").unwrap_err().starts_with("needs a unit: 10ms, 0.01s (allowed: "));
+        assert_eq!(time(&DeValue::Boolean(true), AGE), Err(AGE.to_owned()));
     }
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -74,7 +74,6 @@ impl Children {
     pub(crate) fn start() -> anyhow::Result<Self> {
         let folder =
             Folder(std::env::temp_dir().join(format!("paceline-demo-{}", std::process::id())));
-        let program = std::env::current_exe().context("cannot find this program")?;
         let (thin, lan) = free_ports()?;
         let (to, events) = sync_channel(256);
         let mut running = Vec::new();
@@ -82,7 +81,7 @@ impl Children {
             let runtime = folder.0.join(role.name());
             std::fs::create_dir_all(&runtime)
                 .with_context(|| format!("cannot create {}", runtime.display()))?;
-            let mut process = Command::new(&program)
+            let mut process = crate::again::command()?
                 .args(["demo-role", role.name()])
                 .args(["--thin", &thin.to_string(), "--lan", &lan.to_string()])
                 .arg("--http")

@@ -2,7 +2,8 @@
 
 use super::children::{Children, Orders};
 use super::scenario::Role;
-use crate::http::{Gateway, Http, HttpAddress, PORT, Switch};
+use crate::args::{HttpAddress, PORT};
+use crate::http::{Gateway, Http, Switch};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use super::line::{Dropped, Measured, RowLine};
 use super::scenario::{Row, WARM_UP};
-use super::windows::Windows;
-use crate::stats::{Tally, round3};
-use crate::subscribe::picture_size;
-use paceline::{Delivery, Drops, Subscriber};
+use crate::payload::picture_size;
+use crate::stats::{Tally, Windows, round3};
+use paceline::status::Drops;
+use paceline::{Delivery, Subscriber};
 use std::time::{Duration, Instant};
 
 /// Measures one subscriber, per second and since the end of the warm-up.

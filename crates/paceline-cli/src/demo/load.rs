@@ -3,7 +3,7 @@
 
 use super::dashboard::{FLOOD, GREED};
 use super::scenario::{self, Role};
-use crate::publish::Pacer;
+use crate::clock::Pacer;
 use crate::stop::Stop;
 use paceline::Node;
 use std::io::{self, BufRead};
@@ -54,7 +54,7 @@ impl Load {
                 continue;
             }
             let hz = f64::from(scenario::BULK_HZ);
-            let mut publisher = node.publisher(scenario::BULK)?.hz(hz)?.declare()?;
+            let mut publisher = node.publisher(scenario::BULK).hz(hz).declare()?;
             let mut pacer = Pacer::new(Instant::now(), hz);
             while self.flood.load(Ordering::Relaxed) && !stop.wait_until(pacer.due()) {
                 pacer.advance();
@@ -68,13 +68,13 @@ impl Load {
         let (mut flood, mut greed) = (None, None);
         while !stop.wait_until(Instant::now() + LOOK) {
             match (self.flood.load(Ordering::Relaxed), &flood) {
-                (true, None) => flood = Some(node.subscriber(scenario::BULK)?.callback(|_| {})?),
+                (true, None) => flood = Some(node.subscriber(scenario::BULK).callback(|_| {})?),
                 (false, Some(_)) => flood = None,
                 (true, Some(_)) | (false, None) => {}
             }
             match (self.greed.load(Ordering::Relaxed), &greed) {
                 (true, None) => {
-                    let all = node.subscriber(scenario::CAMERA)?.within(scenario::GREED_WITHIN)?;
+                    let all = node.subscriber(scenario::CAMERA).within(scenario::GREED_WITHIN);
                     greed = Some(all.callback(|_| {})?);
                 }
                 (false, Some(_)) => greed = None,

@@ -4,9 +4,10 @@ use super::gauge::{Gauge, dropped};
 use super::line::{Line, LinkLine, PublisherLine, RobotLine, StreamLine};
 use super::load::Load;
 use super::scenario::{self, ROWS, Role, Row};
-use crate::http::{Http, HttpAddress, Neighbours, OwnSource};
-use crate::ls::{Link, Reader, Stream};
+use crate::args::HttpAddress;
+use crate::http::{Http, Neighbours, OwnSource};
 use crate::show;
+use crate::status::{Link, Reader, Stream};
 use crate::stop::{STOP_SLICE, Stop};
 use anyhow::Context as _;
 use paceline::{
@@ -102,17 +103,17 @@ fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     let paceline::Size { width, height } = scenario::CAMERA_SIZE;
     let mut card = TestCard::new(Size { width, height })?;
     let mut publisher = node
-        .publisher(scenario::CAMERA)?
-        .hz(f64::from(scenario::CAMERA_HZ))?
+        .publisher(scenario::CAMERA)
+        .hz(f64::from(scenario::CAMERA_HZ))
         .encoding(Encoding::Jpeg)
         .picture_size(scenario::CAMERA_SIZE)
         .declare()?;
-    let mut pacer = crate::publish::Pacer::new(Instant::now(), f64::from(scenario::CAMERA_HZ));
+    let mut pacer = crate::clock::Pacer::new(Instant::now(), f64::from(scenario::CAMERA_HZ));
     let mut frame = 0;
     while !stop.wait_until(pacer.due()) {
         pacer.skip_missed(Instant::now());
         pacer.advance();
-        let now = crate::publish::unix_micros();
+        let now = crate::clock::unix_micros();
         publisher.put(card.draw_jpeg(frame, now, scenario::CAMERA_QUALITY)?)?;
         frame += 1;
     }
@@ -121,13 +122,13 @@ fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
 
 fn steering(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     let mut publisher = node
-        .publisher(scenario::STEER)?
-        .period(scenario::STEER_PERIOD)?
+        .publisher(scenario::STEER)
+        .period(scenario::STEER_PERIOD)
         .late(Late::Send)
         .bytes_max(scenario::STEER_BYTES as u64)
         .declare()?;
     let hz = 1.0 / scenario::STEER_PERIOD.as_secs_f64();
-    let mut pacer = crate::publish::Pacer::new(Instant::now(), hz);
+    let mut pacer = crate::clock::Pacer::new(Instant::now(), hz);
     while !stop.wait_until(pacer.due()) {
         pacer.advance();
         publisher.put(vec![0x5a; scenario::STEER_BYTES])?;
@@ -195,18 +196,18 @@ fn subscribers(role: Role, node: &Node, stop: &Stop) -> anyhow::Result<()> {
 }
 
 fn declare(row: &Row, node: &Node) -> anyhow::Result<Subscriber> {
-    let mut builder = node.subscriber(row.tag)?;
+    let mut builder = node.subscriber(row.tag);
     if row.limits {
-        builder = builder.max_hz(f64::from(row.hz))?;
+        builder = builder.max_hz(f64::from(row.hz));
     }
     if let Some(size) = row.scaled() {
-        builder = builder.size(size.width, size.height)?;
+        builder = builder.size(size.width, size.height);
     }
     if let Some(within) = row.within {
-        builder = builder.within(within)?;
+        builder = builder.within(within);
     }
     if let Some((x, y)) = row.loss {
-        builder = builder.loss(x, y)?;
+        builder = builder.loss(x, y);
     }
     Ok(builder.declare()?)
 }

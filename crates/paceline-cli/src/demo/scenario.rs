@@ -1,6 +1,7 @@
 //! The demo's streams and subscriptions.
 
-use paceline::{Form, Rate, Size};
+use paceline::Size;
+use paceline::contract::{Form, Rate};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,21 +1,23 @@
 //! Service curves of streams and classes.
 
-use super::fields::{Fields, whole};
+use super::fields::{Fields, amount};
 use super::json::Json;
 use paceline_sched::Capacity;
 use paceline_sched::Duration;
 use paceline_sched::curve::{self, Curve, RATE_MAX};
 use paceline_sched::hfsc::Curves;
+use paceline_sched::units::Quantity;
 
-pub(crate) const NAMES: [&str; 3] = ["real_time", "link_share", "upper_limit"];
-const PIECES: [&str; 3] = ["m1_bits_per_s", "d_ns", "m2_bits_per_s"];
-const BURST: [&str; 3] = ["burst_bytes", "within_ns", "rate_bits_per_s"];
-const RATE: &str = "in bits per second, not bytes";
-const CURVE: &str = "must be a number of bits per second, {\"m1_bits_per_s\", \"d_ns\", \
-     \"m2_bits_per_s\"} or {\"burst_bytes\", \"within_ns\", \"rate_bits_per_s\"}";
+/// The names of the curves of a stream or class.
+pub const NAMES: [&str; 3] = ["real_time", "link_share", "upper_limit"];
+const PIECES: [&str; 3] = ["m1", "d", "m2"];
+const BURST: [&str; 3] = ["burst", "within", "rate"];
+const RATE: &str = "for example 2mbit";
+const CURVE: &str = "must be a rate such as \"2mbit\", {\"m1\", \"d\", \"m2\"} or \
+     {\"burst\", \"within\", \"rate\"}";
 
 /// Reads the curves of an object; returns `None` if it has none.
-pub(crate) fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
+pub fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
     let [real_time, link_share, upper_limit] = NAMES.map(|name| curve(fields, name));
     let curves =
         Curves { real_time: real_time?, link_share: link_share?, upper_limit: upper_limit? };
@@ -34,25 +36,30 @@ fn curve(fields: &mut Fields, name: &str) -> Result<Option<Curve>, String> {
 }
 
 /// Reads the curve `value`; `place` is its path for errors.
-pub(crate) fn value_of(place: &str, value: Json) -> Result<Curve, String> {
+pub fn value_of(place: &str, value: Json) -> Result<Curve, String> {
     let made = match value {
-        number @ Json::Number(_) => Curve::linear(whole(place, &number, 1..=RATE_MAX, RATE)?),
+        rate @ (Json::Text(_) | Json::Number(_)) => {
+            Curve::linear(amount(place, &rate, Quantity::Rate, &(1..=RATE_MAX), RATE)?)
+        }
         Json::Object(entries) => {
-            let burst = entries.iter().any(|(name, _)| BURST.contains(&name.as_str()));
+            let old = ["burst_bytes", "within_ns", "rate_bits_per_s"];
+            let is_burst = |name: &str| BURST.contains(&name) || old.contains(&name);
+            let burst = entries.iter().any(|(name, _)| is_burst(name));
             let known = if burst { &BURST } else { &PIECES };
             let mut object = Fields::open(place.to_owned(), Json::Object(entries), known)?;
             let [first, second, third] = *known;
-            let most = if burst { u64::from(u32::MAX) } else { RATE_MAX };
-            let mend = if burst { "in bytes" } else { RATE };
-            let one = object.whole(first, 0..=most, mend)?;
+            let one = match burst {
+                true => object.size(first, 0..=u64::from(u32::MAX), "for example 10kB")?,
+                false => object.rate(first, 0..=RATE_MAX, RATE)?,
+            };
             let one = one.ok_or_else(|| object.missing(first, CURVE))?;
             let time = object.nanos(second, 0)?.ok_or_else(|| object.missing(second, CURVE))?;
-            let rate = object.whole(third, 1..=RATE_MAX, RATE)?;
+            let rate = object.rate(third, 1..=RATE_MAX, RATE)?;
             let rate = rate.ok_or_else(|| object.missing(third, CURVE))?;
             let time = Duration::from_nanos(time);
             if burst { Curve::burst(one, time, rate) } else { Curve::two_piece(one, time, rate) }
         }
-        other @ (Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(_)) => {
+        other @ (Json::Null | Json::Bool(_) | Json::List(_)) => {
             return Err(format!("{place} is {other}: {CURVE}"));
         }
     };
@@ -60,7 +67,7 @@ pub(crate) fn value_of(place: &str, value: Json) -> Result<Curve, String> {
 }
 
 /// Returns the name of the first curve that is present, for an error.
-pub(crate) const fn first(curves: &Curves) -> &'static str {
+pub const fn first(curves: &Curves) -> &'static str {
     match (curves.real_time, curves.link_share) {
         (Some(_), _) => "real_time",
         (None, Some(_)) => "link_share",
@@ -70,7 +77,7 @@ pub(crate) const fn first(curves: &Curves) -> &'static str {
 
 /// Refuses real-time curves whose sum exceeds the capacity. The error names the first curve with
 /// which it does. Each curve has its index in `list`.
-pub(crate) fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(), String> {
+pub fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(), String> {
     let curves: Vec<Curve> = all.iter().map(|(_, curve)| *curve).collect();
     let check = |count: usize| curve::fits(curves.get(..count).unwrap_or(&curves), capacity);
     let Err(_) = check(curves.len()) else { return Ok(()) };

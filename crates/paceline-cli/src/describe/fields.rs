@@ -1,15 +1,16 @@
 //! The fields of a JSON object, by name and range. Every error names the field and suggests a fix.
 
 use super::json::Json;
+use paceline_sched::units::{self, Quantity};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 /// The longest time in nanoseconds: almost 32 years.
-pub(crate) const TIME_MAX: u64 = 1_000_000_000_000_000_000;
+pub const TIME_MAX: u64 = 1_000_000_000_000_000_000;
 
 /// An object whose fields are removed one after the other.
 #[derive(Debug)]
-pub(crate) struct Fields {
+pub struct Fields {
     path: String,
     known: &'static [&'static str],
     entries: Vec<(String, Json)>,
@@ -20,11 +21,7 @@ impl Fields {
     ///
     /// # Errors
     /// Returns an error if the value is not an object, or has an unknown or duplicate field.
-    pub(crate) fn open(
-        path: String,
-        value: Json,
-        known: &'static [&'static str],
-    ) -> Result<Self, String> {
+    pub fn open(path: String, value: Json, known: &'static [&'static str]) -> Result<Self, String> {
         let Json::Object(entries) = value else {
             let place = if path.is_empty() { "the document" } else { &path };
             return Err(format!(
@@ -43,12 +40,16 @@ impl Fields {
     }
 
     /// Returns an error if a field name is unknown.
-    pub(crate) fn check_name(&self, name: &str) -> Result<(), String> {
+    pub fn check_name(&self, name: &str) -> Result<(), String> {
         if self.known.contains(&name) {
             return Ok(());
         }
         let shown = Json::Text(name.to_owned());
         let place = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
+        if let Some((present, example)) = units::renamed(name, self.known) {
+            let present = Json::Text(present.to_owned());
+            return Err(format!("{place}unknown field {shown}: write {present}: \"{example}\""));
+        }
         Err(format!("{place}unknown field {shown}: the fields are {}", listed(self.known)))
     }
 
@@ -57,7 +58,7 @@ impl Fields {
     }
 
     /// Returns the path of a field.
-    pub(crate) fn at(&self, name: &str) -> String {
+    pub fn at(&self, name: &str) -> String {
         match self.path.as_str() {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -65,24 +66,24 @@ impl Fields {
     }
 
     /// Removes and returns the value of a field; `null` counts as missing.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
+    pub fn take(&mut self, name: &str) -> Option<Json> {
         let place = self.entries.iter().position(|(found, _)| found == name)?;
         let (_, value) = self.entries.swap_remove(place);
         (value != Json::Null).then_some(value)
     }
 
     /// Returns true if a field is present.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(found, value)| found == name && *value != Json::Null)
     }
 
     /// Returns the error for a missing field.
-    pub(crate) fn missing(&self, name: &str, mend: &str) -> String {
+    pub fn missing(&self, name: &str, mend: &str) -> String {
         format!("{} is missing: {mend}", self.at(name))
     }
 
     /// Reads a whole number in a range.
-    pub(crate) fn whole(
+    pub fn whole(
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
@@ -91,13 +92,44 @@ impl Fields {
         self.take(name).map(|value| whole(&self.at(name), &value, range, mend)).transpose()
     }
 
-    /// Reads a time in nanoseconds, at least `least`.
-    pub(crate) fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
-        self.whole(name, least..=TIME_MAX, "in nanoseconds, 1000000 is 1 ms")
+    /// Reads a duration of at least `least` nanoseconds; returns nanoseconds.
+    pub fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
+        self.amount(name, Quantity::Duration, least..=TIME_MAX, "for example 10ms")
+    }
+
+    /// Reads a size; returns bytes.
+    pub fn size(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        mend: &str,
+    ) -> Result<Option<u64>, String> {
+        self.amount(name, Quantity::Size, range, mend)
+    }
+
+    /// Reads a rate; returns bits per second.
+    pub fn rate(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        mend: &str,
+    ) -> Result<Option<u64>, String> {
+        self.amount(name, Quantity::Rate, range, mend)
+    }
+
+    fn amount(
+        &mut self,
+        name: &str,
+        quantity: Quantity,
+        range: RangeInclusive<u64>,
+        mend: &str,
+    ) -> Result<Option<u64>, String> {
+        let value = self.take(name);
+        value.map(|value| amount(&self.at(name), &value, quantity, &range, mend)).transpose()
     }
 
     /// Reads a boolean.
-    pub(crate) fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
+    pub fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
         match self.take(name) {
             None => Ok(None),
             Some(Json::Bool(value)) => Ok(Some(value)),
@@ -108,7 +140,7 @@ impl Fields {
     }
 
     /// Reads text by `read`, whose error states the rule.
-    pub(crate) fn text<T, E: Display>(
+    pub fn text<T, E: Display>(
         &mut self,
         name: &str,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -123,13 +155,28 @@ impl Fields {
     }
 }
 
-/// Converts `value` to a whole number in a range.
-pub(crate) fn whole(
+/// Converts `value`, text with a number and a unit, to a quantity in base units.
+pub fn amount(
     place: &str,
     value: &Json,
-    range: RangeInclusive<u64>,
+    quantity: Quantity,
+    range: &RangeInclusive<u64>,
     mend: &str,
 ) -> Result<u64, String> {
+    let text = match value {
+        Json::Text(text) => text.clone(),
+        // A bare number counts as text, so that the error can suggest a unit.
+        Json::Number(number) => number.to_string(),
+        Json::Null | Json::Bool(_) | Json::List(_) | Json::Object(_) => {
+            return Err(format!("{place} is {value}: must be text with a unit; {mend}"));
+        }
+    };
+    units::in_range(&text, quantity, range)
+        .map_err(|error| format!("{place} is {value}: {error}; {mend}"))
+}
+
+/// Converts `value` to a whole number in a range.
+fn whole(place: &str, value: &Json, range: RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
     let found = match value {
         Json::Number(number) => number.as_u64().filter(|found| range.contains(found)),
         Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => None,

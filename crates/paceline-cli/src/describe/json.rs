@@ -7,13 +7,20 @@ use std::fmt;
 /// The longest text in an error, in characters.
 const SHOWN_MAX: usize = 40;
 
+/// A JSON value as written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Json {
+pub enum Json {
+    /// `null`.
     Null,
+    /// A boolean.
     Bool(bool),
+    /// A number.
     Number(Number),
+    /// A string.
     Text(String),
+    /// An array.
     List(Vec<Self>),
+    /// An object; its fields are in order and may repeat.
     Object(Vec<(String, Self)>),
 }
 

@@ -1,137 +1,186 @@
-//! Checks the calibration of this host, and measures a new one.
+//! The calibration file with the processor cost per sample: its location, its content, and the
+//! check that it belongs to this host.
 
-use super::row::{Row, State};
-use crate::bench::calibrate;
-use crate::calibration::{self, MEND};
-use crate::show;
-use crate::table::{Align, Table};
-use paceline::{CpuCost, CpuPoint, CpuTable};
-use serde::Serialize;
+mod measure;
+mod report;
+pub(crate) mod role;
+
+pub(super) use report::{row, run};
+
+use anyhow::{Context as _, Result, anyhow};
+use paceline::contract::{CpuBudget, CpuPoint, CpuTable};
+use serde::{Deserialize, Serialize};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-/// Checks the calibration file.
-pub(super) fn row() -> Row {
-    found(calibration::find().as_deref())
+/// The environment variable with the path of the file.
+const VARIABLE: &str = "PACELINE_CALIBRATION";
+/// The host's file; a daemon has no home folder.
+const HOST: &str = "/var/lib/paceline/calibration.json";
+const FILE: &str = "paceline/calibration.json";
+/// The size limit of a calibration. A longer file was named by mistake.
+const BYTES_MAX: u64 = 1 << 16;
+const SCHEMA: u32 = 1;
+/// The default share of one processor that contracts may reserve, in percent. The rest remains for
+/// applications.
+const PERCENT: u32 = 50;
+/// The remedy that error messages suggest.
+const MEND: &str = "paceline doctor --calibrate";
+
+/// The content of the file.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    schema: u32,
+    version: String,
+    processor: String,
+    cores: usize,
+    samples: Vec<Sample>,
 }
 
-fn found(file: Option<&Path>) -> Row {
-    let row = |found: &str, state, mend: &str| {
-        Row::new("calibration", found, "what a sample costs this host", state, mend)
-    };
-    let Some(file) = file else {
-        let found = "none: promises are charged nothing of the processor";
-        return row(found, State::Lack, MEND);
-    };
-    match calibration::load(file) {
-        Ok(table) => row(&told(table.fit()), State::Ok, ""),
-        Err(error) => {
-            let shown = file.display();
-            row(&format!("{shown} is not used"), State::Lack, &format!("{error:#}; {MEND}"))
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Sample {
+    bytes: u64,
+    load_permille: u32,
+    nanos: u64,
+}
+
+/// The properties that identify this host and version. A calibration with other properties belongs
+/// to another host or is outdated.
+#[derive(Debug, Eq, PartialEq)]
+struct Facts {
+    version: String,
+    processor: String,
+    cores: usize,
+}
+
+impl Facts {
+    fn here() -> Self {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            processor: processor(&text),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
 }
 
-fn told(cost: CpuCost) -> String {
-    format!("a sample costs {} and {} a KB", micros(cost.sample_nanos), micros(cost.byte_picos))
+/// Returns the kernel's name of the processor. Architectures other than x86 use other keys.
+fn processor(cpuinfo: &str) -> String {
+    let value = |key| {
+        let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        let mut found =
+            fields.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim());
+        found.find(|value| !value.is_empty())
+    };
+    let keys = ["model name", "Model", "Hardware", "CPU part", "uarch"];
+    keys.into_iter().find_map(value).unwrap_or("unknown").to_owned()
 }
 
-fn micros(nanos: u64) -> String {
-    format!("{}.{} µs", nanos / 1_000, nanos % 1_000 / 100)
+fn named(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-#[derive(Serialize)]
-struct Document {
-    schema: u32,
-    file: String,
-    sample_nanos: u64,
-    byte_picos: u64,
-    samples: Vec<Measured>,
+fn of_user() -> Option<PathBuf> {
+    let dir = named("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
+    dir.or_else(|| named("HOME").map(|home| home.join(".local/state"))).map(|dir| dir.join(FILE))
 }
 
-#[derive(Serialize)]
-struct Measured {
-    bytes: u64,
-    load_permille: u32,
-    nanos: u64,
-    charged_nanos: u64,
+/// Returns the effective file: `$PACELINE_CALIBRATION`, which must exist, else the user's, else the
+/// host's.
+fn find() -> Option<PathBuf> {
+    let places = || of_user().into_iter().chain([PathBuf::from(HOST)]);
+    named(VARIABLE).or_else(|| places().find(|path| path.is_file()))
 }
 
-impl Measured {
-    fn new(point: &CpuPoint, cost: CpuCost) -> Self {
-        let CpuPoint { bytes, load_permille, nanos } = *point;
-        Self { bytes, load_permille, nanos, charged_nanos: cost.of_sample(bytes) }
+/// Returns the path for a new calibration: one that [`find`] searches. For root that is the
+/// daemon's path.
+fn place() -> PathBuf {
+    let of_user = || of_user().filter(|_| !rustix::process::geteuid().is_root());
+    named(VARIABLE).or_else(of_user).unwrap_or_else(|| PathBuf::from(HOST))
+}
+
+/// Reads this host's costs from `path`.
+///
+/// # Errors
+/// Returns the reason if the file cannot be used.
+fn load(path: &Path) -> Result<CpuTable> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(anyhow!("it is longer than {BYTES_MAX} bytes"));
     }
+    read(&text, &Facts::here())
 }
 
-/// Runs `paceline doctor --calibrate`: measures, prints and saves the costs.
-pub(super) fn run(out: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
-    let file = out.unwrap_or_else(calibration::place);
-    show::note(&format!(
-        "sends samples by a node of its own, and keeps all processors busy for half of the time: {} s at \
-         most; writes {}",
-        calibrate::SECONDS_MAX,
-        file.display()
-    ));
-    let table = CpuTable::new(calibrate::measure()?)?;
-    let cost = table.fit();
-    calibration::save(&file, &table)?;
-    if json {
-        let samples = table.points().iter().map(|point| Measured::new(point, cost)).collect();
-        let CpuCost { sample_nanos, byte_picos } = cost;
-        let file = file.display().to_string();
-        show::json(&Document { schema: 1, file, sample_nanos, byte_picos, samples })?;
-    } else {
-        let sentence =
-            "(charged; never less than was measured); nodes that start from now on charge it";
-        show::text(&format!("{}\n{} {sentence}\n", render(&table, cost), told(cost)))?;
+fn read(text: &str, here: &Facts) -> Result<CpuTable> {
+    let document: Document = serde_json::from_str(text).context("it is no calibration")?;
+    let Document { schema, version, processor, cores, samples } = document;
+    if schema != SCHEMA {
+        return Err(anyhow!("its schema is {schema}, and {SCHEMA} is what this version reads"));
     }
-    Ok(ExitCode::SUCCESS)
+    let there = Facts { version, processor, cores };
+    if there != *here {
+        let told = |facts: &Facts| {
+            format!("paceline {} on {} cores of {}", facts.version, facts.cores, facts.processor)
+        };
+        return Err(anyhow!("it is of {}, and this is {}", told(&there), told(here)));
+    }
+    let point =
+        |&Sample { bytes, load_permille, nanos }: &Sample| CpuPoint { bytes, load_permille, nanos };
+    Ok(CpuTable::new(samples.iter().map(point).collect())?)
 }
 
-fn render(table: &CpuTable, cost: CpuCost) -> String {
-    let mut lines = Table::new(&[
-        ("BYTES", Align::Right),
-        ("OTHER LOAD", Align::Right),
-        ("MEASURED", Align::Right),
-        ("CHARGED", Align::Right),
-    ]);
-    for point in table.points() {
-        lines.row(vec![
-            point.bytes.to_string(),
-            format!("{} %", point.load_permille / 10),
-            micros(point.nanos),
-            micros(cost.of_sample(point.bytes)),
-        ]);
+/// Writes the costs measured here. An existing file stays until the new one is complete.
+fn save(path: &Path, table: &CpuTable) -> Result<()> {
+    let Facts { version, processor, cores } = Facts::here();
+    let sample = |&CpuPoint { bytes, load_permille, nanos }: &CpuPoint| Sample {
+        bytes,
+        load_permille,
+        nanos,
+    };
+    let samples = table.points().iter().map(sample).collect();
+    let text = serde_json::to_string_pretty(&Document {
+        schema: SCHEMA,
+        version,
+        processor,
+        cores,
+        samples,
+    })?;
+    let cannot = || format!("cannot write {}: name another file with --out", path.display());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), std::fs::create_dir_all).with_context(cannot)?;
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    let written = std::fs::write(&new, text + "\n").and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        // Remove the incomplete file.
+        let _ = std::fs::remove_file(&new);
     }
-    lines.render(crate::table::WIDTH)
+    written.with_context(cannot)
+}
+
+/// Returns the processor budget of this host's node: `percent` of one processor. Without a
+/// calibration admission charges no processor time. An unusable calibration is reported in the log.
+pub(crate) fn budget(percent: Option<u32>) -> Option<CpuBudget> {
+    let percent = percent.unwrap_or(PERCENT);
+    let path = find().filter(|_| percent > 0)?;
+    match load(&path) {
+        Ok(table) => {
+            let nanos_per_s = u64::from(percent) * 10_000_000;
+            Some(CpuBudget { cost: table.fit(), nanos_per_s })
+        }
+        Err(error) => {
+            let shown = path.display();
+            tracing::warn!(
+                "calibration {shown} is not used, and nothing is charged of the processor: {error:#}; \
+                 mend: {MEND}"
+            );
+            None
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_lacks_or_is_wrong_comes_with_its_mend() {
-        let none = found(None);
-        assert_eq!((none.state, none.needed), (State::Lack, false));
-        assert_eq!(none.mend.as_deref(), Some(MEND));
-        let gone = found(Some(Path::new("/nowhere/calibration.json")));
-        assert_eq!(gone.found, "/nowhere/calibration.json is not used");
-        let mend = gone.mend.unwrap();
-        assert!(mend.contains("No such file") && mend.ends_with(MEND), "{mend}");
-    }
-
-    #[test]
-    fn the_table_tells_what_was_measured_and_what_is_charged() {
-        let points = [(64, 20_000), (64_000, 90_000)];
-        let points = points.map(|(bytes, nanos)| CpuPoint { bytes, load_permille: 0, nanos });
-        let table = CpuTable::new(points.to_vec()).unwrap();
-        let text = render(&table, table.fit());
-        assert!(
-            text.lines().any(|line| line.trim_end().ends_with("0 %   20.0 µs  20.0 µs")),
-            "{text}"
-        );
-        assert_eq!(told(table.fit()), "a sample costs 19.9 µs and 1.0 µs a KB");
-    }
-}
+mod tests;

@@ -108,7 +108,8 @@ fn namespaces_row(there: bool, rights: Rights) -> Row {
         (true, true) => "may be made",
         (true, false) => "may not be made by this user",
     };
-    let mend = "run bench main-job, pull and recordings as root; nothing else needs them";
+    let mend =
+        "run paceline-lab bench main-job, pull and recordings as root; nothing else needs them";
     Row::new(
         "network namespaces",
         found,

@@ -34,7 +34,7 @@ pub(super) fn configuration() -> (Row, Option<PathBuf>) {
 pub(super) fn runtime_dir(flag: Option<PathBuf>, configured: Option<PathBuf>) -> Row {
     let environment = std::env::var_os("PACELINE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty());
     let named = flag.or(configured.filter(|_| !environment));
-    let dir = named.unwrap_or_else(paceline::default_runtime_dir);
+    let dir = named.unwrap_or_else(paceline::NodeBuilder::default_runtime_dir);
     let row = |found: &str, state, mend: &str| {
         Row::new("runtime folder", found, "writable, this user's own", state, mend).needed()
     };
@@ -88,8 +88,8 @@ fn deliver() -> anyhow::Result<Duration> {
     let open = |name, link| Node::builder().name(name).isolated().link(link).open();
     let near = open("doctor-1", LinkConfig::new("loopback").listen(&endpoint))?;
     let far = open("doctor-2", LinkConfig::new("loopback").connect(&endpoint))?;
-    let mut publisher = near.publisher("doctor/sample")?.declare()?;
-    let mut subscriber = far.subscriber("doctor/sample")?.declare()?;
+    let mut publisher = near.publisher("doctor/sample").declare()?;
+    let mut subscriber = far.subscriber("doctor/sample").declare()?;
     let left = until.saturating_duration_since(Instant::now());
     anyhow::ensure!(publisher.wait_matching(left), "they do not find each other");
     let mut ages = Vec::new();

@@ -1,6 +1,6 @@
 //! The types of the API. The dashboard's types are generated from these structs (`api/types.rs`).
 
-use crate::ls::{Buffer, Link, Node, Publisher, Stream, Subscription};
+use crate::status::{Buffer, Link, Node, Publisher, Stream, Subscription};
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]

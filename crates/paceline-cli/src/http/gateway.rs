@@ -4,7 +4,7 @@
 use super::api::{SCHEMA, State, Switch};
 use super::pictures::{NoPicture, Shown};
 use super::source::{Source, now_ms};
-use crate::ls::Node;
+use crate::status::Node;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! attack the foreign site's name appears in `Host`. A cross-origin request has the foreign origin
 //! in `Origin`.
 
-use super::address::HttpAddress;
+use crate::args::HttpAddress;
 use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::{Method, StatusCode};
 use std::net::SocketAddr;

@@ -4,8 +4,8 @@
 //! counters end in `_total`.
 
 use super::api::State;
-use crate::ls::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
-use paceline::Drops;
+use crate::status::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
+use paceline::status::Drops;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -2,7 +2,8 @@
 //! them.
 
 use bytes::Bytes;
-use paceline::{Delivery, Node, NodeId, SubscriptionId, View};
+use paceline::status::{NodeId, SubscriptionId};
+use paceline::{Delivery, Node, View};
 use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,12 +1,12 @@
 //! The server: one thread, a bounded number of clients, and one reading per second shared by all of
 //! them.
 
-use super::address::HttpAddress;
 use super::api::State;
 use super::guard::Guard;
 use super::patience::Patience;
 use super::route;
 use super::source::Source;
+use crate::args::HttpAddress;
 use anyhow::Context as _;
 use hyper::body::Bytes;
 use hyper::server::conn::http1;

@@ -2,9 +2,10 @@
 
 use super::api::{Known, SCHEMA, State};
 use super::pictures::{NoPicture, Pictures, Shown};
-use crate::ls::{Document, Reader};
-use crate::publish::unix_micros;
-use paceline::{Node, NodeId, NodeStatus, Pattern};
+use crate::clock::unix_micros;
+use crate::status::{Document, Reader};
+use paceline::status::{NodeId, NodeStatus};
+use paceline::{Node, Pattern};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -70,7 +71,7 @@ impl OwnSource {
 impl OwnSource {
     /// Adds missing tags to streams and reservations. Their publishers' nodes were not queried, but
     /// every node knows all tags.
-    fn name_streams(&self, nodes: &mut [crate::ls::Node]) {
+    fn name_streams(&self, nodes: &mut [crate::status::Node]) {
         let Ok(all) = Pattern::new("**") else { return };
         let sources = self.node.sources(&all).into_iter();
         let tags: BTreeMap<String, String> =

@@ -1,7 +1,7 @@
 //! The tables of `paceline ls`.
 
-use super::document::{Document, Link, Mended, Muted, Node, Stream};
 use crate::show;
+use crate::status::{Document, Link, Mended, Muted, Node, Stream};
 use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -320,7 +320,7 @@ fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ls::document::tests::status;
+    use crate::status::test_status as status;
 
     #[test]
     fn tables_name_what_was_asked_and_what_became_of_it() {
@@ -366,7 +366,7 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         let mut status = status();
         status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
         status[0].links[0].muted.clear();
-        status[0].links[0].mended = paceline::MendCounters::default();
+        status[0].links[0].mended = paceline::status::MendCounters::default();
         let text = tables(&Document::new(&status));
         assert!(text.ends_with("operator robot/**: refused: link 'thin' can't carry it"), "{text}");
         assert!(tables(&Document::new(&[])).starts_with("no other node answers"));

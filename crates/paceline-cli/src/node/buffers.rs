@@ -2,7 +2,8 @@
 
 use crate::args::BufferSpec;
 use crate::exit;
-use paceline::{Buffer, Node, SubscribeError};
+use paceline::pull::Buffer;
+use paceline::{Node, SubscribeError};
 
 /// The open buffers; dropping a buffer closes it.
 #[derive(Default)]
@@ -22,7 +23,7 @@ impl Buffers {
 }
 
 fn hold(node: &Node, spec: &BufferSpec) -> anyhow::Result<Buffer> {
-    let declare = || node.buffer(spec.pattern.as_str())?.history(spec.history).declare();
+    let declare = || node.buffer(spec.pattern.as_str()).history(spec.history).declare();
     declare().map_err(|error| {
         if matches!(error, SubscribeError::Closed) {
             return error.into();

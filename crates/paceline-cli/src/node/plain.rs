@@ -1,8 +1,9 @@
 //! The bridge to plain Zenoh programs, open while the configuration enables it.
 
-use crate::args::Settings;
+use crate::config::Settings;
 use crate::{exit, log};
-use paceline::{DropReason, Node, default_runtime_dir};
+use paceline::status::DropReason;
+use paceline::{Node, NodeBuilder};
 use paceline_plain::{MESSAGE_BYTES_MAX, Plain, PlainConfig, PlainError};
 use serde::Serialize;
 
@@ -73,7 +74,7 @@ pub(super) fn config(settings: &Settings) -> Option<PlainConfig> {
     }
     let mut config = settings.plain.clone().unwrap_or_default();
     if config.listen.is_empty() && config.connect.is_empty() {
-        let dir = settings.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
+        let dir = settings.runtime_dir.clone().unwrap_or_else(NodeBuilder::default_runtime_dir);
         config.listen = PlainConfig::default_listen(&dir);
         if settings.isolated {
             // An isolated node shares its folder with other nodes: only the first default endpoint is its

@@ -2,9 +2,10 @@
 
 use super::buffers::Buffers;
 use super::plain::{self, PlainSide};
-use crate::args::Settings;
+use crate::config::Settings;
 use crate::log;
-use paceline::{Capacity, LinkClass, Node};
+use paceline::class::LinkClass;
+use paceline::{Capacity, Node};
 
 /// One difference between two configurations.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! `paceline node --print-unit`: a systemd unit that runs the node as a service.
 
-use crate::show;
-use std::path::Path;
+use crate::{again, show};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Install path that every user can execute.
@@ -11,21 +11,21 @@ const HIDDEN: [&str; 5] = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/
 
 /// Prints the unit for the current executable.
 pub(super) fn print() -> anyhow::Result<ExitCode> {
-    let program = std::env::current_exe().unwrap_or_else(|_| INSTALLED.into());
-    let program = program.to_string_lossy();
+    let words = again::words().unwrap_or_else(|_| vec![INSTALLED.into()]);
+    let program = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     if HIDDEN.iter().any(|folder| program.starts_with(folder)) {
-        show::text(&unit(Path::new(INSTALLED)))?;
+        show::text(&unit(&quoted(&[INSTALLED.into()])))?;
         show::note(&format!(
             "the service cannot run {program}, in a home folder: sudo install {program} {INSTALLED}"
         ));
     } else {
-        show::text(&unit(Path::new(program.as_ref())))?;
+        show::text(&unit(&quoted(&words)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the unit. It grants access to sockets, but to no devices and no other folders.
-fn unit(program: &Path) -> String {
+fn unit(program: &str) -> String {
     format!(
         "\
 [Unit]
@@ -35,7 +35,7 @@ After=network-online.target
 
 [Service]
 Type=notify
-ExecStart=\"{program}\" node
+ExecStart={program} node
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=1
@@ -79,9 +79,15 @@ UMask=0077
 
 [Install]
 WantedBy=multi-user.target
-",
-        program = program.display()
+"
     )
+}
+
+/// Returns the words as systemd reads them, each in quotation marks.
+fn quoted(words: &[OsString]) -> String {
+    let quoted: Vec<String> =
+        words.iter().map(|word| format!("\"{}\"", word.to_string_lossy())).collect();
+    quoted.join(" ")
 }
 
 #[cfg(test)]
@@ -90,7 +96,7 @@ mod tests {
 
     #[test]
     fn it_says_what_the_node_does() {
-        let unit = unit(Path::new("/opt/paceline"));
+        let unit = unit(&quoted(&["/opt/paceline".into()]));
         for line in [
             "Type=notify",
             "ExecStart=\"/opt/paceline\" node",

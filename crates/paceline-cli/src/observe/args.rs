@@ -1,8 +1,11 @@
-//! The command lines of `hz`, `bw`, `delay`, `echo` and `trace`.
+//! The command lines of `watch` and `trace`, and of the old names `hz`, `bw`, `delay` and `echo`.
 
-use crate::args::{self, NodeArgs, WishArgs};
+use super::Measure;
+use crate::args::{self, WishArgs};
+use crate::config::NodeArgs;
 use crate::exit;
-use paceline::{Node, Pattern, Rate, SubscribeError, SubscriberBuilder};
+use paceline::contract::Rate;
+use paceline::{Node, Pattern, SubscriberBuilder};
 use std::time::Duration;
 
 const AFTER: &str = "\
@@ -11,15 +14,28 @@ subscription behind the same links takes already: that costs them nothing. What 
 ask for; --max-hz or --every does. Each second: the lines of `ros2 topic`, and what was asked for, granted and \
 delivered.";
 
+const AFTER_WATCH: &str = "\
+paceline watch robot/camera --hz
+paceline watch 'robot/**' --print --once
+
+Without a requested rate or size, it receives every sample if no link on the path has a capacity. Otherwise it \
+receives the same samples as a subscription behind the same links, which adds no load to them; --max-hz or --every \
+requests samples that no such subscription receives. --hz, --bw and --delay print the lines of `ros2 topic` once \
+per second, and the requested, granted and delivered rate. --print prints text and JSON unchanged, one line for a \
+picture, sound or video, and hexadecimal digits for all other payloads; --- follows each sample.";
+
 const AFTER_ECHO: &str = "\
 Text and JSON are printed as they are, pictures, sound and video in one line, everything else as hexadecimal \
-digits; each sample is followed by ---. What is taken of a tag follows the rules of `paceline hz`.";
+digits; each sample is followed by ---. What is taken of a tag follows the rules of `paceline watch`.";
 
 const AFTER_TRACE: &str = "\
 Of each sample its age, how far that may be off, and what each part of the way took of it; at the end mean, median, \
 p99 and the longest of each part. Ten samples unless --count or --duration is said; the first that comes finds the \
 way and is not counted. The nodes of the way are asked once a second. What is taken of the tag follows the rules of \
-`paceline hz`.";
+`paceline watch`.";
+
+/// Default number of bytes to print of a binary payload.
+const BYTES: usize = 128;
 
 /// Arguments that all observing commands share.
 #[derive(Debug, clap::Args)]
@@ -32,8 +48,8 @@ pub(crate) struct LookArgs {
     /// Ends after this many samples, counted over all tags
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
-    /// Ends after this many seconds; exits with code 3 if no sample arrived
-    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    /// Ends after this time, such as 10s; exits with code 3 if no sample arrived
+    #[arg(long, value_name = "TIME", value_parser = args::some_duration)]
     pub(crate) duration: Option<Duration>,
     /// Prints lines of JSON
     #[arg(long)]
@@ -42,35 +58,74 @@ pub(crate) struct LookArgs {
     pub(crate) node: NodeArgs,
 }
 
-/// Arguments of `paceline hz`, `bw` and `delay`.
+/// Arguments of `paceline watch`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER, allow_negative_numbers = true)]
-pub(crate) struct MeterArgs {
-    /// Number of samples to measure over, 1 to 100000; defaults to 10000, for bw to 100
-    #[arg(long, short, value_name = "N", value_parser = args::window)]
-    pub(crate) window: Option<usize>,
+#[command(after_help = AFTER_WATCH, allow_negative_numbers = true)]
+#[command(group = clap::ArgGroup::new("output").required(true))]
+pub(crate) struct WatchArgs {
+    /// Measures the rate, like `ros2 topic hz`
+    #[arg(long, group = "output")]
+    hz: bool,
+    /// Measures the bandwidth in bytes per second, like `ros2 topic bw`
+    #[arg(long, group = "output")]
+    bw: bool,
+    /// Measures the age at delivery, like `ros2 topic delay`
+    #[arg(long, group = "output")]
+    delay: bool,
+    /// Prints the samples, like `ros2 topic echo`
+    #[arg(long, group = "output")]
+    print: bool,
+    #[command(flatten)]
+    pub(crate) meter: MeterFlags,
+    #[command(flatten)]
+    pub(crate) echo: EchoFlags,
     #[command(flatten)]
     pub(crate) look: LookArgs,
 }
 
-/// Arguments of `paceline echo`.
+/// Arguments of `paceline hz`, `bw` and `delay`, the old names of `paceline watch`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
+pub(crate) struct MeterArgs {
+    #[command(flatten)]
+    pub(crate) meter: MeterFlags,
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+}
+
+/// Flags of a measurement.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MeterFlags {
+    /// Number of samples to measure over, 1 to 100000; defaults to 10000, for bandwidth to 100
+    #[arg(long, short, value_name = "N", value_parser = args::window)]
+    pub(crate) window: Option<usize>,
+}
+
+/// Arguments of `paceline echo`, the old name of `paceline watch --print`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_ECHO, allow_negative_numbers = true)]
 pub(crate) struct EchoArgs {
+    #[command(flatten)]
+    pub(crate) echo: EchoFlags,
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+}
+
+/// Flags of printed samples.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EchoFlags {
     /// Ends after one sample
     #[arg(long, conflicts_with = "count")]
-    pub(crate) once: bool,
+    once: bool,
     /// Prints only this field of JSON payloads: position.x, or points.0.x
     #[arg(long, value_name = "PATH")]
     pub(crate) field: Option<String>,
-    /// Number of bytes to print of payloads that are neither text nor JSON
-    #[arg(long, short = 'l', value_name = "BYTES", value_parser = args::length, default_value = "128")]
-    pub(crate) truncate_length: usize,
+    /// Number of bytes to print of payloads that are neither text nor JSON; defaults to 128B
+    #[arg(long, short = 'l', value_name = "SIZE", value_parser = args::length)]
+    truncate_length: Option<usize>,
     /// Prints all bytes
     #[arg(long, short, conflicts_with = "truncate_length")]
-    pub(crate) full_length: bool,
-    #[command(flatten)]
-    pub(crate) look: LookArgs,
+    full_length: bool,
 }
 
 /// Arguments of `paceline trace`.
@@ -103,20 +158,20 @@ impl LookArgs {
         &self,
         node: &'a Node,
         tag: &str,
-        form: paceline::Form,
-    ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
+        form: paceline::contract::Form,
+    ) -> SubscriberBuilder<'a> {
         // An observer reports losses and must not cause retransmissions.
-        let mut builder = node.subscriber(tag)?.retransmit(paceline::Retransmit::None);
+        let mut builder = node.subscriber(tag).retransmit(paceline::contract::Retransmit::None);
         builder = match form.rate {
             Rate::All => builder,
-            Rate::Every(n) => builder.every(n.get())?,
-            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0)?,
+            Rate::Every(n) => builder.every(n.get()),
+            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
         };
         if let Some(size) = form.size {
-            builder = builder.size(size.width, size.height)?;
+            builder = builder.size(size.width, size.height);
         }
         if let Some(audio) = form.audio {
-            builder = builder.audio(audio.rate, audio.channels)?;
+            builder = builder.audio(audio.rate, audio.channels);
         }
         self.wish.apply(builder)
     }
@@ -127,10 +182,48 @@ impl LookArgs {
     }
 }
 
-impl EchoArgs {
+impl WatchArgs {
+    /// Returns the quantity to measure; `None` if samples are printed instead.
+    pub(crate) fn measure(&self) -> anyhow::Result<Option<Measure>> {
+        let measure = match (self.hz, self.bw, self.delay) {
+            (true, _, _) => Some(Measure::Rate),
+            (_, true, _) => Some(Measure::Bandwidth),
+            (_, _, true) => Some(Measure::Delay),
+            (false, false, false) => None,
+        };
+        match measure {
+            None if self.meter.window.is_some() => {
+                Err(exit::usage("--window measures samples: leave it out, or --print"))
+            }
+            Some(_) => match self.echo.flag() {
+                Some(flag) => Err(exit::usage(format!("{flag} needs --print"))),
+                None => Ok(measure),
+            },
+            None => Ok(None),
+        }
+    }
+}
+
+impl EchoFlags {
+    /// Returns the first of these flags that was given.
+    fn flag(&self) -> Option<&'static str> {
+        let flags = [
+            ("--once", self.once),
+            ("--field", self.field.is_some()),
+            ("--truncate-length", self.truncate_length.is_some()),
+            ("--full-length", self.full_length),
+        ];
+        flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
+    }
+
     /// Returns the number of samples to print, `None` for no limit.
-    pub(crate) const fn count(&self) -> Option<u64> {
-        if self.once { Some(1) } else { self.look.count }
+    pub(crate) const fn count(&self, look: &LookArgs) -> Option<u64> {
+        if self.once { Some(1) } else { look.count }
+    }
+
+    /// Returns the number of bytes to print of a binary payload.
+    pub(crate) fn bytes_max(&self) -> usize {
+        if self.full_length { usize::MAX } else { self.truncate_length.unwrap_or(BYTES) }
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {

@@ -1,6 +1,8 @@
 //! The default form of an observer: never more than links with a capacity carry anyway.
 
-use paceline::{Capacity, Form, HopView, Rate, Retransmit, SourceView, Taken};
+use paceline::Capacity;
+use paceline::contract::{Form, Rate, Retransmit};
+use paceline::status::{HopView, SourceView, Taken};
 
 /// The form to request on a tag.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +71,8 @@ fn unpaid(source: &SourceView, form: Form) -> Option<Thin> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::{NodeId, PublisherId, Size, SubscriptionId, Tag};
+    use paceline::status::{NodeId, PublisherId, SubscriptionId};
+    use paceline::{Size, Tag};
     use std::num::NonZeroU32;
 
     const ROBOT: u64 = 1;

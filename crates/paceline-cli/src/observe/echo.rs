@@ -1,13 +1,13 @@
-//! `paceline echo`: prints samples in readable form.
+//! `paceline watch --print`: prints samples in readable form.
 
 mod payload;
 
-use super::args::EchoArgs;
+use super::args::{EchoFlags, LookArgs};
 use super::meter::Meter;
 use super::session::Target;
 use super::watch::{Seen, Watch};
+use crate::payload::SampleLine;
 use crate::show;
-use crate::subscribe::SampleLine;
 use paceline::Node;
 use payload::{Payload, PayloadLine};
 use serde::Serialize;
@@ -15,7 +15,8 @@ use std::time::Instant;
 
 /// Prints each sample.
 pub(super) struct Printing<'a> {
-    args: &'a EchoArgs,
+    flags: &'a EchoFlags,
+    look: &'a LookArgs,
     /// Limit of the bytes printed of binary payloads.
     bytes_max: usize,
     /// True once the note about a missing field was printed.
@@ -31,21 +32,17 @@ struct EchoLine<'a> {
 }
 
 impl<'a> Printing<'a> {
-    pub(super) fn new(args: &'a EchoArgs) -> Self {
-        Self {
-            args,
-            bytes_max: if args.full_length { usize::MAX } else { args.truncate_length },
-            noted: false,
-        }
+    pub(super) fn new(flags: &'a EchoFlags, look: &'a LookArgs) -> Self {
+        Self { flags, look, bytes_max: flags.bytes_max(), noted: false }
     }
 
     fn print(&self, seen: &Seen, payload: &Payload) -> anyhow::Result<()> {
         let delivery = &seen.delivery;
-        if self.args.look.json {
+        if self.look.json {
             let sample = SampleLine::new(delivery, false);
             return show::json(&EchoLine { sample, payload: payload.line() });
         }
-        let head = match self.args.look.names_several() {
+        let head = match self.look.names_several() {
             true => format!(
                 "[{}] seq {} age {} ms\n",
                 delivery.tag,
@@ -65,13 +62,13 @@ impl Target for Printing<'_> {
     }
 
     fn count(&self) -> Option<u64> {
-        self.args.count()
+        self.flags.count(self.look)
     }
 
     fn take(&mut self, seen: &Seen, _node: &Node) -> anyhow::Result<bool> {
         let delivery = &seen.delivery;
         let mut payload = Payload::read(delivery, self.bytes_max);
-        if let Some(path) = &self.args.field {
+        if let Some(path) = &self.flags.field {
             match payload.field(path) {
                 Ok(part) => payload = part,
                 Err(why) => {

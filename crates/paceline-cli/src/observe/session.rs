@@ -7,9 +7,11 @@ use super::watch::{Seen, Watch};
 use crate::exit::{self, INTERRUPTED};
 use crate::shortfall;
 use crate::show;
+use crate::status::told_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::{AskedRate, told_tags};
-use paceline::{Drops, Form, Node, Pattern, SourceView, Tag};
+use paceline::contract::Form;
+use paceline::status::{Drops, SourceView};
+use paceline::{Node, Pattern, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -64,7 +66,7 @@ impl<'a> Session<'a> {
         let stop = Stop::on_signals()?;
         let node = look.node.open_guest()?;
         // Reports an impossible request before waiting for a publisher.
-        drop(look.ask(&node, "a", Form::FULL).map_err(exit::usage)?);
+        look.ask(&node, "a", Form::FULL).check().map_err(exit::usage)?;
         look.patterns.iter().try_for_each(|pattern| look.wish.check(&node, pattern))?;
         let (sender, samples) = sync_channel(queue);
         Ok(Self {
@@ -218,7 +220,7 @@ impl<'a> Session<'a> {
             }
             false => self.shortfall(),
         });
-        Err(exit::refused(format!("{asked} within --duration {duration} s: {why}")))
+        Err(exit::refused(format!("{asked} within --duration {duration}s: {why}")))
     }
 
     /// Explains why fewer samples arrived than requested.
@@ -227,8 +229,7 @@ impl<'a> Session<'a> {
             self.look.patterns.iter().flat_map(|pattern| self.node.sources(pattern)).collect();
         let mut drops = Drops::default();
         self.watches.values().for_each(|watch| drops.merge(&watch.drops()));
-        let (max_hz, every) = (self.look.wish.max_hz, self.look.wish.every);
-        let asked = AskedRate { max_hz, every };
+        let asked = self.look.wish.asked_rate();
         shortfall::reason(&self.node, &sources, &drops, asked, "--duration")
     }
 

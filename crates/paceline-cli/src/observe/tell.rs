@@ -4,7 +4,8 @@ use super::args::LookArgs;
 use super::meter::Figures;
 use crate::show;
 use crate::stats::{by_reason, round3};
-use paceline::{Drops, Form, Rate};
+use paceline::contract::{Form, Rate};
+use paceline::status::Drops;
 use serde::Serialize;
 
 /// The requested service.

@@ -8,10 +8,9 @@ use crate::show;
 use crate::stats::{Tally, round3};
 use anyhow::Context as _;
 use bytes::Bytes;
-use paceline::{
-    Delivery, DropReason, Drops, Form, Node, PublisherId, SubscribeError, SubscriberEvent,
-    Subscription, Tag,
-};
+use paceline::contract::Form;
+use paceline::status::{DropReason, Drops, PublisherId};
+use paceline::{Delivery, Node, SubscribeError, SubscriberEvent, Subscription, Tag};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,7 +137,7 @@ impl Watch {
     ) -> Result<Asking, SubscribeError> {
         let missed = Arc::new(AtomicU64::new(0));
         let full = Arc::clone(&missed);
-        let builder = look.ask(node, self.tag.as_str(), form)?;
+        let builder = look.ask(node, self.tag.as_str(), form);
         let subscription = builder.callback(move |mut delivery| {
             let (at, bytes) = (Instant::now(), delivery.payload.len());
             if !payloads {
@@ -202,6 +201,8 @@ impl Watch {
                         self.refused.insert(publisher, why);
                     }
                 }
+                // An event of a later version.
+                _ => {}
             }
         }
     }

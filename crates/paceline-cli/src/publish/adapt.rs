@@ -1,6 +1,7 @@
 //! Adaptive quality: lowers the picture quality while any subscriber receives less than it requested.
 
-use paceline::{Feedback, Node, PublisherId};
+use paceline::Node;
+use paceline::status::{Feedback, PublisherId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -124,7 +125,8 @@ impl Drop for Adapter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::{Form, Measured, NodeId, SubscriptionId};
+    use paceline::contract::Form;
+    use paceline::status::{Measured, NodeId, SubscriptionId};
 
     /// A subscription to 10 samples per second.
     fn got(index: u32, delivered: u64, late: u64) -> Feedback {
@@ -138,7 +140,7 @@ mod tests {
             loss: None,
             grant: None,
             refusal: None,
-            excess: paceline::Excess::default(),
+            excess: paceline::status::Excess::default(),
             measured: Some(measured),
         }
     }

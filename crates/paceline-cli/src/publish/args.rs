@@ -1,9 +1,11 @@
 //! The command line of `paceline pub`.
 
-use crate::args::{self, CardSpec, NodeArgs, Speed, Telemetry};
+use crate::args::{self, CardSpec, Speed, Telemetry};
+use crate::config::NodeArgs;
 use clap::ArgGroup;
+use paceline::pull::History;
 use paceline::text::is_plain;
-use paceline::{History, Kind, LossTolerance, Tag};
+use paceline::{Kind, LossTolerance, Tag};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ const AFTER: &str = "\
 I420 pictures at their own rate; .264 and .h264 files access unit by access unit, at their own rate if \
 they say one; a .png or .jpg file is one picture; .wav files go in blocks of 20 ms, at their own pace; .ulg files \
 message by message at their own times, each topic on a tag of its own below TAG. Other files and standard input are published line by line if they are text in UTF-8, \
-else in pieces of --chunk bytes, or line by line with the --encoding that is said; without --hz or --period as fast as they come.
+else in pieces of the size --chunk, or line by line with the --encoding that is said; without --hz or --period as fast as they come.
 Delay bounds belong to subscribers (paceline sub --within), and so do loss tolerances: --loss here is \
 for those that state none of their own.";
 
@@ -40,8 +42,8 @@ pub(crate) struct PubArgs {
     /// Samples per second
     #[arg(long, value_parser = args::rate, conflicts_with = "test_card")]
     pub(crate) hz: Option<f64>,
-    /// Milliseconds between samples
-    #[arg(long, value_name = "MS", value_parser = args::period, conflicts_with = "test_card")]
+    /// Time between samples, such as 33.3ms
+    #[arg(long, value_name = "TIME", value_parser = args::period, conflicts_with = "test_card")]
     pub(crate) period: Option<f64>,
     /// Sends late samples instead of dropping them (for commands and files)
     #[arg(long)]
@@ -52,8 +54,8 @@ pub(crate) struct PubArgs {
     /// Ends after this many samples
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
-    /// Publishes pieces of this many bytes instead of lines
-    #[arg(long, value_name = "BYTES", value_parser = args::chunk, conflicts_with = "test_card")]
+    /// Publishes pieces of this size instead of lines, such as 1kB
+    #[arg(long, value_name = "SIZE", value_parser = args::chunk, conflicts_with = "test_card")]
     pub(crate) chunk: Option<usize>,
     /// JPEG quality of the test card, 1 to 100; defaults to 80
     #[arg(long, value_parser = args::quality)]
@@ -68,9 +70,9 @@ pub(crate) struct PubArgs {
     /// replaces a queued older one
     #[arg(long, value_parser = args::kind)]
     pub(crate) kind: Option<Kind>,
-    /// Seconds to wait for a subscriber before the first sample; defaults to 1 for files and standard input,
-    /// to 0 for the test card and with --loop
-    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
+    /// Longest wait for a subscriber before the first sample; defaults to 1s for files and standard input,
+    /// to 0s for the test card and with --loop
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
     pub(crate) wait: Option<Duration>,
     /// Playback speed of a .ulg file: 0.01 to 1000 times, or max for the subscribers' pace; defaults to 1
     #[arg(long, value_name = "X", value_parser = args::speed)]

@@ -3,10 +3,11 @@
 use super::adapt::Quality;
 use super::source::{Next, Opened, Origin, Source};
 use crate::args::CardSpec;
+use crate::clock::unix_micros;
 use anyhow::Context as _;
 use paceline::{Encoding, Size};
 use paceline_media::TestCard;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// A test card and its JPEG quality.
 pub(crate) struct Card {
@@ -44,10 +45,4 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
         },
         feed: Source::Card(Box::new(Card { card, quality: Quality::new(quality) })),
     })
-}
-
-/// Returns the time of day in microseconds since 1970, for display on the card.
-pub(crate) fn unix_micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

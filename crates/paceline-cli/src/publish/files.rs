@@ -77,7 +77,7 @@ pub(super) fn check_lines(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
             "take its video out with ffmpeg -i '{}' -c:v copy -bsf:v h264_mp4toannexb OUT.264, and publish that",
             file.display()
         ),
-        _ => "give --chunk BYTES to publish it in pieces, or --encoding TYPE if its lines are samples of that type"
+        _ => "give --chunk SIZE to publish it in pieces, or --encoding TYPE if its lines are samples of that type"
             .to_owned(),
     };
     Err(exit::usage(format!(

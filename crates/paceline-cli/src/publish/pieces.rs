@@ -116,7 +116,7 @@ fn text(input: &mut impl BufRead, number: u64) -> io::Result<Option<Bytes>> {
     let line = line(input, number)?;
     match &line {
         Some(line) if !is_text(line, false) => Err(io::Error::other(format!(
-            "line {number} is no text in UTF-8; give --chunk BYTES to publish the bytes in pieces, or --encoding TYPE \
+            "line {number} is no text in UTF-8; give --chunk SIZE to publish the bytes in pieces, or --encoding TYPE \
              if lines are samples of that type"
         ))),
         _ => Ok(line),
@@ -170,7 +170,7 @@ mod tests {
         let (to, samples) = sync_channel(64);
         let error =
             feed(&mut &b"good\n\xff\xd8\nmore\n"[..], Cut::Text, &to).unwrap_err().to_string();
-        assert!(error.contains("line 2 is no text in UTF-8; give --chunk BYTES"), "{error}");
+        assert!(error.contains("line 2 is no text in UTF-8; give --chunk SIZE"), "{error}");
         assert_eq!(samples.try_iter().map(Result::unwrap).collect::<Vec<_>>(), ["good"]);
         assert_eq!(all(b"\xff\xd8\n\0", Cut::Lines), [&b"\xff\xd8"[..], b"\0"]);
     }

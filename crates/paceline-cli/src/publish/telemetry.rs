@@ -1,9 +1,10 @@
 //! Telemetry files: each topic on its own tag, each message at its recorded time.
 
 use super::args::PubArgs;
-use super::{Playback, Topic, declared, links, stored};
+use super::stored;
 use crate::args::{Speed, Telemetry};
 use crate::exit::{self, INTERRUPTED};
+use crate::playback::{Playback, Topic, declare_with, declared, tell_links};
 use crate::show;
 use crate::stop::Stop;
 use anyhow::{Context as _, bail};
@@ -46,7 +47,7 @@ pub(super) fn run(args: &PubArgs, file: &Path) -> anyhow::Result<ExitCode> {
     let wait = args.wait.unwrap_or(Duration::from_secs(u64::from(!args.repeat)));
     let done = flight.run(&node, wait);
     if !stop.requested() {
-        links::tell(&node, args.json)?;
+        tell_links(&node, args.json)?;
     }
     node.close();
     Ok(if done? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
@@ -68,7 +69,7 @@ fn refuse_others(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
 }
 
 fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher, PublishError> {
-    let mut builder = node.publisher(&format!("{}/{}", args.tag, topic.suffix()))?;
+    let mut builder = node.publisher(&format!("{}/{}", args.tag, topic.suffix()));
     builder = match args.form.unwrap_or(Telemetry::Raw) {
         Telemetry::Raw => builder
             .encoding(Encoding::new(&format!("application/x-ulog;message={}", topic.name)))
@@ -81,12 +82,12 @@ fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher
         Some(Speed::Max) | None => 1.0,
     };
     if topic.hz > 0.0 {
-        builder = builder.hz((topic.hz * times).min(1_000_000.0))?;
+        builder = builder.hz((topic.hz * times).min(1_000_000.0));
     }
     if let Some(kind) = args.kind {
         builder = builder.kind(kind);
     }
-    super::declare_with(builder, args.late, args.loss, args.history)
+    declare_with(builder, args.late, args.loss, args.history)
 }
 
 /// A telemetry file during playback.
@@ -195,7 +196,7 @@ mod tests {
         assert!(refuse_others(&args(&["--speed", "max", "--as", "json"]), file).is_ok());
         for (flags, part) in [
             (["--hz", "10"], "--hz or --period: flight.ulg: its messages have times; give --speed"),
-            (["--chunk", "10"], "--chunk: flight.ulg: it is published message by message"),
+            (["--chunk", "10B"], "--chunk: flight.ulg: it is published message by message"),
             (["--encoding", "a/b"], "--encoding: flight.ulg: its messages have types; give --as"),
         ] {
             let error = refuse_others(&args(&flags), file).unwrap_err().to_string();

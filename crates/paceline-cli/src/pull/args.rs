@@ -1,10 +1,13 @@
 //! The command line of `paceline pull`.
 
-use super::range::{self, Times};
-use crate::args::{self, NodeArgs};
-use crate::subscribe::{AskedRate, is_stdout};
+use super::range::{self, Moment, Times};
+use crate::args;
+use crate::args::AskedRate;
+use crate::config::NodeArgs;
+use crate::payload::is_stdout;
 use clap::ArgGroup;
-use paceline::{PublisherId, Tag};
+use paceline::Tag;
+use paceline::status::PublisherId;
 use paceline_media::Size;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,14 +16,14 @@ use std::time::Duration;
 const AFTER: &str = "\
 Pulls what buffers hold: those of pub --history, sub --history and node --buffer. Without a selection \
 it is the newest sample. Ranges include both ends, and either may be left out: 100..200, 100.., ..200. \
-Times are capture times by the publisher's clock: 2026-01-31T12:00:00Z, seconds since 1970, \
-nanoseconds as sub --json prints them, or a time ago: -10s.., -1min..-30s.";
+--from and --to are capture times by the publisher's clock: 2026-01-31T12:00:00Z, a time ago such as -10s, \
+or a time since 1970 such as 1700000000s or, as sub --json prints it, 1700000000123456789ns.";
 
 /// Arguments of `paceline pull`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = AFTER,
-    group(ArgGroup::new("selection").args(["newest", "nth", "seq", "time"]))
+    group(ArgGroup::new("selection").args(["newest", "nth", "seq"]))
 )]
 pub(crate) struct PullArgs {
     /// The tag whose samples to pull
@@ -35,12 +38,17 @@ pub(crate) struct PullArgs {
     /// Pulls samples with these sequence numbers
     #[arg(long, value_name = "A..B", value_parser = range::seqs, allow_hyphen_values = true)]
     pub(crate) seq: Option<RangeInclusive<u64>>,
-    /// Pulls samples captured in this time range
-    #[arg(long, value_name = "A..B", value_parser = range::times, allow_hyphen_values = true)]
-    pub(crate) time: Option<Times>,
+    /// Pulls samples captured at this time or later, such as -10s
+    #[arg(long, value_name = "TIME", value_parser = range::moment, allow_hyphen_values = true,
+          conflicts_with = "selection")]
+    from: Option<Moment>,
+    /// Pulls samples captured at this time or earlier
+    #[arg(long, value_name = "TIME", value_parser = range::moment, allow_hyphen_values = true,
+          conflicts_with = "selection")]
+    to: Option<Moment>,
     /// Uses only the buffers of this node, given by name or id
     #[arg(long, value_name = "NODE")]
-    pub(crate) from: Option<String>,
+    pub(crate) at: Option<String>,
     /// Pulls only samples of this publisher, given by its id from ls --json
     #[arg(long, value_name = "ID", value_parser = args::publisher)]
     pub(crate) publisher: Option<PublisherId>,
@@ -59,8 +67,8 @@ pub(crate) struct PullArgs {
     /// Writes the payloads to a file, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Ends after this many seconds; exits with code 3 if samples are missing
-    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    /// Gives up after this time, such as 30s; exits with code 3 if samples are missing
+    #[arg(long, value_name = "TIME", value_parser = args::some_duration)]
     pub(crate) timeout: Option<Duration>,
     /// Prints one line of JSON per sample, and a summary
     #[arg(long)]
@@ -73,6 +81,14 @@ impl PullArgs {
     /// Returns true if payloads are written to standard output.
     pub(super) fn to_stdout(&self) -> bool {
         is_stdout(self.out.as_deref())
+    }
+
+    /// Returns the requested range of capture times, if there is one.
+    pub(super) const fn times(&self) -> Option<Times> {
+        match (self.from, self.to) {
+            (None, None) => None,
+            (first, last) => Some(Times { first, last }),
+        }
     }
 
     /// Returns the requested rate.

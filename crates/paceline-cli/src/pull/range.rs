@@ -1,13 +1,14 @@
-//! `--seq` and `--time`: inclusive ranges, of which either end may be omitted.
+//! `--seq`, `--from` and `--to`: inclusive ranges, of which either end may be omitted.
 
+use paceline_sched::units::{self, UnitError};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 const SEQ_MEND: &str = "write two sequence numbers such as 100..200, 100.. or ..200";
-const TIME_MEND: &str =
-    "write 2026-01-31T12:00:00Z, seconds since 1970, or a time ago such as -10s";
+const TIME_MEND: &str = "write 2026-01-31T12:00:00Z, a time ago such as -10s, or a time since 1970 \
+     such as 1700000000s; --at selects a node";
 const DAY_S: u64 = 86_400;
-/// Numbers with this many digits are nanoseconds; seconds since 1970 never have as many.
+/// Bare numbers with this many digits are nanoseconds; seconds since 1970 never have as many.
 const NANOS_DIGITS: usize = 16;
 
 /// Parses a range of sequence numbers.
@@ -26,7 +27,7 @@ pub(super) fn seqs(text: &str) -> Result<RangeInclusive<u64>, String> {
 
 /// A time as the user wrote it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Moment {
+pub(crate) enum Moment {
     /// Nanoseconds since 1970.
     At(u64),
     /// A duration before the start of the command.
@@ -35,9 +36,9 @@ pub(super) enum Moment {
 
 /// A range of capture times as the user wrote it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Times {
-    first: Option<Moment>,
-    last: Option<Moment>,
+pub(super) struct Times {
+    pub(super) first: Option<Moment>,
+    pub(super) last: Option<Moment>,
 }
 
 impl Times {
@@ -61,12 +62,6 @@ impl Times {
     }
 }
 
-/// Parses a range of capture times; [`Times::nanos`] checks the order of its ends.
-pub(super) fn times(text: &str) -> Result<Times, String> {
-    let (first, last) = ends(text, TIME_MEND)?;
-    Ok(Times { first: first.map(moment).transpose()?, last: last.map(moment).transpose()? })
-}
-
 fn ends<'a>(text: &'a str, mend: &str) -> Result<(Option<&'a str>, Option<&'a str>), String> {
     let Some((first, last)) = text.split_once("..") else {
         return Err(format!("'{text}' is no range; {mend}"));
@@ -78,12 +73,26 @@ fn ends<'a>(text: &'a str, mend: &str) -> Result<(Option<&'a str>, Option<&'a st
     }
 }
 
-fn moment(text: &str) -> Result<Moment, String> {
+/// Parses a capture time.
+pub(super) fn moment(text: &str) -> Result<Moment, String> {
     let refuse = || format!("'{text}' is no time; {TIME_MEND}");
-    if let Some(ago) = text.strip_prefix('-') {
-        return crate::args::time(ago).map(Moment::Ago).map_err(|_| refuse());
+    let (number, _) = units::split(text);
+    if number == text && !text.is_empty() {
+        let unit = if text.len() >= NANOS_DIGITS { "ns" } else { "s" };
+        return Err(format!("needs a unit: {text}{unit}; {TIME_MEND}"));
     }
-    let found = if text.contains('T') { rfc3339(text) } else { since_1970(text) };
+    if let Some(ago) = text.strip_prefix('-') {
+        let ago = units::duration(ago).map_err(|error| match error {
+            UnitError::Missing { .. } => format!("needs a unit: -{ago}s; {TIME_MEND}"),
+            _ => refuse(),
+        })?;
+        return Ok(Moment::Ago(Duration::from_nanos(ago.as_nanos())));
+    }
+    let found = if text.contains('T') {
+        rfc3339(text)
+    } else {
+        units::duration(text).ok().map(|since| since.as_nanos())
+    };
     found.map(Moment::At).ok_or_else(refuse)
 }
 
@@ -97,14 +106,6 @@ fn fraction(text: &str) -> Option<u64> {
     let all_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let nine: String = text.chars().chain("000000000".chars()).take(9).collect();
     all_digits.then(|| nine.parse().ok())?
-}
-
-fn since_1970(text: &str) -> Option<u64> {
-    if let Some((whole, part)) = text.split_once('.') {
-        return digits(whole)?.checked_mul(1_000_000_000)?.checked_add(fraction(part)?);
-    }
-    let whole = digits(text)?;
-    if text.len() >= NANOS_DIGITS { Some(whole) } else { whole.checked_mul(1_000_000_000) }
 }
 
 /// Parses `2026-01-31T12:00:00Z`, with or without fractional seconds; returns nanoseconds since 1970.
@@ -194,15 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn times_are_calendar_seconds_nanoseconds_or_ago() {
+    fn times_are_calendar_times_since_1970_or_ago() {
         for (text, nanos) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2026-11-21T04:00:00Z", 1_795_233_600_000_000_000),
             ("2024-02-29T23:59:59.25Z", 1_709_251_199_250_000_000),
-            ("1700000000", 1_700_000_000_000_000_000),
-            ("1700000000.000000001", 1_700_000_000_000_000_001),
-            ("1700000000.0000000019999999999999999999", 1_700_000_000_000_000_001),
-            ("1700000000123456789", 1_700_000_000_123_456_789),
+            ("1700000000s", 1_700_000_000_000_000_000),
+            ("1700000000.000000001s", 1_700_000_000_000_000_001),
+            ("1700000000.00000000199999999s", 1_700_000_000_000_000_001),
+            ("1700000000123456789ns", 1_700_000_000_123_456_789),
         ] {
             assert_eq!(moment(text), Ok(Moment::At(nanos)), "{text}");
         }
@@ -215,13 +216,20 @@ mod tests {
             "2026-1-1T00:00:00Z",
             "1969-12-31T23:59:59Z",
             "yesterday",
-            "1.",
-            "+5",
-            "-10",
-            "99999999999999999999",
+            "1.s",
+            "+5s",
+            "robot",
+            "99999999999999999999s",
         ] {
             let error = moment(wrong).unwrap_err();
             assert!(error.contains("is no time; write 2026-01-31T12:00:00Z"), "{wrong}: {error}");
+        }
+        for (bare, fix) in [
+            ("1700000000", "needs a unit: 1700000000s; "),
+            ("1700000000123456789", "needs a unit: 1700000000123456789ns; "),
+            ("-10", "needs a unit: -10s; "),
+        ] {
+            assert!(moment(bare).unwrap_err().starts_with(fix), "{bare}");
         }
     }
 
@@ -239,15 +247,19 @@ mod tests {
     #[test]
     fn ranges_of_times_are_seen_from_now() {
         let now = 100_000_000_000;
-        let nanos = |text: &str| times(text).and_then(|times| times.nanos(now));
+        let nanos = |text: &str| {
+            let (first, last) = ends(text, TIME_MEND)?;
+            let (first, last) = (first.map(moment).transpose()?, last.map(moment).transpose()?);
+            Times { first, last }.nanos(now)
+        };
         assert_eq!(nanos("-10s.."), Ok(90_000_000_000..=u64::MAX));
         assert_eq!(nanos("-10s..-500ms"), Ok(90_000_000_000..=99_500_000_000));
-        assert_eq!(nanos("1..2"), Ok(1_000_000_000..=2_000_000_000));
-        assert_eq!(nanos("..1h"), Err("'1h' is no time; ".to_owned() + TIME_MEND));
-        let error = nanos("2..1").unwrap_err();
+        assert_eq!(nanos("1s..2s"), Ok(1_000_000_000..=2_000_000_000));
+        assert_eq!(nanos("..1 day"), Err("'1 day' is no time; ".to_owned() + TIME_MEND));
+        let error = nanos("2s..1s").unwrap_err();
         let parts = ["1970-01-01T00:00:02", "to 1970-01-01T00:00:01", "exchange them"];
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         assert!(nanos("-5s..-10s").unwrap_err().contains("exchange them"));
-        assert!(nanos("-5s..1").unwrap_err().contains("exchange them"));
+        assert!(nanos("-5s..1s").unwrap_err().contains("exchange them"));
     }
 }

@@ -1,11 +1,11 @@
 //! The command line of `paceline record`.
 
-use crate::args::{self, NodeArgs, WishArgs};
+use crate::args::{self, WishArgs};
+use crate::config::NodeArgs;
 use crate::show::micros;
 use crate::stats::round3;
-use paceline::{
-    Form, LossTolerance, Node, Pattern, Proxy, Rate, Retransmit, SubscribeError, SubscriberBuilder,
-};
+use paceline::contract::{Form, Proxy, Rate, Retransmit};
+use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_record::{Asked, Compression};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,11 +43,11 @@ pub(crate) struct RecordArgs {
     /// Number of samples that may wait for the disk; new ones are dropped when it is reached
     #[arg(long, value_name = "N", value_parser = args::queue, default_value = "4096")]
     pub(super) queue: usize,
-    /// Ends after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    /// Ends after this time, such as 10min
+    #[arg(long, value_name = "TIME", value_parser = args::some_duration)]
     pub(super) duration: Option<Duration>,
-    /// Ends when the file has this many bytes: 100MB, 2GB
-    #[arg(long, value_name = "BYTES", value_parser = args::bytes)]
+    /// Ends when the file has this size: 100MB, 2GB
+    #[arg(long, value_name = "SIZE", value_parser = args::bytes)]
     pub(super) max_bytes: Option<u64>,
     /// Compression of the file: lz4 or none
     #[arg(long, value_name = "HOW", value_parser = compression, default_value = "lz4")]
@@ -118,13 +118,9 @@ impl Wish {
 
 impl RecordArgs {
     /// Builds the subscription to a pattern.
-    pub(super) fn ask<'a>(
-        &self,
-        node: &'a Node,
-        pattern: &Pattern,
-    ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
-        let builder = node.subscriber(pattern.as_str())?.proxy(self.proxy);
-        Ok(self.wish.apply(builder)?.retransmit(self.retransmit))
+    pub(super) fn ask<'a>(&self, node: &'a Node, pattern: &Pattern) -> SubscriberBuilder<'a> {
+        let builder = node.subscriber(pattern.as_str()).proxy(self.proxy);
+        self.wish.apply(builder).retransmit(self.retransmit)
     }
 
     /// Returns the initial request, the same for each pattern.

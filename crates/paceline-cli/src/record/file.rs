@@ -1,17 +1,30 @@
-//! The output file. It contains only whole records after each write.
+//! Recordings as files: the output file, and opening one to read it.
 
 use crate::exit;
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow, bail};
 use paceline_record::ending;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+
+/// Read buffer size in bytes.
+const READ_BYTES: usize = 1 << 20;
 
 /// A file that contains only whole records after each write.
 pub(super) struct OutFile {
     file: File,
     path: PathBuf,
     bytes: u64,
+}
+
+/// Opens a regular file; the file is read twice, which a pipe does not support.
+pub(crate) fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
+    let what = || format!("cannot read {}", file.display());
+    let opened = File::open(file).with_context(what)?;
+    if !opened.metadata().with_context(what)?.is_file() {
+        bail!("cannot read {}: it is no file; give an MCAP file", file.display());
+    }
+    Ok(BufReader::with_capacity(READ_BYTES, opened))
 }
 
 impl OutFile {

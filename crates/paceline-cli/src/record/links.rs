@@ -3,7 +3,8 @@
 //! with a capacity are queried every second.
 
 use super::news::by_name;
-use paceline::{DropReason, Drops, Node, NodeId, PublisherId, SourceView, StreamCounters};
+use paceline::Node;
+use paceline::status::{DropReason, Drops, NodeId, PublisherId, SourceView, StreamCounters};
 use paceline_record::Event;
 use std::collections::BTreeMap;
 use std::time::Duration;

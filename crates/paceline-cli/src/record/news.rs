@@ -3,9 +3,9 @@
 use super::args::Wish;
 use super::writer::{Job, Shared};
 use crate::show::micros;
-use paceline::{
-    Drops, Grant, Node, Pattern, PublisherId, Refusal, SourceView, SubscriberEvent, Unpromised,
-};
+use paceline::contract::{Grant, Refusal, Unpromised};
+use paceline::status::{Drops, PublisherId, SourceView};
+use paceline::{Node, Pattern, SubscriberEvent};
 use paceline_record::{Event, Hop, Offer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -112,6 +112,8 @@ impl News {
                         jobs.push(Job::Event(self.refused(publisher, &refusal)));
                     }
                 }
+                // An event of a later version.
+                _ => {}
             }
         }
         jobs

@@ -1,8 +1,7 @@
 //! The statistics of one publisher's samples: count, age and gaps.
 
 use super::args::Wish;
-use crate::demo::Windows;
-use crate::stats::Tally;
+use crate::stats::{Tally, Windows};
 use paceline::Delivery;
 use paceline_record::{Ages, Delivered, Event};
 use std::time::Instant;

@@ -1,7 +1,9 @@
 //! The command line of `paceline replay`.
 
-use crate::args::{self, NodeArgs, Speed};
-use paceline::{History, LossTolerance, Pattern, Tag};
+use crate::args::{self, Speed};
+use crate::config::NodeArgs;
+use paceline::pull::History;
+use paceline::{LossTolerance, Pattern, Tag};
 use paceline_record::Order;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,11 +28,11 @@ pub(crate) struct ReplayArgs {
     /// Starts again at the end
     #[arg(long = "loop")]
     pub(super) repeat: bool,
-    /// Starts this many seconds after the first sample of the file
-    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
+    /// Starts at this time after the first sample of the file, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
     pub(super) from: Option<Duration>,
-    /// Ends this many seconds after the first sample of the file
-    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
+    /// Ends at this time after the first sample of the file, such as 1min
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
     pub(super) to: Option<Duration>,
     /// Publishes under another tag: replaces the prefix OLD by NEW
     #[arg(long, value_name = "OLD=NEW", value_parser = remap)]
@@ -47,9 +49,9 @@ pub(crate) struct ReplayArgs {
     /// Sends late samples too, and waits until every stream has room
     #[arg(long)]
     pub(super) late: bool,
-    /// Seconds to wait for a subscriber before the first sample; defaults to 1, with --loop
-    /// to 0
-    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
+    /// Longest wait for a subscriber before the first sample; defaults to 1s, with --loop
+    /// to 0s
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
     pub(super) wait: Option<Duration>,
     /// Allows X of each Y samples to miss the deadline, for subscribers with --within and without --loss
     #[arg(long, value_name = "X/Y")]

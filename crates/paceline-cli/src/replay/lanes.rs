@@ -3,7 +3,7 @@
 use super::args::ReplayArgs;
 use crate::args as values;
 use crate::exit;
-use crate::publish::{Topic, declare_with, declared};
+use crate::playback::{Topic, declare_with, declared};
 use anyhow::Context as _;
 use paceline::{Encoding, Node, PublishError, Publisher, Tag};
 use paceline_record::{Body, Lane, Survey};
@@ -103,13 +103,13 @@ fn declare(
     lane: &Lane,
 ) -> Result<Publisher, PublishError> {
     let mut builder = node
-        .publisher(tag)?
+        .publisher(tag)
         .encoding(Encoding::new(&lane.encoding))
         .bytes_max(lane.bytes_max.max(1));
     if let Some(period) = period(lane) {
         // With `--speed max` the declared rate is the recorded one.
         let hz = args.times().unwrap_or(1.0) / period.as_secs_f64();
-        builder = builder.hz(hz.clamp(0.001, 1_000_000.0))?;
+        builder = builder.hz(hz.clamp(0.001, 1_000_000.0));
     }
     // Each video sample states its own kind; without metadata the media type determines the kind.
     let kind = lane.channel.metadata.get("kind").and_then(|kind| values::kind(kind).ok());

@@ -1,8 +1,11 @@
 //! The command line of `paceline sub`.
 
-use super::sink::{AskedRate, is_stdout};
-use crate::args::{self, NodeArgs, WishArgs};
-use paceline::{History, Pattern, Proxy, Retransmit};
+use crate::args::{self, WishArgs};
+use crate::config::NodeArgs;
+use crate::payload::is_stdout;
+use paceline::Pattern;
+use paceline::contract::{Proxy, Retransmit};
+use paceline::pull::History;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +13,12 @@ const AFTER: &str = "\
 Once a second it shows rate, size, age at delivery (p50, p99, max), late and dropped samples. --out \
 writes the payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file; a name \
 that ends in .y4m makes a Y4M file, .wav a WAV file, .png and .jpg keep the newest picture; any other name gets the \
-payloads as they are. Text and JSON samples end with a line break each. A terminal is shown text only.";
+payloads as they are. Text and JSON samples end with a line break each. A terminal is shown text only.
+
+paceline sub robot/camera --max-hz 10 --within 200ms --dry-run
+--dry-run reserves nothing, so another subscriber may take the bandwidth first. The answer is valid for this place: \
+run it on the subscriber's host, with its --link flags. It waits for a publisher for --timeout, 2.5 s by default. \
+Exits with 0 if every matching publisher would grant the request, with 3 otherwise.";
 
 /// Arguments of `paceline sub`.
 #[derive(Debug, clap::Args)]
@@ -21,6 +29,9 @@ pub(crate) struct SubArgs {
     pub(crate) pattern: Pattern,
     #[command(flatten)]
     pub(crate) wish: WishArgs,
+    /// Prints whether each publisher would grant this, and an alternative; subscribes to nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Exits with code 3 as soon as a publisher is refused, instead of waiting for room
     #[arg(long)]
     pub(crate) require: bool,
@@ -42,8 +53,8 @@ pub(crate) struct SubArgs {
     /// Ends after this many samples
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
-    /// Ends after this many seconds; exits with code 3 if fewer than --count samples arrived (default 1)
-    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    /// Gives up after this time, such as 30s; exits with code 3 if fewer than --count samples arrived (default 1)
+    #[arg(long, value_name = "TIME", value_parser = args::some_duration)]
     pub(crate) timeout: Option<Duration>,
     /// Reads number and time from test cards, into card_frame and card_us
     #[arg(long, requires = "json")]
@@ -59,10 +70,5 @@ impl SubArgs {
     /// Returns true if payloads are written to standard output.
     pub(crate) fn to_stdout(&self) -> bool {
         is_stdout(self.out.as_deref())
-    }
-
-    /// Returns the requested rate.
-    pub(crate) const fn asked_rate(&self) -> AskedRate {
-        AskedRate { max_hz: self.wish.max_hz, every: self.wish.every }
     }
 }

@@ -1,6 +1,6 @@
 //! Queries the nodes on a separate thread, so that the user interface can end while an answer is pending.
 
-use crate::ls::{Document, Reader, settle};
+use crate::status::{Document, Reader, settle};
 use crate::stop::Stop;
 use paceline::Node;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};

@@ -1,9 +1,9 @@
 //! Derives the displayed data from readings: rates and means are differences between two readings. Uses no
 //! clock: counts have timestamps from the node that counted.
 
-use crate::ls::{Document, Link, Node, Stream, Subscription};
 use crate::show;
-use paceline::Drops;
+use crate::status::{Document, Link, Node, Stream, Subscription};
+use paceline::status::Drops;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -247,7 +247,7 @@ impl Known {
         let to: Vec<&str> = link.hops.iter().map(|hop| named(names, hop)).collect();
         let used = self.link_before(link).filter(|_| !gone).and_then(|before| {
             let seconds = seconds(link.at_us, before.at_us)?;
-            Some(crate::ls::bits_per_s(grown(link.wire_bytes, before.wire_bytes), seconds))
+            Some(crate::status::bits_per_s(grown(link.wire_bytes, before.wire_bytes), seconds))
         });
         LinkRow {
             place: format!("{}.{}", self.node.name, link.name),
@@ -283,7 +283,7 @@ impl Known {
             to: named(names, &stream.hop).to_owned(),
             form: stream.asked.form.clone(),
             rate_hz: seconds.map_or(0.0, |seconds| per_second(sent, seconds)),
-            bits_per_s: seconds.map_or(0, |s| crate::ls::bits_per_s(was(|s| s.bytes), s)),
+            bits_per_s: seconds.map_or(0, |s| crate::status::bits_per_s(was(|s| s.bytes), s)),
             delay_us: left
                 .zip(came)
                 .map(|(left, came)| left.saturating_sub(came))
@@ -310,7 +310,7 @@ impl Known {
             to: String::new(),
             form: row.asked.form.clone(),
             rate_hz: seconds.map_or(0.0, |seconds| per_second(delivered, seconds)),
-            bits_per_s: seconds.map_or(0, |s| crate::ls::bits_per_s(was(|s| s.bytes), s)),
+            bits_per_s: seconds.map_or(0, |s| crate::status::bits_per_s(was(|s| s.bytes), s)),
             delay_us: row.age_mean_us.filter(|_| !gone),
             bound_us: row.within_us,
             late: was(|s| s.late),

@@ -17,12 +17,12 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--every", "2", "--max-hz", "2"], 2, &["cannot be used with"]),
     (&["sub", "a", "--size", "0x10"], 2, &["--size", "width is \"0\"", "from 1 to 16384"]),
     (&["sub", "a", "--size", "60000x60000"], 2, &["--size", "width is \"60000\""]),
-    (&["sub", "a", "--within", "0"], 2, &["--within", "leave it out"]),
+    (&["sub", "a", "--within", "0ms"], 2, &["--within", "leave it out"]),
     (&["sub", "a", "--queue", "0"], 2, &["--queue", "from 1 to 65536"]),
     (&["sub", "a", "--proxy", "here"], 2, &["--proxy", "publisher or subscriber"]),
     (&["sub", "a", "--count", "0"], 2, &["--count", "from 1"]),
-    (&["sub", "a", "--timeout", "0"], 2, &["--timeout", "0.001"]),
-    (&["sub", "a", "--timeout", "-1"], 2, &["'-1'", "--timeout", "from 0.001"]),
+    (&["sub", "a", "--timeout", "0s"], 2, &["--timeout", "must be from 1ms to"]),
+    (&["sub", "a", "--timeout=-1s"], 2, &["'-1s'", "--timeout", "such as 200ms (allowed: "]),
     (&["sub", "a", "--name", ""], 2, &["''", "--name", "1 to 255 bytes"]),
     (&["sub", "a//b"], 2, &["a//b", "empty chunk", "robot/camera"]),
     (&["sub", "a/b*"], 2, &["must be whole chunks", "robot/**"]),
@@ -35,7 +35,7 @@ const CASES: &[Case] = &[
     (&["pub", "a", "-", "--hz", "0"], 2, &["--hz", "from 0.001"]),
     (&["pub", "a", "-", "--hz", "-1"], 2, &["'-1'", "--hz", "from 0.001"]),
     (&["pub", "a", "--file", "/"], 1, &["cannot read /", "it is a folder", "a file in it"]),
-    (&["pub", "a", "-", "--period", "0"], 2, &["--period", "(ms)"]),
+    (&["pub", "a", "-", "--period", "0ms"], 2, &["--period", "must be from 1us to 1000s"]),
     (&["pub", "a", "-", "--loss", "3/2"], 2, &["--loss", "3/2", "x must be from 0 to y"]),
     (&["pub", "a", "-", "--loop"], 2, &["--loop", "give --file FILE"]),
     (&["pub", "a", "--test-card", "320x240@0"], 2, &["--test-card", "rate '0'", "640x480@30"]),
@@ -57,7 +57,7 @@ const CASES: &[Case] = &[
     (
         &["pull", "a", "--size", "8x8", "--audio", "8000x1"],
         2,
-        &["size and audio are both given: give one"],
+        &["size and audio are both set; set only one"],
     ),
     (&["sub", "a", "--isolated", "--runtime-dir", "x"], 2, &["cannot be used with"]),
     (&["sub", "a", "--out", "x.mp4"], 2, &[".mp4 files are not written", ".264 (H.264)", "ffmpeg"]),
@@ -67,7 +67,11 @@ const CASES: &[Case] = &[
     (&["pub", "a", "--file", "no-such.txt"], 1, &["cannot open no-such.txt", "No such file"]),
     (&["node", "--link", "colour=red"], 2, &["--link", "key 'colour' is not known", "capacity"]),
     (&["node", "--link", "listen=tcp/[::1]:1,capacity=0mbit"], 2, &["capacity '0mbit'", "8 bit/s"]),
-    (&["node", "--link", "listen=tcp/[::1]:1,capacity=2"], 2, &["capacity '2'", "2mbit is one"]),
+    (
+        &["node", "--link", "listen=tcp/[::1]:1,capacity=2"],
+        2,
+        &["capacity '2'", "needs a unit: 2mbit"],
+    ),
     (
         &["node", "--link", "name=a\nb,connect=tcp/[::1]:1"],
         2,
@@ -88,12 +92,14 @@ const CASES: &[Case] = &[
     (&["man", "--out", "no-such-folder"], 2, &["--out no-such-folder", "mkdir -p no-such-folder"]),
     (&["pull", "a", "--seq", "7..3"], 2, &["--seq", "7 is after 3: write 3..7"]),
     (&["pull", "a", "--seq", "7"], 2, &["--seq", "'7' is no range", "100..200"]),
-    (&["pull", "a", "--time", "2..1"], 2, &["--time", "exchange them"]),
-    (&["pull", "a", "--time", "now.."], 2, &["--time", "'now' is no time", "-10s"]),
+    (&["pull", "a", "--from", "2s", "--to", "1s"], 2, &["--from", "exchange them"]),
+    (&["pull", "a", "--from", "now"], 2, &["--from", "'now' is no time", "-10s", "--at selects"]),
+    (&["pull", "a", "--from", "-10"], 2, &["--from", "needs a unit: -10s"]),
+    (&["pull", "a", "--from", "-10s", "--newest", "1"], 2, &["cannot be used with"]),
     (&["pull", "a", "--newest", "0"], 2, &["--newest", "from 1 to 65536"]),
     (&["pull", "a", "--newest", "2", "--seq", "1..2"], 2, &["cannot be used with"]),
     (&["pull", "a/*"], 2, &["has a wildcard"]),
-    (&["pull", "@pull/a"], 2, &["'@pull/a' begins with '@'", "another character"]),
+    (&["pull", "@pull/a"], 2, &["'@pull/a' begins with '@'", "another first character"]),
     (&["pull", "a", "--publisher", "7"], 2, &["--publisher", "00112233aabbccdd.0"]),
     (&["pub", "@a", "-"], 2, &["'@a' begins with '@'"]),
     (&["sub", "@pull/**"], 2, &["'@pull/**' begins with '@'"]),
@@ -101,9 +107,23 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--history", "bytes=1TB"], 2, &["--history", "1000000000000 bytes", "4 GiB"]),
     (&["node", "--buffer", "a=colour=red"], 2, &["--buffer", "key 'colour' is not known"]),
     (&["node", "--buffer", "a//b=100"], 2, &["--buffer", "empty chunk"]),
-    (&["ls", "--timeout", "0"], 2, &["--timeout", "from 1 to 60000"]),
-    (&["demo", "--seconds", "0"], 2, &["--seconds", "0.001"]),
-    (&["demo", "--seconds", "-5"], 2, &["'-5'", "--seconds", "0.001"]),
+    (&["ls", "--timeout", "0ms"], 2, &["--timeout", "from 1ms to 1min"]),
+    (&["demo", "--duration", "0s"], 2, &["--duration", "from 1ms to"]),
+    (&["demo", "--duration=-5s"], 2, &["'-5s'", "--duration", "such as 200ms (allowed: "]),
+    // Bare numbers, wrong units and old spellings.
+    (
+        &["sub", "a", "--within", "200"],
+        2,
+        &["--within", "needs a unit: 200ms, 0.2s (allowed: ns, us, ms, s, min, h)"],
+    ),
+    (&["sub", "a", "--within", "2MB"], 2, &["unknown unit 'MB' (allowed: ns, us, ms, s, min, h)"]),
+    (&["sub", "a", "--timeout", "5"], 2, &["--timeout", "needs a unit: 5s, 5000ms"]),
+    (&["ls", "--timeout", "2500"], 2, &["--timeout", "needs a unit: 2500ms, 2.5s"]),
+    (&["pub", "a", "-", "--period", "10"], 2, &["--period", "needs a unit: 10ms"]),
+    (&["pub", "a", "-", "--chunk", "64"], 2, &["needs a unit: 64B, 0.064kB (allowed: B, kB,"]),
+    (&["top", "--interval", "2"], 2, &["--interval", "needs a unit: 2s"]),
+    (&["demo", "--seconds", "20"], 2, &["unexpected argument '--seconds': write --duration 10s"]),
+    (&["pull", "a", "--time", "-10s.."], 2, &["'--time': write --from -10s --to -5s"]),
 ];
 
 #[test]
@@ -123,7 +143,7 @@ fn wrong_arguments_name_field_value_range_and_mend() {
 fn a_tag_that_nobody_publishes_is_told_with_those_there_are() {
     let host = Host::new();
     let _camera = host.start(&["pub", "robot/camera", "--test-card", "160x120@10"]);
-    let sub = host.run(&["sub", "no/such", "--count", "1", "--timeout", "6"]);
+    let sub = host.run(&["sub", "no/such", "--count", "1", "--timeout", "6s"]);
     sub.said(3, "no publisher on no/such yet; the tags there are: robot/camera");
     assert!(sub.stderr.contains("no sample") || sub.stderr.contains("0 of 1 samples"), "{sub:?}");
     assert!(sub.stderr.contains("check the tag or start a publisher"), "{}", sub.stderr);
@@ -133,7 +153,7 @@ fn a_tag_that_nobody_publishes_is_told_with_those_there_are() {
 fn pictures_are_not_made_larger() {
     let host = Host::new();
     let _camera = host.start(&["pub", "cam", "--test-card", "320x240@10"]);
-    let sub = host.run(&["sub", "cam", "--size", "640x480", "--count", "1", "--timeout", "6"]);
+    let sub = host.run(&["sub", "cam", "--size", "640x480", "--count", "1", "--timeout", "6s"]);
     sub.said(3, "refused: publisher ");
     sub.said(3, "size 640x480 is above the publisher's 320x240: ask for 320x240 or a smaller size");
 }
@@ -142,8 +162,8 @@ fn pictures_are_not_made_larger() {
 fn a_full_disk_ends_one_subscriber_and_disturbs_no_other() {
     let host = Host::new();
     let _camera = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
-    let other = host.start(&["sub", "cam", "--count", "40", "--timeout", "30", "--json"]);
-    let full = host.run(&["sub", "cam", "--out", "/dev/full", "--timeout", "20"]);
+    let other = host.start(&["sub", "cam", "--count", "40", "--timeout", "30s", "--json"]);
+    let full = host.run(&["sub", "cam", "--out", "/dev/full", "--timeout", "20s"]);
     full.said(1, "--out /dev/full: cannot write: No space left on device");
     assert!(full.stderr.contains("holds 0 whole samples, 0 bytes; free some space"), "{full:?}");
     let other = other.ended();

@@ -55,9 +55,10 @@ fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_gr
     let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20"]);
     let connect = link("connect");
     // 20 samples per second of 40 ms each take 800 ms.
-    let all = ["sub", "cam", "--link", &connect, "--within", "300", "--require", "--timeout", "20"];
+    let all =
+        ["sub", "cam", "--link", &connect, "--within", "300ms", "--require", "--timeout", "20s"];
     let refused = operator.run(&all);
-    refused.said(3, "the processor of 'gate' can't carry it: with what is promised it would take 800 ms of each second, and may take 500 ms; ask for at most ");
+    refused.said(3, "the processor of 'gate' can't carry it: with existing contracts it would take 800 ms of each second, of at most 500 ms; ask for at most ");
     let offered =
         refused.stderr.split("ask for at most ").nth(1).and_then(|rest| rest.split(' ').next());
     let offered = offered.expect("an offer");
@@ -145,7 +146,7 @@ fn what_calibrating_measures_is_read_by_the_node_and_charged() {
     node.first_line();
     std::fs::write(host.path("poses"), [7; 640]).expect("a file");
     let _pose =
-        host.start(&["pub", "pose", "--file", "poses", "--chunk", "64", "--hz", "20", "--loop"]);
+        host.start(&["pub", "pose", "--file", "poses", "--chunk", "64B", "--hz", "20", "--loop"]);
     let operator = Host::new();
     let _holder = operator.start(&[
         "sub",
@@ -153,7 +154,7 @@ fn what_calibrating_measures_is_read_by_the_node_and_charged() {
         "--link",
         &link("connect"),
         "--within",
-        "300",
+        "300ms",
         "--require",
     ]);
     let held = crate::plain::wait_for("it is held", || {

@@ -8,7 +8,7 @@ fn jpeg_pictures_make_an_mjpeg_file_that_can_be_published() {
     let host = Host::new();
     let file = host.path("card.mjpeg");
     let camera = host.start(&["pub", "cam", "--test-card", "320x240@20"]);
-    let sub = host.run(&["sub", "cam", "--out", arg(&file), "--count", "5", "--timeout", "30"]);
+    let sub = host.run(&["sub", "cam", "--out", arg(&file), "--count", "5", "--timeout", "30s"]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
     drop(camera);
     let bytes = std::fs::read(&file).unwrap();
@@ -17,7 +17,7 @@ fn jpeg_pictures_make_an_mjpeg_file_that_can_be_published() {
     assert_eq!(Format::Jpeg.picture_size(pictures[0]), Size::new(320, 240));
 
     let _player = host.start(&["pub", "film", "--file", arg(&file), "--hz", "20", "--loop"]);
-    let sub = host.run(&["sub", "film", "--count", "8", "--timeout", "30", "--json"]);
+    let sub = host.run(&["sub", "film", "--count", "8", "--timeout", "30s", "--json"]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
     for line in sub.json().iter().filter(|line| line["seq"].is_u64()) {
         let seq = usize::try_from(line["seq"].as_u64().unwrap()).unwrap();
@@ -31,7 +31,7 @@ fn a_y4m_file_is_published_raw_and_written_again() {
     let host = Host::new();
     let (card, copy) = (host.path("card.y4m"), host.path("copy.y4m"));
     let camera = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
-    let sub = host.run(&["sub", "cam", "--out", arg(&card), "--count", "3", "--timeout", "30"]);
+    let sub = host.run(&["sub", "cam", "--out", arg(&card), "--count", "3", "--timeout", "30s"]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
     drop(camera);
 
@@ -46,7 +46,7 @@ fn a_y4m_file_is_published_raw_and_written_again() {
         "--count",
         "6",
         "--timeout",
-        "30",
+        "30s",
         "--json",
     ]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
@@ -80,6 +80,6 @@ fn what_is_no_picture_cannot_be_written_as_one() {
     std::fs::write(&file, "a\nb\n").unwrap();
     let _player = host.start(&["pub", "t", "--file", arg(&file), "--hz", "10", "--loop"]);
     let out = host.path("t.y4m");
-    let sub = host.run(&["sub", "t", "--out", arg(&out), "--count", "1", "--timeout", "30"]);
+    let sub = host.run(&["sub", "t", "--out", arg(&out), "--count", "1", "--timeout", "30s"]);
     sub.said(1, "is text/plain, a .y4m file holds image/jpeg, image/png or");
 }

@@ -37,7 +37,7 @@ fn a_running_node_has_what_the_dashboard_asks_for() {
     let link = format!("name=thin,listen=tcp/127.0.0.1:{},capacity=2mbit", free_port());
     let _node = host.start(&["node", "--http", &http, "--link", &link, "--buffer", "cam=10"]);
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@10"]);
-    let _sub = host.start(&["sub", "cam", "--within", "500", "--json"]);
+    let _sub = host.start(&["sub", "cam", "--within", "500ms", "--json"]);
     let asked = asked();
     assert!(asked.len() > 20, "{asked:?}");
     let until = Instant::now() + LIMIT;

@@ -51,7 +51,7 @@ impl Host {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
+        let mut command = Command::new(crate::BINARY);
         command
             .args(args)
             .env("PACELINE_RUNTIME_DIR", &self.dir)

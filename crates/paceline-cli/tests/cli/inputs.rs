@@ -11,10 +11,10 @@ const NOISE: &[u8] = b"\x7fELF\n\xff\xd8\0\n\x1b[2J\xfe\n";
 fn a_file_that_is_no_text_is_refused_with_the_types_that_are_known() {
     let host = Host::new();
     for (name, fix) in [
-        ("x.bin", "give --chunk BYTES to publish it in pieces"),
+        ("x.bin", "give --chunk SIZE to publish it in pieces"),
         ("film.mp4", "-bsf:v h264_mp4toannexb OUT.264"),
         ("log.mcap", "publish a recording with paceline replay"),
-        ("without-end", "give --chunk BYTES"),
+        ("without-end", "give --chunk SIZE"),
     ] {
         std::fs::write(host.path(name), NOISE).unwrap();
         let refused = host.run(&["pub", "t", "--file", name]);
@@ -26,9 +26,9 @@ fn a_file_that_is_no_text_is_refused_with_the_types_that_are_known() {
     let mut late = b"line\n".repeat(20_000);
     late.extend_from_slice(b"\xff\n");
     std::fs::write(host.path("late"), late).unwrap();
-    let refused = host.run(&["pub", "t", "--file", "late", "--wait", "0"]);
-    refused.said(1, "line 20001 is no text in UTF-8; give --chunk BYTES");
-    let child = host.command(&["pub", "t", "-", "--wait", "0"]).stdin(Stdio::piped()).spawn();
+    let refused = host.run(&["pub", "t", "--file", "late", "--wait", "0s"]);
+    refused.said(1, "line 20001 is no text in UTF-8; give --chunk SIZE");
+    let child = host.command(&["pub", "t", "-", "--wait", "0s"]).stdin(Stdio::piped()).spawn();
     let mut child = child.unwrap();
     child.stdin.take().unwrap().write_all(NOISE).unwrap();
     let refused = Running::gathered(child).ended();
@@ -40,7 +40,7 @@ fn bytes_are_published_as_they_are_where_that_is_asked_for() {
     let host = Host::new();
     let _node = host.start_node();
     std::fs::write(host.path("x.bin"), NOISE).unwrap();
-    for how in [&["--chunk", "1000"][..], &["--encoding", "application/x-lines"]] {
+    for how in [&["--chunk", "1kB"][..], &["--encoding", "application/x-lines"]] {
         let sub = [
             "sub",
             "t",
@@ -49,9 +49,9 @@ fn bytes_are_published_as_they_are_where_that_is_asked_for() {
             "--count",
             if how[0] == "--chunk" { "1" } else { "3" },
         ];
-        let sub = host.start(&[&sub[..], &["--timeout", "30"]].concat());
+        let sub = host.start(&[&sub[..], &["--timeout", "30s"]].concat());
         host.wait_for_subscriptions(1);
-        let sent = host.run(&[&["pub", "t", "--file", "x.bin", "--wait", "20"], how].concat());
+        let sent = host.run(&[&["pub", "t", "--file", "x.bin", "--wait", "20s"], how].concat());
         assert_eq!(sent.code, Some(0), "{sent:?}");
         let sub = sub.ended();
         assert_eq!(sub.code, Some(0), "{sub:?}");
@@ -69,14 +69,14 @@ fn a_file_holds_what_its_name_says_and_a_terminal_is_shown_text_only() {
     assert!(
         host.run(&["sub", "cam", "--out", "x.mp4"]).code == Some(2) && !host.path("x.mp4").exists()
     );
-    let video = host.run(&["sub", "cam", "--out", "x.264", "--count", "1", "--timeout", "30"]);
+    let video = host.run(&["sub", "cam", "--out", "x.264", "--count", "1", "--timeout", "30s"]);
     video.said(1, "of cam is image/jpeg, a .264 file holds video/h264; give another name");
-    let still = host.run(&["sub", "cam", "--out", "x.jpg", "--count", "3", "--timeout", "30"]);
+    let still = host.run(&["sub", "cam", "--out", "x.jpg", "--count", "3", "--timeout", "30s"]);
     assert_eq!(still.code, Some(0), "{still:?}");
     assert!(std::fs::read(host.path("x.jpg")).unwrap().starts_with(b"\xff\xd8"));
     let onto = |tag: &str| {
         let program = env!("CARGO_BIN_EXE_paceline");
-        let line = format!("'{program}' sub {tag} --out - --count 1 --timeout 30");
+        let line = format!("'{program}' sub {tag} --out - --count 1 --timeout 30s");
         let mut script = Command::new("script");
         script.args(["-qec", &line, "/dev/null"]).env("PACELINE_RUNTIME_DIR", host.path(""));
         script.stdin(Stdio::null()).output()
@@ -92,7 +92,7 @@ fn a_file_holds_what_its_name_says_and_a_terminal_is_shown_text_only() {
     );
     assert!(!shown.stdout.contains(&0xff), "{text}");
     let mut lines =
-        host.command(&["pub", "t", "-", "--wait", "20"]).stdin(Stdio::piped()).spawn().unwrap();
+        host.command(&["pub", "t", "-", "--wait", "20s"]).stdin(Stdio::piped()).spawn().unwrap();
     lines.stdin.take().unwrap().write_all("red \x1b[31m\u{202e}".as_bytes()).unwrap();
     let _lines = Running::gathered(lines);
     let shown = onto("t").unwrap();
@@ -119,8 +119,8 @@ fn a_size_of_text_and_the_sound_of_pictures_are_refused_before_the_first_sample(
         for command in ["sub", "echo", "hz", "delay", "ask"] {
             let limit: &[&str] = match command {
                 "ask" => &[],
-                "sub" => &["--timeout", "20"],
-                _ => &["--duration", "20"],
+                "sub" => &["--timeout", "20s"],
+                _ => &["--duration", "20s"],
             };
             let refused = host.run(&[&[command, tag, flag, value][..], limit].concat());
             refused.said(2, what);
@@ -128,7 +128,7 @@ fn a_size_of_text_and_the_sound_of_pictures_are_refused_before_the_first_sample(
         }
     }
     // A pattern may match pictures and sound.
-    let all = host.run(&["sub", "*", "--audio", "8000x1", "--count", "2", "--timeout", "30"]);
+    let all = host.run(&["sub", "*", "--audio", "8000x1", "--count", "2", "--timeout", "30s"]);
     assert_eq!(all.code, Some(0), "{all:?}");
 }
 
@@ -138,7 +138,7 @@ fn rates_and_delays_below_a_millisecond_are_not_zero() {
     let _node = host.start_node();
     std::fs::write(host.path("lines"), "a\nb\n".repeat(100)).unwrap();
     let _fast = host.start(&["pub", "t", "--file", "lines", "--hz", "4000", "--loop"]);
-    let seconds = LIMIT.as_secs().to_string();
+    let seconds = format!("{}s", LIMIT.as_secs());
     for command in ["hz", "delay"] {
         let told = host.run(&[command, "t", "--count", "2000", "--duration", &seconds]);
         assert_eq!(told.code, Some(0), "{told:?}");
@@ -167,7 +167,7 @@ fn echo_prints_as_many_as_it_is_told_to() {
         .unwrap();
     let _fast = host.start(&["pub", "t", "--file", "lines", "--hz", "2000", "--loop"]);
     for count in [1usize, 7, 300] {
-        let echo = host.run(&["echo", "t", "--count", &count.to_string(), "--duration", "30"]);
+        let echo = host.run(&["echo", "t", "--count", &count.to_string(), "--duration", "30s"]);
         assert_eq!(echo.code, Some(0), "{echo:?}");
         assert_eq!(echo.text().lines().filter(|line| *line == "---").count(), count);
     }

@@ -89,7 +89,7 @@ fn two_nodes_may_have_one_name() {
     let _one = host.start(&["pub", "a", "--test-card", "160x120@10", "--name", "twin"]);
     let _two = host.start(&["pub", "b", "--test-card", "160x120@10", "--name", "twin"]);
     for tag in ["a", "b"] {
-        let sub = host.run(&["sub", tag, "--count", "3", "--timeout", "30", "--json"]);
+        let sub = host.run(&["sub", tag, "--count", "3", "--timeout", "30s", "--json"]);
         assert_eq!(sub.code, Some(0), "{sub:?}");
     }
     let ls = host.run(&["ls", "--json"]);
@@ -99,19 +99,4 @@ fn two_nodes_may_have_one_name() {
     let ids: std::collections::BTreeSet<String> =
         twins.map(|node| node["id"].to_string()).collect();
     assert_eq!(ids.len(), 2, "{document}");
-}
-
-#[test]
-fn a_soak_goes_through_its_faults_and_tells_what_they_cost() {
-    let host = Host::new();
-    let ended = host.run(&["bench", "soak", "--seconds", "10", "--seed", "7", "--json"]);
-    let report: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("one document");
-    let rows = report["sections"][0]["rows"].as_array().expect("rows");
-    let value = |name: &str| {
-        let row = rows.iter().find(|row| row["name"] == name).expect("the row");
-        row["value"].as_f64().expect("a number")
-    };
-    let hit = value("processes killed") + value("processes stopped for a while");
-    assert!(hit >= 1.0, "{report}");
-    assert!(value("streams whose sums do not agree") < 0.5, "{report}");
 }

@@ -23,13 +23,13 @@ fn two_hosts_meet_over_a_thin_link() {
         "--size",
         "160x120",
         "--within",
-        "300",
+        "300ms",
         "--loss",
         "1/2",
         "--count",
         "10",
         "--timeout",
-        "30",
+        "30s",
         "--json",
     ]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
@@ -64,15 +64,15 @@ fn a_contract_above_the_capacity_is_refused() {
         "--link",
         &connect,
         "--within",
-        "200",
+        "200ms",
         "--count",
         "1",
         "--timeout",
-        "8",
+        "8s",
     ]);
     sub.said(3, "link 'thin' of '");
     assert!(sub.stderr.contains("ask for samples of at most "), "{}", sub.stderr);
-    let required = ["sub", "cam", "--link", &connect, "--within", "200", "--require"];
+    let required = ["sub", "cam", "--link", &connect, "--within", "200ms", "--require"];
     let required = operator.run(&required);
     required.said(3, "no sample and --require: publisher ");
     required.said(3, "link 'thin' of '");
@@ -95,18 +95,19 @@ fn best_effort_is_not_what_was_required() {
             std::thread::sleep(Duration::from_millis(50));
         }
     });
-    let wish = ["log", "--link", &connect, "--within", "200"];
+    let wish = ["log", "--link", &connect, "--within", "200ms"];
     let borne =
-        operator.run(&[&["sub"], &wish[..], &["--count", "60", "--timeout", "15"]].concat());
+        operator.run(&[&["sub"], &wish[..], &["--count", "60", "--timeout", "15s"]].concat());
     borne.said(0, "it is carried as best effort");
-    let required = operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15"]].concat());
+    let required =
+        operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15s"]].concat());
     required.said(3, "and --require: publisher ");
-    required.said(3, "nothing is promised: how often it publishes is not known");
+    required.said(3, "nothing is promised: its publishing rate is unknown");
     let recorded =
-        [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15"]]
+        [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15s"]]
             .concat();
     let recorded = operator.run(&recorded);
-    recorded.said(3, "nothing is promised of log: how often it publishes is not known");
+    recorded.said(3, "nothing is promised of log: its publishing rate is unknown");
     let asked = operator.run(&[&["ask"], &wish[..]].concat());
     asked.said(3, "");
     assert!(asked.text().contains("as best effort: how much it sends"), "{}", asked.text());
@@ -138,15 +139,15 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
     let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20", "--link", &listen]);
     let ask = |more: &[&str]| {
-        let mut args = vec!["ask", "cam", "--link", &connect];
+        let mut args = vec!["sub", "cam", "--dry-run", "--link", &connect];
         args.extend(more);
         operator.run(&args)
     };
-    let yes = ask(&["--within", "200"]);
+    let yes = ask(&["--within", "200ms"]);
     yes.said(0, "");
     assert!(yes.text().contains(": yes: within "), "{}", yes.text());
     assert!(yes.text().contains(" -thin->"), "{}", yes.text());
-    let no = ask(&["--within", "4", "--json"]);
+    let no = ask(&["--within", "4ms", "--json"]);
     no.said(3, "");
     let line: serde_json::Value = serde_json::from_str(no.text().trim()).unwrap();
     assert_eq!((&line["granted"], &line["tag"]), (&false.into(), &"cam".into()), "{line}");
@@ -154,15 +155,18 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     let offered = line["refusal"]["offer"]["within_us"].as_u64().unwrap();
     assert!(offered > 4_000, "{line}");
     // The offered bound is granted.
-    ask(&["--within", &(offered / 1_000).to_string()]).said(0, "");
+    ask(&["--within", &format!("{}ms", offered / 1_000)]).said(0, "");
     ask(&[]).said(0, "");
-    ask(&["--within", "0"]).said(2, "--within");
-    operator.run(&["ask", "nothing", "--timeout", "100"]).said(3, "no publisher of nothing within");
-    // `ask` reserves nothing.
+    ask(&["--within", "0ms"]).said(2, "--within");
+    operator
+        .run(&["ask", "nothing", "--timeout", "100ms"])
+        .said(3, "no publisher of nothing within");
+    // A dry run reserves nothing. `ask` is its old name.
+    operator.run(&["ask", "cam", "--link", &connect]).said(0, "");
     let list = operator.run(&["ls", "--reservations", "--link", &connect]);
     list.said(0, "");
     assert!(list.text().starts_with("nothing is reserved"), "{}", list.text());
-    let sub = ["sub", "cam", "--link", &connect, "--within", "200"];
+    let sub = ["sub", "cam", "--link", &connect, "--within", "200ms"];
     let _sub = operator.start(&sub);
     let until = Instant::now() + LIMIT;
     loop {

@@ -9,7 +9,6 @@ mod files;
 mod grafana;
 mod host;
 mod http;
-mod impair;
 mod inputs;
 mod kills;
 mod links;
@@ -25,10 +24,12 @@ mod plain_queries;
 mod pull;
 mod record;
 mod replay;
-mod schedule;
 mod signals;
 mod simulate;
 mod telemetry;
 mod top;
 mod video;
 mod wishes;
+
+/// The program under test.
+const BINARY: &str = env!("CARGO_BIN_EXE_paceline");

@@ -10,7 +10,7 @@ fn two_terminals_two_commands_no_flags() {
     let host = Host::new();
     let _camera = host.start(&["pub", "a/b", "--test-card", "320x240@20"]);
     let sub =
-        host.run(&["sub", "a/b", "--count", "20", "--timeout", "30", "--json", "--read-card"]);
+        host.run(&["sub", "a/b", "--count", "20", "--timeout", "30s", "--json", "--read-card"]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
     let lines = sub.json();
     assert_eq!(lines.len(), 21);
@@ -32,7 +32,7 @@ fn two_terminals_two_commands_no_flags() {
 #[test]
 fn a_subscriber_may_come_first() {
     let host = Host::new();
-    let sub = host.start(&["sub", "robot/**", "--count", "3", "--timeout", "30", "--json"]);
+    let sub = host.start(&["sub", "robot/**", "--count", "3", "--timeout", "30s", "--json"]);
     let publisher =
         host.start(&["pub", "robot/pose", "--test-card", "160x120@10", "--count", "200"]);
     let sub = sub.ended();
@@ -45,11 +45,11 @@ fn a_subscriber_may_come_first() {
 fn each_subscriber_gets_its_own_rate_and_size() {
     let host = Host::new();
     let _camera = host.start(&["pub", "cam", "--test-card", "320x240@20"]);
-    let common = ["--count", "12", "--timeout", "30", "--json", "--read-card"];
+    let common = ["--count", "12", "--timeout", "30s", "--json", "--read-card"];
     let ask = |own: &[&str]| host.start(&[&["sub", "cam"], own, &common].concat());
     let third = ask(&["--every", "4", "--size", "160x120"]);
     let tenth =
-        ask(&["--max-hz", "10", "--proxy", "subscriber", "--within", "500", "--loss", "1/2"]);
+        ask(&["--max-hz", "10", "--proxy", "subscriber", "--within", "500ms", "--loss", "1/2"]);
     for (sub, step, width) in [(third, 4, 160), (tenth, 2, 320)] {
         let sub = sub.ended();
         assert_eq!(sub.code, Some(0), "{sub:?}");
@@ -65,8 +65,8 @@ fn each_subscriber_gets_its_own_rate_and_size() {
 #[test]
 fn lines_of_text_pass_through() {
     let host = Host::new();
-    let sub = host.start(&["sub", "log", "--out", "-", "--count", "3", "--timeout", "30"]);
-    let mut publisher = host.command(&["pub", "log", "-", "--wait", "20"]);
+    let sub = host.start(&["sub", "log", "--out", "-", "--count", "3", "--timeout", "30s"]);
+    let mut publisher = host.command(&["pub", "log", "-", "--wait", "20s"]);
     let mut publisher = publisher.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = publisher.stdin.take().unwrap();
     stdin.write_all("one\ntwo\r\nthrée".as_bytes()).unwrap();
@@ -97,7 +97,8 @@ fn ls_shows_asked_and_delivered() {
     let host = Host::new();
     let _camera = host.start(&["pub", "robot/camera", "--test-card", "320x240@20"]);
     let _viewer = host.start(&[
-        "sub", "robot/**", "--max-hz", "5", "--size", "160x120", "--within", "300", "--loss", "1/4",
+        "sub", "robot/**", "--max-hz", "5", "--size", "160x120", "--within", "300ms", "--loss",
+        "1/4",
     ]);
     let until = Instant::now() + crate::host::LIMIT;
     let subscription = loop {
@@ -136,7 +137,7 @@ fn ls_shows_asked_and_delivered() {
 #[test]
 fn an_empty_host_says_so() {
     let host = Host::new();
-    let ls = host.run(&["ls", "--timeout", "200"]);
+    let ls = host.run(&["ls", "--timeout", "200ms"]);
     assert_eq!(ls.code, Some(0), "{ls:?}");
     assert!(ls.text().starts_with("no other node answers"), "{ls:?}");
 }

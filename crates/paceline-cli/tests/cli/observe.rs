@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Publishes lines from a pipe that stays open.
 fn publish(host: &Host, args: &[&str], lines: &str) -> Running {
-    let all = [&["pub"], args, &["-", "--wait", "20"]].concat();
+    let all = [&["pub"], args, &["-", "--wait", "20s"]].concat();
     let mut child = host.command(&all).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     Running::gathered(child)
@@ -27,7 +27,7 @@ fn rates_bandwidth_and_delays_of_several_tags_have_the_lines_of_ros2() {
     let _fast = host.start(&["pub", "a/fast", "--test-card", "160x120@20"]);
     let _slow = host.start(&["pub", "a/slow", "--test-card", "160x120@5"]);
     let measured = |command: &str| {
-        let ended = host.run(&[command, "a/*", "--duration", "4"]);
+        let ended = host.run(&["watch", "a/*", command, "--duration", "4s"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let text = ended.text();
         let blocks: Vec<Vec<String>> = text
@@ -45,15 +45,15 @@ fn rates_bandwidth_and_delays_of_several_tags_have_the_lines_of_ros2() {
         }
         blocks.into_iter().rev().find(|block| block[0] == "a/fast]").unwrap()
     };
-    let hz = measured("hz");
+    let hz = measured("--hz");
     assert!(hz[1].starts_with("average rate: "), "{hz:?}");
     assert!((10.0..30.0).contains(&numbers(&hz[1])[0]), "{hz:?}");
     let [min, max, spread, window] = numbers(&hz[2])[..] else { panic!("{hz:?}") };
     assert!(min <= 0.06 && max >= 0.04 && spread >= 0.0 && window >= 10.0, "{hz:?}");
-    let bw = measured("bw");
+    let bw = measured("--bw");
     assert!(bw[1].contains(" KB/s from ") && bw[1].ends_with(" messages"), "{bw:?}");
     assert!(bw[2].starts_with("\tMessage size mean: ") && bw[2].contains(" KB max: "), "{bw:?}");
-    let delay = measured("delay");
+    let delay = measured("--delay");
     assert!(delay[1].starts_with("average delay: "), "{delay:?}");
     assert!(numbers(&delay[2])[1] < 5.0, "{delay:?}");
 }
@@ -102,11 +102,11 @@ fn forms(robot: &Host) -> Vec<String> {
 #[test]
 fn an_observer_adds_nothing_to_a_thin_link_unless_it_is_told_to() {
     let (robot, operator, _running) = joined();
-    let unasked = operator.run(&["hz", "cam", "--duration", "6"]);
+    let unasked = operator.run(&["hz", "cam", "--duration", "6s"]);
     unasked.said(3, "cam would come over link thin (2 Mbit/s), and nobody behind it takes it");
     unasked.said(3, "--max-hz 1 asks for one sample a second");
     assert_eq!(forms(&robot), Vec::<String>::new());
-    let told = operator.run(&["hz", "cam", "--max-hz", "4", "--count", "4", "--duration", "20"]);
+    let told = operator.run(&["hz", "cam", "--max-hz", "4", "--count", "4", "--duration", "20s"]);
     assert_eq!(told.code, Some(0), "{told:?}");
 
     let few = ["sub", "cam", "--max-hz", "5", "--size", "160x120", "--json"];
@@ -135,7 +135,7 @@ fn an_observer_adds_nothing_to_a_thin_link_unless_it_is_told_to() {
 }
 
 fn echo(host: &Host, encoding: &[&str], lines: &str, args: &[&str]) -> Ended {
-    let echo = host.start(&[&["echo", "t", "--duration", "30"], args].concat());
+    let echo = host.start(&[&["echo", "t", "--duration", "30s"], args].concat());
     let _talk = publish(host, &[&["t"], encoding].concat(), lines);
     echo.ended()
 }
@@ -151,7 +151,7 @@ fn echo_prints_text_json_and_fields() {
     let field = echo(&host, &json, lines, &["--count", "3", "--field", "p.x"]);
     assert_eq!(field.text(), "1.5\n---\n3\n---\n", "{field:?}");
     field.said(0, "--field p.x: sample 1 of t has no p; it has q");
-    let once = echo(&host, &["--encoding", "x/y"], "abcdef\n", &["--once", "-l", "2"]);
+    let once = echo(&host, &["--encoding", "x/y"], "abcdef\n", &["--once", "-l", "2B"]);
     assert_eq!(once.text(), "x/y, 6 bytes: 6162...\n---\n", "{once:?}");
     let line = echo(&host, &json, "{\"a\": 1}\n", &["--once", "--json"]);
     assert_eq!(line.json()[0]["json"]["a"], 1, "{line:?}");
@@ -185,8 +185,14 @@ fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
     host.run(&["hz"]).said(2, "<TAG>");
     host.run(&["bw", "a//b"]).said(2, "a//b");
     host.run(&["echo", "a", "--field", "x..y"]).said(2, "must be names joined by points");
-    host.run(&["hz", "a", "--duration", "1"]).said(3, "no sample within --duration 1 s");
+    host.run(&["hz", "a", "--duration", "1s"]).said(3, "no sample within --duration 1s: ");
+    host.run(&["watch", "a"]).said(2, "<--hz|--bw|--delay|--print>");
+    host.run(&["watch", "a", "--hz", "--print"]).said(2, "cannot be used with");
+    host.run(&["watch", "a", "--bw", "--once"]).said(2, "--once needs --print");
+    host.run(&["watch", "a", "--print", "--window", "5"]).said(2, "--window measures samples");
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    let print = host.run(&["watch", "cam", "--print", "--once", "--duration", "30s"]);
+    assert!(print.text().starts_with("160x120 image/jpeg, "), "{print:?}");
     let mut echo = Running::unread(host.command(&["echo", "cam"]).spawn().unwrap());
     assert!(echo.first_line().starts_with("160x120 image/jpeg, "));
     assert_eq!(echo.status().code(), Some(0));

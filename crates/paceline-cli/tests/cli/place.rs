@@ -29,7 +29,7 @@ fn meets_newcomers(host: &Host, sub: Running) {
 fn newcomers_join_where_the_socket_was_deleted() {
     let host = Host::new();
     let _node = host.start_node();
-    let sub = host.start(&["sub", "t", "--count", "5", "--timeout", "35"]);
+    let sub = host.start(&["sub", "t", "--count", "5", "--timeout", "35s"]);
     host.wait_for_subscriptions(1);
     std::fs::remove_file(host.path("node.sock")).unwrap();
     eventually("the socket is back", || host.path("node.sock").exists());
@@ -40,7 +40,7 @@ fn newcomers_join_where_the_socket_was_deleted() {
 fn newcomers_join_where_all_files_of_the_host_were_deleted() {
     let host = Host::new();
     let _node = host.start_node();
-    let sub = host.start(&["sub", "t", "--count", "5", "--timeout", "35"]);
+    let sub = host.start(&["sub", "t", "--count", "5", "--timeout", "35s"]);
     host.wait_for_subscriptions(1);
     for file in std::fs::read_dir(host.path("")).unwrap().flatten() {
         if file.file_name().to_string_lossy().starts_with("node.") {
@@ -57,7 +57,7 @@ fn a_runtime_folder_that_others_can_write_or_that_is_a_link_is_refused() {
     let (open, link) = (host.path("open"), host.path("link"));
     std::fs::create_dir(&open).unwrap();
     std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
-    let run = |dir: &str| host.run(&["sub", "a", "--timeout", "1", "--runtime-dir", dir]);
+    let run = |dir: &str| host.run(&["sub", "a", "--timeout", "1s", "--runtime-dir", dir]);
     run(arg(&open)).said(1, "others can write to it (mode 0777): run chmod go-w '");
     run(arg(&open)).said(1, "or set PACELINE_RUNTIME_DIR to a folder that only you can write");
     assert_eq!(std::fs::read_dir(&open).unwrap().count(), 0, "nothing was made in it");
@@ -68,7 +68,7 @@ fn a_runtime_folder_that_others_can_write_or_that_is_a_link_is_refused() {
     // The default runtime folder lies in a temporary folder that every user can write.
     let user = rustix::process::geteuid().as_raw();
     symlink(&open, host.path(&format!("paceline-{user}"))).unwrap();
-    let mut command = host.command(&["sub", "a", "--timeout", "1"]);
+    let mut command = host.command(&["sub", "a", "--timeout", "1s"]);
     command.env_remove("PACELINE_RUNTIME_DIR").env_remove("XDG_RUNTIME_DIR");
     command.env("TMPDIR", host.path(""));
     let ended = Running::gathered(command.spawn().unwrap()).ended();
@@ -86,12 +86,12 @@ fn a_limit_of_descriptors_is_an_error_and_no_panic() {
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running::gathered(shell.spawn().unwrap()).ended()
     };
-    let sub = "sub a --timeout 1 --link connect=tcp/127.0.0.1:9";
+    let sub = "sub a --timeout 1s --link connect=tcp/127.0.0.1:9";
     let refused = limited(8, sub);
-    refused.said(1, "this process may open 8 files, this node needs at least ");
+    refused.said(1, "this process may open 8 files, but this node needs at least ");
     refused.said(1, "raise the limit with ulimit -n 1024, or LimitNOFILE=1024");
     for limit in [5, 6, 7, 16, 32, 64, 96, 128] {
-        for line in [sub, "node --buffer a=1", "pub a -", "ls", "echo a --duration 1", "pull a"] {
+        for line in [sub, "node --buffer a=1", "pub a -", "ls", "echo a --duration 1s", "pull a"] {
             // A node would not end by itself.
             let line = if limit >= 64 && line.starts_with("node") { "ls" } else { line };
             let ended = limited(limit, line);
@@ -134,14 +134,14 @@ fn a_neighbour_cannot_fill_the_log() {
             let version = if number % 2 == 0 { 200 } else { 201 };
             stranger.put("p/hi", vec![version, 0, 0, 0, 0, 0, 0, 0, 9]).wait().unwrap();
         }
-        text().contains("speaks wire format version")
+        text().contains("uses wire format version")
     });
     for number in 0..5_000u16 {
         let version = if number % 2 == 0 { 200 } else { 201 };
         stranger.put("p/hi", vec![version, 0, 0, 0, 0, 0, 0, 0, 9]).wait().unwrap();
     }
     std::thread::sleep(Duration::from_millis(500));
-    let lines = text().lines().filter(|line| line.contains("speaks wire format version")).count();
+    let lines = text().lines().filter(|line| line.contains("uses wire format version")).count();
     // The first line, and one every ten seconds.
     let most = 2 + usize::try_from(begun.elapsed().as_secs() / 10).unwrap();
     assert!((1..=most).contains(&lines), "{}", text());

@@ -331,9 +331,10 @@ const TOKEN: &str = "@ros2_lv/0/8f20917502ee955ac4476e0266340d5c/0/10/MP/%/%fron
      std_msgs::msg::dds_::String_/\
      RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18/::,7:,:,:,,";
 
-/// Returns the rules of the configuration files in docs/ros2.md, in order, without the links.
+/// Returns the rules of the configuration files in docs/guides/ros2.md, in order, without the links.
 fn ros_rules() -> Vec<String> {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ros2.md"));
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/ros2.md"));
     let page = page.unwrap();
     let files = page.split("```toml").skip(1).filter_map(|rest| rest.split("```").next());
     let rules = files.map(|file| {
@@ -426,7 +427,7 @@ fn queries_are_answered_from_pull_buffers() {
     );
     for (selector, what) in [
         ("far/imu?_time=[yesterday..]", "write _time=[FROM..TO]"),
-        ("far/**", "ask for one key at a time"),
+        ("far/**", "query one key at a time"),
         ("far/nobody", "'robot/nobody'"),
     ] {
         let [Err(refused)] = &ask(selector)[..] else { panic!("{selector}") };

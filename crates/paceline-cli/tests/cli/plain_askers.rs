@@ -115,7 +115,7 @@ fn one_that_reads_its_answers_slowly_holds_up_no_other() {
     let said = error.payload().try_to_string().unwrap().into_owned();
     let lost = 800 - answers.len() as u64;
     assert!(count <= lost && Some(lost) == dropped(), "{count}, {lost}: {said}");
-    let told = format!("{lost} answers were dropped: they came faster than this program reads");
+    let told = format!("{lost} answers were dropped: they arrived faster than this program reads");
     assert!(said.contains(&told), "{said}");
     let log = std::fs::read_to_string(pair.operator.path("log")).unwrap();
     assert!(log.contains("answers to 'robot/large' come faster than the program here"), "{log}");

@@ -19,7 +19,7 @@ fn keys_and_attachments_beyond_a_rules_bounds_are_counted() {
         (count("not_imported") >= 8 && count("too_large") >= 1).then_some(())
     });
     let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
-    assert!(log.contains("import 1 (key 'robot/**'): has 2 keys, and takes no more"), "{log}");
+    assert!(log.contains("import 1 (key 'robot/**'): has 2 keys, the maximum"), "{log}");
     let robot = node_of(&pair.robot, "robot");
     assert_eq!(robot["publishers"].as_array().map(Vec::len), Some(2), "{robot}");
 }
@@ -49,7 +49,7 @@ fn what_is_larger_or_faster_than_its_rule_allows_is_dropped_by_name() {
     // transit, and one per 200 ms that the burst takes on a busy machine.
     assert!(dropped >= 400, "{told}");
     let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
-    let named = ["'robot/imu' comes faster than max_hz", "takes at most 1000 bytes (max_bytes)"];
+    let named = ["'robot/imu' arrives faster than max_hz", "takes at most 1000 bytes (max_bytes)"];
     assert!(named.iter().any(|part| log.contains(part)), "{log}");
     assert!(log.contains("import 1 (key 'robot/**'): "), "{log}");
 }

@@ -54,11 +54,11 @@ fn what_a_publisher_holds_is_pulled_by_number_and_time() {
     let told = summary(&pull);
     assert_eq!((&told["found"], &told["delivered"]), (&json!(4), &json!(4)));
     assert_eq!((&told["missing"], &told["nodes"][0]["name"]), (&json!([]), &json!("robot")));
-    let (from, to) = (&pull.json()[1]["captured_ns"], &pull.json()[2]["captured_ns"]);
-    let pull = host.run(&["pull", "log", "--time", &format!("{from}..{to}"), "--json"]);
+    let [from, to] = [1, 2].map(|line| format!("{}ns", pull.json()[line]["captured_ns"]));
+    let pull = host.run(&["pull", "log", "--from", &from, "--to", &to, "--json"]);
     assert_eq!(seqs(&pull), [3, 4]);
     assert_eq!(seqs(&host.run(&["pull", "log", "--seq", "..1", "--json"])), [0, 1]);
-    let recent = host.run(&["pull", "log", "--time", "-1h..", "--every", "4", "--json"]);
+    let recent = host.run(&["pull", "log", "--from", "-1h", "--every", "4", "--json"]);
     assert!(seqs(&recent).windows(2).all(|pair| pair[1] - pair[0] == 4), "{recent:?}");
     assert_eq!(seqs(&recent)[0], 0);
     let newest = seqs(&host.run(&["pull", "log", "--newest", "3", "--json"]));
@@ -91,7 +91,7 @@ fn a_node_holds_for_others_over_a_link_and_is_listed() {
         "robot/camera",
         "--newest",
         "8",
-        "--from",
+        "--at",
         "store",
         "--size",
         "160x120",
@@ -100,7 +100,7 @@ fn a_node_holds_for_others_over_a_link_and_is_listed() {
         "--link",
         &connect,
         "--timeout",
-        "30",
+        "30s",
         "--json",
     ]);
     assert_eq!(seqs(&pull).len(), 8);
@@ -144,7 +144,7 @@ fn what_cannot_be_pulled_is_told_with_the_mend() {
     host.run(&["pull", "log", "--seq", "0..2"]).said(3, "expired; held are ");
     host.run(&["pull", "log", "--seq", "100000.."]).said(3, "did not come yet");
     host.run(&["pull", "other"]).said(3, "no buffer holds 'other'").said(3, "pub --history 100");
-    host.run(&["pull", "log", "--from", "rover"]).said(3, "no node 'rover'").said(3, "robot");
+    host.run(&["pull", "log", "--at", "rover"]).said(3, "no node 'rover'").said(3, "robot");
     let file = host.path("card.txt");
     std::fs::write(&file, "x").unwrap();
     let small = host.run(&["pull", "log", "--newest", "2", "--size", "160x120", "--json"]);
@@ -154,5 +154,5 @@ fn what_cannot_be_pulled_is_told_with_the_mend() {
 #[test]
 fn a_pull_without_anybody_ends_by_itself() {
     let host = Host::new();
-    host.run(&["pull", "log"]).said(3, "no buffer holds 'log'");
+    host.run(&["pull", "log"]).said(3, "no node buffers 'log'");
 }

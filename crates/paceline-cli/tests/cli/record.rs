@@ -17,7 +17,8 @@ fn what_comes_is_in_the_file_with_its_times_and_numbers() {
     let _node = host.start_node();
     let out = host.path("run.mcap");
     let _camera = host.start(&["pub", "robot/camera", "--test-card", "160x120@20"]);
-    let record = host.start(&["record", "robot/**", "-o", arg(&out), "--within", "500", "--json"]);
+    let record =
+        host.start(&["record", "robot/**", "-o", arg(&out), "--within", "500ms", "--json"]);
     let copy = host.path("copy.mjpeg");
     let sub = host.run(&[
         "sub",
@@ -27,7 +28,7 @@ fn what_comes_is_in_the_file_with_its_times_and_numbers() {
         "--count",
         "20",
         "--timeout",
-        "30",
+        "30s",
         "--json",
     ]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
@@ -90,7 +91,8 @@ fn each_format_stands_in_the_schema_that_is_shown() {
             &["--file", arg(&lines), "--hz", "20", "--encoding", "application/x-y;z=1"],
         ),
     ];
-    let seconds = ["record", "all/**", "-o", arg(&out), "--duration", "4", "--compression", "none"];
+    let seconds =
+        ["record", "all/**", "-o", arg(&out), "--duration", "4s", "--compression", "none"];
     let record = host.run(&seconds);
     assert_eq!(record.code, Some(0), "{record:?}");
     drop(publishers);
@@ -132,7 +134,7 @@ fn a_killed_recorder_leaves_what_it_wrote() {
     assert!(!pictures.is_empty());
     assert!(pictures.windows(2).all(|two| two[1].0.sequence == two[0].0.sequence + 1));
     let judgement = Judgement::of(&bytes[..]).unwrap();
-    assert!(judgement.cut.unwrap().starts_with("is cut off: it is whole to byte "));
+    assert!(judgement.cut.unwrap().starts_with("is cut off: it is complete up to byte "));
 }
 
 #[test]
@@ -173,7 +175,7 @@ fn a_recording_ends_by_itself_and_replaces_nothing_unasked() {
     assert!(end.is_none());
     assert_eq!(events(&all).last().unwrap()["why"], "--max-bytes");
     host.run(&record).said(2, "run.mcap: it is there already; give --force to replace it");
-    let again = [&record[..], &["--force", "--duration", "1"]].concat();
+    let again = [&record[..], &["--force", "--duration", "1s"]].concat();
     assert_eq!(host.run(&again).code, Some(0));
 }
 
@@ -212,12 +214,13 @@ fn what_is_asked_wrongly_is_refused_before_anything_is_written() {
     let run = |more: &[&str]| host.run(&[&["record", "a"], more].concat());
     run(&[]).said(2, "--out <FILE>");
     run(&["-o", arg(&none)]).said(1, "create the folder first, or give another --out");
-    run(&["-o", arg(&out), "--max-bytes", "10"]).said(2, "write a number with B, kB, MB or GB");
-    run(&["-o", arg(&out), "--duration", "0"]).said(2, "must be a number from 0.001");
+    run(&["-o", arg(&out), "--max-bytes", "10"])
+        .said(2, "needs a unit: 10B, 0.01kB (allowed: B, kB, MB");
+    run(&["-o", arg(&out), "--duration", "0s"]).said(2, "must be from 1ms to");
     run(&["-o", arg(&out), "--compression", "zip"]).said(2, "must be lz4 or none");
     host.run(&["record", "a//b", "-o", arg(&out)]).said(2, "'a//b'");
     assert!(!out.exists());
-    run(&["-o", arg(&out), "--duration", "1"])
+    run(&["-o", arg(&out), "--duration", "1s"])
         .said(3, "no publisher on a; no tag is published now");
 }
 

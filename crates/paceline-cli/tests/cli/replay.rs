@@ -66,7 +66,7 @@ fn there_and_back(host: &Host, pattern: &str, publish: &[&str], speed: &str) {
     // Uses no separate node: a relaying node cannot slow down a publisher that is faster than its link.
     let (first, second) = (host.path("first.mcap"), host.path("second.mcap"));
     let once = record(host, pattern, &first, publish);
-    let replay = ["replay", arg(&first), "--speed", speed, "--late", "--wait", "20"];
+    let replay = ["replay", arg(&first), "--speed", speed, "--late", "--wait", "20s"];
     let again = record(host, pattern, &second, &replay);
     let (once_by_tag, again_by_tag) = (by_tag(&once), by_tag(&again));
     assert!(once_by_tag.values().any(|payloads| payloads.len() > 1));
@@ -94,10 +94,10 @@ fn a_flight_is_the_same_after_a_replay() {
     let host = Host::new();
     let file = host.path("flight.ulg");
     std::fs::write(&file, flight(900)).unwrap();
-    let publish = ["pub", "uav", "--file", arg(&file), "--speed", "max", "--wait", "20"];
+    let publish = ["pub", "uav", "--file", arg(&file), "--speed", "max", "--wait", "20s"];
     there_and_back(&host, "uav/**", &publish, "max");
     let json =
-        ["pub", "uav", "--file", arg(&file), "--speed", "max", "--as", "json", "--wait", "20"];
+        ["pub", "uav", "--file", arg(&file), "--speed", "max", "--as", "json", "--wait", "20s"];
     there_and_back(&host, "uav/**", &json, "max");
 }
 
@@ -106,7 +106,7 @@ fn sound_is_the_same_after_a_replay() {
     let host = Host::new();
     let file = host.path("sound.wav");
     std::fs::write(&file, wave(12_000)).unwrap();
-    there_and_back(&host, "mic", &["pub", "mic", "--file", arg(&file), "--wait", "20"], "max");
+    there_and_back(&host, "mic", &["pub", "mic", "--file", arg(&file), "--wait", "20s"], "max");
 }
 
 #[test]
@@ -119,11 +119,11 @@ fn video_and_a_real_flight_are_the_same_after_a_replay() {
     };
     let host = Host::new();
     let film = Path::new(&folder).join("video/jvt_ba1_ft_c_352x288.264");
-    let publish = ["pub", "film", "--file", arg(&film), "--hz", "100", "--late", "--wait", "20"];
+    let publish = ["pub", "film", "--file", arg(&film), "--hz", "100", "--late", "--wait", "20s"];
     // At maximum speed a link would drop pictures.
     there_and_back(&host, "film", &publish, "1");
     let log = Path::new(&folder).join("telemetry/px4_log_small.ulg");
-    let publish = ["pub", "uav", "--file", arg(&log), "--speed", "max", "--wait", "20"];
+    let publish = ["pub", "uav", "--file", arg(&log), "--speed", "max", "--wait", "20s"];
     there_and_back(&host, "uav/**", &publish, "max");
 }
 
@@ -151,7 +151,7 @@ fn a_replayed_camera_can_be_scaled_and_begins_again() {
         "--count",
         &(pictures + 5).to_string(),
         "--timeout",
-        "35",
+        "35s",
         "--json",
         "--read-card",
     ]);
@@ -169,11 +169,12 @@ fn a_replay_takes_its_time_and_the_part_that_is_asked_for() {
     let file = host.path("flight.ulg");
     // 3 s: one message every 10 ms.
     std::fs::write(&file, flight(300)).unwrap();
-    let publish = ["pub", "uav", "--file", arg(&file), "--late", "--wait", "20"];
+    let publish = ["pub", "uav", "--file", arg(&file), "--late", "--wait", "20s"];
     record(&host, "uav/**", &out, &publish);
     let began = Instant::now();
-    let replay =
-        |more: &[&str]| host.run(&[&["replay", arg(&out), "--wait", "0", "--json"], more].concat());
+    let replay = |more: &[&str]| {
+        host.run(&[&["replay", arg(&out), "--wait", "0s", "--json"], more].concat())
+    };
     let counted = |more: &[&str]| {
         let ended = replay(more);
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -183,7 +184,7 @@ fn a_replay_takes_its_time_and_the_part_that_is_asked_for() {
     };
     assert_eq!(counted(&["--speed", "2", "--late"]), 300);
     assert!(began.elapsed() >= Duration::from_millis(1_450), "2.99 s at twice the speed");
-    let part = counted(&["--speed", "max", "--from", "1", "--to", "2"]);
+    let part = counted(&["--speed", "max", "--from", "1s", "--to", "2s"]);
     assert!((50..=150).contains(&part), "a third, at the times of a busy host: {part}");
     let tag = ["--speed", "max", "--tag", "uav/gps"];
     assert_eq!(counted(&tag), 100);

@@ -78,7 +78,7 @@ fn a_subscriber_that_stops_reading_costs_the_others_nothing() {
     let _stuck = Running::unread(stuck);
     settle();
     settle();
-    let sub = host.run(&["sub", "cam", "--count", "30", "--timeout", "20", "--json"]);
+    let sub = host.run(&["sub", "cam", "--count", "30", "--timeout", "20s", "--json"]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
     let seqs: Vec<u64> = sub.json().iter().filter_map(|line| line["seq"].as_u64()).collect();
     assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "{seqs:?}");

@@ -48,12 +48,12 @@ fn check_whole(host: &Host, file: &Path, messages: u64) -> Ended {
         "--count",
         &count,
         "--timeout",
-        "35",
+        "35s",
     ]);
     host.wait_for_subscriptions(1);
     let began = Instant::now();
     let player =
-        host.run(&["pub", "uav", "--file", arg(file), "--speed", "max", "--wait", "20", "--json"]);
+        host.run(&["pub", "uav", "--file", arg(file), "--speed", "max", "--wait", "20s", "--json"]);
     assert_eq!(player.code, Some(0), "{player:?}");
     println!("{messages} messages published and sent in {:?}", began.elapsed());
     let sub = sub.ended();
@@ -108,7 +108,7 @@ fn a_flight_keeps_its_times_and_can_be_read() {
     let host = Host::new();
     let file = host.path("flight.ulg");
     std::fs::write(&file, flight(90)).unwrap();
-    let sub = host.start(&["sub", "uav/gps", "--out", "-", "--count", "20", "--timeout", "30"]);
+    let sub = host.start(&["sub", "uav/gps", "--out", "-", "--count", "20", "--timeout", "30s"]);
     host.wait_for_subscriptions(1);
     let began = Instant::now();
     let player = host.run(&[
@@ -123,7 +123,7 @@ fn a_flight_keeps_its_times_and_can_be_read() {
         "--count",
         "60",
         "--wait",
-        "20",
+        "20s",
     ]);
     assert!(began.elapsed().as_millis() >= 1_180, "0.59 s at half the speed");
     player.said(0, "flight.ulg, 90 messages of 3 topics at 0.5 times their speed");

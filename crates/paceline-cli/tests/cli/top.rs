@@ -24,7 +24,7 @@ fn where_there_is_no_terminal_it_prints_tables() {
     assert!(!text.contains('\x1b'), "{text:?}");
     let row = text.lines().rev().find(|line| line.starts_with("robot/cam")).unwrap();
     assert!(row.contains("  5 Hz  "), "{row}");
-    let batch = host.start(&["top", "--batch", "--interval", "0.5"]);
+    let batch = host.start(&["top", "--batch", "--interval", "0.5s"]);
     std::thread::sleep(Duration::from_secs(5));
     batch.signal(Signal::INT);
     let batch = batch.ended();
@@ -65,14 +65,14 @@ fn a_node_that_dies_is_shown_as_gone_and_rates_stay_right() {
 #[test]
 fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
     let host = Host::new();
-    let empty = host.run(&["top", "--once", "--timeout", "300"]);
+    let empty = host.run(&["top", "--once", "--timeout", "300ms"]);
     assert!(empty.text().starts_with("no other node answers"), "{empty:?}");
     host.run(&["top", "--sort", "x"])
         .said(2, "must be tag, node, rate, bits, delay, late or drops");
-    host.run(&["top", "--interval", "0"]).said(2, "must be a number from 0.5 to 60");
+    host.run(&["top", "--interval", "0s"]).said(2, "must be from 500ms to 1min");
     host.run(&["trace", "a/*"]).said(2, "must be one tag, without * and **");
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@10"]);
-    let mut top = Running::unread(host.command(&["top", "--interval", "0.5"]).spawn().unwrap());
+    let mut top = Running::unread(host.command(&["top", "--interval", "0.5s"]).spawn().unwrap());
     assert!(top.first_line().starts_with("paceline top: "));
     assert_eq!(top.status().code(), Some(0));
 }
@@ -145,7 +145,7 @@ fn a_trace_splits_the_age_over_every_hop() {
     let _there = robot.start(&["node", "--name", "robot", "--link", &listen]);
     let _here = operator.start(&["node", "--name", "operator", "--link", &connect]);
     let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20", "--name", "camera"]);
-    let ask = ["trace", "cam", "--max-hz", "5", "--count", "25", "--duration", "30"];
+    let ask = ["trace", "cam", "--max-hz", "5", "--count", "25", "--duration", "30s"];
     let trace = operator.run(&[&ask[..], &["--json"]].concat());
     assert_eq!(trace.code, Some(0), "{trace:?}");
     let lines = trace.json();

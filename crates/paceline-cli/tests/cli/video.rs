@@ -25,7 +25,7 @@ fn a_film_passes_whole_and_smaller() {
         "--count",
         "60",
         "--timeout",
-        "30",
+        "30s",
         "--json",
     ]);
     let half = host.start(&[
@@ -40,11 +40,11 @@ fn a_film_passes_whole_and_smaller() {
         "--count",
         "30",
         "--timeout",
-        "30",
+        "30s",
     ]);
     // Both subscribers exist before the first picture.
     host.wait_for_subscriptions(2);
-    let player = host.run(&["pub", "film", "--file", arg(&file), "--hz", "20", "--wait", "20"]);
+    let player = host.run(&["pub", "film", "--file", arg(&file), "--hz", "20", "--wait", "20s"]);
     player.said(0, "film.264, 60 pictures of 320x240 at 20 Hz, video/h264");
     let whole = whole.ended();
     assert_eq!(whole.code, Some(0), "{whole:?}");
@@ -70,8 +70,8 @@ fn a_film_begins_again_and_says_what_rate_it_takes() {
     let units = film(160, 120, 5, 5);
     // The first picture needs one that is missing.
     std::fs::write(&file, [units[1..].concat(), units.concat()].concat()).unwrap();
-    let sub = host.start(&["sub", "film", "--count", "12", "--timeout", "30", "--json"]);
-    let player = host.start(&["pub", "film", "--file", arg(&file), "--loop", "--wait", "20"]);
+    let sub = host.start(&["sub", "film", "--count", "12", "--timeout", "30s", "--json"]);
+    let player = host.start(&["pub", "film", "--file", arg(&file), "--loop", "--wait", "20s"]);
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");
     let alone: Vec<_> = sub.json()[..12].iter().map(|line| line["kind"] == "video_i").collect();
@@ -105,7 +105,7 @@ fn who_comes_in_the_middle_of_a_film_waits_for_a_keyframe() {
         }
         assert!(std::time::Instant::now() < until, "{ls}");
     }
-    let sub = host.run(&["sub", "film", "--count", "5", "--timeout", "3"]);
+    let sub = host.run(&["sub", "film", "--count", "5", "--timeout", "3s"]);
     sub.said(3, "waiting for a keyframe: ");
 }
 
@@ -131,10 +131,10 @@ fn sound_comes_as_it_is_asked_for() {
         (0..48_000u32).flat_map(|n| [(n % 97) as u8, 0, (n % 97) as u8, 0]).collect();
     let header = wav_header(&format, u32::try_from(bytes.len()).unwrap());
     std::fs::write(&file, [header, bytes.clone()].concat()).unwrap();
-    let same = host.start(&["sub", "tone", "--count", "50", "--timeout", "30", "--json"]);
+    let same = host.start(&["sub", "tone", "--count", "50", "--timeout", "30s", "--json"]);
     let sub = host.start(&["sub", "tone", "--audio", "8000x1", "--out", arg(&phone), "--json"]);
     host.wait_for_subscriptions(2);
-    let player = host.run(&["pub", "tone", "--file", arg(&file), "--wait", "20"]);
+    let player = host.run(&["pub", "tone", "--file", arg(&file), "--wait", "20s"]);
     player.said(0, "tone.wav, 50 blocks at 50 Hz, audio/pcm;format=s16le;rate=48000;channels=2");
     let same = same.ended();
     assert_eq!(same.code, Some(0), "{same:?}");
@@ -171,12 +171,12 @@ fn a_still_picture_is_published_and_kept() {
         "--count",
         "1",
         "--timeout",
-        "30",
+        "30s",
         "--json",
         "--read-card",
     ]);
     host.wait_for_subscriptions(1);
-    let player = host.run(&["pub", "still", "--file", arg(&file), "--wait", "20"]);
+    let player = host.run(&["pub", "still", "--file", arg(&file), "--wait", "20s"]);
     player.said(0, "card.png, 1 picture of 320x240, image/png");
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");

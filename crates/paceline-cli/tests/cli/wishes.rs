@@ -1,4 +1,4 @@
-//! `paceline ask` and `paceline set`: admission queries, and changes of running subscriptions.
+//! `paceline sub --dry-run` and `paceline set`: admission queries, and changes of running subscriptions.
 
 use crate::host::{Ended, Host, LIMIT, Running, free_port};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -34,17 +34,18 @@ fn a_promise_is_asked_for_before_and_a_subscription_changed_while_it_runs() {
         "--link",
         &connect,
         "--timeout",
-        "60",
+        "60s",
     ];
     let console = operator.start(&sub);
     operator.wait_for_subscriptions(1);
-    let ask =
-        |hz: &str, within: &str| operator.run(&["ask", "cam", "--max-hz", hz, "--within", within]);
-    printed(&ask("5", "200"), 0, "cam of cam: yes: within ");
-    printed(&ask("5", "3"), 3, "cam of cam: no: link 'thin' of ");
+    let ask = |hz: &str, within: &str| {
+        operator.run(&["sub", "cam", "--dry-run", "--max-hz", hz, "--within", within])
+    };
+    printed(&ask("5", "200ms"), 0, "cam of cam: yes: within ");
+    printed(&ask("5", "3ms"), 3, "cam of cam: no: link 'thin' of ");
     // From the other host: properties without a flag stay unchanged.
     let set = |more: &[&str]| robot.run(&[&["set", "cam"], more].concat());
-    let promised = set(&["--within", "200"]);
+    let promised = set(&["--within", "200ms"]);
     printed(
         &promised,
         0,
@@ -55,7 +56,7 @@ fn a_promise_is_asked_for_before_and_a_subscription_changed_while_it_runs() {
         0,
         "10 Hz, within 200 ms -> 5 Hz, within 200 ms",
     );
-    printed(&set(&["--within", "3"]), 3, "5 Hz, within 3.00 ms\n\trefused: link 'thin' of ");
+    printed(&set(&["--within", "3ms"]), 3, "5 Hz, within 3.00 ms\n\trefused: link 'thin' of ");
     let reset = set(&["--reset", "--every", "2", "--json"]);
     assert_eq!(reset.code, Some(0), "{reset:?}");
     let line = &reset.json()[0];
@@ -90,7 +91,7 @@ fn answers_over_relay_nodes_belong_to_their_requests_and_a_refusal_ends_nothing(
     };
     let _nodes = [node(&robot, "robot", "listen"), node(&operator, "operator", "connect")];
     let _camera = robot.start(&["pub", "cam", "--test-card", "640x480@30", "--name", "cam"]);
-    let sub = ["sub", "cam", "--max-hz", "3", "--size", "160x120", "--within", "400", "--json"];
+    let sub = ["sub", "cam", "--max-hz", "3", "--size", "160x120", "--within", "400ms", "--json"];
     let mut console = Console::new(&operator, &[&sub[..], &["--name", "console"]].concat());
     console.sees(160);
     let small = "at 160x120, within 400 ms";
@@ -177,13 +178,13 @@ fn whom_to_change_and_what_must_be_said() {
     let set = |args: &[&str]| host.run(&[&["set"], args].concat());
     set(&["cam"]).said(2, "nothing to change: say --max-hz, ");
     set(&["cam", "--max-hz", "0"]).said(2, "--max-hz");
-    set(&["cam", "--max-hz", "5", "--timeout", "300"])
+    set(&["cam", "--max-hz", "5", "--timeout", "300ms"])
         .said(3, "no subscription to cam; ls shows those there are");
     let _subs = ["one", "two"].map(|name| host.start(&["sub", "cam", "--name", name]));
     host.wait_for_subscriptions(2);
     set(&["cam", "--max-hz", "5"]).said(2, "2 subscriptions to cam: at ");
     set(&["cam", "--max-hz", "5"]).said(2, "name one node with --at, or say --all");
-    set(&["cam", "--max-hz", "5", "--at", "three", "--timeout", "300"])
+    set(&["cam", "--max-hz", "5", "--at", "three", "--timeout", "300ms"])
         .said(3, "no subscription to cam at three");
     printed(
         &set(&["*", "--max-hz", "5", "--at", "two"]),
@@ -200,15 +201,15 @@ fn whoever_gets_too_little_is_told_why() {
     let _node = host.start_node();
     let _pose = host.start(&["pub", "pose", "--test-card", "160x120@20"]);
     // No sample arrives within a microsecond.
-    let sub = ["sub", "pose", "--within", "0.001", "--count", "5", "--timeout", "3"];
+    let sub = ["sub", "pose", "--within", "0.001ms", "--count", "5", "--timeout", "3s"];
     let late = host.run(&sub);
     late.said(3, "(deadline_missed): they could not arrive in time; give a longer --within");
     printed(&late, 3, "fewer than asked: ");
     let json = host.run(&[&sub[..], &["--json"]].concat());
     let summary = &json.json().pop().unwrap()["summary"];
     assert!(summary["reason"].as_str().unwrap().contains("deadline_missed"), "{summary}");
-    let slow = host.run(&["sub", "pose", "--max-hz", "1", "--count", "50", "--timeout", "3"]);
+    let slow = host.run(&["sub", "pose", "--max-hz", "1", "--count", "50", "--timeout", "3s"]);
     slow.said(3, "at most 1 Hz were asked for, and none of those was lost");
-    let few = host.run(&["echo", "pose", "--count", "500", "--duration", "3"]);
+    let few = host.run(&["echo", "pose", "--count", "500", "--duration", "3s"]);
     few.said(3, "the publisher sends too few: ");
 }

@@ -17,6 +17,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use terminal::Terminal;
 
+/// The program under test.
+const BINARY: &str = env!("CARGO_BIN_EXE_paceline");
+
 #[test]
 fn every_step_of_the_readme_can_be_done_and_none_fails() {
     let mut readme = Readme::read();
@@ -80,19 +83,19 @@ fn two_terminals(host: &Host, readme: &mut Readme) -> (Terminal, Terminal) {
     publish.extend(words("--history 100"));
     let publisher = Terminal::open(host, "pub", &publish);
     publisher.see("publishing a/b: test card 320x240 at 30 Hz");
-    let subscriber = Terminal::open(host, "sub", &readme.command("paceline sub "));
+    let subscriber = Terminal::open(host, "sub", &readme.command("paceline sub a/b --max-hz "));
     subscriber.see(" Hz  160x120 image/jpeg  age p50 ");
     (publisher, subscriber)
 }
 
 /// Runs the commands that observe, query, change and pull.
 fn looking(host: &Host, readme: &mut Readme, subscriber: &Terminal) {
-    let hz = Terminal::open(host, "hz", &readme.command("paceline hz "));
+    let hz = Terminal::open(host, "watch", &readme.command("paceline watch "));
     hz.see("[a/b]\naverage rate: ");
     let said = hz.interrupt(0);
     assert!(said.contains("asked: all | granted: ") && said.contains("delivered: "), "{said}");
-    readme.says("`echo`");
-    let echo = Terminal::open(host, "echo", &words("echo a/**"));
+    readme.says("`--print`");
+    let echo = Terminal::open(host, "print", &words("watch a/** --print"));
     echo.see("320x240 image/jpeg, ");
     echo.interrupt(0);
     let top = Terminal::open(host, "top", &readme.command("paceline top"));
@@ -102,7 +105,7 @@ fn looking(host: &Host, readme: &mut Readme, subscriber: &Terminal) {
     for part in ["PUBLISHERS\n", "\na/b ", "10 Hz at 160x120", "\nBUFFERS\n"] {
         assert!(ls.contains(part), "{part}: {ls}");
     }
-    let ask = done(host, "ask", &readme.command("paceline ask "));
+    let ask = done(host, "dry run", &readme.command("paceline sub a/b --within "));
     assert!(ask.contains("yes: within "), "{ask}");
     let before = subscriber.text().len();
     let set = done(host, "set", &readme.command("paceline set "));

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 /// Commands of the README that are not part of this test, and the tests that cover them.
 const ELSEWHERE: &[&str] = &[
-    "paceline bench",    // measures
-    "paceline schedule", // tests/cli/schedule.rs
-    "paceline node",     // tests/cli/http.rs
+    "paceline node", // tests/cli/http.rs
 ];
 
 /// The README, and the set of its commands that have run.

@@ -5,7 +5,7 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "it makes test data and is run by hand: a panic says what is wrong"
+    reason = "it makes test data and is run by hand: a panic reports the error"
 )]
 
 mod files;

@@ -28,7 +28,7 @@ const BLOCK: u64 = 2_000;
 /// The block size of the network drivers. Each of their scenarios simulates a network for a minute or more.
 const NETWORKS_BLOCK: u64 = 50;
 /// Frames of a hostile neighbour that a node must acknowledge in one scenario.
-const HOSTILE_FRAMES: u64 = 20_000;
+const HOSTILE_FRAMES: u64 = 60_000;
 /// The network drivers, which alternate with the drivers of the scheduling disciplines.
 const NETWORKS: [Driver; 4] = [
     Driver { name: "storm", run: storm, watched: None },
@@ -135,10 +135,10 @@ fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> 
     run.progress().write()?;
     print!("{}", run.progress().table());
     println!(
-        "{} samples over links, in storms and beside promises",
+        "{} samples over links, in chaos tests and next to contracts",
         CARRIED.load(Ordering::Relaxed)
     );
-    println!("{} samples under a promise that was kept", PROMISED.load(Ordering::Relaxed));
+    println!("{} samples under a contract that was kept", PROMISED.load(Ordering::Relaxed));
     println!("{} acknowledged frames of hostile neighbours", ACKNOWLEDGED.load(Ordering::Relaxed));
     Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
 }

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_goes_on_where_the_last_one_had_no_gap() {
+    fn a_run_continues_at_the_first_gap_of_the_last_one() {
         let folder = std::env::temp_dir().join(format!("paceline-long-{}", std::process::id()));
         let file = folder.join("progress");
         let mut progress = Progress::read(file.clone(), &["a", "b"]).unwrap();

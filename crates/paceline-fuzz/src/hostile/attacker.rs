@@ -111,7 +111,9 @@ impl Attacker {
                 messages.push(message);
             }
         });
-        let Ok(heard) = result else { panic!("the node sends what cannot be read: {result:?}") };
+        let Ok(heard) = result else {
+            panic!("the node sends a message that cannot be decoded: {result:?}")
+        };
         if heard.epoch != self.known {
             self.known = heard.epoch;
             self.begin(now);

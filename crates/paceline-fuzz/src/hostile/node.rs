@@ -135,7 +135,7 @@ impl Node {
         while let Some(hop) = self.link.poll_frame(now, &mut frame) {
             frames.push((hop, frame.to_bytes()));
             if frames.len() > FRAMES_MAX {
-                return Err(format!("{FRAMES_MAX} frames in one turn"));
+                return Err(format!("{FRAMES_MAX} frames in one iteration"));
             }
         }
         Ok(frames)
@@ -159,7 +159,7 @@ impl Node {
         let (mut arrivals, mut messages) = (Vec::new(), Vec::new());
         let result = receiver.handle_frame(now, epoch, frame, |received| match received {
             Received::Sample { sample, .. } => {
-                assert!(sample.born <= now, "it comes from the future");
+                assert!(sample.born <= now, "it was published in the future");
                 arrivals.push(Arrival::Sample { born: sample.born, seq: sample.seq });
             }
             Received::Lost { samples, .. } => arrivals.push(Arrival::Lost(samples)),

@@ -37,7 +37,8 @@ impl Gate {
     pub(super) fn pass(&mut self, now: Instant, len: usize, control: usize) {
         let len = len as u64;
         assert!(len <= self.setup.frame_bytes(), "{len} bytes in a frame");
-        let alone = now.as_nanos().checked_sub(self.busy.as_nanos()).expect("sent before time was");
+        let alone =
+            now.as_nanos().checked_sub(self.busy.as_nanos()).expect("sent before time zero");
         assert!(alone + CATCH_UP.as_nanos() >= self.latest, "{now}: above the capacity");
         self.latest = self.latest.max(alone);
         self.busy = self.busy.saturating_add(self.setup.wire_time(on_wire(len)));

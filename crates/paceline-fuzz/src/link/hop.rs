@@ -79,7 +79,7 @@ impl Hop {
 
     /// Checks that the next piece of control is `payload`.
     pub(super) fn said(&mut self, total: Option<usize>, last: bool, payload: &[u8]) {
-        let message = self.control.front().expect("control that nobody gave");
+        let message = self.control.front().expect("control that nobody queued");
         let begin = self.control_sent;
         let end = begin + payload.len();
         assert_eq!(total, (begin == 0).then_some(message.len()), "control from byte {begin}");
@@ -112,6 +112,6 @@ impl Hop {
     pub(super) fn said_aborted(&mut self, id: u32, number: u64) {
         let aborted = Aborted { hop: self.node, id, number };
         let place = self.aborts.iter().position(|other| *other == aborted);
-        self.aborts.remove(place.expect("an abort of what was not aborted"));
+        self.aborts.remove(place.expect("an abort of a sample that was not aborted"));
     }
 }

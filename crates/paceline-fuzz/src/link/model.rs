@@ -150,7 +150,7 @@ impl Model {
         }
         let Self { setup, lines, serial, .. } = self;
         let line = lines.get_mut(&index).unwrap();
-        assert!(!line.is_hopeless(now, setup), "stream {index}: too late where it goes");
+        assert!(!line.is_hopeless(now, setup), "stream {index}: too late at its destination");
         let sample = &line.queue[0];
         assert!(line.up && piece.number == line.number, "{index}: number {}", piece.number);
         match (piece.place, line.begun) {
@@ -162,7 +162,7 @@ impl Model {
         let end = begin + piece.payload.len();
         assert_eq!(sample.payload.get(begin..end), Some(piece.payload), "stream {index}");
         assert_eq!(piece.last, end == sample.payload.len(), "stream {index}: {begin}..{end}");
-        assert!(piece.last || !piece.payload.is_empty(), "an empty piece brings nothing on");
+        assert!(piece.last || !piece.payload.is_empty(), "an empty piece makes no progress");
         line.counts.bytes += piece.payload.len() as u64;
         line.begun = Some(end);
         line.passed.clear();

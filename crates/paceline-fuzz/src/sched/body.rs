@@ -193,7 +193,7 @@ impl Link {
             Some(stream) => {
                 assert!(ready(&copy.known[stream.0 as usize]), "{stream:?} has nothing to send");
             }
-            None => assert!(!copy.known.iter().any(ready), "somebody has something to send"),
+            None => assert!(!copy.known.iter().any(ready), "some stream has a packet to send"),
         }
         assert_eq!(copy.fast.pick(now), copy.fast.pick(now));
         let change = copy.fast.next_change(now);

@@ -259,7 +259,7 @@ mod tests {
 
     /// The comparison covers the criterion of each pick.
     #[test]
-    fn both_criteria_are_met_in_the_lives() {
+    fn both_criteria_occur_in_the_histories() {
         let mut seen = [0, 0];
         for seed in 0..40 {
             let mut pair = Pair {

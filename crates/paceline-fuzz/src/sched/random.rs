@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_gives_the_numbers_of_the_paper() {
+    fn the_generator_matches_the_paper() {
         let mut random = SplitMix::new(1_234_567);
         let numbers: Vec<u64> = (0..3).map(|_| random.next()).collect();
         let known =

@@ -131,7 +131,7 @@ impl FromStr for AudioFormat {
                 _ => return Err(refuse(format!("parameter {:?} is not known", excerpt(name)))),
             };
             if slot.replace(value).is_some() {
-                return Err(refuse(format!("parameter {name} is there twice")));
+                return Err(refuse(format!("parameter {name} is given twice")));
             }
         }
         let missing = [("format", linear && format.is_none()), ("rate", rate.is_none())]
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_strings_say_what_is_wrong() {
+    fn invalid_strings_are_explained() {
         for (text, part) in [
             ("", "type \"\" is none of audio/pcm, audio/pcmu, audio/pcma"),
             ("audio/opus", "type \"audio/opus\" is none"),
@@ -204,12 +204,12 @@ mod tests {
             ("audio/pcmu;rate=8000", "channels missing"),
             ("audio/pcmu;format=s16le;rate=8000;channels=1", "parameter \"format\" is not known"),
             ("audio/pcm;format=s24le;rate=8000;channels=1", "format \"s24le\" is not s16le"),
-            ("audio/pcma;rate=8000;rate=8000;channels=1", "rate is there twice"),
-            ("audio/pcma;rate=999;channels=1", "rate is 999, allowed are whole numbers from 1000"),
+            ("audio/pcma;rate=8000;rate=8000;channels=1", "rate is given twice"),
+            ("audio/pcma;rate=999;channels=1", "rate is 999, must be a whole number from 1000"),
             ("audio/pcma;rate=384001;channels=1", "rate is 384001"),
             ("audio/pcma;rate=+8000;channels=1", "rate is \"+8000\""),
             ("audio/pcma;rate=99999999999;channels=1", "rate is \"99999999999\""),
-            ("audio/pcma;rate=8000;channels=0", "channels is 0, allowed are whole numbers from 1"),
+            ("audio/pcma;rate=8000;channels=0", "channels is 0, must be a whole number from 1"),
             ("audio/pcma;rate=8000;channels=9", "channels is 9"),
             ("audio/pcma;rate=8000;channels=257", "channels is 257"),
             ("audio/pcma;rate=8000;channels=1;", "parameter \"\" is not known"),

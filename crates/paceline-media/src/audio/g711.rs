@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_the_standard_are_met() {
+    fn codes_match_the_standard() {
         for (code, sample) in [
             (0xff, 0),
             (0x7f, 0),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_come_back_from_their_samples() {
+    fn codes_round_trip_through_samples() {
         for code in 0..=u8::MAX {
             assert_eq!(to_alaw(from_alaw(code)), code);
             // The two zeros of µ-law are the same number.

@@ -76,7 +76,7 @@ const RATES: [(u32, u32); 9] = [
 ];
 
 #[test]
-fn a_tone_stays_a_tone_with_the_promised_delay() {
+fn a_tone_stays_a_tone_with_the_documented_delay() {
     for (from, to) in RATES {
         let source = format(Coding::S16le, from, 1);
         // Its period is longer than the delay, so the phase determines the delay.
@@ -100,7 +100,7 @@ fn a_tone_stays_a_tone_with_the_promised_delay() {
 }
 
 #[test]
-fn what_the_lower_rate_cannot_carry_is_gone() {
+fn frequencies_above_the_lower_rate_are_removed() {
     for (from, to, hz) in
         [(48_000, 8_000, 5_000.0), (48_000, 16_000, 9_500.0), (44_100, 8_000, 7_000.0)]
     {
@@ -113,7 +113,7 @@ fn what_the_lower_rate_cannot_carry_is_gone() {
 }
 
 #[test]
-fn every_block_comes_out_as_long_as_it_went_in() {
+fn every_block_keeps_its_duration() {
     for (from, to) in RATES {
         for channels in [1, 2, 6] {
             let source = format(Coding::S16le, from, channels);
@@ -134,7 +134,7 @@ fn every_block_comes_out_as_long_as_it_went_in() {
 }
 
 #[test]
-fn blocks_of_any_length_give_the_same_sound() {
+fn blocks_of_any_length_give_the_same_audio() {
     let source = format(Coding::S16le, 44_100, 2);
     let sound = tone(source, 441.0, 20_000);
     let once = scaled(source, (16_000, 1), &sound, sound.len());
@@ -150,7 +150,7 @@ fn blocks_of_any_length_give_the_same_sound() {
 }
 
 #[test]
-fn hours_of_sound_neither_drift_nor_pile_up() {
+fn hours_of_audio_neither_drift_nor_accumulate() {
     let source = format(Coding::Ulaw, 1_009, 1);
     let mut scaler = AudioScaler::new(source, 1_013, 1).unwrap();
     let block = vec![0xff; 100_900];
@@ -176,7 +176,7 @@ fn extreme_ratios_work_within_their_bounds() {
         error,
         "block of sound would become 1228800 bytes, must be at most 1048576; send shorter blocks, 20 ms are usual"
     );
-    assert_eq!(scaler.push(&[0xd5; 20]).unwrap().len(), 61_440, "it goes on");
+    assert_eq!(scaler.push(&[0xd5; 20]).unwrap().len(), 61_440, "it continues");
 }
 
 #[test]
@@ -242,7 +242,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_stream_comes_out_exactly_as_long(
+    fn any_stream_keeps_its_exact_duration(
         (from, to) in (1_000_u32..60_000, 1_000_u32..60_000),
         (inputs, outputs) in (1_u8..9, 1_u8..9),
         blocks in proptest::collection::vec(0_usize..1_200, 1..6),

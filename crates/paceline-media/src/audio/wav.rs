@@ -147,7 +147,7 @@ fn read_format(chunk: &Chunk<'_>) -> Result<Layout, MediaError> {
         (ULAW, 8) => Stored::As(Coding::Ulaw),
         (ALAW, 8) => Stored::As(Coding::Alaw),
         _ => {
-            let reason = format!("format {tag} with {bits} bits per sample is not read");
+            let reason = format!("format {tag} with {bits} bits per sample is not supported");
             let mend = "convert it to 16-bit PCM, with ffmpeg: -c:a pcm_s16le";
             return Err(refuse(chunk.at, &reason, mend));
         }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_read_back_as_they_were_written() {
+    fn wav_headers_round_trip() {
         for (coding, channels, len) in
             [(Coding::S16le, 2, 44), (Coding::Ulaw, 1, 58), (Coding::Alaw, 8, 58)]
         {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_sample_becomes_one_of_ours() {
+    fn every_sample_format_is_converted() {
         let (pcm, s16) = ("audio/pcm;format=s16le;rate=8000;channels=1", i16::to_le_bytes);
         let floats: Vec<u8> = [0.5_f32, -1.0, 2.0, f32::NAN].map(f32::to_le_bytes).concat();
         for (format, data, name, expected) in [
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_come_in_any_order_and_odd_ones_are_padded() {
+    fn chunks_may_have_any_order_and_odd_chunks_are_padded() {
         let format = fmt(1, 1, 8_000, 16);
         let bytes = file(&[
             (b"LIST", &[1, 2, 3]),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn streamed_and_empty_files_are_told_apart() {
+    fn streamed_and_empty_files_are_distinguished() {
         let format = fmt(1, 1, 8_000, 16);
         let streamed = |riff: u32, data: u32| {
             let mut bytes = file(&[(b"fmt ", &format), (b"data", &[1, 2, 3, 4])]);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_an_error_or_a_note() {
+    fn every_truncation_is_an_error_or_a_note() {
         let format = fmt(1, 1, 8_000, 16);
         let bytes = file(&[(b"fmt ", &format), (b"data", &[1, 2, 3, 4])]);
         for len in 0..bytes.len() {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_files_say_what_is_wrong() {
+    fn invalid_files_are_explained() {
         let good = fmt(1, 1, 8_000, 16);
         for (at, part) in [(0, "RIFF and WAVE"), (8, "RIFF and WAVE"), (12, "no format chunk")] {
             let mut bytes = file(&[(b"fmt ", &good), (b"data", &[1, 2])]);
@@ -387,7 +387,7 @@ mod tests {
         let mut frame = good.clone();
         frame[12] = 3;
         for (format, part) in [
-            (fmt(1, 1, 8_000, 12), "format 1 with 12 bits per sample is not read; convert it"),
+            (fmt(1, 1, 8_000, 12), "format 1 with 12 bits per sample is not supported; convert it"),
             (fmt(3, 1, 8_000, 64), "format 3 with 64 bits"),
             (fmt(0x55, 1, 8_000, 16), "format 85 with 16 bits"),
             (fmt(1, 0, 8_000, 16), "0 channels of 8000 Hz; mix it down"),

@@ -78,7 +78,7 @@ fn the_smallest_card_can_be_halved() {
 }
 
 #[test]
-fn a_card_costs_about_what_a_scene_costs() {
+fn a_card_costs_about_as_much_as_a_camera_scene() {
     let mut card = TestCard::new(size(640, 480)).unwrap();
     for frame in [0, 17, 1_000_003] {
         let len = card.draw_jpeg(frame, 1_753_520_400_123_456, 80).unwrap().len();

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn emulation_prevention_is_passed_over() {
+    fn emulation_prevention_bytes_are_skipped() {
         let mut bits = Bits::new(&[0, 0, 3, 1, 0, 0, 3]);
         assert_eq!(bits.bits(24), Some(1));
         assert_eq!(bits.bits(16), Some(0));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_numbers_end() {
+    fn unterminated_numbers_are_errors() {
         assert_eq!(Bits::new(&[0; 100]).ue(), None);
         assert_eq!(Bits::new(&[0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff]).ue(), Some(u32::MAX - 1));
         assert_eq!(Bits::new(&[]).ue(), None);

@@ -152,7 +152,7 @@ pub(super) fn check_target(size: Size) -> Result<(), MediaError> {
         "a side is odd, and chroma has half the pixels".to_owned()
     } else if sides.1 < SIDE_MIN || sides.0 > SIDES_MAX.0 || sides.1 > SIDES_MAX.1 {
         let (long, short) = SIDES_MAX;
-        format!("allowed are {SIDE_MIN}x{SIDE_MIN} to {long}x{short} or {short}x{long}")
+        format!("must be {SIDE_MIN}x{SIDE_MIN} to {long}x{short} or {short}x{long}")
     } else {
         return Ok(());
     };

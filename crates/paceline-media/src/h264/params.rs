@@ -57,7 +57,7 @@ impl Sps {
         };
         if nal.bytes.len() > SPS_BYTES_MAX || nal.bytes.len() < 4 {
             return Err(refuse(format!(
-                "{} bytes long, allowed are 4 to {SPS_BYTES_MAX}",
+                "{} bytes long, must be 4 to {SPS_BYTES_MAX}",
                 nal.bytes.len()
             )));
         }

@@ -106,7 +106,7 @@ pub(super) fn check_bytes(at: usize, bytes: usize) -> Result<(), MediaError> {
     }
     Err(MediaError::H264Stream {
         at,
-        reason: format!("access unit has {bytes} bytes, allowed are at most {UNIT_BYTES_MAX}"),
+        reason: format!("access unit has {bytes} bytes, must be at most {UNIT_BYTES_MAX}"),
         mend: "encode smaller pictures or at a lower rate",
     })
 }

@@ -74,7 +74,7 @@ fn without_parameter_sets_the_first_macroblock_begins_a_unit() {
 }
 
 #[test]
-fn what_stands_before_a_picture_belongs_to_it() {
+fn units_before_a_picture_belong_to_it() {
     let (end, filler) = (nal(0x0a, &[]), nal(0x0c, &[0xff, 0x80]));
     let stream = join(&[
         aud(),
@@ -96,7 +96,7 @@ fn what_stands_before_a_picture_belongs_to_it() {
 }
 
 #[test]
-fn prefixes_belong_to_the_slice_behind_them() {
+fn prefixes_belong_to_the_following_slice() {
     let prefix = || nal(0x6e, &[0x80, 0, 7]);
     let more = Slice { first_mb: 40, ..Slice::p(1) };
     let stream = join(&[
@@ -113,7 +113,7 @@ fn prefixes_belong_to_the_slice_behind_them() {
 }
 
 #[test]
-fn redundant_slices_belong_to_the_picture_at_hand() {
+fn redundant_slices_belong_to_the_current_picture() {
     let first = Slice { redundant: Some(0), ..Slice::p(1) };
     let again = Slice { redundant: Some(1), ..first };
     let next = Slice { redundant: Some(0), ..Slice::p(2) };
@@ -137,7 +137,7 @@ fn units_joined_are_the_stream() {
 }
 
 #[test]
-fn classes_come_from_the_nal_headers() {
+fn unit_classes_are_read_from_the_nal_headers() {
     let lone = |slice: Vec<u8>| classify(&join(&[slice]));
     assert_eq!(lone(slice(Slice::idr(0))), Ok(Class::I));
     assert_eq!(lone(slice(Slice::p(1))), Ok(Class::P));
@@ -157,7 +157,7 @@ fn classes_come_from_the_nal_headers() {
 }
 
 #[test]
-fn size_and_rate_come_from_the_sps() {
+fn size_and_rate_are_read_from_the_sps() {
     let info = |sps: Vec<u8>| info(&join(&[aud(), sps, pps()]));
     let size = |width, height| Size { width, height };
     let plain = write::Sps::default();
@@ -178,14 +178,14 @@ fn size_and_rate_come_from_the_sps() {
     assert_eq!(super::info(&[]), Ok(None));
     let refused = |sps: Vec<u8>| info(sps).unwrap_err().to_string();
     assert!(refused(nal(0x67, &[66, 1])).contains("at byte 6: SPS cannot be read: 3 bytes long"));
-    assert!(refused(nal(0x67, &[66; 5000])).contains("5001 bytes long, allowed are 4 to 4096"));
+    assert!(refused(nal(0x67, &[66; 5000])).contains("5001 bytes long, must be 4 to 4096"));
     assert!(refused(nal(0x67, &[66, 0, 30, 1])).contains("SPS cannot be read: "));
     let nothing = write::Sps { crop: Some(120), ..plain };
     assert!(refused(nothing.write()).starts_with("height is 0"));
 }
 
 #[test]
-fn wrong_streams_say_what_is_wrong() {
+fn invalid_streams_are_explained() {
     assert_eq!(split(&[]).next(), None);
     assert_eq!(
         refused(b"RIFF"),
@@ -210,7 +210,7 @@ fn units_are_bounded() {
     let mut stream = join(&[slice(Slice::idr(0))]);
     stream.resize(UNIT_BYTES_MAX + 1, 0xff);
     let message = refused(&stream);
-    assert!(message.contains("has 67108865 bytes, allowed are at most 67108864"), "{message}");
+    assert!(message.contains("has 67108865 bytes, must be at most 67108864"), "{message}");
     assert!(classify(&stream).is_err());
     stream.pop();
     assert_eq!(split(&stream).filter(Result::is_ok).count(), 1);
@@ -263,12 +263,12 @@ fn parameter_sets_kept_are_bounded() {
 }
 
 #[test]
-fn the_format_knows_sizes_but_does_not_scale() {
+fn the_format_reads_sizes_but_does_not_scale() {
     let whole = join(&[sps(), pps(), slice(Slice::idr(0))]);
     assert_eq!(Format::H264.picture_size(&whole), Size::new(320, 240));
     let message = Format::H264.picture_size(&join(&[slice(Slice::p(1))])).unwrap_err().to_string();
     assert!(
-        message.contains("has no SPS, so its size is not known; look at an I unit"),
+        message.contains("has no SPS, so its size is not known; inspect an I unit"),
         "{message}"
     );
     let size = Size::new(160, 120).unwrap();
@@ -336,7 +336,7 @@ proptest! {
     }
 
     #[test]
-    fn streams_that_end_with_a_picture_come_back_whole(stream in nals()) {
+    fn streams_that_end_with_a_picture_are_returned_whole(stream in nals()) {
         let stream = [&join(&[sps(), pps(), slice(Slice::idr(0))])[..], &stream, &slice(Slice::p(7))].concat();
         let units: Result<Vec<_>, _> = split(&stream).collect();
         let joined: Vec<u8> = units.unwrap().iter().flat_map(|unit| unit.bytes).copied().collect();

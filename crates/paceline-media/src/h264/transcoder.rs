@@ -92,7 +92,7 @@ impl Transcoder {
             params: Params::default(),
             sets: ParameterSets::new(),
             source: Err(MediaError::H264Decode {
-                reason: "no I unit has come yet".to_owned(),
+                reason: "no I unit has arrived yet".to_owned(),
                 mend: "wait for the next I unit (IDR)",
             }),
             size: None,
@@ -187,7 +187,7 @@ impl Transcoder {
         self.source = match (sps, bytes) {
             (Some(sps), Some(bytes)) => self.open(&sps, bytes),
             _ => Err(MediaError::H264Decode {
-                reason: "its SPS or PPS has not come or cannot be read".to_owned(),
+                reason: "its SPS or PPS is missing or cannot be read".to_owned(),
                 mend: "have the sender put parameter sets before each I unit",
             }),
         };
@@ -262,7 +262,7 @@ impl Transcoder {
 /// Returns the reason why units fail after a failed one.
 fn damaged() -> MediaError {
     let mend = "wait for the next I unit";
-    MediaError::H264Decode { reason: "a unit before it was damaged".to_owned(), mend }
+    MediaError::H264Decode { reason: "an earlier unit was damaged".to_owned(), mend }
 }
 
 fn changed() -> MediaError {

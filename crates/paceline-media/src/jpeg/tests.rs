@@ -123,7 +123,7 @@ fn quality_is_checked() {
 }
 
 #[test]
-fn huge_headers_are_refused_before_anything_is_reserved() {
+fn huge_headers_are_refused_before_allocation() {
     let refused = |bytes: &[u8]| {
         let error = dimensions(bytes).unwrap_err();
         assert_eq!(decode(bytes, PixelFormat::I420), Err(error.clone()));

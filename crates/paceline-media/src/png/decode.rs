@@ -144,7 +144,7 @@ fn refused(error: DecodingError, len: usize) -> MediaError {
         DecodingError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => {
             MediaError::PngTruncated { len }
         }
-        DecodingError::LimitsExceeded => corrupt("a chunk beside the pixels is above 4 MiB"),
+        DecodingError::LimitsExceeded => corrupt("a chunk other than the pixels is above 4 MiB"),
         error @ (DecodingError::IoError(_)
         | DecodingError::Format(_)
         | DecodingError::Parameter(_)) => corrupt(&error.to_string()),

@@ -38,7 +38,7 @@ impl Header {
         let [0, 0, 0, 13, b'I', b'H', b'D', b'R', w0, w1, w2, w3, h0, h1, h2, h3, bits, colour, ..] =
             *chunk
         else {
-            return Err(corrupt("its first chunk is no IHDR of 13 bytes"));
+            return Err(corrupt("its first chunk is not an IHDR of 13 bytes"));
         };
         let size =
             Size::new(u32::from_be_bytes([w0, w1, w2, w3]), u32::from_be_bytes([h0, h1, h2, h3]))?;
@@ -48,7 +48,8 @@ impl Header {
             (4, 8 | 16) => 2,
             (6, 8 | 16) => 4,
             _ => {
-                let what = format!("colour type {colour} with {bits} bits per sample is no png");
+                let what =
+                    format!("colour type {colour} with {bits} bits per sample is not valid in png");
                 return Err(corrupt(&what));
             }
         };

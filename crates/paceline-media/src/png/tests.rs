@@ -193,7 +193,7 @@ fn scaling_copies_the_same_size_and_refuses_a_larger_one() {
 }
 
 #[test]
-fn what_is_no_picture_is_refused() {
+fn invalid_pictures_are_refused() {
     let message = |bytes: &[u8]| dimensions(bytes).unwrap_err().to_string();
     let bytes = encode(&picture(size(5, 5)).as_picture()).unwrap();
     assert!(message(&[]).starts_with("no png picture: found \"\", must begin with 89 50 4e 47"));
@@ -205,9 +205,9 @@ fn what_is_no_picture_is_refused() {
         assert!(matches!(dimensions(&wrong), Err(MediaError::NotPng { .. })), "{at}");
     }
     for (at, value, part) in [
-        (11, 14, "its first chunk is no IHDR of 13 bytes"),
-        (12, b'J', "its first chunk is no IHDR"),
-        (24, 3, "colour type 2 with 3 bits per sample is no png"),
+        (11, 14, "its first chunk is not an IHDR of 13 bytes"),
+        (12, b'J', "its first chunk is not an IHDR"),
+        (24, 3, "colour type 2 with 3 bits per sample is not valid in png"),
         (24, 1, "colour type 2 with 1 bits"),
         (25, 1, "colour type 1 with 8 bits"),
         (25, 7, "colour type 7"),
@@ -218,11 +218,11 @@ fn what_is_no_picture_is_refused() {
     }
     let mut empty = bytes.clone();
     empty[16..20].fill(0);
-    assert!(message(&empty).starts_with("width is 0, allowed"));
+    assert!(message(&empty).starts_with("width is 0, must be"));
 }
 
 #[test]
-fn every_cut_is_an_error() {
+fn every_truncation_is_an_error() {
     for bytes in
         [encode(&picture(size(5, 5)).as_picture()).unwrap(), kind(6, 16, true).file(sample(16))]
     {
@@ -255,7 +255,7 @@ fn every_changed_bit_is_an_error() {
 }
 
 #[test]
-fn damage_under_a_right_checksum_is_an_error() {
+fn damage_with_a_valid_checksum_is_an_error() {
     let whole = stored(&[0, 1, 2, 3, 0, 4, 5, 6]);
     let file = |data: &[u8]| {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
@@ -298,13 +298,13 @@ fn promise(width: u32, height: u32, bits: u8, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn bombs_are_refused_before_memory_is_reserved() {
+fn decompression_bombs_are_refused_before_allocation() {
     let message = |bytes: &[u8]| decode(bytes, PixelFormat::Rgb8).unwrap_err().to_string();
     let huge = promise(60_000, 60_000, 8, 10);
-    assert!(message(&huge).starts_with("width is 60000, allowed are whole numbers from 1 to"));
+    assert!(message(&huge).starts_with("width is 60000, must be a whole number from 1 to"));
     assert_eq!(dimensions(&huge).unwrap_err().to_string(), message(&huge));
     let wide = promise(16_384, 16_384, 8, 10);
-    assert!(message(&wide).starts_with("size 16384x16384 has 268435456 pixels, allowed are"));
+    assert!(message(&wide).starts_with("size 16384x16384 has 268435456 pixels, must be"));
     let thin = promise(8_192, 8_192, 8, 100_000);
     assert!(message(&thin).contains("bytes cannot hold a picture of 8192x8192"));
     // It would be accepted if cut to 8 bits.
@@ -329,7 +329,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_bytes_never_panic_nor_reserve_much(
+    fn arbitrary_bytes_never_panic_nor_allocate_much(
         bytes in proptest::collection::vec(any::<u8>(), 0..300),
         (width, height) in (0_u32..70_000, 0_u32..70_000),
         (bits, colour, interlaced) in (0_u8..18, 0_u8..8, 0_u8..3),
@@ -346,7 +346,7 @@ proptest! {
     }
 
     #[test]
-    fn any_damage_never_panics(
+    fn no_damage_panics(
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..9),
         which in 0..KINDS.len(),
     ) {

@@ -16,7 +16,7 @@ impl Scaler {
         let mut resized = std::mem::take(&mut self.resized);
         let result = decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
             resized.resize(area(to) * kind.per_pixel(), 0);
-            self.resize_samples(kind, (&decoded, from), (&mut resized, to))?;
+            self.resize_samples(kind, (&mut decoded, from), (&mut resized, to))?;
             encode_samples(to, kind, &resized)
         });
         (self.decoded, self.resized) = (decoded, resized);
@@ -26,18 +26,18 @@ impl Scaler {
     fn resize_samples(
         &mut self,
         kind: Samples,
-        source: (&[u8], Size),
+        (source, from): (&mut [u8], Size),
         target: (&mut [u8], Size),
     ) -> Result<(), MediaError> {
         match (kind.colour, kind.wide) {
-            (Colour::Grey, false) => self.resize::<U8>(source, target),
-            (Colour::GreyAlpha, false) => self.resize::<U8x2>(source, target),
-            (Colour::Rgb, false) => self.resize::<U8x3>(source, target),
-            (Colour::Rgba, false) => self.resize::<U8x4>(source, target),
-            (Colour::Grey, true) => self.resize_wide::<U16>(source, target),
-            (Colour::GreyAlpha, true) => self.resize_wide::<U16x2>(source, target),
-            (Colour::Rgb, true) => self.resize_wide::<U16x3>(source, target),
-            (Colour::Rgba, true) => self.resize_wide::<U16x4>(source, target),
+            (Colour::Grey, false) => self.resize::<U8>((source, from), target),
+            (Colour::GreyAlpha, false) => self.resize::<U8x2>((source, from), target),
+            (Colour::Rgb, false) => self.resize::<U8x3>((source, from), target),
+            (Colour::Rgba, false) => self.resize::<U8x4>((source, from), target),
+            (Colour::Grey, true) => self.resize_wide::<U16>((source, from), target),
+            (Colour::GreyAlpha, true) => self.resize_wide::<U16x2>((source, from), target),
+            (Colour::Rgb, true) => self.resize_wide::<U16x3>((source, from), target),
+            (Colour::Rgba, true) => self.resize_wide::<U16x4>((source, from), target),
         }
     }
 

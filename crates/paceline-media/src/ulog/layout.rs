@@ -158,7 +158,7 @@ impl Layouts {
         let text = str::from_utf8(format).map_err(|_| "the format is not text".to_owned())?;
         let (name, fields) = text.split_once(':').ok_or("the format has no colon")?;
         if !is_format_name(name) {
-            return Err(format!("{name:?} is no name of a format"));
+            return Err(format!("{name:?} is not a name of a format"));
         }
         match self.texts.get(name) {
             Some(known) if known != fields => Err(format!("format {name:?} is defined twice")),
@@ -228,7 +228,7 @@ impl Layouts {
 
     /// Parses one field: `type name` or `type[count] name`.
     fn field(&mut self, text: &str, depth: usize) -> Result<Field, String> {
-        let wrong = || format!("{:?} is no field", crate::error::excerpt(text));
+        let wrong = || format!("{:?} is not a field", crate::error::excerpt(text));
         let (kind, name) = text.split_once(' ').ok_or_else(wrong)?;
         let (kind, count) = match kind.split_once('[') {
             None => (kind, None),

@@ -56,8 +56,8 @@ fn appended_offsets(bytes: &[u8]) -> Result<Vec<usize>, MediaError> {
     };
     let [first, others @ ..] = incompatible;
     if first & !1 != 0 || *others != [0; 7] {
-        let mend = "read it with the program that it was written for";
-        return Err(refuse(HEADER_LEN, "its flags ask for what is not known here", mend));
+        let mend = "read it with the program that wrote it";
+        return Err(refuse(HEADER_LEN, "its flags require unknown features", mend));
     }
     if first & 1 == 0 {
         return Ok(Vec::new());
@@ -126,11 +126,11 @@ impl Reader<'_> {
             b'I' | b'P' => keyed(body),
             b'M' | b'Q' => keyed(body.get(1..).unwrap_or_default()),
             b'S' if body != b"\x2f\x73\x13\x20\x25\x0c\xbb\x12" => {
-                Err("a mark of synchronisation is wrong".to_owned())
+                Err("a synchronisation mark is wrong".to_owned())
             }
             b'L' => at_least(body, 9, "a text"),
             b'C' => at_least(body, 11, "a tagged text"),
-            b'O' => at_least(body, 2, "a mark of a dropout"),
+            b'O' => at_least(body, 2, "a dropout mark"),
             // Flags have been read, and unknown kinds must be skipped.
             _ => Ok(()),
         }
@@ -142,7 +142,7 @@ impl Reader<'_> {
         };
         let number = u16::from_le_bytes([*low, *high]);
         let name = str::from_utf8(name).ok().filter(|name| is_format_name(name));
-        let name = name.ok_or("a subscription has no name of a format")?;
+        let name = name.ok_or("a subscription names no format")?;
         let key = (name.to_owned(), *multi_id);
         let topic = match self.names.get(&key) {
             Some(known) => Some(*known),
@@ -150,7 +150,7 @@ impl Reader<'_> {
         };
         match self.numbers.insert(number, topic) {
             Some(other) if other != topic => {
-                Err(format!("number {number} is given to a second topic, {name:?}"))
+                Err(format!("number {number} is assigned to a second topic, {name:?}"))
             }
             _ => Ok(()),
         }
@@ -166,7 +166,7 @@ impl Reader<'_> {
         let layout = match layout {
             Ok(layout) => layout,
             Err(reason) => {
-                self.warn(format!("topic {name:?} is left out: {reason}"));
+                self.warn(format!("topic {name:?} is skipped: {reason}"));
                 return Ok(None);
             }
         };
@@ -192,7 +192,7 @@ impl Reader<'_> {
         let number = u16::from_le_bytes([low, high]);
         match self.numbers.remove(&number) {
             Some(_) => Ok(()),
-            None => Err(format!("number {number} was given to no topic")),
+            None => Err(format!("number {number} is not assigned to a topic")),
         }
     }
 
@@ -202,7 +202,7 @@ impl Reader<'_> {
         };
         let number = u16::from_le_bytes([*low, *high]);
         let known = self.numbers.get(&number);
-        let known = known.ok_or_else(|| format!("number {number} was given to no topic"))?;
+        let known = known.ok_or_else(|| format!("number {number} is not assigned to a topic"))?;
         let Some(topic) = *known else { return Ok(()) };
         let place = usize::from(topic);
         let (Some(topics), Some(span)) = (self.topics.get_mut(place), self.spans.get_mut(place))

@@ -88,7 +88,7 @@ fn json_of_every_basic_type_is_exact() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn invalid_logs_are_refused() {
     let log = log();
     let begin = "ulog file at byte 0: it does not begin with a ulog header; pass the bytes";
     for bytes in [&b""[..], b"ULog", b"RIFF....WAVEfmt ", &log[1..]] {
@@ -108,11 +108,11 @@ fn what_is_no_log_is_refused() {
     }
     let mut writer = Writer::new();
     writer.record(b'B', &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-    assert!(refused(&writer.bytes).contains("flags ask for what is not known"));
+    assert!(refused(&writer.bytes).contains("flags require unknown features"));
 }
 
 #[test]
-fn every_cut_gives_what_is_whole_and_a_warning() {
+fn every_truncation_gives_the_complete_part_and_a_warning() {
     let bytes = log();
     let whole = ULog::parse(&bytes).unwrap();
     let all: Vec<_> = whole.messages().collect();
@@ -137,24 +137,24 @@ fn every_cut_gives_what_is_whole_and_a_warning() {
 }
 
 #[test]
-fn a_record_that_cannot_be_right_ends_the_log() {
+fn an_impossible_record_ends_the_log() {
     type Damage = fn(&mut Writer) -> &mut Writer;
     let damages: [(Damage, &str); 17] = [
         (|w| w.raw(&[0, 0, 0, 0]), "a record has length 0"),
         (|w| w.raw(&[0xff, 0xff, b'D']), "the record there is cut off"),
         (|w| w.record(b'D', &[0]), "a message is too short"),
-        (|w| w.data(7, 1, &[]), "number 7 was given to no topic"),
+        (|w| w.data(7, 1, &[]), "number 7 is not assigned to a topic"),
         (|w| w.data(0, 1, &[0; 11]), "message of \"fast\" has 19 bytes, must be 20 to 20"),
         (|w| w.data(0, 1, &[0; 13]), "has 21 bytes, must be 20 to 20"),
         (|w| w.data(3, 1, &[0; 19]), "has 27 bytes, must be 28 to 32"),
         (|w| w.record(b'A', &[0, 0]), "a subscription is too short"),
-        (|w| w.subscribe(4, "a*b", 0), "no name of a format"),
-        (|w| w.subscribe(4, "", 0), "no name of a format"),
-        (|w| w.subscribe(0, "slow", 0), "number 0 is given to a second topic, \"slow\""),
+        (|w| w.subscribe(4, "a*b", 0), "a subscription names no format"),
+        (|w| w.subscribe(4, "", 0), "a subscription names no format"),
+        (|w| w.subscribe(0, "slow", 0), "number 0 is assigned to a second topic, \"slow\""),
         (|w| w.record(b'R', &[0, 0, 0]), "end of a subscription has a wrong length"),
-        (|w| w.record(b'R', &[9, 0]), "number 9 was given to no topic"),
+        (|w| w.record(b'R', &[9, 0]), "number 9 is not assigned to a topic"),
         (|w| w.record(b'I', &[9, 0]), "key of an information or parameter is cut off"),
-        (|w| w.record(b'S', &[0; 8]), "a mark of synchronisation is wrong"),
+        (|w| w.record(b'S', &[0; 8]), "a synchronisation mark is wrong"),
         (|w| w.format("no colon"), "the format has no colon"),
         (|w| w.record(b'L', &[0; 8]), "a text is too short"),
     ];
@@ -172,7 +172,7 @@ fn a_record_that_cannot_be_right_ends_the_log() {
 }
 
 #[test]
-fn a_topic_that_cannot_be_read_is_left_out() {
+fn an_unreadable_topic_is_skipped() {
     let deep: Vec<_> = (0..9).map(|n| format!("d{n}:uint64_t timestamp;d{} x;", n + 1)).collect();
     let huge = "h:uint64_t timestamp;double[8192] x;";
     for (formats, part) in [
@@ -182,12 +182,12 @@ fn a_topic_that_cannot_be_read_is_left_out() {
         (vec!["t:uint64_t timestamp;u x;"], "format \"u\" is missing"),
         (vec!["t:uint64_t timestamp;t x;"], "nested more than 8 deep, or in a circle"),
         (vec!["t:uint64_t timestamp;u x;", "u:t x;"], "nested more than 8 deep"),
-        (vec!["t:uint64_t timestamp;float[0] x;"], "\"float[0] x\" is no field"),
-        (vec!["t:uint64_t timestamp;float[99999999999] x;"], "is no field"),
+        (vec!["t:uint64_t timestamp;float[0] x;"], "\"float[0] x\" is not a field"),
+        (vec!["t:uint64_t timestamp;float[99999999999] x;"], "is not a field"),
         (vec!["t:uint64_t timestamp;float[65533] x;"], "more than 65533 bytes"),
-        (vec!["t:uint64_t timestamp;float[3 x;"], "\"float[3 x\" is no field"),
-        (vec!["t:uint64_t timestamp;float;"], "\"float\" is no field"),
-        (vec!["t:uint64_t timestamp;float x\"y;"], "is no field"),
+        (vec!["t:uint64_t timestamp;float[3 x;"], "\"float[3 x\" is not a field"),
+        (vec!["t:uint64_t timestamp;float;"], "\"float\" is not a field"),
+        (vec!["t:uint64_t timestamp;float x\"y;"], "is not a field"),
         (vec!["t:"], "has no fields"),
         (vec![huge, "t:uint64_t timestamp;h[9] x;"], "more than 65533 bytes"),
     ] {
@@ -198,9 +198,9 @@ fn a_topic_that_cannot_be_read_is_left_out() {
         writer.subscribe(8, "t", 0).data(8, 1, &[1, 2, 3]).data(0, 9, &[0; 12]);
         let log = ULog::parse(&writer.bytes).unwrap();
         let warning = log.warning().unwrap();
-        assert!(warning.starts_with("topic \"t\" is left out: "), "{part}: {warning}");
+        assert!(warning.starts_with("topic \"t\" is skipped: "), "{part}: {warning}");
         assert!(warning.contains(part), "{part}: {warning}");
-        assert_eq!(log.messages().len(), 122, "the others go on: {part}");
+        assert_eq!(log.messages().len(), 122, "the others continue: {part}");
     }
     let mut writer = Writer::new();
     for format in &deep {
@@ -213,7 +213,7 @@ fn a_topic_that_cannot_be_read_is_left_out() {
 }
 
 #[test]
-fn appended_data_belong_to_the_log() {
+fn appended_data_belongs_to_the_log() {
     let mut writer = Writer::new();
     writer.flags(1, [0; 3]).format("t:uint64_t timestamp;").subscribe(0, "t", 0).data(0, 1, &[]);
     // The log was cut off in a record, then its crash was appended.
@@ -232,7 +232,7 @@ fn appended_data_belong_to_the_log() {
 }
 
 #[test]
-fn messages_of_others_and_endless_texts_are_refused() {
+fn foreign_messages_and_endless_texts_are_refused() {
     let log = ULog::parse(&log()).unwrap();
     let message = log.messages().next().unwrap();
     let other = Message { topic: 77, ..message };
@@ -298,7 +298,7 @@ proptest! {
     }
 
     #[test]
-    fn any_format_is_worked_out_within_the_bound(
+    fn any_format_is_resolved_within_the_bound(
         formats in proptest::collection::vec("[ab]:((uint64_t timestamp|a|b|char|float)(\\[[0-9]{1,4}\\])?( [xy]{1,2})?;){0,5}", 0..9),
     ) {
         let mut writer = Writer::new();
@@ -312,7 +312,7 @@ proptest! {
 }
 
 #[test]
-fn formats_nest_no_deeper_when_the_inner_ones_come_first() {
+fn nesting_depth_is_limited_in_any_definition_order() {
     let mut writer = Writer::new();
     writer.format("f0:uint64_t timestamp;char c;");
     for n in 1..60 {

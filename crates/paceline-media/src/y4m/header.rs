@@ -95,10 +95,8 @@ fn check_chroma(text: &str) -> Result<(), MediaError> {
     if matches!(text, "420" | "420jpeg" | "420mpeg2" | "420paldv") {
         return Ok(());
     }
-    let reason = format!(
-        "chroma format is {:?}, allowed are 420, 420jpeg, 420mpeg2 and 420paldv",
-        excerpt(text)
-    );
+    let reason =
+        format!("chroma format is {:?}, must be 420, 420jpeg, 420mpeg2 or 420paldv", excerpt(text));
     Err(header_error(reason, "convert the file first, with ffmpeg: -pix_fmt yuv420p"))
 }
 
@@ -106,6 +104,6 @@ fn check_interlace(text: &str) -> Result<(), MediaError> {
     if matches!(text, "p" | "?") {
         return Ok(());
     }
-    let reason = format!("interlacing is {:?}, allowed is p (progressive)", excerpt(text));
+    let reason = format!("interlacing is {:?}, must be p (progressive)", excerpt(text));
     Err(header_error(reason, "deinterlace the file first, with ffmpeg: -vf yadif"))
 }

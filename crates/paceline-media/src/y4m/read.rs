@@ -41,7 +41,7 @@ impl<'a> Y4mReader<'a> {
     pub fn new(bytes: &'a [u8]) -> Result<Self, MediaError> {
         let line = line(bytes).and_then(|line| line.strip_prefix(MAGIC.as_bytes()));
         let Some(line) = line.filter(|line| matches!(line.first(), None | Some(b' '))) else {
-            let reason = format!("no line of at most {LINE_MAX} bytes that begins {MAGIC}");
+            let reason = format!("no line of at most {LINE_MAX} bytes that begins with {MAGIC}");
             return Err(header_error(reason, "pass the bytes of a .y4m file from its start"));
         };
         let Ok(text) = std::str::from_utf8(line) else {

@@ -39,9 +39,9 @@ fn headers_of_other_writers_are_read() {
 }
 
 #[test]
-fn wrong_headers_name_what_and_the_mend() {
+fn invalid_headers_name_the_field_and_a_fix() {
     for (text, part) in [
-        ("", "no line of at most 1024 bytes that begins YUV4MPEG2; pass the bytes of a .y4m"),
+        ("", "no line of at most 1024 bytes that begins with YUV4MPEG2; pass the bytes of a .y4m"),
         ("YUV4MPEG2 W2 H2 F25:1", "no line of at most"),
         ("YUV4MPEG22 W2 H2 F25:1\n", "no line of at most"),
         ("YUV4MPEG2 W2 H2\n", "frame rate (F) is missing; begin with"),
@@ -49,9 +49,9 @@ fn wrong_headers_name_what_and_the_mend() {
         ("YUV4MPEG2 W2 H2 F0:1\n", "frame rate is 0:1"),
         ("YUV4MPEG2 W0 H2 F25:1\n", "width is \"0\""),
         ("YUV4MPEG2 W99999 H2 F25:1\n", "width is \"99999\""),
-        ("YUV4MPEG2 W2 H2 F25:1 Cmono\n", "chroma format is \"mono\", allowed are 420,"),
+        ("YUV4MPEG2 W2 H2 F25:1 Cmono\n", "chroma format is \"mono\", must be 420,"),
         ("YUV4MPEG2 W2 H2 F25:1 C420p10\n", "with ffmpeg: -pix_fmt yuv420p"),
-        ("YUV4MPEG2 W2 H2 F25:1 It\n", "interlacing is \"t\", allowed is p"),
+        ("YUV4MPEG2 W2 H2 F25:1 It\n", "interlacing is \"t\", must be p"),
         ("YUV4MPEG2 W2 H2 F25:1 Z\n", "parameter \"Z\" is not known"),
     ] {
         let message = refused(text.as_bytes());

@@ -39,7 +39,7 @@ fn places(unit: &[u8]) -> Vec<(&'static str, usize)> {
 }
 
 #[test]
-fn damage_at_every_kind_of_byte_is_told_and_mended() {
+fn damage_at_every_kind_of_byte_is_reported_and_recovered() {
     for profile in [Profile::Baseline, Profile::High] {
         let units = small(profile);
         for number in 0..3 {
@@ -61,7 +61,7 @@ fn damage_at_every_kind_of_byte_is_told_and_mended() {
 }
 
 #[test]
-fn truncation_anywhere_is_told_and_mended() {
+fn truncation_anywhere_is_reported_and_recovered() {
     for profile in [Profile::Baseline, Profile::High] {
         let units = small(profile);
         for number in 0..3 {
@@ -79,7 +79,7 @@ fn truncation_anywhere_is_told_and_mended() {
 }
 
 #[test]
-fn lost_and_added_emulation_prevention_is_told_and_mended() {
+fn lost_and_added_emulation_prevention_is_reported_and_recovered() {
     let large = Made { size: "320x240", pictures: 6, every: 3, bits: 4_000_000, ..MADE }.units();
     let mut tried = 0;
     for number in 0..3 {
@@ -104,7 +104,7 @@ fn lost_and_added_emulation_prevention_is_told_and_mended() {
 }
 
 #[test]
-fn what_is_no_unit_fails() {
+fn invalid_units_fail() {
     let units = MADE.units();
     let zeros = vec![0; 65_536];
     let two = [&units[0][..], &units[1]].concat();
@@ -118,7 +118,7 @@ fn what_is_no_unit_fails() {
 }
 
 #[test]
-fn a_unit_of_the_wrong_class_does_no_harm() {
+fn a_unit_of_the_wrong_class_has_no_effect() {
     let units = small(Profile::High);
     for wrong in [Class::I, Class::P, Class::B] {
         let (mut transcoder, mut events) = (transcoder(), Vec::new());

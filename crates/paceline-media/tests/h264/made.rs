@@ -24,7 +24,7 @@ fn an_encoders_stream_is_cut_into_its_pictures() {
 }
 
 #[test]
-fn wanted_pictures_and_no_others_come_out_at_the_asked_size() {
+fn only_requested_pictures_are_output_at_the_requested_size() {
     const { assert!(HAS_TRANSCODER) };
     for profile in [Profile::Baseline, Profile::High] {
         for (to, shown) in
@@ -47,7 +47,7 @@ fn wanted_pictures_and_no_others_come_out_at_the_asked_size() {
 }
 
 #[test]
-fn i_pictures_come_first_every_two_seconds_and_when_asked_for() {
+fn i_pictures_come_first_every_two_seconds_and_on_request() {
     let units = Made { pictures: 24, every: 100, ..MADE }.units();
     let mut transcoder = Transcoder::new(Some(size("160x120")), 2.5).unwrap();
     let told = transcode(&mut transcoder, slices(&units), |_| true);
@@ -98,7 +98,7 @@ fn a_size_above_the_source_is_refused_unit_by_unit() {
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_refused_at_once() {
+fn impossible_requests_are_refused_at_once() {
     let message = |to: Option<&str>, hz| Transcoder::new(to.map(size), hz).unwrap_err().to_string();
     assert_eq!(
         message(Some("321x180"), 5.0),
@@ -106,13 +106,10 @@ fn what_cannot_be_asked_for_is_refused_at_once() {
     );
     for to in ["14x320", "320x14", "3842x2160", "2160x3842", "2162x2162"] {
         let message = message(Some(to), 5.0);
-        assert!(
-            message.contains("allowed are 16x16 to 3840x2160 or 2160x3840; choose"),
-            "{message}"
-        );
+        assert!(message.contains("must be 16x16 to 3840x2160 or 2160x3840; choose"), "{message}");
     }
     for (hz, text) in [(0.0, "0"), (-1.0, "-1"), (f64::NAN, "NaN"), (1001.0, "1001")] {
-        let start = format!("rate is {text} pictures per second, allowed are numbers above 0");
+        let start = format!("rate is {text} pictures per second, must be a number above 0");
         assert!(message(None, hz).starts_with(&start));
     }
 }
@@ -129,13 +126,15 @@ fn extreme_rates_and_sizes_are_coded() {
 }
 
 #[test]
-fn who_joins_late_begins_at_an_i_unit() {
+fn a_late_joiner_begins_at_an_i_unit() {
     let units = MADE.units();
     let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
     let told = transcode(&mut transcoder, slices(&units[4..]), |_| true);
     let failed = told.failed();
     assert_eq!(failed.len(), 6);
-    assert!(failed.iter().all(|text| text.contains("no I unit has come yet; wait for the next")));
+    assert!(
+        failed.iter().all(|text| text.contains("no I unit has arrived yet; wait for the next"))
+    );
     // Numbers count presented pictures only.
     assert_eq!(told.asked, (0..20).collect::<Vec<_>>());
     assert_eq!(told.shown().first().unwrap().card, Some(10));
@@ -153,7 +152,7 @@ fn a_missing_reference_picture_fails_until_the_next_i_unit() {
 }
 
 #[test]
-fn a_change_of_size_begins_anew() {
+fn a_change_of_size_restarts_the_coder() {
     let large = Made { pictures: 10, every: 5, ..MADE };
     let small = Made { size: "240x160", ..large };
     let high = Made { profile: Profile::High, ..large };
@@ -198,7 +197,7 @@ fn without(unit: &[u8], types: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn missing_parameter_sets_fail_and_can_be_put_back() {
+fn missing_parameter_sets_fail_and_can_be_restored() {
     let units = MADE.units();
     for types in [&[7][..], &[8], &[7, 8]] {
         let bare = |number: usize| without(&units[number], types);
@@ -220,7 +219,7 @@ fn missing_parameter_sets_fail_and_can_be_put_back() {
 }
 
 #[test]
-fn streams_that_cannot_be_decoded_say_what_they_are() {
+fn undecodable_streams_are_described() {
     // High 4:4:4 Predictive, 4:4:4, 320x240; High, 4:2:0, 10 bits.
     for (sps, text) in [
         (&[0xf4, 0, 0x1e, 0x91, 0x96, 0x81, 0x41, 0xf9][..], "4:4:4"),
@@ -235,13 +234,13 @@ fn streams_that_cannot_be_decoded_say_what_they_are() {
         for message in told.failed() {
             assert!(message.starts_with("h264 stream is coded as High "), "{message}");
             assert!(message.contains(text), "{message}");
-            assert!(message.ends_with("have the sender encode it so, or take it in full size"));
+            assert!(message.ends_with("have the sender encode it so, or request the full size"));
         }
     }
 }
 
 #[test]
-fn after_a_flush_an_i_unit_goes_on() {
+fn an_i_unit_continues_after_a_flush() {
     let units = Made { profile: Profile::High, pictures: 90, every: 3, ..MADE }.units();
     let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
     for (number, group) in units.chunks(3).enumerate() {

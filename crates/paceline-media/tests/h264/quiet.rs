@@ -28,7 +28,7 @@ fn units() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn nothing_is_written_to_standard_error_whatever_comes() {
+fn no_input_writes_to_standard_error() {
     if std::env::var_os(INSIDE).is_some() {
         let units = units();
         for damage in 0..200 {
@@ -45,7 +45,7 @@ fn nothing_is_written_to_standard_error_whatever_comes() {
         return;
     }
     let this = std::env::current_exe().unwrap();
-    let name = "quiet::nothing_is_written_to_standard_error_whatever_comes";
+    let name = "quiet::no_input_writes_to_standard_error";
     let run = Command::new(this)
         .args(["--exact", "--nocapture", name])
         .env(INSIDE, "1")

@@ -115,7 +115,7 @@ fn a_small_log_has_the_figures_of_its_recording() {
 }
 
 #[test]
-fn a_real_flight_that_is_cut_off_or_damaged_still_gives_its_beginning() {
+fn a_truncated_or_damaged_flight_still_gives_its_beginning() {
     let Some(bytes) = recording("a_real_flight_cut_off", "px4_flight.ulg") else { return };
     let whole = ULog::parse(&bytes).unwrap();
     for len in [bytes.len() - 1, bytes.len() / 2, bytes.len() / 10] {

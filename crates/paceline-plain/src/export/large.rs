@@ -7,7 +7,8 @@
 
 use super::putter::Putter;
 use crate::lock;
-use paceline::{Delivery, DropReason, Node, Tag};
+use paceline::status::DropReason;
+use paceline::{Delivery, Node, Tag};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 

@@ -5,7 +5,8 @@ use crate::convert::{DELETION, Encodings};
 use crate::key::Template;
 use crate::mark::Mark;
 use crate::session::CLOSES_AFTER;
-use paceline::{Delivery, DropReason, Encoding, Node, Tag};
+use paceline::status::DropReason;
+use paceline::{Delivery, Encoding, Node, Tag};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use zenoh::bytes::Encoding as ZenohEncoding;
@@ -76,7 +77,7 @@ impl Putter {
                 Err(what) => {
                     self.node.note_dropped(DropReason::NotExported, 1);
                     let (number, tag) = (self.number, &delivery.tag);
-                    return tracing::warn!("export {number}: nothing can be put for {tag}: {what}");
+                    return tracing::warn!("export {number}: cannot put samples of {tag}: {what}");
                 }
             }
         }
@@ -98,9 +99,9 @@ impl Putter {
             self.said = Some(Instant::now());
             let (number, seconds) = (self.number, CLOSES_AFTER.as_secs());
             tracing::warn!(
-                "export {number}: a plain program did not take a sample of {tag} within {seconds} s: the sample is \
-                 dropped for it, and Zenoh closes its connection; give it a lower rate or a smaller size with an export \
-                 rule of its own"
+                "export {number}: a plain program did not accept a sample of {tag} within \
+                 {seconds} s; the sample is dropped and Zenoh closes the connection. Try a lower \
+                 rate or a smaller size in a separate export rule"
             );
         }
     }

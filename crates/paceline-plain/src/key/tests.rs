@@ -38,7 +38,7 @@ fn templates_are_filled_from_wildcards() {
 }
 
 #[test]
-fn keys_of_ros_2_lose_and_get_back_their_domain() {
+fn ros_2_keys_lose_and_regain_their_domain() {
     let tag = filled("0/**/*/*", "ros2/{1}/{2}/{3}", CHATTER).unwrap();
     assert_eq!(tag, CHATTER.replacen("0/", "ros2/", 1));
     let back = Template::new("5/{1}", "tag", &pattern("ros2/**")).unwrap();
@@ -51,14 +51,14 @@ fn keys_of_ros_2_lose_and_get_back_their_domain() {
 }
 
 #[test]
-fn wrong_ones_say_what_is_wrong() {
+fn invalid_templates_are_explained() {
     for (text, what) in [
-        ("", "is no key expression of Zenoh"),
-        ("/robot", "is no key expression"),
-        ("robot//camera", "is no key expression"),
-        ("robot/", "is no key expression"),
-        ("robot/ca*", "is no key expression"),
-        ("robot/#", "is no key expression"),
+        ("", "is not a key expression of Zenoh"),
+        ("/robot", "is not a key expression"),
+        ("robot//camera", "is not a key expression"),
+        ("robot/", "is not a key expression"),
+        ("robot/ca*", "is not a key expression"),
+        ("robot/#", "is not a key expression"),
         ("a/**/b/**", "more than one **"),
     ] {
         let said = KeyPattern::new(text).unwrap_err().to_string();
@@ -81,12 +81,12 @@ fn wrong_ones_say_what_is_wrong() {
     for (from, text) in [("a/*", "a b//c"), ("a/*", "{1}//x"), ("a/**", "x{1}"), ("a/*", "")] {
         let template = Template::new(text, "key", &pattern(from)).unwrap();
         let said = template.makes().unwrap_err().to_string();
-        assert!(said.contains("is no key expression"), "{text}: {said}");
+        assert!(said.contains("is not a key expression"), "{text}: {said}");
     }
 }
 
 #[test]
-fn what_a_template_makes_is_a_pattern() {
+fn a_template_of_a_pattern_gives_a_pattern() {
     for (from, template, makes) in [
         ("robot/**", "{key}", "robot/**"),
         ("robot/**", "lab/{1}", "lab/**"),
@@ -103,7 +103,7 @@ fn what_a_template_makes_is_a_pattern() {
 }
 
 #[test]
-fn what_was_made_is_made_back() {
+fn made_keys_map_back_to_their_source() {
     for (from, template, name) in [
         ("robot/**", "{key}", "robot/camera/left"),
         ("robot/**", "far/{key}/x", "robot"),
@@ -130,7 +130,7 @@ fn what_was_made_is_made_back() {
 }
 
 #[test]
-fn whatever_a_key_is_nothing_panics() {
+fn no_key_panics() {
     let from = [pattern("**"), pattern("a/*/**"), pattern("**/*/z"), pattern("a/b")];
     let names =
         ["", "/", "//", "a", "a/", "/a", "a/b/c/d/e/z", "\u{0}", "ä/ö/z", "a//z", "{1}", "*/**"];

@@ -6,7 +6,8 @@ use super::rota::{Next, Rota, Watch, Work};
 use super::way::{Line, Way};
 use super::{Common, LOOK_EVERY, MARK};
 use crate::convert;
-use paceline::{Delivery, DropReason, NodeId, RecvError, Subscriber};
+use paceline::status::{DropReason, NodeId};
+use paceline::{Delivery, RecvError, Subscriber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -87,7 +88,7 @@ impl Worker {
             (message, self.askers.get(&node))
         else {
             self.common.node.note_dropped(DropReason::NotExported, 1);
-            self.common.say(|| format!("node {node} asks what is not understood here"));
+            self.common.say(|| format!("node {node} sent an invalid query"));
             return None;
         };
         peer.running.fetch_add(1, Ordering::Relaxed);
@@ -104,7 +105,7 @@ impl Worker {
             self.common.node.note_dropped(DropReason::QueueFull, 1);
             let name = self.common.node.name();
             let what = format!(
-                "{most} queries wait at node {name} already: ask again later, or raise at_once there"
+                "{most} queries already wait at node {name}; try again later, or raise at_once there"
             );
             answers.refuse(what);
             return None;
@@ -135,10 +136,7 @@ impl Answers {
         let said = |error: zenoh::Error| error.to_string();
         let asked = <&keyexpr>::try_from(ask.key.as_str()).map_err(said)?;
         let Some(key) = rule.key.narrowed(asked) else {
-            return Err(format!(
-                "'{asked}' is more than can be asked here: ask for '{}'",
-                rule.key
-            ));
+            return Err(format!("'{asked}' exceeds this rule; query '{}'", rule.key));
         };
         let mut parameters = Parameters::from(ask.parameters);
         parameters.insert(MARK, node.to_string());
@@ -172,7 +170,7 @@ impl Answers {
             self.common.node.note_dropped(DropReason::TooLarge, 1);
             let (bytes, name) = (message.len(), self.common.node.name());
             let what = format!(
-                "an answer has {bytes} bytes, the rule of node {name} takes at most {most}: raise max_bytes there"
+                "an answer has {bytes} bytes, but the rule of node {name} accepts at most {most}; raise max_bytes there"
             );
             return self.refuse(what);
         }
@@ -190,7 +188,7 @@ impl Answers {
         self.given.fetch_add(1, Ordering::Relaxed);
         if !self.line.send(message) {
             self.common.say(|| {
-                "answers come faster than the link takes them: some are dropped".to_owned()
+                "answers arrive faster than the link sends them; some are dropped".to_owned()
             });
         }
     }

@@ -6,7 +6,8 @@ use super::offers::{self, Key, Keys, OFFERS_MAX};
 use super::rota::{Next, Rota, Watch, Work};
 use super::way::Way;
 use super::{Common, LOOK_EVERY};
-use paceline::{Delivery, NodeId, RecvError, Subscriber};
+use paceline::status::NodeId;
+use paceline::{Delivery, RecvError, Subscriber};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +22,7 @@ pub(super) struct Asker {
 
 impl Asker {
     pub(super) fn open(common: Common) -> zenoh::Result<Self> {
-        let offers = common.node.subscriber(&common.offers_tag())?.declare()?;
+        let offers = common.node.subscriber(&common.offers_tag()).declare()?;
         let answers = common.subscribe(&common.answer_tag(common.node.id()))?;
         let name = format!("paceline-ask-{}", common.number);
         let worker = Worker {

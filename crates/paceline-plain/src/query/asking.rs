@@ -9,7 +9,8 @@ use super::waiting::{Missing, Waiting, Why};
 use super::way::Way;
 use super::{Common, MARK};
 use crate::lock;
-use paceline::{Delivery, DropReason, NodeId};
+use paceline::Delivery;
+use paceline::status::{DropReason, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -56,14 +57,15 @@ impl Asking {
             let key = query.key_expr();
             return self.common.say(|| {
                 format!(
-                    "a loop: node {from} asks its plain side for '{key}', which meets this one: its queries \
-                     are not carried on here; part the two sides, or take other keys"
+                    "a loop: node {from} queries '{key}' on its plain side, which is connected to \
+                     this one; its queries are not forwarded here. Separate the two sides, or use \
+                     other keys"
                 )
             });
         }
         if let Err((reason, what)) = self.carry(query) {
             self.common.node.note_dropped(reason, 1);
-            self.common.say(|| format!("'{}' was not asked: {what}", query.key_expr()));
+            self.common.say(|| format!("'{}' was not queried: {what}", query.key_expr()));
             self.refuse(query, what);
         }
     }
@@ -88,7 +90,7 @@ impl Asking {
         if u64::try_from(bytes).unwrap_or(u64::MAX) > rule.bytes_max {
             let most = rule.bytes_max;
             let what = format!(
-                "the query has {bytes} bytes, its rule takes at most {most}: raise max_bytes"
+                "the query has {bytes} bytes, but its rule accepts at most {most}; raise max_bytes"
             );
             return Err((DropReason::TooLarge, what));
         }
@@ -100,7 +102,7 @@ impl Asking {
         }
         if state.waiting.is_full() {
             let most = rule.at_once;
-            let what = format!("{most} queries wait already: ask again later, or raise at_once");
+            let what = format!("{most} queries already wait; try again later, or raise at_once");
             return Err((DropReason::QueueFull, what));
         }
         let matches =
@@ -120,7 +122,7 @@ impl Asking {
         let name = self.common.name(node);
         Err((
             DropReason::QueueFull,
-            format!("too much waits for the link to node {name}: ask again later"),
+            format!("the queue of the link to node {name} is full; try again later"),
         ))
     }
 
@@ -129,7 +131,7 @@ impl Asking {
         let node = delivery.publisher.node;
         let Some(Message { query: number, body }) = Message::decode(&delivery.payload) else {
             self.common.node.note_dropped(DropReason::NotExported, 1);
-            self.common.say(|| format!("node {node} says what is not understood here"));
+            self.common.say(|| format!("node {node} sent an invalid message"));
             return None;
         };
         match body {
@@ -164,12 +166,9 @@ impl Asking {
                 let what = format!("node {name} has not answered within {patience:?} (timeout)");
                 (DropReason::DeadlineMissed, 1, what)
             }
-            Why::Gone => {
-                (DropReason::LinkDown, 1, format!("node {name}, which was asked, has gone"))
-            }
+            Why::Gone => (DropReason::LinkDown, 1, format!("node {name} left before it answered")),
             Why::Lost(count) => {
-                let what =
-                    format!("{count} answers of node {name} did not come: they are dropped there");
+                let what = format!("{count} answers of node {name} were dropped there");
                 (DropReason::LinkLoss, count, what)
             }
         };

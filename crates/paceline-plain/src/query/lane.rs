@@ -5,7 +5,7 @@ use super::message::{Body, Value};
 use super::plainly::{reply, stamp};
 use super::rota::Work;
 use crate::lock;
-use paceline::DropReason;
+use paceline::status::DropReason;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -79,7 +79,7 @@ impl Lane {
         common.say(|| {
             let key = self.key();
             format!(
-                "answers to '{key}' come faster than the program here reads them: some are dropped"
+                "answers to '{key}' arrive faster than the program here reads them; some are dropped"
             )
         });
         None
@@ -119,7 +119,7 @@ impl Lane {
         let lost = std::mem::take(&mut todo.lost);
         if lost > 0 {
             return Some(said(format!(
-                "{lost} answers were dropped: they came faster than this program reads them"
+                "{lost} answers were dropped: they arrived faster than this program reads them"
             )));
         }
         todo.busy = false;
@@ -143,7 +143,7 @@ impl Lane {
         };
         if let Err(error) = replied {
             common.node.note_dropped(DropReason::NotExported, 1);
-            tracing::debug!("query {}: an answer was not given: {error}", common.number);
+            tracing::debug!("query {}: cannot deliver an answer: {error}", common.number);
         }
     }
 }

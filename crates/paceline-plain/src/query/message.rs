@@ -1,4 +1,4 @@
-//! The messages between two nodes about a query, each the payload of a sample. See docs/zenoh.md
+//! The messages between two nodes about a query, each the payload of a sample. See docs/reference/zenoh.md
 //! for the layout.
 
 use bytes::Bytes;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_back_and_cut_ones_do_not() {
+    fn messages_round_trip_and_truncated_ones_are_refused() {
         for message in messages() {
             let bytes = message.encode();
             assert_eq!(Message::decode(&bytes).as_ref(), Some(&message));

@@ -2,7 +2,8 @@
 //! announcement is a text sample, published on each change and periodically for late joiners.
 
 use super::Common;
-use paceline::{DropReason, Encoding, Kind, Publisher};
+use paceline::status::DropReason;
+use paceline::{Encoding, Kind, Publisher};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -52,7 +53,7 @@ pub(super) struct Offers {
 
 impl Offers {
     pub(super) fn open(common: Common) -> zenoh::Result<Self> {
-        let publisher = common.node.publisher(&common.offers_tag())?.kind(Kind::State);
+        let publisher = common.node.publisher(&common.offers_tag()).kind(Kind::State);
         let publisher = publisher.encoding(Encoding::new(ENCODING)).declare()?;
         let (end, ended) = sync_channel(0);
         let named = std::thread::Builder::new().name(format!("paceline-offer-{}", common.number));
@@ -113,7 +114,7 @@ fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
         let over = found.len() - OFFERS_MAX;
         common.node.note_dropped(DropReason::NotImported, over.try_into().unwrap_or(u64::MAX));
         common.say(|| {
-            format!("{over} queryables beyond {OFFERS_MAX} cannot be asked from elsewhere")
+            format!("{over} queryables beyond {OFFERS_MAX} cannot be queried from other nodes")
         });
     }
     let complete = |key: &Key| match known.get(key) {
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_read() {
+    fn announced_offers_round_trip() {
         let key = |text: &str| Key(OwnedKeyExpr::try_from(text).unwrap());
         let keys = Keys::from([(key("a/*"), false), (key("0/add/x::Y_/RIHS01_ab"), true)]);
         assert_eq!(read(write(&keys).as_bytes()), keys);
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_node_declares_is_not_of_others() {
+    fn own_declarations_are_not_attributed_to_others() {
         let own = "0123abcd";
         for (sources, others) in [
             (r#"{"routers":["0123abcd"],"peers":[],"clients":["0123abcd"]}"#, false),

@@ -111,7 +111,7 @@ impl<W: Watch> Turns<W> {
         drop(place);
         if let Err(error) = self.spawn(None) {
             lock(&self.place).threads -= 1;
-            paceline::warn_limited!("{}: nobody stands by: {error}", self.name);
+            paceline::warn_limited!("{}: cannot start a standby thread: {error}", self.name);
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_held_up_holds_up_nobody() {
+    fn a_blocked_job_delays_no_other() {
         let (rota, order, _end) = rota(Vec::new());
         let (free, held) = sync_channel::<()>(0);
         let held = Arc::new(Mutex::new(held));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_waits_for_the_watch_and_not_for_the_work() {
+    fn closing_waits_for_the_watch_but_not_for_the_work() {
         let ((free, held), (tell, told)) = (sync_channel::<()>(0), sync_channel(1));
         let left: Work = Box::new(move || {
             held.recv().unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_by_itself_can_be_dropped() {
+    fn finished_jobs_can_be_dropped() {
         let (rota, order, end) = rota(Vec::new());
         drop(order);
         end.recv().unwrap();

@@ -1,6 +1,6 @@
 //! The table of waiting queries: nodes and time limits. It uses no clock, thread or Zenoh type.
 
-use paceline::NodeId;
+use paceline::status::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -185,11 +185,11 @@ mod tests {
         let (now, mut waiting) = two();
         assert_eq!(waiting.answered(0, A), Some("both"));
         assert_eq!(waiting.ended(now, 0, A, 1), None);
-        assert_eq!(waiting.answered(0, A), None, "more than it said");
+        assert_eq!(waiting.answered(0, A), None, "more than announced");
         assert!(waiting.any(|query| *query == "both"));
         assert_eq!(waiting.ended(now, 0, B, 0), Some("both"));
         assert!(!waiting.any(|query| *query == "both"));
-        assert_eq!(waiting.ended(now, 1, A, 0), None, "it was not asked of that node");
+        assert_eq!(waiting.ended(now, 1, A, 0), None, "that node was not queried");
         assert_eq!(waiting.ended(now, 1, B, 0), Some("one"));
         assert_eq!(waiting.next_end(), None);
         assert_eq!(waiting.answered(9, B), None);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_is_waited_for_no_longer_than_said() {
+    fn a_silent_node_is_awaited_only_until_the_timeout() {
         let (now, mut waiting) = two();
         let until = now + PATIENCE + LONGER;
         assert_eq!(waiting.next_end(), Some(until));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_goes_ends_what_waits_for_it_alone() {
+    fn a_lost_node_ends_only_queries_that_wait_for_it() {
         let (now, mut waiting) = two();
         let gone = waiting.only(&[A].into());
         let why = Why::Gone;
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_nobody_does_not_wait() {
+    fn a_query_without_recipients_ends_at_once() {
         let mut waiting = Waiting::new(1, PATIENCE);
         waiting.ask(Instant::now(), "nobody", []);
         assert!(!waiting.is_full() && waiting.next_end().is_none());

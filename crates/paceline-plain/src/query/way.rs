@@ -5,7 +5,8 @@ use super::message::ENCODING;
 use super::{Common, LOOK_EVERY};
 use crate::lock;
 use bytes::Bytes;
-use paceline::{DropReason, Encoding, Late, Node, PublishError, Publisher};
+use paceline::status::DropReason;
+use paceline::{Encoding, Late, Node, PublishError, Publisher};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -136,9 +137,9 @@ pub(super) struct Way {
 impl Way {
     pub(super) fn open(common: &Common, tag: &str) -> zenoh::Result<Self> {
         // A late answer is better than none for the asking program.
-        let mut builder = common.node.publisher(tag)?.late(Late::Send);
+        let mut builder = common.node.publisher(tag).late(Late::Send);
         if let Some(period) = common.rule.period {
-            builder = builder.period(period)?;
+            builder = builder.period(period);
         }
         if common.rule.within.is_some() {
             builder = builder.bytes_max(common.rule.bytes_max);

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_bound_is_shared_by_the_hops() {
+    fn the_hops_share_a_delay_bound() {
         let got = promise(&camera(), Form::FULL, &[within(60, 2, 3)]).unwrap();
         assert_eq!(got.upstream, Duration::from_millis(20));
         assert_eq!(got.contract.deadline, Duration::from_micros(18_500));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_publisher_declares_holds_for_those_who_bound_the_delay_and_state_no_loss() {
+    fn declared_loss_applies_to_delay_bounds_without_their_own_tolerance() {
         let ask = |within: Option<u64>, loss| SubscriptionSpec {
             within: within.map(Duration::from_millis),
             loss,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_bound_wins_and_tolerances_that_differ_do_not_hold() {
+    fn the_shortest_bound_wins_and_differing_tolerances_are_ignored() {
         let tolerant = Ask { loss: loss(1, 2), ..within(30, 1, 1) };
         let stricter = Ask { loss: loss(1, 10), ..within(90, 1, 3) };
         let got = promise(&camera(), Form::FULL, &[stricter, tolerant]).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn one_hop_of_a_path_may_miss_what_is_tolerated() {
+    fn only_one_hop_of_a_path_uses_the_loss_tolerance() {
         let full = |slow: &[bool], hop| missed(slow, hop, Form::FULL, Late::Drop);
         let (all, none) = ((loss(3, 10), loss(3, 10)), (LossTolerance::NONE, LossTolerance::NONE));
         assert_eq!([1, 2, 3].map(|hop| full(&[false, true, true], hop)), [none, all, none]);
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(full(&[true], 1), none, "58.5 ms are more than 10/7 of 38");
         assert_eq!(full(&[false, true], 2), all, "53.5 ms are not");
         let sent_late = missed(&[false, true], 2, Form::FULL, Late::Send);
-        assert_eq!(sent_late, none, "what misses makes no room");
+        assert_eq!(sent_late, none, "missed samples free no capacity");
         let rate = Rate::Max(NonZeroU32::new(12_500).unwrap());
         let highest = missed(&[false, true], 2, Form { rate, ..Form::FULL }, Late::Drop);
         assert_eq!(highest, (loss(1, 10), loss(1, 10)), "windows may lie across two");
@@ -251,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_node_finds_the_same_hop(
+        fn every_node_chooses_the_same_hop(
             slow in proptest::collection::vec(any::<bool>(), 1..8_usize),
             within in proptest::option::of(1..200_000_000_u64),
         ) {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_counts_headers_size_rate_and_tolerance() {
+    fn the_requested_load_includes_headers_size_rate_and_tolerance() {
         // 10 segments: 12,000 bytes on the wire, 25 times per second.
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::NONE), Some((2_400_000, 12_000)));
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::EDF), Some((2_400_000, 12_000)));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_highest_rate_comes_in_whole_samples_of_the_source_and_is_charged_so() {
+    fn a_rate_limit_is_rounded_to_whole_source_samples_and_charged_so() {
         let at = |millihertz| Form {
             rate: Rate::Max(NonZeroU32::new(millihertz).unwrap()),
             ..Form::FULL
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_bound_is_made_of_its_parts_again() {
+    fn the_parts_of_a_delay_bound_add_up_to_it() {
         // Half of 100 ms, less 1.5 ms.
         let ask = within(100, 1, 2);
         let deadline = asked(&camera(), Form::FULL, &ask).unwrap().unwrap().deadline();

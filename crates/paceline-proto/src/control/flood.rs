@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_stranger_a_bounded_part_is_kept_and_nothing_before_its_greeting() {
+    fn unknown_nodes_are_bounded_and_ignored_before_their_greeting() {
         let node = NodeId(7);
         let greeting = Message::Digest(Vec::new()).encode();
         let other = Message::Need(node).encode();

@@ -122,7 +122,7 @@ impl fmt::Display for Grant {
         f.write_str(" here")?;
         let unknown = self.hops.iter().filter(|hop| hop.capacity.is_none());
         for (count, hop) in unknown.enumerate() {
-            let before = if count == 0 { ", with nothing promised on" } else { " and" };
+            let before = if count == 0 { ", without a guarantee on" } else { " and" };
             write!(f, "{before} '{}' of '{}'", hop.link, hop.node_name)?;
             if count == 0 {
                 f.write_str(" (no capacity)")?;
@@ -204,7 +204,7 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
-    fn what_is_written_is_read_and_every_cut_is_an_error() {
+    fn a_grant_round_trips_and_every_truncation_is_an_error() {
         let hop = |capacity: Option<u64>| GrantedHop {
             node: NodeId(7),
             node_name: "robot".into(),

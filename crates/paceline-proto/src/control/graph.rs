@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_that_one_end_alone_lists_does_not_count() {
+    fn an_edge_listed_by_one_end_only_is_ignored() {
         let registry = registry(&[(0, &[1, 2]), (1, &[0]), (2, &[]), (3, &[0])]);
         let tree = Tree::new(&registry, NodeId(0));
         assert!(tree.reaches(NodeId(1)));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_short_paths_the_one_whose_narrowest_link_is_widest_is_taken() {
+    fn among_equal_paths_the_widest_bottleneck_wins() {
         let wide = |bits| Some(Capacity::from_bits_per_s(bits).unwrap());
         let mut registry = Registry::new(NodeId(0), String::new());
         // The bottleneck of 0 - 1 - 3 is 10 kbit/s, that of 0 - 2 - 3 is 20 kbit/s; 3 - 4 limits both.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_short_paths_the_one_over_smaller_ids_is_taken() {
+    fn among_equal_paths_the_smaller_ids_win() {
         let registry =
             registry(&[(0, &[5, 3]), (3, &[0, 9]), (5, &[0, 9]), (9, &[3, 5, 1]), (1, &[9])]);
         let tree = Tree::new(&registry, NodeId(0));

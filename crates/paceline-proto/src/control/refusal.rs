@@ -113,19 +113,19 @@ impl fmt::Display for Refusal {
             ),
             RefusalReason::Deadlines { within, due, carried } => write!(
                 f,
-                "{on} can't carry it in time: up to {due} bytes would be due within {within}, and it \
-                 carries {carried}; {}",
+                "{on} can't carry it in time: up to {due} bytes would be due within {within}, but \
+                 it carries only {carried}; {}",
                 self.offer,
             ),
             RefusalReason::Delay { takes, within } => write!(
                 f,
-                "{on} can't carry it in time: a sample could take {takes} there, and may take {within}; {}",
+                "{on} can't carry it in time: a sample could take {takes} there, of at most {within}; {}",
                 self.offer,
             ),
             RefusalReason::Processor { needed, available } => write!(
                 f,
-                "the processor of '{}' can't carry it: with what is promised it would take {} of each second, \
-                 and may take {}; {}",
+                "the processor of '{}' can't carry it: with existing contracts it would take {} of \
+                 each second, of at most {}; {}",
                 self.node_name,
                 Duration::from_nanos(needed),
                 Duration::from_nanos(available),
@@ -133,7 +133,7 @@ impl fmt::Display for Refusal {
             ),
             RefusalReason::NoAnswer => write!(
                 f,
-                "'{}' gives no answer to what is asked of the path: it is asked again",
+                "'{}' did not answer the request for the path; trying again",
                 self.node_name
             ),
             RefusalReason::SizeAboveSource { asked, source } => write!(
@@ -156,7 +156,7 @@ impl fmt::Display for Offer {
         let loss = self.loss.map(|loss| format!("a loss tolerance of at least {loss}"));
         let parts: Vec<String> = [hertz, bytes, within, loss].into_iter().flatten().collect();
         match parts.is_empty() {
-            true => f.write_str("nothing of it fits now: ask without a contract, or later"),
+            true => f.write_str("nothing of it fits now: try again later, or without a contract"),
             false => write!(f, "ask for {}", parts.join(", or ")),
         }
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_number_that_did_not_fit_and_the_mend() {
+    fn a_refusal_names_the_exceeded_limit_and_an_offer() {
         let mut refusal = Refusal {
             subscription: SubscriptionId { node: NodeId(1), index: 0 },
             publisher: PublisherId { node: NodeId(2), index: 0 },
@@ -182,8 +182,8 @@ mod tests {
         };
         assert_eq!(
             refusal.to_string(),
-            "link 'radio0' of 'ship' can't carry it: it needs 3.20 Mbit/s and 0 bit/s are left; nothing of it \
-             fits now: ask without a contract, or later"
+            "link 'radio0' of 'ship' can't carry it: it needs 3.20 Mbit/s and 0 bit/s are left; \
+             nothing of it fits now: try again later, or without a contract"
         );
         let within = Duration::from_millis(40);
         refusal.reason = RefusalReason::Deadlines { within, due: 12_000, carried: 9_500 };
@@ -191,22 +191,23 @@ mod tests {
         refusal.offer.within = Some(Duration::from_millis(210));
         assert_eq!(
             refusal.to_string(),
-            "link 'radio0' of 'ship' can't carry it in time: up to 12000 bytes would be due within 40 ms, and it \
-             carries 9500; ask for at most 12.5 Hz, or a delay bound of at least 210 ms"
+            "link 'radio0' of 'ship' can't carry it in time: up to 12000 bytes would be due within \
+             40 ms, but it carries only 9500; ask for at most 12.5 Hz, or a delay bound of at \
+             least 210 ms"
         );
         let takes = Duration::from_millis(55);
         refusal.reason = RefusalReason::Delay { takes, within };
         refusal.offer = Offer { loss: LossTolerance::new(1, 5).ok(), ..Offer::default() };
         assert_eq!(
             refusal.to_string(),
-            "link 'radio0' of 'ship' can't carry it in time: a sample could take 55 ms there, and may take 40 \
-             ms; ask for a loss tolerance of at least 1/5"
+            "link 'radio0' of 'ship' can't carry it in time: a sample could take 55 ms there, of \
+             at most 40 ms; ask for a loss tolerance of at least 1/5"
         );
         refusal.reason = RefusalReason::Processor { needed: 520_000_000, available: 500_000_000 };
         assert_eq!(
             refusal.to_string(),
-            "the processor of 'ship' can't carry it: with what is promised it would take 520 ms of each \
-             second, and may take 500 ms; ask for a loss tolerance of at least 1/5"
+            "the processor of 'ship' can't carry it: with existing contracts it would take 520 ms \
+             of each second, of at most 500 ms; ask for a loss tolerance of at least 1/5"
         );
         refusal.reason = RefusalReason::SizeAboveSource {
             asked: Size { width: 640, height: 480 },

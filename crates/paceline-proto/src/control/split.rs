@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_nowhere_leaves_the_time_to_what_waits() {
+    fn unqueued_streams_leave_their_time_to_queued_streams() {
         assert_eq!(parts(&[true], 100), [100_000]);
         assert_eq!(parts(&[false, false], 100), [50_000; 2]);
         assert_eq!(parts(&[true, true, true], 90), [30_000; 3]);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_says_nothing_of_hops_that_there_are_not() {
+    fn unused_hops_of_a_code_are_empty() {
         assert_eq!(Split::from_code(4, 0b010), Split::new([false, true, false].into_iter()));
         assert_eq!(Split::from_code(2, u32::MAX), Split::new([true].into_iter()));
         assert_eq!(Split::from_code(0, 7), Split::from_code(1, 7));
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_parts_are_never_more_than_the_bound_and_a_bound_is_the_shortest(
+        fn the_parts_never_exceed_the_shortest_bound(
             slow in proptest::collection::vec(any::<bool>(), 1..=HOPS_MAX),
             within in 0..u64::from(u32::MAX),
             part in 1..10_000_000_000_u64,

@@ -29,10 +29,10 @@ impl fmt::Display for Unpromised {
         f.write_str(match self {
             Self::NoCapacity => "no link of its path has a capacity",
             Self::RateUnknown => {
-                "how often it publishes is not known; the publisher can say it (pub --hz, or a period)"
+                "its publishing rate is unknown; declare it at the publisher (pub --hz, or a period)"
             }
             Self::SizeUnknown => {
-                "how long its samples are is not known before the first; then its path is asked"
+                "its sample size is unknown before the first sample; its path is asked after that"
             }
         })
     }

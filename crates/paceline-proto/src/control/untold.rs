@@ -121,10 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_refused_is_told_however_many_others_are() {
+    fn every_refused_subscriber_is_notified_even_on_overflow() {
         let (known, listed) = refused(REFUSALS_MAX - 1);
         assert_eq!((known.len(), listed), (1, 1));
         let (alone, listed) = refused(REFUSALS_MAX);
-        assert_eq!((&alone, listed), (&known, 0), "the same is said, though no record has it");
+        assert_eq!(
+            (&alone, listed),
+            (&known, 0),
+            "the status is the same, though no record has it"
+        );
     }
 }

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_that_carries_the_most_is_used_and_the_others_stand_by() {
+    fn the_link_with_the_most_capacity_is_used_and_the_others_stand_by() {
         let mut ways = Ways::default();
         assert_eq!(ways.up(NODE, 3, bits(1_000_000)), WayChange::Up(3));
         assert_eq!(ways.up(NODE, 1, bits(500_000)), WayChange::Same);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_links_the_one_that_came_up_last_is_used() {
+    fn among_equal_links_the_latest_is_used() {
         let mut ways = Ways::default();
         ways.up(NODE, 0, None);
         assert_eq!(ways.up(NODE, 1, None), WayChange::Moved(1));

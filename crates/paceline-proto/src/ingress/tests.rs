@@ -59,7 +59,7 @@ fn offer(ingress: &mut Ingress<u32>, stamper: &mut Stamper, count: u64) -> Vec<(
 }
 
 #[test]
-fn each_output_gets_what_it_takes() {
+fn each_output_gets_its_requested_samples() {
     let mut ingress = Ingress::new(None);
     let plans = [plan(hop(1), Rate::All, None), plan(Target::Local, every(3), None)];
     assert_eq!(install(&mut ingress, &plans, 0), (2, Vec::new()));
@@ -68,7 +68,7 @@ fn each_output_gets_what_it_takes() {
 }
 
 #[test]
-fn outputs_that_are_left_out_may_be_offered_the_same_samples_later() {
+fn skipped_outputs_may_get_the_same_samples_later() {
     let mut ingress = Ingress::new(None);
     let plans = [plan(hop(1), every(2), None), plan(Target::Local, every(3), None)];
     install(&mut ingress, &plans, 0);
@@ -94,7 +94,7 @@ fn outputs_that_are_left_out_may_be_offered_the_same_samples_later() {
 }
 
 #[test]
-fn outputs_that_stay_keep_their_port_and_phase() {
+fn remaining_outputs_keep_their_port_and_phase() {
     let mut ingress = Ingress::new(None);
     let mut stamper = Stamper::default();
     let [stays, goes] = [plan(hop(1), every(3), None), plan(hop(2), Rate::All, None)];
@@ -116,7 +116,7 @@ fn outputs_that_stay_keep_their_port_and_phase() {
 }
 
 #[test]
-fn an_output_without_a_port_is_none() {
+fn an_output_without_a_port_is_rejected() {
     let mut ingress: Ingress<u32> = Ingress::new(None);
     ingress.install(&[plan(hop(1), Rate::All, None)], |_| None, |_, _| panic!("never opened"));
     assert!(ingress.outputs().is_empty());
@@ -148,7 +148,7 @@ fn offer_video(
 }
 
 #[test]
-fn each_output_of_video_begins_with_an_i() {
+fn each_video_output_begins_with_an_i_picture() {
     let mut ingress = Ingress::new(None);
     let video = |target| OutputPlan { kind: Kind::VideoI, ..plan(target, Rate::All, None) };
     let mut stamper = Stamper::default();
@@ -168,7 +168,7 @@ fn each_output_of_video_begins_with_an_i() {
 }
 
 #[test]
-fn the_rate_of_video_is_left_to_the_port() {
+fn the_port_limits_the_video_rate() {
     let mut ingress = Ingress::new(None);
     let slow = OutputPlan { kind: Kind::VideoI, ..plan(hop(1), every(3), None) };
     assert_eq!(slow.at_port().rate, every(3));

@@ -168,8 +168,8 @@ impl ClassTree {
             };
             fits(&promised, usable(capacity)).map_err(|error| {
                 let what = format!(
-                    "with the guarantees before it too much for the link, of which 5 % stay for \
-                     control: {error}"
+                    "with the earlier guarantees it exceeds the link, of which 5 % are reserved \
+                     for control: {error}"
                 );
                 ClassError::new(&class.name, "real_time", what)
             })?;

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_wake_up_is_caught_up_but_a_pause_is_not() {
+    fn the_pacer_makes_up_for_a_late_wakeup_but_not_for_a_pause() {
         let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
         let mut pacer = paced(Some(thin), 1_200);
         pacer.handle_sent(Instant::from_millis(1_000), 1_250);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_background_is_not_caught_up_and_waits_for_what_was() {
+    fn the_background_makes_up_for_nothing_and_waits_for_earlier_frames() {
         let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
         let mut pacer = paced(Some(thin), 1_200);
         let late = |millis| Instant::from_millis(millis) + Duration::from_micros(500);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_the_wire_takes_its_time_at_the_new_capacity() {
+    fn bytes_on_the_wire_take_their_time_at_the_new_capacity() {
         let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
         let mut pacer = paced(Some(bits(8)), 1_200);
         pacer.handle_sent(Instant::from_millis(1_000), 1_250);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn control_keeps_to_its_share() {
+    fn control_stays_within_its_share() {
         let fast = Capacity::from_bits_per_s(100_000_000).unwrap();
         let mut pacer = paced(Some(fast), 25_000);
         pacer.handle_control(Instant::ZERO, 25_000);

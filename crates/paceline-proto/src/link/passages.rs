@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_samples_are_kept_and_those_that_left_say_when() {
+    fn the_last_samples_are_kept_with_their_departure_times() {
         let mut passages = Passages::new();
         for seq in 0..PASSAGES_MAX as u64 + 2 {
             passages.came(seq, 10 * seq);

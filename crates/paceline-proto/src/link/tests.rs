@@ -156,7 +156,7 @@ fn step(number: usize, now: &mut Instant, a: &mut End, b: &mut End) {
 }
 
 #[test]
-fn both_ends_come_up_whatever_happened_before() {
+fn both_ends_come_up_from_any_earlier_state() {
     const STEPS: usize = 9;
     const LENGTH: u32 = 5;
     for begun in [false, true] {
@@ -184,7 +184,7 @@ fn both_ends_come_up_whatever_happened_before() {
 }
 
 #[test]
-fn a_stream_goes_on_when_its_hop_was_away() {
+fn a_stream_continues_after_its_hop_returns() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
     assert!(a.link.open_stream(STREAM, to(node(2), Kind::Data, None)), "before the hop is up");
@@ -207,7 +207,7 @@ fn a_stream_goes_on_when_its_hop_was_away() {
 }
 
 #[test]
-fn who_hears_a_stranger_answers_at_once() {
+fn a_node_answers_an_unknown_peer_at_once() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let now = at(1_000);
     // The first greeting reaches a peer that has not found us yet.
@@ -223,7 +223,7 @@ fn who_hears_a_stranger_answers_at_once() {
 }
 
 #[test]
-fn what_waited_while_a_node_stood_still_is_no_sign_of_life() {
+fn frames_queued_during_a_stall_do_not_prove_liveness() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(10_000);
     talk(&mut now, &mut a, &mut b, 4);
@@ -232,13 +232,13 @@ fn what_waited_while_a_node_stood_still_is_no_sign_of_life() {
     let waited = b.sent.pop_front().expect("a probe");
     now += Duration::from_secs(10);
     a.hear(now, waited);
-    assert_eq!(events(&mut a.link), [LinkEvent::HopDown(a.other)], "it was forgotten there");
+    assert_eq!(events(&mut a.link), [LinkEvent::HopDown(a.other)], "it was removed there");
     talk(&mut now, &mut a, &mut b, 4);
     assert_eq!(events(&mut a.link), [LinkEvent::HopUp(a.other)]);
 }
 
 #[test]
-fn frames_of_an_earlier_epoch_are_nothing() {
+fn frames_of_an_earlier_epoch_are_ignored() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 4);
@@ -259,7 +259,7 @@ fn frames_of_an_earlier_epoch_are_nothing() {
 }
 
 #[test]
-fn a_stream_that_is_announced_again_keeps_the_sample_that_has_begun() {
+fn a_reannounced_stream_keeps_its_started_sample() {
     let capacity = Capacity::from_bits_per_s(2_000_000).ok();
     let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
     let mut now = at(1_000);
@@ -335,7 +335,7 @@ fn frame_of_a_command(pictures: Option<Contract>) -> (Duration, usize) {
 }
 
 #[test]
-fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
+fn a_frame_does_not_grow_past_the_deadline_of_its_content() {
     let second = Contract::every(Duration::from_millis(1_000)).unwrap();
     let (took, len) = frame_of_a_command(Some(second));
     assert!(len > 700, "pictures use what is left: {len}");
@@ -343,14 +343,14 @@ fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
 }
 
 #[test]
-fn what_has_a_contract_does_not_wait_for_best_effort_to_fill_its_frame() {
+fn contracted_samples_do_not_wait_for_best_effort_to_fill_the_frame() {
     let (took, len) = frame_of_a_command(None);
     assert!(len < 150, "{len}");
     assert!(took < Duration::from_millis(7), "{took}");
 }
 
 #[test]
-fn what_becomes_due_between_the_poll_and_the_question_is_due_at_once() {
+fn work_due_between_poll_and_query_is_due_at_once() {
     let capacity = Some(Capacity::from_bits_per_s(2_000_000).unwrap());
     let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
     let mut now = at(1_000);
@@ -369,7 +369,7 @@ fn what_becomes_due_between_the_poll_and_the_question_is_due_at_once() {
 }
 
 #[test]
-fn stream_indexes_are_checked() {
+fn stream_indices_are_checked() {
     let mut link = Link::new(LinkSpec::default());
     assert!(!link.open_stream(StreamIndex(STREAMS_MAX), to(node(2), Kind::Data, None)));
     assert!(link.open_stream(StreamIndex(5), to(node(2), Kind::Data, None)));
@@ -381,7 +381,7 @@ fn stream_indexes_are_checked() {
 }
 
 #[test]
-fn a_stream_that_closes_after_a_loss_is_closed_at_the_other_end_too() {
+fn a_stream_closed_after_a_loss_also_closes_at_the_peer() {
     let capacity = Capacity::from_bits_per_s(2_000_000).ok();
     let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
     let mut now = at(1_000);
@@ -410,11 +410,11 @@ fn a_stream_that_closes_after_a_loss_is_closed_at_the_other_end_too() {
             a.link.close_stream(STREAM);
         }
     }
-    assert_eq!((lost, b.lost), (1, 1), "the sample that had begun is told lost");
+    assert_eq!((lost, b.lost), (1, 1), "the started sample is reported as lost");
 }
 
 #[test]
-fn a_stream_is_settled_when_its_hop_has_begun_anew() {
+fn a_stream_is_settled_after_its_hop_restarts() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 40);

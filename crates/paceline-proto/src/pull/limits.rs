@@ -23,14 +23,14 @@ pub struct Limits {
 pub enum LimitsError {
     /// The number of samples is 0 or above [`SAMPLES_MAX`].
     #[error(
-        "pull buffer of {0} samples: must be from 1 to {SAMPLES_MAX}; to hold more, hold several \
-         tags in a buffer each"
+        "pull buffer of {0} samples: must be from 1 to {SAMPLES_MAX}; to keep more, use a buffer \
+         per tag"
     )]
     Samples(usize),
     /// The number of bytes is 0 or above [`BYTES_MAX`].
     #[error(
-        "pull buffer of {0} bytes: must be from 1 to {BYTES_MAX} (4 GiB); to hold more, hold scaled \
-         samples or spread buffers over several nodes"
+        "pull buffer of {0} bytes: must be from 1 to {BYTES_MAX} (4 GiB); to keep more, buffer \
+         scaled samples or spread buffers over several nodes"
     )]
     Bytes(u64),
     /// The age is 0 or above [`AGE_MAX`].
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_of_nothing_and_of_too_much_are_refused_with_the_range() {
+    fn zero_and_excessive_bounds_are_refused_with_the_range() {
         let second = Duration::from_secs(1);
         for (error, words) in [
             (Limits::new(0, 1, second), ["0 samples", "from 1 to 1000000"]),

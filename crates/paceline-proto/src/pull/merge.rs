@@ -239,21 +239,23 @@ impl Plan {
         let mut text = match self.absence? {
             Absence::NoHolder => {
                 return Some(format!(
-                    "nobody holds '{tag}': hold it at its publisher's node, at a subscriber's or at \
-                     any other"
+                    "no node buffers '{tag}'; buffer it at its publisher, at a subscriber or at \
+                     any other node"
                 ));
             }
             Absence::NothingHeld => return Some(format!("the buffers of '{tag}' are empty")),
             Absence::NoSuchPublisher(publisher) => {
                 return Some(format!(
-                    "nothing of publisher {publisher} is held for '{tag}': it never published while \
-                     it was held, or all of its samples have expired"
+                    "nothing of publisher {publisher} is buffered for '{tag}': it did not publish \
+                     while the tag was buffered, or all of its samples have expired"
                 ));
             }
             Absence::Expired => format!("{selection} of '{tag}' expired"),
-            Absence::NotYet => format!("{selection} of '{tag}' did not come yet"),
+            Absence::NotYet => format!("{selection} of '{tag}' did not arrive yet"),
             Absence::Missing => format!("{selection} of '{tag}' never reached a buffer"),
-            Absence::TooFew => format!("{selection} of '{tag}' is not there: fewer are held"),
+            Absence::TooFew => {
+                format!("{selection} of '{tag}' is not available: fewer are buffered")
+            }
             Absence::Undecodable => {
                 format!("{selection} of '{tag}' cannot be decoded: the I picture before it expired")
             }

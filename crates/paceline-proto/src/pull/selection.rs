@@ -58,7 +58,7 @@ pub enum SelectionError {
     },
     /// The range of times ends before it begins.
     #[error(
-        "times {from_ns} ns to {to_ns} ns: the begin must not be after the end; swap them (UTC, \
+        "times {from_ns} ns to {to_ns} ns: the start must not be after the end; swap them (UTC, \
          since 1970)"
     )]
     Time {
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selection_that_selects_nothing_says_what_to_write() {
+    fn an_empty_selection_error_suggests_valid_input() {
         for (error, words) in [
             (Selection::newest(0), ["newest 0", "from 1 to 65536"]),
             (Selection::newest(65_537), ["newest 65537", "sequence numbers"]),

@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_in_any_order_make_the_whole(
+        fn pieces_in_any_order_assemble_the_sample(
             len in 0usize..300,
             cuts in prop::collection::vec((0usize..300, 0usize..100), 0..60),
         ) {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_the_length_is_refused() {
+    fn pieces_that_contradict_the_length_are_refused() {
         let mut assembly = Assembly::default();
         assert!(assembly.put(10, Bytes::from_static(b"abc")));
         assert!(!assembly.set_total(12));

@@ -71,7 +71,7 @@ fn opened() -> Receiver {
 }
 
 #[test]
-fn pieces_make_a_sample_with_its_age() {
+fn pieces_assemble_a_sample_with_its_age() {
     let mut receiver = opened();
     receiver.set_half_round_trip(Duration::from_millis(2));
     let mut born = None;
@@ -90,7 +90,7 @@ fn pieces_make_a_sample_with_its_age() {
 }
 
 #[test]
-fn what_is_missing_is_counted_once() {
+fn missing_samples_are_counted_once() {
     let lost_middle = [(1, 0..100), (3, 200..300)];
     let mut receiver = opened();
     let pieces = lost_middle.map(|(seq, range)| frame(seq, |out| piece(out, 0, 300, range)));
@@ -101,7 +101,7 @@ fn what_is_missing_is_counted_once() {
 }
 
 #[test]
-fn what_came_before_the_stream_was_known_is_counted_too() {
+fn samples_before_the_stream_was_known_are_counted() {
     let mut receiver = Receiver::new();
     let got = hear(&mut receiver, [frame(0, |out| piece(out, 0, 10, 0..10))]);
     assert_eq!((got, receiver.unknown_stream()), (Got::default(), 1));
@@ -114,7 +114,7 @@ fn what_came_before_the_stream_was_known_is_counted_too() {
 }
 
 #[test]
-fn abort_close_and_restart_end_what_has_begun() {
+fn abort_close_and_restart_end_a_started_sample() {
     let begin = |seq| frame(seq, |out| piece(out, 0, 300, 0..100));
     let abort = frame(2, |out| write_abort(0, 0, out));
     let got = hear(&mut opened(), [begin(1), abort]);
@@ -153,7 +153,7 @@ fn a_close_counts_the_samples_that_never_arrived() {
 }
 
 #[test]
-fn samples_that_were_lost_with_a_hop_are_counted_when_it_is_back() {
+fn samples_lost_with_a_hop_are_counted_when_it_returns() {
     let open = |out: &mut Vec<u8>| write_open(0, publisher(0), &Form::FULL, out);
     let mut receiver = opened();
     hear(&mut receiver, [frame(1, |out| piece(out, 0, 10, 0..10))]);
@@ -170,7 +170,7 @@ fn samples_that_were_lost_with_a_hop_are_counted_when_it_is_back() {
 }
 
 #[test]
-fn datagrams_that_were_lost_with_a_hop_are_counted_when_it_is_back() {
+fn datagrams_lost_with_a_hop_are_counted_when_it_returns() {
     let datagram = |epoch, seq, segments: &dyn Fn(&mut Vec<u8>)| {
         let datagrams = true;
         let header =
@@ -204,7 +204,7 @@ fn datagrams_that_were_lost_with_a_hop_are_counted_when_it_is_back() {
 }
 
 #[test]
-fn a_place_that_was_given_away_is_not_taken_for_the_old_one() {
+fn a_reused_stream_index_is_not_mistaken_for_the_old_stream() {
     let mut receiver = opened();
     let next = stream_id(0, 1);
     let first = head(3);
@@ -227,16 +227,17 @@ fn a_place_that_was_given_away_is_not_taken_for_the_old_one() {
 }
 
 #[test]
-fn only_those_who_know_us_count() {
+fn frames_for_an_earlier_epoch_of_this_node_earn_no_credit() {
     let mut receiver = opened();
     let sample = frame(1, |out| piece(out, 0, 10, 0..10));
-    let heard = receiver.handle_frame(NOW, US + 1, sample.clone(), |_| panic!("it knew another"));
+    let heard =
+        receiver.handle_frame(NOW, US + 1, sample.clone(), |_| panic!("it knew another epoch"));
     assert_eq!(heard.unwrap().owed, None);
     assert_eq!(hear(&mut receiver, [sample.clone(), sample]).samples.len(), 1, "once");
 }
 
 #[test]
-fn another_version_and_garbage_are_errors_and_change_nothing() {
+fn foreign_versions_and_garbage_are_errors_without_effect() {
     let mut receiver = opened();
     let mut other = frame(1, |out| piece(out, 0, 10, 0..10)).to_vec();
     other[0] = 9;
@@ -248,12 +249,12 @@ fn another_version_and_garbage_are_errors_and_change_nothing() {
     });
     let mut samples = 0;
     let (heard, _) = receiver.handle_frame(NOW, US, half, |_| samples += 1).unwrap_err();
-    assert_eq!(samples, 1, "what came before the error counts");
+    assert_eq!(samples, 1, "items before the error count");
     assert_eq!(heard.unwrap().owed.unwrap().next, 2, "and the frame has arrived");
 }
 
 #[test]
-fn a_message_with_a_hole_is_no_message() {
+fn a_message_with_a_gap_is_incomplete() {
     let put = |out: &mut Vec<u8>, total: Option<usize>, last, len: usize| {
         ControlHead { total, last, len }.write(out);
         out.resize(out.len() + len, 7);
@@ -280,7 +281,7 @@ fn unfinished_samples_are_bounded() {
         };
         lost += hear(&mut receiver, [frame(u64::from(stream), begin)]).lost.len();
     }
-    assert_eq!(lost, 8, "two of 64 MiB are all that one neighbour may leave");
+    assert_eq!(lost, 8, "one neighbour may leave at most two of 64 MiB");
     for stream in 0..5_000 {
         hear(&mut receiver, [frame(100 + u64::from(stream), open(stream))]);
     }
@@ -289,7 +290,7 @@ fn unfinished_samples_are_bounded() {
 
 proptest! {
     #[test]
-    fn nothing_that_a_neighbour_sends_breaks_it(
+    fn no_input_from_a_neighbour_breaks_the_receiver(
         frames in prop::collection::vec((prop::bool::ANY, prop::collection::vec(any::<u8>(), 0..80)), 1..40),
     ) {
         let mut receiver = opened();
@@ -308,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn lost_frames_never_make_a_wrong_sample(lost in prop::collection::vec(any::<bool>(), 60)) {
+    fn lost_frames_never_produce_a_wrong_sample(lost in prop::collection::vec(any::<bool>(), 60)) {
         let mut receiver = opened();
         let mut got = Got::default();
         for (k, lost) in (0u64..).zip(lost).filter(|(_, lost)| !lost) {
@@ -327,7 +328,7 @@ proptest! {
 }
 
 #[test]
-fn the_kind_of_what_is_lost_is_told_where_its_head_was_seen() {
+fn the_kind_of_a_lost_sample_is_reported_if_its_head_was_seen() {
     let mut receiver = opened();
     let mut kinds = Vec::new();
     let head = SampleHead { kind: Kind::VideoB, ..head(300) };
@@ -359,7 +360,7 @@ fn try_hear(receiver: &mut Receiver, frame: Bytes) -> (Got, Option<WireError>) {
 }
 
 #[test]
-fn a_sample_number_that_cannot_be_is_an_error_and_nothing_is_lost_by_it() {
+fn an_impossible_sequence_number_is_an_error_and_loses_nothing() {
     for number in [NUMBER_STEP_MAX + 2, u64::MAX / 2] {
         let mut receiver = opened();
         hear(&mut receiver, [frame(1, |out| piece(out, 0, 10, 0..10))]);
@@ -368,7 +369,7 @@ fn a_sample_number_that_cannot_be_is_an_error_and_nothing_is_lost_by_it() {
         let field = "sample number";
         let max = NUMBER_STEP_MAX + 1;
         assert_eq!(error, Some(WireError::TooLarge { field, value: number, max }));
-        assert_eq!((got.lost, got.samples.len()), (vec![], 1), "the stream goes on from there");
+        assert_eq!((got.lost, got.samples.len()), (vec![], 1), "the stream continues from there");
         // A number that has already passed is an error too, and the stream continues from there.
         let (got, error) = try_hear(&mut receiver, frame(3, |out| piece(out, 0, 10, 0..10)));
         assert_eq!((got.lost, error), (vec![], Some(WireError::Invalid(field))));
@@ -378,14 +379,14 @@ fn a_sample_number_that_cannot_be_is_an_error_and_nothing_is_lost_by_it() {
 }
 
 #[test]
-fn the_largest_step_is_lost_samples() {
+fn the_largest_sequence_step_counts_lost_samples() {
     let mut receiver = opened();
     let got = hear(&mut receiver, [frame(1, |out| piece(out, NUMBER_STEP_MAX, 10, 0..10))]);
     assert_eq!(got.lost, [(NUMBER_STEP_MAX, DropReason::LinkLoss)]);
 }
 
 #[test]
-fn numbers_above_half_the_range_are_no_numbers() {
+fn sequence_numbers_above_half_the_range_are_invalid() {
     for number in [u64::MAX / 2 + 1, u64::MAX] {
         let mut receiver = opened();
         let (got, error) = try_hear(&mut receiver, frame(1, |out| piece(out, number, 10, 0..10)));
@@ -417,7 +418,7 @@ fn datagram(seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
 }
 
 #[test]
-fn where_frames_may_be_lost_a_number_that_cannot_be_is_refused_and_the_stream_goes_on() {
+fn on_lossy_links_an_impossible_number_is_refused_and_the_stream_continues() {
     let mut receiver = Receiver::new();
     let open = datagram(0, |out| write_open(0, publisher(0), &Form::FULL, out));
     assert_eq!(try_hear(&mut receiver, open), (Got::default(), None));

@@ -69,7 +69,7 @@ fn max_hz(hertz: u32) -> Rate {
 }
 
 #[test]
-fn a_gate_opens_with_an_i_and_closes_with_what_others_need() {
+fn a_gate_opens_with_an_i_picture_and_closes_on_a_missing_reference() {
     let mut gate = DecodeGate::new();
     assert!(!gate.admit(Kind::VideoP) && !gate.admit(Kind::VideoB) && gate.admit(Kind::Data));
     assert!(gate.admit(Kind::VideoI) && gate.admit(Kind::VideoB));
@@ -84,7 +84,7 @@ fn a_gate_opens_with_an_i_and_closes_with_what_others_need() {
 }
 
 #[test]
-fn only_bs_are_left_out() {
+fn only_b_pictures_are_skipped() {
     // 30 to 20 Hz with two Bs in three: one of the two is dropped.
     let got = thinned("IBBPBBPBBPBB", max_hz(20), 120);
     assert!(got.iter().all(|(_, what)| matches!(what, Thinned::Pass | Thinned::Drop)));
@@ -100,7 +100,7 @@ fn only_bs_are_left_out() {
 }
 
 #[test]
-fn references_that_exceed_the_rate_are_too_dense() {
+fn references_above_the_rate_are_too_dense() {
     let got = thinned("IPPPPPPPPPPPPPP", max_hz(10), 30);
     let first = got.iter().position(|(_, what)| *what == Thinned::TooDense);
     // Two of the first six are due; the burst allows three more.
@@ -110,7 +110,7 @@ fn references_that_exceed_the_rate_are_too_dense() {
 }
 
 #[test]
-fn what_was_dropped_behind_it_takes_its_tail_with_it() {
+fn a_dropped_picture_drops_its_dependents() {
     let mut thinner = Thinner::new(Rate::All, None);
     assert_eq!(thinner.offer(Kind::VideoP, 0, 0), Thinned::Undecodable);
     assert_eq!(thinner.offer(Kind::VideoI, 1, 0), Thinned::Pass);
@@ -122,7 +122,7 @@ fn what_was_dropped_behind_it_takes_its_tail_with_it() {
 
 proptest! {
     #[test]
-    fn the_gate_admits_what_the_model_can_decode(
+    fn the_gate_admits_exactly_the_decodable_pictures(
         steps in prop::collection::vec((kind(), prop::bool::weighted(0.2)), 1..60)
     ) {
         let mut gate = DecodeGate::new();
@@ -140,7 +140,7 @@ proptest! {
 
     /// A model that counts instead of keeping a difference, and looks back instead of keeping a gate.
     #[test]
-    fn thinning_keeps_the_rate_and_what_passes_can_be_decoded(
+    fn thinning_keeps_the_rate_and_decodability(
         steps in prop::collection::vec((kind(), prop::bool::weighted(0.05)), 1..200),
         rate in rate(),
     ) {

@@ -248,7 +248,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(values in prop::collection::vec(any::<u64>(), 0..20), shift in 0u32..64) {
+        fn numbers_round_trip(values in prop::collection::vec(any::<u64>(), 0..20), shift in 0u32..64) {
             let mut out = Vec::new();
             for value in &values {
                 let before = out.len();

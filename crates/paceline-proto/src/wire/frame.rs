@@ -290,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_ack_says_what_arrived(frames in prop::collection::vec(0u64..150, 0..200)) {
+        fn an_ack_lists_the_received_frames(frames in prop::collection::vec(0u64..150, 0..200)) {
             let mut ack = Ack::default();
             let mut arrived = BTreeSet::new();
             for seq in frames {
@@ -309,7 +309,7 @@ mod tests {
         }
 
         #[test]
-        fn headers_come_back(epoch in 1u32.., known: u32, seq in prop::option::of(0..u64::MAX / 2),
+        fn headers_round_trip(epoch in 1u32.., known: u32, seq in prop::option::of(0..u64::MAX / 2),
                              next in 0..u64::MAX / 2, selective: u64, with_ack: bool, ack_now: bool, datagrams: bool,
                              held in prop::option::of(any::<u32>()), transit in prop::option::of(any::<u32>())) {
             let ack = with_ack.then_some(Ack { next, selective });

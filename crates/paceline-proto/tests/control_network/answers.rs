@@ -116,7 +116,7 @@ fn assert_own_answers(net: &mut Net, user: SubscriptionId, expected: &Expected) 
 }
 
 #[test]
-fn no_request_gets_the_answer_of_another_one() {
+fn no_request_gets_the_answer_of_another_request() {
     // The radio carries 15 Hz and 5 Hz, but not 25 Hz.
     let wishes = [(hertz(15), true), (hertz(25), false), (hertz(5), true)];
     // Try several numbers of message deliveries between two requests, in several orders.
@@ -175,7 +175,7 @@ fn refused_and_kept(
     net.run(Duration::from_secs(60));
     net.settle_looking(|net| assert!(net.flows(left, user)));
     assert_eq!((net.heard(user), net.held()), (&[left][..], held));
-    assert_eq!(net.seen[LAST].told.len(), told, "nothing of what is promised has changed");
+    assert_eq!(net.seen[LAST].told.len(), told, "no contract has changed");
     for node in 0..=LAST {
         assert_eq!(net.nodes[node].subscription(user), Some(&before));
         assert!(net.nodes[node].nodes().all(|view| view.refusals.is_empty()), "it is over");
@@ -185,7 +185,7 @@ fn refused_and_kept(
 }
 
 #[test]
-fn a_refused_change_leaves_the_promise_as_it_was() {
+fn a_refused_change_keeps_the_contract() {
     let (mut net, left, user) = watched(250, hertz(15));
     let too_short = SubscriptionSpec { within: Some(Duration::from_millis(20)), ..hertz(15) };
     let size = Some(Size { width: 1_280, height: 960 });
@@ -201,7 +201,7 @@ fn a_refused_change_leaves_the_promise_as_it_was() {
 }
 
 #[test]
-fn a_refused_promise_leaves_best_effort_as_it_was() {
+fn a_refused_contract_keeps_best_effort_delivery() {
     let (mut net, left, user) = watched(250, all("left"));
     refused_and_kept(&mut net, left, user, &promised("left"));
     assert!(net.seen[LAST].told.is_empty(), "{:?}", net.seen[LAST].told);
@@ -211,7 +211,7 @@ fn a_refused_promise_leaves_best_effort_as_it_was() {
 }
 
 #[test]
-fn who_would_rather_have_nothing_gets_nothing() {
+fn a_subscription_that_declines_best_effort_gets_nothing() {
     for before in [hertz(15), all("left")] {
         let (mut net, left, user) = watched(250, before);
         let question = net.want(0, user, &SubscriptionSpec { or_stop: true, ..hertz(25) });
@@ -232,7 +232,7 @@ fn who_would_rather_have_nothing_gets_nothing() {
 }
 
 #[test]
-fn one_publisher_that_refuses_takes_the_change_back_for_all() {
+fn a_refusal_by_one_publisher_reverts_the_change_for_all() {
     let (mut net, left, user) = watched(260, SubscriptionSpec { within: None, ..hertz(1) });
     net.unsubscribe(user);
     let small = PublisherSpec { bytes_max: Some(1_000), ..camera("right") };
@@ -257,7 +257,7 @@ fn one_publisher_that_refuses_takes_the_change_back_for_all() {
 
 /// The offer counts the resources that the change itself would release, and belongs to the refused request.
 #[test]
-fn what_a_refused_change_is_offered_is_granted() {
+fn the_offer_of_a_refused_change_is_granted() {
     let (mut net, _, user) = watched(250, hertz(15));
     let question = net.want(0, user, &hertz(25));
     net.settle();
@@ -309,7 +309,7 @@ fn any_message_about_a_refused_change_may_be_lost() {
 }
 
 #[test]
-fn a_promise_that_is_lost_while_a_change_is_refused_is_refused_by_its_own_number() {
+fn a_contract_lost_during_a_refused_change_is_refused_under_its_own_number() {
     let (mut net, _, user) = watched(250, hertz(5));
     net.want(0, user, &promised("left"));
     net.settle();

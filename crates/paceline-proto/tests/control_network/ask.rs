@@ -13,7 +13,7 @@ fn body() -> Bytes {
 }
 
 #[test]
-fn an_answer_comes_over_three_hops() {
+fn an_answer_crosses_three_hops() {
     let mut net = Net::chain(4);
     let request = net.nodes[0].ask(net.now, id(3), body());
     net.drain(0);
@@ -32,7 +32,7 @@ fn an_answer_comes_over_three_hops() {
 }
 
 #[test]
-fn a_node_may_ask_itself_and_nobody_answers_for_one_that_is_gone() {
+fn a_node_may_query_itself_and_nobody_answers_for_a_lost_node() {
     let mut net = Net::chain(3);
     let request = net.nodes[0].ask(net.now, id(0), body());
     net.drain(0);
@@ -50,7 +50,7 @@ fn a_node_may_ask_itself_and_nobody_answers_for_one_that_is_gone() {
 }
 
 #[test]
-fn an_answer_of_somebody_else_is_none() {
+fn an_answer_from_another_node_is_ignored() {
     let mut net = Net::chain(3);
     let request = net.nodes[0].ask(net.now, id(1), body());
     net.drain(0);
@@ -62,7 +62,7 @@ fn an_answer_of_somebody_else_is_none() {
 }
 
 #[test]
-fn what_is_too_long_is_not_sent() {
+fn overlong_queries_are_not_sent() {
     let mut net = Net::chain(2);
     net.nodes[0].ask(net.now, id(1), Bytes::from(vec![0; QUESTION_BYTES_MAX + 1]));
     assert_eq!((net.nodes[0].poll_output(), net.nodes[0].rejected()), (None, 1));
@@ -81,7 +81,7 @@ fn what_is_too_long_is_not_sent() {
 }
 
 #[test]
-fn a_question_says_what_it_is_about() {
+fn a_query_states_its_subject() {
     let all = [
         Topic::Status,
         Topic::Pull,
@@ -136,7 +136,7 @@ fn private(puller: NodeId) -> PublisherSpec {
 }
 
 #[test]
-fn private_streams_are_background_and_no_capacity_is_asked_for_or_promised() {
+fn private_streams_are_background_and_reserve_no_capacity() {
     let mut net = Net::new(2);
     // There is capacity for one camera of 300,000 bytes/s, but not for two.
     net.join_over(0, 1, link("thin", Some(400_000)), link("thin", None));

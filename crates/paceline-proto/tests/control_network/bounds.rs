@@ -28,7 +28,7 @@ fn introduction(node: usize, to: usize) -> Bytes {
 }
 
 #[test]
-fn a_full_registry_makes_room_only_at_the_cost_of_what_can_not_be_reached() {
+fn a_full_registry_evicts_only_unreachable_nodes() {
     let mut net = Net::chain(2);
     for node in 2..NODES_MAX + 100 {
         let snapshot = introduction(node, node + 1);
@@ -42,7 +42,7 @@ fn a_full_registry_makes_room_only_at_the_cost_of_what_can_not_be_reached() {
 }
 
 #[test]
-fn more_publishers_than_a_record_holds_are_rejected_and_counted() {
+fn publishers_beyond_the_record_limit_are_rejected_and_counted() {
     let mut node = Control::new(id(0), "node");
     for _ in 0..PUBLISHERS_MAX {
         node.publish(Instant::ZERO, camera("camera"));
@@ -55,13 +55,13 @@ fn more_publishers_than_a_record_holds_are_rejected_and_counted() {
 }
 
 #[test]
-fn long_names_are_cut_at_a_letter() {
+fn long_names_are_truncated_at_a_character() {
     let node = Control::new(id(0), &"ö".repeat(NAME_BYTES_MAX));
     assert_eq!(node.nodes().next().unwrap().name, "ö".repeat(NAME_BYTES_MAX / 2));
 }
 
 #[test]
-fn a_message_that_is_not_understood_changes_nothing() {
+fn an_invalid_message_changes_nothing() {
     let mut net = Net::chain(2);
     let before = net.listing(0);
     let error = net.nodes[0].handle_message(net.now, id(1), Bytes::from_static(&[99]));
@@ -73,7 +73,7 @@ fn a_message_that_is_not_understood_changes_nothing() {
 
 proptest! {
     #[test]
-    fn any_bytes_leave_a_node_that_works(
+    fn arbitrary_bytes_leave_a_working_node(
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..20),
         kinds in prop::collection::vec(1u8..7, 20),
         known in any::<bool>(),

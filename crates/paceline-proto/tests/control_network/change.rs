@@ -30,7 +30,7 @@ impl Net {
 }
 
 #[test]
-fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
+fn any_node_can_change_a_subscription_and_its_own_node_is_notified() {
     let mut net = Net::chain(4);
     let left = net.publish(0, camera("left"));
     let user = net.subscribe(3, all("left"));
@@ -39,7 +39,7 @@ fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
         let Some(ChangeAnswer::Done { revision }) = net.change(from, user, &spec) else { panic!() };
         let spec = SubscriptionSpec { revision, ..spec };
         assert_eq!(net.seen[3].changed.last(), Some(&(user, spec.clone())));
-        assert_eq!(net.nodes[1].subscription(user), Some(&spec), "all nodes hear of it");
+        assert_eq!(net.nodes[1].subscription(user), Some(&spec), "all nodes receive it");
         let form = spec.form;
         let [output] = net.outputs(0, left, Form::FULL) else { panic!("{form}") };
         assert_eq!((output.form, output.contract.is_some()), (form, spec.within.is_some()));
@@ -51,11 +51,11 @@ fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
     let changes = net.seen[3].changed.len();
     let again = net.change(1, user, &all("left"));
     assert_eq!(again, Some(ChangeAnswer::Done { revision: 3 }));
-    assert_eq!(net.seen[3].changed.len(), changes, "what it asks for already is no change");
+    assert_eq!(net.seen[3].changed.len(), changes, "its current request is no change");
 }
 
 #[test]
-fn what_would_be_another_subscription_is_none_and_nonsense_is_not_answered() {
+fn changes_of_identity_are_unknown_and_garbage_is_not_answered() {
     let mut net = Net::chain(2);
     net.publish(0, camera("left"));
     let user = net.subscribe(1, all("left"));

@@ -34,7 +34,7 @@ fn a_change_costs_one_small_message_per_hop_of_a_tree() {
 }
 
 #[test]
-fn users_hear_of_each_other_coming_and_going() {
+fn peers_are_notified_of_each_others_joining_and_leaving() {
     let mut net = Net::chain(3);
     let subscription = net.subscribe(2, all("robot/*"));
     let left = net.publish(0, camera("robot/left"));
@@ -77,7 +77,7 @@ fn a_node_that_is_cut_off_is_ignored_at_once_and_forgotten_later() {
 }
 
 #[test]
-fn nothing_dead_lives_on_between_those_who_remember() {
+fn lost_nodes_are_not_revived_by_stale_records() {
     let mut net = Net::joined(4, &[(0, 1), (1, 2), (2, 0), (2, 3)]);
     net.part(2, 3);
     net.settle();
@@ -93,11 +93,11 @@ fn nothing_dead_lives_on_between_those_who_remember() {
     net.part(0, 1);
     net.part(0, 2);
     net.run(Duration::from_secs(31));
-    assert_eq!(net.nodes[0].poll_timeout(), Instant::FAR, "node 0 remembers nobody");
+    assert_eq!(net.nodes[0].poll_timeout(), Instant::FAR, "node 0 remembers no other node");
 }
 
 #[test]
-fn what_was_lost_with_a_hop_comes_when_it_is_back() {
+fn messages_lost_with_a_hop_arrive_when_it_returns() {
     let mut net = Net::chain(3);
     net.publish(0, camera("camera"));
     net.subscribe(2, all("camera"));
@@ -111,7 +111,7 @@ fn what_was_lost_with_a_hop_comes_when_it_is_back() {
 }
 
 #[test]
-fn a_hop_that_only_one_side_saw_go_down_heals_within_a_second() {
+fn a_hop_down_on_one_side_recovers_within_a_second() {
     let mut net = Net::chain(3);
     net.run(Duration::from_secs(2));
     net.queues.clear();
@@ -130,7 +130,7 @@ fn a_hop_that_only_one_side_saw_go_down_heals_within_a_second() {
 }
 
 #[test]
-fn a_digest_mends_what_got_lost_on_the_way() {
+fn a_digest_repairs_lost_messages() {
     let mut net = Net::chain(3);
     net.publish(0, camera("camera"));
     net.queues.clear();
@@ -139,7 +139,7 @@ fn a_digest_mends_what_got_lost_on_the_way() {
 }
 
 #[test]
-fn who_finds_a_gap_asks_for_the_record_at_once() {
+fn a_gap_triggers_an_immediate_record_request() {
     let mut net = Net::chain(3);
     net.publish(0, camera("left"));
     net.queues.clear();
@@ -182,7 +182,7 @@ fn unknown_users_and_strangers_change_nothing() {
 /// Exchanges the messages of two nodes until both are silent, without advancing time.
 fn talk(nodes: &mut [Control; 2]) {
     for turn in 0.. {
-        assert!(turn < 100, "they never stop");
+        assert!(turn < 100, "they never stop sending");
         let mut silent = true;
         for from in 0..2 {
             while let Some(output) = nodes[from].poll_output() {
@@ -199,7 +199,7 @@ fn talk(nodes: &mut [Control; 2]) {
 }
 
 #[test]
-fn a_greeting_that_comes_before_the_hop_is_up_here_counts() {
+fn a_greeting_before_the_hop_is_up_counts() {
     let mut nodes = [Control::new(id(0), "early"), Control::new(id(1), "late")];
     nodes[0].publish(Instant::ZERO, camera("a"));
     nodes[1].publish(Instant::ZERO, camera("b"));
@@ -214,7 +214,7 @@ fn a_greeting_that_comes_before_the_hop_is_up_here_counts() {
 }
 
 #[test]
-fn what_is_asked_before_the_hop_is_up_here_is_answered_without_being_asked_again() {
+fn a_request_before_the_hop_is_up_is_answered_without_a_repeat() {
     let mut nodes = [Control::new(id(0), "early"), Control::new(id(1), "late")];
     nodes[0].publish(Instant::ZERO, camera("a"));
     nodes[1].subscribe(Instant::ZERO, promised("a"));
@@ -222,7 +222,7 @@ fn what_is_asked_before_the_hop_is_up_here_is_answered_without_being_asked_again
         nodes[node].handle_hop_up(Instant::ZERO, id(other), link("eth", Some(1_000_000)));
     }
     talk(&mut nodes);
-    assert_eq!(nodes[0].grants().count(), 1, "as they get to know each other");
+    assert_eq!(nodes[0].grants().count(), 1, "as they discover each other");
     for (node, other) in [(0, 1), (1, 0)] {
         nodes[node].handle_hop_down(Instant::ZERO, id(other));
     }
@@ -236,7 +236,7 @@ fn what_is_asked_before_the_hop_is_up_here_is_answered_without_being_asked_again
 }
 
 #[test]
-fn every_node_knows_the_links_of_a_path_that_it_is_not_on() {
+fn every_node_knows_the_links_of_other_paths() {
     let mut net = Net::new(4);
     net.join(0, 1);
     net.join_over(1, 2, link("thin", Some(250_000)), link("back", None));
@@ -253,5 +253,5 @@ fn every_node_knows_the_links_of_a_path_that_it_is_not_on() {
     assert_eq!(told(3, 0, 2), Some(vec![(0, 1, eth.clone(), None), (1, 2, thin, Some(250_000))]));
     assert_eq!(told(3, 2, 0), Some(vec![(2, 1, back, None), (1, 0, eth, None)]));
     assert_eq!(told(3, 3, 3), Some(vec![]));
-    assert_eq!(told(3, 0, 9), None, "nobody has heard of it");
+    assert_eq!(told(3, 0, 9), None, "nobody knows it");
 }

@@ -140,7 +140,7 @@ fn make(net: &mut Net, truth: &mut Truth, step: Step) {
 }
 
 #[test]
-fn every_node_does_what_follows_from_the_truth() {
+fn every_node_acts_on_the_global_truth() {
     let count = Cell::new(0u32);
     let config = Config { cases: HISTORIES, failure_persistence: None, ..Config::default() };
     let chance = TestRng::deterministic_rng(RngAlgorithm::ChaCha);

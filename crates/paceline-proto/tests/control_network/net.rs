@@ -88,7 +88,7 @@ impl Seen {
                 self.told.push(Told::Over);
                 let key = (subscription, publisher);
                 self.granted.remove(&key);
-                assert!(self.standing.remove(&key), "there was nothing");
+                assert!(self.standing.remove(&key), "there was no message");
             }
             Output::Granted { grant } => {
                 let key = (grant.subscription, grant.publisher);
@@ -111,7 +111,7 @@ impl Seen {
             | Output::ChangeRefused { .. }
             | Output::Surveyed { .. }
             | Output::Asked { .. }
-            | Output::Answered { .. } => panic!("no word of promises: {output:?}"),
+            | Output::Answered { .. } => panic!("no message about contracts: {output:?}"),
         }
     }
 }
@@ -241,7 +241,7 @@ impl Net {
             let Some((from, to)) = ready else { return };
             self.deliver(from, to);
         }
-        panic!("the nodes never stop talking");
+        panic!("the nodes never stop sending");
     }
 
     /// Advances time, and delivers every message at once.
@@ -259,7 +259,7 @@ impl Net {
                     self.nodes[node].handle_timeout(self.now);
                     assert!(self.nodes[node].poll_timeout() >= self.now);
                     self.drain(node);
-                    assert!(self.nodes[node].poll_timeout() > self.now, "asks for the same time");
+                    assert!(self.nodes[node].poll_timeout() > self.now, "requests the same wakeup");
                 }
             }
             self.settle();

@@ -29,7 +29,7 @@ impl Net {
             let component = self.component(node);
             let listed: BTreeSet<usize> =
                 self.nodes[node].nodes().map(|view| index(view.id)).collect();
-            assert_eq!(listed, component, "what node {node} lists");
+            assert_eq!(listed, component, "the list of node {node}");
             let first = component.first().copied().unwrap();
             assert_eq!(self.listing(node), self.listing(first), "nodes {node} and {first}");
             let own = self.nodes[node].nodes().find(|view| view.id == id(node)).unwrap();
@@ -69,7 +69,7 @@ impl Net {
             assert!(visited.insert((node, form)), "{form} of {publisher} twice at {node}");
             for output in self.outputs(node, publisher, form) {
                 let scaled = if output.scale == Form::FULL { form } else { output.scale };
-                assert_eq!(scaled, output.form, "the scaling gives the form that leaves");
+                assert_eq!(scaled, output.form, "the scaling produces the outgoing form");
                 match output.target {
                     Target::Hop(hop) => waiting.push((index(hop), output.form)),
                     Target::Local => {
@@ -96,7 +96,7 @@ impl Net {
                     views.iter().any(|view| view.refusals.contains_key(&(subscription, publisher)));
                 let hears = self.heard(subscription).contains(&publisher);
                 let wants = request.pattern.matches(&spec.tag) && !refused;
-                assert_eq!(hears, wants, "{subscription} hears {publisher}");
+                assert_eq!(hears, wants, "{subscription} receives {publisher}");
                 if wants {
                     wanted.insert(subscription, spec.form_of(request.form));
                 }

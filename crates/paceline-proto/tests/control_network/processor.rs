@@ -19,7 +19,7 @@ fn costly() -> Net {
 }
 
 #[test]
-fn the_second_stream_that_the_processor_cannot_carry_is_refused_and_the_offer_is_given() {
+fn a_stream_above_the_processor_budget_is_refused_and_its_offer_is_granted() {
     let mut net = costly();
     let (left, right) = (net.publish(0, camera("left")), net.publish(0, camera("right")));
     let first = net.subscribe(2, promised("left"));
@@ -33,8 +33,8 @@ fn the_second_stream_that_the_processor_cannot_carry_is_refused_and_the_offer_is
     let reason = RefusalReason::Processor { needed: 500_000_000, available: 300_000_000 };
     assert_eq!((refusal.reason, refusal.node_name.as_str()), (reason, "node1"));
     let text = refusal.to_string();
-    let told = "the processor of 'node1' can't carry it: with what is promised it would take 500 ms of each \
-                second, and may take 300 ms; ask for at most ";
+    let told = "the processor of 'node1' can't carry it: with existing contracts it would take 500 \
+                ms of each second, of at most 300 ms; ask for at most ";
     assert!(text.starts_with(told), "{text}");
     assert_eq!(refusal.offer.bytes, None, "smaller samples cost as much here");
     let millihertz = refusal.offer.max_millihertz.unwrap();
@@ -43,13 +43,13 @@ fn the_second_stream_that_the_processor_cannot_carry_is_refused_and_the_offer_is
     let form = Form { rate: rate.unwrap(), ..Form::FULL };
     let kept = net.subscribe(2, SubscriptionSpec { form, ..promised("right") });
     net.settle();
-    assert_eq!(net.heard(kept), [right], "what is offered is given");
+    assert_eq!(net.heard(kept), [right], "the offer is granted");
     net.assert_converged();
     net.assert_delivered();
 }
 
 #[test]
-fn what_ends_is_charged_no_more_and_best_effort_never() {
+fn ended_streams_and_best_effort_are_not_charged() {
     let mut net = costly();
     let (left, right) = (net.publish(0, camera("left")), net.publish(0, camera("right")));
     let first = net.subscribe(2, promised("left"));

@@ -155,7 +155,7 @@ proptest! {
 
     /// Deliveries from before a change continue for a while unless the subscription reverts the change.
     #[test]
-    fn changes_that_are_taken_back_end_too(steps in prop::collection::vec(step(false, false), 1..80)) {
+    fn reverted_changes_terminate(steps in prop::collection::vec(step(false, false), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(6));
         net.assert_converged();
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn faults_are_mended_by_digests(steps in prop::collection::vec(step(true, true), 1..80)) {
+    fn digests_repair_faults(steps in prop::collection::vec(step(true, true), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(11));
         net.assert_converged();

@@ -61,7 +61,7 @@ fn two(net: &mut Net) -> ([PublisherId; 2], [SubscriptionId; 2]) {
 }
 
 #[test]
-fn a_delay_bound_below_what_one_sample_takes_is_refused() {
+fn a_delay_bound_below_the_transmission_time_is_refused() {
     let mut net = thin(400_000);
     let left = net.publish(0, camera("left"));
     // The hop without a capacity takes 5 ms of the bound, and the other hop the rest less 1.5 ms. There
@@ -81,12 +81,12 @@ fn a_delay_bound_below_what_one_sample_takes_is_refused() {
     assert!((40_000..=43_000).contains(&offered.as_micros()), "{offered}");
     let kept = net.subscribe(2, SubscriptionSpec { within: Some(offered), ..promised("left") });
     net.settle();
-    assert_eq!(net.heard(kept), [left], "what is offered is given");
+    assert_eq!(net.heard(kept), [left], "the offer is granted");
     net.assert_converged();
 }
 
 #[test]
-fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
+fn a_second_stream_that_does_not_fit_is_refused_with_a_reason() {
     let mut net = thin(400_000);
     let ([left, right], [first, second]) = two(&mut net);
     assert_eq!(net.heard(first), [right]);
@@ -101,7 +101,7 @@ fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
     // 80,000 of 300,000 bytes per second are left.
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((6_400..=6_666).contains(&millihertz), "{text}");
-    assert_eq!(refusal.offer.within, None, "no delay bound makes room");
+    assert_eq!(refusal.offer.within, None, "no delay bound frees capacity");
     assert_eq!(refusal.offer.loss, LossTolerance::new(4, 5).ok(), "{text}");
     // No node on the path carries it.
     assert!(net.outputs(0, left, Form::FULL).is_empty());
@@ -112,7 +112,7 @@ fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
 }
 
 #[test]
-fn a_place_is_kept_whoever_comes_later_with_a_smaller_number() {
+fn a_granted_stream_keeps_its_reservation_against_later_smaller_ids() {
     let mut net = thin(400_000);
     net.publish(0, camera("left"));
     net.publish(0, camera("right"));
@@ -146,7 +146,7 @@ fn a_refusal_ends_when_there_is_room() {
 }
 
 #[test]
-fn a_fresh_refusal_is_kept_for_a_while_before_room_ends_it() {
+fn a_fresh_refusal_is_kept_for_a_minimum_time() {
     let mut net = thin(400_000);
     let ([left, _], [first, second]) = two(&mut net);
     net.unsubscribe(first);
@@ -157,7 +157,7 @@ fn a_fresh_refusal_is_kept_for_a_while_before_room_ends_it() {
 }
 
 #[test]
-fn asking_for_less_ends_a_refusal_at_once() {
+fn requesting_less_ends_a_refusal_at_once() {
     for less in [
         SubscriptionSpec { form: one_in(5), ..promised("left") },
         SubscriptionSpec { loss: LossTolerance::new(4, 5).ok(), ..promised("left") },
@@ -180,7 +180,7 @@ fn asking_for_less_ends_a_refusal_at_once() {
 }
 
 #[test]
-fn a_thicker_link_ends_a_refusal_and_a_thinner_one_begins_it() {
+fn a_faster_link_ends_a_refusal_and_a_slower_link_begins_it() {
     let mut net = thin(400_000);
     let (_, [first, second]) = two(&mut net);
     net.join_over(1, 2, link("radio", Some(700_000)), link("eth", None));
@@ -192,7 +192,7 @@ fn a_thicker_link_ends_a_refusal_and_a_thinner_one_begins_it() {
     net.part(1, 2);
     net.settle();
     let refusals: usize = net.nodes[1].nodes().map(|view| view.refusals.len()).sum();
-    assert_eq!(refusals, 0, "no way, no refusal");
+    assert_eq!(refusals, 0, "no path, no refusal");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn streams_without_a_contract_or_a_known_load_are_not_refused() {
 }
 
 #[test]
-fn subscriptions_that_share_a_stream_need_its_room_once() {
+fn subscriptions_that_share_a_stream_reserve_it_once() {
     let mut net = thin(400_000);
     net.publish(0, camera("left"));
     for _ in 0..5 {
@@ -232,7 +232,7 @@ fn hops_over_one_link_share_its_capacity() {
 }
 
 #[test]
-fn a_picture_is_not_made_larger() {
+fn a_picture_is_never_enlarged() {
     let mut net = Net::chain(3);
     let publisher = net.publish(0, camera("left"));
     let asked = Size { width: 1_280, height: 100 };
@@ -254,7 +254,7 @@ fn a_picture_is_not_made_larger() {
 
 /// Three cameras that the link carries easily on average, but whose pictures may all be due at once.
 #[test]
-fn deadlines_that_coincide_and_cannot_all_be_met_are_refused_with_an_offer() {
+fn infeasible_coinciding_deadlines_are_refused_with_an_offer() {
     let mut net = thin(400_000);
     let slow =
         |tag: &str| PublisherSpec { period: Some(Duration::from_millis(200)), ..camera(tag) };
@@ -282,15 +282,15 @@ fn deadlines_that_coincide_and_cannot_all_be_met_are_refused_with_an_offer() {
     let offered = refusal.offer.within.unwrap();
     let third = net.subscribe(2, SubscriptionSpec { within: Some(offered), ..asks("c", 90) });
     net.settle();
-    assert_eq!(net.heard(third), [publishers[2]], "what is offered is given: {offered}");
+    assert_eq!(net.heard(third), [publishers[2]], "the offer is granted: {offered}");
     let still: Vec<usize> = users.iter().map(|user| net.heard(*user).len()).collect();
-    assert_eq!(still[..2], [1, 1], "and takes nothing from the others");
+    assert_eq!(still[..2], [1, 1], "and the others lose nothing");
     // In order of arrival any of them may wait for all the others.
     net.assert_converged();
 }
 
 #[test]
-fn who_is_heard_without_a_promise_is_told_why_once() {
+fn a_best_effort_subscriber_gets_the_reason_once() {
     let mut net = thin(400_000);
     let unknown = PublisherSpec { bytes_max: None, ..camera("camera") };
     let cam = net.publish(0, unknown.clone());
@@ -304,7 +304,7 @@ fn who_is_heard_without_a_promise_is_told_why_once() {
     assert_eq!(told(&net, 2), [(all, cam, size), (all, log, rate)]);
     assert_eq!(told(&net, 1), [(near, cam, Unpromised::NoCapacity)]);
     assert!(rate.is_no() && !size.is_no() && !Unpromised::NoCapacity.is_no());
-    assert_eq!(net.heard(best_effort).len(), 2, "which asked for nothing, and is told nothing");
+    assert_eq!(net.heard(best_effort).len(), 2, "which requested nothing and is not notified");
     // The camera's first sample has arrived. One sample of the log does not reveal its rate.
     net.update(cam, PublisherSpec { bytes_max: Some(10_900), ..unknown });
     net.update(log, PublisherSpec { period: None, bytes_max: Some(90), ..camera("log") });
@@ -318,7 +318,7 @@ fn who_is_heard_without_a_promise_is_told_why_once() {
 }
 
 #[test]
-fn the_test_is_that_of_the_discipline() {
+fn admission_uses_the_test_of_the_discipline() {
     for (policy, fit) in [(Policy::Vds, 2), (Policy::Edf, 2), (Policy::Fifo, 1), (Policy::Drr, 3)] {
         let mut net = thin(400_000);
         net.nodes[1].set_link("radio", policy, Carrier::Ordered);

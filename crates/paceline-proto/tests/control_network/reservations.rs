@@ -38,7 +38,7 @@ impl Net {
                     Some(next) => (node, first) = (next, false),
                 }
             } else {
-                assert!(first, "node {node} gets samples that it has nothing to do with");
+                assert!(first, "node {node} gets samples of an unrelated stream");
                 return false;
             }
         }
@@ -53,7 +53,7 @@ impl Net {
             self.deliver(from, to);
             look(self);
         }
-        panic!("the nodes never stop talking");
+        panic!("the nodes never stop sending");
     }
 }
 
@@ -71,7 +71,7 @@ fn chain(hops: usize, thin: usize) -> Net {
 
 /// A local socket, a radio and another socket: hops without queueing take little of the delay bound.
 #[test]
-fn what_waits_nowhere_leaves_the_delay_bound_to_what_waits() {
+fn unqueued_streams_leave_the_delay_bound_to_queued_streams() {
     let mut net = Net::new(4);
     for (hop, capacity) in [None, Some(THIN), None].into_iter().enumerate() {
         let name = format!("link{hop}");
@@ -95,7 +95,7 @@ fn what_waits_nowhere_leaves_the_delay_bound_to_what_waits() {
 }
 
 #[test]
-fn a_path_holds_all_or_nothing_and_says_who_refuses() {
+fn a_path_reserves_all_or_nothing_and_names_the_refusing_hop() {
     for (hops, thin, back) in
         [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3)]
             .into_iter()
@@ -156,12 +156,12 @@ fn nothing_leaves_before_the_whole_path_is_ready() {
             if net.reaches(left, subscription) { seen.1 += 1 } else { seen.0 += 1 }
         },
     );
-    assert!(seen.0 > 8, "the subscription, the asking and the answer take four hops each");
+    assert!(seen.0 > 8, "the subscription, the request and the answer take four hops each");
     assert!(net.reaches(left, subscription));
 }
 
 #[test]
-fn an_offer_holds_on_all_of_the_path() {
+fn an_offer_is_valid_on_the_whole_path() {
     let mut net = Net::new(4);
     let tighter = Some(160_000);
     net.join_over(0, 1, link("wide", Some(WIDE)), link("wide", Some(WIDE)));
@@ -188,11 +188,11 @@ fn an_offer_holds_on_all_of_the_path() {
     };
     let kept = net.subscribe(3, offered);
     net.settle();
-    assert_eq!(net.heard(kept), [left], "what is offered is given");
+    assert_eq!(net.heard(kept), [left], "the offer is granted");
 }
 
 #[test]
-fn asking_reserves_nothing() {
+fn a_dry_run_reserves_nothing() {
     let mut net = chain(3, 1);
     let left = net.publish(0, camera("left"));
     net.settle();
@@ -233,7 +233,7 @@ fn asking_reserves_nothing() {
 }
 
 #[test]
-fn a_dead_node_takes_nothing_with_it() {
+fn a_dead_node_leaves_no_reservation_behind() {
     let mut net = Net::new(4);
     for (one, other) in [(0, 1), (1, 3), (0, 2), (2, 3)] {
         let name = format!("link{one}{other}");
@@ -270,7 +270,7 @@ fn a_better_path_is_taken_without_a_gap() {
         net.drain(node);
     }
     net.settle_looking(|net| assert!(net.reaches(left, user), "a gap"));
-    assert_eq!(net.held(), [1, 0, 0, 1], "what lies on the old path alone is given back");
+    assert_eq!(net.held(), [1, 0, 0, 1], "reservations on the old path only are released");
     assert_eq!(net.seen[3].granted[&(user, left)].hops.len(), 1);
     // A shorter path that is too slow is not used, and the existing one stays.
     net.join_over(0, 3, link("short", Some(100_000)), link("short", Some(100_000)));
@@ -279,7 +279,7 @@ fn a_better_path_is_taken_without_a_gap() {
 }
 
 #[test]
-fn any_message_may_be_lost_or_come_twice() {
+fn any_message_may_be_lost_or_duplicated() {
     for twice in [false, true] {
         for number in 0..40 {
             let mut net = chain(3, 1);
@@ -310,7 +310,7 @@ fn any_message_may_be_lost_or_come_twice() {
 }
 
 #[test]
-fn who_is_carried_and_asks_for_a_promise_is_carried_on_until_the_answer() {
+fn best_effort_delivery_continues_until_a_contract_request_is_answered() {
     let mut net = chain(3, 1);
     let left = net.publish(0, camera("left"));
     let user = net.subscribe(3, all("left"));
@@ -323,7 +323,7 @@ fn who_is_carried_and_asks_for_a_promise_is_carried_on_until_the_answer() {
     });
     assert_eq!(net.held(), [1; 4]);
     let contract = |net: &Net| net.outputs(1, left, Form::FULL)[0].contract;
-    assert!(contract(&net).is_some(), "it is held to what was granted");
+    assert!(contract(&net).is_some(), "it is limited to the grant");
     net.run(Duration::from_secs(6));
     net.assert_delivered();
     // With `or_stop`, a stream that cannot be admitted stops.

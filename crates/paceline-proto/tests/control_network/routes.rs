@@ -75,7 +75,7 @@ fn on_one_node_a_stream_needs_no_hop_and_no_contract() {
 }
 
 #[test]
-fn a_size_means_nothing_to_what_has_no_pictures() {
+fn a_size_is_ignored_for_data_without_pictures() {
     let mut net = Net::chain(2);
     let arm = paceline_proto::control::PublisherSpec {
         kind: paceline_proto::Kind::State,

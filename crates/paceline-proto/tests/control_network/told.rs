@@ -14,7 +14,7 @@ const THIN: u64 = 400_000;
 fn told<const N: usize>(net: &mut Net, nodes: [usize; N]) -> Vec<Told> {
     let mut all = nodes.map(|node| mem::take(&mut net.seen[node].told)).into_iter();
     let first = all.next().unwrap();
-    assert!(all.all(|other| other == first), "the ends were told other things");
+    assert!(all.all(|other| other == first), "the ends received different messages");
     first
 }
 
@@ -34,7 +34,7 @@ fn diamond() -> Net {
 }
 
 #[test]
-fn both_ends_hear_of_a_grant_another_path_its_loss_and_its_end() {
+fn both_ends_are_notified_of_a_grant_a_new_path_a_loss_and_the_end() {
     let mut net = diamond();
     let left = net.publish(0, camera("left"));
     net.settle();
@@ -42,14 +42,14 @@ fn both_ends_hear_of_a_grant_another_path_its_loss_and_its_end() {
     let user = net.subscribe(3, promised("left"));
     net.settle();
     assert_eq!(told(&mut net, [0, 3]), [granted([0, 1])]);
-    assert_eq!(told(&mut net, [1, 2]), [], "who hands on is no end");
+    assert_eq!(told(&mut net, [1, 2]), [], "a relay is not an end");
     net.part(0, 1);
     net.run(Duration::from_secs(1));
     // The publisher's node saw the hop go down before it could request the other path.
     assert_eq!(told(&mut net, [0, 3]), [Told::Over, granted([0, 2])]);
     net.part(0, 2);
     net.run(Duration::from_secs(1));
-    assert_eq!(told(&mut net, [0, 3]), [Told::Over], "there is no way");
+    assert_eq!(told(&mut net, [0, 3]), [Told::Over], "there is no path");
     net.join_over(0, 2, link("link02", Some(THIN)), link("link02", Some(THIN)));
     net.run(Duration::from_secs(1));
     assert_eq!(told(&mut net, [0, 3]), [granted([0, 2])]);
@@ -64,11 +64,11 @@ fn both_ends_hear_of_a_grant_another_path_its_loss_and_its_end() {
     assert_eq!(told(&mut net, [0, 3]), [Told::Over]);
     assert_eq!(net.heard(user), [left]);
     net.run(Duration::from_secs(60));
-    assert_eq!(told(&mut net, [0, 1, 2, 3]), [], "nothing changes, nothing is told");
+    assert_eq!(told(&mut net, [0, 1, 2, 3]), [], "nothing changes, so nobody is notified");
 }
 
 #[test]
-fn both_ends_hear_of_a_refusal_and_of_who_leaves() {
+fn both_ends_are_notified_of_refusals_and_departures() {
     let mut net = Net::new(3);
     net.join_over(0, 1, link("wide", Some(THIN * 9)), link("wide", Some(THIN * 9)));
     net.join_over(1, 2, link("thin", Some(THIN)), link("thin", Some(THIN)));
@@ -99,7 +99,7 @@ fn both_ends_hear_of_a_refusal_and_of_who_leaves() {
 }
 
 #[test]
-fn subscriptions_hear_from_each_node_of_their_path_what_was_more_than_granted() {
+fn subscriptions_are_notified_by_each_node_of_their_path_of_excess() {
     let mut net = Net::new(4);
     for (one, other) in [(0, 1), (1, 2), (1, 3)] {
         net.join_over(one, other, link("wide", Some(THIN * 9)), link("wide", Some(THIN * 9)));
@@ -111,7 +111,7 @@ fn subscriptions_hear_from_each_node_of_their_path_what_was_more_than_granted() 
     let other = net.subscribe(2, promised("right"));
     net.subscribe(3, all("left"));
     net.settle();
-    assert_eq!(net.seen[2].granted.len(), 2, "{other:?} is promised something, too");
+    assert_eq!(net.seen[2].granted.len(), 2, "{other:?} has a contract, too");
     let excess = |early, long| Excess { early, long };
     let counted = |hop, excess| {
         [StreamExcess { publisher: camera_left, form: Form::FULL, hop: id(hop), excess }]

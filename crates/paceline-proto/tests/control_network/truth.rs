@@ -113,7 +113,7 @@ impl Truth {
             let told = seen.refused.iter().map(|told| (told.subscription, told.publisher));
             let told: BTreeSet<_> = told.collect();
             for pair in refused.iter().filter(|(user, _)| user.node == me) {
-                assert!(told.contains(pair), "{pair:?} was refused and not told");
+                assert!(told.contains(pair), "{pair:?} was refused and not notified");
             }
         }
     }

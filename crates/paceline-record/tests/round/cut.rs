@@ -5,7 +5,7 @@ use paceline_record::{Compression, ReadError, Recording, ending};
 use proptest::prelude::*;
 
 #[test]
-fn a_file_cut_anywhere_gives_all_that_is_whole_before() {
+fn a_truncated_file_gives_every_complete_record() {
     let all = some(30);
     let whole = file(&all, 5, Compression::None);
     let mut most = 0;
@@ -41,9 +41,9 @@ fn a_file_ends_well_after_any_chunk() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn faults_are_named_with_their_position() {
     let said = |bytes: &[u8]| read(bytes).1.expect("an error").to_string();
-    assert!(said(b"RIFF....").starts_with("is no MCAP file"));
+    assert!(said(b"RIFF....").starts_with("is not an MCAP file"));
     let whole = file(&some(10), 5, Compression::None);
     // The first chunk follows the magic and the header record (head, two texts, one of them
     // `test`).
@@ -62,18 +62,19 @@ fn what_is_wrong_is_named_with_its_place() {
     let length = u64::from_le_bytes(other[chunk + 1..chunk + 9].try_into().expect("eight")) + 2;
     other[chunk + 1..chunk + 9].copy_from_slice(&length.to_le_bytes());
     assert!(
-        said(&other)
-            .contains("byte 29: a chunk: it is compressed with 'xz'; lz4 and zstd can be read")
+        said(&other).contains(
+            "byte 29: a chunk: it is compressed with 'xz'; only lz4 and zstd can be read"
+        )
     );
 }
 
 #[test]
-fn a_chunk_that_claims_too_much_is_not_made_room_for() {
+fn an_excessive_chunk_size_allocates_nothing() {
     let mut bytes = file(&some(4), 4, Compression::Lz4);
     let at = 29 + 9 + 16;
     bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
     let error = read(&bytes).1.expect("an error").to_string();
-    assert!(error.contains("it says that it holds 18446744073709551615 bytes; at most 268435456"));
+    assert!(error.contains("it declares 18446744073709551615 bytes; must be at most 268435456"));
 }
 
 proptest! {

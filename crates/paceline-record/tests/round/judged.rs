@@ -57,7 +57,7 @@ fn verdicts(judgement: &Judgement) -> Vec<(&str, Verdict)> {
 }
 
 #[test]
-fn what_was_late_or_missing_beyond_the_tolerance_is_broken() {
+fn late_or_missing_samples_beyond_the_tolerance_break_the_contract() {
     let both = |late, missing, beyond| {
         [
             delivered("robot/camera", late, missing, beyond),
@@ -88,7 +88,7 @@ fn what_was_late_or_missing_beyond_the_tolerance_is_broken() {
 }
 
 #[test]
-fn refusals_drops_and_the_end_are_told_and_a_cut_file_is_judged_too() {
+fn refusals_drops_and_the_end_are_reported_also_for_a_truncated_file() {
     let refused = Event::Refused {
         tag: "robot/lidar".to_owned(),
         publisher: "0000000000000001.7".to_owned(),
@@ -122,7 +122,10 @@ fn refusals_drops_and_the_end_are_told_and_a_cut_file_is_judged_too() {
     assert_eq!(judgement.streams[1].refused.as_deref(), Some("link 'radio' can't carry it"));
     assert_eq!((judgement.samples, judgement.recorder.as_deref()), (20, Some("lab")));
     assert!(
-        judgement.cut.as_deref().is_some_and(|cut| cut.starts_with("is cut off: it is whole to"))
+        judgement
+            .cut
+            .as_deref()
+            .is_some_and(|cut| cut.starts_with("is cut off: it is complete up to"))
     );
     assert_eq!(judgement.ended, None);
 }

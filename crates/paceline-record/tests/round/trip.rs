@@ -5,7 +5,7 @@ use paceline_record::Compression;
 use proptest::prelude::*;
 
 #[test]
-fn samples_come_back_by_their_times() {
+fn samples_are_replayed_by_time() {
     let all = some(200);
     for compression in [Compression::Lz4, Compression::None] {
         let bytes = file(&all, 7, compression);
@@ -19,7 +19,7 @@ fn samples_come_back_by_their_times() {
 }
 
 #[test]
-fn what_came_late_is_replayed_in_its_place() {
+fn late_samples_are_replayed_at_their_time() {
     let mut all = some(40);
     all[3].came_ns += 50_000_000;
     let sorted = all.clone();
@@ -29,7 +29,7 @@ fn what_came_late_is_replayed_in_its_place() {
 }
 
 #[test]
-fn attachments_stand_beside_their_samples_and_find_them_again() {
+fn attachments_stay_linked_to_their_samples() {
     let mut all = some(40);
     for (number, sample) in (0u8..).zip(&mut all) {
         sample.attachment = (number % 3 > 0).then(|| vec![number; 33]);
@@ -95,7 +95,7 @@ fn a_sample() -> impl Strategy<Value = Owned> {
 proptest! {
     /// Recording, replay and a second recording give the same samples and the same bytes.
     #[test]
-    fn a_record_of_a_replay_is_the_record(
+    fn recording_a_replay_reproduces_the_recording(
         mut all in prop::collection::vec(a_sample(), 0..60),
         every in 1usize..20,
         packed in any::<bool>(),

@@ -26,7 +26,7 @@ fn magnitude(state: &mut u64, bits: u64) -> u64 {
 }
 
 #[test]
-fn a_curve_has_two_pieces_and_one_of_equal_pieces_has_one() {
+fn a_curve_with_equal_pieces_has_one_piece_and_others_have_two() {
     let voice = curve(6_000_000, ms(10), 2_000_000);
     assert!(voice.is_concave());
     assert_eq!(voice.bytes_at(ms(10)), 7_500);
@@ -75,7 +75,7 @@ fn a_burst_is_served_within_its_time_and_the_rate_holds_in_the_long_run() {
 }
 
 #[test]
-fn what_is_no_curve_is_refused_by_name_with_its_numbers() {
+fn invalid_curves_are_refused_with_names_and_numbers() {
     let error = |curve: Result<Curve, CurveError>| curve.unwrap_err().to_string();
     assert_eq!(Curve::linear(0), Err(CurveError::Nothing));
     assert_eq!(Curve::two_piece(0, ms(5), 0), Err(CurveError::Nothing));
@@ -130,7 +130,7 @@ fn the_slowest_and_the_fastest_rates_are_exact_and_the_ends_saturate() {
 }
 
 #[test]
-fn curves_fit_only_if_they_do_at_every_corner_and_in_the_long_run() {
+fn curves_fit_only_if_they_fit_at_every_corner_and_in_the_long_run() {
     let link = Capacity::from_bits_per_s(10_000_000).unwrap();
     let a = curve(6_000_000, ms(10), 2_000_000);
     // At 10 ms 80 kbit of 100 kbit, then 9 of 10 Mbit/s.

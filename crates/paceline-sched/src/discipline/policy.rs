@@ -73,6 +73,29 @@ impl Policy {
         Self::Hfsc,
     ];
 
+    /// The policies that a configuration may name: all but the two mixtures of DWCS rules, which are for
+    /// experiments.
+    pub const OFFERED: [Self; 10] = [
+        Self::Fifo,
+        Self::StaticPriority,
+        Self::Edf,
+        Self::DelayEdd,
+        Self::DWCS,
+        Self::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original },
+        Self::Vds,
+        Self::Drr,
+        Self::Wf2qPlus,
+        Self::Hfsc,
+    ];
+
+    /// Parses the name of an [offered](Self::OFFERED) policy.
+    ///
+    /// # Errors
+    /// Returns an error for any other text.
+    pub fn offered(text: &str) -> Result<Self, UnknownPolicy> {
+        Self::OFFERED.into_iter().find(|policy| policy.name() == text).ok_or(UnknownPolicy)
+    }
+
     /// Returns the name used in configurations.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -100,17 +123,17 @@ impl fmt::Display for Policy {
     }
 }
 
-/// The error for a text that is not the name of a policy.
+/// The error for a text that is not the name of a policy. It lists the [offered](Policy::OFFERED) ones.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UnknownPolicy;
 
 impl fmt::Display for UnknownPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("unknown policy: must be ")?;
-        for (place, policy) in Policy::ALL.iter().enumerate() {
+        for (place, policy) in Policy::OFFERED.iter().enumerate() {
             let before = match place {
                 0 => "",
-                _ if place + 1 == Policy::ALL.len() => " or ",
+                _ if place + 1 == Policy::OFFERED.len() => " or ",
                 _ => ", ",
             };
             write!(f, "{before}{policy}")?;

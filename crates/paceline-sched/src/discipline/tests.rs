@@ -98,7 +98,7 @@ fn contracted_heads_precede_best_effort_and_the_round_is_fair() {
 }
 
 #[test]
-fn the_background_is_served_in_turn_when_nobody_else_waits() {
+fn the_background_is_served_round_robin_when_no_other_stream_waits() {
     for policy in POLICIES {
         let mut link = link(policy, &[None, Some(every(10))]);
         link.join(C, Class::Background);
@@ -143,7 +143,7 @@ fn a_work_conserving_link_does_not_wait_for_periods() {
 }
 
 #[test]
-fn a_virtual_deadline_says_who_goes_before_others() {
+fn a_virtual_deadline_orders_streams() {
     // One of four samples may miss: three services in four periods, the first 40/3 ms after the window
     // began.
     let asked = [Some(every(10).with_loss(loss(1, 4))), Some(every(30)), None];
@@ -168,7 +168,7 @@ fn a_virtual_deadline_says_who_goes_before_others() {
 }
 
 #[test]
-fn vds_serves_who_is_owed_nothing_after_all_others_but_before_best_effort() {
+fn vds_serves_satisfied_streams_last_but_before_best_effort() {
     let contract = every(10).with_loss(loss(1, 2));
     let mut link = link(Policy::Vds, &[Some(contract), Some(every(30)), None]);
     link.handle_head(A, head(0, 1));
@@ -202,7 +202,7 @@ fn fifo_serves_whole_samples_in_order_of_arrival() {
 }
 
 #[test]
-fn periods_follow_each_other_and_begin_anew_after_a_pause() {
+fn periods_are_consecutive_and_restart_after_a_pause() {
     let mut link = link(Policy::DWCS, &[Some(every(10).with_jitter(ms(2)))]);
     let mut deadline = |arrived| {
         link.handle_head(A, head(arrived, 1));
@@ -238,7 +238,7 @@ fn a_head_is_missed_just_after_its_latest_start() {
 }
 
 #[test]
-fn a_late_sample_that_is_sent_is_judged_once() {
+fn a_late_sent_sample_is_counted_once() {
     let contract = every(10).with_loss(loss(1, 2)).with_late(Late::Send);
     for policy in POLICIES {
         let mut link = link(policy, &[Some(contract)]);
@@ -294,7 +294,7 @@ fn a_withdrawn_sample_counts_as_missed_once() {
 }
 
 #[test]
-fn calls_that_make_no_sense_change_nothing() {
+fn invalid_calls_change_nothing() {
     for policy in POLICIES {
         let mut link = link(policy, &[Some(every(10)), None]);
         let unknown = StreamIndex(u32::MAX);
@@ -316,7 +316,7 @@ fn calls_that_make_no_sense_change_nothing() {
 }
 
 #[test]
-fn whoever_leaves_is_forgotten_and_joins_afresh() {
+fn a_removed_stream_is_forgotten_and_rejoins_fresh() {
     for policy in POLICIES {
         let mut link = link(policy, &[Some(every(10)), None]);
         link.handle_head(A, head(0, 1));
@@ -337,7 +337,7 @@ fn whoever_leaves_is_forgotten_and_joins_afresh() {
 }
 
 #[test]
-fn the_end_of_time_is_no_trap() {
+fn the_last_instant_is_handled() {
     for policy in POLICIES {
         let far = Contract { period: Duration::MAX, late: Late::Send, ..every(1) };
         let none = Contract { period: Duration::ZERO, late: Late::Send, ..every(1) };
@@ -353,7 +353,7 @@ fn the_end_of_time_is_no_trap() {
 }
 
 #[test]
-fn a_sample_that_was_skipped_is_judged_as_missed() {
+fn a_skipped_sample_counts_as_missed() {
     for policy in POLICIES {
         let mut link = link(policy, &[Some(every(10).with_loss(loss(1, 4))), None]);
         assert!(!link.handle_skipped(B) && !link.handle_skipped(C), "nothing was promised");
@@ -372,7 +372,7 @@ fn a_sample_that_was_skipped_is_judged_as_missed() {
 }
 
 #[test]
-fn static_priority_knows_no_rates() {
+fn static_priority_ignores_rates() {
     let mut link = link(Policy::StaticPriority, &[Some(every(10)), None, None]);
     link.join(B, Terms::new(Class::BestEffort).with_rate(1_000_000));
     link.join(C, Terms::new(Class::BestEffort).with_priority(u32::MAX));
@@ -398,7 +398,7 @@ fn a_sample_longer_than_its_deadline_is_missed_at_the_origin_of_the_clock_too() 
 }
 
 #[test]
-fn a_period_that_ends_after_the_last_instant_never_comes() {
+fn a_period_that_ends_after_the_last_instant_never_begins() {
     let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc];
     for policy in POLICIES.into_iter().filter(|policy| !without_periods.contains(policy)) {
         let mut link = link(policy, &[Some(Contract { period: Duration::MAX, ..every(1) }), None]);
@@ -413,7 +413,7 @@ fn a_period_that_ends_after_the_last_instant_never_comes() {
 }
 
 #[test]
-fn a_suspended_head_that_becomes_shorter_stays_aside() {
+fn a_suspended_head_that_gets_shorter_stays_suspended() {
     for policy in POLICIES {
         let mut link = link(policy, &[Some(every(10)), Some(every(10))]);
         link.handle_head(A, head(0, 2));
@@ -431,7 +431,7 @@ fn a_suspended_head_that_becomes_shorter_stays_aside() {
 }
 
 #[test]
-fn another_capacity_changes_nobodys_turn() {
+fn a_new_capacity_keeps_the_service_order() {
     let terms = Terms::new(Class::BestEffort).with_rate(1_000);
     for policy in POLICIES {
         let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
@@ -450,7 +450,7 @@ fn another_capacity_changes_nobodys_turn() {
 }
 
 #[test]
-fn what_is_demoted_takes_its_turn_among_best_effort_and_costs_no_period() {
+fn demoted_heads_are_served_as_best_effort_and_use_no_period() {
     for policy in POLICIES {
         let mut link = link(policy, &[None, Some(every(10))]);
         link.handle_head(A, head(0, 1));

@@ -34,21 +34,21 @@ impl fmt::Display for HfscError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(class) => {
-                write!(f, "there is no {class}: it was never added, or it is removed")
+                write!(f, "{class} does not exist: it was never added, or was removed")
             }
             Self::Root => f.write_str(
-                "class 0 is the root: it has no curves and stays; put a class below it for a limit of all",
+                "class 0 is the root: it has no curves and cannot be removed; to limit all traffic, add a class below it",
             ),
             Self::NoCurve => f.write_str(
                 "class without a curve: give it a real-time or a link-sharing curve, or both",
             ),
             Self::UpperLimitWithoutLinkShare => f.write_str(
-                "upper limit without a link-sharing curve: it limits link-sharing alone; add such a curve",
+                "upper limit without a link-sharing curve: it limits only link sharing; add a link-sharing curve",
             ),
             Self::RealTimeOnInner(class) => write!(
                 f,
-                "{class} has children or gets one, and a real-time curve: only leaves have one; move it \
-                 to a leaf below"
+                "{class} has children and a real-time curve: only leaves may have one; move the \
+                 curve to a leaf"
             ),
             Self::InnerWithoutLinkShare(class) => write!(
                 f,
@@ -57,15 +57,15 @@ impl fmt::Display for HfscError {
             ),
             Self::ParentActive(class) => write!(
                 f,
-                "{class} has a packet waiting, so it stays a leaf: add children while it has none"
+                "{class} has a packet waiting and must stay a leaf; add children while its queue is empty"
             ),
             Self::HasChildren(class) => write!(f, "{class} has children: remove them first"),
             Self::TooDeep(class) => write!(
                 f,
-                "{class} is {DEPTH_MAX} below the root: a class is from 1 to {DEPTH_MAX} below it"
+                "{class} is {DEPTH_MAX} levels below the root, which is the maximum; add the class higher up"
             ),
             Self::TooMany => {
-                write!(f, "there are {CLASSES_MAX} classes already: at most that many fit")
+                write!(f, "there are already {CLASSES_MAX} classes, which is the maximum; remove one first")
             }
         }
     }
@@ -107,17 +107,17 @@ impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Duplicate { name } => {
-                write!(f, "class {name:?} is listed twice: give each class a name of its own")
+                write!(f, "class {name:?} is listed twice; give each class a unique name")
             }
             Self::UnknownParent { name, parent } => write!(
                 f,
-                "class {name:?} has the parent {parent:?}, which is not listed: list it, or leave the \
-                 parent out for a class right below the root"
+                "class {name:?} has the parent {parent:?}, which is not listed; add it, or omit \
+                 the parent for a class directly below the root"
             ),
             Self::Loop { name } => write!(
                 f,
-                "class {name:?} is below itself: follow its parents, one of them must be right below \
-                 the root"
+                "class {name:?} is below itself; one of its ancestors must be directly below the \
+                 root"
             ),
             Self::Class { name, error } => write!(f, "class {name:?}: {error}"),
         }

@@ -40,7 +40,7 @@ fn serve(tree: &mut Hfsc, from: u64, packets: u64, bytes: u64) -> Vec<ClassIndex
 }
 
 #[test]
-fn a_guarantee_comes_before_a_share_and_a_share_does_not_count_against_it() {
+fn a_guarantee_precedes_shares_and_shares_do_not_count_against_it() {
     let mut tree = Hfsc::new();
     let bulk = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
     let voice = tree.add(ClassIndex::ROOT, both(8_000)).unwrap();
@@ -65,7 +65,7 @@ fn a_guarantee_comes_before_a_share_and_a_share_does_not_count_against_it() {
 }
 
 #[test]
-fn a_child_that_drops_its_last_packet_while_it_is_served_never_stalls_its_siblings() {
+fn a_child_that_drops_its_last_packet_in_service_never_stalls_siblings() {
     // openwrt#24277: such a child was removed from its parent twice, and the siblings waited forever.
     let mut tree = Hfsc::new();
     let parent = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
@@ -87,7 +87,7 @@ fn a_child_that_drops_its_last_packet_while_it_is_served_never_stalls_its_siblin
                 tree.charge(at(millis), pick, 1_000, Some(1_000));
             }
         }
-        assert_eq!(turns, 4, "at {millis} ms nobody was picked");
+        assert_eq!(turns, 4, "at {millis} ms no class was picked");
         assert!(!tree.is_active(dropper) && tree.is_active(parent));
     }
     assert!(tree.service(steady).unwrap().total > 2_000_000);
@@ -97,7 +97,7 @@ fn a_child_that_drops_its_last_packet_while_it_is_served_never_stalls_its_siblin
 }
 
 #[test]
-fn a_class_that_drops_what_waits_behind_each_packet_gets_no_more_than_its_share() {
+fn a_class_that_drops_its_queue_gets_no_more_than_its_share() {
     let mut tree = Hfsc::new();
     let heavy = tree.add(ClassIndex::ROOT, share(3 * MBIT)).unwrap();
     let steady = tree.add(heavy, share(MBIT)).unwrap();
@@ -153,7 +153,7 @@ fn leaving_and_joining_again_within_a_busy_period_gains_nothing() {
 }
 
 #[test]
-fn an_upper_limit_holds_back_and_says_until_when() {
+fn an_upper_limit_delays_and_reports_until_when() {
     let mut tree = Hfsc::new();
     let tenant = tree.add(ClassIndex::ROOT, capped(MBIT, 8_000)).unwrap();
     let leaf = tree.add(tenant, share(MBIT)).unwrap();
@@ -174,7 +174,7 @@ fn an_upper_limit_holds_back_and_says_until_when() {
 }
 
 #[test]
-fn a_class_that_was_held_back_catches_up_with_a_tenth_of_a_second_of_its_limit() {
+fn a_limited_class_makes_up_for_at_most_100_ms_of_its_limit() {
     let mut tree = Hfsc::new();
     // 8 kbit/s: one byte per millisecond. The sibling takes nearly everything for a minute.
     let held = tree.add(ClassIndex::ROOT, capped(1_000, 8_000)).unwrap();
@@ -197,7 +197,7 @@ fn a_class_that_was_held_back_catches_up_with_a_tenth_of_a_second_of_its_limit()
 }
 
 #[test]
-fn a_class_that_was_passed_over_begins_level_with_its_siblings_when_its_curves_change() {
+fn a_skipped_class_starts_level_with_siblings_when_its_curves_change() {
     let mut tree = Hfsc::new();
     let limited = tree.add(ClassIndex::ROOT, capped(MBIT, 8_000)).unwrap();
     let other = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
@@ -233,7 +233,7 @@ fn curves_change_while_the_tree_runs() {
 }
 
 #[test]
-fn what_cannot_be_a_class_is_refused_by_name() {
+fn invalid_classes_are_refused_by_name() {
     let mut tree = Hfsc::new();
     let root = ClassIndex::ROOT;
     let text = |error: HfscError| error.to_string();
@@ -266,7 +266,7 @@ fn what_cannot_be_a_class_is_refused_by_name() {
 }
 
 #[test]
-fn what_runs_at_every_packet_ignores_a_class_that_is_no_leaf() {
+fn per_packet_calls_ignore_inner_classes() {
     let mut tree = Hfsc::new();
     let inner = tree.add(ClassIndex::ROOT, share(1)).unwrap();
     let leaf = tree.add(inner, share(1)).unwrap();
@@ -288,7 +288,7 @@ fn what_runs_at_every_packet_ignores_a_class_that_is_no_leaf() {
 }
 
 #[test]
-fn an_index_is_used_again_and_begins_anew() {
+fn a_reused_index_starts_fresh() {
     let mut tree = Hfsc::new();
     let first = tree.add(ClassIndex::ROOT, both(MBIT)).unwrap();
     tree.set_active(at(0), first, 100);
@@ -304,7 +304,7 @@ fn an_index_is_used_again_and_begins_anew() {
 }
 
 #[test]
-fn time_that_goes_back_stands_still_and_years_of_idling_change_nothing() {
+fn backward_time_is_clamped_and_years_of_idling_change_nothing() {
     let mut tree = Hfsc::new();
     let year = Duration::from_secs(365 * 24 * 3_600);
     let a = tree.add(ClassIndex::ROOT, Curves { upper_limit: line(8_000), ..both(8_000) }).unwrap();
@@ -400,7 +400,7 @@ fn a_list_with_a_loop_or_a_wrong_name_is_refused_by_name() {
     let guaranteed = ClassSpec { name: "up", parent: None, curves: both(1) };
     let class = error(&[spec("a", Some("up")), guaranteed]);
     assert!(
-        class.to_string().starts_with("class \"a\": class 1 has children or gets one"),
+        class.to_string().starts_with("class \"a\": class 1 has children and a real-time curve"),
         "{class}"
     );
 }
@@ -408,7 +408,7 @@ fn a_list_with_a_loop_or_a_wrong_name_is_refused_by_name() {
 /// A leaf is removed while its packet is in transmission. Its siblings continue to share at every level.
 /// Neither the class above, whose only child it may have been, nor a leaf that reuses its index stalls.
 #[test]
-fn a_leaf_that_is_removed_while_it_is_served_takes_nobody_with_it() {
+fn removing_a_leaf_in_service_affects_no_other() {
     let mut tree = Hfsc::new();
     let inner = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
     let only = tree.add(inner, both(MBIT)).unwrap();
@@ -435,7 +435,7 @@ fn a_leaf_that_is_removed_while_it_is_served_takes_nobody_with_it() {
 }
 
 #[test]
-fn a_guarantee_counts_from_when_the_packet_came_in_whatever_order_packets_are_told_of() {
+fn a_guarantee_counts_from_packet_arrival_in_any_report_order() {
     let mut tree = Hfsc::new();
     let first = tree.add(ClassIndex::ROOT, guarantee(100_000)).unwrap();
     let second = tree.add(ClassIndex::ROOT, guarantee(100_000)).unwrap();

@@ -139,7 +139,7 @@ fn timer_driven(requested_mbits: u64, packet: u64, until_ms: u64) -> (u64, u64) 
 }
 
 #[test]
-fn a_timer_gave_twelve_megabits_for_ten_and_the_clock_gives_ten() {
+fn a_timer_exceeds_the_rate_by_a_fifth_and_the_clock_meets_it() {
     let (period_ms, packets) = timer_driven(10, 4_500, 9_001);
     assert_eq!(period_ms, 3);
     assert_eq!(packets * 4_500 * 8 / 9, 12_000_000);
@@ -155,7 +155,7 @@ fn a_timer_gave_twelve_megabits_for_ten_and_the_clock_gives_ten() {
 }
 
 #[test]
-fn packets_and_bytes_are_limited_together_and_a_refusal_charges_nothing() {
+fn packet_and_byte_limits_combine_and_a_refusal_charges_nothing() {
     let mut both: Combined = "leaky:8000B,8kbit + leaky:4p,1p/s".parse().unwrap();
     for _ in 0..4 {
         assert_eq!(both.police(Instant::ZERO, 1), Verdict::Conforms);
@@ -171,7 +171,7 @@ fn packets_and_bytes_are_limited_together_and_a_refusal_charges_nothing() {
 }
 
 #[test]
-fn what_does_not_conform_waits_is_dropped_or_goes_as_best_effort() {
+fn nonconforming_packets_wait_or_drop_or_become_best_effort() {
     let police = |action: &str| -> Police {
         std::format!("leaky:1000B,8kbit else {action}").parse().unwrap()
     };
@@ -189,7 +189,7 @@ fn what_does_not_conform_waits_is_dropped_or_goes_as_best_effort() {
 }
 
 #[test]
-fn a_clock_that_goes_backward_is_no_gift() {
+fn a_backward_clock_grants_nothing() {
     for text in ["leaky:10B,8bit", "jumping:10B,10s", "moving:0s,1s,10s,10B"] {
         let mut policer = policer(text);
         let now = Instant::from_millis(15_000);
@@ -231,7 +231,7 @@ fn an_instant_beyond_the_clock_is_never() {
 }
 
 #[test]
-fn what_is_charged_without_asking_delays_what_follows() {
+fn forced_charges_delay_later_packets() {
     let mut policer = policer("leaky:1000B,8kbit");
     policer.charge(Instant::ZERO, 3_000);
     assert_eq!(policer.check(Instant::ZERO, 1), Verdict::At(Instant::from_millis(2_001)));
@@ -242,7 +242,7 @@ fn what_is_charged_without_asking_delays_what_follows() {
 }
 
 #[test]
-fn constraints_read_back_as_they_were_written() {
+fn constraints_round_trip_through_text() {
     for text in [
         "leaky:22500B,10mbit",
         "leaky:32p,2500p/s",
@@ -257,11 +257,11 @@ fn constraints_read_back_as_they_were_written() {
 }
 
 #[test]
-fn errors_name_the_thing_its_value_its_range_and_the_mend() {
+fn errors_name_the_field_its_value_its_range_and_a_fix() {
     let error = |text: &str| -> String { text.parse::<Police>().unwrap_err().to_string() };
     for (text, parts) in [
         ("leaky:0B,1mbit else drop", ["burst is 0 bytes", "from 1 to", "largest packet"]),
-        ("leaky:1p,0p/s else drop", ["rate is 0 packets/s", "from 1 to", "leave the policer out"]),
+        ("leaky:1p,0p/s else drop", ["rate is 0 packets/s", "from 1 to", "omit the policer"]),
         ("leaky:1B,1000000001gbit else drop", ["bit/s", "to 1000000000000000000", "leave"]),
         ("jumping:1B,0ms else drop", ["window is 0", "1 ns or more", "18ms"]),
         ("moving:1ms,0s,1s,1B else drop", ["average time between packets is 0", "1 ns", "ms"]),
@@ -295,7 +295,7 @@ fn errors_name_the_thing_its_value_its_range_and_the_mend() {
 }
 
 #[test]
-fn no_text_panics() {
+fn parsing_any_text_never_panics() {
     let alphabet: Vec<char> =
         "leakyjumpingmovdual:,.0123456789BkMGbitp/snu µs+else".chars().collect();
     let mut seed = 7u64;

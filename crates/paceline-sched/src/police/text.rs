@@ -2,30 +2,29 @@
 
 use super::{Action, Combined, Constraint, ConstraintError, Dual, Moving, Police, Rule, Unit};
 use crate::time::Duration;
+use crate::units::{self, In};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-const LEAKY: &str = "leaky:BURST,RATE, as leaky:22500B,10mbit";
-const JUMPING: &str = "jumping:BURST,WINDOW, as jumping:22500B,18ms";
-const MOVING: &str = "moving:XMIN,XAVG,INTERVAL,LARGEST, as moving:2ms,10ms,1s,1500B";
-const DUAL: &str = "dual:PEAKBURST,PEAKRATE,BURST,RATE, as dual:1500B,100mbit,22500B,10mbit";
+const LEAKY: &str = "leaky:BURST,RATE, for example leaky:22500B,10mbit";
+const JUMPING: &str = "jumping:BURST,WINDOW, for example jumping:22500B,18ms";
+const MOVING: &str = "moving:XMIN,XAVG,INTERVAL,LARGEST, for example moving:2ms,10ms,1s,1500B";
+const DUAL: &str =
+    "dual:PEAKBURST,PEAKRATE,BURST,RATE, for example dual:1500B,100mbit,22500B,10mbit";
 
-/// Units with their sizes. A value is formatted in the first unit that divides it.
-type Units = &'static [(&'static str, u64)];
+/// The units of a parameter.
+type Units = &'static [units::Unit];
 
-const BYTES: Units = &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
 /// Bytes are always formatted in this unit, so that values are easy to compare.
 const WHOLE_BYTES: Units = &[("B", 1)];
 const PACKETS: Units = &[("p", 1)];
-const BITS_PER_S: Units =
-    &[("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
-const BYTES_PER_S: Units =
-    &[("GB/s", 8_000_000_000), ("MB/s", 8_000_000), ("kB/s", 8_000), ("B/s", 8)];
 const PACKETS_PER_S: Units = &[("p/s", 1)];
-const NANOS: Units =
-    &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1)];
+/// The units in which rates and times are formatted.
+const BITS_PER_S: Units =
+    &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000)];
+const SHORT_TIMES: Units = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// The reasons for rejecting a text as a constraint, an action or a [`Police`].
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -77,8 +76,8 @@ impl fmt::Display for TextError {
         match self {
             Self::Kind { name } => write!(
                 f,
-                "policer '{name}' is not known: must be leaky, jumping, moving or dual, as \
-                 leaky:22500B,10mbit"
+                "policer '{name}' is not known: must be leaky, jumping, moving or dual, for \
+                 example leaky:22500B,10mbit"
             ),
             Self::Parameters { found, form } => {
                 write!(f, "policer has {found} parameters: write {form}")
@@ -111,30 +110,6 @@ impl core::error::Error for TextError {
     }
 }
 
-/// Parses a number with one of `units`. The result must be whole: `1.5kB` is valid, `1.5B` is not.
-///
-/// Units of bits may be in either case, and may end in `/s`.
-fn quantity(text: &str, units: Units) -> Option<u64> {
-    let is_number = |c: char| c.is_ascii_digit() || c == '.';
-    let (number, unit) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
-    let unit = unit.trim_start();
-    let bits = unit.strip_suffix("/s").unwrap_or(unit);
-    let same =
-        |name: &str| name == unit || (name.ends_with("bit") && name.eq_ignore_ascii_case(bits));
-    let &(_, scale) = units.iter().find(|(name, _)| same(name))?;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits = |text: &str| text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) || number.ends_with('.') {
-        return None;
-    }
-    let fraction = fraction.trim_end_matches('0');
-    let ten_to = 10u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    let parts = if fraction.is_empty() { 0 } else { fraction.parse::<u128>().ok()? };
-    let total = whole.parse::<u128>().ok()?.checked_mul(ten_to)?.checked_add(parts)?;
-    let total = total.checked_mul(u128::from(scale))?;
-    u64::try_from((total % ten_to == 0).then_some(total / ten_to)?).ok()
-}
-
 /// Parses the parameters of one policer and checks that all use the same unit.
 struct Reader {
     form: &'static str,
@@ -154,31 +129,27 @@ impl Reader {
         self.counted(
             what,
             text,
-            [BYTES, PACKETS],
+            [units::SIZES, PACKETS],
             "a whole number of bytes or packets with its \
-             unit: B, kB, MB, GB or p; 22500B is one",
+             unit: B, kB, MB, GB or p; for example 22500B",
         )
     }
 
     fn rate(&mut self, what: &'static str, text: &str) -> Result<u64, TextError> {
         let form = "a whole number of bits or packets per second with its unit: bit, kbit, mbit, \
-                    gbit, B/s, kB/s, MB/s, GB/s or p/s; 10mbit is one";
-        if let Some(bits) = quantity(text, BYTES_PER_S) {
-            self.counts(Unit::Bytes)?;
-            return Ok(bits);
-        }
-        self.counted(what, text, [BITS_PER_S, PACKETS_PER_S], form)
+                    gbit, B/s, kB/s, MB/s, GB/s or p/s; for example 10mbit";
+        self.counted(what, text, [units::RATES, PACKETS_PER_S], form)
     }
 
     fn counted(
         &mut self,
         what: &'static str,
         text: &str,
-        units: [Units; 2],
+        units_of: [Units; 2],
         form: &'static str,
     ) -> Result<u64, TextError> {
-        for (unit, units) in [Unit::Bytes, Unit::Packets].into_iter().zip(units) {
-            if let Some(value) = quantity(text, units) {
+        for (unit, known) in [Unit::Bytes, Unit::Packets].into_iter().zip(units_of) {
+            if let Some(value) = units::whole(text, known) {
                 self.counts(unit)?;
                 return Ok(value);
             }
@@ -192,9 +163,10 @@ impl Reader {
 }
 
 fn time(what: &'static str, text: &str) -> Result<Duration, TextError> {
-    let form = "a whole number of nanoseconds with a unit: ns, us, ms or s; 18ms is one";
+    let form =
+        "a whole number of nanoseconds with a unit: ns, us, ms, s, min or h; for example 18ms";
     let wrong = || TextError::Quantity { what, text: text.to_string(), form };
-    quantity(text, NANOS).map(Duration::from_nanos).ok_or_else(wrong)
+    units::whole(text, units::TIMES).map(Duration::from_nanos).ok_or_else(wrong)
 }
 
 impl FromStr for Constraint {
@@ -246,20 +218,6 @@ impl FromStr for Constraint {
     }
 }
 
-/// A value, formatted in the largest of its units that divides it.
-struct In(u64, Units);
-
-impl fmt::Display for In {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(value, units) = *self;
-        let whole = units.iter().find(|(_, size)| value != 0 && value % size == 0);
-        match whole.or(units.last()) {
-            Some((name, size)) => write!(f, "{}{name}", value / size),
-            None => write!(f, "{value}"),
-        }
-    }
-}
-
 impl fmt::Display for Constraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (amounts, rates) = match self.unit() {
@@ -267,7 +225,7 @@ impl fmt::Display for Constraint {
             Unit::Packets => (PACKETS, PACKETS_PER_S),
         };
         let (amount, rate) = (|value| In(value, amounts), |value| In(value, rates));
-        let time = |time: Duration| In(time.as_nanos(), NANOS);
+        let time = |time: Duration| In(time.as_nanos(), SHORT_TIMES);
         match self.rule() {
             Rule::Leaky { burst, rate: per_s } => {
                 write!(f, "leaky:{},{}", amount(burst), rate(per_s))

@@ -217,45 +217,45 @@ impl fmt::Display for Doubt {
         match self {
             Self::Overload(load) => write!(
                 f,
-                "the contracts ask {} of the link, and no discipline can keep every window above 1: \
-                 give longer periods, smaller samples, more loss tolerance or more capacity",
+                "the contracts need {} of the link, and above 1 no discipline can keep every \
+                 window; try longer periods, smaller samples, more loss tolerance or more capacity",
                 Share(load.utilisation)
             ),
             Self::NoWindows(policy) => write!(
                 f,
-                "{policy} knows no loss tolerance and promises no window: choose dwcs, where all \
-                 periods are equal, or vds"
+                "{policy} ignores loss tolerances and guarantees no window at all; try vds, or \
+                 dwcs if all periods are equal"
             ),
             Self::Curves => f.write_str(
-                "hfsc promises service curves, not windows: contracts are judged, never used; put the \
-                 streams into a class with the discipline vds or dwcs and a real-time curve that is \
-                 enough for them",
+                "hfsc guarantees service curves, not windows: contracts are measured, not used; try \
+                 a class with the discipline vds or dwcs and a sufficient real-time curve",
             ),
             Self::Classes => f.write_str(
-                "hfsc promises service curves, not windows: what the discipline of a class promises \
-                 holds only as far as the class's real-time curve serves its streams in time; give the \
-                 curve room for all of them and for the longest segment of the others",
+                "hfsc guarantees service curves, not windows: the guarantees of a class's \
+                 discipline hold only if the class's real-time curve serves its streams in time; \
+                 size the curve for all of them and for the longest segment of the others",
             ),
             Self::EdfOverload(policy, load) => write!(
                 f,
-                "{policy} promises deadlines only while everything that comes fits, and {} of the \
-                 link comes: above 1 it does not choose who misses; choose dwcs or vds",
+                "{policy} guarantees deadlines only up to a load of 1, and the load is {} of the \
+                 link: above 1 it does not choose which stream misses; try dwcs or vds",
                 Share(load.offered)
             ),
             Self::OriginalRules(policy) => write!(
                 f,
-                "{policy} does not keep aligned windows: a stream that may miss all that is left of \
-                 its window stays there when it is served; choose dwcs with the later rules, or vds"
+                "{policy} does not keep aligned windows: a stream that may miss the rest of its \
+                 window keeps that state when it is served; try dwcs with the later rules, or vds"
             ),
             Self::MixedPeriods(least, most) => write!(
                 f,
-                "dwcs promises windows only if all periods are equal, and here they are from {least} \
-                 to {most}: it may violate windows at a third of the link; choose vds, or one period"
+                "dwcs guarantees windows only if all periods are equal, and here they are from \
+                 {least} to {most}: it may violate windows at a third of the link; try vds, or one \
+                 period"
             ),
             Self::MixedPeriodsVds(load) if load.utilisation > VDS_MIXED => write!(
                 f,
                 "vds with different periods can violate windows on a nearly full link, and the \
-                 contracts ask {} of it: stay below 0.9, or give one period",
+                 contracts need {} of it; stay below 0.9, or use one period",
                 Share(load.utilisation)
             ),
             Self::MixedPeriodsVds(_) => f.write_str(
@@ -264,21 +264,22 @@ impl fmt::Display for Doubt {
             ),
             Self::MixedTimes(least, most) => write!(
                 f,
-                "samples keep the link from {least} to {most}, and windows are promised only if they \
-                 are all alike: a segment is never interrupted, so leave room for the longest"
+                "samples occupy the link from {least} to {most}, and windows are guaranteed only \
+                 if all times are equal: a segment is never interrupted, so leave room for the \
+                 longest"
             ),
             Self::Misfit(period, service) => write!(
                 f,
-                "the period of {period} is no whole number of the {service} that a sample keeps the \
-                 link, and windows are promised only then: give a multiple"
+                "the period of {period} is not a multiple of {service}, the time that a sample \
+                 occupies the link, and windows are guaranteed only then; use a multiple"
             ),
             Self::OtherDeadlines => f.write_str(
-                "windows are promised only if each deadline is the stream's period: leave \
-                 deadline_ns out",
+                "windows are guaranteed only if each deadline equals the stream's period; omit \
+                 deadline_ns",
             ),
             Self::OtherArrivals => f.write_str(
-                "windows are promised only if each stream under a contract has one sample a period \
-                 from 0 on",
+                "windows are guaranteed only if each contracted stream has one sample per period \
+                 from time 0 on",
             ),
         }
     }

@@ -79,7 +79,7 @@ fn tallies(setup: Setup, streams: &[Spec]) -> Vec<Tally> {
 
 /// The schedules of the slot model itself, with the samples of this stream one period apart.
 #[test]
-fn the_schedules_of_the_slot_model_come_out() {
+fn the_schedules_match_the_slot_model() {
     let e2 = streams(&[(9, 10, 1), (0, 1, 10), (0, 1, 10)]);
     let e7 = streams(&[(0, 1, 2), (1, 2, 3), (2, 3, 3), (3, 4, 6)]);
     let run =
@@ -111,7 +111,7 @@ fn a_head_ahead_of_its_period_waits_shares_or_competes() {
 }
 
 #[test]
-fn samples_come_at_their_instants_and_take_the_time_of_their_bytes() {
+fn samples_arrive_at_their_instants_and_take_the_time_of_their_bytes() {
     let capacity = Capacity::from_bytes_per_s(1_000_000).unwrap();
     let setup = Setup {
         policy: Policy::Fifo,
@@ -140,7 +140,7 @@ fn samples_come_at_their_instants_and_take_the_time_of_their_bytes() {
 }
 
 #[test]
-fn late_samples_are_sent_or_dropped_as_the_contract_says() {
+fn late_samples_are_sent_or_dropped_as_contracted() {
     let mut both = streams(&[(0, 2, 2), (0, 2, 2), (0, 2, 2)]);
     if let Class::Contracted(contract) = &mut both[2].terms.class {
         contract.late = Late::Send;
@@ -169,7 +169,7 @@ fn sums_count_windows_and_runs_from_the_decisions() {
 }
 
 #[test]
-fn the_state_before_a_choice_is_there_to_be_read() {
+fn the_state_before_a_decision_is_readable() {
     let mut timeline =
         Timeline::new(slots(Policy::DWCS, Ahead::Waits, 8), streams(&[(0, 1, 1), (0, 2, 1)]));
     let mut trace = vec![];
@@ -194,7 +194,7 @@ fn the_state_before_a_choice_is_there_to_be_read() {
 }
 
 #[test]
-fn what_waits_at_the_end_is_counted() {
+fn samples_queued_at_the_end_are_counted() {
     let mut few = stream(Class::BestEffort);
     few.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT / 4), count: 1_000 };
     let mut timeline = Timeline::new(slots(Policy::Fifo, Ahead::Waits, 10), vec![few]);
@@ -213,7 +213,7 @@ fn what_waits_at_the_end_is_counted() {
 
 /// Numbers at the ends of their ranges: the run ends, and reports nothing impossible.
 #[test]
-fn extreme_numbers_end() {
+fn extreme_numbers_terminate() {
     let extremes = [0, 1, 2, u64::MAX / 2, u64::MAX - 1, u64::MAX];
     let mut runs = 0;
     for (link, end) in extremes.iter().flat_map(|a| extremes.iter().map(move |b| (*a, *b))) {
@@ -247,7 +247,7 @@ fn extreme_numbers_end() {
 }
 
 #[test]
-fn a_link_promises_windows_only_where_that_was_shown() {
+fn a_link_guarantees_windows_only_where_proved() {
     let doubts = |policy, specs: &[(u32, u32, u64)]| {
         Doubt::all(&slots(policy, Ahead::Waits, 1), &streams(specs))
     };
@@ -266,18 +266,18 @@ fn a_link_promises_windows_only_where_that_was_shown() {
     let [Doubt::MixedPeriods(least, most)] = doubts(Policy::DWCS, &mixed)[..] else { panic!() };
     assert_eq!((least, most), (nanos(SLOT), nanos(10 * SLOT)));
     let text = Doubt::MixedPeriods(least, most).to_string();
-    assert!(text.contains("from 1 ms to 10 ms") && text.contains("choose vds"), "{text}");
+    assert!(text.contains("from 1 ms to 10 ms") && text.contains("try vds"), "{text}");
     let [Doubt::MixedPeriodsVds(load)] = doubts(Policy::Vds, &full)[..] else { panic!() };
-    assert!(Doubt::MixedPeriodsVds(load).to_string().contains("ask 0.990 of it"));
+    assert!(Doubt::MixedPeriodsVds(load).to_string().contains("need 0.990 of it"));
     let [Doubt::Overload(load)] = doubts(Policy::DWCS, &[(0, 1, 1), (0, 2, 1)])[..] else {
         panic!()
     };
-    assert!(Doubt::Overload(load).to_string().contains("ask 2.000 of the link"));
+    assert!(Doubt::Overload(load).to_string().contains("need 2.000 of the link"));
     assert_eq!(doubts(Policy::DWCS, &[(0, 0, 1), (2, 2, 1), (1, 1, 7)]), [], "no window at all");
 }
 
 #[test]
-fn what_the_proofs_assume_is_looked_for() {
+fn the_assumptions_of_the_proofs_are_checked() {
     let setup = slots(Policy::DWCS, Ahead::Waits, 1);
     let mut long = streams(&[(0, 1, 8), (0, 1, 8)]);
     long[0].sizes = vec![3, 1];
@@ -316,7 +316,11 @@ fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
     let told = decisions(setup, vec![other.clone()]);
     let sent: Vec<_> = told.iter().map(|d| (d.seq, d.at.as_nanos() / SLOT)).collect();
     assert_eq!(sent, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|seq| (seq, 2 * seq)));
-    assert_eq!(told[9].delay, Some(nanos(10 * SLOT)), "from its arrival, not from when it passed");
+    assert_eq!(
+        told[9].delay,
+        Some(nanos(10 * SLOT)),
+        "counted from arrival, not from passing the policer"
+    );
     let short = Setup { end: at(9 * SLOT), ..setup };
     let mut timeline = Timeline::new(short, vec![other]);
     assert_eq!(timeline.by_ref().filter(|step| matches!(step, Step::Decided(_))).count(), 5);
@@ -324,7 +328,7 @@ fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
 }
 
 #[test]
-fn demoted_samples_take_turns_and_make_way_for_the_next_that_conforms() {
+fn demoted_samples_share_round_robin_and_yield_to_conforming_samples() {
     // 100 bytes at once, and 100 more every 4 slots; one sample per slot, with a deadline of 8 slots.
     let mut camera = stream(Some(Contract { late: Late::Drop, ..contract(0, 1, 8) }));
     camera.sizes = vec![100];
@@ -365,7 +369,7 @@ fn demoted_samples_take_turns_and_make_way_for_the_next_that_conforms() {
 /// Three nanoseconds per period, and seconds between two samples: a wake-up at each deadline would take
 /// forever.
 #[test]
-fn heads_that_are_late_behind_an_upper_limit_cost_no_time_while_they_wait() {
+fn late_heads_behind_an_upper_limit_cost_no_time_while_queued() {
     let rate = |bits| Some(Curve::linear(bits).unwrap());
     let mut one = stream(Some(Contract {
         period: nanos(3),

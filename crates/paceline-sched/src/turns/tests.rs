@@ -33,7 +33,7 @@ fn rate(pace: Pace, senders: &Senders) -> u64 {
 }
 
 #[test]
-fn the_service_rate_holds_until_a_period_is_too_long_for_all_senders() {
+fn the_service_rate_is_met_until_the_period_is_too_long_for_all_senders() {
     for count in [1, 2, 4, 8, 16] {
         let coarse = Senders { count, ..COARSE };
         let rates: Vec<u64> =
@@ -52,7 +52,7 @@ fn the_service_rate_holds_until_a_period_is_too_long_for_all_senders() {
 }
 
 #[test]
-fn fine_packets_need_twelve_times_the_turns() {
+fn small_packets_need_twelve_times_the_iterations() {
     let alone = |ms| rate(Pace::Periodic(MS(ms)), &FINE);
     assert!([1, 10, 20, 40].map(alone).iter().all(|&rate| (985..=1_010).contains(&rate)));
     assert!((820..=845).contains(&alone(50)), "{}", alone(50));
@@ -66,7 +66,7 @@ fn fine_packets_need_twelve_times_the_turns() {
 }
 
 #[test]
-fn an_adaptive_pace_serves_all_without_an_empty_turn() {
+fn an_adaptive_pace_serves_all_without_an_empty_iteration() {
     let adaptive = Pace::Adaptive { least: MS(1), most: MS(50) };
     for count in [1, 4, 16] {
         for senders in [Senders { count, ..COARSE }, Senders { count, ..FINE }] {
@@ -83,7 +83,7 @@ fn an_adaptive_pace_serves_all_without_an_empty_turn() {
 }
 
 #[test]
-fn the_rate_of_turns_follows_the_sum_of_the_arrivals() {
+fn the_iteration_rate_follows_the_total_arrival_rate() {
     let pace = Pace::Adaptive { least: Duration::from_micros(10), most: MS(100) };
     let budget = Budget { packets: 64, work: MS(1) };
     let cost = Cost { packet: Duration::from_micros(1), ..DIONISYS };
@@ -103,7 +103,7 @@ fn the_rate_of_turns_follows_the_sum_of_the_arrivals() {
 }
 
 #[test]
-fn a_flood_of_small_packets_makes_no_turn_longer() {
+fn a_flood_of_small_packets_lengthens_no_iteration() {
     let cost = Cost {
         turn: Duration::from_micros(2),
         packet: Duration::from_micros(3),
@@ -131,7 +131,7 @@ fn a_flood_of_small_packets_makes_no_turn_longer() {
 }
 
 #[test]
-fn periods_do_not_drift_and_missed_turns_are_not_made_up_for() {
+fn periods_do_not_drift_and_missed_iterations_are_skipped() {
     let mut turns = Turns::new(Pace::Periodic(MS(10)), ONE, DIONISYS).unwrap();
     let at = Instant::from_millis;
     assert_eq!(turns.next_turn(at(3), Load::default()), Some(at(3)));
@@ -147,7 +147,7 @@ fn periods_do_not_drift_and_missed_turns_are_not_made_up_for() {
 }
 
 #[test]
-fn nothing_that_waits_means_no_turn_and_years_of_silence_change_nothing() {
+fn an_empty_queue_runs_no_iteration_and_years_of_silence_change_nothing() {
     for pace in [Pace::WorkConserving, Pace::Adaptive { least: MS(1), most: MS(20) }] {
         let mut turns = Turns::new(pace, ONE, DIONISYS).unwrap();
         assert_eq!(turns.next_turn(Instant::ZERO, Load::default()), None);
@@ -165,7 +165,7 @@ fn nothing_that_waits_means_no_turn_and_years_of_silence_change_nothing() {
 }
 
 #[test]
-fn a_pace_that_contradicts_itself_is_refused_with_its_mend() {
+fn a_contradictory_pace_is_refused_with_a_fix() {
     let error = |pace, budget| Turns::new(pace, budget, DIONISYS).unwrap_err().to_string();
     assert!(error(Pace::Periodic(Duration::ZERO), ONE).contains("work-conserving"));
     let adaptive = Pace::Adaptive { least: MS(2), most: MS(1) };

@@ -64,8 +64,8 @@ pub(crate) fn carry(
             continue;
         };
         let deadline = hfsc.deadline(pick.class);
-        let queue = queues.get_mut(&pick.class).expect("only who waits is picked");
-        let packet = queue.pop_front().expect("only who waits is picked");
+        let queue = queues.get_mut(&pick.class).expect("only waiting classes are picked");
+        let packet = queue.pop_front().expect("only waiting classes are picked");
         hfsc.charge(now, pick, packet.bytes, queue.front().map(|next| next.bytes));
         now += capacity.time_for(packet.bytes);
         log.push(Carried { packet, criterion: pick.criterion, deadline, end: now });

@@ -29,7 +29,7 @@ impl Random {
 
 /// Runs `scenario` for seeds from 0 on: `default` of them, or as many as the environment variable
 /// `PACELINE_SCENARIOS` specifies.
-#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
+#[expect(clippy::disallowed_methods, reason = "the caller of the test sets the duration")]
 pub(crate) fn run(name: &str, default: u64, scenario: impl Fn(u64) -> Result<(), String>) {
     let asked = std::env::var("PACELINE_SCENARIOS").ok();
     let count = asked.and_then(|count| count.parse().ok()).unwrap_or(default);

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 fn plan(args: &[String]) -> Result<Plan, String> {
     let mut plan = DEFAULT;
     for arg in args {
-        let wrong = || format!("'{arg}': write NAME=NUMBER, such as nodes=100");
+        let wrong = || format!("'{arg}': must be NAME=NUMBER, such as nodes=100");
         let (name, value) = arg.split_once('=').ok_or_else(wrong)?;
         let value: u32 = value.parse().map_err(|_| wrong())?;
         let size = usize::try_from(value).map_err(|_| wrong())?;
@@ -108,7 +108,7 @@ fn report(plan: Plan) {
     println!("peak memory      {} MiB", peak_mib());
 }
 
-#[allow(clippy::disallowed_methods, reason = "an example tells what a run costs in wall time")]
+#[allow(clippy::disallowed_methods, reason = "an example prints the wall time of a run")]
 fn now() -> Instant {
     Instant::now()
 }

@@ -1,4 +1,4 @@
-//! Writes docs/scale.md and its picture. All figures are in virtual time, so they are the same on every
+//! Writes docs/benchmarks/scale.md and its picture. All figures are in virtual time, so they are the same on every
 //! machine.
 
 use paceline_sched::Capacity;
@@ -119,39 +119,37 @@ fn picture(rates: &[(usize, u64)]) -> String {
 
 const HEAD: &str = "# Scale
 
-What grows with a network, in virtual time: every figure is the same on every machine. This page is written by
-`cargo run -p paceline-sim --example scale -- --table docs`. What a large network costs to simulate depends on the
-machine; `cargo run -p paceline-sim --example scale` prints it for ten million samples over a thousand nodes.
+The growth of a network's figures in virtual time, which are the same on every machine. This page is written by
+`cargo run -p paceline-sim --example scale -- --table docs/benchmarks`. The cost of simulating a large network depends
+on the machine: `cargo run -p paceline-sim --example scale` prints it for ten million samples over a thousand nodes.
 
 ## Capacity
 
-Sites of ten nodes: nine ends around a hub, each joined to it by links of 1 Mbit/s. Each end publishes twice what its
-link carries, samples of 1,000 bytes, and the end before it subscribes: two hops, all links full. The more nodes, the
-more links, and nothing is shared between sites.
+Sites of ten nodes: nine ends around a hub, connected by links of 1 Mbit/s. Each end publishes samples of 1,000 bytes at
+twice the rate of its link, and the previous end subscribes: two hops, all links full. Sites share nothing.
 
-![Samples delivered a second over the number of nodes](scale.svg)
+![Samples delivered per second over the number of nodes](scale.svg)
 
-| nodes | ends | samples delivered a second | of each end |
+| nodes | ends | samples delivered per second | per end |
 | --- | --- | --- | --- |
 ";
 
 const REGISTRY: &str = "
 ## The registry
 
-In one connected network every node knows every node, publisher and subscription. Here one hub joins all others by
-links of 1 Mbit/s. At rest each hop is probed twice a second and versions are compared every five seconds; at a
-change one delta crosses each link. Bytes are those of both directions of a link, with headers of the layers below.
+In one connected network, every node knows every node, publisher and subscription. Here a hub connects all others by
+links of 1 Mbit/s. An idle hop is probed twice per second, and versions are compared every five seconds. A change sends
+one delta over each link. Bytes count both directions of a link, with all headers.
 
-| nodes | tags | bytes a second on each link, at rest | bytes on each link for one change | everybody knows after |
+| nodes | tags | bytes per second and idle link | bytes per link and change | all nodes notified after |
 | --- | --- | --- | --- | --- |
 ";
 
 const TAIL: &str = "
-At rest the digests grow with the nodes, eight bytes and a version each, and not with the tags. A change costs the
-same on each link however many nodes there are, but the hub sends it on each of its links.
+The digests grow with the number of nodes, by eight bytes and a version each, and not with the number of tags. The cost of
+a change per link is independent of the number of nodes, but the hub sends it on each of its links.
 
-What does not show here is what each node holds and computes: by estimate 200 bytes for each publisher of the network, and
-at every change the shortest paths from every node that publishes, so the work of a node grows with the square of
-the nodes. It is why the example with a thousand nodes and a hundred thousand publishers divides them into sites that
-are not joined: a network of a thousand nodes that all know a hundred thousand publishers would hold 20 GB in all.
+Each node also stores about 200 bytes per publisher of the network, and computes the shortest paths from every publishing
+node at every change, so its work grows with the square of the nodes. Therefore the example with a thousand nodes and a
+hundred thousand publishers uses separate sites: otherwise the nodes would need 20 GB in total.
 ";

@@ -96,7 +96,10 @@ impl Asked {
         }
         let before = *self.lost.get_or_insert(lost.total());
         if self.loss().x() == 0 && lost.total() != before {
-            return Err(format!("{lost:?} lost where nothing may be, by {}", world.now()));
+            return Err(format!(
+                "{lost:?} lost by a stream without loss tolerance, by {}",
+                world.now()
+            ));
         }
         Ok(())
     }
@@ -147,7 +150,7 @@ impl Asked {
         while source.at((window + 1) * y * each) + within < until {
             let came = u64::from(self.windows.get(&window).copied().unwrap_or_default());
             if y - came > u64::from(x) {
-                return Err(format!("window {window} of {x}/{y}: {came} came in time"));
+                return Err(format!("window {window} of {x}/{y}: {came} arrived in time"));
             }
             sums.missed += y - came;
             (window, judged) = (window + 1, judged + 1);

@@ -4,14 +4,14 @@
 mod ends;
 mod faults;
 
-use super::file::{self, Field, File};
+use super::file::{self, Amount, Field, File};
 use super::plan::{NodePlan, Plan, Protocol, Wiring};
 use super::problems::{Checked, Problems};
-use super::values::{LINK_MS_MAX, Place, Rule, SECONDS_MAX, shift, span_of};
+use super::values::{Place, TIME_MAX, span_of};
 use crate::impair::Impairment;
 use core::ops::Range;
 use paceline_proto::control::{NAME_BYTES_MAX, NODES_MAX};
-use paceline_sched::{Duration, Policy};
+use paceline_sched::{Duration, Policy, units};
 use toml::Spanned;
 
 /// Bytes that pass a shaped link at once, the same value as for shaped live links.
@@ -20,10 +20,11 @@ const SHAPER_BURST: u64 = 1_600;
 const MANY_MAX: usize = 65_536;
 /// The most steps of one clock.
 const STEPS_MAX: usize = 1_000;
-const QUEUE_BYTES_MAX: i64 = 1 << 30;
+const QUEUE_BYTES_MAX: u64 = 1 << 30;
 
-const NAME: &str = "give each node a name of its own, such as name = \"robot\"";
-const BETWEEN: &str = "must be the names of two nodes; between = [\"robot\", \"operator\"] is one";
+const NAME: &str = "give each node a unique name, such as name = \"robot\"";
+const BETWEEN: &str =
+    "must be the names of two nodes, for example between = [\"robot\", \"operator\"]";
 
 impl Plan {
     /// Parses `text`, the content of `file`.
@@ -36,7 +37,8 @@ impl Plan {
             Ok(written) => written,
             Err(error) => {
                 let message = error.message().lines().collect::<Vec<_>>().join(" ");
-                checked.add(&error.span().unwrap_or_default(), message);
+                let fix = renamed(&message).map(|fix| format!("; {fix}")).unwrap_or_default();
+                checked.add(&error.span().unwrap_or_default(), format!("{message}{fix}"));
                 return Err(checked.problems());
             }
         };
@@ -45,15 +47,23 @@ impl Plan {
     }
 }
 
+/// Returns the fix for an unknown field that an earlier version spelled with its unit.
+fn renamed(message: &str) -> Option<String> {
+    let (name, known) = message.strip_prefix("unknown field `")?.split_once('`')?;
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let (present, example) = units::renamed(name, &known)?;
+    Some(format!("write {present} with a unit, such as {present} = \"{example}\""))
+}
+
 fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
     let place = Place::new(String::new(), 0..0);
     let read = |text: &str| name(text);
-    let mend = "what is counted, after the warm-up";
-    let rule = Rule { min: 0.1, max: SECONDS_MAX, unit: "seconds", mend };
-    let duration = place.number("duration_s", &written.duration_s, rule, checked).unwrap_or(10.0);
-    let mend = "what passes before anything is counted, 2 if not said";
-    let rule = Rule { min: 0.0, max: 3_600.0, unit: "seconds", mend };
-    let warm_up = place.number("warm_up_s", &written.warm_up_s, rule, checked).unwrap_or(2.0);
+    let mend = "the measured time, after the warm-up";
+    let range = (Duration::from_millis(100)..=TIME_MAX, mend);
+    let duration = place.seconds("duration", &written.duration, range, checked);
+    let mend = "the time before measuring starts; defaults to 2s";
+    let range = (Duration::ZERO..=Duration::from_secs(3_600), mend);
+    let warm_up = place.seconds("warm_up", &written.warm_up, range, checked);
     let mend = "the same seed gives the same run";
     let seed = place.whole("seed", &written.seed, (0..=i64::MAX, mend), checked).unwrap_or(1);
     let mut plan = Plan {
@@ -61,8 +71,8 @@ fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
             .text("name", &written.name, read, checked)
             .unwrap_or_else(|| "scenario".to_owned()),
         seed: u64::try_from(seed).unwrap_or_default(),
-        duration: super::values::seconds_of(duration),
-        warm_up: super::values::seconds_of(warm_up),
+        duration: duration.unwrap_or(Duration::from_secs(10)),
+        warm_up: warm_up.unwrap_or(Duration::from_secs(2)),
         nodes: Vec::new(),
         links: Vec::new(),
         publishers: Vec::new(),
@@ -86,7 +96,10 @@ fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
 fn few<T>(what: &str, list: &[Spanned<T>], most: usize, checked: &mut Checked<'_>) {
     if let Some(one) = list.get(most) {
         let given = list.len();
-        checked.add(&one.span(), format!("{given} of [[{what}]], at most {most}: leave some out"));
+        checked.add(
+            &one.span(),
+            format!("{given} of [[{what}]], must be at most {most}; remove some"),
+        );
     }
 }
 
@@ -103,7 +116,7 @@ fn tables<'f, T>(
 fn name(text: &str) -> Result<String, String> {
     let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control);
     fits.then(|| text.to_owned()).ok_or_else(|| {
-        format!("must be text of 1 to {NAME_BYTES_MAX} bytes without control characters")
+        format!("must be 1 to {NAME_BYTES_MAX} bytes of text without control characters")
     })
 }
 
@@ -120,7 +133,7 @@ fn nodes(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
                     &span,
                     &place.name,
                     "name",
-                    "another node has it; give each its own",
+                    "another node has it; give each node a unique name",
                 );
             }
             made.name = name;
@@ -149,34 +162,34 @@ fn clock(
     for step in &clock.steps {
         let inner = Place::new(format!("{}clock.steps ", place.name), step.span());
         let step = step.get_ref();
-        let at = needs_at(&inner, &step.at_s, duration, checked);
-        let rule = Rule { min: -1e9, max: 1e9, unit: "ms", mend: "a negative one sets it back" };
-        if step.by_ms.is_none() {
-            checked.add(&inner.span, format!("{}by_ms is missing: say by how much", inner.name));
+        let at = needs_at(&inner, &step.at, duration, checked);
+        if step.by.is_none() {
+            checked
+                .add(&inner.span, format!("{}by is missing: set the size of the step", inner.name));
         }
-        let by = inner.number("by_ms", &step.by_ms, rule, checked);
-        node.steps.extend(at.zip(by.map(shift)));
+        let by = inner.shift("by", &step.by, "a negative one sets it back", checked);
+        node.steps.extend(at.zip(by));
     }
     node.steps.sort_by_key(|(at, _)| *at);
 }
 
-/// Returns `at_s`, which is required and must be within the duration.
+/// Returns `at`, which is required and must be within the duration.
 fn needs_at(
     place: &Place,
-    at: &Field<f64>,
+    at: &Field<Amount>,
     duration: Duration,
     checked: &mut Checked<'_>,
 ) -> Option<Duration> {
     let mend = "counted from the end of the warm-up";
     if at.is_none() {
-        checked.add(&place.span, format!("{}at_s is missing: say when, {mend}", place.name));
+        checked.add(&place.span, format!("{}at is missing: set the time, {mend}", place.name));
     }
-    let read = place.seconds("at_s", at, mend, checked)?;
+    let read = place.time("at", at, mend, checked)?;
     if read < duration {
         return Some(read);
     }
-    let rule = format!("must be below duration_s, which is {duration}; {mend}");
-    checked.refuse(&span_of(at, place), &place.name, "at_s", &rule);
+    let rule = format!("must be below duration, which is {duration}; {mend}");
+    checked.refuse(&span_of(at, place), &place.name, "at", &rule);
     None
 }
 
@@ -212,7 +225,7 @@ fn pair(
     };
     let (a, b) = (find(a)?, find(b)?);
     if a == b {
-        refuse(&list.span(), "names one node twice; name the two that it joins", checked);
+        refuse(&list.span(), "names one node twice; name the two nodes that it joins", checked);
         return None;
     }
     Some([a, b])
@@ -239,12 +252,12 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         let read = |text: &str| match text {
             "tcp" => Ok(Protocol::Tcp),
             "udp" => Ok(Protocol::Udp),
-            _ => Err("must be tcp or udp; tcp if not said".to_owned()),
+            _ => Err("must be tcp or udp; defaults to tcp".to_owned()),
         };
         let protocol = place.text("protocol", &link.protocol, read, checked).unwrap_or_default();
         let Some(between) = between else { continue };
         if joined(plan, between).is_some() {
-            let rule = "another link joins these two; between two nodes there is one link each way";
+            let rule = "another link joins these two; two nodes may have only one link";
             checked.refuse(&list.span(), &place.name, "between", rule);
         }
         if let (Some(told), Some(rate)) = (capacity, rate)
@@ -252,8 +265,8 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         {
             let [a, b] = between.map(|node| plan.node(node).to_owned());
             plan.warnings.push(format!(
-                "link {a} - {b}: the nodes are told {told} and the wire carries {rate}: what is too \
-                 much waits in a queue that they do not see"
+                "link {a} - {b}: the configured capacity is {told} and the wire carries {rate}; \
+                 the excess waits in a queue that the nodes cannot see"
             ));
         }
         plan.links.push(Wiring { between, capacity, policy, protocol, wire });
@@ -267,34 +280,34 @@ fn joined(plan: &Plan, [a, b]: [usize; 2]) -> Option<&Wiring> {
 
 /// The wire properties that a link or a fault specifies.
 struct Fields<'f> {
-    delay_ms: &'f Field<f64>,
-    jitter_ms: &'f Field<f64>,
+    delay: &'f Field<Amount>,
+    jitter: &'f Field<Amount>,
     loss: &'f Field<file::Loss>,
     reorder: &'f Field<f64>,
     duplicate: &'f Field<f64>,
-    queue_bytes: &'f Field<i64>,
+    queue: &'f Field<Amount>,
 }
 
 impl<'f> Fields<'f> {
     fn of_link(link: &'f file::Link) -> Self {
         Self {
-            delay_ms: &link.delay_ms,
-            jitter_ms: &link.jitter_ms,
+            delay: &link.delay,
+            jitter: &link.jitter,
             loss: &link.loss,
             reorder: &link.reorder,
             duplicate: &link.duplicate,
-            queue_bytes: &link.queue_bytes,
+            queue: &link.queue,
         }
     }
 
     fn of_fault(fault: &'f file::Fault) -> Self {
         Self {
-            delay_ms: &fault.delay_ms,
-            jitter_ms: &fault.jitter_ms,
+            delay: &fault.delay,
+            jitter: &fault.jitter,
             loss: &fault.loss,
             reorder: &fault.reorder,
             duplicate: &fault.duplicate,
-            queue_bytes: &fault.queue_bytes,
+            queue: &fault.queue,
         }
     }
 }
@@ -306,13 +319,11 @@ fn wire(
     before: Impairment,
     checked: &mut Checked<'_>,
 ) -> Impairment {
-    let mend = "leave it out for none";
-    let rule = Rule { min: 0.0, max: LINK_MS_MAX, unit: "ms", mend };
-    let mend = "65536 is usual";
-    let queue =
-        place.whole("queue_bytes", fields.queue_bytes, (1_600..=QUEUE_BYTES_MAX, mend), checked);
-    let delay = place.millis("delay_ms", fields.delay_ms, rule, checked);
-    let jitter = place.millis("jitter_ms", fields.jitter_ms, rule, checked);
+    let range = (1_600..=QUEUE_BYTES_MAX, "64kB is usual");
+    let queue = place.size("queue", fields.queue, range, checked);
+    let mend = "omit it for none";
+    let delay = place.link_time("delay", fields.delay, mend, checked);
+    let jitter = place.link_time("jitter", fields.jitter, mend, checked);
     let reorder = place.share("reorder", fields.reorder, checked);
     let duplicate = place.share("duplicate", fields.duplicate, checked);
     Impairment {
@@ -321,9 +332,7 @@ fn wire(
         loss: place.loss(fields.loss, checked).unwrap_or(before.loss),
         reorder_ppm: reorder.unwrap_or(before.reorder_ppm),
         duplicate_ppm: duplicate.unwrap_or(before.duplicate_ppm),
-        queue_bytes: queue
-            .and_then(|bytes| u64::try_from(bytes).ok())
-            .unwrap_or(before.queue_bytes),
+        queue_bytes: queue.unwrap_or(before.queue_bytes),
         ..before
     }
 }

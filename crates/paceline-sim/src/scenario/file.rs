@@ -2,20 +2,53 @@
 //!
 //! [`super::check`] determines defaults and valid ranges.
 
-use serde::Deserialize;
+use core::fmt;
+use serde::de::{Deserialize, Deserializer, Visitor};
 use toml::Spanned;
 
 /// A value with its position in the file.
 pub(super) type Field<T> = Option<Spanned<T>>;
 
+/// A duration or size as written. A bare number is kept as text, so that the error can suggest a unit.
+#[derive(Clone, Debug)]
+pub(super) struct Amount(pub(super) String);
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(AmountVisitor)
+    }
+}
+
+struct AmountVisitor;
+
+impl Visitor<'_> for AmountVisitor {
+    type Value = Amount;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text with a number and a unit, such as \"200ms\" or \"10MB\"")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Amount, E> {
+        Ok(Amount(text.to_owned()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Amount, E> {
+        Ok(Amount(number.to_string()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Amount, E> {
+        Ok(Amount(number.to_string()))
+    }
+}
+
 /// A whole file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub(super) name: Field<String>,
     pub(super) seed: Field<i64>,
-    pub(super) duration_s: Field<f64>,
-    pub(super) warm_up_s: Field<f64>,
+    pub(super) duration: Field<Amount>,
+    pub(super) warm_up: Field<Amount>,
     #[serde(default)]
     pub(super) node: Vec<Spanned<Node>>,
     #[serde(default)]
@@ -29,7 +62,7 @@ pub(super) struct File {
 }
 
 /// `[[node]]`
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Node {
     pub(super) name: Field<String>,
@@ -37,7 +70,7 @@ pub(super) struct Node {
 }
 
 /// `clock = { … }` of a node.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Clock {
     pub(super) drift_ppm: Field<i64>,
@@ -46,15 +79,15 @@ pub(super) struct Clock {
 }
 
 /// One of the `steps` of a clock.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
-    pub(super) at_s: Field<f64>,
-    pub(super) by_ms: Field<f64>,
+    pub(super) at: Field<Amount>,
+    pub(super) by: Field<Amount>,
 }
 
 /// `[[link]]`
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
     pub(super) between: Field<Vec<Spanned<String>>>,
@@ -62,16 +95,16 @@ pub(super) struct Link {
     pub(super) capacity: Field<String>,
     pub(super) discipline: Field<String>,
     pub(super) protocol: Field<String>,
-    pub(super) delay_ms: Field<f64>,
-    pub(super) jitter_ms: Field<f64>,
+    pub(super) delay: Field<Amount>,
+    pub(super) jitter: Field<Amount>,
     pub(super) loss: Field<Loss>,
     pub(super) reorder: Field<f64>,
     pub(super) duplicate: Field<f64>,
-    pub(super) queue_bytes: Field<i64>,
+    pub(super) queue: Field<Amount>,
 }
 
 /// `loss` of a link: a share of all frames, or bursts.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(
     untagged,
     expecting = "must be a share from 0 to 1, such as 0.01, or \
@@ -83,7 +116,7 @@ pub(super) enum Loss {
 }
 
 /// The two-state loss model of Gilbert and Elliott.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Bursts {
     pub(super) good_to_bad: Option<f64>,
@@ -93,52 +126,53 @@ pub(super) struct Bursts {
 }
 
 /// `[[publisher]]`
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Publisher {
     pub(super) node: Field<String>,
     pub(super) tag: Field<String>,
     pub(super) kind: Field<String>,
     pub(super) hz: Field<f64>,
-    pub(super) bytes: Field<i64>,
+    pub(super) bytes: Field<Amount>,
     pub(super) group: Field<String>,
-    pub(super) jitter_ms: Field<f64>,
-    pub(super) from_s: Field<f64>,
-    pub(super) to_s: Field<f64>,
+    pub(super) jitter: Field<Amount>,
+    pub(super) from: Field<Amount>,
+    pub(super) to: Field<Amount>,
     pub(super) late: Field<bool>,
 }
 
 /// `[[subscriber]]`
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Subscriber {
     pub(super) node: Field<String>,
     pub(super) tag: Field<String>,
     pub(super) max_hz: Field<f64>,
     pub(super) every: Field<i64>,
-    pub(super) within_ms: Field<f64>,
+    pub(super) within: Field<Amount>,
     pub(super) loss: Field<String>,
     pub(super) proxy: Field<String>,
-    pub(super) from_s: Field<f64>,
-    pub(super) to_s: Field<f64>,
+    pub(super) from: Field<Amount>,
+    pub(super) to: Field<Amount>,
 }
 
 /// `[[fault]]`
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Fault {
-    pub(super) at_s: Field<f64>,
-    pub(super) for_s: Field<f64>,
+    pub(super) at: Field<Amount>,
+    #[serde(rename = "for")]
+    pub(super) lasts: Field<Amount>,
     pub(super) cut: Field<Vec<Spanned<String>>>,
     pub(super) crash: Field<String>,
-    pub(super) restart_after_s: Field<f64>,
+    pub(super) restart_after: Field<Amount>,
     pub(super) stall: Field<String>,
     pub(super) impair: Field<Vec<Spanned<String>>>,
     pub(super) rate: Field<String>,
-    pub(super) delay_ms: Field<f64>,
-    pub(super) jitter_ms: Field<f64>,
+    pub(super) delay: Field<Amount>,
+    pub(super) jitter: Field<Amount>,
     pub(super) loss: Field<Loss>,
     pub(super) reorder: Field<f64>,
     pub(super) duplicate: Field<f64>,
-    pub(super) queue_bytes: Field<i64>,
+    pub(super) queue: Field<Amount>,
 }

@@ -78,7 +78,7 @@ pub enum Protocol {
     /// Lost frames arrive later, and all subsequent frames wait for them.
     #[default]
     Tcp,
-    /// Lost frames stay lost, and the link repairs losses (docs/lossy.md).
+    /// Lost frames stay lost, and the link repairs losses (docs/concepts/lossy.md).
     Udp,
 }
 

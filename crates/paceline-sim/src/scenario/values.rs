@@ -1,16 +1,17 @@
 //! Single values of a file: ranges, units and conversions.
 
-use super::file::{Bursts, Field, Loss as Written};
+use super::file::{Amount, Bursts, Field, Loss as Written};
 use super::problems::Checked;
 use crate::impair::Loss;
 use core::ops::{Range, RangeInclusive};
+use paceline_sched::units::{self, UnitError};
 use paceline_sched::{Capacity, Duration};
 use toml::Spanned;
 
-/// The longest time of a scenario in seconds: a day.
-pub(super) const SECONDS_MAX: f64 = 86_400.0;
-/// The longest time on a link, in milliseconds.
-pub(super) const LINK_MS_MAX: f64 = 60_000.0;
+/// The longest time of a scenario: a day.
+pub(super) const TIME_MAX: Duration = Duration::from_secs(86_400);
+/// The longest time on a link.
+pub(super) const LINK_TIME_MAX: Duration = Duration::from_secs(60);
 const MILLION: f64 = 1_000_000.0;
 
 /// A table of the file: its prefix in messages, and its position.
@@ -109,27 +110,95 @@ impl Place {
         self.text(field, value, read, checked)
     }
 
-    /// Returns a time of the scenario, in seconds.
+    /// Returns a duration, if present. Reports an error if it is out of range.
+    pub(super) fn duration(
+        &self,
+        field: &str,
+        value: &Field<Amount>,
+        (range, mend): (RangeInclusive<Duration>, &str),
+        checked: &mut Checked<'_>,
+    ) -> Option<Duration> {
+        self.amount(field, value, mend, |text| units::duration_in(text, &range), checked)
+    }
+
+    /// Like [`Self::duration`], and suggests seconds for a bare number.
     pub(super) fn seconds(
         &self,
         field: &str,
-        value: &Field<f64>,
-        mend: &'static str,
+        value: &Field<Amount>,
+        (range, mend): (RangeInclusive<Duration>, &str),
         checked: &mut Checked<'_>,
     ) -> Option<Duration> {
-        let rule = Rule { min: 0.0, max: SECONDS_MAX, unit: "seconds", mend };
-        self.number(field, value, rule, checked).map(seconds_of)
+        let read = |text: &str| units::duration_in(text, &range).map_err(UnitError::or_seconds);
+        self.amount(field, value, mend, read, checked)
     }
 
-    /// Returns a time in milliseconds.
-    pub(super) fn millis(
+    /// Returns a time of the scenario.
+    pub(super) fn time(
         &self,
         field: &str,
-        value: &Field<f64>,
-        rule: Rule,
+        value: &Field<Amount>,
+        mend: &str,
         checked: &mut Checked<'_>,
     ) -> Option<Duration> {
-        self.number(field, value, rule, checked).map(time)
+        self.seconds(field, value, (Duration::ZERO..=TIME_MAX, mend), checked)
+    }
+
+    /// Returns a time on a link.
+    pub(super) fn link_time(
+        &self,
+        field: &str,
+        value: &Field<Amount>,
+        mend: &str,
+        checked: &mut Checked<'_>,
+    ) -> Option<Duration> {
+        self.duration(field, value, (Duration::ZERO..=LINK_TIME_MAX, mend), checked)
+    }
+
+    /// Returns a signed duration of at most a million seconds in nanoseconds.
+    pub(super) fn shift(
+        &self,
+        field: &str,
+        value: &Field<Amount>,
+        mend: &str,
+        checked: &mut Checked<'_>,
+    ) -> Option<i64> {
+        let range = Duration::ZERO..=Duration::from_secs(1_000_000);
+        let read = |text: &str| {
+            let (sign, amount) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+            let span = units::duration_in(amount, &range)?;
+            Ok(sign * i64::try_from(span.as_nanos()).unwrap_or(i64::MAX))
+        };
+        self.amount(field, value, mend, read, checked)
+    }
+
+    /// Returns a size in bytes, if present. Reports an error if it is out of range.
+    pub(super) fn size(
+        &self,
+        field: &str,
+        value: &Field<Amount>,
+        (range, mend): (RangeInclusive<u64>, &str),
+        checked: &mut Checked<'_>,
+    ) -> Option<u64> {
+        self.amount(field, value, mend, |text| units::size_in(text, &range), checked)
+    }
+
+    fn amount<T>(
+        &self,
+        field: &str,
+        value: &Field<Amount>,
+        mend: &str,
+        read: impl FnOnce(&str) -> Result<T, UnitError>,
+        checked: &mut Checked<'_>,
+    ) -> Option<T> {
+        let value = value.as_ref()?;
+        match read(&value.get_ref().0) {
+            Ok(read) => Some(read),
+            Err(error) => {
+                checked.refuse(&value.span(), &self.name, field, &format!("{error}; {mend}"));
+                None
+            }
+        }
     }
 
     /// Returns a share of frames, in parts per million.
@@ -192,23 +261,6 @@ fn bursts(written: &Bursts) -> Option<Loss> {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1 by its rule")]
 fn ppm(share: f64) -> u32 {
     (share * MILLION).round() as u32
-}
-
-/// Converts milliseconds, rounded to nanoseconds.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in its range")]
-fn time(millis: f64) -> Duration {
-    Duration::from_nanos((millis * MILLION).round() as u64)
-}
-
-/// Converts seconds, rounded to nanoseconds.
-pub(super) fn seconds_of(seconds: f64) -> Duration {
-    time(seconds * 1_000.0)
-}
-
-/// Converts a signed number of milliseconds, rounded to nanoseconds.
-#[expect(clippy::cast_possible_truncation, reason = "in its range")]
-pub(super) fn shift(millis: f64) -> i64 {
-    (millis * MILLION).round() as i64
 }
 
 /// Returns the time between two samples at a rate of `hz` samples per second.

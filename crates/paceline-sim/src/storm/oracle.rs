@@ -70,7 +70,7 @@ impl Oracle {
             let known = world.control(node).nodes().fold((0, 0, 0), |sum, view| {
                 (sum.0 + 1, sum.1 + view.publishers.len(), sum.2 + view.subscriptions.len())
             });
-            assert_eq!(known, all, "seed {}: what {node:?} knows of all", self.seed);
+            assert_eq!(known, all, "seed {}: the knowledge of {node:?}", self.seed);
         }
     }
 

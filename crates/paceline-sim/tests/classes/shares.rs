@@ -78,7 +78,7 @@ fn overloaded(policy: Policy) -> (Vec<u64>, Vec<u64>) {
 }
 
 #[test]
-fn disciplines_of_shares_give_contracts_what_they_ask_for() {
+fn share_disciplines_give_contracts_their_requested_rate() {
     for policy in [Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc] {
         let (got, best_effort) = overloaded(policy);
         let whole: u64 = got.iter().sum();
@@ -91,7 +91,7 @@ fn disciplines_of_shares_give_contracts_what_they_ask_for() {
 }
 
 #[test]
-fn best_effort_shares_evenly_what_contracts_leave() {
+fn best_effort_shares_the_remaining_capacity_evenly() {
     for policy in [Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc, Policy::Vds] {
         let (mut world, out, ends) = star(&["end"], policy, &[]);
         let hub = out.node;
@@ -182,7 +182,7 @@ fn a_flood_of_small_samples_violates_no_window_with_or_without_classes() {
         check(&world, out.node, ends[0], &contracts);
         let counters = world.stream(out.node, ends[0], flood);
         println!("{} classes: flood {counters:?}", classes.len());
-        assert!(counters.offered > 159_000, "but for what still waits before the link");
+        assert!(counters.offered > 159_000, "except samples still queued at the link");
         assert!(counters.sent > 1_000 && counters.sent <= most, "{counters:?}");
         assert_eq!(counters.drops.of(DropReason::Policed) > 150_000, most < u64::MAX);
         world.check();
@@ -190,7 +190,7 @@ fn a_flood_of_small_samples_violates_no_window_with_or_without_classes() {
 }
 
 #[test]
-fn one_peers_storm_stays_its_own() {
+fn a_flood_by_one_peer_affects_only_itself() {
     // Without classes the streams of both peers share by round robin, so the flood gets three of four parts.
     for (per_peer, least) in [(false, 20), (true, 45)] {
         let class = LinkClass { per_peer, ..named("peers", Match::default()) };
@@ -222,7 +222,7 @@ fn one_peers_storm_stays_its_own() {
 }
 
 #[test]
-fn a_contract_to_one_peer_keeps_its_windows_beside_a_storm_to_another() {
+fn a_contract_to_one_peer_keeps_its_windows_during_a_flood_to_another() {
     let classes = [LinkClass { per_peer: true, ..named("peers", Match::default()) }];
     let (mut world, out, ends) = star(&["calm", "storm"], Policy::Vds, &classes);
     let (contracts, _) = flood(&mut world, out.node, ends[0], ends[1]);

@@ -19,7 +19,7 @@ fn check(place: usize, hops: usize, (before, after): (&Got, &Got), what: &str) {
 }
 
 #[test]
-fn what_one_stream_does_costs_the_others_no_more_than_a_segment_a_hop() {
+fn a_stream_delays_others_by_at_most_a_segment_per_hop() {
     println!("| hops | who | does | others: most p99 added | longest of its bound | samples |");
     for hops in [2, 3] {
         for late in [Late::Drop, Late::Send] {
@@ -46,7 +46,7 @@ fn what_one_stream_does_costs_the_others_no_more_than_a_segment_a_hop() {
 }
 
 #[test]
-fn beside_ten_times_what_the_links_carry_each_waits_for_a_segment_a_hop_at_most() {
+fn under_tenfold_load_each_stream_waits_at_most_a_segment_per_hop() {
     println!("| hops | offered | stream | p99 alone | beside it | longest | bound |");
     for hops in [2, 3] {
         let calm = Chain::new(hops, Late::Drop).run((0, Misdeed::None));

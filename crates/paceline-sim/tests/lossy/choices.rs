@@ -13,7 +13,7 @@ fn lossy() -> Impairment {
 }
 
 #[test]
-fn each_stream_gets_what_was_chosen_for_it() {
+fn each_stream_gets_its_retransmission_mode() {
     let mut way = Way::new(21, lossy());
     let mut ends = Vec::new();
     for choice in Retransmit::ALL {
@@ -44,7 +44,7 @@ fn each_stream_gets_what_was_chosen_for_it() {
 }
 
 #[test]
-fn who_goes_back_repeats_what_followed_and_keeps_up() {
+fn go_back_n_repeats_later_frames_and_keeps_up() {
     let mut way = Way::new(24, lossy());
     let publisher = way.publish(data("back"));
     let reader = way.subscribe(all("back").mended(Retransmit::GoBackN));
@@ -69,7 +69,7 @@ fn the_strictest_of_several_subscriptions_wins() {
 }
 
 #[test]
-fn what_is_given_up_is_lost_once_and_nobody_waits_for_it() {
+fn an_abandoned_sample_is_lost_once_and_delays_nothing() {
     // A lost command cannot be repaired within 50 ms: the delay is 20 ms, and an answer takes at least 40 ms.
     let mut way = Way::new(23, lossy());
     let publisher = way.publish(super::way::steering());

@@ -24,7 +24,7 @@ fn reordering_is_not_loss() {
 }
 
 #[test]
-fn who_is_overtaken_by_much_is_repeated_a_few_times_and_then_waited_for() {
+fn strongly_reordered_frames_are_repeated_a_few_times_and_then_awaited() {
     let wire = Impairment { reorder_ppm: 50_000, reorder_by: millis(30), ..radio() };
     let mut way = Way::new(2, wire);
     let steering = way.publish(steering());
@@ -38,7 +38,7 @@ fn who_is_overtaken_by_much_is_repeated_a_few_times_and_then_waited_for() {
 }
 
 #[test]
-fn what_comes_twice_is_delivered_once() {
+fn duplicates_are_delivered_once() {
     let wire = Impairment { duplicate_ppm: 300_000, ..radio() };
     let mut way = Way::new(3, wire);
     let steering = way.publish(steering());
@@ -50,7 +50,7 @@ fn what_comes_twice_is_delivered_once() {
 }
 
 #[test]
-fn bursts_are_mended_as_far_as_the_deadline_allows() {
+fn burst_losses_are_repaired_within_the_deadline() {
     // One frame in 100 begins a burst of 5 on average, in which all are lost.
     let loss = Loss::GilbertElliott {
         good_to_bad_ppm: 10_000,
@@ -73,7 +73,7 @@ fn bursts_are_mended_as_far_as_the_deadline_allows() {
 }
 
 #[test]
-fn large_samples_are_mended_piece_by_piece() {
+fn large_samples_are_repaired_piece_by_piece() {
     let loss = Loss::Random { ppm: 50_000 };
     let rate = paceline_sched::Capacity::from_bits_per_s(20_000_000).ok();
     let mut way = Way::new(7, Impairment { rate, loss, ..radio() });
@@ -89,7 +89,7 @@ fn large_samples_are_mended_piece_by_piece() {
 }
 
 #[test]
-fn after_a_blackout_of_a_second_everything_without_a_deadline_comes_and_what_is_late_does_not() {
+fn after_a_blackout_samples_without_deadline_arrive_and_late_ones_do_not() {
     let mut way = Way::new(8, radio());
     let (log, steering) = (way.publish(data("log").hertz(20)), way.publish(steering()));
     let reader = way.subscribe(all("log"));
@@ -114,7 +114,7 @@ fn after_a_blackout_of_a_second_everything_without_a_deadline_comes_and_what_is_
 }
 
 #[test]
-fn control_gets_through_half_of_all_frames_lost() {
+fn control_arrives_at_50_percent_loss() {
     let loss = Loss::Random { ppm: 300_000 };
     let mut way = Way::new(9, Impairment { loss, ..radio() });
     for number in 0..50 {

@@ -72,9 +72,9 @@ fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
 }
 
 /// Returns the number of networks: the value of `PACELINE_SCENARIOS`, or 12 by default.
-#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
+#[expect(clippy::disallowed_methods, reason = "the caller of the test sets the duration")]
 fn ways() -> u64 {
-    std::env::var("PACELINE_SCENARIOS").map_or(12, |it| it.parse().expect("a number of ways"))
+    std::env::var("PACELINE_SCENARIOS").map_or(12, |it| it.parse().expect("a number of paths"))
 }
 
 /// Returns the samples over full links, the pieces retransmitted, and the samples that were late.
@@ -108,12 +108,14 @@ fn run(back: bool) -> (u64, u64, u64) {
             late += its;
         }
     }
-    println!("way back full {back}: {samples} samples, {repeated} pieces sent again, {late} late");
+    println!(
+        "return path full {back}: {samples} samples, {repeated} pieces sent again, {late} late"
+    );
     (samples, repeated, late)
 }
 
 #[test]
-fn what_is_sent_again_makes_nothing_else_late() {
+fn retransmissions_make_nothing_else_late() {
     for back in [false, true] {
         let (samples, repeated, late) = run(back);
         assert_eq!(late, 0);
@@ -122,7 +124,7 @@ fn what_is_sent_again_makes_nothing_else_late() {
 }
 
 #[test]
-fn what_best_effort_lost_keeps_no_promised_repair_waiting() {
+fn best_effort_losses_delay_no_contracted_repair() {
     let mut way = Way::new(7, lossy());
     let steady = PublisherSpec { bytes_max: Some(1_300), late: Late::Drop, ..data("steady") };
     let steady = way.publish(PublisherSpec { period: Some(millis(8)), ..steady });

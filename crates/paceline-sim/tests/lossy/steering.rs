@@ -14,7 +14,7 @@ fn one_in_a_hundred() -> Impairment {
 }
 
 #[test]
-fn a_lost_command_comes_two_segments_and_a_round_trip_later_and_none_is_missing() {
+fn a_lost_command_arrives_two_segments_and_a_round_trip_later() {
     let mut way = Way::new(5, one_in_a_hundred());
     let steering = way.publish(steering());
     let asked = all("steering").within_ms(200).losing(LossTolerance::NONE);
@@ -35,7 +35,7 @@ fn a_lost_command_comes_two_segments_and_a_round_trip_later_and_none_is_missing(
 }
 
 #[test]
-fn beside_a_camera_that_asks_for_the_whole_link_too() {
+fn lost_commands_are_repaired_under_a_saturating_camera() {
     let mut way = Way::new(6, one_in_a_hundred());
     let steering = way.publish(steering());
     let camera = PublisherSpec { kind: Kind::Picture, ..data("camera").hertz(30) };

@@ -81,7 +81,7 @@ files! {
 }
 
 #[test]
-fn seeds_that_failed_once_hold() {
+fn previously_failing_seeds_pass() {
     for file in files() {
         let plan = read(&file);
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
@@ -92,7 +92,7 @@ fn seeds_that_failed_once_hold() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_record_and_another_seed_another() {
+fn recordings_depend_only_on_the_seed() {
     for file in files() {
         let plan = read(&file).squeezed(Duration::from_secs(SECONDS));
         let record = run(&plan, 7);

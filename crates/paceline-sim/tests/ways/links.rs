@@ -26,7 +26,7 @@ fn pair(seed: u64, capacities: &[u64]) -> (World, [NodeIx; 2], Vec<Wires>) {
 }
 
 #[test]
-fn the_wider_link_is_used_the_narrower_takes_over_and_gives_back() {
+fn the_faster_link_is_used_and_the_slower_takes_over_temporarily() {
     // In either order of the links.
     for capacities in [[WIDE, NARROW], [NARROW, WIDE]] {
         let (mut world, [robot, operator], wires) = pair(1, &capacities);
@@ -64,7 +64,7 @@ fn the_wider_link_is_used_the_narrower_takes_over_and_gives_back() {
 }
 
 #[test]
-fn of_two_equal_links_either_carries_everything_when_the_other_is_cut() {
+fn either_of_two_equal_links_carries_everything_when_the_other_is_cut() {
     let (mut world, [robot, operator], wires) = pair(2, &[NARROW, NARROW]);
     let commands = world.publish(robot, data("steering").hertz(100));
     let end = world.subscribe(operator, all("steering").within_ms(100));

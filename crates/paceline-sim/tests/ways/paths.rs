@@ -19,7 +19,7 @@ fn diamond(seed: u64, satellite: u64, mobile: u64) -> (World, [NodeIx; 4]) {
 }
 
 #[test]
-fn the_wider_of_two_equally_long_paths_is_used_and_the_other_takes_over() {
+fn the_faster_of_two_equal_paths_is_used_and_the_other_takes_over() {
     for (satellite, mobile) in [(1_000_000, 5_000_000), (5_000_000, 1_000_000)] {
         let (mut world, [robot, over, under, operator]) = diamond(3, satellite, mobile);
         let (wide, narrow) = if satellite > mobile { (over, under) } else { (under, over) };
@@ -47,7 +47,7 @@ fn the_wider_of_two_equally_long_paths_is_used_and_the_other_takes_over() {
 }
 
 #[test]
-fn a_shorter_path_is_used_even_if_it_is_narrower() {
+fn a_shorter_path_is_used_even_if_it_is_slower() {
     let (mut world, [robot, over, under, operator]) = diamond(4, 5_000_000, 5_000_000);
     let capacity = Capacity::from_bits_per_s(500_000).ok();
     let link = LinkSpec { capacity, ..LinkSpec::default() };

@@ -71,7 +71,7 @@ fn stand(
                 true
             }
             Err(error) => {
-                tracing::warn!("link '{}': listening anew: {error}", its.name);
+                tracing::warn!("link '{}': cannot listen again: {error}", its.name);
                 false
             }
         }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_foreign_sources_are_left_out_of_errors() {
+    fn errors_omit_source_locations_of_dependencies() {
         assert_eq!(without_place("in use at /src/lib.rs:3. at /src/b.rs:9."), "in use");
         assert_eq!(without_place("in use"), "in use");
     }

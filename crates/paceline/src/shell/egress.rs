@@ -162,7 +162,7 @@ fn redialer(
     Redialer::start(&config.name, &config.connect, move || {
         match Transport::open(me, &its, rx.clone()) {
             Ok(transport) => handle.send(LinkCommand::Redial(Box::new(transport))),
-            Err(error) => crate::warn_limited!("link '{}': connecting anew: {error}", its.name),
+            Err(error) => crate::warn_limited!("link '{}': cannot reconnect: {error}", its.name),
         }
     })
 }
@@ -256,10 +256,10 @@ impl Egress {
         if !self.is_lost() {
             return transport.close_aside();
         }
-        tracing::debug!("link {}: connecting anew", self.index);
+        tracing::debug!("link {}: switching to a new session", self.index);
         for node in self.hops.keys() {
             if let Err(error) = transport.add_hop(*node) {
-                crate::warn_limited!("no way to node {node}: {error}");
+                crate::warn_limited!("no route to node {node}: {error}");
             }
         }
         std::mem::replace(&mut self.transport, transport).close_aside();
@@ -282,14 +282,14 @@ impl Egress {
             return;
         };
         if let Err(error) = self.transport.add_hop(node) {
-            crate::warn_limited!("no way to node {node}: {error}");
+            crate::warn_limited!("no route to node {node}: {error}");
             self.rx.remove_hop(node);
             return;
         }
         self.link.add_hop(now, node, shared.epoch.load(Ordering::Acquire));
         self.hops.insert(node, shared);
         self.share_hop(node);
-        tracing::debug!("link {}: node {node} was found", self.index);
+        tracing::debug!("link {}: node {node} found", self.index);
     }
 
     /// Adds hops for new neighbours.
@@ -316,7 +316,7 @@ impl Egress {
     }
 
     fn remove_hop(&mut self, node: NodeId) {
-        tracing::debug!("link {}: node {node} is forgotten", self.index);
+        tracing::debug!("link {}: node {node} removed", self.index);
         self.link.remove_hop(node);
         self.transport.remove_hop(node);
         self.rx.remove_hop(node);
@@ -369,7 +369,7 @@ impl Egress {
             let Some(node) = self.link.poll_frame(now, &mut self.frame) else { return false };
             if self.transport.try_send(node, &mut self.frame) == Sent::Down {
                 // The loss detection of the hop reports it, or the hop times out.
-                tracing::debug!("a frame for {node} found no way");
+                tracing::debug!("a frame for node {node} has no route");
             }
             // Samples that had no room may fit now, and the next frame should be full.
             self.intake.take(now, &mut self.link);
@@ -433,8 +433,8 @@ impl Egress {
         let lost = self.link.frames_lost();
         if lost > self.frames_lost {
             tracing::error!(
-                "link '{}': {lost} frames did not arrive although the transport keeps order and is up; the samples \
-                 in them are counted as link_loss at the other end",
+                "link '{}': {lost} frames were lost although the transport is reliable and up; the \
+                 peer counts their samples as link_loss",
                 self.name
             );
             self.frames_lost = lost;

@@ -253,7 +253,7 @@ impl Engine {
             Command::Hop { link, node, up } => self.handle_hop(now, link, node, up),
             Command::Message { from, message } => {
                 if let Err(error) = self.control.handle_message(now, from, message) {
-                    crate::warn_limited!("control message from {from} not understood: {error}");
+                    crate::warn_limited!("invalid control message from {from}: {error}");
                 }
             }
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
@@ -439,7 +439,7 @@ impl Engine {
                 _,
             ))
             | None => {
-                tracing::debug!("a question of {from} was not understood");
+                tracing::debug!("invalid query from {from}");
                 return;
             }
         };

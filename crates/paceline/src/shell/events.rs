@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_are_forgotten_and_the_others_come_in_order() {
+    fn the_oldest_events_are_dropped_and_the_others_stay_in_order() {
         let events = Events::default();
         assert!(events.is_empty());
         (0..100).for_each(|number| events.push(number));

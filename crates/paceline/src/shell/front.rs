@@ -121,7 +121,7 @@ impl Fronts {
                 for (endpoint, socket) in sockets {
                     match Hall::new(endpoint, socket, behind.clone()) {
                         Ok(hall) => drop(halls.spawn(hall.serve(over.clone()))),
-                        Err(error) => tracing::warn!("listening on UDP: {error}"),
+                        Err(error) => tracing::warn!("cannot listen on UDP: {error}"),
                     }
                 }
                 halls.join_all().await;
@@ -289,8 +289,8 @@ impl Hall {
         self.peers.retain(|_, peer| now.duration_since(peer.heard) < SILENT_MAX);
         if self.queue.is_stuck(now) {
             tracing::warn!(
-                "link '{}': Zenoh reads nothing at {} any more, as happens when a peer is turned away; the link gets a \
-                 new session",
+                "link '{}': Zenoh stopped reading at {}, as it does after it rejects a peer; \
+                 opening a new session",
                 self.behind.link,
                 self.endpoint
             );

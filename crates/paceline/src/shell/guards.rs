@@ -39,12 +39,14 @@ impl Guards {
         let hearing = lock(guard).take(flood, now, bytes);
         if hearing == Hearing::Muted {
             let (sent, until) = match flood {
-                Flood::Control => ("more control messages than any node has to", "it is heard"),
-                Flood::Unasked => ("samples that nobody here asked for", "they are looked at"),
-                Flood::Malformed => ("frames that are not understood", "its frames are read"),
+                Flood::Control => {
+                    ("more control messages than any node needs to", "its messages are accepted")
+                }
+                Flood::Unasked => ("samples without a subscriber here", "its samples are accepted"),
+                Flood::Malformed => ("invalid frames", "its frames are read"),
             };
             crate::warn_limited!(
-                "neighbour {from} on link {link} is muted: it sends {sent}; {until} again a few seconds after that ends"
+                "neighbour {from} on link {link} is muted: it sends {sent}; {until} again a few seconds after this stops"
             );
         }
         hearing == Hearing::Heard
@@ -72,12 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_stays_and_there_is_one_for_all_beyond_the_bound() {
+    fn budgets_persist_and_nodes_beyond_the_bound_share_one() {
         let guards = Guards::default();
         let now = Instant::from_millis(5_000);
         let take = |node| lock(&guards.of(NodeId(node))).take(Flood::Control, now, 0);
         while take(7) == Hearing::Heard {}
-        assert_eq!(take(7), Hearing::Dropped, "it came again");
+        assert_eq!(take(7), Hearing::Dropped, "it reappeared");
         assert_eq!(take(8), Hearing::Heard);
         let [row] = &guards.muted(now)[..] else { panic!("one is muted") };
         assert_eq!((row.node, row.flood), (NodeId(7), Flood::Control));

@@ -188,12 +188,12 @@ fn check_folder(dir: &Path) -> Result<(), OpenError> {
     let found = symlink_metadata(dir).map_err(refuse)?;
     let (mode, owner) = (found.mode() & 0o7777, found.uid());
     let what = if found.is_symlink() {
-        "is a symbolic link, which is not followed: give the folder that it points to".to_owned()
+        "is a symbolic link, which is not followed; use the folder that it points to".to_owned()
     } else if owner != rustix::process::geteuid().as_raw() {
-        format!("belongs to another user (uid {owner}): give a folder of your own")
+        format!("belongs to another user (uid {owner}); use a folder that you own")
     } else if mode & 0o022 != 0 {
         let place = dir.display();
-        format!("others can write to it (mode {mode:04o}): run chmod go-w '{place}'")
+        format!("others can write to it (mode {mode:04o}); run chmod go-w '{place}'")
     } else {
         return Ok(());
     };
@@ -205,7 +205,7 @@ fn check_folder(dir: &Path) -> Result<(), OpenError> {
 /// That is `$PACELINE_RUNTIME_DIR` if set, then `$XDG_RUNTIME_DIR/paceline`, then a folder of this
 /// user in the system's temporary folder.
 #[must_use]
-pub fn default_dir() -> PathBuf {
+pub(crate) fn default_dir() -> PathBuf {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(dir) = named("PACELINE_RUNTIME_DIR") {
         return dir;
@@ -224,7 +224,7 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
-    fn the_second_attaches_and_takes_over_when_the_first_is_gone() {
+    fn the_second_process_attaches_and_takes_over_when_the_first_ends() {
         let dir = std::env::temp_dir().join(format!("pl-host-{}", std::process::id()));
         let first = Host::join(dir.clone(), false).unwrap();
         let mut second = Host::join(dir.clone(), false).unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_write_is_refused_with_the_fix() {
+    fn a_folder_writable_by_others_is_refused_with_a_fix() {
         let dir = fresh("open");
         std::fs::create_dir(&dir).unwrap();
         for mode in [0o777, 0o1777, 0o770, 0o702] {
@@ -261,24 +261,24 @@ mod tests {
                 "{error}"
             );
             assert!(error.contains(&format!("chmod go-w '{}'", dir.display())), "{error}");
-            assert!(!dir.join(LOCK).exists(), "nothing was made in it");
+            assert!(!dir.join(LOCK).exists(), "nothing was created in it");
         }
         std::fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
         assert!(Host::join(dir.clone(), false).unwrap().listens());
         std::fs::remove_dir_all(&dir).unwrap();
         drop(Host::join(dir.clone(), false).unwrap());
-        assert_eq!(std::fs::metadata(&dir).unwrap().mode() & 0o777, 0o700, "as it is made");
+        assert_eq!(std::fs::metadata(&dir).unwrap().mode() & 0o777, 0o700, "as it is created");
         std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
-    fn a_symbolic_link_and_the_folder_of_another_user_are_refused() {
+    fn symbolic_links_and_folders_of_other_users_are_refused() {
         let (dir, link) = (fresh("real"), fresh("link"));
         let _ = std::fs::remove_file(&link);
         std::fs::create_dir(&dir).unwrap();
         std::os::unix::fs::symlink(&dir, &link).unwrap();
         assert!(refusal(&link).contains("is a symbolic link, which is not followed"));
-        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "nothing was made behind it");
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "nothing was created behind it");
         std::fs::remove_file(link).unwrap();
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&dir, Some(65_534), None).unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_or_replaced_socket_is_put_back_as_it_was() {
+    fn a_deleted_or_replaced_socket_is_restored() {
         let dir = fresh("socket");
         let mut host = Host::join(dir.clone(), false).unwrap();
         let listener = UnixListener::bind(host.socket()).unwrap();
@@ -309,17 +309,17 @@ mod tests {
     }
 
     #[test]
-    fn where_the_whole_folder_was_deleted_one_process_is_the_host() {
+    fn one_process_becomes_the_host_after_the_folder_is_deleted() {
         let dir = fresh("gone");
         let mut first = Host::join(dir.clone(), false).unwrap();
         let mut waiting = Host::join(dir.clone(), false).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
-        assert_eq!(first.look_after(), Upkeep::Listen, "it makes the folder again, and stays");
-        assert!(!waiting.try_take_over(), "it looks at the lock that there is now");
+        assert_eq!(first.look_after(), Upkeep::Listen, "it recreates the folder, and stays");
+        assert!(!waiting.try_take_over(), "it checks the current lock");
         std::fs::remove_dir_all(&dir).unwrap();
         let newcomer = Host::join(dir.clone(), false).unwrap();
         assert!(newcomer.listens());
-        assert_eq!(first.look_after(), Upkeep::Connect, "a newcomer was faster");
+        assert_eq!(first.look_after(), Upkeep::Connect, "a new process was faster");
         assert!(!first.listens() && !waiting.try_take_over());
         drop(newcomer);
         assert!(first.try_take_over());
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_is_named() {
+    fn an_impossible_folder_is_named_in_the_error() {
         let err = Host::join(PathBuf::from("/proc/nowhere"), false).unwrap_err().to_string();
         assert!(err.contains("/proc/nowhere") && err.contains("PACELINE_RUNTIME_DIR"), "{err}");
         let long =

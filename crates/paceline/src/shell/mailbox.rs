@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_wait_are_undone_and_made_one() {
+    fn queued_changes_are_merged_and_cancelled() {
         let (mailbox, mut seen) = (Mailbox::default(), 0);
         mailbox.post(1);
         mailbox.post(2);
         mailbox.post_undoing(10, |&change| change == 1);
         assert_eq!(collected(&mailbox, &mut seen), [2]);
         mailbox.post_undoing(10, |&change| change == 1);
-        assert_eq!(collected(&mailbox, &mut seen), [10], "what was made is undone by a change");
+        assert_eq!(collected(&mailbox, &mut seen), [10], "a change cancels the queued one");
         for change in 1..100 {
             mailbox.post_merged(change, |last, this| last + this);
         }

@@ -280,7 +280,7 @@ mod tests {
     use paceline_proto::{NodeId, Pattern};
 
     #[test]
-    fn what_was_lost_before_the_first_sample_is_counted_at_subscribers() {
+    fn losses_before_the_first_sample_are_counted_at_subscribers() {
         let publisher = PublisherId { node: NodeId(1), index: 0 };
         let id = SubscriptionId { node: NodeId(2), index: 0 };
         let spec = SubscriptionSpec::all_of(Pattern::new("tag").unwrap());

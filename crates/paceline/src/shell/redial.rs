@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn knocks_where_tcp_connections_are_taken() {
+    fn probes_a_listening_tcp_port() {
         assert_eq!(place("tcp/[::1]:7600#so_sndbuf=1"), Some("[::1]:7600"));
         assert_eq!(place("tls/robot:7600?rel=1"), Some("robot:7600"));
         for none in ["udp/robot:7600", "unixsock-stream//run/a.sock", "robot"] {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_path_that_is_back_is_told_of_and_one_that_is_there_is_not() {
+    fn only_a_recovered_path_is_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (redialer, reopened) = redialer(&format!("tcp/{address}"));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_was_never_answered_holds_up_no_other() {
+    fn an_unanswered_attempt_delays_no_other() {
         let (listener, waiting) = full_listener();
         let address = listener.local_addr().unwrap();
         let (redialer, reopened) = redialer(&format!("tcp/{address}"));

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read_as_it_was_told_and_no_part_of_it() {
+    fn a_status_round_trips_and_no_prefix_of_it_decodes() {
         let told = status(Some(ProcessorUse { held: 70_000, most: 500_000_000 }));
         let bytes = Bytes::from(encode(&told));
         assert_eq!(decode(bytes.clone()), Ok(told.clone()));
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_node_tells_beside_is_passed_over() {
+    fn unknown_fields_of_a_newer_node_are_skipped() {
         let told = status(None);
         let longer = [encode(&told), vec![3, 0xff, 0, 7]].concat();
         assert_eq!(decode(longer.into()), Ok(told));

@@ -346,7 +346,7 @@ impl LinkRx {
 
     fn reject(&self, from: NodeId, what: &paceline_proto::wire::WireError) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
-        crate::warn_limited!("frame from {from} not understood: {what}");
+        crate::warn_limited!("invalid frame from {from}: {what}");
     }
 }
 

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_beacons_is_greeted_at_a_bounded_rate_and_frames_beside_it() {
+    fn beacon_floods_are_greeted_at_a_bounded_rate_and_frames_still_arrive() {
         let strangers = Strangers::new(NOW);
         strangers.set_capacity(Capacity::from_bits_per_s(2_000_000).ok());
         let mut greeted = 0;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_that_wait_are_bounded() {
+    fn waiting_unknown_nodes_are_bounded() {
         let strangers = Strangers::new(NOW);
         for node in 0..10_000 {
             strangers.came(NOW + Duration::from_secs(node), beacon(node));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_hop_has_a_higher_epoch_than_those_before() {
+    fn each_new_hop_has_a_higher_epoch() {
         let strangers = Strangers::new(NOW);
         let first = strangers.epoch();
         strangers.handle_removed(NOW, first);
@@ -179,7 +179,7 @@ mod tests {
         strangers.handle_removed(NOW, first + 5);
         assert_eq!(strangers.epoch(), first + 6, "that hop was restarted");
         strangers.handle_removed(NOW, u32::MAX);
-        assert!(strangers.epoch() < first + 30, "nobody uses up the epochs");
+        assert!(strangers.epoch() < first + 30, "nobody exhausts the epochs");
         strangers.handle_removed(NOW + Duration::from_secs(60), 0);
         assert_eq!(strangers.epoch(), first + 601);
     }

@@ -181,7 +181,7 @@ impl Transport {
     pub(crate) fn close_aside(self) {
         let aside = std::thread::Builder::new().name("paceline-close".to_owned());
         if let Err(error) = aside.spawn(move || self.close()) {
-            crate::warn_limited!("closing a link at once: {error}");
+            crate::warn_limited!("cannot start a thread to close a link: {error}");
         }
     }
 
@@ -189,7 +189,7 @@ impl Transport {
     pub(crate) fn close(self) {
         // Close before dropping the publishers: their undeclaration would overtake queued frames.
         if let Err(error) = self.session.close().wait() {
-            tracing::debug!("closing a link: {error}");
+            tracing::debug!("cannot close a link cleanly: {error}");
         }
     }
 }
@@ -248,8 +248,8 @@ fn listen_for_neighbours(
             }
             [version, ..] if other_version.swap(version, Ordering::Relaxed) != version => {
                 crate::warn_limited!(
-                    "a neighbour speaks wire format version {version}, this node {VERSION}: \
-                         update the older one"
+                    "a neighbour uses wire format version {version}, this node uses {VERSION}; \
+                     update the older one"
                 );
             }
             _ => {}

@@ -85,8 +85,8 @@ impl Vitals {
         let what = what.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let what = what.unwrap_or("no message");
         let fault = format!(
-            "thread '{thread}' of this node panicked: {what}; the node has ended: start it again, and report this \
-             message with the log before it"
+            "thread '{thread}' of this node panicked: {what}; the node has stopped: restart it, \
+             and report this message with the preceding log"
         );
         if self.fault.set(fault.clone()).is_ok() {
             tracing::error!("{fault}");
@@ -120,11 +120,11 @@ impl Vitals {
             }
             match still {
                 Some(late) => tracing::warn!(
-                    "thread '{}' stands still: its next iteration is {late} late. The host is overloaded, or this is \
-                     a fault to report",
+                    "thread '{}' is stalled: its next iteration is {late} late; the host is \
+                     overloaded, or this is a bug to report",
                     pulse.name
                 ),
-                None => tracing::warn!("thread '{}' moves again", pulse.name),
+                None => tracing::warn!("thread '{}' runs again", pulse.name),
             }
         }
     }
@@ -178,7 +178,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn a_panic_is_a_fault_that_names_the_thread_and_ends_the_node_once_for_each() {
+    fn a_panic_names_the_thread_and_ends_the_node_once() {
         let vitals = Vitals::default();
         let ended = Arc::new(AtomicUsize::new(0));
         let counted = ended.clone();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_sleeps_does_not_stand_still_and_one_that_works_for_long_does() {
+    fn only_a_busy_thread_counts_as_stalled() {
         let vitals = Vitals::default();
         let (radio, gone) = (vitals.pulse("radio"), vitals.pulse("gone"));
         let at = |millis: u64| Instant::from_millis(100_000 + millis);

@@ -45,6 +45,6 @@ impl Waker {
 pub(crate) fn exact_timers() {
     let nanosecond = std::num::NonZeroU64::new(1);
     if let Err(error) = rustix::thread::set_current_timer_slack(nanosecond) {
-        tracing::debug!("timers stay 50 µs late: {error}");
+        tracing::debug!("cannot set the timer slack, so timers stay 50 µs late: {error}");
     }
 }

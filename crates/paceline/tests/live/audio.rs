@@ -2,7 +2,8 @@
 
 use crate::sums;
 use crate::support::{SOON, pair, wait_until};
-use paceline::{Delivery, DropReason, Encoding, Kind, Subscriber};
+use paceline::status::DropReason;
+use paceline::{Delivery, Encoding, Kind, Subscriber};
 use std::time::Duration;
 
 const STEREO: &str = "audio/pcm;format=s16le;rate=48000;channels=2";
@@ -23,14 +24,14 @@ fn received(subscriber: &mut Subscriber) -> Vec<Delivery> {
 }
 
 #[test]
-fn each_subscriber_hears_the_rate_and_channels_that_it_asked_for() {
+fn each_subscriber_gets_its_requested_rate_and_channels() {
     let (robot, operator) = pair(|link| link);
-    let sound = robot.publisher("sound").unwrap().encoding(Encoding::new(STEREO));
-    let mut sound = sound.hz(50.0).unwrap().declare().unwrap();
-    let ask = || operator.subscriber("sound").unwrap().queue(1_000).unwrap();
+    let sound = robot.publisher("sound").encoding(Encoding::new(STEREO));
+    let mut sound = sound.hz(50.0).declare().unwrap();
+    let ask = || operator.subscriber("sound").queue(1_000);
     let mut all = ask().declare().unwrap();
-    let mut phone = ask().audio(8_000, 1).unwrap().declare().unwrap();
-    let mut same = ask().audio(48_000, 2).unwrap().declare().unwrap();
+    let mut phone = ask().audio(8_000, 1).declare().unwrap();
+    let mut same = ask().audio(48_000, 2).declare().unwrap();
     wait_until("everybody hears the sound", || {
         let status = robot.status(SOON);
         let all = status.iter().flat_map(|node| &node.subscriptions);
@@ -67,12 +68,11 @@ fn each_subscriber_hears_the_rate_and_channels_that_it_asked_for() {
 }
 
 #[test]
-fn a_broken_block_is_dropped_with_a_reason_and_the_sound_goes_on() {
+fn a_broken_block_is_dropped_with_a_reason_and_audio_continues() {
     let (robot, operator) = pair(|link| link);
-    let sound = robot.publisher("sound").unwrap().encoding(Encoding::new(STEREO));
+    let sound = robot.publisher("sound").encoding(Encoding::new(STEREO));
     let mut sound = sound.declare().unwrap();
-    let mut phone =
-        operator.subscriber("sound").unwrap().audio(8_000, 1).unwrap().declare().unwrap();
+    let mut phone = operator.subscriber("sound").audio(8_000, 1).declare().unwrap();
     assert!(sound.wait_matching(SOON));
     for bytes in [block(0), vec![0; 961], block(1), block(2)] {
         sound.put_blocking(bytes).unwrap();
@@ -90,13 +90,13 @@ fn a_broken_block_is_dropped_with_a_reason_and_the_sound_goes_on() {
 }
 
 #[test]
-fn sound_that_there_is_not_cannot_be_asked_for() {
+fn impossible_audio_formats_are_refused() {
     let (robot, _operator) = pair(|link| link);
     for (rate, channels) in [(0, 1), (999, 1), (384_001, 1), (8_000, 0), (8_000, 9)] {
-        let refused = robot.subscriber("sound").unwrap().audio(rate, channels);
+        let refused = robot.subscriber("sound").audio(rate, channels).check();
         let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(
-            text.starts_with(&format!("audio {rate} Hz x {channels}: ask for 1000 to")),
+            text.starts_with(&format!("audio {rate} Hz x {channels}: must be 1000 to")),
             "{text}"
         );
     }

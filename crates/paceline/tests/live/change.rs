@@ -2,10 +2,9 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{
-    Capacity, ChangeError, ChangeOutcome, Encoding, Form, Rate, SubscribeError, Subscriber,
-    SubscriberEvent, SubscriptionId,
-};
+use paceline::contract::{ChangeOutcome, Form, Rate};
+use paceline::status::SubscriptionId;
+use paceline::{Capacity, ChangeError, Encoding, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::{Size as PictureSize, TestCard};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -19,12 +18,12 @@ fn told_every(subscriber: &Subscriber, n: u32) -> bool {
 }
 
 #[test]
-fn what_comes_goes_on_coming_while_it_changes() {
+fn delivery_continues_while_a_subscription_changes() {
     let capacity = Capacity::from_bits_per_s(10_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let pose = robot.publisher("pose").unwrap().hz(500.0).unwrap().bytes_max(64);
+    let pose = robot.publisher("pose").hz(500.0).bytes_max(64);
     let mut pose = pose.declare().unwrap();
-    let poses = operator.subscriber("pose").unwrap().queue(4_096).unwrap();
+    let poses = operator.subscriber("pose").queue(4_096);
     let mut poses = poses.declare().unwrap();
     assert!(pose.wait_matching(SOON));
     // Change from the program itself and from the publisher's node, to a contract and back.
@@ -33,9 +32,9 @@ fn what_comes_goes_on_coming_while_it_changes() {
         pose.put(n.to_le_bytes().to_vec()).unwrap();
         match n {
             500 => poses.change(|wish| wish.every(2)).unwrap(),
-            1_000 => robot.change(poses.id(), |wish| wish.every(4)?.within(within)).unwrap(),
+            1_000 => robot.change(poses.id(), |wish| wish.every(4).within(within)).unwrap(),
             1_500 => robot.change(poses.id(), |wish| wish.every(2)).unwrap(),
-            2_000 => poses.change(|wish| Ok(wish.as_published())).unwrap(),
+            2_000 => poses.change(|wish| wish.as_published()).unwrap(),
             _ => {}
         }
     });
@@ -58,14 +57,14 @@ fn what_comes_goes_on_coming_while_it_changes() {
 
 /// With continuous competing traffic, samples are queued, including those from before a change.
 #[test]
-fn what_waits_while_it_changes_comes_all_the_same() {
+fn queued_samples_survive_a_subscription_change() {
     let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let mut logs = ["log/a", "log/b"].map(|log| robot.publisher(log).unwrap().declare().unwrap());
-    let heard = operator.subscriber("log/*").unwrap().declare().unwrap();
-    let pose = robot.publisher("pose").unwrap().hz(20.0).unwrap().bytes_max(1_000);
+    let mut logs = ["log/a", "log/b"].map(|log| robot.publisher(log).declare().unwrap());
+    let heard = operator.subscriber("log/*").declare().unwrap();
+    let pose = robot.publisher("pose").hz(20.0).bytes_max(1_000);
     let mut pose = pose.declare().unwrap();
-    let poses = operator.subscriber("pose").unwrap().queue(256).unwrap();
+    let poses = operator.subscriber("pose").queue(256);
     let mut poses = poses.declare().unwrap();
     assert!(pose.wait_matching(SOON) && logs.iter().all(|log| log.wait_matching(SOON)));
     // Every sample arrives in either form, each time on another stream.
@@ -92,9 +91,9 @@ fn what_waits_while_it_changes_comes_all_the_same() {
 fn samples_stay_in_order_while_the_form_changes_all_the_time() {
     let capacity = Capacity::from_bits_per_s(20_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).hz(100.0).unwrap();
+    let camera = robot.publisher("camera").encoding(Encoding::Jpeg).hz(100.0);
     let mut camera = camera.declare().unwrap();
-    let pictures = operator.subscriber("camera").unwrap().queue(4_096).unwrap();
+    let pictures = operator.subscriber("camera").queue(4_096);
     let pictures = pictures.declare().unwrap();
     assert!(camera.wait_matching(SOON));
     let mut card = TestCard::new(PictureSize::new(320, 240).unwrap()).unwrap();
@@ -103,9 +102,9 @@ fn samples_stay_in_order_while_the_form_changes_all_the_time() {
         camera.put(cards[n as usize % cards.len()].clone()).unwrap();
         let change = match n % 8 {
             0 => pictures.change(|wish| wish.size(160, 120)),
-            2 => robot.change(pictures.id(), |wish| Ok(wish.as_published())),
-            4 => pictures.change(|wish| wish.every(2)?.size(80, 60)),
-            6 => pictures.change(|wish| Ok(wish.as_published())),
+            2 => robot.change(pictures.id(), |wish| wish.as_published()),
+            4 => pictures.change(|wish| wish.every(2).size(80, 60)),
+            6 => pictures.change(|wish| wish.as_published()),
             _ => Ok(()),
         };
         change.unwrap();
@@ -122,14 +121,14 @@ fn samples_stay_in_order_while_the_form_changes_all_the_time() {
 }
 
 #[test]
-fn whoever_changes_it_the_subscriber_and_the_status_say_so() {
+fn a_change_by_anyone_appears_at_the_subscriber_and_in_the_status() {
     let (robot, operator) = pair(|link| link);
-    let poses = operator.subscriber("pose").unwrap().declare().unwrap();
+    let poses = operator.subscriber("pose").declare().unwrap();
     wait_until("the robot knows it", || !robot.subscriptions().is_empty());
     let known = robot.subscriptions();
     assert_eq!((known[0].id, known[0].node.as_str()), (poses.id(), "operator"));
     let within = Duration::from_millis(70);
-    robot.change(poses.id(), |wish| wish.every(3)?.within(within)?.loss(1, 9)).unwrap();
+    robot.change(poses.id(), |wish| wish.every(3).within(within).loss(1, 9)).unwrap();
     assert!(told_every(&poses, 3));
     // Unset options keep their values.
     poses.change(|wish| wish.every(5)).unwrap();
@@ -138,22 +137,22 @@ fn whoever_changes_it_the_subscriber_and_the_status_say_so() {
     let now = &status[0].subscriptions[0];
     assert_eq!((now.within, now.loss), (Some(within), Some((1, 9))));
     assert_eq!(now.form.rate, Rate::Every(NonZeroU32::new(5).unwrap()));
-    wait_until("the robot hears of it", || robot.subscriptions()[0].form == now.form);
+    wait_until("the robot receives the change", || robot.subscriptions()[0].form == now.form);
 }
 
 #[test]
-fn what_cannot_be_changed_is_said() {
+fn impossible_changes_are_refused_with_a_reason() {
     let (robot, operator) = pair(|link| link);
-    let poses = operator.subscriber("pose").unwrap().declare().unwrap();
+    let poses = operator.subscriber("pose").declare().unwrap();
     let id = poses.id();
-    wait_until("the robot knows it", || !robot.subscriptions().is_empty());
+    wait_until("the robot knows the request", || !robot.subscriptions().is_empty());
     let zero = robot.change(id, |wish| wish.every(0));
     assert!(matches!(zero, Err(ChangeError::Wish(SubscribeError::EveryZero))), "{zero:?}");
     let other = SubscriptionId { index: id.index + 7, ..id };
     let unknown = robot.change(other, |wish| wish.every(2));
     assert!(matches!(unknown, Err(ChangeError::Unknown(it)) if it == other), "{unknown:?}");
     drop(poses);
-    wait_until("the robot hears that it is gone", || robot.subscriptions().is_empty());
+    wait_until("the robot receives its end", || robot.subscriptions().is_empty());
     assert!(matches!(robot.change(id, |wish| wish.every(2)), Err(ChangeError::Unknown(_))));
     let closed = robot.clone();
     robot.close();
@@ -165,10 +164,10 @@ fn what_cannot_be_changed_is_said() {
 fn a_refused_change_leaves_the_stream_as_it_was() {
     let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let pose = robot.publisher("pose").unwrap().hz(500.0).unwrap().bytes_max(1_000);
+    let pose = robot.publisher("pose").hz(500.0).bytes_max(1_000);
     let mut pose = pose.declare().unwrap();
     let within = Duration::from_secs(2);
-    let poses = operator.subscriber("pose").unwrap().max_hz(5.0).unwrap().within(within).unwrap();
+    let poses = operator.subscriber("pose").max_hz(5.0).within(within);
     let mut poses = poses.declare().unwrap();
     assert!(pose.wait_matching(SOON));
     let id = poses.id();
@@ -197,8 +196,8 @@ fn a_refused_change_leaves_the_stream_as_it_was() {
     let less = robot.change_and_wait(id, SOON, |wish| wish.max_hz(4.0)).unwrap();
     let ChangeOutcome::InForce { grants } = less else { panic!("{less:?}") };
     assert_eq!((grants.len(), grants[0].subscription), (1, id));
-    let none = poses.change_and_wait(SOON, |wish| Ok(wish.every(1)?.or_stop())).unwrap();
+    let none = poses.change_and_wait(SOON, |wish| wish.every(1).or_stop()).unwrap();
     assert!(matches!(none, ChangeOutcome::Refused { kept: false, .. }), "{none:?}");
-    wait_until("nobody hears it", || !pose.matching());
+    wait_until("nobody receives it", || !pose.matching());
     sums::check(&[&robot, &operator]);
 }

@@ -4,10 +4,9 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{
-    Capacity, ClassPolice, ClassStatus, ClassesError, Curve, Curves, DropReason, Late, LinkClass,
-    Match, Node, Pattern,
-};
+use paceline::class::{ClassPolice, ClassStatus, ClassesError, Curve, Curves, LinkClass, Match};
+use paceline::status::DropReason;
+use paceline::{Capacity, Late, Node, Pattern};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -35,17 +34,17 @@ fn flooded() -> [LinkClass; 2] {
 }
 
 #[test]
-fn a_flood_stays_in_its_class_and_every_sample_has_its_reason() {
+fn a_flood_stays_in_its_class_and_every_sample_is_accounted_for() {
     let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| {
         flooded().into_iter().fold(link.capacity(thin), |link, class| link.class(class))
     });
-    let steer = robot.publisher("steer").unwrap().hz(100.0).unwrap().late(Late::Send);
+    let steer = robot.publisher("steer").hz(100.0).late(Late::Send);
     let mut steer = steer.declare().unwrap();
-    let mut flood = robot.publisher("flood").unwrap().declare().unwrap();
-    let commands = operator.subscriber("steer").unwrap().within(Duration::from_millis(50)).unwrap();
-    let mut commands = commands.queue(1_000).unwrap().declare().unwrap();
-    let _flooded = operator.subscriber("flood").unwrap().declare().unwrap();
+    let mut flood = robot.publisher("flood").declare().unwrap();
+    let commands = operator.subscriber("steer").within(Duration::from_millis(50));
+    let mut commands = commands.queue(1_000).declare().unwrap();
+    let _flooded = operator.subscriber("flood").declare().unwrap();
     assert!(steer.wait_matching(SOON) && flood.wait_matching(SOON));
     let over = AtomicBool::new(false);
     let puts = std::thread::scope(|scope| {
@@ -87,8 +86,8 @@ fn a_flood_stays_in_its_class_and_every_sample_has_its_reason() {
 fn classes_change_while_the_link_runs() {
     let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(thin));
-    let mut sensor = robot.publisher("sensor").unwrap().declare().unwrap();
-    let mut heard = operator.subscriber("sensor").unwrap().declare().unwrap();
+    let mut sensor = robot.publisher("sensor").declare().unwrap();
+    let mut heard = operator.subscriber("sensor").declare().unwrap();
     assert!(sensor.wait_matching(SOON));
     let wanted = LinkClass { per_peer: true, ..class("peers", Match::default()) };
     robot.set_classes("radio", vec![wanted.clone()]).unwrap();
@@ -108,10 +107,10 @@ fn classes_change_while_the_link_runs() {
     assert!(matches!(error, ClassesError::Class(..)), "{error}");
     let error = robot.set_classes("cable", vec![wanted]).unwrap_err();
     assert_eq!(error.to_string(), "link 'cable': this node has no link of that name");
-    assert_eq!(rows().len(), 2, "those that were wrong changed nothing");
+    assert_eq!(rows().len(), 2, "invalid changes had no effect");
     robot.set_classes("radio", Vec::new()).unwrap();
     sensor.put(vec![0; 100]).unwrap();
     heard.recv().unwrap();
-    wait_until("there are no classes any more", || rows().is_empty());
+    wait_until("there are no classes left", || rows().is_empty());
     sums::check(&[&robot, &operator]);
 }

@@ -1,7 +1,9 @@
 //! The stream counters of nodes, including those of closed streams.
 
 use crate::support::SOON;
-use paceline::{Form, Node, NodeId, PublisherId, StreamCounters};
+use paceline::Node;
+use paceline::contract::Form;
+use paceline::status::{NodeId, PublisherId, StreamCounters};
 use std::collections::BTreeMap;
 
 /// The sending node, the next hop, the publisher, the form, and whether the stream has a contract.

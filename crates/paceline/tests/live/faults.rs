@@ -4,17 +4,18 @@
 use crate::rogue::stranger;
 use crate::sums;
 use crate::support::{HostDir, SOON, free_endpoint, isolated, pair, wait_until};
-use paceline::{DropReason, LinkConfig};
+use paceline::LinkConfig;
+use paceline::status::DropReason;
 use std::time::Duration;
 use zenoh::Wait;
 
 #[test]
-fn when_the_hosts_process_goes_another_takes_over_and_streams_go_on() {
+fn another_process_takes_over_as_host_and_streams_continue() {
     let host = HostDir::new("takeover");
     let first = host.open("first");
     let (a, b) = (host.open("a"), host.open("b"));
-    let mut publisher = a.publisher("x").unwrap().declare().unwrap();
-    let mut subscriber = b.subscriber("x").unwrap().declare().unwrap();
+    let mut publisher = a.publisher("x").declare().unwrap();
+    let mut subscriber = b.subscriber("x").declare().unwrap();
     assert!(publisher.wait_matching(SOON));
     publisher.put("before").unwrap();
     assert_eq!(&subscriber.recv_timeout(SOON).unwrap().payload[..], b"before");
@@ -23,18 +24,18 @@ fn when_the_hosts_process_goes_another_takes_over_and_streams_go_on() {
         publisher.put("after").unwrap();
         subscriber.recv_timeout(Duration::from_millis(20)).is_ok_and(|s| &s.payload[..] == b"after")
     });
-    println!("streams go on after {took:?}");
+    println!("streams continue after {took:?}");
 }
 
 #[test]
-fn a_dead_neighbour_is_noticed_and_its_return_too() {
+fn the_loss_and_return_of_a_neighbour_are_detected() {
     let endpoint = free_endpoint();
     let far = || isolated("far", [LinkConfig::new("radio").connect(&endpoint)]);
     let near = isolated("near", [LinkConfig::new("radio").listen(&endpoint)]);
-    let mut publisher = near.publisher("x").unwrap().declare().unwrap();
+    let mut publisher = near.publisher("x").declare().unwrap();
     for _ in 0..2 {
         let far = far();
-        let mut subscriber = far.subscriber("x").unwrap().declare().unwrap();
+        let mut subscriber = far.subscriber("x").declare().unwrap();
         assert!(publisher.wait_matching(SOON));
         wait_until("a sample gets through", || {
             publisher.put("x").unwrap();
@@ -42,17 +43,17 @@ fn a_dead_neighbour_is_noticed_and_its_return_too() {
         });
         drop(subscriber);
         far.close();
-        wait_until("the neighbour is gone", || near.nodes().len() == 1 && !publisher.matching());
+        wait_until("the neighbour is lost", || near.nodes().len() == 1 && !publisher.matching());
     }
     sums::check(&[&near]);
 }
 
 #[test]
-fn a_subscriber_that_stops_reading_loses_its_own_oldest_samples_alone() {
+fn a_stalled_subscriber_loses_only_its_own_oldest_samples() {
     let (robot, operator) = pair(|link| link);
-    let mut publisher = robot.publisher("x").unwrap().declare().unwrap();
-    let mut lazy = operator.subscriber("x").unwrap().queue(4).unwrap().declare().unwrap();
-    let mut eager = operator.subscriber("*").unwrap().queue(1_000).unwrap().declare().unwrap();
+    let mut publisher = robot.publisher("x").declare().unwrap();
+    let mut lazy = operator.subscriber("x").queue(4).declare().unwrap();
+    let mut eager = operator.subscriber("*").queue(1_000).declare().unwrap();
     wait_until("both hear the publisher", || {
         publisher.put("x").unwrap();
         eager.recv_timeout(Duration::from_millis(20)).is_ok() && lazy.try_recv().is_some()
@@ -69,12 +70,12 @@ fn a_subscriber_that_stops_reading_loses_its_own_oldest_samples_alone() {
 }
 
 #[test]
-fn garbage_and_another_version_on_the_wire_disturb_nothing() {
+fn garbage_and_foreign_versions_on_the_wire_have_no_effect() {
     let endpoint = free_endpoint();
     let near = isolated("near", [LinkConfig::new("radio").listen(&endpoint)]);
     let far = isolated("far", [LinkConfig::new("radio").connect(&endpoint)]);
-    let mut publisher = near.publisher("x").unwrap().declare().unwrap();
-    let mut subscriber = far.subscriber("x").unwrap().declare().unwrap();
+    let mut publisher = near.publisher("x").declare().unwrap();
+    let mut subscriber = far.subscriber("x").declare().unwrap();
     assert!(publisher.wait_matching(SOON));
     let rogue = stranger(&endpoint);
     let key = |from: u64| format!("p/{}/{from:016x}", near.id());
@@ -89,7 +90,7 @@ fn garbage_and_another_version_on_the_wire_disturb_nothing() {
         rogue.put("p/hi", vec![9u8, 1, 2, 3]).wait().unwrap();
         rogue.put("p/hi", vec![1u8, 7]).wait().unwrap();
     }
-    wait_until("the stream goes on", || {
+    wait_until("the stream continues", || {
         publisher.put("x").unwrap();
         subscriber.recv_timeout(Duration::from_millis(20)).is_ok()
     });

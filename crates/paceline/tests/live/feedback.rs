@@ -2,30 +2,31 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{Capacity, Feedback, PublisherEvent, SubscriberEvent};
+use paceline::status::Feedback;
+use paceline::{Capacity, PublisherEvent, SubscriberEvent};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
+fn a_publisher_is_notified_of_requests_grants_refusals_and_deliveries() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
+    let pose = robot.publisher("pose").hz(50.0).bytes_max(64);
     let mut pose = pose.declare().unwrap();
     let within = Duration::from_millis(100);
-    let wish = || operator.subscriber("pose").unwrap();
-    let promised = wish().every(2).unwrap().within(within).unwrap().declare().unwrap();
-    let impossible = wish().within(Duration::from_millis(2)).unwrap().declare().unwrap();
-    let own = robot.subscriber("pose").unwrap().queue(128).unwrap().declare().unwrap();
+    let wish = || operator.subscriber("pose");
+    let promised = wish().every(2).within(within).declare().unwrap();
+    let impossible = wish().within(Duration::from_millis(2)).declare().unwrap();
+    let own = robot.subscriber("pose").queue(128).declare().unwrap();
     let of = |all: &[Feedback], id| all.iter().find(|it| it.subscription == id).cloned();
-    wait_until("one is promised, one is refused", || {
+    wait_until("one is granted, one is refused", || {
         let all = pose.feedback(SOON);
         let granted = of(&all, promised.id()).is_some_and(|it| it.grant.is_some());
         granted && of(&all, impossible.id()).is_some_and(|it| it.refusal.is_some())
     });
     at_rate(50, 100, |_| assert_eq!(pose.put(vec![7; 64]).unwrap().dropped, 0));
     let mut all = Vec::new();
-    wait_until("what was sent is delivered", || {
+    wait_until("sent samples are delivered", || {
         all = pose.feedback(SOON);
         let delivered = |id| of(&all, id).unwrap().measured.unwrap().delivered;
         delivered(own.id()) == 100 && delivered(promised.id()) == 50
@@ -45,7 +46,7 @@ fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
     drop(promised);
     operator.close();
     let soon = Duration::from_millis(100);
-    wait_until("only the own one is left", || pose.feedback(soon).len() == 1);
+    wait_until("only its own one is left", || pose.feedback(soon).len() == 1);
     let id = pose.id();
     drop(pose);
     wait_until("nobody publishes", || robot.feedback(id, SOON).is_empty());
@@ -53,10 +54,10 @@ fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
 }
 
 #[test]
-fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
+fn both_ends_are_notified_at_once_of_grants_refusals_and_ends() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
+    let pose = robot.publisher("pose").hz(50.0).bytes_max(64);
     let pose = pose.declare().unwrap();
     let (send, told) = channel();
     // The watch continues even if the receiver of the channel is dropped.
@@ -64,7 +65,7 @@ fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
     let next = || {
         let news = pose.news();
         pose.try_event().or_else(|| {
-            assert!(news.wait_until(Instant::now() + SOON), "nothing is told");
+            assert!(news.wait_until(Instant::now() + SOON), "no notification arrives");
             pose.try_event()
         })
     };
@@ -79,21 +80,21 @@ fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
         false
     };
     let within = Duration::from_millis(100);
-    let wish = || operator.subscriber("pose").unwrap();
-    let promised = wish().within(within).unwrap().declare().unwrap();
+    let wish = || operator.subscriber("pose");
+    let promised = wish().within(within).declare().unwrap();
     let PublisherEvent::Granted(grant) = event() else { panic!("it can be granted") };
     assert_eq!((grant.subscription, grant.hops.len()), (promised.id(), 1));
     assert!(watched(&|row| row.subscription == promised.id() && row.grant == Some(grant.clone())));
     assert!(watched(&|row| row.subscription == promised.id() && row.measured.is_some()));
-    let impossible = wish().within(Duration::from_millis(2)).unwrap().declare().unwrap();
+    let impossible = wish().within(Duration::from_millis(2)).declare().unwrap();
     let PublisherEvent::Refused(refusal) = event() else { panic!("it cannot be granted") };
     assert_eq!(refusal.subscription, impossible.id());
     assert!(watched(&|row| row.subscription == impossible.id() && row.refusal.is_some()));
     // Change to best effort.
     let id = promised.id();
-    promised.change(|asked| Ok(asked.as_published())).unwrap();
+    promised.change(|asked| asked.as_published()).unwrap();
     assert_eq!(event(), PublisherEvent::Over(id));
-    wait_until("its subscriber is told, too", || {
+    wait_until("its subscriber is notified, too", || {
         std::iter::from_fn(|| promised.try_event())
             .any(|event| event == SubscriberEvent::Over(pose.id()))
     });
@@ -105,14 +106,14 @@ fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
 }
 
 #[test]
-fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_late() {
+fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let declare = |tag| robot.publisher(tag).unwrap().hz(20.0).unwrap().bytes_max(64);
+    let declare = |tag| robot.publisher(tag).hz(20.0).bytes_max(64);
     let mut honest = declare("honest").declare().unwrap();
     let mut greedy = declare("greedy").declare().unwrap();
     let within = Duration::from_millis(200);
-    let wish = |tag| operator.subscriber(tag).unwrap().within(within).unwrap().queue(256).unwrap();
+    let wish = |tag| operator.subscriber(tag).within(within).queue(256);
     let [mut kept, mut more] = ["honest", "greedy"].map(|tag| wish(tag).declare().unwrap());
     for publisher in [&honest, &greedy] {
         assert!(publisher.wait_matching(SOON));
@@ -129,22 +130,23 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
                 PublisherEvent::Granted(_)
                 | PublisherEvent::Refused(_)
                 | PublisherEvent::Over(_) => None,
+                _ => panic!("an unknown event"),
             })
             .last()
     };
     let mut long = 0;
-    wait_until("it is told of every sample", || {
+    wait_until("it is notified of every sample", || {
         long = told(&greedy).map_or(long, |excess| excess.long);
         long == 60
     });
     assert_eq!(greedy.feedback(SOON)[0].excess.long, 60);
     assert_eq!((told(&honest), honest.feedback(SOON)[0].excess.long), (None, 0));
-    wait_until("what keeps its word is all there", || {
+    wait_until("conforming samples all arrive", || {
         honest.feedback(SOON)[0].measured.is_some_and(|it| it.delivered == 60)
     });
     // The event names the node that queued the excess samples.
     let mut told = None;
-    wait_until("its subscriber is told", || {
+    wait_until("its subscriber is notified", || {
         let events = std::iter::from_fn(|| more.try_event());
         let excess = |event| match event {
             SubscriberEvent::Excess { publisher, node, node_name, excess } => {
@@ -157,6 +159,7 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
             | SubscriberEvent::Unpromised(..)
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
+            _ => panic!("an unknown event"),
         };
         told = events.filter_map(excess).last().or(told.take());
         told == Some((greedy.id(), robot.id(), "robot".to_owned(), 60))

@@ -2,7 +2,8 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
-use paceline::{Capacity, LinkConfig, LinkStatus, Node, NodeStatus};
+use paceline::status::{LinkStatus, NodeStatus};
+use paceline::{Capacity, LinkConfig, Node};
 
 fn own(node: &Node) -> NodeStatus {
     node.status(SOON).into_iter().find(|status| status.id == node.id()).unwrap()
@@ -13,10 +14,10 @@ fn link(node: &Node) -> LinkStatus {
 }
 
 #[test]
-fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_get() {
+fn figures_of_a_slow_reader_are_consistent() {
     let node = isolated("slow", []);
-    let mut pose = node.publisher("pose").unwrap().declare().unwrap();
-    let _unread = node.subscriber("pose").unwrap().queue(2).unwrap().declare().unwrap();
+    let mut pose = node.publisher("pose").declare().unwrap();
+    let _unread = node.subscriber("pose").queue(2).declare().unwrap();
     wait_until("it is heard", || pose.matching());
     let mut seen = 0;
     // Run for two windows of 1 s, in which all but two samples are dropped unread.
@@ -27,10 +28,10 @@ fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_
         assert!(row.age_mean.is_none_or(|mean| mean <= row.age_max), "{row:?}");
         seen += u32::from(row.age_mean.is_some());
     });
-    assert!(seen > 0, "no age was ever told");
+    assert!(seen > 0, "no age was ever reported");
     let row = own(&node).subscriptions.remove(0);
     assert_eq!((row.delivered, row.bytes, row.drops.total()), (2, 2 * 64, 298));
-    wait_until("nothing arrives any more, so nothing is said of recent ages", || {
+    wait_until("no samples arrive, so no recent ages are reported", || {
         let row = own(&node).subscriptions.remove(0);
         row.age_mean.is_none() && row.age_max.is_zero()
     });
@@ -38,15 +39,15 @@ fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_
 }
 
 #[test]
-fn what_goes_to_each_neighbour_of_a_link_makes_up_what_the_link_carries() {
+fn traffic_per_neighbour_adds_up_to_the_traffic_of_the_link() {
     let (bits, endpoint) = (2_000_000, free_endpoint());
     let capacity = Capacity::from_bits_per_s(bits).unwrap();
     let shape = |link: LinkConfig| link.capacity(capacity);
     let hub = isolated("hub", [shape(LinkConfig::new("hub").listen(&endpoint))]);
     let far = |name| isolated(name, [shape(LinkConfig::new("hub").connect(&endpoint))]);
     let (near, idle) = (far("near"), far("idle"));
-    let mut bulk = hub.publisher("bulk").unwrap().declare().unwrap();
-    let mut taken = near.subscriber("bulk").unwrap().declare().unwrap();
+    let mut bulk = hub.publisher("bulk").declare().unwrap();
+    let mut taken = near.subscriber("bulk").declare().unwrap();
     wait_until("both are there, one takes it", || bulk.matching() && link(&hub).sent.len() == 2);
     let first = link(&hub);
     // Three times the capacity of the link.
@@ -61,7 +62,7 @@ fn what_goes_to_each_neighbour_of_a_link_makes_up_what_the_link_carries() {
     assert_eq!(to(&last, &near) + to(&last, &idle), last.wire_bytes);
     let (busy, quiet) =
         (to(&last, &near) - to(&first, &near), to(&last, &idle) - to(&first, &idle));
-    assert!(busy > 20 * quiet, "{busy} to who takes all, {quiet} to who takes nothing");
+    assert!(busy > 20 * quiet, "{busy} to the subscriber of all, {quiet} to the other");
     // The bytes and the time of the link belong together: their rate never exceeds the capacity.
     let seconds = (last.at - first.at).as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]

@@ -10,7 +10,7 @@ const PUBLISHERS: usize = 40;
 
 /// Waits until `node` knows a subscription to `new/*` of another node.
 fn meet(node: &Node) {
-    let probe = node.publisher("new/probe").unwrap().declare().unwrap();
+    let probe = node.publisher("new/probe").declare().unwrap();
     assert!(probe.wait_matching(SOON));
 }
 
@@ -35,8 +35,8 @@ fn each_first_sample_arrives(robot: &Node, subscriber: &mut Subscriber) {
     meet(robot);
     let mut publishers = Vec::new();
     for n in 0..PUBLISHERS {
-        let publisher = robot.publisher(&format!("new/{n}")).unwrap();
-        let mut publisher = publisher.hz(1.0).unwrap().bytes_max(100).declare().unwrap();
+        let publisher = robot.publisher(&format!("new/{n}"));
+        let mut publisher = publisher.hz(1.0).bytes_max(100).declare().unwrap();
         publisher.put(number(n as u64)).unwrap();
         publishers.push(publisher);
     }
@@ -47,43 +47,43 @@ fn each_first_sample_arrives(robot: &Node, subscriber: &mut Subscriber) {
 #[test]
 fn the_first_sample_reaches_a_subscription_of_another_node() {
     let (robot, operator) = pair(|link| link);
-    let mut subscriber = operator.subscriber("new/*").unwrap().declare().unwrap();
+    let mut subscriber = operator.subscriber("new/*").declare().unwrap();
     each_first_sample_arrives(&robot, &mut subscriber);
     sums::check(&[&robot, &operator]);
 }
 
 #[test]
-fn the_first_sample_crosses_nodes_between() {
+fn the_first_sample_crosses_intermediate_nodes() {
     let ends = [free_endpoint(), free_endpoint()];
     let link = LinkConfig::new;
     let robot = isolated("robot", [link("ab").listen(&ends[0])]);
     let _relay = isolated("relay", [link("ba").connect(&ends[0]), link("bc").listen(&ends[1])]);
     let operator = isolated("operator", [link("cb").connect(&ends[1])]);
-    let mut subscriber = operator.subscriber("new/*").unwrap().declare().unwrap();
+    let mut subscriber = operator.subscriber("new/*").declare().unwrap();
     each_first_sample_arrives(&robot, &mut subscriber);
     sums::check(&[&robot, &operator]);
 }
 
 #[test]
-fn the_first_sample_waits_for_a_contract_that_is_asked_for() {
+fn the_first_sample_waits_for_a_requested_contract() {
     let capacity = Capacity::from_bits_per_s(10_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(capacity));
-    let subscriber = operator.subscriber("new/*").unwrap().within(SOON).unwrap();
+    let subscriber = operator.subscriber("new/*").within(SOON);
     let mut subscriber = subscriber.declare().unwrap();
     each_first_sample_arrives(&robot, &mut subscriber);
     sums::check(&[&robot, &operator]);
 }
 
 #[test]
-fn what_is_published_before_the_outputs_are_known_keeps_its_order() {
+fn samples_published_before_the_outputs_are_known_keep_their_order() {
     let (robot, operator) = pair(|link| link);
-    let far = operator.subscriber("new/*").unwrap().queue(1_000).unwrap();
+    let far = operator.subscriber("new/*").queue(1_000);
     let mut far = far.declare().unwrap();
-    let near = robot.subscriber("new/1").unwrap().queue(1_000).unwrap();
+    let near = robot.subscriber("new/1").queue(1_000);
     let mut near = near.declare().unwrap();
     meet(&robot);
     for n in 0..2 {
-        let mut publisher = robot.publisher(&format!("new/{n}")).unwrap().declare().unwrap();
+        let mut publisher = robot.publisher(&format!("new/{n}")).declare().unwrap();
         for k in 0..100 {
             publisher.put(number(k)).unwrap();
         }
@@ -97,12 +97,12 @@ fn what_is_published_before_the_outputs_are_known_keeps_its_order() {
 }
 
 #[test]
-fn what_was_published_before_the_publisher_went_arrives() {
+fn samples_arrive_after_their_publisher_closed() {
     let (robot, operator) = pair(|link| link);
-    let mut subscriber = operator.subscriber("new/*").unwrap().declare().unwrap();
+    let mut subscriber = operator.subscriber("new/*").declare().unwrap();
     meet(&robot);
     for n in 0..PUBLISHERS {
-        let mut publisher = robot.publisher(&format!("new/{n}")).unwrap().declare().unwrap();
+        let mut publisher = robot.publisher(&format!("new/{n}")).declare().unwrap();
         publisher.put(number(n as u64)).unwrap();
     }
     let got = arrive(&mut subscriber, PUBLISHERS);

@@ -3,7 +3,8 @@
 use crate::rogue::Rogue;
 use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, pair, wait_until};
-use paceline::{Flood, LinkConfig, MutedStatus, Node, Pattern};
+use paceline::status::{Flood, MutedStatus};
+use paceline::{LinkConfig, Node, Pattern};
 use std::time::{Duration, Instant};
 
 /// A generous timeout for muting a flood on any machine.
@@ -15,19 +16,19 @@ fn muted(by: &Node) -> Option<MutedStatus> {
 }
 
 #[test]
-fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
+fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
     let (robot, operator) = pair(|link| link);
-    let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
-    let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
+    let mut pose = robot.publisher("pose").declare().unwrap();
+    let mut held = operator.subscriber("pose").declare().unwrap();
     assert!(pose.wait_matching(SOON));
     assert_eq!(muted(&operator), None);
     // Publishers are declared and dropped at the highest rate. Every change is announced to all
     // nodes.
     let began = Instant::now();
     while muted(&operator).is_none() {
-        assert!(began.elapsed() < LONG, "it is heard however much it says");
+        assert!(began.elapsed() < LONG, "it is received however much it sends");
         for _ in 0..2_000 {
-            drop(robot.publisher("flood").unwrap().declare().unwrap());
+            drop(robot.publisher("flood").declare().unwrap());
         }
     }
     let row = muted(&operator).unwrap();
@@ -36,12 +37,12 @@ fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
     // Other samples still arrive.
     assert_eq!(pose.put("still here").unwrap().dropped, 0);
     assert_eq!(held.recv_timeout(SOON).unwrap().payload, "still here");
-    wait_until("it is heard again", || muted(&operator).is_some_and(|row| !row.muted));
+    wait_until("it is received again", || muted(&operator).is_some_and(|row| !row.muted));
     // Dropped control messages are repaired later.
-    let after = robot.publisher("after").unwrap().declare().unwrap();
+    let after = robot.publisher("after").declare().unwrap();
     let there = |pattern: &str| operator.sources(&Pattern::new(pattern).unwrap());
-    wait_until("all that it says now is known", || there("after").len() == 1);
-    wait_until("what it took back while it was muted is gone", || there("flood").is_empty());
+    wait_until("all its current messages are known", || there("after").len() == 1);
+    wait_until("withdrawals during the mute are applied", || there("flood").is_empty());
     drop(after);
     sums::check(&[&robot, &operator]);
 }
@@ -52,8 +53,8 @@ fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
     let endpoint = free_endpoint();
     let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
     let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);
-    let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
-    let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
+    let mut pose = robot.publisher("pose").declare().unwrap();
+    let mut held = operator.subscriber("pose").declare().unwrap();
     assert!(pose.wait_matching(SOON));
     let mut next = {
         let mut number = 0;
@@ -85,34 +86,34 @@ fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
     (0..100).for_each(|_| send(&mut rogue));
     next();
     let row = muted(&operator).unwrap();
-    assert_eq!((row.muted, row.times, row.dropped), (false, 1, dropped), "that is no flood");
+    assert_eq!((row.muted, row.times, row.dropped), (false, 1, dropped), "that is not a flood");
 }
 
 #[test]
-fn a_neighbour_that_floods_what_is_no_frame_is_not_read_and_read_again_by_itself() {
+fn a_neighbour_flooding_invalid_frames_is_muted_and_unmuted_automatically() {
     mutes_a_rogue(Flood::Malformed, |rogue| rogue.send(vec![0xff; 64]));
 }
 
 #[test]
-fn samples_that_nobody_asked_for_are_bounded_and_no_others_dropped() {
+fn unrequested_samples_are_bounded_and_drop_no_others() {
     mutes_a_rogue(Flood::Unasked, |rogue| rogue.send_sample(100));
 }
 
 #[test]
-fn a_sample_number_that_cannot_be_ends_nobody() {
+fn an_impossible_sequence_number_ends_no_node() {
     let endpoint = free_endpoint();
     let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
     let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);
-    let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
-    let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
-    let mut all = operator.subscriber("**").unwrap().declare().unwrap();
+    let mut pose = robot.publisher("pose").declare().unwrap();
+    let mut held = operator.subscriber("pose").declare().unwrap();
+    let mut all = operator.subscriber("**").declare().unwrap();
     assert!(pose.wait_matching(SOON));
     let mut rogue = Rogue::join(&operator, &endpoint);
     wait_until("the rogue is a neighbour", || rogue.greet());
     for number in [0, u64::MAX, 1, u64::MAX / 2, u64::MAX / 2, 2, 1 << 40] {
         rogue.send_numbered(number, 10);
     }
-    wait_until("all of it is heard", || rogue.is_heard());
+    wait_until("all of it is received", || rogue.is_heard());
     assert_eq!(pose.put("still here").unwrap().dropped, 0);
     assert_eq!(held.recv_timeout(SOON).unwrap().payload, "still here");
     assert_eq!(all.recv_timeout(SOON).unwrap().payload, "still here");

@@ -4,7 +4,8 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{Capacity, DropReason, Node, PublisherId, StreamCounters};
+use paceline::status::{DropReason, PublisherId, StreamCounters};
+use paceline::{Capacity, Node};
 use std::time::Duration;
 
 /// Returns the counters of a publisher's samples on the robot's link.
@@ -15,14 +16,14 @@ fn counters(robot: &Node, publisher: PublisherId) -> StreamCounters {
 }
 
 #[test]
-fn live_data_expires_and_a_file_waits() {
+fn live_data_expires_and_file_data_waits() {
     let thin = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(thin));
-    let mut lidar = robot.publisher("lidar").unwrap().hz(50.0).unwrap().declare().unwrap();
-    let mut file = robot.publisher("file").unwrap().declare().unwrap();
-    let scans = operator.subscriber("lidar").unwrap().queue(1_000).unwrap();
+    let mut lidar = robot.publisher("lidar").hz(50.0).declare().unwrap();
+    let mut file = robot.publisher("file").declare().unwrap();
+    let scans = operator.subscriber("lidar").queue(1_000);
     let mut scans = scans.declare().unwrap();
-    let mut pieces = operator.subscriber("file").unwrap().declare().unwrap();
+    let mut pieces = operator.subscriber("file").declare().unwrap();
     assert!(lidar.wait_matching(SOON) && file.wait_matching(SOON));
     at_rate(50, 300, |_| {
         lidar.put(vec![0; 7_500]).unwrap();
@@ -34,7 +35,7 @@ fn live_data_expires_and_a_file_waits() {
     wait_until("every scan is sent or dropped", settled);
     let StreamCounters { sent, drops, .. } = counters(&robot, lidar.id());
     let mut got = Vec::new();
-    wait_until("what was sent arrives", || {
+    wait_until("sent samples arrive", || {
         got.extend(std::iter::from_fn(|| scans.try_recv()).map(|scan| scan.age));
         got.len() as u64 == sent
     });

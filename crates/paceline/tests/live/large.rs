@@ -26,9 +26,9 @@ fn nodes(listen: &str, connect: &str, capacity: Option<u64>) -> (Node, Node) {
 /// Each call for the same nodes needs its own tag: the publisher of an earlier call may still match
 /// the subscription of that call.
 fn all_arrive((near, far): &(Node, Node), tag: &str, lengths: &[usize]) {
-    let publisher = far.publisher(tag).unwrap().kind(Kind::Data);
+    let publisher = far.publisher(tag).kind(Kind::Data);
     let mut publisher = publisher.declare().unwrap();
-    let mut subscriber = near.subscriber(tag).unwrap().queue(1_000).unwrap().declare().unwrap();
+    let mut subscriber = near.subscriber(tag).queue(1_000).declare().unwrap();
     assert!(publisher.wait_matching(SOON));
     let mut got = Vec::new();
     for (n, length) in lengths.iter().enumerate() {
@@ -47,9 +47,9 @@ fn all_arrive((near, far): &(Node, Node), tag: &str, lengths: &[usize]) {
 
 /// Publishes `samples` samples of `length` bytes at 50 Hz; each must arrive or have a drop reason.
 fn each_has_a_reason((near, far): &(Node, Node), length: usize, samples: u64) -> u64 {
-    let publisher = far.publisher("burst").unwrap().kind(Kind::Data);
+    let publisher = far.publisher("burst").kind(Kind::Data);
     let mut publisher = publisher.declare().unwrap();
-    let mut subscriber = near.subscriber("burst").unwrap().queue(1_000).unwrap().declare().unwrap();
+    let mut subscriber = near.subscriber("burst").queue(1_000).declare().unwrap();
     assert!(publisher.wait_matching(SOON));
     crate::support::at_rate(50, u32::try_from(samples).unwrap(), |_| {
         publisher.put(vec![7; length]).unwrap();
@@ -100,8 +100,8 @@ fn small_samples_as_fast_as_possible_are_counted_over_tcp() {
     for capacity in [None, Some(10_000_000), Some(1_000_000_000)] {
         let endpoint = free_endpoint();
         let (near, far) = nodes(&endpoint, &endpoint, capacity);
-        let mut publisher = far.publisher("fast").unwrap().declare().unwrap();
-        let _subscriber = near.subscriber("fast").unwrap().queue(100).unwrap().declare().unwrap();
+        let mut publisher = far.publisher("fast").declare().unwrap();
+        let _subscriber = near.subscriber("fast").queue(100).declare().unwrap();
         assert!(publisher.wait_matching(SOON));
         for n in 0..20_000_usize {
             publisher.put(vec![1; 40 + n % 300]).unwrap();

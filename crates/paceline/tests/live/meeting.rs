@@ -9,8 +9,8 @@ use std::time::Duration;
 fn two_processes_of_a_host_meet_without_configuration() {
     let host = HostDir::new("meet");
     let (a, b) = (host.open("a"), host.open("b"));
-    let mut publisher = a.publisher("robot/pose").unwrap().declare().unwrap();
-    let mut subscriber = b.subscriber("robot/**").unwrap().declare().unwrap();
+    let mut publisher = a.publisher("robot/pose").declare().unwrap();
+    let mut subscriber = b.subscriber("robot/**").declare().unwrap();
     assert!(!publisher.matching());
     assert!(publisher.wait_matching(SOON));
     for n in 0..10u8 {
@@ -27,16 +27,16 @@ fn two_processes_of_a_host_meet_without_configuration() {
     assert_eq!(status[0].publishers[0].published, 10);
     assert_eq!(status[1].subscriptions[0].delivered, 10);
     drop(subscriber);
-    wait_until("nobody wants it any more", || !publisher.matching());
+    wait_until("it has no subscriber left", || !publisher.matching());
     assert_eq!(publisher.put(vec![0]).unwrap().taken, 0);
 }
 
 #[test]
-fn within_a_node_nothing_needs_to_be_waited_for() {
+fn delivery_within_a_node_needs_no_waiting() {
     let node = HostDir::new("alone").open("alone");
     for _ in 0..20 {
-        let mut publisher = node.publisher("a").unwrap().declare().unwrap();
-        let mut subscriber = node.subscriber("a").unwrap().declare().unwrap();
+        let mut publisher = node.publisher("a").declare().unwrap();
+        let mut subscriber = node.subscriber("a").declare().unwrap();
         assert!(publisher.matching());
         assert_eq!(publisher.put("first").unwrap().taken, 1);
         assert_eq!(&subscriber.recv_timeout(SOON).unwrap().payload[..], b"first");
@@ -46,33 +46,33 @@ fn within_a_node_nothing_needs_to_be_waited_for() {
 #[test]
 fn publishers_and_subscriptions_keep_their_node_open() {
     let host = HostDir::new("kept");
-    let mut publisher = host.open("kept").publisher("a").unwrap().declare().unwrap();
+    let mut publisher = host.open("kept").publisher("a").declare().unwrap();
     let heard = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
     let count = heard.clone();
-    let subscription = host.open("other").subscriber("a").unwrap().callback(move |_| {
+    let subscription = host.open("other").subscriber("a").callback(move |_| {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     });
     let subscription = subscription.unwrap();
     assert!(publisher.wait_matching(SOON));
     publisher.put("x").unwrap();
-    wait_until("it is heard", || heard.load(std::sync::atomic::Ordering::Relaxed) == 1);
+    wait_until("it is received", || heard.load(std::sync::atomic::Ordering::Relaxed) == 1);
     drop(subscription);
-    wait_until("nobody wants it any more", || !publisher.matching());
+    wait_until("it has no subscriber left", || !publisher.matching());
 }
 
 #[test]
-fn a_host_has_many_processes_and_every_one_hears_every_other() {
+fn many_processes_of_a_host_all_receive_from_each_other() {
     let host = HostDir::new("many");
     let nodes: Vec<Node> = (0..5).map(|n| host.open(&format!("n{n}"))).collect();
     wait_until("all five know each other", || nodes.iter().all(|node| node.nodes().len() == 5));
     let mut subscribers: Vec<_> =
-        nodes.iter().map(|node| node.subscriber("a/*").unwrap().declare().unwrap()).collect();
-    let mut publisher = nodes[3].publisher("a/b").unwrap().declare().unwrap();
+        nodes.iter().map(|node| node.subscriber("a/*").declare().unwrap()).collect();
+    let mut publisher = nodes[3].publisher("a/b").declare().unwrap();
     // One output per form and hop, not per subscriber: the local subscribers, and the host's node.
-    wait_until("both ways are open", || publisher.put("now").unwrap().taken == 2);
+    wait_until("both directions are open", || publisher.put("now").unwrap().taken == 2);
     // Each path opens when its subscriber becomes known, so they do not open at the same moment.
     for subscriber in &mut subscribers {
-        wait_until("every one hears it", || {
+        wait_until("every node receives it", || {
             publisher.put("now").unwrap();
             let heard = subscriber.recv_timeout(Duration::from_millis(20));
             heard.is_ok_and(|sample| &sample.payload[..] == b"now")
@@ -81,7 +81,7 @@ fn a_host_has_many_processes_and_every_one_hears_every_other() {
 }
 
 #[test]
-fn three_hops_know_each_other_and_carry_samples_in_the_asked_form() {
+fn samples_cross_three_hops_in_the_requested_form() {
     let ends = [free_endpoint(), free_endpoint(), free_endpoint()];
     let link = LinkConfig::new;
     let a = isolated("a", [link("ab").listen(&ends[0])]);
@@ -91,9 +91,9 @@ fn three_hops_know_each_other_and_carry_samples_in_the_asked_form() {
     wait_until("all four know each other", || {
         [&a, &b, &c, &d].iter().all(|node| node.nodes().len() == 4)
     });
-    let mut publisher = a.publisher("x").unwrap().hz(30.0).unwrap().declare().unwrap();
-    let mut full = d.subscriber("x").unwrap().declare().unwrap();
-    let mut third = d.subscriber("*").unwrap().every(3).unwrap().declare().unwrap();
+    let mut publisher = a.publisher("x").hz(30.0).declare().unwrap();
+    let mut full = d.subscriber("x").declare().unwrap();
+    let mut third = d.subscriber("*").every(3).declare().unwrap();
     let took = wait_until("publisher known over three hops", || {
         publisher.matching() && matches!(full.try_event(), Some(SubscriberEvent::Publishers(_)))
     });

@@ -5,10 +5,9 @@ use crate::counts::Counts;
 use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
 use bytes::Bytes;
-use paceline::{
-    Kind, LinkConfig, Node, Publisher, PublisherId, Rate, Refusal, StreamCounters, SubscriberEvent,
-    Subscription,
-};
+use paceline::contract::{Rate, Refusal};
+use paceline::status::{PublisherId, StreamCounters};
+use paceline::{Kind, LinkConfig, Node, Publisher, SubscriberEvent, Subscription};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_sched::{Duration, Instant};
 use paceline_sim::ask::kind_of;
@@ -143,6 +142,7 @@ impl Live {
                 SubscriberEvent::Refused(publisher, refusal) => {
                     end.refusals.push((publisher, refusal));
                 }
+                _ => panic!("an unknown event"),
             }
         }
         end
@@ -166,7 +166,7 @@ impl Net for Live {
     }
 
     fn connect(&mut self, a: NodeIx, b: NodeIx, plan: LinkPlan) {
-        assert!(self.nodes.is_empty(), "what joins nodes comes before what they do");
+        assert!(self.nodes.is_empty(), "connections come before traffic");
         let far = free_endpoint();
         self.joints.push(Joint { a, b, plan, cable: Cable::new(&far), far });
     }
@@ -181,10 +181,10 @@ impl Net for Live {
 
     fn publish(&mut self, node: NodeIx, spec: PublisherSpec) -> Pub {
         self.open();
-        let builder = self.node(node).publisher(spec.tag.as_str()).unwrap();
+        let builder = self.node(node).publisher(spec.tag.as_str());
         let mut builder = builder.kind(spec.kind).encoding(spec.encoding).late(spec.late);
         if let Some(period) = spec.period {
-            builder = builder.period(period.into()).unwrap();
+            builder = builder.period(period.into());
         }
         if let Some(size) = spec.size {
             builder = builder.picture_size(size);
@@ -229,21 +229,21 @@ impl Net for Live {
 
     fn subscribe(&mut self, node: NodeIx, spec: SubscriptionSpec) -> Sub {
         self.open();
-        let builder = self.node(node).subscriber(spec.pattern.as_str()).unwrap();
+        let builder = self.node(node).subscriber(spec.pattern.as_str());
         let builder = builder.proxy(spec.proxy);
         let mut builder = match spec.form.rate {
             Rate::All => builder,
-            Rate::Every(n) => builder.every(n.get()).unwrap(),
-            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1e3).unwrap(),
+            Rate::Every(n) => builder.every(n.get()),
+            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1e3),
         };
         if let Some(size) = spec.form.size {
-            builder = builder.size(size.width, size.height).unwrap();
+            builder = builder.size(size.width, size.height);
         }
         if let Some(within) = spec.within {
-            builder = builder.within(within.into()).unwrap();
+            builder = builder.within(within.into());
         }
         if let Some(loss) = spec.loss {
-            builder = builder.loss(loss.x(), loss.y()).unwrap();
+            builder = builder.loss(loss.x(), loss.y());
         }
         let delivered = Arc::<Mutex<Vec<Delivered>>>::default();
         let (got, began) = (delivered.clone(), std::time::Instant::now());

@@ -2,21 +2,22 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{Encoding, Proxy};
+use paceline::Encoding;
+use paceline::contract::Proxy;
 use paceline_media::{Size, TestCard, jpeg, read_card_jpeg};
 use std::time::Duration;
 
 #[test]
-fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
+fn each_subscriber_gets_its_requested_rate_and_size() {
     let (robot, operator) = pair(|link| link);
-    let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).hz(30.0).unwrap();
+    let camera = robot.publisher("camera").encoding(Encoding::Jpeg).hz(30.0);
     let mut camera = camera.declare().unwrap();
-    let ask = || operator.subscriber("camera").unwrap().queue(1_000).unwrap();
-    let mut all = robot.subscriber("camera").unwrap().queue(1_000).unwrap().declare().unwrap();
-    let quarter = || ask().max_hz(5.0).unwrap().size(160, 120).unwrap();
+    let ask = || operator.subscriber("camera").queue(1_000);
+    let mut all = robot.subscriber("camera").queue(1_000).declare().unwrap();
+    let quarter = || ask().max_hz(5.0).size(160, 120);
     let mut near = quarter().proxy(Proxy::Publisher).declare().unwrap();
     let mut far = quarter().proxy(Proxy::Subscriber).declare().unwrap();
-    let mut ten = ask().max_hz(10.0).unwrap().declare().unwrap();
+    let mut ten = ask().max_hz(10.0).declare().unwrap();
     let mut card = TestCard::new(Size::new(640, 480).unwrap()).unwrap();
     let first = card.draw_jpeg(0, 0, 80).unwrap();
     // The outputs: one local, and over the link one scaled, one in full size for the other proxy,
@@ -63,12 +64,11 @@ fn camera_outputs(robot: &paceline::Node) -> usize {
 }
 
 #[test]
-fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_comes() {
+fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_arrives() {
     let (robot, operator) = pair(|link| link);
-    let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).declare();
+    let camera = robot.publisher("camera").encoding(Encoding::Jpeg).declare();
     let mut camera = camera.unwrap();
-    let mut small =
-        operator.subscriber("camera").unwrap().size(160, 120).unwrap().declare().unwrap();
+    let mut small = operator.subscriber("camera").size(160, 120).declare().unwrap();
     let mut card = TestCard::new(Size::new(320, 240).unwrap()).unwrap();
     let good = card.draw_jpeg(1, 1, 80).unwrap();
     assert!(camera.wait_matching(SOON));
@@ -86,7 +86,7 @@ fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_comes() {
         let status = robot.status(SOON);
         let robot = status.iter().find(|node| node.name == "robot").unwrap();
         let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
-        drops.is_some_and(|drops| drops.of(paceline::DropReason::CannotScale) == 3)
+        drops.is_some_and(|drops| drops.of(paceline::status::DropReason::CannotScale) == 3)
     });
     sums::check(&[&robot, &operator]);
 }

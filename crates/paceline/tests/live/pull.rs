@@ -6,16 +6,17 @@ mod scaled;
 mod selections;
 
 use crate::support::{SOON, wait_until};
-use paceline::{Delivery, History, Node, PublishError, Publisher, PullBuilder, PullSummary};
+use paceline::pull::{History, PullBuilder, PullSummary};
+use paceline::{Delivery, Node, PublishError, Publisher};
 
 /// Returns the limits of a buffer with this number of samples.
 fn history(samples: usize) -> History {
-    History::new().samples(samples).unwrap()
+    History::new().samples(samples)
 }
 
 /// Declares a publisher on `tag` with a buffer of `samples`.
 fn holding(node: &Node, tag: &str, samples: usize) -> Publisher {
-    node.publisher(tag).unwrap().history(history(samples)).declare().unwrap()
+    node.publisher(tag).history(history(samples)).declare().unwrap()
 }
 
 /// Publishes the numbers of a range as text.
@@ -34,7 +35,7 @@ fn fill(publisher: &mut Publisher, count: u8, bytes: usize) {
 
 /// Returns all samples of a pull and its summary.
 fn all(pull: PullBuilder<'_>) -> (Vec<Delivery>, PullSummary) {
-    let mut pulled = pull.timeout(SOON * 3).unwrap().run().unwrap();
+    let mut pulled = pull.timeout(SOON * 3).run().unwrap();
     let got: Vec<_> = (&mut pulled).collect();
     let summary = pulled.summary().unwrap().clone();
     assert_eq!(summary.delivered, got.len() as u64);
@@ -55,16 +56,16 @@ fn meets(node: &Node, count: usize) {
 }
 
 #[test]
-fn tags_of_the_system_are_for_nobody_else() {
+fn system_tags_are_reserved() {
     let node = Node::builder().isolated().open().unwrap();
-    let refused = node.publisher("@pull/a").map(drop).unwrap_err();
+    let refused = node.publisher("@pull/a").declare().map(drop).unwrap_err();
     assert!(matches!(refused, PublishError::Private(_)), "{refused}");
     for error in [
         refused.to_string(),
-        node.subscriber("@pull/**").map(drop).unwrap_err().to_string(),
-        node.buffer("@pull/**").map(drop).unwrap_err().to_string(),
-        node.pull("@pull/a").map(drop).unwrap_err().to_string(),
+        node.subscriber("@pull/**").declare().map(drop).unwrap_err().to_string(),
+        node.buffer("@pull/**").declare().map(drop).unwrap_err().to_string(),
+        node.pull("@pull/a").run().unwrap_err().to_string(),
     ] {
-        assert!(error.contains("'@pull/") && error.contains("another character"), "{error}");
+        assert!(error.contains("'@pull/") && error.contains("another first character"), "{error}");
     }
 }

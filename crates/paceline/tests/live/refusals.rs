@@ -2,22 +2,23 @@
 
 use crate::sums;
 use crate::support::{SOON, free_endpoint, pair, wait_until};
+use paceline::class::CapacityError;
+use paceline::contract::RefusalReason;
 use paceline::{
-    Capacity, CapacityError, LINKS_MAX, LinkConfig, Node, OpenError, PublishError, RefusalReason,
-    SubscribeError, SubscriberEvent,
+    Capacity, LinkConfig, Node, OpenError, PublishError, SubscribeError, SubscriberEvent,
 };
 use std::time::Duration;
 
 #[test]
-fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on() {
+fn a_contract_above_the_capacity_is_refused_with_numbers_and_others_continue() {
     let thin = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(thin));
-    let lidar = robot.publisher("lidar").unwrap().hz(20.0).unwrap().bytes_max(20_000);
+    let lidar = robot.publisher("lidar").hz(20.0).bytes_max(20_000);
     let _lidar = lidar.declare().unwrap();
-    let mut pose = robot.publisher("pose").unwrap().hz(10.0).unwrap().declare().unwrap();
+    let mut pose = robot.publisher("pose").hz(10.0).declare().unwrap();
     let within = Duration::from_millis(100);
-    let lidars = operator.subscriber("lidar").unwrap().within(within).unwrap().declare().unwrap();
-    let poses = operator.subscriber("pose").unwrap().within(within).unwrap();
+    let lidars = operator.subscriber("lidar").within(within).declare().unwrap();
+    let poses = operator.subscriber("pose").within(within);
     let mut poses = poses.declare().unwrap();
     assert!(pose.wait_matching(SOON));
     let mut refused = None;
@@ -37,7 +38,7 @@ fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on()
     assert_eq!(&poses.recv_timeout(SOON).unwrap().payload[..], b"here");
     // A smaller request fits; one of these samples takes 190 ms here.
     let within = Duration::from_millis(300);
-    let fewer = operator.subscriber("lidar").unwrap().within(within).unwrap().every(8).unwrap();
+    let fewer = operator.subscriber("lidar").within(within).every(8);
     let fewer = fewer.declare().unwrap();
     wait_until(
         "a lower rate is granted",
@@ -47,13 +48,13 @@ fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on()
 }
 
 #[test]
-fn another_capacity_grants_what_was_refused_and_refuses_what_was_granted() {
+fn a_new_capacity_reverses_grants_and_refusals() {
     let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
     let (robot, operator) = pair(|link| link.capacity(bits(1_000_000)));
-    let lidar = robot.publisher("lidar").unwrap().hz(20.0).unwrap().bytes_max(20_000);
+    let lidar = robot.publisher("lidar").hz(20.0).bytes_max(20_000);
     let _lidar = lidar.declare().unwrap();
     let within = Duration::from_millis(100);
-    let lidars = operator.subscriber("lidar").unwrap().within(within).unwrap().declare().unwrap();
+    let lidars = operator.subscriber("lidar").within(within).declare().unwrap();
     let refused = || matches!(lidars.try_event(), Some(SubscriberEvent::Refused(..)));
     wait_until("1 Mbit/s refuses it", refused);
     robot.set_capacity("radio", bits(10_000_000)).unwrap();
@@ -68,7 +69,7 @@ fn another_capacity_grants_what_was_refused_and_refuses_what_was_granted() {
 }
 
 #[test]
-fn a_capacity_is_given_to_links_that_have_one() {
+fn a_capacity_can_change_only_on_links_that_have_one() {
     let (robot, _operator) = pair(|link| link);
     let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
     let error = robot.set_capacity("satellite", capacity).unwrap_err();
@@ -81,12 +82,12 @@ fn a_capacity_is_given_to_links_that_have_one() {
 }
 
 #[test]
-fn a_size_above_the_sources_is_refused() {
+fn a_size_above_the_source_is_refused() {
     let (robot, operator) = pair(|link| link);
-    let camera = robot.publisher("camera").unwrap().encoding(paceline::Encoding::Jpeg);
+    let camera = robot.publisher("camera").encoding(paceline::Encoding::Jpeg);
     let camera = camera.picture_size(paceline::Size { width: 320, height: 240 });
     let _camera = camera.declare().unwrap();
-    let large = operator.subscriber("camera").unwrap().size(640, 480).unwrap().declare().unwrap();
+    let large = operator.subscriber("camera").size(640, 480).declare().unwrap();
     wait_until("the size is refused", || {
         matches!(large.try_event(), Some(SubscriberEvent::Refused(_, refusal))
             if matches!(refusal.reason, RefusalReason::SizeAboveSource { .. })
@@ -95,36 +96,50 @@ fn a_size_above_the_sources_is_refused() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_at_once() {
+fn invalid_requests_are_refused_at_once() {
     let (node, _other) = pair(|link| link);
-    assert!(matches!(node.publisher("a/*"), Err(PublishError::Tag(_))));
-    assert!(matches!(node.publisher("").err(), Some(PublishError::Tag(_))));
-    assert!(matches!(node.publisher("a").unwrap().hz(0.0), Err(PublishError::Rate(_))));
-    assert!(matches!(node.publisher("a").unwrap().hz(f64::NAN), Err(PublishError::Rate(_))));
-    let zero = node.publisher("a").unwrap().period(Duration::ZERO);
+    let publish = |tag| node.publisher(tag);
+    assert!(matches!(publish("a/*").declare(), Err(PublishError::Tag(_))));
+    assert!(matches!(publish("").declare(), Err(PublishError::Tag(_))));
+    assert!(matches!(publish("a").hz(0.0).declare(), Err(PublishError::Rate(_))));
+    assert!(matches!(publish("a").hz(1e-300).declare(), Err(PublishError::Rate(_))));
+    assert!(matches!(publish("a").hz(f64::NAN).declare(), Err(PublishError::Rate(_))));
+    let zero = publish("a").period(Duration::ZERO).declare();
     assert!(matches!(zero, Err(PublishError::Contract(_))));
-    let ask = || node.subscriber("a/**").unwrap();
-    assert!(matches!(ask().every(0), Err(SubscribeError::EveryZero)));
-    assert!(matches!(ask().max_hz(0.0), Err(SubscribeError::Rate(_))));
-    assert!(matches!(ask().max_hz(-1.0), Err(SubscribeError::Rate(_))));
-    assert!(matches!(ask().max_hz(0.000_1), Err(SubscribeError::Rate(_))));
-    assert!(matches!(ask().size(0, 10), Err(SubscribeError::Size { .. })));
-    assert!(matches!(ask().loss(3, 2), Err(SubscribeError::Contract(_))));
-    assert!(matches!(ask().within(Duration::ZERO), Err(SubscribeError::ZeroWithin)));
-    assert!(matches!(ask().queue(0), Err(SubscribeError::Queue(0))));
+    let ask = || node.subscriber("a/**");
+    for (wrong, text) in [
+        (ask().every(0), "every 0: take 1 in n"),
+        (ask().max_hz(0.0), "rate 0 Hz: must be from 0.001 to 1,000,000 Hz, such as 10"),
+        (ask().max_hz(-1.0), "rate -1 Hz"),
+        (ask().max_hz(0.000_1), "rate 0.0001 Hz"),
+        (ask().size(0, 10), "size 0x10: each side must be from 1 to 16384 pixels"),
+        (ask().loss(3, 2), "loss tolerance 3/2"),
+        (ask().within(Duration::ZERO), "within 0"),
+        (ask().queue(0), "queue of 0 samples: must be from 1 to 65,536, such as 64"),
+        (node.subscriber("@a"), "pattern '@a' begins with '@'"),
+        // Later values do not hide the first wrong one.
+        (ask().every(0).queue(0).size(10, 10), "every 0"),
+        (ask().every(2).max_hz(5.0), "every and max_hz are both given"),
+    ] {
+        let checked = wrong.check().unwrap_err().to_string();
+        let declared = wrong.declare().err().unwrap().to_string();
+        assert_eq!(checked, declared);
+        assert!(declared.contains(text), "{declared}");
+    }
+    assert!(matches!(ask().every(0).declare(), Err(SubscribeError::EveryZero)));
     assert!(Capacity::from_bits_per_s(0).is_err());
-    let mut publisher = node.publisher("a").unwrap().declare().unwrap();
+    let mut publisher = node.publisher("a").declare().unwrap();
     let large = publisher.put(vec![0; (64 << 20) + 1]);
     assert!(matches!(large, Err(PublishError::TooLarge { .. })), "{large:?}");
     let again = node.clone();
     node.close();
     assert!(matches!(publisher.put("x"), Err(PublishError::Closed)));
-    assert!(matches!(again.publisher("b").unwrap().declare(), Err(PublishError::Closed)));
+    assert!(matches!(again.publisher("b").declare(), Err(PublishError::Closed)));
     assert!(again.status(SOON).is_empty());
 }
 
 #[test]
-fn links_that_cannot_be_opened_name_the_mend() {
+fn links_that_cannot_be_opened_report_a_fix() {
     let open = |link: LinkConfig| Node::builder().isolated().link(link).open().err().unwrap();
     let none = open(LinkConfig::new("radio")).to_string();
     assert!(none.contains("'radio'") && none.contains("listen"), "{none}");
@@ -136,6 +151,6 @@ fn links_that_cannot_be_opened_name_the_mend() {
     assert!(matches!(taken, OpenError::Transport { .. }) && taken.to_string().contains(&endpoint));
     println!("{taken}");
     let link = || LinkConfig::new("l").connect(&endpoint);
-    let many = (0..=LINKS_MAX).fold(Node::builder().isolated(), |node, _| node.link(link()));
+    let many = (0..=Node::LINKS_MAX).fold(Node::builder().isolated(), |node, _| node.link(link()));
     assert!(matches!(many.open(), Err(OpenError::TooManyLinks(17))));
 }

@@ -1,6 +1,8 @@
 //! A hostile neighbour that writes its own frames.
 
-use paceline::{Encoding, Form, Kind, Node, NodeId, PublisherId, Timestamp};
+use paceline::contract::Form;
+use paceline::status::{NodeId, PublisherId};
+use paceline::{Encoding, Kind, Node, Timestamp};
 use paceline_proto::wire::frame::{Ack, FrameHeader};
 use paceline_proto::wire::segment::{DataHead, SampleHead, write_open};
 use paceline_proto::wire::{Reader, VERSION};

@@ -2,7 +2,8 @@
 //! has exactly one drop reason.
 
 use crate::support::SOON;
-use paceline::{LinkStatus, Node, NodeStatus, SubscriptionStatus};
+use paceline::Node;
+use paceline::status::{LinkStatus, NodeStatus, SubscriptionStatus};
 use std::time::{Duration, Instant};
 
 /// Waits until all counters of these nodes agree. Call it when the publishers have stopped, and
@@ -79,7 +80,7 @@ fn compare(nodes: &[NodeStatus], cut: bool) -> (Vec<u64>, Vec<String>) {
                 let SubscriptionStatus { pattern, delivered, drops, .. } = subscription;
                 let at = format!("'{pattern}' at {}", node.name);
                 wrong.push(format!(
-                    "{at}: {came} samples came, {delivered} were delivered, dropped: {drops:?}"
+                    "{at}: {came} samples arrived, {delivered} were delivered, dropped: {drops:?}"
                 ));
             }
         }

@@ -1,24 +1,25 @@
 //! A thin link shared by commands and pictures.
 //!
 //! The test checks counters and prints delays. The delays are proved in virtual time and measured
-//! by `paceline bench main-job`.
+//! by `paceline-lab bench main-job`.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{Capacity, DropReason, Kind, Late};
+use paceline::status::DropReason;
+use paceline::{Capacity, Kind, Late};
 use std::time::Duration;
 
 #[test]
-fn steering_shares_a_thin_link_with_a_camera_that_wants_all_of_it() {
+fn steering_shares_a_narrow_link_with_a_saturating_camera() {
     let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (robot, operator) = pair(|link| link.capacity(thin));
-    let camera = robot.publisher("camera").unwrap().kind(Kind::Picture).hz(30.0).unwrap();
+    let camera = robot.publisher("camera").kind(Kind::Picture).hz(30.0);
     let mut camera = camera.declare().unwrap();
-    let steer = robot.publisher("steer").unwrap().hz(100.0).unwrap().late(Late::Send);
+    let steer = robot.publisher("steer").hz(100.0).late(Late::Send);
     let mut steer = steer.declare().unwrap();
-    let mut pictures = operator.subscriber("camera").unwrap().declare().unwrap();
-    let commands = operator.subscriber("steer").unwrap().within(Duration::from_millis(10)).unwrap();
-    let mut commands = commands.queue(1_000).unwrap().declare().unwrap();
+    let mut pictures = operator.subscriber("camera").declare().unwrap();
+    let commands = operator.subscriber("steer").within(Duration::from_millis(10));
+    let mut commands = commands.queue(1_000).declare().unwrap();
     assert!(camera.wait_matching(SOON) && steer.wait_matching(SOON));
     at_rate(100, 300, |n| {
         if n % 10 < 3 {
@@ -42,9 +43,13 @@ fn steering_shares_a_thin_link_with_a_camera_that_wants_all_of_it() {
         streams.find(|stream| !stream.contracted).unwrap().counters
     };
     // The counters of links are up to 250 ms old.
-    wait_until("what was sent was received", || counters().sent == got);
+    wait_until("sent samples were received", || counters().sent == got);
     let counters = counters();
     assert_eq!(counters.offered, 90);
-    assert_eq!(counters.drops.of(DropReason::Superseded), 90 - got, "and the rest has its reason");
+    assert_eq!(
+        counters.drops.of(DropReason::Superseded),
+        90 - got,
+        "and the rest has a drop reason"
+    );
     sums::check(&[&robot, &operator]);
 }

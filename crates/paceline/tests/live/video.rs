@@ -3,24 +3,25 @@
 use crate::film::{Shown, check_with_ffmpeg, decode, film};
 use crate::sums;
 use crate::support::{HostDir, SOON, at_rate, free_endpoint, isolated, pair, wait_until};
+use paceline::status::DropReason;
 use paceline::{
-    Delivery, DropReason, Encoding, Kind, LinkConfig, Node, PublishError, Publisher, Subscriber,
+    Delivery, Encoding, Kind, LinkConfig, Node, PublishError, Publisher, Subscriber,
     SubscriberBuilder,
 };
 use std::time::Duration;
 
 fn camera(node: &Node, hertz: f64) -> Publisher {
-    let camera = node.publisher("camera").unwrap().encoding(Encoding::new("video/h264"));
-    camera.hz(hertz).unwrap().declare().unwrap()
+    let camera = node.publisher("camera").encoding(Encoding::new("video/h264"));
+    camera.hz(hertz).declare().unwrap()
 }
 
 fn ask(node: &Node) -> SubscriberBuilder<'_> {
-    node.subscriber("camera").unwrap().queue(2_000).unwrap()
+    node.subscriber("camera").queue(2_000)
 }
 
 /// Waits until `node` has the path of the camera open for `subscriptions` subscriptions.
 fn wait_heard(node: &Node, subscriptions: usize) {
-    wait_until("everybody hears the camera", || {
+    wait_until("every subscriber receives the camera", || {
         let status = node.status(SOON);
         let all = status.iter().flat_map(|node| &node.subscriptions);
         all.filter(|subscription| !subscription.publishers.is_empty()).count() == subscriptions
@@ -61,17 +62,17 @@ fn cards(pictures: &[Shown]) -> Vec<u64> {
 }
 
 #[test]
-fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
+fn each_subscriber_gets_its_requested_rate_and_size() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot, 30.0);
     let mut local = ask(&robot).declare().unwrap();
     let mut all = ask(&operator).declare().unwrap();
-    let mut half = ask(&operator).every(2).unwrap().declare().unwrap();
-    let mut ten = ask(&operator).max_hz(10.0).unwrap().declare().unwrap();
-    let mut small = ask(&operator).size(160, 120).unwrap().declare().unwrap();
-    let third = || ask(&operator).every(3).unwrap().size(160, 120).unwrap();
+    let mut half = ask(&operator).every(2).declare().unwrap();
+    let mut ten = ask(&operator).max_hz(10.0).declare().unwrap();
+    let mut small = ask(&operator).size(160, 120).declare().unwrap();
+    let third = || ask(&operator).every(3).size(160, 120);
     let mut near = third().declare().unwrap();
-    let mut far = third().proxy(paceline::Proxy::Subscriber).declare().unwrap();
+    let mut far = third().proxy(paceline::contract::Proxy::Subscriber).declare().unwrap();
     wait_heard(&robot, 7);
     let units = film(320, 240, 90, 30);
     play(&mut camera, &units);
@@ -99,7 +100,7 @@ fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
 }
 
 #[test]
-fn who_comes_late_begins_with_a_picture_that_stands_alone() {
+fn a_late_subscriber_begins_with_an_independent_picture() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot, 30.0);
     let mut first = ask(&operator).declare().unwrap();
@@ -113,8 +114,8 @@ fn who_comes_late_begins_with_a_picture_that_stands_alone() {
     play(&mut camera, &units[..10]);
     let mut late = [
         ask(&operator).declare().unwrap(),
-        ask(&operator).every(2).unwrap().declare().unwrap(),
-        ask(&operator).size(160, 120).unwrap().declare().unwrap(),
+        ask(&operator).every(2).declare().unwrap(),
+        ask(&operator).size(160, 120).declare().unwrap(),
         ask(&robot).declare().unwrap(),
     ];
     wait_heard(&robot, 5);
@@ -137,7 +138,7 @@ fn subscribers_of_one_form_share_the_work() {
     let operator = |name| isolated(name, [LinkConfig::new("radio").connect(&endpoint)]);
     let (one, two) = (operator("one"), operator("two"));
     let mut camera = camera(&robot, 30.0);
-    let small = |node| ask(node).size(160, 120).unwrap().declare().unwrap();
+    let small = |node| ask(node).size(160, 120).declare().unwrap();
     let mut first = small(&one);
     wait_heard(&robot, 1);
     let units = film(320, 240, 50, 20);
@@ -158,11 +159,11 @@ fn subscribers_of_one_form_share_the_work() {
 }
 
 #[test]
-fn a_reader_that_is_too_slow_gets_nothing_that_it_cannot_decode() {
+fn a_slow_reader_gets_only_decodable_pictures() {
     let host = HostDir::new("slow");
     let node = host.open("robot");
     let mut camera = camera(&node, 30.0);
-    let mut slow = node.subscriber("camera").unwrap().queue(25).unwrap().declare().unwrap();
+    let mut slow = node.subscriber("camera").queue(25).declare().unwrap();
     for unit in film(320, 240, 60, 10) {
         camera.put(unit).unwrap();
     }
@@ -176,7 +177,7 @@ fn a_reader_that_is_too_slow_gets_nothing_that_it_cannot_decode() {
 }
 
 #[test]
-fn what_is_no_access_unit_is_refused_in_words() {
+fn invalid_access_units_are_refused_with_an_explanation() {
     let host = HostDir::new("unit");
     let node = host.open("robot");
     let mut camera = camera(&node, 30.0);
@@ -186,21 +187,21 @@ fn what_is_no_access_unit_is_refused_in_words() {
         assert!(matches!(refused, PublishError::NoAccessUnit { .. }), "{refused}");
         let text = refused.to_string();
         assert!(
-            text.contains("publish one coded picture as one sample") && text.contains("00 00 01"),
+            text.contains("publish one coded picture per sample") && text.contains("00 00 01"),
             "{text}"
         );
     }
     assert_eq!(camera.put(units[0].clone()).unwrap().seq, 0);
-    let opaque = node.publisher("other").unwrap().encoding(Encoding::new("video/h264"));
+    let opaque = node.publisher("other").encoding(Encoding::new("video/h264"));
     let mut opaque = opaque.kind(Kind::Data).declare().unwrap();
     opaque.put(b"no video".to_vec()).unwrap();
 }
 
 #[test]
-fn a_damaged_picture_is_dropped_with_a_reason_and_the_film_goes_on() {
+fn a_damaged_picture_is_dropped_with_a_reason_and_the_video_continues() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot, 30.0);
-    let mut small = ask(&operator).size(160, 120).unwrap().declare().unwrap();
+    let mut small = ask(&operator).size(160, 120).declare().unwrap();
     wait_heard(&robot, 1);
     let mut units = film(320, 240, 30, 10);
     let half = units[13].len() / 2;
@@ -221,8 +222,8 @@ fn a_damaged_picture_is_dropped_with_a_reason_and_the_film_goes_on() {
 
 /// Every rate and size of a real video at once.
 #[test]
-fn a_real_film_is_decodable_in_every_form() {
-    let test = "a_real_film_is_decodable_in_every_form";
+fn real_video_is_decodable_in_every_form() {
+    let test = "real_video_is_decodable_in_every_form";
     let Some(folder) = std::env::var_os("PACELINE_DATA") else {
         println!("skipped: {test} (PACELINE_DATA is not set)");
         return;
@@ -243,10 +244,10 @@ fn a_real_film_is_decodable_in_every_form() {
             (None, Some(5.0), 50),
         ] {
             let mut asked = ask(&viewer);
-            asked = every.into_iter().fold(asked, |asked, n| asked.every(n).unwrap());
-            asked = max_hz.into_iter().fold(asked, |asked, hz| asked.max_hz(hz).unwrap());
+            asked = every.into_iter().fold(asked, |asked, n| asked.every(n));
+            asked = max_hz.into_iter().fold(asked, |asked, hz| asked.max_hz(hz));
             if let Some((width, height)) = size {
-                asked = asked.size(width, height).unwrap();
+                asked = asked.size(width, height);
             }
             subscribers.push((size.unwrap_or((1_280, 720)), wanted, asked.declare().unwrap()));
         }
@@ -257,7 +258,7 @@ fn a_real_film_is_decodable_in_every_form() {
     for ((width, height), wanted, subscriber) in &mut subscribers {
         let got = received(subscriber);
         let pictures = shown_of(&got);
-        println!("{width}x{height}, {wanted} wanted: {} came", got.len());
+        println!("{width}x{height}, {wanted} wanted: {} arrived", got.len());
         let held = if *width == 1_280 { 2 } else { 0 };
         assert!(pictures.len() + held >= got.len(), "{} of {}", pictures.len(), got.len());
         let size = (*width as usize, *height as usize);

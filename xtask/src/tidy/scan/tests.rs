@@ -12,6 +12,14 @@ fn comments_and_texts_are_not_code() {
 }
 
 #[test]
+fn string_literals_have_a_line_and_a_content() {
+    let source = "f('\"', \"a\");\n  g(\"one \\\n    two\",\n r#\"th\"ree\"#);";
+    let expected = [(0, "a"), (1, "one two"), (3, "th\"ree")];
+    let expected = expected.map(|(line, text)| Text { line, content: text.to_owned() });
+    assert_eq!(layers(source).texts, expected);
+}
+
+#[test]
 fn nested_comments_end_where_they_end() {
     let layers = layers("a /* b /* c */ d\n */ e 'x' '\\'' b\"f\\\"\" bar");
     assert_eq!(layers.code.split_whitespace().collect::<Vec<_>>().first(), Some(&"a"));

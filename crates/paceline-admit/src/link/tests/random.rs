@@ -19,7 +19,7 @@ fn small(state: &mut u64) -> Demand {
 }
 
 #[test]
-fn the_test_of_edf_is_that_of_every_instant() {
+fn the_edf_test_matches_a_check_of_every_instant() {
     let (mut state, mut admitted, mut refused) = (3, 0, 0);
     for round in 0..300 {
         let capacity = Capacity::from_bits_per_s(FAST).unwrap();
@@ -69,7 +69,7 @@ fn the_test_of_edf_is_that_of_every_instant() {
 }
 
 #[test]
-fn random_histories_of_every_rule_return_to_exactly_zero() {
+fn random_histories_of_every_rule_end_at_exactly_zero() {
     let rules = [
         Rule::SigmaRho { burst: 5_000, rate: FAST },
         Rule::Fifo,
@@ -128,7 +128,7 @@ fn random_histories_of_every_rule_return_to_exactly_zero() {
 }
 
 #[test]
-fn the_test_of_static_priority_is_that_of_every_level_anew() {
+fn the_static_priority_test_matches_a_check_of_every_level() {
     use crate::bounds::{LatencyRate, Sum, static_priority};
     let (mut state, mut admitted, mut refused) = (21, 0, 0);
     for round in 0..400 {

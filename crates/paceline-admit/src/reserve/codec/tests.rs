@@ -115,7 +115,7 @@ fn bytes(message: &Message) -> Vec<u8> {
 }
 
 #[test]
-fn every_message_is_read_as_it_was_written_and_no_prefix_is_one() {
+fn every_message_round_trips_and_no_prefix_decodes() {
     for message in messages() {
         let bytes = bytes(&message);
         assert_eq!(decode(&bytes), Ok(message.clone()));
@@ -128,7 +128,7 @@ fn every_message_is_read_as_it_was_written_and_no_prefix_is_one() {
 }
 
 #[test]
-fn any_bytes_are_a_message_or_an_error_and_what_is_read_is_written_the_same() {
+fn arbitrary_bytes_decode_to_a_canonical_message_or_an_error() {
     let (mut state, mut read) = (1u64, 0);
     for message in messages() {
         let original = bytes(&message);
@@ -140,7 +140,7 @@ fn any_bytes_are_a_message_or_an_error_and_what_is_read_is_written_the_same() {
             let place = usize::try_from(state >> 40).unwrap() % changed.len();
             changed[place] ^= u8::try_from(state >> 20 & 0xff).unwrap() | 1;
             if let Ok(other) = decode(&changed) {
-                assert_eq!(bytes(&other), changed, "one way to write it");
+                assert_eq!(bytes(&other), changed, "one encoding only");
                 read += 1;
             }
         }
@@ -149,7 +149,7 @@ fn any_bytes_are_a_message_or_an_error_and_what_is_read_is_written_the_same() {
 }
 
 #[test]
-fn what_is_out_of_range_is_named() {
+fn out_of_range_fields_are_named() {
     let Message::Refresh(refresh) = &messages()[4] else { panic!("a refresh") };
     for period in [0, 9_999_999, 3_600_000_000_001] {
         let period = Duration::from_nanos(period);
@@ -161,5 +161,9 @@ fn what_is_out_of_range_is_named() {
     assert_eq!(decode(&many), Err(CodecError::Invalid("names")));
     assert_eq!(decode(&[9]).unwrap_err().to_string(), "invalid kind");
     assert_eq!(decode(&[6, 0xff, 0xff, 0xff, 0xff, 0x7f]), Err(CodecError::Invalid("page")));
-    assert_eq!(decode(&[6, 0x80, 0x00]), Err(CodecError::Invalid("page")), "a number has one form");
+    assert_eq!(
+        decode(&[6, 0x80, 0x00]),
+        Err(CodecError::Invalid("page")),
+        "a number has one encoding"
+    );
 }

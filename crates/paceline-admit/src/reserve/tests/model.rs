@@ -121,7 +121,7 @@ fn check_cut(world: &World) {
         cut.flight.clear();
         cut.tick(end);
     }
-    assert!(cut.holds_nothing(), "I2: held without refreshes: {:?}", cut.nodes);
+    assert!(cut.holds_nothing(), "I2: reserved without refreshes: {:?}", cut.nodes);
     cut.flight.clear();
     let later = cut.now + millis(20_000);
     while cut.now < later {
@@ -140,7 +140,7 @@ fn check_settled(world: &World) {
     whole.run(life().saturating_add(life()).saturating_add(Timing::default().tentative));
     for (at, node) in whole.nodes.iter().enumerate() {
         for (key, entry) in &node.entries {
-            assert!(entry.tentative.is_none(), "nothing waits for ever: {key:?} at {at}");
+            assert!(entry.tentative.is_none(), "no request waits forever: {key:?} at {at}");
             let version = entry.installed.as_ref().unwrap();
             for other in &version.ask.path {
                 let there = &whole.nodes[usize::try_from(other.0).unwrap()];
@@ -197,7 +197,7 @@ fn budget() -> Budget {
 }
 
 #[test]
-fn every_order_of_events_of_one_reservation_over_one_hop() {
+fn one_reservation_over_one_hop_survives_every_event_order() {
     let requests = vec![(0, vec![0, 1], 4, true)];
     let states = explore(2, Budget { restarts: vec![0, 1], requests, ..budget() }, 7);
     println!("{states} states");
@@ -205,7 +205,7 @@ fn every_order_of_events_of_one_reservation_over_one_hop() {
 }
 
 #[test]
-fn every_order_of_events_of_one_reservation_over_two_hops() {
+fn one_reservation_over_two_hops_survives_every_event_order() {
     let requests = vec![(0, vec![0, 1, 2], 4, false)];
     let states = explore(3, Budget { restarts: vec![1], requests, ..budget() }, 7);
     println!("{states} states");
@@ -213,7 +213,7 @@ fn every_order_of_events_of_one_reservation_over_two_hops() {
 }
 
 #[test]
-fn every_order_of_events_of_two_that_want_the_same_link() {
+fn two_reservations_for_one_link_survive_every_event_order() {
     let requests = vec![(0, vec![0, 1], 6, false), (1, vec![1, 0], 6, true)];
     let states = explore(2, Budget { requests, doubles: 0, ..budget() }, 8);
     println!("{states} states");
@@ -277,8 +277,8 @@ fn history(seed: u64) {
 
 /// Histories of 45 events: 10,000, or the number in the environment variable `PACELINE_HISTORIES`.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
-fn random_histories_leak_nothing_and_double_nothing() {
+#[expect(clippy::disallowed_methods, reason = "the caller of the test sets the duration")]
+fn random_histories_leak_and_duplicate_nothing() {
     let asked = std::env::var("PACELINE_HISTORIES").ok();
     let count = asked.and_then(|count| count.parse().ok()).unwrap_or(10_000);
     for seed in 0..count {

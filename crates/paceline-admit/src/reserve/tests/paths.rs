@@ -4,7 +4,7 @@ use super::world::{World, forward, millis, wanted};
 use super::*;
 
 #[test]
-fn a_change_to_another_path_that_is_closed_before_its_answer_leaves_nothing_on_either() {
+fn a_path_change_closed_before_its_answer_leaves_nothing_on_either_path() {
     for delivered in 0..6 {
         let mut world = World::row(4);
         let key = world.request(1, &forward(&[1, 0], 4)).unwrap();
@@ -34,11 +34,7 @@ fn a_change_to_another_stream_needs_no_room_for_both() {
     for (trunk, mbit) in [(2, 3), (3, 9), (4, 9), (5, 1)] {
         let before = world.held();
         world.change(0, key, &ask(trunk << 40, mbit)).unwrap();
-        assert_eq!(
-            world.held()[0],
-            before[0].max(mbit),
-            "the larger of both while it is asked for"
-        );
+        assert_eq!(world.held()[0], before[0].max(mbit), "the larger of both during the request");
         assert_eq!(
             world.nodes[0].link(LinkId(1)).unwrap().ledger().installed.rate,
             before[0] * 1_000_000
@@ -67,7 +63,7 @@ fn a_change_to_another_stream_needs_no_room_for_both() {
 }
 
 #[test]
-fn every_path_that_is_closed_is_told_again_until_it_answers() {
+fn every_closed_path_is_notified_again_until_it_answers() {
     let mut world = World::row(4);
     let key = world.request(1, &forward(&[1, 0], 4)).unwrap();
     world.deliver_all();

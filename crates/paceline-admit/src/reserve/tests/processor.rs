@@ -28,7 +28,7 @@ fn naive(mbit: u64) -> u64 {
 }
 
 #[test]
-fn what_one_link_holds_the_other_cannot() {
+fn capacity_reserved_on_one_link_is_unavailable_to_the_other() {
     let mut node = node();
     let ask = |to: u64, mbit| Request {
         forward: Some(wanted(to.into(), mbit)),
@@ -52,7 +52,7 @@ fn what_one_link_holds_the_other_cannot() {
 
 proptest! {
     #[test]
-    fn what_is_granted_fits_together_and_what_fits_is_granted(
+    fn granted_requests_fit_together_and_fitting_requests_are_granted(
         asks in prop::collection::vec((1..=2_u64, 1..60_u64, 0..4_usize), 1..40),
     ) {
         let mut node = node();

@@ -204,7 +204,7 @@ impl World {
         for link in [LEFT, RIGHT] {
             let admission = self.nodes[at].link(link).unwrap();
             let ledger = admission.ledger();
-            assert!(ledger.held.rate <= CAPACITY, "I1: more is held than there is");
+            assert!(ledger.held.rate <= CAPACITY, "I1: more is reserved than available");
             assert!(ledger.installed.rate <= ledger.held.rate);
             let (mut sum, mut streams) = (0, 0);
             for (trunk, demand) in admission.trunks() {
@@ -218,7 +218,7 @@ impl World {
                 self.police.iter().filter(|((node, of, _), _)| (*node, *of) == (at, link))
             {
                 let installed = admission.installed(*trunk);
-                assert_eq!(installed, Some(demand), "I5: nothing is policed that is not held");
+                assert_eq!(installed, Some(demand), "I5: only reserved streams are policed");
             }
         }
     }
@@ -292,6 +292,6 @@ impl World {
     pub(super) fn check_empty_after(&mut self, time: Duration) {
         self.run(time);
         assert!(self.holds_nothing(), "{:?}", self.nodes);
-        assert!(self.nodes.iter().all(Reservations::is_idle), "something is remembered for ever");
+        assert!(self.nodes.iter().all(Reservations::is_idle), "state is kept forever");
     }
 }

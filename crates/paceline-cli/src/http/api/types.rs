@@ -2,11 +2,11 @@
 //! `web/src/api.gen.ts`; with `PACELINE_REWRITE_TYPES=1` it writes the file.
 
 use super::{Known, State, Switch, Turn};
-use crate::ls::{
+use crate::status::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, Processor,
     Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
 };
-use paceline::DropReason;
+use paceline::status::DropReason;
 use std::path::Path;
 use ts_rs::{Config, TS};
 

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::http::api::SCHEMA;
-use crate::ls::{Document, test_status};
-use paceline::DropReason;
+use crate::status::{Document, test_status};
+use paceline::status::DropReason;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

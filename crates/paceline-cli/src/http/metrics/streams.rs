@@ -1,7 +1,7 @@
 //! Merges streams with the same labels. While one stream replaces another both exist, and a family
 //! may contain each label set only once.
 
-use crate::ls::Stream;
+use crate::status::Stream;
 use std::collections::BTreeMap;
 
 /// Returns the streams of a link, with those of the same labels added up.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::http::api::SCHEMA;
-use crate::ls::{Document, test_status};
+use crate::status::{Document, test_status};
 use std::collections::BTreeSet;
 
 fn state() -> State {

@@ -1,7 +1,7 @@
 //! Decoding of payloads by their encoding.
 
+use crate::payload::picture_size;
 use crate::show;
-use crate::subscribe::picture_size;
 use paceline::{Delivery, Encoding};
 use paceline_media::audio::AudioFormat;
 use serde::Serialize;
@@ -174,7 +174,7 @@ fn media(delivery: &Delivery) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscribe::test_delivery;
+    use crate::payload::test_delivery;
 
     fn delivery(encoding: &str, payload: &[u8]) -> Delivery {
         test_delivery(Encoding::new(encoding), payload.to_vec())

@@ -188,7 +188,7 @@ impl Summary<'_> {
                 "Of {} of them it is not known when they passed everywhere: a node keeps the last {} of a stream, and one \
                  of an\nolder version none.\n",
                 self.age.samples - known,
-                paceline::PASSAGES_MAX
+                paceline::status::PASSAGES_MAX
             ));
         }
         if self.parts.len() > 1 {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::ls::test_status;
-use paceline::{DropReason, NodeStatus};
+use crate::status::test_status;
+use paceline::status::{DropReason, NodeStatus};
 
 /// A reading after this many seconds; the robot sends 5 pictures of 10,000 bytes per second.
 fn reading(seconds: u64) -> Vec<NodeStatus> {
@@ -89,8 +89,9 @@ fn a_stream_that_takes_the_place_of_another_has_counts_of_its_own() {
         let streams = &mut robot.links[0].streams;
         let stream = streams.remove(0);
         streams.extend(sent.iter().map(|&sent| {
-            let counters = paceline::StreamCounters { sent, offered: sent, ..stream.counters };
-            paceline::StreamStatus { counters, ..stream.clone() }
+            let counters =
+                paceline::status::StreamCounters { sent, offered: sent, ..stream.counters };
+            paceline::status::StreamStatus { counters, ..stream.clone() }
         }));
         status
     };

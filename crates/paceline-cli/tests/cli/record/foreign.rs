@@ -73,7 +73,7 @@ fn the_official_reader_finds_what_was_published() {
         let ls = host.run(&["ls", "--json"]).text();
         ["all/camera", "all/text", "all/sound"].iter().all(|tag| ls.contains(tag))
     });
-    let record = host.run(&["record", "all/**", "-o", arg(&out), "--duration", "3"]);
+    let record = host.run(&["record", "all/**", "-o", arg(&out), "--duration", "3s"]);
     assert_eq!(record.code, Some(0), "{record:?}");
     drop(publishers);
     let read = Command::new(&python)

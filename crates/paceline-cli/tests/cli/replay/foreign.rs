@@ -50,7 +50,7 @@ fn what_the_official_library_wrote_is_replayed_and_scaled() {
         .unwrap();
     assert!(write.status.success(), "{}", String::from_utf8_lossy(&write.stderr));
 
-    let sub = ["sub", "camera/image", "--size", "160x120", "--count", "5", "--timeout", "30"];
+    let sub = ["sub", "camera/image", "--size", "160x120", "--count", "5", "--timeout", "30s"];
     let sub = host.start(&[&sub[..], &["--json", "--read-card"]].concat());
     host.wait_for_subscriptions(1);
     // A newer picture replaces a queued older one: a busy host may need several passes.
@@ -62,7 +62,7 @@ fn what_the_official_library_wrote_is_replayed_and_scaled() {
     assert!(lines[..5].iter().all(|line| line["encoding"] == "image/jpeg" && line["width"] == 160));
     assert!(lines[..5].iter().all(|line| line["card_frame"] == 7), "{lines:?}");
 
-    let replay = host.run(&["replay", arg(&others), "--speed", "max", "--wait", "0"]);
+    let replay = host.run(&["replay", arg(&others), "--speed", "max", "--wait", "0s"]);
     assert_eq!(replay.code, Some(0), "{replay:?}");
     let told = replay.text();
     assert!(told.contains("chatter: 10 messages, 50 bytes"), "{told}");

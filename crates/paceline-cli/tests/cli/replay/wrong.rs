@@ -64,9 +64,9 @@ fn what_another_program_recorded_goes_as_it_is() {
     let host = Host::new();
     let file = host.path("ros.mcap");
     std::fs::write(&file, foreign()).unwrap();
-    let sub = host.start(&["sub", "imu", "--count", "5", "--timeout", "30", "--json"]);
+    let sub = host.start(&["sub", "imu", "--count", "5", "--timeout", "30s", "--json"]);
     host.wait_for_subscriptions(1);
-    let replay = host.run(&["replay", arg(&file), "--speed", "max", "--wait", "20"]);
+    let replay = host.run(&["replay", arg(&file), "--speed", "max", "--wait", "20s"]);
     replay.said(0, "topic '//odd topic*' makes no tag: ");
     replay.said(0, "its 5 messages are left out; --remap gives it one");
     let sub = sub.ended();
@@ -74,7 +74,7 @@ fn what_another_program_recorded_goes_as_it_is() {
     assert!(sub.json()[..5].iter().all(|line| line["encoding"] == "application/cdr"));
     assert!(sub.json()[..5].iter().all(|line| line["bytes"] == 5));
     let both =
-        ["replay", arg(&file), "--speed", "max", "--wait", "0", "--remap", "//odd topic*=odd"];
+        ["replay", arg(&file), "--speed", "max", "--wait", "0s", "--remap", "//odd topic*=odd"];
     let replay = host.run(&both);
     assert_eq!(replay.code, Some(0), "{replay:?}");
     assert!(replay.text().contains("odd: 5 messages, 25 bytes, dropped 0"), "{}", replay.text());
@@ -84,17 +84,17 @@ fn what_another_program_recorded_goes_as_it_is() {
 fn a_file_that_is_cut_is_replayed_as_far_as_it_is_whole() {
     let host = Host::new();
     let (whole, cut) = (recording(&["a"], 5), host.path("cut.mcap"));
-    let quick = ["replay", arg(&cut), "--speed", "max", "--wait", "0"];
+    let quick = ["replay", arg(&cut), "--speed", "max", "--wait", "0s"];
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let replay = host.run(&quick);
-    replay.said(0, "cut.mcap is cut off: it is whole to byte ");
+    replay.said(0, "cut.mcap is cut off: it is complete up to byte ");
     replay.said(0, "what comes before is replayed");
     assert!(replay.text().contains("a: "), "{}", replay.text());
     // Only the first bytes are intact.
     std::fs::write(&cut, &whole[..20]).unwrap();
     host.run(&quick).said(1, "cut.mcap has no whole sample: it is cut off");
     std::fs::write(&cut, &whole[..4]).unwrap();
-    host.run(&quick).said(1, "cut.mcap is no MCAP file");
+    host.run(&quick).said(1, "cut.mcap is not an MCAP file");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_broken_file_is_named_with_its_place() {
     let at = bytes.windows(6).rposition(|text| text == b"a line").unwrap();
     bytes[at] ^= 0xff;
     std::fs::write(&broken, &bytes).unwrap();
-    let replay = host.run(&["replay", arg(&broken), "--speed", "max", "--wait", "0"]);
+    let replay = host.run(&["replay", arg(&broken), "--speed", "max", "--wait", "0s"]);
     replay.said(1, "can't be read to its end: byte ");
     replay.said(1, ": a chunk: its checksum is ");
     assert!(replay.text().contains("a: 4 messages, 24 bytes"), "{}", replay.text());
@@ -120,9 +120,10 @@ fn what_cannot_be_replayed_is_refused_by_name() {
     let run = |more: &[&str]| host.run(&[&["replay", arg(&file)], more].concat());
     run(&["--speed", "0"]).said(2, "must be a number from 0.01 to 1000 (times)");
     run(&["--speed", "-1"]).said(2, "must be a number from 0.01 to 1000 (times)");
-    run(&["--from", "2", "--to", "1"]).said(2, "--from 2 s is not before --to 1 s");
-    run(&["--from", "3"]).said(2, "--from 3 s: the recording lasts 2 s; give an earlier --from");
-    run(&["--from", "-1"]).said(2, "must be a number from 0 to 1000000000 (s)");
+    run(&["--from", "2s", "--to", "1s"]).said(2, "--from 2s is not before --to 1s");
+    run(&["--from", "3s"]).said(2, "--from 3s: the recording lasts 2 s; give an earlier --from");
+    run(&["--from=-1s"]).said(2, "must be a number with a unit");
+    run(&["--from", "3"]).said(2, "needs a unit: 3s, 3000ms (allowed: ns, us, ms, s, min, h)");
     run(&["--tag", "robot/c"])
         .said(2, "--tag robot/c: nothing matches it; the file has robot/a, robot/b");
     run(&["--remap", "lab=x"])
@@ -132,7 +133,7 @@ fn what_cannot_be_replayed_is_refused_by_name() {
     let (none, noise) = (host.path("none.mcap"), host.path("noise.mcap"));
     std::fs::write(&noise, [7; 100]).unwrap();
     host.run(&["replay", arg(&none)]).said(1, "none.mcap: No such file");
-    host.run(&["replay", arg(&noise)]).said(1, "noise.mcap is no MCAP file: ");
+    host.run(&["replay", arg(&noise)]).said(1, "noise.mcap is not an MCAP file: ");
     host.run(&["replay", arg(host.path("x").parent().unwrap())])
         .said(1, "it is no file; give an MCAP file");
     let empty = host.path("empty.mcap");

@@ -94,10 +94,10 @@ impl Lab {
                 self.send();
             }
             let wake = self.link.poll_timeout();
-            assert!(wake > self.now || !self.setup.ordered(), "asks for {wake} again");
+            assert!(wake > self.now || !self.setup.ordered(), "requests the wakeup {wake} again");
             self.now = wake.max(self.now + Duration::from_nanos(1));
             self.tick();
         }
-        panic!("it never comes to rest");
+        panic!("it never settles");
     }
 }

@@ -99,7 +99,7 @@ impl Twin for Drr {
     fn sent(&mut self, stream: usize, bytes: u32, left: Option<u32>) {
         self.settle();
         let served = self.go_round();
-        assert_eq!(served, Some(stream), "whoever is picked sends");
+        assert_eq!(served, Some(stream), "the picked stream sends");
         self.lines[stream].deficit -= i128::from(bytes) << 20;
         self.lines[stream].head = left;
         self.gone = left.is_none().then_some(stream);
@@ -263,7 +263,7 @@ impl Twin for Wf2q {
             (0..self.lines.len()).filter(|&at| self.lines[at].waits()).collect();
         let starts = waiting.iter().map(|&at| self.lines[at].start);
         let Some(first) = starts.min() else {
-            return picked.map_or(Ok(()), |who| Err(format!("{who} has nothing")));
+            return picked.map_or(Ok(()), |who| Err(format!("{who} has no packet")));
         };
         self.now = self.now.max(first);
         let eligible = |at: &usize| self.lines[*at].start <= self.now;

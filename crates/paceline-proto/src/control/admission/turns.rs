@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_halves_and_answers_restore() {
+    fn silence_halves_the_rate_and_answers_restore_it() {
         let mut turns = Turns::new();
         let mut now = Instant::from_millis(10_000);
         let taken = |turns: &mut Turns, again| {
@@ -71,7 +71,7 @@ mod tests {
         };
         assert_eq!((taken(&mut turns, false), taken(&mut turns, true)), (128, 64));
         (0..10).for_each(|_| turns.unanswered(now));
-        assert_eq!(taken(&mut turns, false), 64, "they were asked together");
+        assert_eq!(taken(&mut turns, false), 64, "they were asked in one batch");
         for _ in 0..10 {
             now += ONCE;
             turns.unanswered(now);

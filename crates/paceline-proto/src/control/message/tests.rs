@@ -220,19 +220,19 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn messages_come_back(message in message()) {
+    fn control_messages_round_trip(message in message()) {
         prop_assert_eq!(Message::decode(message.encode()), Ok(message));
     }
 
     #[test]
-    fn no_prefix_is_a_message(message in message(), cut in any::<prop::sample::Index>()) {
+    fn no_prefix_of_a_message_decodes(message in message(), cut in any::<prop::sample::Index>()) {
         let bytes = message.encode();
         let cut = cut.index(bytes.len());
         prop_assert!(Message::decode(bytes.slice(..cut)).is_err());
     }
 
     #[test]
-    fn any_bytes_are_a_message_or_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..8) {
+    fn arbitrary_bytes_decode_to_a_message_or_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..8) {
         if let Some(first) = bytes.first_mut() {
             *first = kind;
         }
@@ -243,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_another_message_or_an_error(message in message(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn a_changed_byte_decodes_to_another_message_or_an_error(message in message(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = message.encode().to_vec();
         let at = at.index(bytes.len());
         bytes[at] = byte;
@@ -255,7 +255,7 @@ proptest! {
 }
 
 #[test]
-fn lengths_over_a_bound_are_errors_before_anything_is_allocated() {
+fn excessive_lengths_are_rejected_before_allocation() {
     let mut digest = vec![DIGEST];
     digest.put_varint(NODES_MAX as u64 + 1);
     let got = Message::decode(digest.into());
@@ -281,7 +281,7 @@ fn lengths_over_a_bound_are_errors_before_anything_is_allocated() {
 }
 
 #[test]
-fn a_message_costs_few_bytes() {
+fn messages_are_compact() {
     let spec = PublisherSpec {
         tag: Tag::new("robot/camera").unwrap(),
         kind: Kind::Picture,
@@ -301,7 +301,7 @@ fn a_message_costs_few_bytes() {
 }
 
 #[test]
-fn a_reservation_is_its_own_bytes_behind_the_type() {
+fn a_reservation_follows_the_type_byte_verbatim() {
     let key = reserve::Key { origin: reserve::Node(2), number: 300 };
     let name = reserve::Name { key, stamp: reserve::Stamp { epoch: 1, seq: 5 } };
     let message = Message::Reserve(Box::new(reserve::Message::Close(name)));

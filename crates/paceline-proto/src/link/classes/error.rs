@@ -18,7 +18,7 @@ pub struct ClassError {
 }
 
 pub(super) const NO_CAPACITY: &str = "a guarantee is a part of a capacity, and the link has none: \
-     give the link a capacity, or the class a share";
+                                      set a capacity for the link, or a share for the class";
 
 impl fmt::Display for ClassError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,7 +59,7 @@ pub(super) fn count(classes: &[LinkClass]) -> Result<(), ClassError> {
     let given = classes.len();
     if given > CLASSES_MAX {
         let what = format!(
-            "{given} of them, a link takes at most {CLASSES_MAX}; per_peer makes one for each next hop"
+            "{given} of them: must be at most {CLASSES_MAX} per link; per_peer creates one for each next hop"
         );
         return Err(ClassError::new("", "name", what));
     }
@@ -74,8 +74,8 @@ pub(super) fn free_default(classes: &[LinkClass]) -> Result<(), ClassError> {
             &class.name,
             "match",
             format!(
-                "{DEFAULT} is the class of streams that no other wants: leave out its match, or give \
-                 it another name"
+                "{DEFAULT} is the class of streams that match no other class; remove its match, or \
+                 rename it"
             ),
         )),
     }
@@ -87,8 +87,8 @@ pub(super) fn parents(classes: &[LinkClass]) -> Result<Vec<Option<usize>>, Class
     for (place, class) in classes.iter().enumerate() {
         if !(1..=NAME_BYTES_MAX).contains(&class.name.len()) || !is_plain(&class.name) {
             let what = format!(
-                "must be text of 1 to {NAME_BYTES_MAX} bytes without line breaks and other control characters; \
-                 \"video\" is one"
+                "must be 1 to {NAME_BYTES_MAX} bytes of text without control characters; try \
+                 \"video\""
             );
             return Err(ClassError::new(&class.name, "name", what));
         }
@@ -121,14 +121,14 @@ pub(super) fn each(classes: &[LinkClass], parents: &[Option<usize>]) -> Result<(
             return wrong("share", format!("{share} %: must be a whole number from 1 to 100"));
         }
         if class.share.is_some() && class.curves.link_share.is_some() {
-            let what = "is there beside a link_share, which says the same in bits: leave one out";
+            let what = "conflicts with link_share, which sets the same in bits; remove one";
             return wrong("share", what.to_owned());
         }
         if let Some(police) = &class.police {
             let given = police.constraints.len();
             if given > Combined::POLICERS_MAX {
                 let most = Combined::POLICERS_MAX;
-                return wrong("police", format!("{given} policers: at most {most}"));
+                return wrong("police", format!("{given} policers: must be at most {most}"));
             }
         }
         let below = parents.iter().position(|parent| *parent == Some(place));
@@ -136,8 +136,8 @@ pub(super) fn each(classes: &[LinkClass], parents: &[Option<usize>]) -> Result<(
             let place = format!("class '{}' is below it", child.name);
             inner(class, &place)?;
         } else if class.per_peer && class.curves.real_time.is_some() {
-            let what = "is there beside per_peer, and nobody knows how many peers will come: name a \
-                        class for each that is guaranteed something, or leave it out";
+            let what = "conflicts with per_peer, as the number of peers is unknown; define a class \
+                        for each peer with a guarantee, or remove it";
             return wrong("real_time", what.to_owned());
         }
     }
@@ -154,7 +154,8 @@ fn inner(class: &LinkClass, why: &str) -> Result<(), ClassError> {
         ("police", class.police.is_some()),
     ] {
         if there {
-            let what = format!("{why}, and only a class without any has streams: move it there");
+            let what =
+                format!("{why}, and only a class without subclasses has streams; move it there");
             return Err(ClassError::new(&class.name, key, what));
         }
     }

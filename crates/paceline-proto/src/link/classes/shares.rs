@@ -46,8 +46,8 @@ fn divide(
         percent += class.share.unwrap_or(0);
         if let (true, Some(share)) = (percent > 100, class.share) {
             let what = format!(
-                "{share} %: with those before it {percent} % of what the class above has: must be at \
-                 most 100 % together; lower some of them"
+                "{share} %: with the earlier shares {percent} % of the class above: must be at \
+                 most 100 % in total; lower some of them"
             );
             return Err(ClassError::new(&class.name, "share", what));
         }

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_way_is_trusted_to_an_eighth() {
+    fn a_steady_path_is_trusted_within_an_eighth() {
         let losses = steady();
         let now = Instant::from_millis(60_000);
         assert_eq!(losses.overtaken_for(now), millis(45));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_late_is_waited_for_but_not_for_ever() {
+    fn late_frames_are_awaited_for_a_bounded_time() {
         let mut losses = steady();
         let now = Instant::from_millis(60_000);
         losses.note_reordered(now, millis(56));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_makes_patient_and_an_answer_ends_it() {
+    fn silence_backs_off_until_the_next_answer() {
         let mut losses = steady();
         let mut now = Instant::from_millis(60_000);
         losses.note_silence(now);

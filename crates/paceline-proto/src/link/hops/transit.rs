@@ -88,27 +88,27 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_short_frames_that_wait_for_others_tell_nothing() {
+    fn acks_of_queued_short_frames_give_no_estimate() {
         let transit = answered(&[(1_200, 4_900), (100, 5_600), (170, 5_500)]);
         assert_eq!(transit.of(micros(4_800)), micros(4_800));
         assert_eq!(transit.round_trip(), Some(micros(100)));
     }
 
     #[test]
-    fn a_shaped_one_lets_frames_through_at_once() {
+    fn a_shaped_line_passes_frames_at_once() {
         let transit = answered(&[(1_200, 300), (100, 90)]);
         assert_eq!(transit.of(micros(4_800)), micros(300));
         assert_eq!(transit.round_trip(), Some(Duration::ZERO));
     }
 
     #[test]
-    fn one_that_is_twice_as_fast_takes_half_the_time() {
+    fn a_line_twice_as_fast_takes_half_the_time() {
         let transit = answered(&[(1_200, 2_400)]);
         assert_eq!(transit.of(micros(1_000)), micros(500));
     }
 
     #[test]
-    fn what_an_answer_takes_itself_is_no_part_of_the_way() {
+    fn the_transmission_time_of_an_ack_is_not_path_delay() {
         let mut transit = Transit::new();
         // On a slow return path the acknowledgement alone takes 12.5 ms, and a long frame precedes it.
         transit.note(1_200, (micros(4_800 + 100 + 12_500), micros(12_500)), wire(1_200));

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_waited_at_the_other_end_tells_of_no_queue_here() {
+    fn ack_delay_at_the_peer_is_not_local_queueing() {
         let (mut trips, now) = (Trips::new(), Instant::from_millis(60_000));
         trips.note(now, (ms(1), ms(0)), ms(1));
         // One frame in transmission and one that carries the acknowledgement; two more frames arrived before
@@ -97,18 +97,18 @@ mod tests {
         assert_eq!((trips.least(), trips.queued()), (Some(ms(1)), ms(0)));
         assert_eq!(trips.longest_held(), ms(420));
         trips.note(now + ms(200), (ms(340), ms(300)), ms(340));
-        assert_eq!(trips.queued(), ms(39), "that waited on the way there");
+        assert_eq!(trips.queued(), ms(39), "that waited on the path there");
     }
 
     #[test]
-    fn a_way_that_was_blocked_is_no_wait_at_the_other_end() {
+    fn a_blocked_path_is_not_ack_delay_at_the_peer() {
         let (mut trips, now) = (Trips::new(), Instant::from_millis(60_000));
         trips.note(now, (ms(41), ms(1)), ms(260));
         assert_eq!(trips.longest_held(), ms(2));
     }
 
     #[test]
-    fn what_was_long_ago_is_forgotten() {
+    fn old_measurements_are_forgotten() {
         let (mut trips, now) = (Trips::new(), Instant::from_millis(60_000));
         trips.note(now, (ms(5), ms(4)), ms(90));
         for second in 1..30 {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_true_is_no_time_at_all() {
+    fn impossible_times_are_ignored() {
         let mut trips = Trips::new();
         trips.note(Instant::from_millis(60_000), (ms(5), Duration::MAX), ms(5));
         assert_eq!(

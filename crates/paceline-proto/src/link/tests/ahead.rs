@@ -60,7 +60,7 @@ fn waits(policy: Policy, came: &[u64]) -> Vec<Duration> {
 }
 
 #[test]
-fn a_stream_that_was_held_up_once_is_not_later_for_ever() {
+fn a_delayed_stream_recovers_its_schedule() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::DelayEdd, Policy::StaticPriority]
     {
         let all = waits(policy, &[0, 0, 0, 12, 0, 0, 0, 0, 0, 0]);

@@ -182,7 +182,7 @@ fn a_live_sample_finds_no_more_than_one_frame_before_it() {
 }
 
 #[test]
-fn live_samples_come_no_more_than_a_frame_later_than_alone() {
+fn background_traffic_delays_live_samples_by_at_most_a_frame() {
     for (delay, load) in [(us(50), STEERING), (us(50), CAMERA), (us(5_000), STEERING)] {
         let wire = Wire { delay, ..EXACT };
         let alone = run(wire, Load { pulls: false, ..load }, 20).came;
@@ -198,7 +198,7 @@ fn live_samples_come_no_more_than_a_frame_later_than_alone() {
 }
 
 #[test]
-fn the_background_takes_what_is_left_whatever_the_round_trip() {
+fn the_background_uses_all_spare_capacity_at_any_round_trip_time() {
     // The background waits for the acknowledgement of its last frame where the bandwidth-delay product is
     // below half a frame.
     let mut all = Vec::new();

@@ -33,11 +33,15 @@ fn a_background_stream_waits_for_all_live_ones_and_shares_no_frame_with_them() {
     }
     a.poll(now);
     let got = frames(&mut a);
-    assert_eq!(got, [vec![1, 1], vec![1, 1], vec![0, 0, 0]], "live ones first, by themselves");
+    assert_eq!(
+        got,
+        [vec![1, 1], vec![1, 1], vec![0, 0, 0]],
+        "live ones first, in a frame of their own"
+    );
 }
 
 #[test]
-fn of_a_background_stream_nothing_replaces_another() {
+fn samples_of_a_background_stream_replace_none() {
     for kind in [Kind::State, Kind::Picture] {
         let (mut a, mut b) = pair(LinkSpec::default());
         let mut now = at(1_000);
@@ -45,7 +49,7 @@ fn of_a_background_stream_nothing_replaces_another() {
         let spec = StreamSpec { background: true, ..to(node(2), kind, None) };
         a.link.open_stream(STREAM, spec.clone());
         let mut offer = |seq| a.link.handle_sample(now, STREAM, sample(now, seq, 10));
-        assert!((0..256).all(&mut offer) && !offer(256), "it holds what a stream of data does");
+        assert!((0..256).all(&mut offer) && !offer(256), "it buffers as much as a data stream");
         assert_eq!(a.link.counters(STREAM).unwrap().drops.of(DropReason::QueueFull), 1);
         // It stays a background stream after a change of its contract and after the hop returns.
         a.link.update_stream(
@@ -70,7 +74,7 @@ fn video_of_a_background_stream_waits_for_room_and_may_begin_inside_a_group() {
         a.link.handle_sample(now, STREAM, Sample { kind, ..sample(now, seq, 10) })
     };
     assert!((0..256).all(&mut offer));
-    assert!(!a.link.has_room(now, STREAM), "whoever feeds it waits");
+    assert!(!a.link.has_room(now, STREAM), "its producer waits");
     talk(&mut now, &mut a, &mut b, 1);
     assert_eq!(b.got, (0..256).collect::<Vec<_>>());
 }

@@ -40,7 +40,7 @@ fn tree(classes: &[LinkClass]) -> Arc<ClassTree> {
 }
 
 #[test]
-fn a_stream_belongs_to_the_first_class_that_wants_it() {
+fn a_stream_belongs_to_the_first_matching_class() {
     let contracts = Match { contracted: Some(true), ..Match::default() };
     let from = Match { nodes: vec!["robot".to_owned()], ..Match::default() };
     let to = Match { peers: vec!["operator".to_owned()], ..Match::default() };
@@ -63,7 +63,7 @@ fn a_stream_belongs_to_the_first_class_that_wants_it() {
 }
 
 #[test]
-fn shares_become_curves_and_what_is_not_said_is_shared_evenly() {
+fn shares_become_curves_and_unspecified_shares_are_even() {
     let tree = tree(&[
         LinkClass { share: Some(50), ..class("fleet") },
         LinkClass { share: Some(40), parent: Some("fleet".to_owned()), ..tagged("a", "a") },
@@ -82,12 +82,12 @@ fn shares_become_curves_and_what_is_not_said_is_shared_evenly() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_by_name() {
+fn contradictory_classes_are_refused_by_name() {
     let real = |bits| Curves { real_time: linear(bits), link_share: None, upper_limit: None };
     let limit = Curves { upper_limit: linear(9), ..real(9) };
     let cases: Vec<(Vec<LinkClass>, &str)> = vec![
         (vec![class("a"), class("a")], "class 'a': name: class \"a\" is listed twice"),
-        (vec![class("")], "class: must be text of 1 to 64 bytes"),
+        (vec![class("")], "class: must be 1 to 64 bytes of text"),
         (vec![below("b", "a")], "parent: class \"a\" has the parent \"b\", which is not listed"),
         (vec![below("b", "a"), below("a", "b")], "parent: class \"a\" is below itself"),
         (
@@ -99,23 +99,23 @@ fn what_contradicts_itself_is_refused_by_name() {
                 LinkClass { share: Some(60), ..class("a") },
                 LinkClass { share: Some(50), ..class("b") },
             ],
-            "class 'b': share: 50 %: with those before it 110 % of what the class above has",
+            "class 'b': share: 50 %: with the earlier shares 110 % of the class above",
         ),
         (
             vec![LinkClass { curves: real(1), ..class("a") }, below("a", "b")],
-            "class 'a': real_time: class 'b' is below it, and only a class without any has streams",
+            "class 'a': real_time: class 'b' is below it, and only a class without subclasses has streams",
         ),
         (vec![tagged("a", "x"), below("a", "b")], "class 'a': match: class 'b' is below it"),
         (
             vec![LinkClass { per_peer: true, curves: real(1), ..class("a") }],
-            "class 'a': real_time: is there beside per_peer",
+            "class 'a': real_time: conflicts with per_peer",
         ),
         (
             vec![
                 LinkClass { curves: real(1_000_000), ..class("a") },
                 LinkClass { curves: real(950_000), ..class("b") },
             ],
-            "class 'b': real_time: with the guarantees before it too much for the link, of which 5 % stay for control: service curves promise 1950000 bit/s in the long run, the link carries 1900000",
+            "class 'b': real_time: with the earlier guarantees it exceeds the link, of which 5 % are reserved for control: service curves promise 1950000 bit/s in the long run, the link carries 1900000",
         ),
         (
             vec![LinkClass { curves: limit, ..class("a") }],
@@ -124,7 +124,7 @@ fn what_contradicts_itself_is_refused_by_name() {
         (vec![tagged(DEFAULT, "x")], "class 'default': match: default is the class of streams"),
         (
             (0..65).map(|n| class(&n.to_string())).collect(),
-            "class: 65 of them, a link takes at most 64",
+            "class: 65 of them: must be at most 64 per link",
         ),
     ];
     for (classes, part) in cases {
@@ -133,7 +133,10 @@ fn what_contradicts_itself_is_refused_by_name() {
     }
     let error =
         ClassTree::new(vec![LinkClass { curves: real(1), ..class("a") }], None).unwrap_err();
-    assert!(error.to_string().contains("the link has none: give the link a capacity"), "{error}");
+    assert!(
+        error.to_string().contains("the link has none: set a capacity for the link"),
+        "{error}"
+    );
 }
 
 /// A link with classes, best-effort streams with a constant backlog, and a peer that acknowledges.
@@ -198,7 +201,7 @@ impl Rig {
 }
 
 #[test]
-fn a_class_has_its_share_however_many_streams_the_other_has() {
+fn a_class_keeps_its_share_for_any_number_of_other_streams() {
     let thirds = [
         LinkClass { share: Some(25), ..tagged("one", "one") },
         LinkClass { share: Some(75), ..tagged("many", "many/**") },
@@ -215,7 +218,7 @@ fn a_class_has_its_share_however_many_streams_the_other_has() {
 }
 
 #[test]
-fn the_background_takes_what_no_class_wants() {
+fn the_background_uses_capacity_that_no_class_needs() {
     let mut rig = Rig::new(&[class("all")], &["live", "page"]);
     let spec = StreamSpec { background: true, ..to(node(2), Kind::Data, None) };
     rig.a.link.update_stream(rig.now, index_of(1), spec);
@@ -250,7 +253,7 @@ fn classes_change_while_samples_wait_and_closed_streams_stay_counted() {
 }
 
 #[test]
-fn policers_drop_or_delay_what_a_class_is_not_held_to() {
+fn policers_drop_or_delay_the_excess_of_a_class() {
     for (action, dropped) in [("drop", true), ("delay", false)] {
         let police = format!("leaky:4p,100p/s else {action}").parse().unwrap();
         let police = Some(ClassPolice::from(&police));
@@ -267,7 +270,7 @@ fn policers_drop_or_delay_what_a_class_is_not_held_to() {
             assert_eq!(counters.offered, gone, "{action} {index:?}");
         }
         let idle = rig.now + Duration::from_millis(20);
-        assert!(dropped || rig.a.link.poll_timeout() <= idle, "it wakes for what waits");
+        assert!(dropped || rig.a.link.poll_timeout() <= idle, "it wakes for queued samples");
     }
 }
 
@@ -308,27 +311,27 @@ fn demoted(kind: Kind, flood: usize) -> ([usize; 3], StreamCounters) {
 }
 
 #[test]
-fn what_is_demoted_goes_if_nothing_else_wants_the_link() {
+fn demoted_samples_are_sent_when_the_link_is_idle() {
     let (came, counters) = demoted(Kind::Data, 0);
     assert_eq!(came, [100; 3]);
     assert_eq!((counters.drops.total(), counters.violations), (0, 0), "{counters:?}");
 }
 
 #[test]
-fn what_is_demoted_never_keeps_what_was_promised_from_leaving() {
+fn demoted_samples_never_delay_contracted_samples() {
     let (came, counters) = demoted(Kind::Data, 3);
     let [promised, second, third] = came;
     assert_eq!(promised, 100, "{came:?} {counters:?}");
-    assert!((1..100).contains(&(second + third)), "what its class has beside: {came:?}");
+    assert!((1..100).contains(&(second + third)), "the other streams of its class: {came:?}");
     let dropped =
         counters.drops.of(DropReason::Policed) + counters.drops.of(DropReason::DeadlineMissed);
     assert_eq!(counters.drops.total(), dropped, "{counters:?}");
-    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 0, "the next one comes before");
-    assert!(counters.offered - counters.sent - dropped <= 2, "what still waits: {counters:?}");
+    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 0, "the next one arrives before");
+    assert!(counters.offered - counters.sent - dropped <= 2, "still queued: {counters:?}");
 }
 
 #[test]
-fn of_video_what_is_too_much_is_dropped_and_best_effort_stays_what_it_is() {
+fn excess_video_is_dropped_and_best_effort_is_unaffected() {
     let (_, video) = demoted(Kind::VideoI, 0);
     assert_eq!(video.drops.of(DropReason::Policed), 200, "{video:?}");
     let police = Some(ClassPolice::from(&"leaky:1p,50p/s else demote".parse().unwrap()));
@@ -355,7 +358,7 @@ fn very_small_samples_pay_for_their_headers() {
 
 /// The upper limit of a class delays a sample with `Late::Send`, however short its period.
 #[test]
-fn a_link_sleeps_until_an_upper_limit_lets_a_sample_go_and_no_longer() {
+fn a_link_sleeps_exactly_until_an_upper_limit_permits_a_sample() {
     let (link_share, upper_limit) = (linear(1_000_000), linear(80_000));
     let curves = Curves { real_time: None, link_share, upper_limit };
     let mut rig = Rig::new(&[LinkClass { curves, ..class("slow") }], &[]);

@@ -65,7 +65,7 @@ impl Busy {
 
 /// More samples are contracted than the link can carry, so the link is never idle for control.
 #[test]
-fn control_gives_way_to_promises_until_its_own_time_and_then_takes_its_share() {
+fn control_yields_to_contracts_until_it_is_due_and_then_gets_its_share() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::DelayEdd, Policy::StaticPriority]
     {
         let mut link = Busy::new(policy);
@@ -82,7 +82,7 @@ fn control_gives_way_to_promises_until_its_own_time_and_then_takes_its_share() {
 }
 
 #[test]
-fn control_goes_before_best_effort_and_into_frames_that_promises_leave_room_in() {
+fn control_precedes_best_effort_and_fills_spare_room_of_contracted_frames() {
     let mut link = Busy::new(Policy::Vds);
     (0..10).for_each(|stream| link.open(StreamIndex(stream), None));
     link.run(60, 0..10, 900);
@@ -98,7 +98,7 @@ fn control_goes_before_best_effort_and_into_frames_that_promises_leave_room_in()
 }
 
 #[test]
-fn control_that_is_due_sooner_goes_first() {
+fn control_with_the_earlier_due_time_is_sent_first() {
     let mut link = Busy::new(Policy::Edf);
     (0..10).for_each(|stream| link.open(StreamIndex(stream), Some(contract(60_000))));
     link.run(60, 0..10, 900);

@@ -26,7 +26,7 @@ fn the_window_without_a_capacity_is_twelve_frames() {
 }
 
 #[test]
-fn small_samples_ask_for_answers_before_they_fill_the_window() {
+fn small_samples_request_acks_before_they_fill_the_window() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 4);
@@ -47,7 +47,7 @@ fn small_samples_ask_for_answers_before_they_fill_the_window() {
 }
 
 #[test]
-fn lost_credits_are_asked_for_again() {
+fn lost_credits_are_requested_again() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 4);
@@ -73,12 +73,12 @@ fn lost_credits_are_asked_for_again() {
     assert!(b.got.len() > before);
     let counters = a.link.counters(STREAM).unwrap();
     assert_eq!(counters.offered, counters.sent + counters.drops.total());
-    assert_eq!(b.got.len() as u64 + b.lost, counters.sent, "what is lost is counted");
+    assert_eq!(b.got.len() as u64 + b.lost, counters.sent, "losses are counted");
     assert!(b.got.is_sorted_by(|x, y| x < y));
 }
 
 #[test]
-fn what_a_hop_was_sent_makes_up_what_its_link_sent_also_after_it_was_away() {
+fn bytes_per_hop_add_up_to_bytes_of_the_link_after_an_outage() {
     for capacity in [None, Some(Capacity::from_bits_per_s(2_000_000).unwrap())] {
         let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
         let mut now = at(1_000);

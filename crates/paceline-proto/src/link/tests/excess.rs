@@ -95,7 +95,7 @@ const POLICIES: [Policy; 5] =
     [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::DelayEdd, Policy::StaticPriority];
 
 #[test]
-fn what_is_longer_than_declared_costs_the_others_a_frame() {
+fn oversized_samples_delay_others_by_at_most_a_frame() {
     for policy in POLICIES {
         let mut held = Bench::new(policy, promised(Duration::ZERO, true));
         // A frame takes 2 ms: one in transmission, and one that carries the declared size.
@@ -113,7 +113,7 @@ fn what_is_longer_than_declared_costs_the_others_a_frame() {
 }
 
 #[test]
-fn what_comes_too_often_costs_the_others_a_frame() {
+fn excess_samples_delay_others_by_at_most_a_frame() {
     for policy in POLICIES {
         let mut bench = Bench::new(policy, promised(Duration::ZERO, true));
         let wait = others_wait(&mut bench, 40, DECLARED);
@@ -125,7 +125,7 @@ fn what_comes_too_often_costs_the_others_a_frame() {
 }
 
 #[test]
-fn what_the_hops_before_let_bunch_up_is_no_excess_and_all_in_time() {
+fn bursts_from_earlier_hops_are_no_excess_and_stay_on_time() {
     let upstream = Duration::from_millis(90);
     for policy in POLICIES {
         let mut bench = Bench::new(policy, promised(upstream, true));

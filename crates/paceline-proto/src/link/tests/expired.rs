@@ -26,7 +26,7 @@ fn sums_agree(link: &Link) {
 }
 
 #[test]
-fn what_waits_too_long_expires_and_what_has_begun_is_sent_to_its_end() {
+fn overdue_samples_expire_and_started_samples_are_completed() {
     for policy in Policy::ALL {
         let (mut a, mut b) = pair(thin(policy));
         let mut now = at(10_000);
@@ -40,13 +40,13 @@ fn what_waits_too_long_expires_and_what_has_begun_is_sent_to_its_end() {
         a.link.handle_sample(now, STREAM, sample(now, 2, 100));
         talk(&mut now, &mut a, &mut b, 80);
         assert_eq!((&b.got[..], expired(&a.link, STREAM)), (&[0, 2][..], 1), "{policy}");
-        assert_eq!(b.lost, 0, "{policy}: nothing of it was ever sent");
+        assert_eq!(b.lost, 0, "{policy}: no byte of it was sent");
         sums_agree(&a.link);
     }
 }
 
 #[test]
-fn a_full_queue_takes_a_fresh_sample_instead_of_one_that_has_expired() {
+fn a_full_queue_replaces_an_expired_sample_with_a_fresh_one() {
     let (mut a, mut b) = pair(thin(Policy::default()));
     let mut now = at(10_000);
     talk(&mut now, &mut a, &mut b, 8);
@@ -57,7 +57,7 @@ fn a_full_queue_takes_a_fresh_sample_instead_of_one_that_has_expired() {
         seq += 1;
     }
     assert_eq!(seq, 256);
-    assert!(!a.link.has_room(now, STREAM), "it may wait for so long");
+    assert!(!a.link.has_room(now, STREAM), "it may wait this long");
     assert!(!a.link.handle_sample(now, STREAM, sample(now, seq, 1_000)));
     now += Duration::from_nanos(1);
     assert!(a.link.has_room(now, STREAM));
@@ -70,7 +70,7 @@ fn a_full_queue_takes_a_fresh_sample_instead_of_one_that_has_expired() {
 }
 
 #[test]
-fn the_wait_begins_before_the_link_has_room() {
+fn waiting_time_includes_the_time_before_the_link_has_room() {
     let (mut a, mut b) = pair(thin(Policy::default()));
     let mut now = at(10_000);
     talk(&mut now, &mut a, &mut b, 8);
@@ -84,7 +84,7 @@ fn the_wait_begins_before_the_link_has_room() {
 }
 
 #[test]
-fn what_needs_an_expired_picture_goes_with_it_up_to_the_next_i() {
+fn pictures_that_depend_on_an_expired_picture_expire_with_it() {
     use Kind::{VideoI, VideoP};
     let (mut a, mut b) = pair(thin(Policy::default()));
     let mut now = at(10_000);
@@ -116,7 +116,7 @@ fn what_needs_an_expired_picture_goes_with_it_up_to_the_next_i() {
 }
 
 #[test]
-fn very_much_that_has_expired_is_given_up_turn_by_turn() {
+fn large_expired_backlogs_are_dropped_in_portions() {
     let (mut a, mut b) = pair(thin(Policy::default()));
     let mut now = at(10_000);
     talk(&mut now, &mut a, &mut b, 8);
@@ -133,7 +133,7 @@ fn very_much_that_has_expired_is_given_up_turn_by_turn() {
         let before = gone(&a);
         a.poll(now);
         turns += 1;
-        assert!(gone(&a) - before <= 512 + 256, "a turn gives up so many at most");
+        assert!(gone(&a) - before <= 512 + 256, "an iteration drops at most this number");
         assert!(turns < 10 && a.link.poll_timeout() <= now || gone(&a) == 8 * 256);
     }
     assert!(turns >= 3, "{turns}");
@@ -142,7 +142,7 @@ fn very_much_that_has_expired_is_given_up_turn_by_turn() {
 }
 
 #[test]
-fn a_class_that_delays_is_not_charged_for_what_expires() {
+fn a_delaying_class_is_not_charged_for_expired_samples() {
     // The first rate is limited by the class, the second by the link, of which the class has a fifth.
     for (rate, most) in [(100, 101), (10_000, 88)] {
         let police = format!("leaky:4p,{rate}p/s else delay").parse().unwrap();

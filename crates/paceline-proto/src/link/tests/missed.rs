@@ -33,7 +33,7 @@ fn dropped(link: &Link) -> u64 {
 }
 
 #[test]
-fn a_turn_gives_up_a_portion_and_the_next_is_due_at_once() {
+fn an_iteration_drops_a_portion_and_the_next_is_due_at_once() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::Hfsc] {
         let (mut end, now) = full(Late::Drop, policy);
         let stalled = now + Duration::from_millis(900);
@@ -67,7 +67,7 @@ fn a_turn_gives_up_a_portion_and_the_next_is_due_at_once() {
 }
 
 #[test]
-fn whoever_only_asks_for_frames_gets_through_too() {
+fn polling_only_for_frames_also_makes_progress() {
     let (mut end, now) = full(Late::Drop, Policy::Vds);
     let mut stalled = now + Duration::from_millis(900);
     let mut frame = FrameBuf::default();
@@ -81,7 +81,7 @@ fn whoever_only_asks_for_frames_gets_through_too() {
 }
 
 #[test]
-fn late_samples_that_are_sent_all_the_same_are_marked_in_portions_and_then_sent() {
+fn late_samples_that_are_still_sent_are_marked_in_portions() {
     let (mut end, now) = full(Late::Send, Policy::Vds);
     let stalled = now + Duration::from_millis(900);
     let mut frame = FrameBuf::default();
@@ -98,7 +98,7 @@ fn late_samples_that_are_sent_all_the_same_are_marked_in_portions_and_then_sent(
 }
 
 #[test]
-fn what_waited_for_a_hop_that_is_gone_is_counted_at_once_and_freed_by_and_by() {
+fn samples_for_a_lost_hop_are_counted_at_once_and_freed_in_portions() {
     let (mut end, now) = full(Late::Drop, Policy::Vds);
     let payload = end.link.streams.get(StreamIndex(0)).unwrap().queue[0].payload.clone();
     assert!(!payload.is_unique(), "it waits");
@@ -132,7 +132,7 @@ fn patient(policy: Policy) -> (End, Instant) {
 }
 
 #[test]
-fn what_is_late_here_may_still_be_in_time_where_it_goes() {
+fn late_samples_may_still_be_on_time_at_their_destination() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::Hfsc] {
         let (mut end, now) = patient(policy);
         let mut late = now + Duration::from_millis(150);
@@ -149,7 +149,7 @@ fn what_is_late_here_may_still_be_in_time_where_it_goes() {
 }
 
 #[test]
-fn what_is_too_late_where_it_goes_is_given_up_in_portions() {
+fn samples_too_late_for_their_destination_are_dropped_in_portions() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::Hfsc] {
         let (mut end, now) = patient(policy);
         let mut stalled = now + Duration::from_millis(900);
@@ -170,7 +170,7 @@ fn what_is_too_late_where_it_goes_is_given_up_in_portions() {
 }
 
 #[test]
-fn what_is_too_late_where_it_goes_makes_room_while_the_hop_is_silent() {
+fn samples_too_late_for_their_destination_make_room_while_the_hop_is_silent() {
     let (mut end, now) = patient(Policy::Vds);
     let stalled = now + Duration::from_millis(900);
     // Each sample is missed first and dropped later; allow twice the necessary iterations.
@@ -185,7 +185,7 @@ fn what_is_too_late_where_it_goes_makes_room_while_the_hop_is_silent() {
 }
 
 #[test]
-fn who_tolerates_loss_waits_for_nobody_and_another_slack_moves_nothing() {
+fn loss_tolerant_streams_are_not_patient_and_new_slack_keeps_deadlines() {
     let (mut end, now) = full(Late::Drop, Policy::Vds);
     let index = StreamIndex(0);
     let spec = end.link.spec_of(index).unwrap().clone();

@@ -18,7 +18,7 @@ fn second(now: &mut Instant, a: &mut End, b: &mut End) -> u64 {
 }
 
 #[test]
-fn another_capacity_holds_at_once() {
+fn a_new_capacity_applies_at_once() {
     let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
     let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
     let mut now = at(1_000);
@@ -31,11 +31,11 @@ fn another_capacity_holds_at_once() {
         assert!((bytes_per_s * 95 / 100..=bytes_per_s * 102 / 100).contains(&bytes), "{bytes}");
     }
     let mut boundless = Link::new(LinkSpec::default());
-    assert!(!boundless.set_capacity(now, bits(2_000_000)), "its hops know no pace");
+    assert!(!boundless.set_capacity(now, bits(2_000_000)), "its hops are not paced");
 }
 
 #[test]
-fn what_waits_is_judged_by_the_new_capacity() {
+fn queued_samples_are_scheduled_with_the_new_capacity() {
     let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
     let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
     let mut now = at(1_000);
@@ -51,7 +51,7 @@ fn what_waits_is_judged_by_the_new_capacity() {
     now += Duration::from_millis(100);
     a.link.handle_sample(now, STREAM, sample(now, 1, 100));
     talk(&mut now, &mut a, &mut b, 1);
-    assert_eq!(b.got, [1], "what fits goes on");
+    assert_eq!(b.got, [1], "fitting streams continue");
 }
 
 /// Returns the arrivals of two HFSC streams on a link of 400 kbit/s, on which a packet of other streams takes
@@ -95,7 +95,7 @@ fn arrivals(deadline: u64, joined_before: bool) -> Vec<(Instant, u64)> {
 }
 
 #[test]
-fn streams_share_by_the_curves_of_the_capacity_that_there_is() {
+fn streams_share_by_the_curves_of_the_current_capacity() {
     let mut orders = std::collections::BTreeSet::new();
     for deadline in 30..100 {
         let anew = arrivals(deadline, false);
@@ -103,5 +103,5 @@ fn streams_share_by_the_curves_of_the_capacity_that_there_is() {
         assert_eq!(arrivals(deadline, true), anew, "{deadline} ms, as if they had joined now");
         orders.insert(anew.iter().map(|(_, seq)| *seq).collect::<Vec<_>>());
     }
-    assert_eq!(orders.len(), 2, "the deadline decides who is first");
+    assert_eq!(orders.len(), 2, "the deadline decides the order");
 }

@@ -39,7 +39,7 @@ fn go_on(now: &mut Instant, silence: Duration, (a, b): (&mut End, &mut End)) {
 }
 
 #[test]
-fn samples_on_their_way_are_counted_when_the_hop_is_back() {
+fn samples_in_flight_are_counted_when_the_hop_returns() {
     for carrier in [Carrier::Ordered, Carrier::Datagrams] {
         for silence in [Duration::from_secs(2), Duration::from_secs(60)] {
             let (mut a, mut b, mut now) = cut(carrier);
@@ -57,7 +57,7 @@ fn samples_on_their_way_are_counted_when_the_hop_is_back() {
 }
 
 #[test]
-fn a_stream_that_ended_while_its_hop_was_away_is_counted_too() {
+fn a_stream_that_ended_while_its_hop_was_down_is_counted() {
     for carrier in [Carrier::Ordered, Carrier::Datagrams] {
         for silence in [Duration::from_secs(2), Duration::from_secs(60)] {
             let (mut a, mut b, mut now) = cut(carrier);
@@ -71,7 +71,7 @@ fn a_stream_that_ended_while_its_hop_was_away_is_counted_too() {
 }
 
 #[test]
-fn a_close_that_was_on_its_way_is_sent_again() {
+fn a_close_in_flight_is_sent_again() {
     let (mut a, mut b, mut now) = cut(Carrier::Ordered);
     a.link.close_stream(STREAM);
     a.poll(now);

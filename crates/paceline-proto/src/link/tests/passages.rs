@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_traced_stream_tells_when_each_sample_came_and_left() {
+fn a_traced_stream_records_arrival_and_departure_times() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 4);
@@ -14,15 +14,15 @@ fn a_traced_stream_tells_when_each_sample_came_and_left() {
         a.poll(now + Duration::from_millis(2));
         a.link.passages(STREAM).copied().collect::<Vec<_>>()
     };
-    assert_eq!(pass(&mut a, 0), [], "nobody traces it");
+    assert_eq!(pass(&mut a, 0), [], "it is not traced");
     a.link.trace(PublisherId { index: 9, ..publisher() }, true);
     assert_eq!(pass(&mut a, 1), [], "another one is traced");
     a.link.trace(publisher(), true);
-    let [passage] = pass(&mut a, 2)[..] else { panic!("one came since") };
+    let [passage] = pass(&mut a, 2)[..] else { panic!("one arrived since") };
     assert_eq!((passage.seq, passage.came_ns), (2, 5_000_000));
     assert!(passage.left_ns.is_some_and(|left| left >= 7_000_000), "{passage:?}");
     a.link.trace(publisher(), true);
-    assert_eq!(pass(&mut a, 3).len(), 2, "to ask again forgets nothing");
+    assert_eq!(pass(&mut a, 3).len(), 2, "asking again keeps the trace");
     a.link.trace(publisher(), false);
     assert_eq!(pass(&mut a, 4), []);
 }

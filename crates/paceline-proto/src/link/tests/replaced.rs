@@ -26,7 +26,7 @@ fn positions(policy: Policy) -> u64 {
 }
 
 #[test]
-fn a_sample_that_replaces_another_keeps_its_turn() {
+fn a_replacing_sample_keeps_the_queue_position() {
     // FIFO is exempt: there a sample waits for everything that arrived before it.
     for policy in Policy::ALL.into_iter().filter(|policy| *policy != Policy::Fifo) {
         let sent = positions(policy);

@@ -44,7 +44,7 @@ fn push(a: &mut End, now: Instant, index: StreamIndex, seqs: core::ops::Range<u6
 }
 
 #[test]
-fn what_waits_is_sent_before_what_comes_after_it() {
+fn queued_samples_are_sent_before_later_samples() {
     let (mut now, mut a, mut b) = thin();
     open(&mut a, STREAM, every(2), Some(promised()));
     push(&mut a, now, STREAM, 0..3);
@@ -62,7 +62,7 @@ fn what_waits_is_sent_before_what_comes_after_it() {
 }
 
 #[test]
-fn nothing_follows_what_is_newer() {
+fn no_sample_follows_a_newer_one() {
     for (old, new) in [(None, Some(promised())), (Some(promised()), Some(promised())), (None, None)]
     {
         let (mut now, mut a, mut b) = thin();
@@ -89,7 +89,7 @@ fn nothing_follows_what_is_newer() {
 }
 
 #[test]
-fn a_promise_does_not_wait_for_what_was_promised_before() {
+fn a_new_contract_does_not_wait_for_the_old_one() {
     let (mut now, mut a, mut b) = thin();
     open(&mut a, STREAM, every(2), Some(promised()));
     push(&mut a, now, STREAM, 0..10);
@@ -107,7 +107,7 @@ fn a_promise_does_not_wait_for_what_was_promised_before() {
 }
 
 #[test]
-fn what_has_begun_is_given_up_for_what_is_newer() {
+fn a_started_sample_is_aborted_for_a_newer_one() {
     let (mut now, mut a, mut b) = thin();
     open(&mut a, STREAM, every(2), None);
     assert!(a.link.handle_sample(now, STREAM, sample(now, 0, 20 * FRAME)));

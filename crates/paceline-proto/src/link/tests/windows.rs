@@ -33,7 +33,7 @@ fn take(end: &mut End, now: Instant, seq: u64) {
 }
 
 #[test]
-fn a_stream_that_joins_within_a_window_judges_the_rest_of_it() {
+fn a_stream_that_joins_within_a_window_counts_the_rest_of_it() {
     let (mut end, now) = link(Rate::All);
     take(&mut end, now, 7); // the second of 6, 7, 8
     assert_eq!(window(&end), (1, 1));
@@ -42,21 +42,25 @@ fn a_stream_that_joins_within_a_window_judges_the_rest_of_it() {
 }
 
 #[test]
-fn what_was_lost_before_this_link_is_missed_here() {
+fn losses_before_this_link_count_as_misses() {
     let (mut end, now) = link(Rate::All);
     take(&mut end, now, 0);
     take(&mut end, now, 2);
-    assert_eq!(window(&end), (3, 1), "0, 1 and 2 are judged");
+    assert_eq!(window(&end), (3, 1), "0, 1 and 2 are counted");
     take(&mut end, now, 4);
-    assert_eq!(window(&end), (1, 0), "3 is missed: 5 must come");
+    assert_eq!(window(&end), (1, 0), "3 is missed: 5 must arrive");
     // Complete windows have passed; the first sample of the current one is missed.
     take(&mut end, now, 16);
     assert_eq!(window(&end), (1, 0));
-    assert_eq!(end.link.counters(STREAM).unwrap().violations, 1, "of 3, 4 and 5 two did not come");
+    assert_eq!(
+        end.link.counters(STREAM).unwrap().violations,
+        1,
+        "two of 3, 4 and 5 did not arrive"
+    );
 }
 
 #[test]
-fn one_in_n_counts_what_was_asked_for() {
+fn one_in_n_counts_only_requested_samples() {
     let (mut end, now) = link(Rate::Every(NonZeroU32::new(4).unwrap()));
     take(&mut end, now, 5); // the second of 0, 4, 8 or its like
     assert_eq!(window(&end), (1, 1));
@@ -65,7 +69,7 @@ fn one_in_n_counts_what_was_asked_for() {
 }
 
 #[test]
-fn another_contract_counts_on_where_the_samples_are() {
+fn a_new_contract_continues_the_count_at_the_current_sample() {
     let (mut end, now) = link(Rate::All);
     take(&mut end, now, 0);
     let mut spec = end.link.spec_of(STREAM).unwrap().clone();
@@ -74,11 +78,11 @@ fn another_contract_counts_on_where_the_samples_are() {
         .map(|contract| Contract { loss: LossTolerance::new(1, 5).unwrap(), ..contract });
     end.link.update_stream(now, STREAM, spec);
     take(&mut end, now, 1);
-    assert_eq!(window(&end), (3, 1), "0 and 1 are judged");
+    assert_eq!(window(&end), (3, 1), "0 and 1 are counted");
 }
 
 #[test]
-fn numbers_may_be_any() {
+fn sequence_numbers_may_have_any_value() {
     let (mut end, now) = link(Rate::All);
     for seq in [u64::MAX, u64::MAX, 0, u64::MAX - 1] {
         take(&mut end, now, seq);

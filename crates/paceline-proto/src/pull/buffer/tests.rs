@@ -219,7 +219,7 @@ fn pages(buffer: &PullBuffer, find: &Find, items: usize, holdings: usize) -> Fou
         assert!(page.len() <= items && page.holdings.len() <= holdings);
         let after = page.next();
         assert_eq!(after.is_some(), page.more);
-        assert!(after.is_none() || after > find.after, "it does not go on");
+        assert!(after.is_none() || after > find.after, "it does not continue");
         found.append(page);
         find.after = after;
         if after.is_none() {
@@ -232,7 +232,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn a_buffer_holds_and_finds_what_its_twin_does(
+    fn a_buffer_agrees_with_its_reference_model(
         pushes in pushes(),
         bounds in (1..30usize, 1..600u64, 1..400u64),
         asked in prop::collection::vec((prop::option::of(0..4u32), selections(), rates()), 1..6),
@@ -269,7 +269,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_oldest_goes_first_whoever_published_it() {
+fn the_oldest_sample_of_any_publisher_is_evicted_first() {
     let mut buffer = PullBuffer::new(limits(3, 1_000, 10_000));
     let data = |seq, born| sample(seq, born, 0, 10, Kind::Data);
     assert_eq!(buffer.push(at(1), publisher(0), data(0, 1)), Pushed::Held(0));
@@ -278,7 +278,7 @@ fn what_is_oldest_goes_first_whoever_published_it() {
     assert_eq!(buffer.push(at(4), publisher(1), data(1, 4)), Pushed::Held(1));
     assert_eq!(buffer.push(at(5), publisher(1), data(1, 4)), Pushed::Duplicate);
     assert!(buffer.fetch(publisher(0), 0).is_none() && buffer.fetch(publisher(1), 0).is_some());
-    assert_eq!(buffer.push(at(5), publisher(2), data(9, 0)), Pushed::TooOld, "no room beside");
+    assert_eq!(buffer.push(at(5), publisher(2), data(9, 0)), Pushed::TooOld, "no room next to it");
     assert_eq!(
         buffer.push(at(5), publisher(2), sample(0, 5, 0, 1_001, Kind::Data)),
         Pushed::TooLarge
@@ -292,7 +292,7 @@ fn what_is_oldest_goes_first_whoever_published_it() {
 }
 
 #[test]
-fn a_small_payload_does_not_keep_the_frame_that_it_came_in() {
+fn a_small_payload_does_not_retain_its_frame() {
     let frame = Bytes::from(vec![7u8; 60_000]);
     let mut buffer = PullBuffer::new(limits(10, 1 << 20, 1_000));
     let small = Sample { payload: frame.slice(100..200), ..Sample::default() };
@@ -305,7 +305,7 @@ fn a_small_payload_does_not_keep_the_frame_that_it_came_in() {
 }
 
 #[test]
-fn video_is_found_from_an_i_picture_on_and_not_thinned() {
+fn video_is_returned_from_an_i_picture_on_without_thinning() {
     let mut buffer = PullBuffer::new(limits(100, 1 << 20, 100_000));
     for seq in 0..40u64 {
         let kind = if seq % 10 == 3 { Kind::VideoI } else { Kind::VideoP };
@@ -326,7 +326,7 @@ fn video_is_found_from_an_i_picture_on_and_not_thinned() {
 }
 
 #[test]
-fn a_find_is_answered_in_pages_that_say_where_to_go_on() {
+fn a_search_is_answered_in_pages_with_a_continuation() {
     let mut buffer = PullBuffer::new(limits(5_000, 1 << 20, 100_000));
     for seq in 0..2_500 {
         buffer.push(at(0), publisher(0), sample(seq, 0, seq, 1, Kind::Data));
@@ -341,11 +341,7 @@ fn a_find_is_answered_in_pages_that_say_where_to_go_on() {
         lens.push(page.len());
         find.after = page.next();
         if find.after.is_none() {
-            assert_eq!(
-                page.holdings.len(),
-                2,
-                "it tells of publishers of whom nothing is selected"
-            );
+            assert_eq!(page.holdings.len(), 2, "it lists publishers without selected samples");
             break;
         }
     }

@@ -88,7 +88,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn what_several_hold_is_found_as_if_one_held_it(
+    fn several_holders_answer_like_a_single_one(
         parts in prop::collection::vec((0..4usize, part()), 0..4),
         starts in prop::collection::vec(prop::bool::weighted(0.15), 70),
         selection in selections(),
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn pages_bring_each_item_once_and_keep_to_their_size(
+    fn pages_contain_each_item_once_and_respect_their_size(
         parts in prop::collection::vec((0..4usize, part()), 1..4),
         samples in 1..10usize,
         bytes in 1..400u64,
@@ -173,7 +173,7 @@ proptest! {
 }
 
 #[test]
-fn the_newest_three_are_those_of_all_holders_each_from_the_nearest() {
+fn the_newest_three_of_all_holders_are_fetched_from_the_nearest() {
     let (mut near, mut far) = (buffer(), buffer());
     hold(&mut near, 0..5);
     hold(&mut far, 3..7);
@@ -193,7 +193,7 @@ fn the_newest_three_are_those_of_all_holders_each_from_the_nearest() {
 }
 
 #[test]
-fn why_there_is_nothing_is_told() {
+fn an_empty_result_states_its_reason() {
     let mut held = buffer();
     hold(&mut held, 10..20);
     let empty = |selection, publisher| {
@@ -206,8 +206,8 @@ fn why_there_is_nothing_is_told() {
     assert_eq!(why, Some(Absence::Expired));
     assert_eq!(
         text,
-        "sequence numbers 2 to 9 of 'robot/camera' expired; held are 10 to 19, captured from 0.100 \
-         s to 0.190 s of publisher 0000000000000001.0"
+        "sequence numbers 2 to 9 of 'robot/camera' expired; buffered are 10 to 19, captured from \
+         0.100 s to 0.190 s of publisher 0000000000000001.0"
     );
     assert_eq!(empty(seq(20, 30), None).0, Some(Absence::NotYet));
     assert_eq!(empty(Selection::time(0, 99_999_999).unwrap(), None).0, Some(Absence::Expired));
@@ -226,7 +226,7 @@ fn why_there_is_nothing_is_told() {
     let newest = find(Selection::newest(1).unwrap(), Rate::All);
     let nobody = merge(&newest, false, &[]);
     assert_eq!(nobody.absence, Some(Absence::NoHolder));
-    assert!(nobody.explain(&newest).unwrap().contains("nobody holds 'robot/camera'"));
+    assert!(nobody.explain(&newest).unwrap().contains("no node buffers 'robot/camera'"));
     let nothing = merge(&newest, false, &[answered(1, 0, &mut buffer(), &newest)]);
     assert_eq!(nothing.absence, Some(Absence::NothingHeld));
     let mut headless = buffer();
@@ -236,7 +236,7 @@ fn why_there_is_nothing_is_told() {
 }
 
 #[test]
-fn a_plan_has_an_end() {
+fn a_plan_terminates() {
     let held = |seq| Held { seq, captured_ns: seq, bytes: 1, kind: Kind::Data };
     let span = Span { oldest_seq: 0, newest_seq: 40_000, oldest_ns: 0, newest_ns: 40_000 };
     let holdings = (0..2).map(|index| crate::pull::Holding {
@@ -252,7 +252,7 @@ fn a_plan_has_an_end() {
 }
 
 #[test]
-fn several_buffers_of_a_node_answer_as_one() {
+fn several_buffers_of_a_node_answer_like_a_single_one() {
     let mut buffers = [buffer(), buffer()];
     for seq in 0..3_000 {
         let keeps = usize::from(seq % 4 == 0);
@@ -280,7 +280,7 @@ fn several_buffers_of_a_node_answer_as_one() {
 }
 
 #[test]
-fn what_buffers_of_one_node_thinned_apart_is_thinned_together() {
+fn separately_thinned_buffers_of_a_node_are_thinned_together() {
     let every = |n| Rate::Every(core::num::NonZeroU32::new(n).unwrap());
     let find = find(Selection::Seq { first: 0, last: u64::MAX }, every(2));
     let mut buffers = [buffer(), buffer()];
@@ -288,7 +288,7 @@ fn what_buffers_of_one_node_thinned_apart_is_thinned_together() {
     hold(&mut buffers[1], 1..20);
     let parts = buffers.iter_mut().map(|b| b.find_page(Instant::ZERO, &find, |_| true));
     let found = Found::union(parts.collect());
-    assert_eq!(found.len(), 20, "each has another half");
+    assert_eq!(found.len(), 20, "each has a different half");
     let plan = merge(&find, false, &[Answered { node: NodeId(1), hops: 0, found }]);
     assert_eq!(seqs(&plan), (0..20).step_by(2).collect::<Vec<_>>());
 }

@@ -97,7 +97,7 @@ fn body(question: &Question) -> Bytes {
 
 proptest! {
     #[test]
-    fn questions_come_back(question in question(), cut in any::<prop::sample::Index>()) {
+    fn queries_round_trip(question in question(), cut in any::<prop::sample::Index>()) {
         let bytes = body(&question);
         prop_assert!(bytes.len() < crate::control::QUESTION_BYTES_MAX);
         prop_assert!(Question::decode(bytes.slice(..cut.index(bytes.len()))).is_err());
@@ -105,14 +105,14 @@ proptest! {
     }
 
     #[test]
-    fn answers_come_back(answer in answer(), cut in any::<prop::sample::Index>()) {
+    fn answers_round_trip(answer in answer(), cut in any::<prop::sample::Index>()) {
         let bytes = answer.encode();
         prop_assert!(Answer::decode(bytes.slice(..cut.index(bytes.len()))).is_err());
         prop_assert_eq!(Answer::decode(bytes), Ok(answer));
     }
 
     #[test]
-    fn any_bytes_are_understood_in_one_way_or_refused(
+    fn arbitrary_bytes_decode_uniquely_or_are_refused(
         mut bytes in prop::collection::vec(any::<u8>(), 0..200),
         kind in 0u8..4,
     ) {
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_something_else_or_refused(
+    fn a_changed_byte_decodes_differently_or_is_refused(
         question in question(),
         answer in answer(),
         at in any::<prop::sample::Index>(),
@@ -157,7 +157,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn questions_have_these_bytes() {
+fn queries_have_golden_bytes() {
     let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 5 };
     let tag = Tag::new("a/b").unwrap();
     let find = Find {
@@ -202,7 +202,7 @@ fn questions_have_these_bytes() {
 }
 
 #[test]
-fn answers_have_these_bytes() {
+fn answers_have_golden_bytes() {
     let publisher = PublisherId { node: NodeId(1), index: 2 };
     let held = |seq, captured_ns| Held { seq, captured_ns, bytes: 300, kind: Kind::VideoP };
     let span = Span { oldest_seq: 5, newest_seq: 9, oldest_ns: 1_000, newest_ns: 2_000 };
@@ -227,7 +227,7 @@ fn answers_have_these_bytes() {
 }
 
 #[test]
-fn what_is_beyond_a_bound_is_left_out_or_refused() {
+fn items_beyond_a_bound_are_omitted_or_refused() {
     let tag = Tag::new("a").unwrap();
     let publisher = PublisherId { node: NodeId(1), index: 0 };
     let (making, all) = (Making::default(), (0..300).collect::<Vec<u64>>());

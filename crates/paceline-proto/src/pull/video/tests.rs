@@ -50,7 +50,7 @@ fn max_hz(hertz: u32) -> Rate {
 }
 
 #[test]
-fn a_rate_that_leaving_out_gives_is_had_without_coding() {
+fn a_rate_reachable_by_dropping_needs_no_coding() {
     let film = [holder(1, 0, film(&"IBBPBBPBBPBB".repeat(5)))];
     let thin = plan(&film, max_hz(10), false);
     assert!(thin.coded.is_empty());
@@ -61,7 +61,7 @@ fn a_rate_that_leaving_out_gives_is_had_without_coding() {
 }
 
 #[test]
-fn holders_together_give_nothing_behind_a_hole_between_them() {
+fn holders_return_nothing_after_a_gap_between_them() {
     let film = film("IPPPPPPPIPP");
     let part = |from: usize, to: usize| film[from..to].to_vec();
     // The second holder has picture 2 as well, so nothing can be missing between them.
@@ -73,7 +73,7 @@ fn holders_together_give_nothing_behind_a_hole_between_them() {
 }
 
 #[test]
-fn a_rate_below_that_of_references_is_coded_anew_and_exact() {
+fn a_rate_below_the_reference_rate_is_recoded_exactly() {
     let film = [holder(1, 0, film(&"IPPPPPPPPPPP".repeat(5)))];
     let plan = plan(&film, every(4), false);
     assert_eq!(plan.coded.len(), 1);
@@ -81,7 +81,7 @@ fn a_rate_below_that_of_references_is_coded_anew_and_exact() {
 }
 
 #[test]
-fn another_size_is_coded_anew_at_any_rate() {
+fn another_size_is_recoded_at_any_rate() {
     let film = [holder(1, 0, film(&"IBBPBB".repeat(5)))];
     for (rate, step) in [(Rate::All, 1), (every(2), 2), (max_hz(10), 3)] {
         let plan = plan(&film, rate, true);
@@ -91,7 +91,7 @@ fn another_size_is_coded_anew_at_any_rate() {
 }
 
 #[test]
-fn who_codes_holds_everything_that_it_needs() {
+fn the_recoding_holder_has_every_needed_picture() {
     let film = film("IPPPIPPPIPPP");
     // The nearest holder starts inside the first group and ends inside the last.
     let near = holder(1, 0, film[2..10].to_vec());
@@ -105,7 +105,7 @@ fn who_codes_holds_everything_that_it_needs() {
 }
 
 #[test]
-fn a_group_that_nobody_has_whole_is_not_coded() {
+fn an_incomplete_group_is_not_recoded() {
     let film = film("IPPPIPPP");
     let answers = [holder(1, 0, film[..2].to_vec()), holder(2, 1, film[2..].to_vec())];
     let coded = plan(&answers, Rate::All, true);
@@ -114,7 +114,7 @@ fn a_group_that_nobody_has_whole_is_not_coded() {
 }
 
 #[test]
-fn two_codings_of_one_film_are_not_mixed() {
+fn two_codings_of_a_video_are_not_mixed() {
     let film = film("IPPPIPPP");
     let small: Vec<Held> = film.iter().step_by(2).map(|held| Held { bytes: 2, ..*held }).collect();
     for answers in [
@@ -137,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn nothing_comes_without_what_it_needs(
+    fn no_picture_is_returned_without_its_references(
         kinds in "I[IPBBB]{0,60}",
         n in 1u32..6,
         resized in any::<bool>(),

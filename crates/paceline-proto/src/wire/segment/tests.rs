@@ -23,7 +23,7 @@ fn encodings() -> impl Strategy<Value = Encoding> {
 
 proptest! {
     #[test]
-    fn data_segments_come_back(stream: u32, number in 0..=NUMBER_MAX, seq in 0..=NUMBER_MAX, nanos: u64, error: u8, last: bool,
+    fn data_segments_round_trip(stream: u32, number in 0..=NUMBER_MAX, seq in 0..=NUMBER_MAX, nanos: u64, error: u8, last: bool,
                                micros in 0..u64::MAX / 1_000, encoding in encodings(),
                                attached in prop::option::of(prop::collection::vec(any::<u8>(), 0..=ATTACHMENT_BYTES_MAX)),
                                first: bool, body in prop::collection::vec(any::<u8>(), 0..300)) {
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn opens_come_back(stream: u32, node: u64, index: u32, form in forms()) {
+    fn open_segments_round_trip(stream: u32, node: u64, index: u32, form in forms()) {
         let publisher = PublisherId { node: NodeId(node), index };
         let mut out = Vec::new();
         write_open(stream, publisher, &form, &mut out);
@@ -64,7 +64,7 @@ proptest! {
 }
 
 #[test]
-fn lengths_are_not_believed() {
+fn untrusted_lengths_are_checked() {
     let mut out = vec![DATA | LAST, 1, 0, 0];
     out.put_varint(SAMPLE_BYTES_MAX as u64);
     let truncated = Segment::read(&mut Reader::new(out.into()));
@@ -78,7 +78,7 @@ fn lengths_are_not_believed() {
 }
 
 #[test]
-fn a_name_that_is_too_long_is_cut_and_harms_no_frame() {
+fn an_overlong_name_is_truncated_without_breaking_the_frame() {
     let long = Encoding::Other("ö".repeat(200).into());
     let mut out = Vec::new();
     write_encoding(&long, &mut out);

@@ -37,7 +37,7 @@ fn time_of_minimum(curve: &Curve, origins: &[(i128, u64)], y: u64) -> i128 {
 }
 
 #[test]
-fn the_minimum_of_concave_copies_is_exact_however_often_it_is_taken() {
+fn repeated_minima_of_concave_copies_are_exact() {
     for seed in 0..3_000 {
         let mut state = seed;
         let m2 = 1 + random(&mut state, 1 << (1 + seed % 40));
@@ -64,7 +64,7 @@ fn the_minimum_of_concave_copies_is_exact_however_often_it_is_taken() {
 }
 
 #[test]
-fn of_convex_copies_the_lower_one_in_the_long_run_is_kept() {
+fn the_convex_copy_that_is_lower_in_the_long_run_is_kept() {
     let curve = Curve::two_piece(0, Duration::from_millis(10), 8_000_000).unwrap();
     let mut runtime = RuntimeCurve::UNBOUNDED;
     runtime.min_with(&curve, 0, 0);
@@ -81,7 +81,7 @@ fn of_convex_copies_the_lower_one_in_the_long_run_is_kept() {
 }
 
 #[test]
-fn of_convex_copies_the_minimum_is_exact_if_they_begin_flat_and_never_too_late_if_not() {
+fn the_minimum_of_convex_copies_is_exact_if_flat_at_first_and_never_late() {
     let (mut exact, mut early) = (0, 0);
     for seed in 0..4_000 {
         let mut state = seed;

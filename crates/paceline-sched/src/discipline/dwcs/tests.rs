@@ -51,7 +51,7 @@ fn heads() -> Vec<Seen> {
 
 /// P2 and P8: one word contains the whole order, and the order is total.
 #[test]
-fn the_words_of_two_heads_order_them_as_the_tables_do() {
+fn packed_keys_order_heads_like_the_tables() {
     let heads = heads();
     for &a in &heads {
         for &b in &heads {
@@ -124,7 +124,7 @@ fn the_original_rules_raise_the_denominator_in_larger_steps() {
 }
 
 #[test]
-fn many_deadlines_at_once_are_as_many_one_by_one() {
+fn missing_many_deadlines_at_once_equals_missing_them_one_by_one() {
     for rules in [RuleSet::Later, RuleSet::Original] {
         for loss in tolerances(6) {
             for (served, missed) in (0..6).flat_map(|served| (0..30).map(move |m| (served, m))) {

@@ -78,7 +78,7 @@ fn every(period: u64, x: u32, y: u32) -> Class {
 }
 
 #[test]
-fn a_storm_of_one_peer_takes_nothing_from_the_others() {
+fn a_flood_of_one_peer_takes_nothing_from_the_others() {
     let mut tree = Hierarchy::new();
     let tenant = tree.add(ClassIndex::ROOT, share(BITS_PER_S / 2)).unwrap();
     let calm = tree.add_leaf(tenant, &leaf(guaranteed(BITS_PER_S / 4), Policy::Vds)).unwrap();
@@ -107,7 +107,7 @@ fn a_storm_of_one_peer_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn what_a_leaf_does_not_use_goes_to_its_siblings() {
+fn unused_capacity_of_a_leaf_goes_to_its_siblings() {
     let mut tree = Hierarchy::new();
     let left = tree.add_leaf(ClassIndex::ROOT, &leaf(share(BITS_PER_S / 2), Policy::Edf)).unwrap();
     let right =
@@ -129,7 +129,7 @@ fn what_a_leaf_does_not_use_goes_to_its_siblings() {
 }
 
 #[test]
-fn an_upper_limit_lets_the_link_idle_and_says_until_when() {
+fn an_upper_limit_idles_the_link_and_reports_until_when() {
     let mut tree = Hierarchy::new();
     let half = Some(Curve::linear(BITS_PER_S / 2).unwrap());
     let curves = Curves { link_share: half, upper_limit: half, ..Curves::default() };
@@ -147,7 +147,7 @@ fn an_upper_limit_lets_the_link_idle_and_says_until_when() {
 }
 
 #[test]
-fn a_seat_is_left_for_another() {
+fn a_stream_can_move_to_another_class() {
     let mut tree = Hierarchy::new();
     let left = tree.add_leaf(ClassIndex::ROOT, &leaf(share(8_000), Policy::Vds)).unwrap();
     let right = tree.add_leaf(ClassIndex::ROOT, &leaf(share(8_000), Policy::Vds)).unwrap();
@@ -156,7 +156,7 @@ fn a_seat_is_left_for_another() {
     assert!(!tree.seat(stream, inner) && !tree.seat(stream, ClassIndex(99)));
     tree.join(stream, Class::BestEffort);
     tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 1_000));
-    assert_eq!(tree.pick(Instant::ZERO), None, "without a seat it is nowhere");
+    assert_eq!(tree.pick(Instant::ZERO), None, "without a class it is not scheduled");
     assert!(tree.seat(stream, left));
     tree.join(stream, every(10, 0, 1));
     tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 1_000));
@@ -188,7 +188,7 @@ fn a_leaf_shares_as_its_discipline_does_without_a_tree() {
 }
 
 #[test]
-fn calls_that_make_no_sense_cost_nobody_anything() {
+fn invalid_calls_cost_no_stream_anything() {
     let mut tree = Hierarchy::new();
     let home = tree.add_leaf(ClassIndex::ROOT, &leaf(share(8_000), Policy::Fifo)).unwrap();
     assert_eq!(tree.add(home, share(8_000)), Err(HfscError::ParentActive(home)));
@@ -229,7 +229,7 @@ fn a_list_in_any_order_becomes_a_hierarchy() {
 }
 
 #[test]
-fn the_background_is_picked_where_no_class_has_anything() {
+fn the_background_is_picked_when_no_class_has_work() {
     let mut hierarchy = Hierarchy::new();
     let class = hierarchy.add_leaf(ClassIndex::ROOT, &leaf(share(1), Policy::Vds)).unwrap();
     hierarchy.add_background();
@@ -250,7 +250,7 @@ fn the_background_is_picked_where_no_class_has_anything() {
 }
 
 #[test]
-fn what_a_leaf_is_guaranteed_counts_from_when_its_head_came_not_from_the_next_look() {
+fn the_guarantee_of_a_leaf_counts_from_the_arrival_of_its_head() {
     let mut hierarchy = Hierarchy::new();
     let curves =
         |bits_per_s| Curves { real_time: Curve::linear(bits_per_s).ok(), ..Curves::default() };

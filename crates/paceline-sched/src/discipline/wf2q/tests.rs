@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_tag_is_the_exact_one_rounded_down_however_long_it_goes_on() {
+fn tags_are_exact_rounded_down_for_any_length() {
     for rate in [1, 3, 7, 999_999_937, Terms::RATE_MAX - 1] {
         let (mut tag, mut sent) = (Tag { at: 0, carry: 0 }, 0);
         for step in 0..10_000u32 {
@@ -14,7 +14,7 @@ fn a_tag_is_the_exact_one_rounded_down_however_long_it_goes_on() {
 }
 
 #[test]
-fn tags_end_at_the_last_one() {
+fn tags_saturate_at_the_maximum() {
     let last = Tag { at: LAST, carry: 0 };
     assert_eq!(last.after(u32::MAX, 1).at, LAST);
     assert!(owed(LAST) < NOT_ELIGIBLE);

@@ -26,7 +26,7 @@ fn check(forest: &Forest<u64>, root: u32, plain: &Plain, state: &mut u64) {
 }
 
 #[test]
-fn a_tree_answers_as_a_sorted_list_does() {
+fn a_tree_agrees_with_a_sorted_list() {
     for seed in 0..300 {
         let mut state = seed;
         let (mut forest, mut roots) = (Forest::new(), [NONE; 2]);
@@ -60,7 +60,7 @@ fn a_tree_answers_as_a_sorted_list_does() {
 }
 
 #[test]
-fn an_empty_tree_and_an_unknown_node_answer_nothing() {
+fn an_empty_tree_and_an_unknown_node_return_nothing() {
     let mut forest: Forest<u128> = Forest::new();
     let mut root = NONE;
     forest.insert(&mut root, 3, 1, 1);
@@ -72,7 +72,7 @@ fn an_empty_tree_and_an_unknown_node_answer_nothing() {
 }
 
 #[test]
-fn a_tree_stays_shallow_when_keys_come_in_order() {
+fn a_tree_stays_shallow_for_ordered_keys() {
     fn depth(forest: &Forest<u64>, at: u32) -> u32 {
         forest
             .node(at)

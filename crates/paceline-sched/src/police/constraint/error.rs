@@ -107,13 +107,16 @@ impl fmt::Display for ConstraintError {
             ),
             Self::Rate { what, unit, rate } => write!(
                 f,
-                "{what} is {rate} {}: must be from 1 to {}; leave the policer out for traffic \
-                 without a limit",
+                "{what} is {rate} {}: must be from 1 to {}; omit the policer for traffic without a \
+                 limit",
                 per_second(unit),
                 Constraint::RATE_MAX
             ),
             Self::ZeroTime { what } => {
-                write!(f, "{what} is 0: must be 1 ns or more; give it with its unit, as 18ms")
+                write!(
+                    f,
+                    "{what} is 0: must be 1 ns or more; write it with its unit, for example 18ms"
+                )
             }
             Self::SpacingAboveAverage { spacing, average } => write!(
                 f,
@@ -123,13 +126,13 @@ impl fmt::Display for ConstraintError {
             Self::AverageAboveInterval { average, interval } => write!(
                 f,
                 "interval is {interval}: must be at least the average time between packets, \
-                 {average}; raise it, or nothing could ever be sent"
+                 {average}; raise it; below that no packet could ever be sent"
             ),
             Self::TooManyPackets { average, interval } => write!(
                 f,
                 "an interval of {interval} with a packet each {average} may hold more than {} \
-                 packets: shorten the interval, or take a leaky bucket, which needs no memory of \
-                 packets",
+                 packets: shorten the interval, or use a leaky bucket, which stores no packet \
+                 history",
                 Constraint::MOVING_PACKETS_MAX
             ),
             Self::PacketIsOne { largest } => write!(
@@ -139,8 +142,8 @@ impl fmt::Display for ConstraintError {
             ),
             Self::PeakBelowRate { unit, peak, rate } => write!(
                 f,
-                "peak rate is {peak} {unit}: must be from the sustained {rate} to {max}; raise \
-                 it, or take a leaky bucket",
+                "peak rate is {peak} {unit}: must be from the sustained {rate} to {max}; raise it, \
+                 or use a leaky bucket",
                 unit = per_second(unit),
                 max = Constraint::RATE_MAX
             ),
@@ -155,7 +158,7 @@ impl fmt::Display for ConstraintError {
                  {packet} bytes, which would never pass; raise the burst"
             ),
             Self::TooMany { policers, most } => {
-                write!(f, "{policers} policers at once: must be from 0 to {most}; leave some out")
+                write!(f, "{policers} policers at once: must be from 0 to {most}; remove some")
             }
         }
     }

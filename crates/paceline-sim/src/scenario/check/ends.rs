@@ -1,10 +1,10 @@
 //! Checks publishers and subscribers.
 
 use super::{known, tables};
-use crate::scenario::file::{Field, File, Publisher, Subscriber};
+use crate::scenario::file::{Amount, Field, File, Publisher, Subscriber};
 use crate::scenario::plan::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
 use crate::scenario::problems::Checked;
-use crate::scenario::values::{Place, Rule, millihertz, period, span_of};
+use crate::scenario::values::{Place, Rule, TIME_MAX, millihertz, period, span_of};
 use core::num::NonZeroU32;
 use paceline_proto::form::{Proxy, Rate};
 use paceline_proto::tag::{Pattern, Tag};
@@ -14,14 +14,14 @@ use paceline_sched::{Duration, Late, LossTolerance};
 /// The most samples of one publisher in one run.
 const SAMPLES_MAX: u64 = 10_000_000;
 /// A video payload contains its number and kind.
-const VIDEO_BYTES_MIN: i64 = 9;
+const VIDEO_BYTES_MIN: u64 = 9;
 const GROUP: &str = "IBBPBBPBBPBB";
 const GROUP_MAX: usize = 1_000;
 
-const HZ: Rule = Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", mend: "10 if not said" };
-const NODE: &str = "say which node it is at";
-const TAG: &str = "say what it publishes on, such as tag = \"robot/camera\"";
-const PATTERN: &str = "say what it asks for, a tag or a pattern such as \"robot/**\"";
+const HZ: Rule = Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", mend: "defaults to 10" };
+const NODE: &str = "set it to the name of its node";
+const TAG: &str = "set its tag, such as tag = \"robot/camera\"";
+const PATTERN: &str = "set a tag or a pattern, such as \"robot/**\"";
 
 pub(super) fn publishers(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
     for (place, publisher) in tables("publisher", &written.publisher) {
@@ -47,23 +47,21 @@ fn one_publisher(
     if samples > SAMPLES_MAX {
         let rule = format!(
             "makes {samples} samples in this scenario, at most {SAMPLES_MAX}; publish less often or \
-             shorten duration_s"
+             shorten duration"
         );
         checked.refuse(&span_of(&written.hz, place), &place.name, "hz", &rule);
     }
-    let most = i64::try_from(SAMPLE_BYTES_MAX).unwrap_or(i64::MAX);
+    let most = u64::try_from(SAMPLE_BYTES_MAX).unwrap_or(u64::MAX);
     let least = if matches!(content, Content::Video(_)) { VIDEO_BYTES_MIN } else { 1 };
-    let bytes = (least..=most, "the payload of each sample, 1000 if not said");
-    let bytes = place.whole("bytes", &written.bytes, bytes, checked).unwrap_or(1_000);
-    let mend = "each sample comes up to so much after its time";
-    let rule = Rule { min: 0.0, max: 60_000.0, unit: "ms", mend };
-    let jitter = place.millis("jitter_ms", &written.jitter_ms, rule, checked).unwrap_or_default();
-    let span = span(place, (&written.from_s, &written.to_s), plan.duration, checked);
+    let bytes = (least..=most, "the payload of each sample; defaults to 1kB");
+    let bytes = place.size("bytes", &written.bytes, bytes, checked).unwrap_or(1_000);
+    let mend = "each sample is late by up to this time";
+    let jitter = place.link_time("jitter", &written.jitter, mend, checked).unwrap_or_default();
+    let span = span(place, (&written.from, &written.to), plan.duration, checked);
     let late = match written.late.as_ref().is_some_and(|late| *late.get_ref()) {
         true => Late::Send,
         false => Late::Drop,
     };
-    let bytes = u64::try_from(bytes).unwrap_or_default();
     Some(PublisherPlan { node: node?, tag: tag?, content, period, bytes, jitter, span, late })
 }
 
@@ -72,7 +70,7 @@ fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Con
         let fits = (1..=GROUP_MAX).contains(&text.len())
             && text.starts_with('I')
             && text.bytes().all(|kind| b"IPB".contains(&kind));
-        let rule = "must be 1 to 1000 of I, P and B, the first an I; IBBPBBPBBPBB if not said";
+        let rule = "must be 1 to 1000 of I, P and B, the first an I; defaults to IBBPBBPBBPBB";
         fits.then(|| text.to_owned()).ok_or_else(|| rule.to_owned())
     };
     let group = place.text("group", &written.group, read, checked);
@@ -80,11 +78,11 @@ fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Con
         "data" => Ok(Content::Data),
         "picture" => Ok(Content::Pictures),
         "video" => Ok(Content::Video(group.clone().unwrap_or_else(|| GROUP.to_owned()))),
-        _ => Err("must be data, picture or video; data if not said".to_owned()),
+        _ => Err("must be data, picture or video; defaults to data".to_owned()),
     };
     let content = place.text("kind", &written.kind, read, checked).unwrap_or(Content::Data);
     if group.is_some() && !matches!(content, Content::Video(_)) {
-        let rule = "is a group of video, and this is none; write kind = \"video\" or leave it out";
+        let rule = "applies only to video; set kind = \"video\" or remove it";
         checked.refuse(&span_of(&written.group, place), &place.name, "group", rule);
     }
     content
@@ -93,25 +91,25 @@ fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Con
 /// Returns the interval in which a publisher or subscriber exists.
 fn span(
     place: &Place,
-    (from_s, to_s): (&Field<f64>, &Field<f64>),
+    (from_field, to_field): (&Field<Amount>, &Field<Amount>),
     duration: Duration,
     checked: &mut Checked<'_>,
 ) -> Span {
-    let mend = "counted from the end of the warm-up; leave it out for the beginning of that";
-    let from = place.seconds("from_s", from_s, mend, checked);
-    let mend = "counted from the end of the warm-up; leave it out for the end";
-    let to = place.seconds("to_s", to_s, mend, checked);
-    for (name, at, field) in [("from_s", from, from_s), ("to_s", to, to_s)] {
+    let mend = "counted from the end of the warm-up; defaults to that";
+    let from = place.time("from", from_field, mend, checked);
+    let mend = "counted from the end of the warm-up; defaults to the end of the scenario";
+    let to = place.time("to", to_field, mend, checked);
+    for (name, at, field) in [("from", from, from_field), ("to", to, to_field)] {
         if at.is_some_and(|at| at > duration) {
-            let rule = format!("must be at most duration_s, which is {duration}");
+            let rule = format!("must be at most duration, which is {duration}");
             checked.refuse(&span_of(field, place), &place.name, name, &rule);
         }
     }
     if let (Some(from), Some(to)) = (from, to)
         && to <= from
     {
-        let rule = format!("must be above from_s, which is {from}");
-        checked.refuse(&span_of(to_s, place), &place.name, "to_s", &rule);
+        let rule = format!("must be above from, which is {from}");
+        checked.refuse(&span_of(to_field, place), &place.name, "to", &rule);
     }
     Span { from, to }
 }
@@ -134,18 +132,18 @@ fn one_subscriber(
     let read = |text: &str| Pattern::new(text).map_err(|error| error.to_string());
     let pattern = place.needs("tag", &written.tag, PATTERN, read, checked);
     let rate = rate(place, written, checked);
-    let mend = "the longest time from publish to delivery; leave it out for no bound";
-    let rule = Rule { min: 0.001, max: 86_400_000.0, unit: "ms", mend };
-    let within = place.millis("within_ms", &written.within_ms, rule, checked);
+    let mend = "the longest time from publish to delivery; omit it for no bound";
+    let range = (Duration::from_micros(1)..=TIME_MAX, mend);
+    let within = place.duration("within", &written.within, range, checked);
     let read = |text: &str| text.parse::<LossTolerance>().map_err(|error| error.to_string());
     let loss = place.text("loss", &written.loss, read, checked);
     let read = |text: &str| match text {
         "publisher" => Ok(Proxy::Publisher),
         "subscriber" => Ok(Proxy::Subscriber),
-        _ => Err("must be publisher or subscriber; publisher keeps the links free".to_owned()),
+        _ => Err("must be publisher or subscriber; publisher saves link capacity".to_owned()),
     };
     let proxy = place.text("proxy", &written.proxy, read, checked).unwrap_or(Proxy::Publisher);
-    let span = span(place, (&written.from_s, &written.to_s), plan.duration, checked);
+    let span = span(place, (&written.from, &written.to), plan.duration, checked);
     let mut made = SubscriberPlan::new(node?, pattern?);
     made.spec.form.rate = rate;
     made.spec.within = within;
@@ -156,12 +154,12 @@ fn one_subscriber(
 
 fn rate(place: &Place, written: &Subscriber, checked: &mut Checked<'_>) -> Rate {
     if let (Some(_), Some(every)) = (&written.max_hz, &written.every) {
-        let rule = "is beside max_hz; ask for one of the two";
+        let rule = "conflicts with max_hz; set only one of them";
         checked.refuse(&every.span(), &place.name, "every", rule);
     }
-    let rule = Rule { mend: "leave it out for every sample", ..HZ };
+    let rule = Rule { mend: "omit it for every sample", ..HZ };
     let max = place.number("max_hz", &written.max_hz, rule, checked).map(millihertz);
-    let every = (1..=i64::from(u32::MAX), "3 takes one in three; leave it out for every sample");
+    let every = (1..=i64::from(u32::MAX), "3 takes one in three; omit it for every sample");
     let every = place.whole("every", &written.every, every, checked);
     let every = every.and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?)).map(Rate::Every);
     max.and_then(NonZeroU32::new).map(Rate::Max).or(every).unwrap_or(Rate::All)

@@ -9,8 +9,8 @@ use crate::scenario::values::{Place, span_of};
 use paceline_sched::Duration;
 use toml::Spanned;
 
-const ONE: &str = "say what goes wrong: one of cut = [\"a\", \"b\"], crash = \"a\", stall = \"a\" and \
-     impair = [\"a\", \"b\"]";
+const ONE: &str = "set one of cut = [\"a\", \"b\"], crash = \"a\", stall = \"a\" and impair = \
+                   [\"a\", \"b\"]";
 
 pub(super) fn faults(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
     for (place, fault) in tables("fault", &written.fault) {
@@ -20,7 +20,7 @@ pub(super) fn faults(written: &File, plan: &mut Plan, checked: &mut Checked<'_>)
             checked.add(
                 &place.span,
                 format!(
-                    "{}is of what '{told}' at {} still has: let one end before the other begins",
+                    "{}overlaps '{told}' at {}: end one fault before the other begins",
                     place.name, other.at
                 ),
             );
@@ -36,7 +36,7 @@ fn one(
     plan: &Plan,
     checked: &mut Checked<'_>,
 ) -> Option<Fault> {
-    let at = needs_at(place, &fault.at_s, plan.duration, checked);
+    let at = needs_at(place, &fault.at, plan.duration, checked);
     let kinds =
         [fault.cut.is_some(), fault.crash.is_some(), fault.stall.is_some(), fault.impair.is_some()];
     if kinds.iter().filter(|there| **there).count() != 1 {
@@ -52,26 +52,26 @@ fn one(
 
 /// Rejects fields that belong to another kind of fault.
 fn stray(place: &Place, fault: &file::Fault, checked: &mut Checked<'_>) {
-    if let (None, Some(restart)) = (&fault.crash, &fault.restart_after_s) {
-        let rule = "is for a crash, and nothing crashes here; write for_s or leave it out";
-        checked.refuse(&restart.span(), &place.name, "restart_after_s", rule);
+    if let (None, Some(restart)) = (&fault.crash, &fault.restart_after) {
+        let rule = "applies only to a crash; use for or remove it";
+        checked.refuse(&restart.span(), &place.name, "restart_after", rule);
     }
-    if let (Some(_), Some(time)) = (&fault.crash, &fault.for_s) {
-        let rule = "is not for a crash; write restart_after_s";
-        checked.refuse(&time.span(), &place.name, "for_s", rule);
+    if let (Some(_), Some(time)) = (&fault.crash, &fault.lasts) {
+        let rule = "does not apply to a crash; use restart_after";
+        checked.refuse(&time.span(), &place.name, "for", rule);
     }
     let spans = [
         ("rate", fault.rate.as_ref().map(Spanned::span)),
-        ("delay_ms", fault.delay_ms.as_ref().map(Spanned::span)),
-        ("jitter_ms", fault.jitter_ms.as_ref().map(Spanned::span)),
+        ("delay", fault.delay.as_ref().map(Spanned::span)),
+        ("jitter", fault.jitter.as_ref().map(Spanned::span)),
         ("loss", fault.loss.as_ref().map(Spanned::span)),
         ("reorder", fault.reorder.as_ref().map(Spanned::span)),
         ("duplicate", fault.duplicate.as_ref().map(Spanned::span)),
-        ("queue_bytes", fault.queue_bytes.as_ref().map(Spanned::span)),
+        ("queue", fault.queue.as_ref().map(Spanned::span)),
     ];
     for (field, span) in spans {
         if let (None, Some(span)) = (&fault.impair, span) {
-            let rule = "belongs to impair = [\"a\", \"b\"]; leave it out";
+            let rule = "applies only to impair = [\"a\", \"b\"]; remove it";
             checked.refuse(&span, &place.name, field, rule);
         }
     }
@@ -85,17 +85,15 @@ fn lasts(
     checked: &mut Checked<'_>,
 ) -> Option<Duration> {
     let (field, value) = match fault.crash {
-        Some(_) => ("restart_after_s", &fault.restart_after_s),
-        None => ("for_s", &fault.for_s),
+        Some(_) => ("restart_after", &fault.restart_after),
+        None => ("for", &fault.lasts),
     };
-    let mend = "leave it out for what is never mended";
-    let lasts = place.seconds(field, value, mend, checked)?;
+    let mend = "omit it for a permanent fault";
+    let lasts = place.time(field, value, mend, checked)?;
     let end = at.unwrap_or_default().saturating_add(lasts);
     if lasts.is_zero() || end > plan.duration {
-        let rule = format!(
-            "must be above 0 and end within duration_s, which is {}; {mend}",
-            plan.duration
-        );
+        let rule =
+            format!("must be above 0 and end within duration, which is {}; {mend}", plan.duration);
         checked.refuse(&span_of(value, place), &place.name, field, &rule);
     }
     Some(lasts)
@@ -120,7 +118,7 @@ fn kind(
     };
     let between = pair(place, field, list, plan, checked)?;
     let Some(link) = joined(plan, between) else {
-        let rule = "names two nodes that no link joins; name the two of one [[link]]";
+        let rule = "names two nodes without a link between them; name the two of one [[link]]";
         checked.refuse(&list.span(), &place.name, field, rule);
         return None;
     };

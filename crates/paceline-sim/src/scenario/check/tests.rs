@@ -2,7 +2,7 @@ use crate::impair::{Impairment, Loss};
 use crate::scenario::{Content, FaultKind, Plan, Protocol};
 use paceline_sched::{Duration, Late};
 
-const HEAD: &str = "duration_s = 20\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[node]]\nname = \"c\"\n\
+const HEAD: &str = "duration = \"20s\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[node]]\nname = \"c\"\n\
      [[link]]\nbetween = [\"a\", \"b\"]\nrate = \"2Mbit/s\"\n";
 /// The number of the line after [`HEAD`].
 const LINE: usize = 11;
@@ -12,7 +12,7 @@ fn read(rest: &str) -> Result<Plan, String> {
 }
 
 #[test]
-fn what_is_left_out_has_its_value() {
+fn omitted_fields_have_defaults() {
     let plan = read(
         "[[publisher]]\nnode = \"a\"\ntag = \"t\"\n[[subscriber]]\nnode = \"b\"\ntag = \"**\"\n",
     )
@@ -33,13 +33,13 @@ fn what_is_left_out_has_its_value() {
 }
 
 #[test]
-fn values_become_what_they_say() {
+fn values_are_parsed() {
     let plan = read(
-        "[[link]]\nbetween = [\"b\", \"c\"]\nrate = \"1.5 mbit\"\ncapacity = \"2mbit\"\ndelay_ms = 2.5\n\
-         loss = 0.01\nreorder = 0.001\nqueue_bytes = 3000\ndiscipline = \"edf\"\nprotocol = \"udp\"\n\
-         [[fault]]\nat_s = 3\nimpair = [\"c\", \"b\"]\nfor_s = 1\n\
+        "[[link]]\nbetween = [\"b\", \"c\"]\nrate = \"1.5 mbit\"\ncapacity = \"2mbit\"\ndelay = \"2.5ms\"\n\
+         loss = 0.01\nreorder = 0.001\nqueue = \"3000B\"\ndiscipline = \"edf\"\nprotocol = \"udp\"\n\
+         [[fault]]\nat = \"3s\"\nimpair = [\"c\", \"b\"]\nfor = \"1s\"\n\
          loss = { good_to_bad = 0.1, bad_to_good = 0.5, loss_good = 0, loss_bad = 1 }\n\
-         [[fault]]\nat_s = 1.5\ncrash = \"b\"\nrestart_after_s = 2\n",
+         [[fault]]\nat = \"1.5s\"\ncrash = \"b\"\nrestart_after = \"2s\"\n",
     )
     .unwrap();
     let link = &plan.links[1];
@@ -64,6 +64,29 @@ fn values_become_what_they_say() {
 /// Invalid files, each with a part of the expected message.
 const WRONG: &[(&str, &str)] = &[
     ("colour = 1", "unknown field `colour`"),
+    // Bare numbers, wrong units, and names that carried their unit.
+    (
+        "[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nwithin = 200",
+        "within = 200: needs a unit: 200ms, 0.2s (allowed: ns, us, ms, s, min, h)",
+    ),
+    ("[[fault]]\nat = 1.5\nstall = \"a\"", "at = 1.5: needs a unit: 1.5s, 1500ms (allowed: "),
+    (
+        "[[fault]]\nat = \"1MB\"\nstall = \"a\"",
+        "unknown unit 'MB' (allowed: ns, us, ms, s, min, h)",
+    ),
+    (
+        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nbytes = 1000",
+        "bytes = 1000: needs a unit: 1000B, 1kB (allowed: B, kB, MB, GB, TB)",
+    ),
+    (
+        "[[link]]\nbetween = [\"b\", \"c\"]\ndelay_ms = 5",
+        "write delay with a unit, such as delay = \"200ms\"",
+    ),
+    (
+        "[[link]]\nbetween = [\"b\", \"c\"]\nqueue_bytes = 5",
+        "write queue with a unit, such as queue = \"10MB\"",
+    ),
+    ("[[fault]]\nstall = \"a\"\nfor_s = 5", "write for with a unit, such as for = \"200ms\""),
     ("[[node]]", "node 4: name is missing: give each node a name"),
     ("[[node]]\nname = \"a\"", "node 4: name = \"a\": another node has it"),
     ("[[link]]\nrate = \"2mbit\"", "link 2: between is missing"),
@@ -76,7 +99,7 @@ const WRONG: &[(&str, &str)] = &[
     ("[[link]]\nbetween = [\"b\", \"a\"]", "another link joins these two"),
     (
         "[[link]]\nbetween = [\"b\", \"c\"]\nrate = \"2\"",
-        "link 2: rate = \"2\": must be a number above 0 with a unit",
+        "link 2: rate = \"2\": needs a unit: 2mbit, 2000kbit (allowed: bit, kbit",
     ),
     (
         "[[link]]\nbetween = [\"b\", \"c\"]\nloss = 1.5",
@@ -84,7 +107,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     ("[[link]]\nbetween = [\"b\", \"c\"]\nloss = { loss_bad = 1.0 }", "or all of { good_to_bad"),
     ("[[link]]\nbetween = [\"b\", \"c\"]\ndiscipline = \"lottery\"", "unknown policy"),
-    ("[[publisher]]\nnode = \"a\"", "publisher 1: tag is missing: say what it publishes on"),
+    ("[[publisher]]\nnode = \"a\"", "publisher 1: tag is missing: set its tag"),
     (
         "[[publisher]]\nnode = \"z\"\ntag = \"t\"",
         "publisher 1: node = \"z\": must be a node's name",
@@ -98,51 +121,52 @@ const WRONG: &[(&str, &str)] = &[
         "samples in this scenario, at most 10000000",
     ),
     (
-        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nbytes = 100000000",
-        "must be a whole number from 1 to 67108864",
+        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nbytes = \"100MB\"",
+        "must be from 1B to 67108864B; the payload of each sample",
     ),
     (
-        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nfrom_s = 3\nto_s = 2",
-        "to_s = 2: must be above from_s",
+        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nfrom = \"3s\"\nto = \"2s\"",
+        "to = \"2s\": must be above from",
     ),
     (
-        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nto_s = 21",
-        "to_s = 21: must be at most duration_s, which is 20",
+        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\nto = \"21s\"",
+        "to = \"21s\": must be at most duration, which is 20",
     ),
-    (
-        "[[publisher]]\nnode = \"a\"\ntag = \"t\"\ngroup = \"IP\"",
-        "is a group of video, and this is none",
-    ),
+    ("[[publisher]]\nnode = \"a\"\ntag = \"t\"\ngroup = \"IP\"", "applies only to video"),
     ("[[publisher]]\nnode = \"a\"\ntag = \"t\"\nkind = \"film\"", "must be data, picture or video"),
-    ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nmax_hz = 1\nevery = 2", "is beside max_hz"),
+    ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nmax_hz = 1\nevery = 2", "conflicts with max_hz"),
     ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nloss = \"3/2\"", "subscriber 1: loss = \"3/2\""),
     (
-        "[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nwithin_ms = 0",
-        "must be from 0.001 to 86400000 ms",
+        "[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nwithin = \"0ms\"",
+        "within = \"0ms\": must be from 1us to 24h; the longest time",
     ),
-    ("[[fault]]\nat_s = 1", "fault 1: say what goes wrong"),
-    ("[[fault]]\nat_s = 1\nstall = \"a\"\ncrash = \"b\"", "fault 1: say what goes wrong"),
-    ("[[fault]]\nstall = \"a\"", "fault 1: at_s is missing"),
-    ("[[fault]]\nat_s = 20\nstall = \"a\"", "at_s = 20: must be below duration_s, which is 20"),
+    ("[[fault]]\nat = \"1s\"", "fault 1: say what goes wrong"),
+    ("[[fault]]\nat = \"1s\"\nstall = \"a\"\ncrash = \"b\"", "fault 1: say what goes wrong"),
+    ("[[fault]]\nstall = \"a\"", "fault 1: at is missing"),
+    ("[[fault]]\nat = \"20s\"\nstall = \"a\"", "at = \"20s\": must be below duration, which is 20"),
     (
-        "[[fault]]\nat_s = 19\nstall = \"a\"\nfor_s = 2",
-        "for_s = 2: must be above 0 and end within duration_s",
+        "[[fault]]\nat = \"19s\"\nstall = \"a\"\nfor = \"2s\"",
+        "for = \"2s\": must be above 0 and end within duration",
     ),
+    ("[[fault]]\nat_s = 1\nstall = \"a\"\nrestart_after_s = 2", "applies only to a crash"),
     (
-        "[[fault]]\nat_s = 1\nstall = \"a\"\nrestart_after_s = 2",
+        "[[fault]]\nat = \"1s\"\nstall = \"a\"\nrestart_after = \"2s\"",
         "is for a crash, and nothing crashes here",
     ),
-    ("[[fault]]\nat_s = 1\ncrash = \"a\"\nfor_s = 2", "is not for a crash; write restart_after_s"),
-    ("[[fault]]\nat_s = 1\ncut = [\"a\", \"c\"]", "names two nodes that no link joins"),
-    ("[[fault]]\nat_s = 1\ncut = [\"a\", \"b\"]\nloss = 0.1", "belongs to impair"),
     (
-        "[[fault]]\nat_s = 1\nstall = \"a\"\n[[fault]]\nat_s = 2\ncrash = \"a\"",
+        "[[fault]]\nat = \"1s\"\ncrash = \"a\"\nfor = \"2s\"",
+        "is not for a crash; write restart_after",
+    ),
+    ("[[fault]]\nat = \"1s\"\ncut = [\"a\", \"c\"]", "names two nodes that no link joins"),
+    ("[[fault]]\nat = \"1s\"\ncut = [\"a\", \"b\"]\nloss = 0.1", "belongs to impair"),
+    (
+        "[[fault]]\nat = \"1s\"\nstall = \"a\"\n[[fault]]\nat = \"2s\"\ncrash = \"a\"",
         "let one end before the other begins",
     ),
 ];
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_the_range_and_the_mend() {
+fn errors_name_the_line_the_range_and_a_fix() {
     for (rest, part) in WRONG {
         let error = read(rest).expect_err(rest);
         assert!(error.contains(part), "{rest}: {error}");
@@ -153,8 +177,8 @@ fn what_is_wrong_is_told_with_its_line_the_range_and_the_mend() {
 }
 
 #[test]
-fn everything_is_told_at_once() {
-    let error = read("[[publisher]]\nhz = -1\nbytes = 0\n").unwrap_err();
+fn all_errors_are_reported_at_once() {
+    let error = read("[[publisher]]\nhz = -1\nbytes = \"0B\"\n").unwrap_err();
     assert_eq!(error.lines().count(), 4, "{error}");
     let broken = Plan::read("[[node]\nname = 3", "x.toml").unwrap_err().to_string();
     assert!(broken.starts_with("x.toml:1: "), "{broken}");

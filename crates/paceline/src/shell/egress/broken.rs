@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_broken_window_keeps_its_time_until_another_breaks() {
+    fn the_last_violated_window_keeps_its_time_until_the_next_violation() {
         let (at, index) = (Instant::from_nanos, StreamIndex(7));
         let mut broken = Broken::default();
         let mut note = |now, windows: Option<u64>| {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_takes_a_portion_of_every_ring_and_says_that_there_is_more() {
+    fn an_iteration_reads_a_portion_of_every_ring_and_reports_the_rest() {
         let mut link = Link::new(LinkSpec::default());
         let mut intake = Intake::new(announcements());
         let mut ports = open(&mut intake, &mut link);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_never_pauses_does_not_keep_others_waiting() {
+    fn a_continuous_publisher_does_not_delay_others() {
         let mut link = Link::new(LinkSpec::default());
         let mut intake = Intake::new(announcements());
         let mut ports = open(&mut intake, &mut link);

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_traced_at_once_and_each_only_while_somebody_asks() {
+    fn traces_are_bounded_and_end_without_requests() {
         let (mut link, mut traces) = (Link::new(LinkSpec::default()), Traces::default());
         for index in (0..).take(PUBLISHERS_MAX + 1) {
             let spec = StreamSpec::best_effort(publisher(index), NodeId(2), Form::FULL, Kind::Data);
@@ -70,7 +70,7 @@ mod tests {
             traces.keep(begin, publisher(index), &mut link);
         }
         let traced = traces.look(begin, &mut link);
-        assert_eq!(traced.len(), PUBLISHERS_MAX, "one is beyond");
+        assert_eq!(traced.len(), PUBLISHERS_MAX, "one is beyond the limit");
         let later = begin + KEPT_FOR.mul_div(1, 2);
         traces.keep(later, publisher(3), &mut link);
         let left = traces.look(begin + KEPT_FOR, &mut link);

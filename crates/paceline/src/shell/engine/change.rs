@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::questions::Question;
-use crate::change::SubscriptionView;
+use crate::status::SubscriptionView;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::SubscriptionId;
@@ -16,7 +16,7 @@ pub(super) fn change_answered(reply: &Sender<Option<u64>>, body: Bytes) {
     match ChangeAnswer::decode(body) {
         Ok(ChangeAnswer::Done { revision }) => _ = reply.send(Some(revision)),
         Ok(ChangeAnswer::Unknown) => _ = reply.send(None),
-        Err(error) => tracing::debug!("the answer to a change was not understood: {error}"),
+        Err(error) => tracing::debug!("invalid answer to a change: {error}"),
     }
 }
 
@@ -24,7 +24,7 @@ pub(super) fn change_answered(reply: &Sender<Option<u64>>, body: Bytes) {
 pub(super) fn outcome_answered(reply: &Sender<ChangeOutcome>, body: Bytes) {
     match ChangeOutcome::decode(body) {
         Ok(outcome) => _ = reply.send(outcome),
-        Err(error) => tracing::debug!("the outcome of a change was not understood: {error}"),
+        Err(error) => tracing::debug!("invalid outcome of a change: {error}"),
     }
 }
 

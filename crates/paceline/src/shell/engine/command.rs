@@ -3,13 +3,9 @@
 use super::super::pull::PullCommand;
 use super::super::sink::Sink;
 use super::super::source::PublisherShared;
-use crate::change::SubscriptionView;
+use crate::contract::Prospect;
 use crate::error::{CapacityError, ClassesError};
-use crate::feedback::Feedback;
-use crate::passages::NodePassages;
-use crate::prospect::Prospect;
-use crate::source::SourceView;
-use crate::status::NodeStatus;
+use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, SubscriptionView};
 use bytes::Bytes;
 use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec};
 use paceline_proto::link::LinkClass;
@@ -120,7 +116,7 @@ impl Commands {
         let lost = matches!(self.0.try_send(command), Err(TrySendError::Full(_)));
         if lost {
             crate::warn_limited!(
-                "the engine is behind by {COMMANDS_MAX} commands; one was dropped"
+                "the engine's queue of {COMMANDS_MAX} commands is full; one command was dropped"
             );
         }
         !lost

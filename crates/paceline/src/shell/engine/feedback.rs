@@ -3,7 +3,8 @@
 use super::super::report::measured;
 use super::Engine;
 use super::questions::Question;
-use crate::feedback::{Feedback, Measured, PublisherEvent};
+use crate::feedback::PublisherEvent;
+use crate::status::{Feedback, Measured};
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::control::{StreamExcess, Topic};
@@ -29,7 +30,7 @@ pub(super) fn feedback_answered(
             // The caller may have stopped waiting.
             let _ = reply.send(rows);
         }
-        Err(error) => tracing::debug!("feedback was not understood: {error}"),
+        Err(error) => tracing::debug!("invalid feedback: {error}"),
     }
 }
 
@@ -218,7 +219,7 @@ impl Engine {
                 let rows: Vec<Option<Measured>> = indices.into_iter().map(of).collect();
                 self.control.answer(now, request, from, measured::encode(&rows).into());
             }
-            Err(error) => tracing::debug!("a question of {from} was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid query from {from}: {error}"),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::handle::LinkCommand;
 use super::super::report::passages;
 use super::Engine;
 use super::questions::Question;
-use crate::passages::{NodePassages, StreamPassages};
+use crate::status::{NodePassages, StreamPassages};
 use bytes::Bytes;
 use paceline_proto::control::Topic;
 use paceline_proto::{NodeId, PublisherId};
@@ -41,7 +41,7 @@ impl Engine {
                 let streams = self.passages(publisher, first);
                 self.control.answer(now, request, from, passages::encode(&streams).into());
             }
-            Err(error) => tracing::debug!("a question of {from} was not understood: {error}"),
+            Err(error) => tracing::debug!("invalid query from {from}: {error}"),
         }
     }
 
@@ -68,6 +68,6 @@ pub(super) fn passages_answered(reply: &Sender<NodePassages>, node: NodeId, body
     match passages::decode(node, body) {
         // The caller may have stopped waiting.
         Ok(told) => _ = reply.send(told),
-        Err(error) => tracing::debug!("passages of {node} were not understood: {error}"),
+        Err(error) => tracing::debug!("invalid passages from {node}: {error}"),
     }
 }

@@ -16,7 +16,7 @@ impl Engine {
         if !self.host_open {
             let new = host.try_take_over();
             if new {
-                tracing::info!("this process is the host's node now");
+                tracing::info!("this process is now the host's node");
             }
             if new || host.listens() {
                 self.listen_at_socket();
@@ -28,16 +28,16 @@ impl Engine {
         match host.look_after() {
             Upkeep::Kept => {}
             Upkeep::Restored => {
-                crate::warn_limited!("{socket} was deleted or replaced: it is back")
+                crate::warn_limited!("{socket} was deleted or replaced; it is restored")
             }
             Upkeep::Listen => {
-                crate::warn_limited!("{socket} was deleted or replaced: listening there anew");
+                crate::warn_limited!("{socket} was deleted or replaced; listening there again");
                 self.host_open = false;
                 self.listen_at_socket();
             }
             Upkeep::Connect => {
                 crate::warn_limited!(
-                    "{socket} was deleted, and another process listens there now: connecting to it"
+                    "{socket} was deleted, and another process listens there now; connecting to it"
                 );
                 self.host_open = false;
                 self.reopen(LinkConfig::connect);

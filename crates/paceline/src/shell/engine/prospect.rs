@@ -1,7 +1,7 @@
 //! Admission requests that reserve nothing.
 
 use super::Engine;
-use crate::prospect::Prospect;
+use crate::contract::Prospect;
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;

@@ -36,7 +36,7 @@ impl Engine {
     pub(super) fn asked_of_buffers(&mut self, request: u64, from: NodeId, body: Bytes) {
         match Question::decode(body) {
             Ok(question) => self.holder.ask(request, from, question),
-            Err(error) => crate::warn_limited!("a pull of {from} was not understood: {error}"),
+            Err(error) => crate::warn_limited!("invalid pull from {from}: {error}"),
         }
     }
 
@@ -82,6 +82,6 @@ pub(super) fn pull_answered(token: u64, reply: &Sender<Reply>, node: NodeId, bod
             // The caller may have ended the pull.
             let _ = reply.send(Reply { node, token, answer });
         }
-        Err(error) => crate::warn_limited!("an answer of {node} was not understood: {error}"),
+        Err(error) => crate::warn_limited!("invalid answer from {node}: {error}"),
     }
 }

@@ -1,8 +1,7 @@
 //! The questions of this node that other nodes have not answered.
 
 use super::super::pull::Reply;
-use crate::feedback::Feedback;
-use crate::passages::NodePassages;
+use crate::status::{Feedback, NodePassages};
 use paceline_proto::control::ChangeOutcome;
 use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};

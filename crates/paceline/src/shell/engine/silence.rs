@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_is_told_once_and_not_too_soon() {
+    fn silence_is_reported_once_after_a_delay() {
         let at = |millis| Instant::from_millis(millis);
         let mut silence = Silence::default();
         let due = [500, 750, 3_499, 3_500, 3_750, 99_000].map(|millis| silence.is_due(at(millis)));

@@ -1,7 +1,7 @@
 //! Registry queries for nodes and publishers. They send nothing.
 
 use super::Engine;
-use crate::source::{HopView, SourceView, Taken};
+use crate::status::{HopView, SourceView, Taken};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::{NodeId, Pattern, PublisherId};
 use std::sync::mpsc::Sender;

@@ -186,8 +186,8 @@ impl Engine {
                 match report::decode(rows.clone()) {
                     Ok(status) => pending.found.push(status),
                     Err(error) => crate::warn_limited!(
-                        "status of {node} not understood: {error}; it may be of another version of Paceline than {}: \
-                         start both from the same",
+                        "invalid status from {node}: {error}; it may run another version of \
+                         Paceline than {}; run the same version on both",
                         env!("CARGO_PKG_VERSION")
                     ),
                 }

@@ -59,7 +59,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_queue_that_nobody_reads_is_stuck_and_one_that_becomes_shorter_is_not() {
+    fn an_unread_queue_is_stuck_and_a_shrinking_queue_is_not() {
         assert_eq!((waiting(TABLE, 7_600), waiting(TABLE, 7_601)), (0xa80, 0));
         assert_eq!(waiting("", 7_600), 0);
         let mut queue = Queue::new(7_600);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_tells_of_a_socket_that_nobody_reads() {
+    fn the_system_reports_an_unread_socket() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

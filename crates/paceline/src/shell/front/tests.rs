@@ -26,7 +26,7 @@ fn receive(socket: &Socket) -> (Vec<u8>, SocketAddr) {
 }
 
 #[test]
-fn who_is_not_answered_gets_no_second_datagram_through() {
+fn an_unanswered_peer_gets_no_second_datagram_through() {
     let (_standing, public, zenoh) = front();
     let (hostile, peer) = (socket(), socket());
     // Fewer than the socket buffer takes: the peer's message must not be lost.
@@ -56,7 +56,7 @@ fn who_is_not_answered_gets_no_second_datagram_through() {
 }
 
 #[test]
-fn what_zenoh_listens_on_is_of_this_host_alone() {
+fn zenoh_listens_on_this_host_only() {
     let link = LinkConfig::new("radio").listen("udp/127.0.0.1:0").connect("udp/10.0.0.1:7600");
     let fronts = Fronts::take(&link).unwrap();
     let behind = fronts.places.behind(&link);
@@ -69,7 +69,7 @@ fn what_zenoh_listens_on_is_of_this_host_alone() {
 }
 
 #[test]
-fn where_zenoh_reads_nothing_any_more_it_gets_another_place() {
+fn zenoh_gets_a_new_socket_when_it_stops_reading() {
     let link = LinkConfig::new("radio").listen("udp/127.0.0.1:0");
     let fronts = Fronts::take(&link).unwrap();
     let public = fronts.sockets[0].1.local_addr().unwrap();

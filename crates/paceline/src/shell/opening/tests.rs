@@ -66,7 +66,7 @@ fn got(end: &mut RingEnd) -> Vec<u64> {
 }
 
 #[test]
-fn what_waits_is_sent_in_order_when_the_publisher_is_opened() {
+fn queued_samples_are_sent_in_order_when_the_publisher_opens() {
     let mut ends = Ends::new(&Arc::default());
     for _ in 0..3 {
         assert!(ends.put(10).waits);
@@ -85,7 +85,7 @@ fn what_waits_is_sent_in_order_when_the_publisher_is_opened() {
 }
 
 #[test]
-fn what_has_no_room_or_no_answer_is_counted_once() {
+fn samples_without_room_or_answer_are_counted_once() {
     let mut ends = Ends::new(&Arc::default());
     let change = Event::new();
     for n in 0..SAMPLES_MAX + 5 {
@@ -96,19 +96,19 @@ fn what_has_no_room_or_no_answer_is_counted_once() {
     let missed = ends.opening.open(&ends.installs, false);
     assert_eq!(missed, Missed { no_room: 5, no_answer: SAMPLES_MAX as u64 });
     assert_eq!(ends.opening.open(&ends.installs, false), Missed::default());
-    assert!(got(&mut end).into_iter().eq(0..SAMPLES_MAX as u64), "those there are get them");
+    assert!(got(&mut end).into_iter().eq(0..SAMPLES_MAX as u64), "the existing ones get them");
     assert!(ends.opening.full(&change).is_none());
 }
 
 #[test]
-fn all_publishers_share_the_bytes_that_may_wait() {
+fn all_publishers_share_the_queue_byte_limit() {
     let room = Arc::new(WaitingBytes::default());
     let (mut large, mut other) = (Ends::new(&room), Ends::new(&room));
-    assert!(large.put(BYTES_MAX + 1).waits, "one sample may wait, whatever its length");
+    assert!(large.put(BYTES_MAX + 1).waits, "one sample may wait, of any length");
     assert!(!other.put(1).waits);
     assert!(other.opening.full(&Event::new()).is_some());
     large.opening.open(&large.installs, true);
-    assert!(other.put(1).waits, "what was sent waits no longer");
+    assert!(other.put(1).waits, "sent samples wait no longer");
     assert!(other.put(BYTES_MAX - 1).waits);
     assert!(!other.put(1).waits);
     drop(other);

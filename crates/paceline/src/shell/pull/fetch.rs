@@ -96,7 +96,7 @@ impl<'a> Fetch<'a> {
         let (replies, inbox) = channel();
         let pages = plan.pages(PAGE_SAMPLES, PAGE_BYTES).into_iter();
         let silent = silent.iter().map(|node| holders.name(*node)).collect();
-        let other = || MissingReason::Refused("it is held in another coding".to_owned());
+        let other = || MissingReason::Refused("it is buffered in another coding".to_owned());
         let failed = plan.apart.iter().map(|apart| (*apart, other())).collect();
         Ok(Self {
             commands,

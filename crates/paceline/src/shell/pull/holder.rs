@@ -66,7 +66,7 @@ impl Holder {
             && thread.try_send(asked).is_err()
         {
             crate::warn_limited!(
-                "{QUESTIONS_MAX} questions wait for the pull buffers; one was dropped"
+                "the pull buffers' queue of {QUESTIONS_MAX} queries is full; one query was dropped"
             );
         }
     }
@@ -160,7 +160,7 @@ impl Responder {
         if !self.feeders.contains_key(&pull) {
             if self.feeders.len() + self.ending.len() >= FEEDERS_MAX {
                 return Some(Answer::Refused(format!(
-                    "this node serves {FEEDERS_MAX} pulls already; pull again later"
+                    "this node already serves {FEEDERS_MAX} pulls; try again later"
                 )));
             }
             match feeder::start(pull, self.commands.clone()) {
@@ -172,7 +172,7 @@ impl Responder {
         }
         let page = Page { request, units: Units { buffers, tag, publisher, kept }, fetch };
         let sent = self.feeders.get(&pull).is_some_and(|feeder| feeder.send(page));
-        let refuse = || Answer::Refused("what was fetched before is still being sent".to_owned());
+        let refuse = || Answer::Refused("earlier fetched samples are still being sent".to_owned());
         (!sent).then(refuse)
     }
 }

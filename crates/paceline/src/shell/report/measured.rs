@@ -1,6 +1,6 @@
 //! The wire format of feedback requests and answers.
 
-use crate::feedback::Measured;
+use crate::status::Measured;
 use bytes::Bytes;
 use paceline_proto::wire::{Reader, WireError, Writer};
 use std::time::Duration;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_measured_comes_as_it_was_and_no_prefix_of_it_is_read() {
+    fn measurements_round_trip_and_no_prefix_decodes() {
         let some = Measured {
             delivered: 3,
             bytes: u64::MAX,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_at_most_so_many() {
+    fn a_query_names_a_bounded_number_of_streams() {
         let mut body = Vec::new();
         for index in [0, 127, u64::from(u32::MAX)] {
             body.put_varint(index);

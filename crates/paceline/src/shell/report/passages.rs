@@ -1,7 +1,7 @@
 //! The wire format of trace requests and answers.
 
 use super::{TEXT_MAX, put_text, read_option};
-use crate::passages::{NodePassages, StreamPassages};
+use crate::status::{NodePassages, StreamPassages};
 use bytes::Bytes;
 use paceline_proto::link::{PASSAGES_MAX, Passage};
 use paceline_proto::wire::segment::{read_form, write_form};
@@ -63,8 +63,8 @@ fn read_stream(r: &mut Reader) -> Result<StreamPassages, WireError> {
 fn read_passage(r: &mut Reader) -> Result<Passage, WireError> {
     Ok(Passage {
         seq: r.varint("number")?,
-        came_ns: r.varint("age when it came")?,
-        left_ns: read_option(r, |r| r.varint("age when it left"))?,
+        came_ns: r.varint("age on arrival")?,
+        left_ns: read_option(r, |r| r.varint("age on leaving"))?,
     })
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use paceline_proto::Form;
 
     #[test]
-    fn passages_come_as_they_were_and_no_prefix_of_them_is_read() {
+    fn passages_round_trip_and_no_prefix_decodes() {
         let passages = vec![
             Passage { seq: 70_000, came_ns: 5, left_ns: Some(u64::MAX) },
             Passage { seq: 70_003, came_ns: 1_000_000, left_ns: None },
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_told_than_is_read() {
+    fn a_reply_contains_no_more_than_a_reader_accepts() {
         let passage = Passage { seq: 1, came_ns: 2, left_ns: None };
         let stream = StreamPassages {
             link: String::new(),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_a_publisher_and_a_number() {
+    fn a_query_names_a_publisher_and_a_sequence_number() {
         let asked = (PublisherId { node: NodeId(9), index: 300 }, 70_000);
         let mut body = Vec::new();
         put_question(asked.0, asked.1, &mut body);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_gets_what_was_told_of_it() {
+    fn each_row_gets_its_reported_times() {
         let some = |millis| Some(Duration::from_millis(millis));
         let told = NodeStatus {
             stalled: Vec::new(),

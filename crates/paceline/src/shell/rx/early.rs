@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sends_most_makes_room() {
+    fn the_largest_sender_makes_room() {
         let (mut samples, mut loud, mut quiet) = Default::default();
         let samples: &mut EarlySamples = &mut samples;
         let drops = AtomicDrops::default();
@@ -200,12 +200,12 @@ mod tests {
         }
         assert_eq!(take(samples, 1), (0, vec![0]));
         assert_eq!(take(samples, 2), (10, (10..SAMPLES_MAX as u64 + 9).collect()));
-        assert_eq!(drops.load().total(), 0, "each is counted where it was asked for");
+        assert_eq!(drops.load().total(), 0, "each is counted at its subscriber");
         assert_eq!((samples.bytes, samples.is_empty()), (0, true));
     }
 
     #[test]
-    fn sources_of_which_samples_were_dropped_are_bounded() {
+    fn sources_with_dropped_samples_are_bounded() {
         let (mut samples, drops) = (EarlySamples::default(), AtomicDrops::default());
         for from in 0..1_000 {
             let item = early(&mut Stamper::default(), from, 10);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn their_bytes_and_their_time_are_bounded() {
+    fn early_samples_are_bounded_in_bytes_and_time() {
         let (mut samples, mut stamper) = (EarlySamples::default(), Stamper::default());
         let drops = AtomicDrops::default();
         let dropped = |reason| drops.load().of(reason);

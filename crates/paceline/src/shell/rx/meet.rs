@@ -40,8 +40,8 @@ impl LinkRx {
             drop(neighbours);
             if self.refused.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
                 tracing::warn!(
-                    "link {}: node {node} is not taken as a neighbour: there are {HOPS_MAX} already, the most that a link \
-                     takes",
+                    "link {}: node {node} is refused as a neighbour: the link already has the \
+                     maximum of {HOPS_MAX}",
                     self.link
                 );
             }

@@ -83,7 +83,7 @@ impl Coder {
     pub(in crate::shell) fn serve(&mut self, sample: &Sample, takers: &mut impl Takers) {
         if self.transcoder.is_none() {
             if sample.kind != Kind::VideoI {
-                takers.fail(sample.seq, DropReason::Undecodable, "no I picture came before it");
+                takers.fail(sample.seq, DropReason::Undecodable, "no I picture arrived before it");
                 return;
             }
             if let Err(error) = self.begin() {

@@ -67,7 +67,7 @@ mod tests {
     const PUBLISHER: PublisherId = PublisherId { node: NodeId(1), index: 0 };
 
     #[test]
-    fn a_sample_that_is_older_than_the_newest_has_no_turn() {
+    fn a_sample_older_than_the_newest_is_skipped() {
         let orders = Orders::default();
         let (before, after) = (orders.of(PUBLISHER), orders.of(PUBLISHER));
         assert!(before.take(3).is_some());
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_of_publishers_that_are_gone_are_forgotten() {
+    fn the_order_of_a_closed_publisher_is_forgotten() {
         let orders = Orders::default();
         for index in 0..10_000 {
             drop(orders.of(PublisherId { index, ..PUBLISHER }));

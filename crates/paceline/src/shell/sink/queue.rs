@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_gap_only_a_picture_that_stands_alone_is_usable() {
+    fn after_a_gap_only_an_independent_picture_is_usable() {
         use Kind::{VideoB as B, VideoI as I, VideoP as P};
         let queue = Queue::new(4);
         assert!(!usable(&queue, 0, P, 3), "nothing was read before it");

@@ -69,7 +69,9 @@ impl Declarer {
     pub(super) fn declare(&mut self, node: NodeId, express: bool, slot: Slot) {
         self.retry();
         if self.jobs.try_send(Job::Declare { node, express, slot }).is_err() {
-            tracing::debug!("no room to declare the hop to node {node}: its frames name their key");
+            tracing::debug!(
+                "the queue is full, so the hop to node {node} is not declared; its frames carry the full key"
+            );
         }
     }
 
@@ -102,7 +104,7 @@ impl Listening {
             match job {
                 Job::Declare { node, express, slot } => match self.declare(node, express) {
                     Ok(declared) => drop(slot.set(declared)),
-                    Err(error) => tracing::warn!("declaring the hop to node {node}: {error}"),
+                    Err(error) => tracing::warn!("cannot declare the hop to node {node}: {error}"),
                 },
                 Job::Forget(slot) => drop(slot),
                 Job::ListenAgain => self.listen_again(),
@@ -126,7 +128,7 @@ impl Listening {
         self.subscribers.clear();
         match listen(self.me, &self.session, &self.inbound) {
             Ok(subscribers) => self.subscribers = subscribers,
-            Err(error) => tracing::warn!("listening again: {error}"),
+            Err(error) => tracing::warn!("cannot listen again: {error}"),
         }
     }
 }

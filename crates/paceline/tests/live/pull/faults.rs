@@ -4,7 +4,8 @@ use super::{all, fill, history, holding, meets, publish};
 use crate::cable::Cable;
 use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, pair, wait_until};
-use paceline::{Capacity, LinkConfig, MissingReason, PullError, RecvError};
+use paceline::pull::{MissingReason, PullError};
+use paceline::{Capacity, LinkConfig, RecvError};
 use std::time::Duration;
 
 fn slow(link: LinkConfig) -> LinkConfig {
@@ -12,16 +13,16 @@ fn slow(link: LinkConfig) -> LinkConfig {
 }
 
 #[test]
-fn a_holder_that_dies_in_mid_pull_is_told_by_name() {
+fn a_holder_that_dies_during_a_pull_is_named() {
     let far = free_endpoint();
     let cable = Cable::new(&far);
     let robot = isolated("robot", [slow(LinkConfig::new("radio").listen(&far))]);
     let operator =
         isolated("operator", [slow(LinkConfig::new("radio").connect(&cable.endpoint()))]);
-    let mut log = robot.publisher("log").unwrap().history(history(100)).declare().unwrap();
+    let mut log = robot.publisher("log").history(history(100)).declare().unwrap();
     fill(&mut log, 100, 10_000);
     meets(&operator, 1);
-    let mut pulled = operator.pull("log").unwrap().newest(100).unwrap().run().unwrap();
+    let mut pulled = operator.pull("log").newest(100).run().unwrap();
     let mut got = 0;
     for _ in &mut pulled {
         got += 1;
@@ -38,16 +39,16 @@ fn a_holder_that_dies_in_mid_pull_is_told_by_name() {
 }
 
 #[test]
-fn a_link_that_comes_back_costs_time_and_no_sample() {
+fn a_reconnected_link_costs_time_but_no_sample() {
     let far = free_endpoint();
     let cable = Cable::new(&far);
     let robot = isolated("robot", [slow(LinkConfig::new("radio").listen(&far))]);
     let operator =
         isolated("operator", [slow(LinkConfig::new("radio").connect(&cable.endpoint()))]);
-    let mut log = robot.publisher("log").unwrap().history(history(60)).declare().unwrap();
+    let mut log = robot.publisher("log").history(history(60)).declare().unwrap();
     fill(&mut log, 60, 10_000);
     meets(&operator, 1);
-    let mut pulled = operator.pull("log").unwrap().newest(60).unwrap().run().unwrap();
+    let mut pulled = operator.pull("log").newest(60).run().unwrap();
     let mut got = Vec::new();
     while let Some(sample) = pulled.next_timeout(SOON * 3).unwrap() {
         got.push(sample.seq);
@@ -72,15 +73,15 @@ fn another_holder_takes_over() {
     let links = [("left", &cables[0]), ("right", &cables[1])];
     let links = links.map(|(name, cable)| slow(LinkConfig::new(name).connect(&cable.endpoint())));
     let operator = isolated("operator", links);
-    let held = keepers.each_ref().map(|node| node.buffer("log").unwrap().declare().unwrap());
-    let mut log = operator.publisher("log").unwrap().declare().unwrap();
+    let held = keepers.each_ref().map(|node| node.buffer("log").declare().unwrap());
+    let mut log = operator.publisher("log").declare().unwrap();
     meets(&operator, 2);
     wait_until("both hold", || {
         log.put(vec![0; 10_000]).unwrap();
         std::thread::sleep(Duration::from_millis(60));
         held.iter().all(|held| held.len() >= 20)
     });
-    let mut pulled = operator.pull("log").unwrap().newest(20).unwrap().run().unwrap();
+    let mut pulled = operator.pull("log").newest(20).run().unwrap();
     assert!(pulled.next().is_some());
     // Of two nodes at the same distance, the one with the lower identifier is asked.
     let first = usize::from(keepers[1].id() < keepers[0].id());
@@ -94,13 +95,13 @@ fn another_holder_takes_over() {
 }
 
 #[test]
-fn time_that_is_over_leaves_the_rest_missing() {
+fn a_timeout_reports_the_rest_as_missing() {
     let (robot, operator) = pair(slow);
     let mut log = holding(&robot, "log", 10);
     fill(&mut log, 10, 200_000);
     meets(&operator, 1);
     let short = Duration::from_secs(2);
-    let pull = operator.pull("log").unwrap().newest(10).unwrap().timeout(short).unwrap();
+    let pull = operator.pull("log").newest(10).timeout(short);
     let mut pulled = pull.run().unwrap();
     let got = (&mut pulled).count();
     let summary = pulled.summary().unwrap();
@@ -110,23 +111,23 @@ fn time_that_is_over_leaves_the_rest_missing() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_pull_and_harms_nobody() {
+fn a_leaving_reader_ends_only_its_own_pull() {
     let (robot, operator) = pair(slow);
     let mut log = holding(&robot, "log", 40);
     fill(&mut log, 40, 50_000);
     meets(&operator, 1);
-    let mut pulled = operator.pull("log").unwrap().newest(40).unwrap().run().unwrap();
+    let mut pulled = operator.pull("log").newest(40).run().unwrap();
     let nothing = pulled.next_timeout(Duration::ZERO);
     assert!(matches!(nothing, Err(RecvError::Timeout)), "{nothing:?}");
     assert!(pulled.next().is_some());
     drop(pulled);
     publish(&mut log, 40..41);
-    let (got, _) = all(operator.pull("log").unwrap());
+    let (got, _) = all(operator.pull("log"));
     assert_eq!(got[0].seq, 40, "the next pull does not wait for what nobody reads");
     log.put("gone").unwrap();
     drop(log);
     wait_until("a buffer goes with its publisher", || {
-        matches!(operator.pull("log").unwrap().run(), Err(PullError::NoBuffer(_)))
+        matches!(operator.pull("log").run(), Err(PullError::NoBuffer(_)))
     });
     sums::check(&[&robot, &operator]);
     drop((robot, operator));
@@ -140,8 +141,7 @@ fn asynchronous_code_pulls_too() {
     meets(&operator, 1);
     let (sender, receiver) = std::sync::mpsc::channel();
     let pulls = async move {
-        let mut pulled =
-            operator.pull("log").unwrap().newest(5).unwrap().run_async().await.unwrap();
+        let mut pulled = operator.pull("log").newest(5).run_async().await.unwrap();
         while let Some(sample) = pulled.next_async().await {
             sender.send(sample.seq).unwrap();
         }

@@ -30,37 +30,37 @@ fn row() -> (Node, Node, Node) {
 }
 
 #[test]
-fn over_two_hops_everything_comes_in_order_and_from_the_nearest() {
+fn a_pull_over_two_hops_is_in_order_and_uses_the_nearest_holder() {
     let (robot, gate, operator) = row();
-    let mut log = robot.publisher("log").unwrap().history(history(100)).declare().unwrap();
+    let mut log = robot.publisher("log").history(history(100)).declare().unwrap();
     fill(&mut log, 60, 5_000);
-    let (got, summary) = all(operator.pull("log").unwrap().newest(60).unwrap());
+    let (got, summary) = all(operator.pull("log").newest(60));
     assert_eq!(summary.missing, []);
     let is = |(sample, n): (&Delivery, u8)| sample.seq == u64::from(n) && sample.payload[0] == n;
     assert!(got.iter().zip(0..).all(is));
     assert_eq!(summary.bytes, 300_000);
-    let near = gate.buffer("log").unwrap().declare().unwrap();
+    let near = gate.buffer("log").declare().unwrap();
     wait_until("the nearer buffer is fed", || {
         log.put("x").unwrap();
         std::thread::sleep(Duration::from_millis(20));
         !near.is_empty()
     });
-    let (_, summary) = all(operator.pull("log").unwrap());
+    let (_, summary) = all(operator.pull("log"));
     assert_eq!(summary.nodes[0].name, "gate");
 }
 
 #[test]
-fn pictures_are_pulled_at_the_size_that_was_asked_for() {
+fn pictures_are_pulled_at_the_requested_size() {
     let (robot, operator) = pair(|link| link.capacity(mbit(4)));
-    let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).hz(30.0).unwrap();
+    let camera = robot.publisher("camera").encoding(Encoding::Jpeg).hz(30.0);
     let mut camera = camera.history(history(40)).declare().unwrap();
     let mut card = TestCard::new(Size::new(640, 480).unwrap()).unwrap();
     for n in 0..40 {
         camera.put(card.draw_jpeg(n, 7, 80).unwrap()).unwrap();
     }
     meets(&operator, 1);
-    let pull = || operator.pull("camera").unwrap();
-    let (got, summary) = all(pull().newest(40).unwrap().size(160, 120).unwrap());
+    let pull = || operator.pull("camera");
+    let (got, summary) = all(pull().newest(40).size(160, 120));
     assert_eq!((got.len(), summary.missing.len()), (40, 0), "none is left out for being late");
     for (sample, n) in got.iter().zip(0..) {
         let found = jpeg::dimensions(&sample.payload).unwrap();
@@ -68,9 +68,9 @@ fn pictures_are_pulled_at_the_size_that_was_asked_for() {
     }
     let card = read_card_jpeg(&got[39].payload).unwrap().expect("the card can be read");
     assert_eq!((card.frame, card.micros), (39, 7));
-    let ten = seqs(pull().seq(0..=39).unwrap().every(4).unwrap().size(320, 240).unwrap());
+    let ten = seqs(pull().seq(0..=39).every(4).size(320, 240));
     assert_eq!(ten, (0..10).map(|n| n * 4).collect::<Vec<_>>());
-    let (got, summary) = all(pull().size(1_280, 960).unwrap());
+    let (got, summary) = all(pull().size(1_280, 960));
     assert!(got.is_empty());
     let reason = summary.missing[0].reason.to_string();
     assert!(reason.contains("1280x960 is above the source size 640x480"), "{reason}");
@@ -78,11 +78,11 @@ fn pictures_are_pulled_at_the_size_that_was_asked_for() {
 }
 
 #[test]
-fn a_pull_goes_on_while_live_samples_come() {
+fn a_pull_continues_while_live_samples_arrive() {
     let (robot, operator) = pair(|link| link.capacity(mbit(8)));
     let mut log = holding(&robot, "log", 1_000);
     publish(&mut log, 0..500);
-    let live = operator.subscriber("log").unwrap().queue(10_000).unwrap();
+    let live = operator.subscriber("log").queue(10_000);
     let mut live = live.declare().unwrap();
     wait_until("both meet", || operator.nodes().len() == 2 && log.wait_matching(SOON));
     let (end, over) = std::sync::mpsc::channel::<()>();
@@ -94,27 +94,27 @@ fn a_pull_goes_on_while_live_samples_come() {
         log
     });
     for _ in 0..3 {
-        assert_eq!(seqs(operator.pull("log").unwrap().seq(0..=499).unwrap()).len(), 500);
+        assert_eq!(seqs(operator.pull("log").seq(0..=499)).len(), 500);
     }
     end.send(()).unwrap();
     let _log = talker.join().unwrap();
     let rest = std::iter::from_fn(|| live.recv_timeout(Duration::from_millis(300)).ok());
     let got: Vec<_> = rest.collect();
     assert!(got.len() > 10);
-    assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "none of the live is lost");
+    assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "no live sample is lost");
     sums::check(&[&robot, &operator]);
 }
 
 #[test]
-fn twenty_five_megabytes_leave_a_contracted_stream_alone() {
+fn pulling_25_mb_does_not_disturb_a_contracted_stream() {
     let (robot, operator) = pair(|link| link.capacity(mbit(8)));
     let mut log = holding(&robot, "log", 25);
     fill(&mut log, 25, 1_000_000);
-    let steer = robot.publisher("steer").unwrap().hz(100.0).unwrap().late(Late::Send);
+    let steer = robot.publisher("steer").hz(100.0).late(Late::Send);
     let mut steer = steer.bytes_max(64).declare().unwrap();
     let within = Duration::from_millis(20);
-    let commands = operator.subscriber("steer").unwrap().within(within).unwrap();
-    let mut commands = commands.queue(10_000).unwrap().declare().unwrap();
+    let commands = operator.subscriber("steer").within(within);
+    let mut commands = commands.queue(10_000).declare().unwrap();
     assert!(steer.wait_matching(SOON));
     let (end, over) = std::sync::mpsc::channel::<()>();
     let driver = std::thread::spawn(move || {
@@ -127,7 +127,7 @@ fn twenty_five_megabytes_leave_a_contracted_stream_alone() {
         }
         put
     });
-    let mut pulled = operator.pull("log").unwrap().newest(25).unwrap().run().unwrap();
+    let mut pulled = operator.pull("log").newest(25).run().unwrap();
     let mut got = 0u8;
     for sample in &mut pulled {
         assert_eq!((sample.seq, sample.payload.len()), (u64::from(got), 1_000_000));

@@ -4,12 +4,13 @@ use super::{all, history, meets, seqs};
 use crate::film::{decode, film};
 use crate::sums;
 use crate::support::{pair, wait_until};
-use paceline::{Delivery, Encoding, Kind, MissingReason, Node, Publisher, PullBuilder};
+use paceline::pull::{MissingReason, PullBuilder};
+use paceline::{Delivery, Encoding, Kind, Node, Publisher};
 
 /// Declares a publisher of H.264 with a buffer of all its samples.
 fn camera(node: &Node) -> Publisher {
-    let camera = node.publisher("camera").unwrap().encoding(Encoding::new("video/h264"));
-    camera.hz(30.0).unwrap().history(history(1_000)).declare().unwrap()
+    let camera = node.publisher("camera").encoding(Encoding::new("video/h264"));
+    camera.hz(30.0).history(history(1_000)).declare().unwrap()
 }
 
 /// Returns the numbers on the test cards of the samples, each of which must be decodable.
@@ -28,46 +29,46 @@ fn complete(pull: PullBuilder<'_>) -> Vec<Delivery> {
 }
 
 #[test]
-fn a_film_comes_whole_thinned_and_smaller_and_can_be_decoded() {
+fn video_is_pulled_in_full_thinned_or_scaled_and_can_be_decoded() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot);
     for unit in film(320, 240, 90, 30) {
         camera.put(unit).unwrap();
     }
     meets(&operator, 1);
-    let pull = || operator.pull("camera").unwrap().seq(0..=u64::MAX).unwrap();
+    let pull = || operator.pull("camera").seq(0..=u64::MAX);
     let (large, small) = ((320, 240), (160, 120));
     let every = |step: usize| (0..90).step_by(step).collect::<Vec<u64>>();
     assert_eq!(cards(&complete(pull()), large), every(1));
     // All pictures depend on others, so the rate requires re-encoding.
-    assert_eq!(cards(&complete(pull().every(3).unwrap()), large), every(3));
-    assert_eq!(cards(&complete(pull().size(160, 120).unwrap()), small), every(1));
-    let both = pull().every(5).unwrap().size(160, 120).unwrap();
+    assert_eq!(cards(&complete(pull().every(3)), large), every(3));
+    assert_eq!(cards(&complete(pull().size(160, 120)), small), every(1));
+    let both = pull().every(5).size(160, 120);
     assert_eq!(cards(&complete(both), small), every(5));
     // Decoding starts at the last independent picture before the selection; delivery does not.
-    let part = operator.pull("camera").unwrap().seq(40..=44).unwrap().size(160, 120).unwrap();
+    let part = operator.pull("camera").seq(40..=44).size(160, 120);
     assert_eq!(cards(&complete(part), small), (30..=44).collect::<Vec<_>>());
     sums::check(&[&robot, &operator]);
 }
 
 #[test]
-fn a_picture_that_cannot_be_scaled_is_told_with_the_reason() {
+fn an_unscalable_picture_is_reported_with_the_reason() {
     let (robot, operator) = pair(|link| link);
-    let stills = robot.publisher("stills").unwrap().encoding(Encoding::new("image/jpeg"));
+    let stills = robot.publisher("stills").encoding(Encoding::new("image/jpeg"));
     let mut stills = stills.kind(Kind::Picture).history(history(10)).declare().unwrap();
     stills.put(b"no picture".to_vec()).unwrap();
     meets(&operator, 1);
     wait_until("it is held", || stills.buffer().unwrap().len() == 1);
-    let (got, summary) = all(operator.pull("stills").unwrap().size(16, 16).unwrap());
+    let (got, summary) = all(operator.pull("stills").size(16, 16));
     assert!(got.is_empty());
     let reason = &summary.missing[0].reason;
     assert!(matches!(reason, MissingReason::CannotScale(_)), "{reason}");
-    assert_eq!(seqs(operator.pull("stills").unwrap()), [0], "as it is held it comes");
+    assert_eq!(seqs(operator.pull("stills")), [0], "as it is held it comes");
     sums::check(&[&robot, &operator]);
 }
 
 #[test]
-fn a_damaged_picture_is_told_and_the_film_goes_on() {
+fn a_damaged_picture_is_reported_and_the_video_continues() {
     let (robot, operator) = pair(|link| link);
     let mut camera = camera(&robot);
     let mut units = film(320, 240, 30, 10);
@@ -77,8 +78,8 @@ fn a_damaged_picture_is_told_and_the_film_goes_on() {
         camera.put(unit).unwrap();
     }
     meets(&operator, 1);
-    let pull = operator.pull("camera").unwrap().seq(0..=u64::MAX).unwrap();
-    let (got, summary) = all(pull.size(160, 120).unwrap());
+    let pull = operator.pull("camera").seq(0..=u64::MAX);
+    let (got, summary) = all(pull.size(160, 120));
     let cards = cards(&got, (160, 120));
     assert!(cards.starts_with(&(0..10).collect::<Vec<_>>()), "{cards:?}");
     assert!(cards.ends_with(&(20..30).collect::<Vec<_>>()), "{cards:?}");
@@ -89,22 +90,22 @@ fn a_damaged_picture_is_told_and_the_film_goes_on() {
 }
 
 #[test]
-fn sound_comes_at_another_rate() {
+fn audio_is_pulled_at_another_rate() {
     let (robot, operator) = pair(|link| link);
     let format = "audio/pcm;format=s16le;rate=48000;channels=2";
-    let sound = robot.publisher("sound").unwrap().encoding(Encoding::new(format));
+    let sound = robot.publisher("sound").encoding(Encoding::new(format));
     let mut sound = sound.kind(Kind::Audio).history(history(100)).declare().unwrap();
     for _ in 0..50 {
         sound.put(vec![7; 960 * 4]).unwrap();
     }
     meets(&operator, 1);
-    let pull = || operator.pull("sound").unwrap().newest(50).unwrap();
+    let pull = || operator.pull("sound").newest(50);
     assert!(complete(pull()).iter().all(|block| block.payload.len() == 3_840));
-    let got = complete(pull().audio(8_000, 1).unwrap());
+    let got = complete(pull().audio(8_000, 1));
     assert_eq!(got.len(), 50);
     assert!(got.iter().all(|block| block.payload.len() == 320), "20 ms of 8 kHz each");
     assert_eq!(got[0].encoding.as_str(), "audio/pcm;format=s16le;rate=8000;channels=1");
-    let refused = pull().audio(1, 1).map(drop).unwrap_err();
+    let refused = pull().audio(1, 1).check().unwrap_err();
     assert!(refused.is_usage() && refused.to_string().contains("audio 1 Hz x 1"), "{refused}");
     sums::check(&[&robot, &operator]);
 }

@@ -22,7 +22,7 @@ fn rest(mut waiting: Waiting) -> (Vec<u64>, Vec<(DropReason, u64)>) {
 }
 
 #[test]
-fn of_pictures_the_newest_waits() {
+fn the_newest_picture_stays_queued() {
     let mut waiting = Waiting::new(Rule::NewestOne);
     for seq in 0..5 {
         assert!(waiting.push(sample(seq, Kind::Picture, 9), 0));
@@ -35,7 +35,7 @@ fn of_pictures_the_newest_waits() {
 }
 
 #[test]
-fn of_sound_the_oldest_gives_way() {
+fn the_oldest_sound_block_is_dropped_first() {
     let mut waiting = Waiting::new(Rule::NewestMany);
     for seq in 0..70 {
         assert!(waiting.push(sample(seq, Kind::Audio, 9), 0));
@@ -52,7 +52,7 @@ fn of_sound_the_oldest_gives_way() {
 }
 
 #[test]
-fn video_begins_with_a_picture_that_stands_alone() {
+fn video_begins_with_an_independent_picture() {
     let mut waiting = Waiting::new(Rule::WholeVideo);
     for (seq, kind, taken) in [(0, P, false), (1, B, false), (2, I, true), (3, P, true)] {
         assert_eq!(waiting.push(sample(seq, kind, 9), 0), taken);
@@ -62,7 +62,7 @@ fn video_begins_with_a_picture_that_stands_alone() {
 }
 
 #[test]
-fn video_loses_all_up_to_the_next_that_stands_alone() {
+fn video_drops_everything_up_to_the_next_independent_picture() {
     let mut waiting = Waiting::new(Rule::WholeVideo);
     for seq in 0..64 {
         let kind = if seq % 40 == 0 { I } else { P };
@@ -77,7 +77,7 @@ fn video_loses_all_up_to_the_next_that_stands_alone() {
 }
 
 #[test]
-fn video_without_such_a_picture_waits_for_one() {
+fn video_without_an_independent_picture_waits_for_one() {
     let mut waiting = Waiting::new(Rule::WholeVideo);
     for seq in 0..64 {
         assert!(waiting.push(sample(seq, if seq == 0 { I } else { P }, 9), 0));
@@ -91,11 +91,11 @@ fn video_without_such_a_picture_waits_for_one() {
     for seq in 0..100 {
         assert!(waiting.push(sample(seq, I, 5 << 20), 0));
     }
-    assert_eq!(rest(waiting).0, [97, 98, 99], "16 MiB of pictures that each stand alone");
+    assert_eq!(rest(waiting).0, [97, 98, 99], "16 MiB of independent pictures");
 }
 
 #[test]
-fn a_sample_that_the_worker_has_is_not_taken_twice() {
+fn a_sample_at_the_worker_is_not_taken_twice() {
     let mut waiting = Waiting::new(Rule::WholeVideo);
     assert!(waiting.push(sample(0, I, 9), 0) && waiting.begin() && !waiting.begin());
     assert!(matches!(waiting.next(), (Some(Work::Sample(_)), _)));

@@ -1,0 +1,210 @@
+//! The flags shared by every command that opens a node, and their combination with a configuration
+//! file.
+
+use super::{Config, find, load};
+use crate::args::{self, BufferSpec, HttpAddress, LinkSpec};
+use crate::{exit, log};
+use paceline::contract::CpuBudget;
+use paceline::{Node, NodeBuilder, OpenError};
+use paceline_plain::{PlainConfig, Rules};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Options that configure the command's node.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Node")]
+pub(crate) struct NodeArgs {
+    /// Name of this node for display; default: host name and process id
+    #[arg(long, value_name = "NAME", value_parser = args::name)]
+    pub(crate) name: Option<String>,
+    /// A link, at most 16: name=radio,listen=tcp/127.0.0.1:7600,connect=tcp/HOST:7600,
+    /// capacity=2mbit,policy=vds|dwcs|edf|…,insecure
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) link: Vec<LinkSpec>,
+    /// Folder shared by the processes of this host; default: $PACELINE_RUNTIME_DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) runtime_dir: Option<PathBuf>,
+    /// Does not connect to the other processes of this host; uses only the given links
+    #[arg(long, conflicts_with = "runtime_dir")]
+    pub(crate) isolated: bool,
+    /// Configuration file; flags override it; `paceline node --print-config` shows its keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// The merged settings of a node. Flags override the environment, which overrides the configuration
+/// file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    /// The display name of the node.
+    pub(crate) name: Option<String>,
+    /// The folder shared by the processes of this host.
+    pub(crate) runtime_dir: Option<PathBuf>,
+    /// Whether the node stays disconnected from the other processes of this host.
+    pub(crate) isolated: bool,
+    /// The log filter from the file.
+    pub(crate) log: Option<String>,
+    /// The address of the HTTP server.
+    pub(crate) http: Option<HttpAddress>,
+    /// The share of one processor that contracts may reserve, in percent.
+    pub(crate) processor_percent: Option<u32>,
+    /// The processor costs per sample; only the host's node has them.
+    pub(crate) processor: Option<CpuBudget>,
+    pub(crate) links: Vec<LinkSpec>,
+    /// The pull buffers of the node.
+    pub(crate) buffers: Vec<BufferSpec>,
+    /// The endpoints for plain Zenoh programs.
+    pub(crate) plain: Option<PlainConfig>,
+    /// The import and export rules for plain Zenoh programs.
+    pub(crate) rules: Rules,
+    /// The configuration file, if there is one.
+    pub(crate) file: Option<PathBuf>,
+    /// The origin of the links for error messages: `--link` or the path of the file.
+    pub(crate) links_from: String,
+}
+
+impl NodeArgs {
+    pub(crate) fn open(&self) -> anyhow::Result<Node> {
+        self.command_settings()?.open()
+    }
+
+    /// Opens the node of a short-lived command. Other processes do not come to depend on a guest
+    /// node.
+    pub(crate) fn open_guest(&self) -> anyhow::Result<Node> {
+        self.command_settings()?.open_guest()
+    }
+
+    /// Returns the settings of this host's node. All keys of the file apply, whether it was named
+    /// or found.
+    pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
+        let file = self.config.clone().or_else(find);
+        let config = file.as_deref().map(load).transpose()?.unwrap_or_default();
+        self.merge(config, file)
+    }
+
+    /// Returns the settings of any other command's node. A file that was found by default
+    /// configures the host's node. Such a command takes over only the settings that all processes
+    /// of the host must share. Name and links stay with the host's node.
+    fn command_settings(&self) -> anyhow::Result<Settings> {
+        let mut settings = self.settings()?;
+        log::configure(settings.log.as_deref());
+        if self.config.is_none() {
+            let mut own = self.merge(Config::default(), None)?;
+            own.runtime_dir = settings.runtime_dir;
+            return Ok(own);
+        }
+        if !settings.buffers.is_empty() {
+            tracing::warn!("[[buffer]] of the configuration holds for `paceline node` alone");
+            settings.buffers.clear();
+        }
+        if settings.plain.take().is_some() || !settings.rules.is_empty() {
+            tracing::warn!(
+                "[plain], [[import]], [[export]] and [[query]] of the configuration hold for `paceline node` alone"
+            );
+            settings.rules = Rules::default();
+        }
+        Ok(settings)
+    }
+
+    /// Merges the sources: flags override the environment, which overrides `config`.
+    fn merge(&self, config: Config, file: Option<PathBuf>) -> anyhow::Result<Settings> {
+        let (links, links_from) = if self.link.is_empty() {
+            let file = file.as_ref().map(|file| file.display().to_string());
+            (config.links, file.unwrap_or_default())
+        } else {
+            check_flags(&self.link)?;
+            (self.link.clone(), "--link".to_owned())
+        };
+        let named = std::env::var_os("PACELINE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty());
+        let configured = config.runtime_dir.filter(|_| !named);
+        Ok(Settings {
+            name: self.name.clone().or(config.name),
+            runtime_dir: self.runtime_dir.clone().or(configured),
+            isolated: self.isolated || config.isolated,
+            log: config.log,
+            http: config.http,
+            processor_percent: config.processor_percent,
+            processor: None,
+            links,
+            buffers: config.buffers,
+            plain: config.plain,
+            rules: config.rules,
+            file,
+            links_from,
+        })
+    }
+}
+
+fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {
+    if links.len() > Node::LINKS_MAX {
+        return Err(exit::usage(format!(
+            "--link: {} links given, a node takes at most {max}; endpoints may share one link",
+            links.len(),
+            max = Node::LINKS_MAX
+        )));
+    }
+    let mut names = BTreeSet::new();
+    for (at, link) in links.iter().enumerate() {
+        let name = link.name(at + 1);
+        if !names.insert(name.clone()) {
+            return Err(exit::usage(format!(
+                "--link: two links are named '{name}'; give each a name of its own"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl Settings {
+    pub(crate) fn open(&self) -> anyhow::Result<Node> {
+        self.builder().open().map_err(|error| self.told(error))
+    }
+
+    fn open_guest(&self) -> anyhow::Result<Node> {
+        self.builder().guest().open().map_err(|error| self.told(error))
+    }
+
+    /// Validates the links as opening the node would, without opening any.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let links = (1..).zip(&self.links).map(|(number, link)| link.config(number));
+        links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.told(error))
+    }
+
+    fn builder(&self) -> NodeBuilder {
+        let mut builder = Node::builder();
+        if let Some(name) = &self.name {
+            builder = builder.name(name);
+        }
+        if let Some(dir) = &self.runtime_dir {
+            builder = builder.runtime_dir(dir);
+        }
+        if self.isolated {
+            builder = builder.isolated();
+        }
+        if let Some(budget) = self.processor {
+            builder = builder.processor(budget);
+        }
+        for (number, link) in (1..).zip(&self.links) {
+            builder = builder.link(link.config(number));
+        }
+        builder
+    }
+
+    /// Turns an open error into the command's error: an invalid link is a usage error, a port in
+    /// use is not.
+    fn told(&self, error: OpenError) -> anyhow::Error {
+        let from = &self.links_from;
+        if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
+            return exit::usage(format!("{from}: {error}"));
+        }
+        if matches!(error, OpenError::Transport { .. }) {
+            let mend = format!("give {from} another port or address");
+            return anyhow::anyhow!("cannot open the node: {error}; {mend}");
+        }
+        anyhow::anyhow!("cannot open the node: {error}")
+    }
+}
+
+#[cfg(test)]
+#[path = "node/tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+//! Checks the calibration of this host, and measures a new one.
+
+use super::{MEND, find, load, measure, place, save};
+use crate::doctor::row::{Row, State};
+use crate::show;
+use crate::table::{Align, Table};
+use paceline::contract::{CpuCost, CpuPoint, CpuTable};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Checks the calibration file.
+pub(in crate::doctor) fn row() -> Row {
+    found(find().as_deref())
+}
+
+fn found(file: Option<&Path>) -> Row {
+    let row = |found: &str, state, mend: &str| {
+        Row::new("calibration", found, "what a sample costs this host", state, mend)
+    };
+    let Some(file) = file else {
+        let found = "none: promises are charged nothing of the processor";
+        return row(found, State::Lack, MEND);
+    };
+    match load(file) {
+        Ok(table) => row(&told(table.fit()), State::Ok, ""),
+        Err(error) => {
+            let shown = file.display();
+            row(&format!("{shown} is not used"), State::Lack, &format!("{error:#}; {MEND}"))
+        }
+    }
+}
+
+fn told(cost: CpuCost) -> String {
+    format!("a sample costs {} and {} a KB", micros(cost.sample_nanos), micros(cost.byte_picos))
+}
+
+fn micros(nanos: u64) -> String {
+    format!("{}.{} µs", nanos / 1_000, nanos % 1_000 / 100)
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: u32,
+    file: String,
+    sample_nanos: u64,
+    byte_picos: u64,
+    samples: Vec<Measured>,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    bytes: u64,
+    load_permille: u32,
+    nanos: u64,
+    charged_nanos: u64,
+}
+
+impl Measured {
+    fn new(point: &CpuPoint, cost: CpuCost) -> Self {
+        let CpuPoint { bytes, load_permille, nanos } = *point;
+        Self { bytes, load_permille, nanos, charged_nanos: cost.of_sample(bytes) }
+    }
+}
+
+/// Runs `paceline doctor --calibrate`: measures, prints and saves the costs.
+pub(in crate::doctor) fn run(out: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
+    let file = out.unwrap_or_else(place);
+    show::note(&format!(
+        "sends samples by a node of its own, and keeps all processors busy for half of the time: {} s at \
+         most; writes {}",
+        measure::SECONDS_MAX,
+        file.display()
+    ));
+    let table = CpuTable::new(measure::measure()?)?;
+    let cost = table.fit();
+    save(&file, &table)?;
+    if json {
+        let samples = table.points().iter().map(|point| Measured::new(point, cost)).collect();
+        let CpuCost { sample_nanos, byte_picos } = cost;
+        let file = file.display().to_string();
+        show::json(&Document { schema: 1, file, sample_nanos, byte_picos, samples })?;
+    } else {
+        let sentence =
+            "(charged; never less than was measured); nodes that start from now on charge it";
+        show::text(&format!("{}\n{} {sentence}\n", render(&table, cost), told(cost)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render(table: &CpuTable, cost: CpuCost) -> String {
+    let mut lines = Table::new(&[
+        ("BYTES", Align::Right),
+        ("OTHER LOAD", Align::Right),
+        ("MEASURED", Align::Right),
+        ("CHARGED", Align::Right),
+    ]);
+    for point in table.points() {
+        lines.row(vec![
+            point.bytes.to_string(),
+            format!("{} %", point.load_permille / 10),
+            micros(point.nanos),
+            micros(cost.of_sample(point.bytes)),
+        ]);
+    }
+    lines.render(crate::table::WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_lacks_or_is_wrong_comes_with_its_mend() {
+        let none = found(None);
+        assert_eq!((none.state, none.needed), (State::Lack, false));
+        assert_eq!(none.mend.as_deref(), Some(MEND));
+        let gone = found(Some(Path::new("/nowhere/calibration.json")));
+        assert_eq!(gone.found, "/nowhere/calibration.json is not used");
+        let mend = gone.mend.unwrap();
+        assert!(mend.contains("No such file") && mend.ends_with(MEND), "{mend}");
+    }
+
+    #[test]
+    fn the_table_tells_what_was_measured_and_what_is_charged() {
+        let points = [(64, 20_000), (64_000, 90_000)];
+        let points = points.map(|(bytes, nanos)| CpuPoint { bytes, load_permille: 0, nanos });
+        let table = CpuTable::new(points.to_vec()).unwrap();
+        let text = render(&table, table.fit());
+        assert!(
+            text.lines().any(|line| line.trim_end().ends_with("0 %   20.0 µs  20.0 µs")),
+            "{text}"
+        );
+        assert_eq!(told(table.fit()), "a sample costs 19.9 µs and 1.0 µs a KB");
+    }
+}

@@ -1,0 +1,201 @@
+//! The `paceline` command: runs nodes, publishers and subscribers from the shell.
+//!
+//! The binary of this package and the Python package both call [`main`].
+
+mod again;
+mod args;
+mod clock;
+mod config;
+mod demo;
+mod describe;
+mod doctor;
+mod exit;
+mod http;
+mod judge;
+mod log;
+mod ls;
+mod manual;
+mod node;
+mod notify;
+mod observe;
+mod payload;
+mod playback;
+mod publish;
+mod pull;
+mod record;
+mod replay;
+mod scratch;
+mod set;
+mod shortfall;
+mod show;
+mod simulate;
+mod spelling;
+mod stats;
+mod status;
+mod stop;
+mod subscribe;
+pub mod support;
+mod table;
+mod threads;
+mod top;
+
+use clap::{Parser, Subcommand};
+use observe::Measure;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 it failed while running; 2 wrong usage; 3 refused, or not delivered what was \
+required; 130 interrupted before it was done.
+PACELINE_LOG sets what is logged to standard error (warn if not set; paceline=debug, trace, off).
+PACELINE_CONFIG names a configuration file (else ~/.config or /etc, paceline/config.toml).
+PACELINE_RUNTIME_DIR sets the folder that joins the processes of this host.";
+
+/// Real-time publish/subscribe: every subscriber gets each stream at its requested rate, size and deadline,
+/// or a refusal before the first byte.
+#[derive(Parser)]
+#[command(name = "paceline", version, after_help = EXIT_CODES, max_term_width = 100)]
+struct Cli {
+    /// Filter for log messages on standard error: off, error, warn, info, debug, trace, or TARGET=LEVEL,…;
+    /// defaults to $PACELINE_LOG
+    #[arg(long, global = true, value_name = "FILTER", value_parser = log::argument)]
+    log: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a node until it receives a signal
+    Node(node::NodeCommand),
+    /// Publishes a test card, a file or standard input
+    Pub(Box<publish::PubArgs>),
+    /// Subscribes to a tag with a rate, size and deadline
+    Sub(Box<subscribe::SubArgs>),
+    /// Pulls buffered samples by age, number or time
+    Pull(Box<pull::PullArgs>),
+    /// Records samples and their delivery in an MCAP file
+    Record(Box<record::RecordArgs>),
+    /// Publishes the messages of an MCAP file
+    Replay(Box<replay::ReplayArgs>),
+    /// Reports requested and delivered service of a recording
+    Judge(judge::JudgeArgs),
+    /// Changes a running subscription's rate, size or deadline
+    Set(Box<set::SetArgs>),
+    /// Lists nodes, publishers, subscriptions and links
+    Ls(ls::LsArgs),
+    /// Shows streams, subscriptions and links as they change
+    Top(top::TopArgs),
+    /// Measures or prints samples: --hz, --bw, --delay, --print
+    Watch(Box<observe::WatchArgs>),
+    /// Splits the delay of samples into the parts of their path
+    Trace(Box<observe::TraceArgs>),
+    /// Simulates a network with load and faults in virtual time
+    Simulate(simulate::SimulateArgs),
+    /// Demonstrates one camera and three subscribers on a thin link
+    Demo(demo::DemoArgs),
+    /// Checks this host and suggests fixes
+    Doctor(doctor::DoctorArgs),
+    /// Checks whether a subscription would be granted: the old name of sub --dry-run
+    #[command(hide = true)]
+    Ask(Box<subscribe::AskArgs>),
+    /// Measures the rate of samples: the old name of watch --hz
+    #[command(hide = true)]
+    Hz(Box<observe::MeterArgs>),
+    /// Measures the bandwidth of samples: the old name of watch --bw
+    #[command(hide = true)]
+    Bw(Box<observe::MeterArgs>),
+    /// Measures the age of samples at delivery: the old name of watch --delay
+    #[command(hide = true)]
+    Delay(Box<observe::MeterArgs>),
+    /// Prints samples: the old name of watch --print
+    #[command(hide = true)]
+    Echo(Box<observe::EchoArgs>),
+    /// Prints a completion script for a shell
+    #[command(hide = true)]
+    Completion(manual::CompletionArgs),
+    /// Prints the manual page, or writes one page per command
+    #[command(hide = true)]
+    Man(manual::ManArgs),
+    /// Runs one node of the demo
+    #[command(hide = true)]
+    DemoRole(demo::RoleArgs),
+    /// Runs the forwarding node of the calibration
+    #[command(hide = true, name = doctor::calibration::role::COMMAND)]
+    CalibrateRole,
+}
+
+/// Runs the command line `args` like [`main`]. A command that starts this program again in a child process
+/// runs the words `again`; the default is the path of this executable.
+pub fn main_again(args: impl IntoIterator<Item = OsString>, again: Vec<OsString>) -> ExitCode {
+    again::set(again);
+    main(args)
+}
+
+/// Runs the command line `args`, whose first item is the program's name, and returns the exit code.
+///
+/// Zenoh reads the size of its thread pools from the environment. The caller sets it first, before any
+/// thread starts: see [`support::threads::setting`].
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    match Cli::try_parse_from(&args) {
+        Ok(cli) => log::start(cli.log.as_deref())
+            .and_then(|()| run(cli.command))
+            .unwrap_or_else(|error| exit::report(&error)),
+        Err(error) => spelling::report(&error, &command_line(), args.get(1..).unwrap_or_default()),
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Node(args) => node::run(&args),
+        Command::Pub(args) => publish::run(&args),
+        Command::Sub(args) => subscribe::run(&args),
+        Command::Pull(args) => pull::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Judge(args) => judge::run(&args),
+        Command::Ask(args) => subscribe::run_ask(&args),
+        Command::Set(args) => set::run(&args),
+        Command::Ls(args) => ls::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Watch(args) => observe::run_watch(&args),
+        Command::Hz(args) => observe::run(Measure::Rate, &args),
+        Command::Bw(args) => observe::run(Measure::Bandwidth, &args),
+        Command::Delay(args) => observe::run(Measure::Delay, &args),
+        Command::Echo(args) => observe::run_echo(&args),
+        Command::Trace(args) => observe::run_trace(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Completion(args) => manual::completion(&args),
+        Command::Man(args) => manual::man(&args),
+        Command::DemoRole(args) => demo::run_role(&args),
+        Command::CalibrateRole => doctor::calibration::role::run(),
+    }
+}
+
+/// Returns the complete command line definition.
+fn command_line() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        command_line().debug_assert();
+    }
+
+    #[test]
+    fn the_help_fits_one_screen() {
+        let mut line = command_line();
+        line.build();
+        let visible = line.get_subcommands().filter(|command| !command.is_hide_set()).count();
+        assert!((10..=18).contains(&visible), "{visible} commands");
+        let help = line.render_help().to_string();
+        assert!((24..=40).contains(&help.lines().count()), "{help}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The table of `paceline ls --reservations`.
+
+use crate::show;
+use crate::status::{Document, Reservation, ReservedHop, Stream};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table};
+use std::collections::BTreeMap;
+
+/// Returns the samples that exceeded their contract at a hop, or "-" if its node did not answer.
+fn excess(document: &Document, reservation: &Reservation, hop: &ReservedHop) -> String {
+    let Some(node) = document.nodes.iter().find(|node| node.id == hop.node) else {
+        return "-".to_owned();
+    };
+    let streams = node.links.iter().filter(|link| link.name == hop.link);
+    let streams = streams.flat_map(|link| &link.streams).filter(|stream| stream.contracted);
+    let mine = streams.filter(|stream| stream.publisher == reservation.publisher);
+    let more = |stream: &Stream| stream.too_early.saturating_add(stream.too_long);
+    mine.fold(0, |sum: u64, stream| sum.saturating_add(more(stream))).to_string()
+}
+
+/// Formats `paceline ls --reservations`: one row per hop, with the reservation in the first of
+/// them. Rows are not truncated: tags of queries differ in few characters, and users search for one
+/// of them.
+pub(super) fn tables(document: &Document) -> String {
+    let mut table = Table::new(&[
+        ("tag", Name),
+        ("for", Left),
+        ("within", Right),
+        ("bound", Right),
+        ("node", Left),
+        ("link", Left),
+        ("holds", Right),
+        ("of", Right),
+        ("bytes at once", Right),
+        ("delay", Right),
+        ("excess", Right),
+    ]);
+    let mut seen: BTreeMap<(&str, &str), (&str, &Reservation)> = BTreeMap::new();
+    let ids: BTreeMap<&str, &str> =
+        document.nodes.iter().map(|node| (node.id.as_str(), node.name.as_str())).collect();
+    for reservation in document.nodes.iter().flat_map(|node| &node.reservations) {
+        let node = reservation.subscription.split('.').next().unwrap_or_default();
+        let to = ids.get(node).copied().unwrap_or(node);
+        let key = (reservation.publisher.as_str(), reservation.subscription.as_str());
+        seen.entry(key).or_insert((to, reservation));
+    }
+    let millis = |us: u64| format!("{} ms", show::millis(us));
+    for (to, reservation) in seen.values() {
+        let tag = reservation.tag.as_ref().unwrap_or(&reservation.publisher);
+        let within = reservation.within_us.map_or_else(|| "-".to_owned(), millis);
+        let mut first = vec![tag.clone(), (*to).to_owned(), within, millis(reservation.bound_us)];
+        for hop in &reservation.hops {
+            let mut row = core::mem::replace(&mut first, vec![String::new(); 4]);
+            row.extend([
+                hop.name.clone(),
+                hop.link.clone(),
+                hop.capacity_bits_per_s
+                    .map_or_else(|| "nothing".to_owned(), |_| show::bits(hop.bits_per_s)),
+                hop.capacity_bits_per_s.map_or_else(|| "-".to_owned(), show::bits),
+                hop.burst_bytes.to_string(),
+                millis(hop.bound_us),
+                excess(document, reservation, hop),
+            ]);
+            table.row(row);
+        }
+    }
+    if table.is_empty() {
+        let nothing = "nothing is reserved: no subscription with --within or --loss crosses a link with a \
+                       capacity\n";
+        return format!("{nothing}{}", processors(document));
+    }
+    let mut hops = seen.values().flat_map(|(_, reservation)| &reservation.hops);
+    let unknown = hops.any(|hop| hop.capacity_bits_per_s.is_none());
+    let unknown = if unknown {
+        "a link that holds nothing has no capacity: nothing is promised on it, and its delay is what is counted with\n"
+    } else {
+        ""
+    };
+    let rows = table.render(usize::MAX);
+    format!("RESERVATIONS\n{rows}{unknown}{}", processors(document))
+}
+
+/// Formats the time in percent of one processor.
+fn percent(us_per_s: u64) -> String {
+    let hundredths = us_per_s.div_ceil(100);
+    format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+}
+
+/// Formats the processor time reserved on the hosts that charge it.
+fn processors(document: &Document) -> String {
+    let mut table = Table::new(&[("node", Left), ("holds", Right), ("of", Right)]);
+    for node in &document.nodes {
+        if let Some(processor) = &node.processor {
+            table.row(vec![
+                node.name.clone(),
+                percent(processor.held_us_per_s),
+                percent(processor.most_us_per_s),
+            ]);
+        }
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    format!("\nPROCESSOR\n{}", table.render(crate::table::WIDTH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::test_status as status;
+    use paceline::Tag;
+    use paceline::contract::Grant;
+    use paceline::status::{PublisherId, PublisherStatus, SubscriptionId};
+
+    #[test]
+    fn long_tags_that_differ_in_one_character_are_told_in_full() {
+        let mut status = status();
+        let tags = ["a", "b"].map(|end| format!("{}/answers/{end}", "q".repeat(120)));
+        let publisher = status[0].publishers[0].clone();
+        let grant = status[0].reservations[0].clone();
+        status[0].publishers.clear();
+        status[0].reservations.clear();
+        for (index, tag) in (1..).zip(&tags) {
+            let id = PublisherId { index, ..publisher.id };
+            let tag = Tag::new(tag).unwrap();
+            status[0].publishers.push(PublisherStatus { id, tag, ..publisher.clone() });
+            let subscription = SubscriptionId { index, ..grant.subscription };
+            status[0].reservations.push(Grant { publisher: id, subscription, ..grant.clone() });
+        }
+        let told = tables(&Document::new(&status));
+        for tag in &tags {
+            assert_eq!(told.lines().filter(|line| line.starts_with(tag)).count(), 1, "{told}");
+        }
+        // Shortened lines also keep the characters in which the tags differ.
+        let listed = crate::ls::view::tables(&Document::new(&status));
+        for end in ["rs/a ", "rs/b "] {
+            assert!(listed.contains(end), "{listed}");
+        }
+    }
+}

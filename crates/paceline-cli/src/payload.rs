@@ -1,0 +1,13 @@
+//! The payloads of delivered samples: their description, and the files and formats to which commands write
+//! them.
+
+mod named;
+mod sample;
+mod sink;
+mod still;
+mod wave;
+
+#[cfg(test)]
+pub(crate) use sample::tests::delivery as test_delivery;
+pub(crate) use sample::{SampleLine, Told, picture_size};
+pub(crate) use sink::{Sink, is_stdout};

@@ -1,0 +1,109 @@
+//! The content of an `--out` file, determined by its file extension.
+
+use crate::exit;
+use anyhow::anyhow;
+use paceline::Delivery;
+use std::path::Path;
+
+/// The supported file types, for error messages.
+const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .y4m (raw pictures), .wav (sound), .png and .jpg (the \
+     newest picture), and any other name for the payloads as they are, such as .txt or .bin";
+/// Types with a container or coding that this command does not write.
+const CONTAINERS: [&str; 13] =
+    ["mp4", "m4v", "mov", "mkv", "avi", "webm", "mpg", "mpeg", "ts", "flv", "ogv", "h265", "ivf"];
+const OTHERS: [&str; 22] = [
+    "265", "hevc", "mp3", "ogg", "oga", "opus", "aac", "m4a", "flac", "gif", "bmp", "tif", "tiff",
+    "webp", "avif", "bag", "db3", "ulg", "zip", "gz", "zst", "pcap",
+];
+
+/// The content of a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Holds {
+    /// Sound after a WAV header.
+    Sound,
+    /// The newest picture, in this encoding.
+    Still(&'static str),
+    /// Raw pictures, each after a header.
+    RawPictures,
+    /// Concatenated payloads of this encoding.
+    Only(&'static str),
+    /// Concatenated payloads of any encoding.
+    Any,
+}
+
+impl Holds {
+    /// Returns the content for the path's extension.
+    ///
+    /// # Errors
+    /// Errors if files of this type are not supported.
+    pub(super) fn of(path: &Path) -> anyhow::Result<Self> {
+        let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+        let end = end.to_ascii_lowercase();
+        let fix = match end.as_str() {
+            "wav" => return Ok(Self::Sound),
+            "png" => return Ok(Self::Still("image/png")),
+            "jpg" | "jpeg" => return Ok(Self::Still("image/jpeg")),
+            "y4m" => return Ok(Self::RawPictures),
+            "mjpeg" | "mjpg" => return Ok(Self::Only("image/jpeg")),
+            "264" | "h264" => return Ok(Self::Only("video/h264")),
+            "mcap" => "record with paceline record TAG --out FILE.mcap".to_owned(),
+            end if CONTAINERS.contains(&end) => format!(
+                "write H.264 to FILE.264 or JPEG pictures to FILE.mjpeg, then run ffmpeg -i FILE.264 -c copy FILE.{end}"
+            ),
+            end if OTHERS.contains(&end) => "give a name of another type".to_owned(),
+            _ => return Ok(Self::Any),
+        };
+        Err(exit::usage(format!(
+            "--out {}: .{end} files are not written; {fix}; written are {WRITTEN}",
+            path.display()
+        )))
+    }
+}
+
+/// Rejects a sample whose encoding differs from the encoding of the file.
+pub(super) fn check(path: &Path, encoding: &str, delivery: &Delivery) -> anyhow::Result<()> {
+    if delivery.encoding.as_str() == encoding {
+        return Ok(());
+    }
+    let end = path.extension().unwrap_or_default().display();
+    Err(anyhow!(
+        "--out {}: sample {} of {} is {}, a .{end} file holds {encoding}; give another name; written are {WRITTEN}",
+        path.display(),
+        delivery.seq,
+        delivery.tag,
+        delivery.encoding
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::test_delivery;
+    use paceline::Encoding;
+
+    #[test]
+    fn a_name_says_what_its_file_holds() {
+        let holds = |name: &str| Holds::of(Path::new(name)).unwrap();
+        assert_eq!(holds("a/b.MJPG"), Holds::Only("image/jpeg"));
+        assert_eq!(holds("b.jpg"), Holds::Still("image/jpeg"));
+        for any in ["b", "b.txt", "b.bin", "b.cdr", "mp4", "/dev/null"] {
+            assert_eq!(holds(any), Holds::Any, "{any}");
+        }
+        for (name, fix) in [
+            ("x.mp4", "ffmpeg -i FILE.264 -c copy FILE.mp4"),
+            ("x.MCAP", "paceline record TAG --out FILE.mcap"),
+            ("x.mp3", "give a name of another type"),
+        ] {
+            let error = Holds::of(Path::new(name)).unwrap_err().to_string();
+            assert!(error.contains(fix) && error.contains(".264 (H.264)"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_sample_of_another_encoding_is_refused() {
+        let sample = test_delivery(Encoding::new("video/h264"), vec![0]);
+        assert!(check(Path::new("x.264"), "video/h264", &sample).is_ok());
+        let error = check(Path::new("x.mjpeg"), "image/jpeg", &sample).unwrap_err().to_string();
+        assert!(error.contains("is video/h264, a .mjpeg file holds image/jpeg"), "{error}");
+    }
+}

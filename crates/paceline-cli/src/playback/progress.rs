@@ -1,0 +1,167 @@
+//! Reports on published samples, once per second.
+
+use super::promises::Promises;
+use crate::show::{self, Block};
+use crate::stats::round3;
+use paceline::Publisher;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_secs(1);
+
+/// One line of `--json`.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    pub(crate) tag: String,
+    pub(crate) published: u64,
+    pub(crate) rate_hz: f64,
+    pub(crate) matching: bool,
+    pub(crate) taken: u64,
+    pub(crate) dropped: u64,
+    pub(crate) skipped: u64,
+    /// Numbers of granted and of refused subscriptions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) granted: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<usize>,
+    /// JPEG quality of the test card.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quality: Option<u8>,
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) published: u64,
+    pub(crate) taken: u64,
+    pub(crate) dropped: u64,
+    pub(crate) skipped: u64,
+    /// Current JPEG quality of pictures encoded here.
+    pub(crate) quality: Option<u8>,
+}
+
+impl Counts {
+    /// Counts one sample.
+    pub(crate) fn add(&mut self, put: paceline::Put) {
+        self.published += 1;
+        self.taken += u64::from(put.taken);
+        self.dropped += u64::from(put.dropped);
+    }
+}
+
+/// Prints a progress report once per second.
+pub(crate) struct Teller {
+    tag: String,
+    json: bool,
+    /// True if reports include the quality.
+    adapts: bool,
+    block: Block,
+    /// Answers of one publisher; `None` for a report on several publishers.
+    promises: Option<Promises>,
+    tick: Instant,
+    began: Instant,
+    reported: (Instant, Counts),
+}
+
+impl Teller {
+    /// Creates a reporter whose first report is due in a second.
+    pub(crate) fn new(tag: &str, json: bool) -> Self {
+        let now = Instant::now();
+        Self {
+            tag: tag.to_owned(),
+            json,
+            adapts: false,
+            block: Block::on_stdout(),
+            promises: None,
+            tick: now + TICK,
+            began: now,
+            reported: (now, Counts::default()),
+        }
+    }
+
+    /// Includes the quality of encoded pictures in reports if `adapts`.
+    pub(crate) fn with_quality(self, adapts: bool) -> Self {
+        Self { adapts, ..self }
+    }
+
+    /// Prints new answers to subscriptions immediately.
+    pub(crate) fn hear(&mut self, publisher: &Publisher) {
+        let promises = self.promises.get_or_insert_default();
+        while let Some(event) = publisher.try_event() {
+            self.block.note(&promises.take(event));
+        }
+    }
+
+    /// Returns the time of the next report.
+    pub(crate) const fn next(&self) -> Instant {
+        self.tick
+    }
+
+    /// Prints a report if it is due; `wanted` returns whether there are subscribers, with a description.
+    pub(crate) fn tick(
+        &mut self,
+        counts: Counts,
+        wanted: impl FnOnce() -> (bool, String),
+    ) -> anyhow::Result<()> {
+        let now = Instant::now();
+        if now < self.tick {
+            return Ok(());
+        }
+        while self.tick <= now {
+            self.tick += TICK;
+        }
+        let (since, before) = self.reported;
+        let rate_hz = rate(counts.published - before.published, now - since);
+        self.reported.0 = now;
+        self.report(rate_hz, counts, wanted())
+    }
+
+    /// Prints the last report, with the average rate of the whole run. A run shorter than a second counts as
+    /// one.
+    pub(crate) fn end(&mut self, counts: Counts, wanted: (bool, String)) -> anyhow::Result<()> {
+        let rate_hz = rate(counts.published, self.began.elapsed().max(TICK));
+        self.report(rate_hz, counts, wanted)
+    }
+
+    fn report(
+        &mut self,
+        rate_hz: f64,
+        counts: Counts,
+        (matching, wanted): (bool, String),
+    ) -> anyhow::Result<()> {
+        let before = std::mem::replace(&mut self.reported.1, counts);
+        if counts.skipped > before.skipped {
+            self.block.note(&format!(
+                "late: skipped {} periods, this host makes samples more slowly than asked; lower \
+                 the rate or the size",
+                counts.skipped - before.skipped
+            ));
+        }
+        let Counts { published, taken, dropped, skipped, quality } = counts;
+        if self.json {
+            let tag = self.tag.clone();
+            let report = Report {
+                tag,
+                published,
+                rate_hz,
+                matching,
+                taken,
+                dropped,
+                skipped,
+                quality,
+                granted: self.promises.as_ref().map(Promises::granted),
+                refused: self.promises.as_ref().map(Promises::refused),
+            };
+            return show::json(&report);
+        }
+        let quality = quality.filter(|_| self.adapts);
+        let adapted = quality.map(|it| format!("  quality {it}")).unwrap_or_default();
+        self.block.update(&format!(
+            "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}  {wanted}{adapted}"
+        ))
+    }
+}
+
+fn rate(samples: u64, time: Duration) -> f64 {
+    round3(f64::from(u32::try_from(samples).unwrap_or(u32::MAX)) / time.as_secs_f64().max(1e-3))
+}

@@ -1,0 +1,46 @@
+//! The grants and refusals of a publisher's subscriptions.
+
+use paceline::PublisherEvent;
+use paceline::status::{Excess, SubscriptionId};
+use std::collections::BTreeMap;
+
+/// The subscriptions with an answer: true if granted, false if refused.
+#[derive(Debug, Default)]
+pub(crate) struct Promises(BTreeMap<SubscriptionId, bool>);
+
+impl Promises {
+    /// Records an event and describes it in words.
+    pub(super) fn take(&mut self, event: PublisherEvent) -> String {
+        match event {
+            PublisherEvent::Granted(grant) => {
+                self.0.insert(grant.subscription, true);
+                format!("granted: subscription {}: {grant}", grant.subscription)
+            }
+            PublisherEvent::Refused(refusal) => {
+                self.0.insert(refusal.subscription, false);
+                format!("refused: subscription {}: {refusal}", refusal.subscription)
+            }
+            PublisherEvent::Excess(Excess { early, long }) => format!(
+                "more than declared: {early} samples came too soon, {long} were too long; they wait behind all \
+                 that was promised"
+            ),
+            PublisherEvent::Over(subscription) => {
+                let what = match self.0.remove(&subscription) {
+                    Some(false) => "what was refused is not asked for any more",
+                    Some(true) | None => "what was granted is promised no longer",
+                };
+                format!("over: subscription {subscription}: {what}")
+            }
+            // An event of a later version.
+            other => format!("{other:?}"),
+        }
+    }
+
+    pub(super) fn granted(&self) -> usize {
+        self.0.values().filter(|granted| **granted).count()
+    }
+
+    pub(super) fn refused(&self) -> usize {
+        self.0.len() - self.granted()
+    }
+}

@@ -1,0 +1,20 @@
+//! The status of all reachable nodes: the document of `paceline ls --json`, described in docs/json.md.
+
+mod document;
+mod gather;
+mod neighbour;
+mod reservation;
+mod tags;
+
+#[cfg(test)]
+pub(crate) use document::{Ages, Asked, Closed, Contract, Stalled, tests::status as test_status};
+pub(crate) use document::{
+    Buffer, Class, Document, Link, Mended, Muted, Node, Publisher, Stream, Subscription, bits_per_s,
+};
+pub(crate) use gather::{Reader, settle};
+#[cfg(test)]
+pub(crate) use neighbour::Neighbour;
+#[cfg(test)]
+pub(crate) use reservation::Processor;
+pub(crate) use reservation::{Reservation, ReservedHop};
+pub(crate) use tags::{there as published_tags, told as told_tags};

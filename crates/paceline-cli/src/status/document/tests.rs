@@ -1,0 +1,342 @@
+use super::*;
+use paceline::contract::{Grant, GrantedHop, Proxy};
+use paceline::pull::History;
+use paceline::status::{
+    BufferStatus, DropReason, Excess, Flood, MendCounters, MutedStatus, NodeId, ProcessorUse,
+    PublisherId, SentTo, StreamCounters, SubscriptionId,
+};
+use paceline::{Capacity, Kind, Size, Tag};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// Returns a stream of the only publisher.
+fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> StreamStatus {
+    StreamStatus {
+        publisher,
+        form,
+        hop,
+        contracted: true,
+        contract: Some(StreamContract {
+            period: Duration::from_millis(200),
+            deadline: Duration::from_millis(190),
+            loss: (1, 10),
+            bits_per_s: 400_000,
+        }),
+        ages: StreamAges { entered: 50, entered_ns: 250_000_000, left_ns: 940_000_000 },
+        broken_ago: Some(Duration::from_secs(42)),
+        counters: StreamCounters {
+            offered: 50,
+            sent: 47,
+            bytes: 300_000,
+            late: 1,
+            violations: 2,
+            drops,
+            aborted: 2,
+            excess: Excess { early: 5, long: 2 },
+        },
+    }
+}
+
+/// Returns the status of the only publisher.
+fn camera(id: PublisherId) -> PublisherStatus {
+    PublisherStatus {
+        id,
+        tag: Tag::new("robot/camera").unwrap(),
+        kind: Kind::Picture,
+        encoding: "image/jpeg".to_owned(),
+        period: Some(Duration::from_micros(33_333)),
+        published: 300,
+        rate_millihertz: 30_000,
+        matching: true,
+    }
+}
+
+/// Returns two nodes with one object of each kind.
+pub(crate) fn status() -> Vec<NodeStatus> {
+    let (robot, operator) = (NodeId(0xb0b), NodeId(0x0b));
+    let publisher = PublisherId { node: robot, index: 1 };
+    let mut drops = Drops::default();
+    drops.add(DropReason::Superseded, 3);
+    let size = Some(Size { width: 160, height: 120 });
+    let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size, audio: None };
+    let stream = stream(publisher, form, operator, drops);
+    let video = ClassStatus {
+        name: "video".to_owned(),
+        parent: None,
+        peer: None,
+        part: 750_000,
+        served: 123_456,
+        guaranteed: 1_000,
+        streams: 1,
+        counters: stream.counters,
+    };
+    let thin = LinkStatus {
+        name: "thin".to_owned(),
+        capacity_bits_per_s: Some(2_000_000),
+        at: Duration::from_micros(86_399_900_000),
+        hops: vec![operator],
+        sent: vec![SentTo { node: operator, wire_bytes: 400_000 }],
+        wire_bytes: 400_000,
+        frames: 1_000,
+        frames_lost: 0,
+        least_round_trip: Duration::from_micros(150),
+        streams: vec![stream],
+        closed: StreamCounters::default(),
+        classes: vec![video],
+        muted: vec![flooding(operator)],
+        mended: MendCounters { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
+    };
+    let picture = SubscriptionStatus {
+        id: SubscriptionId { node: operator, index: 0 },
+        pattern: "robot/**".to_owned(),
+        form,
+        within: Some(Duration::from_millis(200)),
+        loss: Some((1, 10)),
+        proxy: Proxy::Publisher,
+        publishers: vec![publisher],
+        refusals: vec![],
+        delivered: 47,
+        bytes: 299_000,
+        rate_millihertz: 5_001,
+        late: 1,
+        age_max: Duration::from_micros(45_678),
+        age_mean: Some(Duration::from_micros(21_014)),
+        age_sum: Duration::from_micros(987_654),
+        drops: Drops::default(),
+    };
+    let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
+    vec![
+        NodeStatus {
+            publishers,
+            buffers,
+            links,
+            reservations: vec![promised(robot, operator)],
+            processor: Some(ProcessorUse { held: 31_200_001, most: 500_000_000 }),
+            ..node(robot, "robot")
+        },
+        NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
+    ]
+}
+
+const fn flooding(node: NodeId) -> MutedStatus {
+    MutedStatus { node, flood: Flood::Control, muted: true, times: 2, dropped: 900 }
+}
+
+fn promised(robot: NodeId, operator: NodeId) -> Grant {
+    let millis = paceline_sched::Duration::from_millis;
+    Grant {
+        subscription: SubscriptionId { node: operator, index: 0 },
+        publisher: PublisherId { node: robot, index: 1 },
+        revision: 0,
+        bound: millis(197),
+        within: Some(millis(200)),
+        hops: vec![GrantedHop {
+            node: robot,
+            node_name: "robot".to_owned(),
+            link: "thin".to_owned(),
+            capacity: Some(Capacity::from_bits_per_s(2_000_000).unwrap()),
+            bytes_per_s: 50_000,
+            burst: 13_140,
+            bound: millis(197),
+        }],
+    }
+}
+
+fn node(id: NodeId, name: &str) -> NodeStatus {
+    NodeStatus {
+        id,
+        name: name.to_owned(),
+        at: Duration::from_secs(86_400),
+        publishers: vec![],
+        subscriptions: vec![],
+        buffers: vec![],
+        links: vec![],
+        reservations: vec![],
+        processor: None,
+        drops: Drops::default(),
+        stalled: vec![],
+    }
+}
+
+fn held(robot: NodeId) -> BufferStatus {
+    BufferStatus {
+        id: SubscriptionId { node: robot, index: 0 },
+        pattern: "robot/camera".to_owned(),
+        limits: History::new().samples(100).limits().unwrap(),
+        samples: 100,
+        bytes: 640_000,
+        captured: Some((1_700_000_000_000_000_000, 1_700_000_003_300_000_000)),
+    }
+}
+
+fn expected_reservation() -> serde_json::Value {
+    serde_json::json!({
+        "publisher": "0000000000000b0b.1",
+        "tag": "robot/camera",
+        "subscription": "000000000000000b.0",
+        "within_us": 200_000,
+        "bound_us": 197_000,
+        "hops": [{
+            "node": "0000000000000b0b",
+            "name": "robot",
+            "link": "thin",
+            "capacity_bits_per_s": 2_000_000,
+            "bits_per_s": 400_000,
+            "burst_bytes": 13_140,
+            "bound_us": 197_000,
+        }],
+    })
+}
+
+fn expected_class() -> serde_json::Value {
+    serde_json::json!({
+        "name": "video",
+        "parent": null,
+        "peer": null,
+        "share": 0.75,
+        "served_bytes": 123_456,
+        "guaranteed_bytes": 1_000,
+        "streams": 1,
+        "offered": 50,
+        "sent": 47,
+        "late": 1,
+        "violations": 2,
+        "dropped": { "superseded": 3 },
+    })
+}
+
+fn expected_link() -> serde_json::Value {
+    serde_json::json!({
+        "name": "thin",
+        "at_us": 86_399_900_000u64,
+        "capacity_bits_per_s": 2_000_000,
+        "use_bits_per_s": null,
+        "reserved_bits_per_s": 400_000,
+        "round_trip_us": 150,
+        "hops": ["000000000000000b"],
+        "neighbours": [{
+            "id": "000000000000000b", "wire_bytes": 400_000, "use_bits_per_s": null,
+        }],
+        "wire_bytes": 400_000,
+        "frames": 1_000,
+        "frames_lost": 0,
+        "streams": [{
+            "publisher": "0000000000000b0b.1",
+            "tag": "robot/camera",
+            "asked": {
+                "form": "5 Hz at 160x120",
+                "every": null, "max_hz": 5.0, "width": 160, "height": 120,
+            },
+            "hop": "000000000000000b",
+            "contracted": true,
+            "contract": {
+                "period_us": 200_000, "deadline_us": 190_000,
+                "loss": "1/10", "bits_per_s": 400_000,
+            },
+            "ages": { "entered": 50, "entered_us": 250_000, "left_us": 940_000 },
+            "offered": 50,
+            "sent": 47,
+            "bytes": 300_000,
+            "late": 1,
+            "violations": 2,
+            "aborted": 2,
+            "broken_ago_us": 42_000_000,
+            "too_early": 5,
+            "too_long": 2,
+            "dropped": { "superseded": 3 },
+        }],
+        "muted": [{ "peer": "000000000000000b", "flood": "control", "muted": true, "times": 2, "dropped": 900 }],
+        "mended": { "repeated": 41, "repeated_bytes": 10_332, "given_up": 1 },
+        "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
+        "classes": [expected_class()],
+    })
+}
+
+fn expected_robot() -> serde_json::Value {
+    serde_json::json!({
+        "id": "0000000000000b0b",
+        "name": "robot",
+        "at_us": 86_400_000_000u64,
+        "publishers": [{
+            "id": "0000000000000b0b.1",
+            "tag": "robot/camera",
+            "kind": "picture",
+            "encoding": "image/jpeg",
+            "period_us": 33_333,
+            "published": 300,
+            "rate_hz": 30.0,
+            "matching": true,
+        }],
+        "subscriptions": [],
+        "buffers": [{
+            "id": "0000000000000b0b.0",
+            "pattern": "robot/camera",
+            "samples_max": 100,
+            "bytes_max": 268_435_456,
+            "age_max_us": 86_400_000_000u64,
+            "samples": 100,
+            "bytes": 640_000,
+            "oldest_ns": 1_700_000_000_000_000_000u64,
+            "newest_ns": 1_700_000_003_300_000_000u64,
+        }],
+        "links": [expected_link()],
+        "reservations": [expected_reservation()],
+        "stalled": [],
+        "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
+        "dropped": {},
+    })
+}
+
+#[test]
+fn the_schema_is_stable() {
+    let document = Document::new(&status());
+    let expected = serde_json::json!({
+        "schema": 1,
+        "nodes": [
+            {
+                "id": "000000000000000b",
+                "name": "operator",
+                "at_us": 86_400_000_000u64,
+                "publishers": [],
+                "subscriptions": [{
+                    "id": "000000000000000b.0",
+                    "pattern": "robot/**",
+                    "asked": {
+                        "form": "5 Hz at 160x120",
+                        "every": null, "max_hz": 5.0, "width": 160, "height": 120,
+                    },
+                    "within_us": 200_000,
+                    "loss": "1/10",
+                    "proxy": "publisher",
+                    "publishers": ["0000000000000b0b.1"],
+                    "refusals": [],
+                    "delivered": 47,
+                    "bytes": 299_000,
+                    "rate_hz": 5.001,
+                    "late": 1,
+                    "age_max_us": 45_678,
+                    "age_mean_us": 21_014,
+                    "age_sum_us": 987_654,
+                    "dropped": {},
+                }],
+                "buffers": [],
+                "links": [],
+                "reservations": [],
+                "stalled": [],
+                "processor": null,
+                "dropped": {},
+            },
+            expected_robot(),
+        ],
+    });
+    let written = serde_json::to_value(&document).unwrap();
+    assert_eq!(written, expected);
+    let read: Document = serde_json::from_value(written).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), expected);
+}
+
+#[test]
+fn bits_per_second_from_bytes() {
+    assert_eq!(bits_per_s(125_000, 0.5), 2_000_000);
+    assert_eq!(bits_per_s(u64::MAX, 0.0), 1_000_000_000_000_000_000);
+}

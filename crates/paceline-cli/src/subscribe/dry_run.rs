@@ -1,0 +1,264 @@
+//! `paceline sub --dry-run`: queries the admission test without reserving.
+
+use super::SubArgs;
+use crate::args::{self, WishArgs};
+use crate::config::NodeArgs;
+use crate::exit::{self, REFUSED};
+use crate::show;
+use crate::status::{ReservedHop, settle};
+use crate::stop::Stop;
+use paceline::contract::{Prospect, Proxy, Refusal, Retransmit};
+use paceline::{Node, Pattern};
+use serde::Serialize;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The reason for best effort if the path needs a publisher's rate and does not know it.
+const UNKNOWN: &str =
+    "how much it sends is not known; pub --hz says how often, and it has to have published once";
+
+const STEP: Duration = Duration::from_millis(100);
+
+/// Default of the longest wait for a publisher.
+const WAIT: Duration = Duration::from_millis(2_500);
+
+const AFTER: &str = "\
+Nothing is reserved: what is granted now may be taken by somebody else before you subscribe. The answer is for this \
+place: run it where the subscriber will be, or give it the subscriber's --link. Ends with 0 if everything that matches would be \
+granted, with 3 if anything would not, or nothing matches.";
+
+/// Options of `paceline ask`, the old name of `paceline sub --dry-run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct AskArgs {
+    /// A tag, or a pattern in which * matches one chunk and ** any number: robot/**
+    #[arg(value_name = "TAG", value_parser = Pattern::new)]
+    pattern: Pattern,
+    #[command(flatten)]
+    wish: WishArgs,
+    /// Location of the scaling
+    #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
+    proxy: Proxy,
+    /// Gives up after this time without a publisher
+    #[arg(long, value_name = "TIME", value_parser = args::wait, default_value = "2.5s")]
+    timeout: Duration,
+    /// Prints a JSON object for each publisher
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+/// A request that is checked and not reserved.
+struct Query<'a> {
+    pattern: &'a Pattern,
+    wish: &'a WishArgs,
+    proxy: Proxy,
+    retransmit: Retransmit,
+    timeout: Duration,
+    json: bool,
+    node: &'a NodeArgs,
+}
+
+/// The `--json` line of one publisher.
+#[derive(Serialize)]
+struct Line {
+    tag: String,
+    publisher: String,
+    node: String,
+    granted: bool,
+    complete: bool,
+    best_effort: bool,
+    within_us: Option<u64>,
+    bound_us: Option<u64>,
+    hops: Vec<ReservedHop>,
+    refusal: Option<RefusalLine>,
+}
+
+/// The reason for a refusal and the best alternative.
+#[derive(Serialize)]
+struct RefusalLine {
+    node: String,
+    link: String,
+    text: String,
+    needed_bytes_per_s: u64,
+    available_bytes_per_s: u64,
+    offer: OfferLine,
+}
+
+#[derive(Serialize)]
+struct OfferLine {
+    max_hz: Option<f64>,
+    bytes: Option<u64>,
+    within_us: Option<u64>,
+    loss: Option<String>,
+}
+
+/// Checks the request of `paceline sub --dry-run`.
+pub(super) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
+    let query = Query {
+        pattern: &args.pattern,
+        wish: &args.wish,
+        proxy: args.proxy,
+        retransmit: args.retransmit,
+        timeout: args.timeout.unwrap_or(WAIT),
+        json: args.json,
+        node: &args.node,
+    };
+    query.run()
+}
+
+/// Checks the request of `paceline ask`.
+pub(crate) fn run_ask(args: &AskArgs) -> anyhow::Result<ExitCode> {
+    let query = Query {
+        pattern: &args.pattern,
+        wish: &args.wish,
+        proxy: args.proxy,
+        retransmit: Retransmit::default(),
+        timeout: args.timeout,
+        json: args.json,
+        node: &args.node,
+    };
+    query.run()
+}
+
+impl Query<'_> {
+    /// Runs the query once and prints the answers.
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let node = self.node.open_guest()?;
+        settle(&node, self.timeout, &stop);
+        self.wish.check(&node, self.pattern)?;
+        let until = Instant::now() + self.timeout;
+        let mut prospects = self.ask(&node)?;
+        while prospects.is_empty() && Instant::now() < until && !stop.requested() {
+            std::thread::sleep(STEP);
+            prospects = self.ask(&node)?;
+        }
+        node.close();
+        if prospects.is_empty() {
+            let waited = self.timeout.as_millis();
+            return Err(exit::refused(format!(
+                "no publisher of {} within {waited} ms; ls shows the tags there are",
+                self.pattern
+            )));
+        }
+        let promises = self.wish.promises();
+        for prospect in &prospects {
+            match self.json {
+                true => show::json(&Line::new(prospect, promises))?,
+                false => show::line(&told(prospect, promises))?,
+            }
+        }
+        let granted = prospects.iter().all(|prospect| is_granted(prospect, promises));
+        Ok(if granted { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+    }
+
+    fn ask(&self, node: &Node) -> anyhow::Result<Vec<Prospect>> {
+        let builder = node.subscriber(self.pattern.as_str());
+        let builder = builder.proxy(self.proxy).retransmit(self.retransmit);
+        self.wish.apply(builder).ask().map_err(exit::usage)
+    }
+}
+
+/// Returns true if the publisher would satisfy the request. With `promises` the request has a
+/// contract, so best effort does not satisfy it.
+const fn is_granted(prospect: &Prospect, promises: bool) -> bool {
+    prospect.is_granted() && (prospect.grant.is_some() || !promises)
+}
+
+/// Formats one publisher's answer. `promises` is true if the request has a contract.
+fn told(prospect: &Prospect, promises: bool) -> String {
+    let Prospect { tag, node, .. } = prospect;
+    let answer = match (&prospect.refusal, &prospect.grant) {
+        (Some(refusal), _) => format!("no: {refusal}"),
+        (None, _) if !prospect.complete => {
+            "no answer from all nodes of its path: ask again".to_owned()
+        }
+        (None, Some(grant)) => format!("yes: {grant}"),
+        (None, None) if promises => format!("as best effort: {UNKNOWN}"),
+        (None, None) => "as best effort: --within or --loss ask for a promise".to_owned(),
+    };
+    format!("{tag} of {node}: {answer}")
+}
+
+impl Line {
+    fn new(prospect: &Prospect, promises: bool) -> Self {
+        let grant = prospect.grant.as_ref();
+        Self {
+            tag: prospect.tag.to_string(),
+            publisher: prospect.publisher.to_string(),
+            node: prospect.node.clone(),
+            granted: is_granted(prospect, promises),
+            complete: prospect.complete,
+            best_effort: grant.is_none(),
+            within_us: grant.and_then(|grant| Some(show::micros(grant.within?.into()))),
+            bound_us: grant.map(|grant| show::micros(grant.bound.into())),
+            hops: grant.map_or_else(Vec::new, |it| it.hops.iter().map(ReservedHop::new).collect()),
+            refusal: prospect.refusal.as_ref().map(RefusalLine::new),
+        }
+    }
+}
+
+impl RefusalLine {
+    fn new(refusal: &Refusal) -> Self {
+        let offer = &refusal.offer;
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52 thousandths of a hertz")]
+        let max_hz = offer.max_millihertz.map(|millihertz| millihertz as f64 / 1e3);
+        Self {
+            node: refusal.node_name.clone(),
+            link: refusal.link.clone(),
+            text: refusal.to_string(),
+            needed_bytes_per_s: refusal.needed_bytes_per_s,
+            available_bytes_per_s: refusal.available_bytes_per_s,
+            offer: OfferLine {
+                max_hz,
+                bytes: offer.bytes,
+                within_us: offer.within.map(|within| show::micros(within.into())),
+                loss: offer.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline::Tag;
+    use paceline::contract::Grant;
+    use paceline::status::{NodeId, PublisherId};
+
+    fn prospect(complete: bool, grant: Option<Grant>) -> Prospect {
+        Prospect {
+            publisher: PublisherId { node: NodeId(1), index: 2 },
+            tag: Tag::new("cam").unwrap(),
+            node: "robot".to_owned(),
+            complete,
+            grant,
+            refusal: None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_promised_says_why_and_what_helps() {
+        let silent = told(&prospect(false, None), true);
+        assert_eq!(silent, "cam of robot: no answer from all nodes of its path: ask again");
+        let unknown = told(&prospect(true, None), true);
+        assert!(
+            unknown.starts_with("cam of robot: as best effort: how much it sends"),
+            "{unknown}"
+        );
+        let unasked = told(&prospect(true, None), false);
+        assert_eq!(unasked, "cam of robot: as best effort: --within or --loss ask for a promise");
+    }
+
+    #[test]
+    fn only_what_all_nodes_of_a_path_said_is_granted() {
+        for (complete, promises, granted) in
+            [(true, false, true), (false, false, false), (true, true, false)]
+        {
+            let line = Line::new(&prospect(complete, None), promises);
+            assert_eq!((line.granted, line.complete, line.best_effort), (granted, complete, true));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `paceline-lab bench`: measures the contracts on real links and compares them with plain Zenoh.
+
+mod child;
+mod clock;
+mod fanout;
+mod figure7;
+mod hop;
+mod interrupt;
+mod machine;
+mod main_job;
+mod meet;
+mod netns;
+mod plain;
+mod pull;
+mod recordings;
+mod report;
+mod role;
+mod scenario;
+mod schedule;
+mod soak;
+mod stage;
+mod stats;
+mod storm;
+mod terminal;
+mod zenoh;
+
+use anyhow::Result;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const AFTER: &str = "\
+paceline-lab bench FILE.toml [FILE.toml …] [--duration TIME] [--json] [--markdown FILE] runs scenarios (docs/reference/scenarios.md) \
+on real nodes, one process each, in network namespaces, beside the same in virtual time (needs root).";
+
+/// Measures Paceline and compares it with plain Zenoh
+#[derive(clap::Args, Debug)]
+#[command(after_help = AFTER)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// One camera to three subscribers and steering commands over a 2 Mbit/s link (needs root)
+    MainJob(main_job::Args),
+    /// Cost of one hop over a unix socket: round trip and throughput
+    Hop(hop::Args),
+    /// Time until `pub` and `sub` find each other, on one host and over three hops
+    Meet(meet::Args),
+    /// 1,000 subscriptions in one process: processor time and memory of each
+    Fanout(fanout::Args),
+    /// Service rate as a function of the scheduler's period, in virtual time
+    Figure7(figure7::Args),
+    /// Two plain Zenoh programs through two nodes, compared with a direct connection
+    Plain(plain::Args),
+    /// 25 MB pulled over 8 Mbit/s during live streams (needs root)
+    Pull(pull::Args),
+    /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
+    Recordings(recordings::Args),
+    /// Three contracts on an overloaded 2 Mbit/s link, under each discipline (needs root)
+    Storm(storm::Args),
+    /// Processes killed and stopped at random: effect on the others and cost
+    Soak(soak::Args),
+    /// Nanoseconds, instructions and memory per scheduling decision of every policy
+    Schedule(schedule::Args),
+    /// Runs one process of a benchmark
+    #[command(hide = true)]
+    Role(role::Args),
+    /// Scenarios on real nodes, compared with virtual time
+    #[command(external_subcommand)]
+    Scenarios(Vec<OsString>),
+}
+
+/// Output options of every benchmark.
+#[derive(clap::Args, Clone, Debug)]
+struct OutputArgs {
+    /// Run for seconds and check no bound: shows that the benchmark works, measures nothing
+    #[arg(long)]
+    short: bool,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Also write the result as a Markdown page
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Runs a benchmark and returns its exit code: 0 if every required bound is met, 1 if not, 2 if the
+/// benchmark cannot run here, 130 if it was interrupted. With `--short` a required figure needs
+/// only a value.
+pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
+    let done = match args.command {
+        Command::MainJob(args) => main_job::run(&args),
+        Command::Hop(args) => hop::run(&args),
+        Command::Meet(args) => meet::run(&args),
+        Command::Fanout(args) => fanout::run(&args),
+        Command::Figure7(args) => figure7::run(&args),
+        Command::Plain(args) => plain::run(&args),
+        Command::Pull(args) => pull::run(&args),
+        Command::Recordings(args) => recordings::run(&args),
+        Command::Storm(args) => storm::run(&args),
+        Command::Soak(args) => soak::run(&args),
+        Command::Schedule(args) => schedule::run(&args),
+        Command::Role(args) => role::run(&args),
+        Command::Scenarios(words) => scenario::run(&words),
+    };
+    if done.is_err() && interrupt::check().is_err() {
+        eprintln!("interrupted");
+        return Ok(ExitCode::from(130));
+    }
+    done
+}

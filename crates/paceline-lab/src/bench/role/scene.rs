@@ -1,0 +1,250 @@
+//! One node of a scenario with its links, publishers and subscribers. It uses its parent's clock.
+
+use super::{Arrived, Life, Message, Report, Scene, Stream, Who, tell};
+use crate::bench::clock;
+use anyhow::{Context as _, Result, anyhow, bail};
+use bytes::Bytes;
+use paceline::contract::Rate;
+use paceline::status::{Drops, PublisherId};
+use paceline::{Capacity, Delivery, Kind, LinkConfig, Node, SubscriberEvent, Subscription};
+use paceline_sim::scenario::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
+use std::io::BufRead as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The reporting interval of a node that will crash.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// The time for which everything stays open after the end, so that the streams can be read, in
+/// nanoseconds.
+const STAYS: u64 = 1_500_000_000;
+
+/// The notes shared by all threads of this process.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Report>>);
+
+impl Notes {
+    fn lock(&self) -> MutexGuard<'_, Report> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the notes since the last call.
+    fn take(&self) -> Report {
+        std::mem::take(&mut *self.lock())
+    }
+}
+
+/// The instants of a run.
+#[derive(Clone, Copy)]
+struct Times {
+    /// The end of the warm-up.
+    start: u64,
+    /// The end of the publishers.
+    end: u64,
+    /// The end of everything else.
+    until: u64,
+}
+
+impl Times {
+    fn of(self, at: Option<paceline_sched::Duration>, other: u64) -> u64 {
+        at.map_or(other, |at| self.start + at.as_nanos())
+    }
+}
+
+pub(super) fn run(scene: &Scene) -> Result<()> {
+    let plan = Plan::read(&scene.text, &scene.file).map_err(|why| anyhow!("{why}"))?;
+    let plan = plan.squeezed(paceline_sched::Duration::from_nanos(scene.duration_ns));
+    let node = open(scene)?;
+    tell(&Message::Ready);
+    let start = wait_for_start()?;
+    let end = start + plan.duration.as_nanos();
+    let times = Times { start, end, until: start + plan.end().as_nanos() + STAYS };
+    let notes = Notes::default();
+    let until = start + plan.end().as_nanos();
+    thread::scope(|scope| {
+        for (place, one) in plan.publishers.iter().enumerate() {
+            if one.node == scene.node {
+                let (node, notes) = (&node, notes.clone());
+                scope.spawn(move || publish(node, (place, one), times, &notes));
+            }
+        }
+        for (place, one) in plan.subscribers.iter().enumerate() {
+            if one.node == scene.node {
+                let (node, notes) = (&node, notes.clone());
+                scope.spawn(move || subscribe(node, (place, one), times, &notes));
+            }
+        }
+        while scene.crashes && clock::now() < until {
+            thread::sleep(TELL_EVERY);
+            tell(&Message::Scene(notes.take()));
+        }
+        clock::sleep_until(until);
+        streams(&node, &notes);
+    });
+    super::wait_for_stop();
+    tell(&Message::Scene(notes.take()));
+    tell(&Message::Done);
+    node.close();
+    Ok(())
+}
+
+/// Waits for the parent's message with the end of the warm-up.
+fn wait_for_start() -> Result<u64> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).context("input of the role")?;
+    let start = line.trim().strip_prefix("go ").and_then(|start| start.parse().ok());
+    start.context("the benchmark ended before it began")
+}
+
+fn open(scene: &Scene) -> Result<Node> {
+    let mut builder = Node::builder().name(&scene.name);
+    for link in &scene.links {
+        let mut made = LinkConfig::new(&link.name);
+        made = made.policy(link.policy.parse()?);
+        if let Some(endpoint) = &link.listen {
+            made = made.listen(endpoint).insecure();
+        }
+        if let Some(endpoint) = &link.connect {
+            made = made.connect(endpoint);
+        }
+        if let Some(bits) = link.capacity {
+            made =
+                made.capacity(Capacity::from_bits_per_s(bits).map_err(|error| anyhow!("{error}"))?);
+        }
+        builder = builder.link(made);
+    }
+    builder.open().with_context(|| format!("node {}", scene.name))
+}
+
+const fn who(id: PublisherId) -> Who {
+    (id.node.0, id.index)
+}
+
+/// Publishes at the plan's rate. Errors are printed to standard error and show up in the sums.
+fn publish(node: &Node, (place, plan): (usize, &PublisherPlan), times: Times, notes: &Notes) {
+    if let Err(error) = try_publish(node, (place, plan), times, notes) {
+        eprintln!("publisher {}: {error:#}", plan.tag.as_str());
+    }
+}
+
+fn try_publish(
+    node: &Node,
+    (place, plan): (usize, &PublisherPlan),
+    times: Times,
+    notes: &Notes,
+) -> Result<()> {
+    let Span { from, to } = plan.span;
+    clock::sleep_until(times.of(from, 0));
+    let kind = match plan.content {
+        Content::Data => Kind::Data,
+        Content::Pictures => Kind::Picture,
+        Content::Video(_) => bail!("video is simulated only"),
+    };
+    let period = plan.period.as_nanos();
+    let builder = node.publisher(plan.tag.as_str()).period(Duration::from_nanos(period));
+    let builder = builder.kind(kind).late(plan.late).bytes_max(plan.bytes);
+    let mut publisher = builder.declare()?;
+    let id = who(publisher.id());
+    let payload = Bytes::from(vec![0x5A; usize::try_from(plan.bytes)?]);
+    let (since, end) = (clock::now(), times.of(to, times.end));
+    let mut tick = 0;
+    let mut chance = paceline_sim::Random::new(u64::from(id.1) ^ id.0);
+    while since + tick * period < end {
+        clock::sleep_until(since + tick * period + chance.below(plan.jitter.as_nanos()));
+        let now = clock::now();
+        if now >= end {
+            break;
+        }
+        note_put(&mut notes.lock(), place, id, now);
+        publisher.put(payload.clone())?;
+        tick += 1;
+        // Like a camera, a source skips the periods that it missed.
+        while since + (tick + 1) * period <= clock::now() {
+            tick += 1;
+        }
+    }
+    if to.is_none() {
+        // The publisher stays declared until the end, as in the simulator.
+        clock::sleep_until(times.until);
+    }
+    Ok(())
+}
+
+fn note_put(report: &mut Report, publisher: usize, id: Who, at: u64) {
+    match report.lives.iter_mut().find(|life| life.id == id) {
+        Some(life) => life.at.push(at),
+        None => report.lives.push(Life { publisher, id, at: vec![at] }),
+    }
+}
+
+fn subscribe(node: &Node, (place, plan): (usize, &SubscriberPlan), times: Times, notes: &Notes) {
+    clock::sleep_until(times.of(plan.span.from, 0));
+    let held = match declare(node, place, plan, notes) {
+        Ok(held) => held,
+        Err(error) => return eprintln!("subscriber {}: {error:#}", plan.spec.pattern.as_str()),
+    };
+    clock::sleep_until(times.of(plan.span.to, times.until));
+    let mut report = notes.lock();
+    for event in std::iter::from_fn(|| held.try_event()) {
+        if let SubscriberEvent::Refused(id, why) = event {
+            report.refusals.push((place, who(id), why.to_string()));
+        }
+    }
+    for (reason, samples) in held.drops().iter() {
+        report.drops.push((place, reason.index(), samples));
+    }
+}
+
+fn declare(
+    node: &Node,
+    place: usize,
+    plan: &SubscriberPlan,
+    notes: &Notes,
+) -> Result<Subscription> {
+    let spec = &plan.spec;
+    let mut builder = node.subscriber(spec.pattern.as_str()).proxy(spec.proxy);
+    builder = match spec.form.rate {
+        Rate::All => builder,
+        Rate::Every(n) => builder.every(n.get()),
+        Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
+    };
+    if let Some(within) = spec.within {
+        builder = builder.within(Duration::from_nanos(within.as_nanos()));
+    }
+    if let Some(loss) = spec.loss {
+        builder = builder.loss(loss.x(), loss.y());
+    }
+    let notes = notes.clone();
+    let deliver = move |sample: Delivery| {
+        let (at, bytes) = (clock::now(), sample.payload.len() as u64);
+        let from = who(sample.publisher);
+        notes.lock().arrived.push(Arrived { subscriber: place, from, seq: sample.seq, at, bytes });
+    };
+    Ok(builder.callback(deliver)?)
+}
+
+/// Records the counters of this node's links for each publisher.
+fn streams(node: &Node, notes: &Notes) {
+    let status = node.status(Duration::from_secs(1));
+    let mut report = notes.lock();
+    report.node = node.id().0;
+    let own = status.iter().filter(|status| status.id == node.id());
+    let links = own.flat_map(|status| &status.links);
+    let by_place = |drops: &Drops| drops.iter().map(|(reason, n)| (reason.index(), n)).collect();
+    let closed = links.clone().map(|link| (link.name.clone(), by_place(&link.closed.drops)));
+    report.closed.extend(closed);
+    for stream in links.flat_map(|link| &link.streams) {
+        let counters = &stream.counters;
+        report.streams.push(Stream {
+            hop: stream.hop.0,
+            publisher: who(stream.publisher),
+            offered: counters.offered,
+            sent: counters.sent,
+            bytes: counters.bytes,
+            late: counters.late,
+            violations: counters.violations,
+            drops: by_place(&counters.drops),
+        });
+    }
+}

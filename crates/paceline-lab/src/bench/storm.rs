@@ -1,0 +1,254 @@
+//! `paceline-lab bench storm`: contracts on an overloaded thin link, under each discipline.
+
+use super::netns::{self, Rig, Side, THIN_BITS_PER_S};
+use super::report::{Bound, Report, Section, Unit};
+use super::role::{Content, Engine, Source, Want};
+use super::stage::{Flow, Listener, Measured, Plan, Stage};
+use super::stats::{count, float, millis};
+use super::{OutputArgs, interrupt};
+use crate::impair::PathArgs;
+use anyhow::Result;
+use paceline::class::Policy;
+use paceline_cli::support::scratch::Scratch;
+use paceline_sched::LossTolerance;
+use paceline_sched::discipline::RuleSet;
+use paceline_sim::scenario::Windows;
+use std::process::ExitCode;
+
+/// Three streams with contracts on a 2 Mbit/s link, overloaded at three times its capacity (needs
+/// root)
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// Time of each measurement
+    #[arg(long = "duration", value_name = "TIME", default_value = "20s", conflicts_with = "short",
+          value_parser = paceline_cli::support::args::seconds::<5, 3_600>)]
+    seconds: u32,
+    /// Only these disciplines, by name
+    #[arg(long, value_name = "POLICY")]
+    policy: Vec<Policy>,
+    #[command(flatten)]
+    path: PathArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// DWCS that compares window constraints before deadlines. The later rule set compares deadlines
+/// first and windows only between equal deadlines. Deadlines of separate sources are never quite
+/// equal.
+const DWCS: Policy = Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Later };
+/// The disciplines that must not violate any window.
+const PROMISING: [Policy; 2] = [Policy::Vds, DWCS];
+/// The disciplines for comparison, and DWCS with its precondition not met.
+const BESIDE: [Policy; 4] = [Policy::DWCS, Policy::Edf, Policy::StaticPriority, Policy::Fifo];
+
+/// 33 samples of 2,400 bytes per second use 37 % of the link including headers, so three streams
+/// use 111 %. The windows require 0.5, 0.33 and 0.25 of the streams: 40 %, and never more than the
+/// link's capacity.
+const STREAMS: [Stream; 3] = [
+    Stream { tag: "robot/left", bytes: 2_400, loss: (1, 2) },
+    Stream { tag: "robot/right", bytes: 2_400, loss: (2, 3) },
+    Stream { tag: "robot/rear", bytes: 2_400, loss: (3, 4) },
+];
+const HZ: f64 = 33.0;
+const WITHIN_MS: u64 = 50;
+const FLOOD: &str = "robot/flood";
+/// The offered payload of the overload in bytes per second: three times the link's capacity.
+const OFFERED: f64 = 3.0 * THIN_BITS_PER_S as f64 / 8.0;
+
+/// A stream with a window constraint.
+struct Stream {
+    tag: &'static str,
+    bytes: usize,
+    loss: (u32, u32),
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if !netns::can_build("storm") {
+        return Ok(ExitCode::from(2));
+    }
+    interrupt::install()?;
+    let rig = Rig::over(&args.path, THIN_BITS_PER_S)?;
+    let scratch = Scratch::new("storm")?;
+    let stage = Stage::new(&rig, &scratch, args.output.short);
+    let mut report = Report::new("Contracts under a flood", &args.command());
+    for flood in [64, 64_000] {
+        report.add(section(args, &stage, flood)?, &args.output);
+    }
+    report.finish(&args.output)
+}
+
+impl Args {
+    /// Returns the command line that repeats this measurement.
+    fn command(&self) -> String {
+        let mut command = "paceline-lab bench storm".to_owned();
+        if self.seconds != 20 {
+            command.push_str(&format!(" --duration {}s", self.seconds));
+        }
+        self.policy.iter().for_each(|policy| command.push_str(&format!(" --policy {policy}")));
+        command + &self.path.to_string()
+    }
+
+    fn policies(&self) -> Vec<Policy> {
+        match self.policy.as_slice() {
+            // With the disciplines of `BESIDE` a subscription may wait for its first sample until the
+            // timeout, which takes too long for a short run.
+            [] if self.output.short => PROMISING.to_vec(),
+            [] => PROMISING.into_iter().chain(BESIDE).collect(),
+            asked => asked.to_vec(),
+        }
+    }
+}
+
+fn section(args: &Args, stage: &Stage<'_>, flood: usize) -> Result<Section> {
+    let mut section = Section::new(format!("a flood of {flood}-byte samples, 3 × the capacity"));
+    for policy in args.policies() {
+        eprintln!("{policy}, a flood of {flood}-byte samples: {} s", args.seconds);
+        let plan = plan(policy, flood, f64::from(args.seconds));
+        match stage.measure(&plan) {
+            Ok(measured) => {
+                tell(&mut section, policy, &measured)?;
+                section.load(measured.load, None);
+            }
+            // If the overload fills the link, no other sample may ever arrive. That is a result,
+            // too.
+            Err(error) if !PROMISING.contains(&policy) => {
+                interrupt::check()?;
+                section.note(format!("{policy}: {error:#}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    section.note(
+        "Three streams of 33 Hz want more than the link has; what their windows promise, at most 1 \
+         of 2, 2 of 3 and 3 of 4 samples late or lost, fits into it. Windows are counted where they are promised, at \
+         the subscriber, as the simulator counts them: of the samples published in the measured interval \
+         those numbered ky to ky + y − 1 by their source, and one that did not come within 50 ms is a miss. \
+         The links' own count beside it is what the scheduler saw: it judges by the link's share of that \
+         time, and over the whole run, warm-up and end included. VDS \
+         and DWCS with windows first (dwcs-original-order) must hold that. The others do not count on samples \
+         that may miss, and refuse the third stream.",
+    );
+    section.warn_if_busy();
+    Ok(section)
+}
+
+fn plan(policy: Policy, flood: usize, seconds: f64) -> Plan {
+    let source = |tag: &str, hz, bytes| Source {
+        tag: tag.to_owned(),
+        hz,
+        content: Content::Noise(bytes),
+        urgent: false,
+    };
+    let mut sources: Vec<_> = STREAMS.iter().map(|s| source(s.tag, HZ, s.bytes)).collect();
+    sources.push(source(FLOOD, OFFERED / count(flood), flood));
+    let within_ms = Some(WITHIN_MS);
+    let contracted = STREAMS.iter().map(|stream| Want {
+        tag: stream.tag.to_owned(),
+        within_ms,
+        loss: Some(stream.loss),
+        ..Want::default()
+    });
+    let flooded = Want { tag: FLOOD.to_owned(), ..Want::default() };
+    Plan {
+        engine: Engine::Paceline,
+        policy,
+        sources,
+        listeners: vec![Listener {
+            name: "operator",
+            side: Side::Operator,
+            want: contracted.chain([flooded]).collect(),
+        }],
+        seconds,
+    }
+}
+
+fn tell(section: &mut Section, policy: Policy, measured: &Measured) -> Result<()> {
+    let windows = at_the_subscriber(measured)?;
+    let violations = float(windows.violated);
+    let name = format!("{policy}: windows violated at the subscriber");
+    if PROMISING.contains(&policy) {
+        section.must(&name, Unit::Count, violations, f64::NAN, Bound::AtMost(0.0));
+    } else {
+        section.tell(&name, Unit::Count, violations, f64::NAN);
+    }
+    let name = format!("{policy}: of so many windows");
+    section.tell(&name, Unit::Count, float(windows.all), f64::NAN);
+    let name = format!("{policy}: windows violated, the links' own count");
+    section.tell(&name, Unit::Count, float(measured.violations), f64::NAN);
+    for (place, stream) in STREAMS.iter().enumerate() {
+        let flow = measured.flow(place, (0, place), usize::MAX);
+        let in_time = flow.delays.values().filter(|&&delay| delay <= WITHIN_MS * 1_000_000);
+        let percent = 100.0 * count(in_time.count()) / count(flow.sent.max(1));
+        let (x, y) = stream.loss;
+        let name = format!("{policy}: {} ({x}/{y}) in time", stream.tag);
+        section.tell(&name, Unit::Percent, percent, f64::NAN);
+        let p99 = millis(flow.delays().percentile(990));
+        section.tell(&format!("{policy}: {} p99", stream.tag), Unit::Millis, p99, f64::NAN);
+    }
+    let flood = measured.flow(STREAMS.len(), (0, STREAMS.len()), usize::MAX);
+    let per_second = count(flood.arrived.len()) / measured.seconds();
+    section.tell(&format!("{policy}: flood delivered"), Unit::PerSecond, per_second, f64::NAN);
+    section.tell(&format!("{policy}: link used"), Unit::Percent, measured.fill_percent(), f64::NAN);
+    measured.remarks.iter().for_each(|remark| section.note(format!("{policy}: {remark}")));
+    Ok(())
+}
+
+/// Returns the windows of all streams as seen by the subscriber.
+fn at_the_subscriber(measured: &Measured) -> Result<Windows> {
+    let mut sum = Windows::default();
+    for (place, stream) in STREAMS.iter().enumerate() {
+        let flow = measured.flow(place, (0, place), usize::MAX);
+        let windows = windows(&flow, LossTolerance::new(stream.loss.0, stream.loss.1)?);
+        sum.all += windows.all;
+        sum.violated += windows.violated;
+    }
+    Ok(sum)
+}
+
+/// Returns the windows of one stream. A late or absent sample is a miss.
+fn windows(flow: &Flow, loss: LossTolerance) -> Windows {
+    let came = |seq| flow.delays.get(&seq).is_some_and(|delay| *delay <= WITHIN_MS * 1_000_000);
+    let missed: Vec<bool> = (flow.first..).take(flow.sent).map(|seq| !came(seq)).collect();
+    Windows::of(&missed, flow.first, loss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_those_of_the_sources_numbers_and_what_is_late_or_absent_is_a_miss() {
+        // Samples 5 to 13; 7 is late, and 8, 9 and 12 are absent.
+        let delays = [(5, 10), (6, WITHIN_MS), (7, WITHIN_MS + 1), (10, 1), (11, 2), (13, 3)];
+        let delays = delays.map(|(seq, millis)| (seq, millis * 1_000_000)).into();
+        let flow = Flow { sent: 9, first: 5, delays, ..Flow::default() };
+        let count = |x, y| {
+            let windows = windows(&flow, LossTolerance::new(x, y).unwrap());
+            (windows.all, windows.violated)
+        };
+        // 6 7, 8 9, 10 11, 12 13.
+        assert_eq!(count(1, 2), (4, 1));
+        // 6 7 8, 9 10 11, 12 13.
+        assert_eq!(count(1, 3), (3, 1));
+        // 8 9 10 11, 12 13: the window of 5, 6 and 7 began before the first sample.
+        assert_eq!(count(1, 4), (2, 1));
+        assert_eq!(count(0, 1), (9, 4));
+    }
+
+    /// Returns the fraction of the link for a stream: two frames per sample, each with its headers.
+    fn share(stream: &Stream) -> f64 {
+        let wire = count(stream.bytes) + 2.0 * 160.0 + 80.0;
+        wire * HZ * 8.0 / 2e6
+    }
+
+    #[test]
+    fn the_streams_want_more_than_the_link_has_and_their_windows_less() {
+        let all: f64 = STREAMS.iter().map(share).sum();
+        let promised: f64 = STREAMS
+            .iter()
+            .map(|s| share(s) * (1.0 - f64::from(s.loss.0) / f64::from(s.loss.1)))
+            .sum();
+        assert!(all > 1.0, "{all}");
+        assert!(promised < 0.8, "{promised}");
+    }
+}

@@ -1,0 +1,92 @@
+//! The `paceline-lab` command: benchmarks, impaired networks and scheduling disciplines in virtual time.
+
+mod bench;
+mod impair;
+mod netns;
+mod schedule;
+
+use clap::{Parser, Subcommand};
+use paceline_cli::support::{exit, log, spelling, threads};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 it failed while running; 2 wrong usage; 3 a check failed; 130 interrupted before it was done.
+PACELINE_LOG sets what is logged to standard error (warn if not set; paceline=debug, trace, off).";
+
+/// The hidden command that runs `paceline`.
+const PACELINE: &str = "paceline";
+
+/// Experiments with Paceline: benchmarks, impaired networks, scheduling disciplines in virtual time.
+#[derive(Parser)]
+#[command(name = "paceline-lab", version, after_help = EXIT_CODES, max_term_width = 100)]
+struct Lab {
+    /// Filter for log messages on standard error: off, error, warn, info, debug, trace, or TARGET=LEVEL,…;
+    /// defaults to $PACELINE_LOG
+    #[arg(long, global = true, value_name = "FILTER", value_parser = log::argument)]
+    log: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs benchmarks
+    Bench(Box<bench::BenchArgs>),
+    /// Connects two programs over a network with added delay, loss or reordering (needs root)
+    Impair(Box<impair::ImpairArgs>),
+    /// Simulates a scheduling discipline on one link in virtual time, and prints every decision
+    Schedule(schedule::ScheduleArgs),
+}
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    match args.split_first() {
+        // Benchmarks start nodes, publishers and subscribers. They run this executable, so that they
+        // measure the code that they were built with.
+        Some((lab, rest)) if rest.first().is_some_and(|word| word == PACELINE) => {
+            paceline(lab.clone(), rest)
+        }
+        _ => {
+            let lab = match Lab::try_parse_from(&args) {
+                Ok(lab) => lab,
+                Err(error) => {
+                    let command = <Lab as clap::CommandFactory>::command();
+                    return spelling::report(&error, &command, &args);
+                }
+            };
+            let started = log::start(lab.log.as_deref());
+            started.and_then(|()| run(lab.command)).unwrap_or_else(|error| exit::report(&error))
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Bench(args) => bench::run(*args),
+        Command::Impair(args) => impair::run(&args),
+        Command::Schedule(args) => schedule::run(&args),
+    }
+}
+
+/// Runs the `paceline` command line in this process, like the binary of that name.
+fn paceline(lab: OsString, args: &[OsString]) -> ExitCode {
+    if let Some((name, value)) = threads::setting() {
+        #[expect(unsafe_code, reason = "Zenoh takes it from the environment alone")]
+        // SAFETY: no other thread runs yet, so none reads the environment.
+        unsafe {
+            std::env::set_var(name, value);
+        }
+    }
+    paceline_cli::main_again(args.iter().cloned(), vec![lab, PACELINE.into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Lab as clap::CommandFactory>::command().debug_assert();
+    }
+}

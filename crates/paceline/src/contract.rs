@@ -1,0 +1,56 @@
+//! Requests and their answers: forms of samples, grants and refusals, and the processor budget of
+//! admission.
+//!
+//! A subscription requests a contract with [`SubscriberBuilder::within`] or
+//! [`SubscriberBuilder::loss`]. Each path answers with a [`Grant`] or a [`Refusal`], which the
+//! subscriber receives as a [`SubscriberEvent`].
+//!
+//! [`SubscriberBuilder::within`]: crate::SubscriberBuilder::within
+//! [`SubscriberBuilder::loss`]: crate::SubscriberBuilder::loss
+//! [`SubscriberEvent`]: crate::SubscriberEvent
+
+pub use crate::error::Contradiction;
+#[doc(inline)]
+pub use paceline_proto::control::{
+    ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Grant, GrantedHop,
+    Refusal, RefusalReason, Unpromised,
+};
+#[doc(inline)]
+pub use paceline_proto::form::Audio;
+#[doc(inline)]
+pub use paceline_proto::{Form, Proxy, Rate, Retransmit};
+use paceline_proto::{PublisherId, Tag};
+
+/// The answer of one publisher's path to a request of [`SubscriberBuilder::ask`].
+///
+/// The path reserves nothing. Other subscriptions may use up the capacity before the subscription
+/// is declared.
+///
+/// [`SubscriberBuilder::ask`]: crate::SubscriberBuilder::ask
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prospect {
+    /// The publisher.
+    pub publisher: PublisherId,
+    /// Its tag.
+    pub tag: Tag,
+    /// The display name of its node.
+    pub node: String,
+    /// True if all nodes of the path answered within 500 ms.
+    pub complete: bool,
+    /// The contract that the path would grant.
+    ///
+    /// `None` if the samples would be best effort: the request has no contract, or the publisher
+    /// has not declared its traffic.
+    pub grant: Option<Grant>,
+    /// The reason of a refusal: the node and link, the numbers, and the best contract that would be
+    /// granted.
+    pub refusal: Option<Refusal>,
+}
+
+impl Prospect {
+    /// Returns true if all nodes of the path would grant the request.
+    #[must_use]
+    pub const fn is_granted(&self) -> bool {
+        self.complete && self.refusal.is_none()
+    }
+}
