@@ -6,8 +6,8 @@ use crate::input::Input;
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use model::{Key, Model};
-use paceline_proto::control::{OutputPlan, Target};
 use paceline_proto::ingress::Ingress;
+use paceline_proto::plan::{OutputPlan, Target};
 use paceline_proto::{Encoding, Form, Kind, NodeId, Rate, Sample, Size, Timestamp};
 use paceline_sched::{Duration, Instant, Late};
 

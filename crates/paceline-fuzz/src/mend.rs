@@ -5,10 +5,10 @@
 
 use crate::input::Input;
 use bytes::Bytes;
-use paceline_proto::link::{Carrier, Link, LinkSpec, StreamSpec};
+use paceline_proto::link::{Link, LinkSpec, StreamSpec};
 use paceline_proto::receive::{Received, Receiver};
 use paceline_proto::wire::frame::FrameBuf;
-use paceline_proto::{Form, Kind, NodeId, PublisherId, Retransmit, Sample, Timestamp};
+use paceline_proto::{Carrier, Form, Kind, NodeId, PublisherId, Retransmit, Sample, Timestamp};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Contract, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};

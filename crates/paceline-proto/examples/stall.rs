@@ -7,8 +7,9 @@
 //! `cargo run --release -p paceline-proto --example stall [-- POLICY]`
 
 use bytes::Bytes;
-use paceline_proto::link::{Link, LinkSpec, MISSES_PER_TURN, STREAMS_MAX, StreamSpec};
+use paceline_proto::link::{Link, LinkSpec, MISSES_PER_TURN, StreamSpec};
 use paceline_proto::receive::Receiver;
+use paceline_proto::wire::STREAMS_MAX;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{DropReason, Encoding, Form, Kind, NodeId, PublisherId, Sample, Timestamp};
 use paceline_sched::discipline::StreamIndex;

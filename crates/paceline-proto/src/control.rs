@@ -26,23 +26,23 @@ mod message;
 mod offer;
 mod outcome;
 mod output;
+mod pair;
 mod path;
 mod recompute;
 mod refusal;
 mod registry;
+mod request;
 mod reserve;
 mod routes;
 mod spec;
 mod split;
 mod survey;
-mod tolerance;
 mod unpromised;
 mod untold;
 mod ways;
 
 pub use ask::Topic;
 pub use change::ChangeAnswer;
-pub(crate) use contract::{counted, uncounted};
 pub use excess::StreamExcess;
 pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
@@ -55,15 +55,13 @@ pub use refusal::{Offer, Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
-pub use spec::{
-    BEST_EFFORT_WAIT_MAX, Demand, HopInfo, OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec,
-    Target,
-};
+pub use spec::{BEST_EFFORT_WAIT_MAX, HopInfo, PublisherSpec, SubscriptionSpec};
 pub use unpromised::Unpromised;
 pub use ways::{WayChange, Ways};
 
+use crate::carrier::Carrier;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::link::{Carrier, StreamNames};
+use crate::plan::{SourceKey, StreamNames};
 use crate::tag::Tag;
 use crate::wire::WireError;
 use admission::Admission;
@@ -293,7 +291,7 @@ impl Control {
         self.send_due_digests();
         if self.registry.forget_at() <= self.now {
             let tree = Tree::new(&self.registry, self.me);
-            self.registry.mark(self.now, &tree);
+            self.registry.mark(self.now, |node| tree.reaches(node));
             self.registry.forget(self.now);
         }
         if self.admission.reservations_at() <= self.now {

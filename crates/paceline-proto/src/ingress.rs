@@ -1,7 +1,7 @@
 //! Ingress: distributes one source's samples to the streams that leave this node.
 
-use crate::control::{OutputPlan, Target};
 use crate::form::{Form, Rate};
+use crate::plan::{OutputPlan, Target};
 use crate::reason::DropReason;
 use crate::sample::{Encoding, Kind, Sample, Timestamp};
 use crate::temporal::TemporalScaler;
@@ -45,17 +45,6 @@ impl OutputKey {
     #[must_use]
     pub const fn of(plan: &OutputPlan) -> Self {
         Self { target: plan.target, form: plan.form }
-    }
-}
-
-impl OutputPlan {
-    /// Returns the part of [`Self::scale`] that the port performs: picture size and audio, and for video also
-    /// the rate. Only pictures that no other depends on may be omitted ([`crate::video::Thinner`]). Returns
-    /// [`Form::FULL`] if the port has nothing to do.
-    #[must_use]
-    pub const fn at_port(&self) -> Form {
-        let rate = if self.kind.is_video() { self.scale.rate } else { Rate::All };
-        Form { rate, ..self.scale }
     }
 }
 

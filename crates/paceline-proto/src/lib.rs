@@ -9,17 +9,23 @@
 //! * [`link::Link`]: the sending end of a directed link: queues, schedule, segments, credit.
 //! * [`control::Control`]: the publishers and subscriptions of the network, and the streams that result.
 //!
+//! These three do not depend on each other. They share [`plan`], the streams of a node, and the budget of a
+//! link, which admission promises and the link keeps.
+//!
 //! [`pull`] implements buffers of past samples and their discovery.
 //!
 //! [`receive::Receiver`] is the receiving end of a link; [`wire`] is the format of the data between both
 //! ends.
 
+mod budget;
+mod carrier;
 pub mod control;
 pub mod form;
 pub mod guard;
 pub mod ids;
 pub mod ingress;
 pub mod link;
+pub mod plan;
 pub mod pull;
 pub mod reason;
 pub mod receive;
@@ -31,6 +37,7 @@ pub mod text;
 pub mod video;
 pub mod wire;
 
+pub use carrier::Carrier;
 pub use form::{Form, Proxy, Rate, Size};
 pub use ids::{NodeId, PublisherId, SubscriptionId};
 pub use reason::{DropReason, Drops, Excess, StreamAges, StreamCounters};

@@ -8,86 +8,68 @@
 //! [`Link::poll_event`] until both return nothing, and calls again when the instant returned by
 //! [`Link::poll_timeout`] has passed. The owner assigns stream indexes. They are small and dense, and may be
 //! reused only after [`Link::close_stream`].
+//!
+//! A link is composed of values with state and methods of their own: `pacing` (the wire, its capacity and the
+//! next instant for a frame), `hops` (handshake, acknowledgement, data in flight), `repairs` (lost pieces),
+//! `classes` (the tree, its seats and policers), `backlog` (late samples) and `streams` (the queues). The
+//! decisions that need several of them stay on [`Link`], first of all the loop that fills a frame (`fill`).
 
+mod backlog;
 mod capacity;
-mod carrier;
 mod classes;
-mod closes;
+mod contents;
 mod control;
 mod demoted;
-mod excess;
 mod expired;
 mod fill;
-mod flight;
-mod gate;
 mod heads;
-mod hop;
+mod hop_state;
 mod hops;
-mod ledger;
 mod limits;
-mod losses;
 mod missed;
-mod pacer;
+mod pacing;
 mod passages;
-mod repair;
+mod policing;
+mod repairs;
 mod resend;
 mod retire;
-mod seats;
+mod retransmit;
+mod seating;
 mod shed;
-mod sizes;
 mod stream;
-mod transit;
-mod trips;
+mod streams;
 mod windows;
 
-pub use carrier::Carrier;
+pub use backlog::MISSES_PER_TURN;
 pub use classes::{
-    CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
-    StreamNames,
+    CLASSES_MAX, ClassError, ClassPolice, ClassTree, ClassView, DEFAULT, LinkClass, Match,
+    NAME_BYTES_MAX,
 };
-pub(crate) use control::in_the_way;
-pub use hop::{Hop, HopChange};
-pub use ledger::Fates;
-pub use missed::MISSES_PER_TURN;
+pub use hops::{Fates, Hop, HopChange};
 pub use passages::{PASSAGES_MAX, Passage};
-pub use repair::MendCounters;
-pub(crate) use repair::repairs_of;
+pub use repairs::MendCounters;
 pub use retire::RETIRE_MAX;
-pub use seats::ClassView;
 pub use stream::StreamSpec;
 
+use crate::carrier::Carrier;
 use crate::ids::NodeId;
 use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::Sample;
-use crate::wire;
+use backlog::Backlog;
 use bytes::Bytes;
-use closes::Parted;
+use classes::Seats;
+use contents::{Item, Notice};
 use control::ControlTurn;
-use gate::Entry;
-use ledger::{Item, Part};
-use missed::Backlog;
+use hops::Hops;
 use paceline_sched::discipline::{Discipline, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
-use pacer::Pacer;
-use repair::Repairs;
-use seats::Seats;
-use sizes::{WIRE_OVERHEAD, frame_on_wire, off_wire, on_wire};
-use std::collections::{BTreeMap, VecDeque};
+use pacing::{Pacer, Wire};
+use policing::Entry;
+use repairs::Repairs;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use stream::{Offer, Queued, Stream};
-
-/// The maximum number of streams on a link.
-pub const STREAMS_MAX: u32 = 4_096;
-/// The minimum size of a full frame, also on the slowest link.
-const FRAME_BYTES_MIN: u64 = 1_200;
-/// The time for which a full frame may keep the link busy.
-const FRAME_TIME: Duration = Duration::from_millis(2);
-/// The maximum number of frames in the transport's queue. Each occupies at most one of the transport's 16
-/// batches, so the transport never has to drop one.
-const WINDOW_FRAMES: usize = 12;
-/// The maximum number of queued control messages per hop. Further messages are dropped; the next digest
-/// repairs the loss.
-const CONTROL_WAITING_MAX: usize = 8_192;
+use stream::{Offer, Queued};
+use streams::Streams;
 
 /// The configuration of a link.
 #[derive(Clone, Debug, Default)]
@@ -112,53 +94,25 @@ pub enum LinkEvent {
     HopDown(NodeId),
 }
 
-#[derive(Debug)]
-struct Neighbour {
-    hop: Hop,
-    control: VecDeque<Bytes>,
-    control_sent: usize,
-    /// Abort and close segments for the next frame.
-    notices: VecDeque<Notice>,
-    /// Closes that were sent but not yet acknowledged, each with its frame number.
-    closes: VecDeque<(u64, Notice)>,
-    /// The number of the first queued control message, on carriers that may lose frames.
-    message: u64,
-    /// Lost pieces of control messages.
-    parts: VecDeque<Part>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Notice {
-    Close(u32, u64),
-    Abort(u32, u64),
-}
-
 /// A directed link from a node, with its scheduler.
 #[derive(Debug)]
 pub struct Link {
-    spec: LinkSpec,
-    frame_bytes: u64,
+    policy: Policy,
     pacer: Pacer,
     discipline: Discipline,
     /// The classes, if any; the discipline is then a hierarchy.
     seats: Option<Seats>,
-    streams: Vec<Option<Stream>>,
+    streams: Streams,
     /// Streams suspended for lack of credit. May contain streams that have since resumed.
     suspended: Vec<StreamIndex>,
     /// Streams that are being replaced by others.
     retiring: Vec<StreamIndex>,
-    /// The number of streams that have used each index.
-    generations: Vec<u32>,
-    neighbours: BTreeMap<NodeId, Neighbour>,
-    /// Closes for removed neighbours, in case they return.
-    parted: Parted,
+    hops: Hops,
     events: VecDeque<LinkEvent>,
     frames: u64,
     wire_bytes: u64,
     control_dropped: u64,
     frames_lost: u64,
-    /// The summed counters of closed streams.
-    closed: StreamCounters,
     /// The time of the last call of `poll_frame`.
     polled_at: Instant,
     /// Interleaves control messages with samples.
@@ -174,26 +128,22 @@ impl Link {
     /// Returns a link without hops.
     #[must_use]
     pub fn new(spec: LinkSpec) -> Self {
-        let frame_bytes = capacity::frame_bytes(spec.capacity, spec.carrier);
-        let (discipline, seats) = seats::discipline(spec.policy, spec.classes.as_ref());
+        let LinkSpec { capacity, policy, classes, carrier } = spec;
+        let (discipline, seats) = classes::discipline(policy, classes.as_ref());
         Self {
-            frame_bytes,
-            pacer: Pacer::new(spec.capacity, frame_bytes),
-            spec,
+            policy,
+            pacer: Pacer::new(Wire::new(capacity, carrier)),
             discipline,
             seats,
-            streams: Vec::new(),
+            streams: Streams::default(),
             suspended: Vec::new(),
             retiring: Vec::new(),
-            generations: Vec::new(),
-            neighbours: BTreeMap::new(),
-            parted: Parted::default(),
+            hops: Hops::default(),
             events: VecDeque::new(),
             frames: 0,
             wire_bytes: 0,
             control_dropped: 0,
             frames_lost: 0,
-            closed: StreamCounters::default(),
             polled_at: Instant::ZERO,
             turn: ControlTurn::default(),
             backlog: Backlog::default(),
@@ -205,21 +155,10 @@ impl Link {
     /// Opens a stream. Returns `false` if the index is out of range or in use. Samples are dropped until the
     /// hop is up, so the caller need not know the hop's state.
     pub fn open_stream(&mut self, index: StreamIndex, spec: StreamSpec) -> bool {
-        let up = self.neighbours.get(&spec.hop).is_some_and(|n| n.hop.is_up());
-        let place = index.0 as usize;
-        if index.0 >= STREAMS_MAX || self.stream(index).is_some() {
+        let up = self.hops.is_up(spec.hop);
+        let terms = spec.terms(self.pacer.wire.blocked(self.policy));
+        if !self.streams.open(index, spec, up) {
             return false;
-        }
-        if self.streams.len() <= place {
-            self.streams.resize_with(place + 1, || None);
-            self.generations.resize(place + 1, 0);
-        }
-        let terms = spec.terms(self.blocked());
-        if let (Some(slot), Some(generation)) =
-            (self.streams.get_mut(place), self.generations.get_mut(place))
-        {
-            *slot = Some(Stream::new(spec, wire::segment::stream_id(index.0, *generation), up));
-            *generation = generation.wrapping_add(1);
         }
         self.seat(index);
         if up {
@@ -230,17 +169,17 @@ impl Link {
 
     /// Changes a stream's specification; queued samples stay queued.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
-        let blocked = self.blocked();
-        let Some(stream) = self.stream_mut(index) else { return };
+        let blocked = self.pacer.wire.blocked(self.policy);
+        let Some(stream) = self.streams.get_mut(index) else { return };
         let same =
             stream.spec.names == spec.names && stream.spec.terms(blocked) == spec.terms(blocked);
         let version = stream.version;
         stream.update(spec);
         let (changed, hop) = (stream.version != version, stream.spec.hop);
-        if changed && self.is_mended(hop) {
+        if changed && self.hops.is_mended(hop) {
             // The receiver waits for missing samples according to the last announcement, so it needs a new
             // one.
-            if let Some(stream) = self.stream_mut(index) {
+            if let Some(stream) = self.streams.get_mut(index) {
                 stream.announced = false;
             }
         }
@@ -251,7 +190,7 @@ impl Link {
 
     /// Closes a stream and drops its queued samples. Returns its final counters.
     pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
-        let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
+        let mut stream = self.streams.take(index)?;
         self.repairs.forget(|key| key.stream == index);
         self.retiring.retain(|retiring| *retiring != index);
         self.discipline.leave(index);
@@ -259,9 +198,9 @@ impl Link {
         // `announced` is also false while a lost announcement is repeated; the receiver may know the stream
         // all the same.
         if stream.number > 0 {
-            self.notify_close(stream.spec.hop, Notice::Close(stream.id, stream.number));
+            self.hops.notify_close(stream.spec.hop, Notice::Close(stream.id, stream.number));
         }
-        self.closed.merge(&stream.counters);
+        self.streams.add_closed(&stream.counters);
         self.unseat(stream.home, &stream.counters);
         Some(stream.counters)
     }
@@ -269,13 +208,15 @@ impl Link {
     /// Returns the summed counters of all closed streams.
     #[must_use]
     pub const fn closed(&self) -> StreamCounters {
-        self.closed
+        self.streams.closed()
     }
 
     /// Returns `true` if [`Self::handle_sample`] would accept a sample now; `false` for an unknown stream.
     #[must_use]
     pub fn has_room(&self, now: Instant, index: StreamIndex) -> bool {
-        self.stream(index).is_some_and(|stream| stream.has_room() || stream.head_has_expired(now))
+        self.streams
+            .get(index)
+            .is_some_and(|stream| stream.has_room() || stream.head_has_expired(now))
     }
 
     /// Queues a sample on a stream. Returns `false` if it was dropped; the stream's counters give the reason.
@@ -291,7 +232,7 @@ impl Link {
         index: StreamIndex,
         sample: Sample,
     ) -> bool {
-        if self.stream(index).is_none() {
+        if self.streams.get(index).is_none() {
             return false;
         }
         self.make_room(now, index);
@@ -304,7 +245,7 @@ impl Link {
             self.give_up_demoted(index);
         }
         self.count_up_to(index, &sample);
-        let Some(stream) = self.stream_mut(index) else { return false };
+        let Some(stream) = self.streams.get_mut(index) else { return false };
         stream.count_excess(now, &sample);
         let sample = Queued { since, sample };
         if stream.sheds() {
@@ -328,7 +269,7 @@ impl Link {
 
     /// Counts samples that were dropped before they reached the queue, so that the stream's sums agree.
     pub fn handle_dropped(&mut self, index: StreamIndex, reason: DropReason, samples: u64) {
-        if let Some(stream) = self.stream_mut(index) {
+        if let Some(stream) = self.streams.get_mut(index) {
             stream.counters.offered = stream.counters.offered.saturating_add(samples);
             stream.counters.drops.add(reason, samples);
         }
@@ -337,12 +278,8 @@ impl Link {
     /// Queues a control message for a hop. Control messages keep their order and precede data within
     /// control's share of the link. A message beyond the queue's bound is dropped and counted.
     pub fn handle_control(&mut self, node: NodeId, message: Bytes) {
-        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
-        if neighbour.control.len() >= CONTROL_WAITING_MAX {
-            self.control_dropped += 1;
-            return;
-        }
-        neighbour.control.push_back(message);
+        let Some(neighbour) = self.hops.get_mut(node) else { return };
+        self.control_dropped += u64::from(!neighbour.queue_control(message));
     }
 
     /// Processes timeouts: takes down silent hops and drops samples that can no longer arrive in time.
@@ -351,22 +288,11 @@ impl Link {
     /// Each call starts an iteration, which drops at most [`MISSES_PER_TURN`] samples. If more remain, the
     /// next iteration is due at once, and no data is sent before it.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let silent: Vec<_> = self
-            .neighbours
-            .iter_mut()
-            .filter_map(|(node, neighbour)| Some((*node, neighbour.hop.handle_timeout(now)?)))
-            .collect();
-        for (node, change) in silent {
+        for (node, change) in self.hops.handle_timeout(now) {
             self.apply(node, Some(change));
         }
-        if self.neighbours.values().any(|neighbour| neighbour.hop.is_lossy()) {
-            let nodes: Vec<_> = self.neighbours.keys().copied().collect();
-            nodes.into_iter().for_each(|node| self.mend(node));
-        }
-        // Forget a hop that never answers; the transport will discover it again.
-        let silent = |(node, it): (&NodeId, &Neighbour)| it.hop.is_forgotten(now).then_some(*node);
-        let gone: Vec<_> = self.neighbours.iter().filter_map(silent).collect();
-        gone.into_iter().for_each(|node| self.part(node));
+        self.hops.lossy().into_iter().for_each(|node| self.mend(node));
+        self.hops.forget_silent(now);
         self.backlog.begin_turn(now);
         self.open_gates(now);
         self.drop_hopeless(now);
@@ -392,44 +318,36 @@ impl Link {
         let mut next = self.discipline.next_wake(now).unwrap_or(Instant::FAR);
         // Background streams may have to wait longer than live ones.
         let waits = [paced, self.pacer.free_at()].into_iter().filter(|at| *at > now);
-        for at in waits.chain(self.next_gate()) {
+        for at in waits.chain(self.seats.as_ref().and_then(Seats::next_gate)) {
             next = next.min(at);
         }
-        for neighbour in self.neighbours.values() {
-            next =
-                next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
-            next = next.min(neighbour.hop.next_loss(now));
-            if neighbour.may_send_control(now) {
-                next = next.min(self.pacer.control_ready_at().max(paced));
-            }
-        }
-        next
+        next.min(self.hops.next_wake(now, &self.pacer))
     }
 
     /// Returns the counters of a stream.
     #[must_use]
     pub fn counters(&self, index: StreamIndex) -> Option<StreamCounters> {
-        self.stream(index).map(|stream| stream.counters)
+        self.streams.get(index).map(|stream| stream.counters)
     }
 
     /// Returns the ages of a stream's samples on arrival at the link and on departure.
     #[must_use]
     pub fn ages(&self, index: StreamIndex) -> Option<StreamAges> {
-        self.stream(index).map(|stream| stream.ages)
+        self.streams.get(index).map(|stream| stream.ages)
     }
 
     /// Returns the specification of a stream.
     #[must_use]
     pub fn spec_of(&self, index: StreamIndex) -> Option<&StreamSpec> {
-        self.stream(index).map(|stream| &stream.spec)
+        self.streams.get(index).map(|stream| &stream.spec)
     }
 
     /// Returns `true` if no sample of the stream is queued, in flight or due for repair. Also `true` for an
     /// unknown stream.
     #[must_use]
     pub fn is_settled(&self, index: StreamIndex) -> bool {
-        self.stream(index).is_none_or(|stream| {
-            let hop = self.neighbours.get(&stream.spec.hop).map(|neighbour| &neighbour.hop);
+        self.streams.get(index).is_none_or(|stream| {
+            let hop = self.hops.get(stream.spec.hop).map(|neighbour| &neighbour.hop);
             let settled = |seq| hop.is_none_or(|hop| hop.has_settled(seq));
             stream.waiting() == 0
                 && stream.last_frame.is_none_or(settled)
@@ -441,10 +359,8 @@ impl Link {
     pub fn streams(
         &self,
     ) -> impl Iterator<Item = (StreamIndex, &StreamSpec, StreamCounters, usize)> {
-        self.streams.iter().enumerate().filter_map(|(place, stream)| {
-            let stream = stream.as_ref()?;
-            Some((index_of(place), &stream.spec, stream.counters, stream.waiting()))
-        })
+        let streams = self.streams.iter();
+        streams.map(|(index, it)| (index, &it.spec, it.counters, it.waiting()))
     }
 
     /// Returns the number of frames sent and their bytes on the wire.
@@ -462,27 +378,8 @@ impl Link {
     /// Returns the time for which a full frame keeps the link busy.
     #[must_use]
     pub fn frame_time(&self) -> Duration {
-        self.pacer.wire_time(on_wire(self.frame_bytes))
+        self.pacer.wire.frame_time()
     }
-
-    /// Returns the longest time for which traffic already on the link can delay a stream, however early its
-    /// deadline is.
-    fn blocked(&self) -> Duration {
-        let bytes = |capacity| in_the_way(self.spec.policy, capacity, self.spec.carrier);
-        self.pacer.wire_time(self.spec.capacity.map_or(0, bytes))
-    }
-
-    fn stream(&self, index: StreamIndex) -> Option<&Stream> {
-        self.streams.get(index.0 as usize)?.as_ref()
-    }
-
-    fn stream_mut(&mut self, index: StreamIndex) -> Option<&mut Stream> {
-        self.streams.get_mut(index.0 as usize)?.as_mut()
-    }
-}
-
-fn index_of(place: usize) -> StreamIndex {
-    StreamIndex(u32::try_from(place).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

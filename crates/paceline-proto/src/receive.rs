@@ -123,7 +123,7 @@ impl Incoming {
 pub struct Receiver {
     epoch: u32,
     ack: Ack,
-    /// Streams by slot, at most [`crate::link::STREAMS_MAX`].
+    /// Streams by slot, at most [`crate::wire::STREAMS_MAX`].
     streams: Vec<Option<Incoming>>,
     control: Option<(usize, BytesMut)>,
     unfinished_bytes: usize,

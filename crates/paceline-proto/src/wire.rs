@@ -20,5 +20,8 @@ pub const NUMBER_MAX: u64 = u64::MAX / 2;
 /// contains fewer samples, so a larger step is an error of the sender and not a loss of that many samples.
 pub const NUMBER_STEP_MAX: u64 = 1 << 20;
 
+/// The maximum number of streams on a link. Streams have numbers on the wire from their slots below it.
+pub const STREAMS_MAX: u32 = 4_096;
+
 /// The size of the largest sample that a node reassembles, in bytes.
 pub const SAMPLE_BYTES_MAX: usize = 64 << 20;

@@ -2,10 +2,11 @@
 
 use crate::node::{Node, Source};
 use crate::outlet::{LinkEnd, LocalPort, Port, Retired, Way};
-use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, Target};
+use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
 use paceline_proto::link::{RETIRE_MAX, StreamSpec};
+use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
 use std::sync::Arc;

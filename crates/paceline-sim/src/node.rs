@@ -8,13 +8,12 @@ use crate::sink::Sink;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
 use core::mem;
-use paceline_proto::control::{
-    Control, HopInfo, Output, PublisherSpec, SourceKey, WayChange, Ways,
-};
+use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, WayChange, Ways};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::link::{LinkEvent, LinkSpec};
+use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::{DropReason, Drops, StreamCounters};
 use paceline_proto::receive::Received;
 use paceline_proto::sample::Sample;

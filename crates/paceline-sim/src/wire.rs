@@ -2,8 +2,8 @@
 
 use crate::impair::{Emulator, Impairment, WireKind};
 use bytes::Bytes;
+use paceline_proto::Carrier;
 use paceline_proto::ids::NodeId;
-use paceline_proto::link::Carrier;
 use paceline_sched::{Capacity, Duration, Instant};
 
 /// Bytes that the layers below add to each frame: Zenoh, TCP, IP and Ethernet.

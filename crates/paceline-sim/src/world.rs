@@ -8,10 +8,11 @@ use crate::random::Random;
 use crate::sink::Sink;
 use crate::wire::{Item, Wire, WireSpec};
 use bytes::Bytes;
-use paceline_proto::control::{PublisherSpec, SourceKey, SubscriptionSpec};
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::link::LinkSpec;
+use paceline_proto::plan::SourceKey;
 use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 

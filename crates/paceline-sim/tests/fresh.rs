@@ -1,7 +1,8 @@
 //! Best effort on links with three times their capacity offered: delivered samples stay fresh.
 
+use paceline_proto::Carrier;
 use paceline_proto::control::{BEST_EFFORT_WAIT_MAX, PublisherSpec};
-use paceline_proto::link::{Carrier, LinkSpec};
+use paceline_proto::link::LinkSpec;
 use paceline_proto::reason::{DropReason, Drops};
 use paceline_proto::sample::Kind;
 use paceline_sched::{Capacity, Duration, Late};

@@ -1,7 +1,8 @@
 //! Links in virtual time: load, stalls, loss and limits.
 
+use paceline_proto::Carrier;
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::link::{Carrier, LinkSpec};
+use paceline_proto::link::LinkSpec;
 use paceline_sched::{Capacity, Duration, Instant};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
 use paceline_sim::impair::Impairment;

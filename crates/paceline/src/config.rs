@@ -3,8 +3,9 @@
 use crate::error::OpenError;
 use crate::node::Node;
 use crate::shell::host::default_dir;
+use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
-use paceline_proto::link::{Carrier, LinkClass};
+use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
 use std::path::PathBuf;
 

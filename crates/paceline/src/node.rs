@@ -8,23 +8,20 @@ use crate::config::{LinkConfig, NodeBuilder};
 use crate::error::{CapacityError, ClassesError, OpenError};
 use crate::publisher::PublisherBuilder;
 use crate::pull::PullBuilder;
-use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, Silence};
+use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, Parts};
 use crate::shell::host::{Host, default_dir};
 use crate::shell::opening::WaitingBytes;
-use crate::shell::pull::Holder;
 use crate::shell::rx::RxSources;
-use crate::shell::scaling::ScalePool;
 use crate::shell::vitals::{Vitals, Watchdog};
 use crate::status::{NodeStatus, SourceView};
 use crate::subscriber::SubscriberBuilder;
 use crate::view::View;
 use link::open_link;
-use paceline_proto::control::{Control, Ways};
+use paceline_proto::control::Control;
 use paceline_proto::link::LinkClass;
 use paceline_proto::text::escape;
 use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId};
-use paceline_sched::{Capacity, Instant};
-use std::collections::BTreeMap;
+use paceline_sched::Capacity;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -121,42 +118,19 @@ impl Node {
         }
         let listening = host.iter_mut().map(|(place, _)| place).filter(|place| place.listens());
         listening.for_each(Host::note_bound);
-        let engine = Engine {
-            control,
-            name: name.clone(),
-            inbox,
-            commands: commands.clone(),
-            links,
-            host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
-            host,
-            sources: sources.clone(),
-            pool: Arc::new(ScalePool::default()),
-            ways: Ways::default(),
-            publishers: BTreeMap::new(),
-            sinks: BTreeMap::new(),
-            outgoing: BTreeMap::new(),
-            heard: BTreeMap::new(),
-            lingering: BTreeMap::new(),
-            opening: BTreeMap::new(),
-            holder: Holder::new(commands.clone()),
-            asking: BTreeMap::new(),
-            changing: BTreeMap::new(),
-            outcomes: BTreeMap::new(),
-            awaited: BTreeMap::new(),
-            tracing: BTreeMap::new(),
-            excess: BTreeMap::new(),
-            decide_at: Instant::ZERO,
-            undecided: false,
-            pulls: Default::default(),
-            closing: false,
-            unsettled: false,
-            pending: Vec::new(),
-            rates: Default::default(),
-            silence: Silence::default(),
-            next_tick: Instant::ZERO,
-            vitals: vitals.clone(),
-            pulse: vitals.pulse(ENGINE),
-        };
+        let engine = Engine::new(
+            Parts {
+                control,
+                name: name.clone(),
+                inbox,
+                commands: commands.clone(),
+                links,
+                host,
+                sources: sources.clone(),
+                vitals: vitals.clone(),
+            },
+            vitals.pulse(ENGINE),
+        );
         let named = std::thread::Builder::new().name(ENGINE.to_owned());
         threads.push(named.spawn(move || engine.run(ENGINE)).map_err(OpenError::Thread)?);
         let watchdog = Mutex::new(Some(vitals.watch().map_err(OpenError::Thread)?));

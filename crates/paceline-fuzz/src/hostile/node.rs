@@ -4,11 +4,11 @@
 use bytes::Bytes;
 use paceline_proto::control::{Control, HopInfo, Output};
 use paceline_proto::guard::{Flood, Guard, Hearing};
-use paceline_proto::link::{Carrier, Link, LinkEvent, LinkSpec, StreamSpec};
+use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
 use paceline_proto::receive::{Received, Receiver};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{
-    Encoding, Form, Kind, NodeId, PublisherId, Sample, StreamCounters, Timestamp,
+    Carrier, Encoding, Form, Kind, NodeId, PublisherId, Sample, StreamCounters, Timestamp,
 };
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};

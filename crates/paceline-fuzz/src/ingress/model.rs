@@ -1,6 +1,6 @@
 //! The reference model of an `Ingress`: every output remembers the start of its series.
 
-use paceline_proto::control::Target;
+use paceline_proto::plan::Target;
 use paceline_proto::{Form, Rate, Size};
 
 #[derive(Clone, Copy, Debug)]

@@ -135,7 +135,7 @@ impl Control {
     pub fn holders(&self, tag: &Tag) -> Vec<(SubscriptionId, usize)> {
         let tree = Tree::new(&self.registry, self.me);
         let mut holders = Vec::new();
-        for (node, record) in self.registry.reached(&tree) {
+        for (node, record) in tree.records(&self.registry) {
             let Some(path) = tree.path(node) else { continue };
             let holds = record.subscriptions.iter();
             let holds = holds.filter(|(_, spec)| spec.holds && spec.pattern.matches(tag));

@@ -1,12 +1,12 @@
 //! The reservation requests of pairs, and the reservations installed on this node.
 
 use super::codec::{put_pair, put_subscription, read_pair, read_subscription};
-use super::contract::{Ask, asked, shares, whole_micros};
+use super::contract::{asked, shares};
+use super::pair::Pair;
 use super::registry::PairKey;
-use super::routes::Pair;
+use super::request::{Ask, counted_loss, whole_micros};
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
-use super::tolerance::counted_loss;
 use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError, Writer};
@@ -138,9 +138,4 @@ pub(super) fn wanted(
         level: None,
     };
     Some((wanted, bounds))
-}
-
-/// Returns true if any sample of the pair is promised.
-pub(super) fn is_promised(spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
-    matches!(asked(spec, form, ask), Some(Some(_)))
 }

@@ -1,79 +1,21 @@
-//! Maps the end-to-end requests of subscriptions to the contract of a stream on one link.
+//! Combines the requests of subscriptions to the contract of a stream on one link, and its demand.
 
-use super::spec::{self, PublisherSpec, SubscriptionSpec};
-use super::split::Split;
-use super::tolerance::{counted_loss, keeps_windows, of_both, tolerance};
+use super::request::{Ask, SHORTEST, counted_loss, keeps_windows, of_both, period_of, share};
+use super::spec::PublisherSpec;
+use crate::budget::{SEGMENT_BYTES, SEGMENT_OVERHEAD, counted};
 use crate::form::{Form, Rate};
+use crate::plan;
 use core::slice;
 use paceline_admit::{Demand, Traffic};
 use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Contract, Duration, LossTolerance};
 
-/// The shortest period and deadline of a contract; shorter ones are below the resolution of a link.
-const SHORTEST: Duration = Duration::from_micros(1);
 /// The period of a stream whose period is unknown.
 const PERIOD_UNKNOWN: Duration = Duration::from_millis(100);
-/// The largest margin that each hop keeps of its share, for delays outside its scheduler, such as threads and
-/// the network stack.
-const MARGIN_MAX: Duration = Duration::from_micros(1_500);
 /// A source counts as regular if its samples are early by at most 1/`JITTER_PART` of the period. Admission
 /// charges for this jitter. Samples that are earlier still, or bunched on the path, get the deadline of a
 /// regular sample.
 const JITTER_PART: u64 = 10;
-/// The payload bytes of a segment, and the bytes of its headers on the wire.
-const SEGMENT_BYTES: u64 = 1_090;
-const SEGMENT_OVERHEAD: u64 = 110;
-
-/// One subscription's contract request, as seen from the link of one hop of its path.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
-    pub(super) within: Option<Duration>,
-    pub(super) loss: LossTolerance,
-    /// The index of the hop on the path, from 0.
-    pub(super) hop: usize,
-    /// The division of the delay bound among the hops.
-    pub(super) split: Split,
-}
-
-impl Ask {
-    /// Returns the request of `spec` for `publisher` at the link of hop `hop`, from 0; `None` for best
-    /// effort.
-    pub(crate) fn new(
-        spec: &SubscriptionSpec,
-        publisher: &PublisherSpec,
-        hop: usize,
-        split: Split,
-    ) -> Option<Self> {
-        let loss = tolerance(spec, publisher)?;
-        Some(Self { within: spec.within, loss, hop, split })
-    }
-
-    /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least
-    /// `deadline`.
-    pub(crate) fn whole(&self, deadline: Duration) -> Duration {
-        self.split.bound(deadline.saturating_add(MARGIN_MAX))
-    }
-
-    /// Returns the requested loss tolerance.
-    pub(crate) const fn loss(&self) -> LossTolerance {
-        self.loss
-    }
-
-    /// Returns the requested delay bound.
-    pub(crate) const fn within(&self) -> Option<Duration> {
-        self.within
-    }
-
-    /// Returns the request with another delay bound.
-    pub(crate) const fn with_bound(self, within: Duration) -> Self {
-        Self { within: Some(within), ..self }
-    }
-
-    /// Returns the request with another loss tolerance.
-    pub(crate) const fn with_loss(self, loss: LossTolerance) -> Self {
-        Self { loss, ..self }
-    }
-}
 
 /// A contract, with its position in the end-to-end delay bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -140,34 +82,10 @@ fn gap(spec: &PublisherSpec, form: Form, (period, jitter): (Duration, Duration))
     whole.map_or(apart, |whole| apart.max(whole.saturating_sub(early)))
 }
 
-/// Returns the part of the delay bound for the earlier hops, and the part for this hop.
-pub(super) fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
-    let Some(within) = ask.within else {
-        // With only a loss tolerance, each hop may take one period.
-        return (period.mul_div(ask.hop as u64, 1), period);
-    };
-    let mine = ask.split.part(within, ask.hop);
-    let margin = mine.mul_div(1, 10).min(MARGIN_MAX);
-    (ask.split.before(within, ask.hop), mine.saturating_sub(margin))
-}
-
 /// Returns the deadline of one subscription's samples at each hop of the path, in path order.
 pub(crate) fn shares(spec: &PublisherSpec, form: Form, ask: &Ask) -> Vec<Duration> {
     let at = |hop| promise(spec, form, &[Ask { hop, ..*ask }]).map(|it| it.contract.deadline);
     (0..ask.split.hops()).map(|hop| at(hop).unwrap_or_default()).collect()
-}
-
-/// Rounds a hop's part of a delay to whole microseconds, as it is requested. The same number is the hop's
-/// weight.
-pub(super) fn whole_micros(part: Duration) -> Duration {
-    let micros = (part.as_nanos() / 1_000).clamp(1, u32::MAX.into());
-    Duration::from_micros(micros).min(Demand::DEADLINE_MAX)
-}
-
-/// Returns the period of a stream's contracts, if its source declares one. It is 1/20 shorter than the
-/// source's, so that the stream can catch up after a short stall.
-pub(super) fn period_of(spec: &PublisherSpec, form: Form) -> Option<Duration> {
-    form.rate.period(spec.period).map(|period| period.mul_div(19, 20).max(SHORTEST))
 }
 
 /// Returns one subscription's demand on the link of its hop.
@@ -192,13 +110,18 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     Some(Some(demand.with_loss(counted)))
 }
 
+/// Returns true if any sample is promised under `ask`.
+pub(super) fn is_promised(spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
+    matches!(asked(spec, form, ask), Some(Some(_)))
+}
+
 /// Returns the demand of a stream in `form` on a link that takes one of its samples each `period`.
-pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> spec::Demand {
+pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> plan::Demand {
     let wire = wire_bytes(spec.bytes_max.unwrap_or(SEGMENT_BYTES), spec, form);
     let rate = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos().max(1)));
     let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
     let declared = spec.bytes_max.is_some();
-    spec::Demand { bytes: whole(wire), bytes_per_s: whole(rate), declared }
+    plan::Demand { bytes: whole(wire), bytes_per_s: whole(rate), declared }
 }
 
 /// Returns the wire bytes of a sample in `form` whose unscaled payload is at most `bytes`.
@@ -213,21 +136,12 @@ fn wire_bytes(bytes: u64, spec: &PublisherSpec, form: Form) -> u128 {
     counted(payload)
 }
 
-/// Returns the bytes charged on a link for `payload` bytes of a sample, including segment headers.
-pub(crate) fn counted(payload: u128) -> u128 {
-    let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);
-    payload.saturating_add(segments * u128::from(SEGMENT_OVERHEAD))
-}
-
-/// Returns the most payload bytes of a sample that are charged at most `wire` bytes by [`counted`].
-pub(crate) fn uncounted(wire: u64) -> usize {
-    let segments = wire.div_ceil(SEGMENT_BYTES + SEGMENT_OVERHEAD).max(1);
-    usize::try_from(wire.saturating_sub(segments * SEGMENT_OVERHEAD)).unwrap_or(usize::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::request::{tolerance, whole_micros};
+    use crate::control::spec::SubscriptionSpec;
+    use crate::control::split::Split;
     use crate::form::Size;
     use crate::sample::{Encoding, Kind};
     use crate::tag::{Pattern, Tag};
@@ -288,15 +202,6 @@ mod tests {
         assert_eq!(tolerance(&ask(Some(60), None), &camera()), Some(LossTolerance::NONE));
         assert_eq!(tolerance(&ask(Some(60), Some(loss(1, 9))), &declares), Some(loss(1, 9)));
         assert_eq!(tolerance(&ask(None, None), &declares), None, "still best effort");
-    }
-
-    #[test]
-    fn counted_bytes_give_the_sample_length() {
-        for bytes in [0, 1, 64, 1_089, 1_090, 1_091, 2_180, 2_181, 10_900, 50_000, 1 << 26] {
-            let wire = u64::try_from(counted(bytes)).unwrap();
-            assert_eq!(uncounted(wire) as u128, bytes);
-        }
-        assert_eq!((uncounted(0), uncounted(u64::MAX) > 1 << 40), (0, true));
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Control {
     fn receive_digest(&mut self, from: NodeId, versions: Vec<(NodeId, u64)>) {
         let theirs: BTreeMap<NodeId, u64> = versions.into_iter().collect();
         let tree = Tree::new(&self.registry, self.me);
-        for (node, record) in self.registry.reached(&tree) {
+        for (node, record) in tree.records(&self.registry) {
             if record.version > theirs.get(&node).copied().unwrap_or(0) {
                 self.sends.push_back((from, snapshot(node, record)));
             }
@@ -178,7 +178,7 @@ impl Control {
             return;
         }
         let tree = Tree::new(&self.registry, self.me);
-        let versions = self.registry.reached(&tree).map(|(node, record)| (node, record.version));
+        let versions = tree.records(&self.registry).map(|(node, record)| (node, record.version));
         let message = Message::Digest(versions.collect()).encode();
         for hop in due {
             self.send(hop, message.clone());

@@ -1,6 +1,6 @@
 //! The graph of the nodes, and the shortest-path tree that every node computes identically.
 
-use super::registry::Registry;
+use super::registry::{Record, Registry};
 use crate::ids::NodeId;
 use std::collections::BTreeMap;
 
@@ -47,6 +47,14 @@ impl Tree {
         self.before.contains_key(&node)
     }
 
+    /// Returns the records of the reached nodes, in order.
+    pub(crate) fn records<'a>(
+        &'a self,
+        registry: &'a Registry,
+    ) -> impl Iterator<Item = (NodeId, &'a Record)> + 'a {
+        registry.all().filter(|&(node, _)| self.reaches(node))
+    }
+
     /// Returns the nodes from the root to `to`, inclusive; `None` if there is no path of at most [`HOPS_MAX`]
     /// hops.
     pub(crate) fn path(&self, to: NodeId) -> Option<Vec<NodeId>> {
@@ -72,7 +80,6 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::registry::Record;
     use crate::control::spec::HopInfo;
     use paceline_sched::{Capacity, Instant};
 

@@ -5,10 +5,11 @@
 //! Samples still sent in the old form would find no stream, so they are forwarded as before. Both end after
 //! [`LINGER`] at the latest, with a refusal, or when the installed stream takes over.
 
+use super::pair::Pair;
 use super::registry::PairKey;
-use super::routes::{Installed, Pair};
-use super::spec::{OutputPlan, SourceKey};
+use super::routes::Installed;
 use crate::ids::{NodeId, SubscriptionId};
+use crate::plan::{OutputPlan, SourceKey};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 

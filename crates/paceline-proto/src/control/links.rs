@@ -1,8 +1,9 @@
 //! The links of this node, as admission sees them.
 
 use super::spec::HopInfo;
+use crate::budget::{CONTROL_SHARE, in_the_way, repairs_of};
+use crate::carrier::Carrier;
 use crate::ids::NodeId;
-use crate::link::{Carrier, in_the_way, repairs_of};
 use paceline_admit::cpu::CpuBudget;
 use paceline_admit::reserve::{LinkId, Node, Reservations};
 use paceline_admit::{Admission, LinkSpec, Rule};
@@ -32,7 +33,8 @@ pub(super) struct Links {
 /// share.
 fn for_streams(capacity: Capacity, repairs: u64) -> Capacity {
     let bits = capacity.bits_per_s();
-    Capacity::from_bits_per_s(bits.saturating_sub(bits.div_ceil(20) + repairs)).unwrap_or(capacity)
+    Capacity::from_bits_per_s(bits.saturating_sub(bits.div_ceil(CONTROL_SHARE) + repairs))
+        .unwrap_or(capacity)
 }
 
 /// Returns the admission parameters of a link; without a capacity it has no limit.

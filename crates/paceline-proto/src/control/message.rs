@@ -1,7 +1,7 @@
 //! Control messages between neighbours, and their encoding.
 
 use super::codec::record::{put_change, put_record, read_change, read_record};
-use super::registry::{Change, NODES_MAX, Record};
+use super::registry::{Change, NODES_MAX, Record, VERSION_MAX};
 use crate::ids::NodeId;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -11,9 +11,6 @@ use paceline_admit::reserve;
 pub const QUESTION_BYTES_MAX: usize = 4_096;
 /// The longest answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
-
-/// The largest version, far below overflow.
-pub(crate) const VERSION_MAX: u64 = 1 << 62;
 
 const DIGEST: u8 = 1;
 const NEED: u8 = 2;

@@ -1,7 +1,8 @@
 //! Explains the refusal of a link, and finds the best contract that it would accept.
 
-use super::contract::{Ask, asked};
+use super::contract::asked;
 use super::refusal::{Offer, Refusal, RefusalReason};
+use super::request::Ask;
 use super::spec::PublisherSpec;
 use crate::form::{Form, Rate};
 use core::num::NonZeroU32;

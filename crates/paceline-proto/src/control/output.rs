@@ -2,9 +2,10 @@
 
 use super::grant::Grant;
 use super::refusal::Refusal;
-use super::spec::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec};
+use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::unpromised::Unpromised;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::plan::{OutputPlan, SourceKey};
 use crate::reason::Excess;
 use bytes::Bytes;
 use std::sync::Arc;

@@ -4,12 +4,14 @@ use super::admission::{Round, too_large};
 use super::grant::Grant;
 use super::graph::Tree;
 use super::linger::Carried;
+use super::pair::Pair;
 use super::refusal::Refusal;
 use super::registry::PairKey;
-use super::routes::{self, Installed, Pair};
-use super::spec::SourceKey;
+use super::routes::{self, Installed};
+use super::unpromised::Unpromised;
 use super::{Control, Output};
 use crate::ids::{PublisherId, SubscriptionId};
+use crate::plan::SourceKey;
 use core::mem;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +37,7 @@ impl Control {
     /// Recomputes all streams and outputs the differences.
     pub(super) fn recompute(&mut self) {
         let tree = Tree::new(&self.registry, self.me);
-        self.registry.mark(self.now, &tree);
+        self.registry.mark(self.now, |node| tree.reaches(node));
         let pairs = routes::pairs(&self.registry, &tree, self.me);
         let (me, registry, news) = (self.me, &self.registry, self.news);
         let round = Round { me, registry, tree: &tree, news };
@@ -82,7 +84,7 @@ impl Control {
         pairs: &'p [Pair<'a>],
         booked: &[Pair<'_>],
     ) -> Sorted<'p, 'a> {
-        let others = self.registry.reached(tree).filter(|(node, _)| *node != self.me);
+        let others = tree.records(&self.registry).filter(|(node, _)| *node != self.me);
         let refusals = others.flat_map(|(_, record)| &record.refusals);
         let foreign: BTreeMap<PairKey, u64> =
             refusals.map(|(key, refusal)| (*key, refusal.revision)).collect();
@@ -145,6 +147,21 @@ impl Control {
         self.granted = granted;
     }
 
+    /// Reports streams without the requested promise to local subscriptions, if new or changed.
+    fn tell_unpromised(&mut self, unpromised: BTreeMap<PairKey, Unpromised>) {
+        let heard = |(subscription, publisher): &PairKey| {
+            self.heard.get(subscription).is_some_and(|all| all.contains(publisher))
+        };
+        let mut now = unpromised;
+        now.retain(|key, _| heard(key) && !self.granted.contains_key(key));
+        for (&(subscription, publisher), &why) in &now {
+            if self.unpromised.get(&(subscription, publisher)) != Some(&why) {
+                self.outputs.push_back(Output::Unpromised { subscription, publisher, why });
+            }
+        }
+        self.unpromised = now;
+    }
+
     /// Returns the publishers that each local subscription receives, in order, given the carried pairs.
     fn hear(&self, carried: &[PairKey]) -> BTreeMap<SubscriptionId, Vec<PublisherId>> {
         let mut heard: BTreeMap<SubscriptionId, Vec<PublisherId>> = BTreeMap::new();
@@ -204,7 +221,7 @@ impl Control {
     fn refusals_here(&self, tree: &Tree) -> BTreeMap<PairKey, Refusal> {
         let mut refused: BTreeMap<PairKey, Refusal> = BTreeMap::new();
         let mine = self.registry.record(self.me);
-        for (_, record) in self.registry.reached(tree) {
+        for (_, record) in tree.records(&self.registry) {
             for (key, refusal) in &record.refusals {
                 let concerns = mine.is_some_and(|mine| {
                     mine.subscriptions.contains_key(&key.0) || mine.publishers.contains_key(&key.1)

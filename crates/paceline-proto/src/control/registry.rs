@@ -1,6 +1,5 @@
 //! The registry: one record per node, which only that node originates, identical on every node.
 
-use super::graph::Tree;
 use super::refusal::Refusal;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -21,6 +20,9 @@ pub const NEIGHBOURS_MAX: usize = 4_096;
 pub const REFUSALS_MAX: usize = 4_096;
 /// The longest name of a node or link, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
+
+/// The largest version of a record, far below overflow.
+pub(crate) const VERSION_MAX: u64 = 1 << 62;
 
 /// The time for which the record of an unreachable node is kept. A link that recovers earlier need not fetch
 /// everything again.
@@ -141,14 +143,6 @@ impl Registry {
         Self { entries: BTreeMap::from([(me, Entry { record, unreachable_since: None })]) }
     }
 
-    /// Returns the records of the nodes in `tree`, in order.
-    pub(crate) fn reached<'a>(
-        &'a self,
-        tree: &'a Tree,
-    ) -> impl Iterator<Item = (NodeId, &'a Record)> + 'a {
-        self.all().filter(|&(node, _)| tree.reaches(node))
-    }
-
     /// Returns all records, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = (NodeId, &Record)> + '_ {
         self.entries.iter().map(|(&node, entry)| (node, &entry.record))
@@ -220,10 +214,10 @@ impl Registry {
     }
 
     /// Updates the reachability of all nodes at `now`.
-    pub(crate) fn mark(&mut self, now: Instant, tree: &Tree) {
+    pub(crate) fn mark(&mut self, now: Instant, reaches: impl Fn(NodeId) -> bool) {
         for (&node, entry) in &mut self.entries {
             let since = entry.unreachable_since.unwrap_or(now);
-            entry.unreachable_since = (!tree.reaches(node)).then_some(since);
+            entry.unreachable_since = (!reaches(node)).then_some(since);
         }
     }
 

@@ -1,105 +1,24 @@
 //! Routing: the pairs on whose path this node is, and the streams that result.
 
-use super::booking::{Booking, is_promised};
-use super::contract::{Ask, demand, promise};
+use super::booking::Booking;
+use super::contract::{demand, promise};
 use super::graph::Tree;
-use super::registry::{PairKey, Registry};
-use super::spec::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+use super::pair::{Pair, Place};
+use super::registry::Registry;
+use super::request::Ask;
+use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
-use crate::form::{Form, Proxy};
-use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::form::Form;
+use crate::ids::{NodeId, SubscriptionId};
+use crate::plan::{OutputPlan, SourceKey, Target};
 use crate::retransmit::Retransmit;
 use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// This node's position on the path from a publisher to a subscription.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// The number of hops before this node; 0 on the publisher's node.
-    index: usize,
-    /// The division of the delay bound among the hops of the path.
-    split: Split,
-    /// The next node; `None` on the subscription's node.
-    next: Option<NodeId>,
-}
-
-/// A publisher and a matching subscription whose path includes this node.
-#[derive(Clone, Debug)]
-pub(crate) struct Pair<'a> {
-    pub(crate) publisher: PublisherId,
-    pub(crate) subscription: SubscriptionId,
-    pub(crate) spec: &'a Arc<PublisherSpec>,
-    pub(crate) request: &'a SubscriptionSpec,
-    /// The requested form, limited to this publisher's samples.
-    pub(crate) asked: Form,
-    place: Place,
-}
-
-impl Pair<'_> {
-    pub(crate) fn key(&self) -> PairKey {
-        (self.subscription, self.publisher)
-    }
-
-    /// Returns the source of the stream: scaled samples if the proxy is an earlier node.
-    pub(crate) fn source(&self) -> SourceKey {
-        let scaled = self.place.index > 0 && self.request.proxy == Proxy::Publisher;
-        let form = if scaled { self.asked } else { Form::FULL };
-        SourceKey { publisher: self.publisher, form }
-    }
-
-    /// Returns the form of the samples on links.
-    pub(super) fn travelling(&self) -> Form {
-        self.spec.travelling(self.request)
-    }
-
-    /// Returns true if the path must grant a reservation first: the pair requests a contract, its demand is
-    /// known, and a link of the path has a capacity.
-    pub(super) fn is_reserved(&self) -> bool {
-        let promised = |ask: &Ask| is_promised(self.spec, self.travelling(), ask);
-        self.place.split.is_limited() && self.ask().is_some_and(|ask| promised(&ask))
-    }
-
-    /// Returns the division of the delay bound among the hops of the path.
-    pub(super) fn split(&self) -> Split {
-        self.place.split
-    }
-
-    pub(crate) fn is_background(&self) -> bool {
-        self.spec.tag.is_private()
-    }
-
-    pub(crate) fn target(&self) -> Target {
-        self.place.next.map_or(Target::Local, Target::Hop)
-    }
-
-    /// Returns the outgoing form: scaled if the proxy is this node or an earlier one.
-    pub(crate) fn leaving(&self) -> Form {
-        match self.request.proxy {
-            Proxy::Publisher => self.asked,
-            Proxy::Subscriber if self.place.next.is_none() => self.asked,
-            Proxy::Subscriber => Form::FULL,
-        }
-    }
-
-    /// Returns the contract request to this node's link; `None` for background streams, which get no promise.
-    pub(super) fn ask(&self) -> Option<Ask> {
-        if self.is_background() {
-            return None;
-        }
-        Ask::new(self.request, self.spec, self.place.index, self.place.split)
-    }
-}
-
 fn place(registry: &Registry, tree: &Tree, to: NodeId, me: NodeId) -> Option<Place> {
     let path = tree.path(to)?;
-    place_on(&path, Split::of(registry, &path), me)
-}
-
-fn place_on(path: &[NodeId], split: Split, me: NodeId) -> Option<Place> {
-    let index = path.iter().position(|&node| node == me)?;
-    let next = path.get(index + 1).copied();
-    Some(Place { index, split, next })
+    Place::on(&path, Split::of(registry, &path), me)
 }
 
 /// Returns the pairs with a reservation installed here, each with its reserved path. Pairs whose local
@@ -116,7 +35,7 @@ pub(crate) fn booked<'a>(
         if subscription.node == me && !here()?.contains_key(&subscription) {
             return None;
         }
-        let place = place_on(&booking.path, booking.split, me)?;
+        let place = Place::on(&booking.path, booking.split, me)?;
         let (request, asked) = (&booking.request, spec.form_of(booking.request.form));
         Some(Pair { publisher, subscription, spec, request, asked, place })
     };
@@ -134,7 +53,7 @@ struct Index<'a> {
 impl<'a> Index<'a> {
     fn new(registry: &'a Registry, reached: &'a Tree) -> Self {
         let mut index = Self::default();
-        for (node, record) in registry.reached(reached) {
+        for (node, record) in reached.records(registry) {
             for (&id, spec) in &record.subscriptions {
                 index.nodes.insert(node);
                 if spec.pattern.is_tag() {
@@ -161,7 +80,7 @@ impl<'a> Index<'a> {
 pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -> Vec<Pair<'a>> {
     let index = Index::new(registry, reached);
     let mut pairs = Vec::new();
-    for (node, record) in registry.reached(reached) {
+    for (node, record) in reached.records(registry) {
         if record.publishers.is_empty() {
             continue;
         }
@@ -248,7 +167,7 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
     match plan.target {
         Target::Local => {
             // After the last hop the delay bound is used up, unless there was no hop.
-            let hops = strictest.map_or(0, |pair| pair.place.split.hops());
+            let hops = strictest.map_or(0, |pair| pair.split().hops());
             plan.upstream = plan.within.filter(|_| hops > 0).unwrap_or_default();
         }
         Target::Hop(_) => {

@@ -1,11 +1,10 @@
-//! Declarations of publishers, requests of subscriptions, and the resulting plan for one node.
+//! Declarations of publishers, requests of subscriptions, and hops.
 
 use crate::form::{Form, Proxy, Rate, Size};
-use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
-use paceline_sched::{Capacity, Contract, Duration, Late, LossTolerance};
+use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
 /// A publisher's declaration of its samples.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -153,67 +152,4 @@ pub struct HopInfo {
     pub link_name: String,
     /// The capacity of the link. A link without one has no limit.
     pub capacity: Option<Capacity>,
-}
-
-/// One publisher's samples in the form in which they arrive at this node.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct SourceKey {
-    /// The publisher.
-    pub publisher: PublisherId,
-    /// The form after scaling on earlier nodes; [`Form::FULL`] on the publisher's own node.
-    pub form: Form,
-}
-
-/// The destination of a stream.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Target {
-    /// The link to this neighbour.
-    Hop(NodeId),
-    /// Subscriptions on this node.
-    Local,
-}
-
-/// A stream's demand on a link under its contract, including headers.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Demand {
-    /// Bytes of its longest sample, or of one segment if the publisher declares no size.
-    pub bytes: u64,
-    /// Bytes per second: one such sample in each period of the contract.
-    pub bytes_per_s: u64,
-    /// True if the publisher declares the size of its samples, so that it can be enforced.
-    pub declared: bool,
-}
-
-/// One stream that leaves a source: its form, destination and contract.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct OutputPlan {
-    /// The destination.
-    pub target: Target,
-    /// The form of the outgoing samples.
-    pub form: Form,
-    /// The scaling of the source that this node must still do; [`Form::FULL`] for none.
-    pub scale: Form,
-    /// The contract on the link of [`Target::Hop`]; `None` for best effort and for local delivery.
-    pub contract: Option<Contract>,
-    /// The demand of the contract on the link; `None` without a contract.
-    pub demand: Option<Demand>,
-    /// The part of the delay bound for the hops before this one.
-    pub upstream: Duration,
-    /// The time after its deadline at this hop during which a sample is still worth sending.
-    pub slack: Duration,
-    /// The strictest end-to-end delay bound of its subscriptions.
-    pub within: Option<Duration>,
-    /// The treatment of a sample that can no longer arrive in time.
-    pub late: Late,
-    /// The kind of the samples.
-    pub kind: Kind,
-    /// True for a stream of a private tag: links serve it only when no live sample waits.
-    pub background: bool,
-    /// The longest wait of a best-effort sample at the link before its first byte is sent; `None` for other
-    /// streams.
-    pub max_wait: Option<Duration>,
-    /// The treatment of loss on links that lose frames: the strictest request of its subscriptions.
-    pub retransmit: Retransmit,
-    /// Its subscriptions, in order.
-    pub subscriptions: Vec<SubscriptionId>,
 }

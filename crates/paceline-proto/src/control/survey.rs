@@ -10,12 +10,12 @@ use super::booking::{trunk, wanted};
 use super::codec::{
     put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
 };
-use super::contract::Ask;
 use super::grant::Grant;
 use super::graph::{HOPS_MAX, Tree};
 use super::offer::{Tried, both, name_lack};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
+use super::request::Ask;
 use super::spec::SubscriptionSpec;
 use super::split::Split;
 use super::{Control, Output};

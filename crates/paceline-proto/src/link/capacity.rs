@@ -1,33 +1,25 @@
 //! Change of a link's capacity while it carries streams.
 
-use super::{Carrier, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of};
+use super::Link;
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
-
-/// Returns the maximum frame length on a link of this capacity, in bytes.
-pub(super) fn frame_bytes(capacity: Option<Capacity>, carrier: Carrier) -> u64 {
-    let most = carrier.frame_bytes_max();
-    capacity.map_or(most, |capacity| capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, most))
-}
 
 impl Link {
     /// Changes the capacity of the link from `now` on. Queued samples, contracts and loss windows stay.
     /// Streams that share by curves get the curves that admission now assumes. Returns `false` without any
     /// change for a link without a capacity, since its hops are not paced.
     pub fn set_capacity(&mut self, now: Instant, capacity: Capacity) -> bool {
-        if self.spec.capacity.is_none() {
+        if !self.pacer.wire.is_paced() {
             return false;
         }
-        let blocked = self.blocked();
-        self.spec.capacity = Some(capacity);
-        self.frame_bytes = frame_bytes(Some(capacity), self.spec.carrier);
-        self.pacer.set_capacity(now, capacity, self.frame_bytes);
+        let blocked = self.pacer.wire.blocked(self.policy);
+        self.pacer.set_capacity(now, capacity);
         // The service time of each head changes.
-        for place in 0..self.streams.len() {
-            let index = index_of(place);
-            let Some(stream) = self.stream(index).filter(|stream| stream.head().is_some()) else {
+        for index in self.streams.indexes() {
+            let Some(stream) = self.streams.get(index).filter(|stream| stream.head().is_some())
+            else {
                 continue;
             };
-            let left = self.left(stream.head_left());
+            let left = self.pacer.wire.left(stream.head_left());
             self.discipline.handle_left(index, left);
         }
         self.curve_anew(now, blocked);
@@ -36,10 +28,9 @@ impl Link {
 
     /// Updates the curves of HFSC streams to the new blocking time of a packet; `before` is the old one.
     fn curve_anew(&mut self, now: Instant, before: Duration) {
-        let blocked = self.blocked();
-        for place in 0..self.streams.len() {
-            let index = index_of(place);
-            let other = self.stream(index).is_some_and(|stream| {
+        let blocked = self.pacer.wire.blocked(self.policy);
+        for index in self.streams.indexes() {
+            let other = self.streams.get(index).is_some_and(|stream| {
                 self.policy_of(stream.home) == Policy::Hfsc
                     && stream.spec.terms(before) != stream.spec.terms(blocked)
             });

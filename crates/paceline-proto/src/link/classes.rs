@@ -5,11 +5,18 @@
 //! [`DEFAULT`].
 
 mod error;
+mod gate;
+mod seats;
 mod shares;
 
 pub use error::ClassError;
+pub(super) use gate::Gate;
+pub use seats::ClassView;
+pub(super) use seats::{Home, Seats, discipline};
 
-use crate::tag::{Pattern, Tag};
+use crate::budget::CONTROL_SHARE;
+use crate::plan::StreamNames;
+use crate::tag::Pattern;
 use paceline_sched::curve::{Curve, fits};
 use paceline_sched::discipline::{BranchSpec, Eligibility, Hierarchy};
 use paceline_sched::hfsc::{ClassIndex, ClassSpec, Curves};
@@ -97,17 +104,6 @@ pub struct LinkClass {
     pub per_peer: bool,
     /// The policing of its streams; with `per_peer`, of the streams to each next hop.
     pub police: Option<ClassPolice>,
-}
-
-/// The names of a stream that, together with its contract, select its class.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct StreamNames {
-    /// The next hop's name.
-    pub peer: String,
-    /// The name of the publisher's node.
-    pub node: String,
-    /// The publisher's tag.
-    pub tag: Option<Tag>,
 }
 
 /// The validated classes of one link.
@@ -231,5 +227,5 @@ pub(super) const ELIGIBILITY: Eligibility = Eligibility::OncePerPeriod;
 /// Returns the part of a capacity that is available for data.
 fn usable(capacity: Capacity) -> Capacity {
     let bytes = capacity.bytes_per_s();
-    Capacity::from_bytes_per_s(bytes - bytes.div_ceil(20)).unwrap_or(capacity)
+    Capacity::from_bytes_per_s(bytes - bytes.div_ceil(CONTROL_SHARE)).unwrap_or(capacity)
 }

@@ -7,52 +7,16 @@
 //! busy period the control that is due takes no more than its share, and breaks no contract.
 //!
 //! Disciplines that do not serve by deadlines lack this order. There admission counts one piece of control as
-//! blocking every sample ([`in_the_way`]).
+//! blocking every sample ([`crate::budget::in_the_way`]).
 
-use super::pacer::CONTROL_SHARE;
-use super::repair::{Next, Standing};
-use super::{
-    Carrier, Link, WINDOW_FRAMES, WIRE_OVERHEAD, frame_on_wire, off_wire, on_wire, repairs_of,
-};
+use super::Link;
+use super::repairs::Standing;
+use super::retransmit::Next;
+use crate::budget::CONTROL_SHARE;
+use crate::carrier::{off_wire, on_wire};
 use crate::ids::NodeId;
 use crate::wire::frame::FrameBuf;
-use crate::wire::segment::ControlHead;
-use paceline_sched::{Capacity, Instant, Policy, Scheduler};
-
-/// The number of frames with control that may be in flight beyond the window of data.
-const CONTROL_FRAMES: usize = 3;
-/// The minimum size of a piece, in bytes, when a message is cut to fill the rest of a frame.
-const PIECE_MIN: usize = 256;
-/// The size of a piece of control ahead of contracted samples, as the fraction 1/`PIECE_PART` of a frame.
-const PIECE_PART: u64 = 4;
-/// The minimum size of such a piece, in bytes.
-const PIECE_BYTES_MIN: u64 = 300;
-
-/// Returns the size on the wire of a piece of control ahead of contracted samples, where a frame occupies
-/// `frame` bytes.
-const fn piece_on_wire(frame: u64) -> u64 {
-    let part = frame / PIECE_PART;
-    let least = PIECE_BYTES_MIN + WIRE_OVERHEAD;
-    if part > least { part } else { least }
-}
-
-/// Returns the bytes on the wire that may precede a sample, however early its deadline. These are the longest
-/// frame, since transmission is not preempted, a burst of repairs, and one piece of control where the
-/// discipline does not serve by deadlines.
-pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -> u64 {
-    let frame = frame_on_wire(capacity, carrier);
-    let repairs = match carrier {
-        Carrier::Ordered | Carrier::Local => 0,
-        Carrier::Datagrams => repairs_of(capacity).1,
-    };
-    let control = match policy {
-        Policy::Edf | Policy::DelayEdd | Policy::Vds | Policy::Dwcs { .. } => 0,
-        Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc => {
-            piece_on_wire(frame)
-        }
-    };
-    frame + repairs + control
-}
+use paceline_sched::{Instant, Scheduler};
 
 /// The state of control's contract: waiting time and charge.
 #[derive(Debug, Default)]
@@ -77,49 +41,30 @@ impl ControlTurn {
     }
 }
 
-impl super::Neighbour {
-    /// Returns `true` if control is queued for the hop and the hop has room for it.
-    pub(super) fn may_send_control(&self, now: Instant) -> bool {
-        self.has_control()
-            && self.hop.is_up()
-            && self.hop.can_be_told()
-            && self.hop.overdue_frames(now) < WINDOW_FRAMES + CONTROL_FRAMES
-    }
-
-    /// Returns `true` if control is queued, or was lost and must be sent again.
-    fn has_control(&self) -> bool {
-        !self.control.is_empty() || !self.parts.is_empty()
-    }
-}
-
 impl Link {
     /// Returns the hop for the next control that precedes samples, and the amount of control.
     pub(super) fn next_control(&mut self, now: Instant) -> Option<(NodeId, ControlRoom)> {
         if now < self.pacer.control_ready_at() {
             return None;
         }
-        let mut nodes = self.neighbours.iter();
-        let node = nodes.find_map(|(node, n)| n.may_send_control(now).then_some(*node))?;
+        let node = self.hops.next_control(now)?;
         Some((node, self.control_room(now)?))
     }
 
     /// Returns the amount of control to send next; `None` while a sample with an earlier deadline is queued.
     fn control_room(&mut self, now: Instant) -> Option<ControlRoom> {
-        let due = if self.spec.capacity.is_some() { self.promised_due(now) } else { None };
+        let due = if self.pacer.wire.is_paced() { self.promised_due(now) } else { None };
         let Some(due) = due else { return Some(ControlRoom::Frame) };
-        let period = self.pacer.wire_time(self.control_piece()).mul_div(CONTROL_SHARE, 1);
+        let period =
+            self.pacer.wire.time_of(self.pacer.wire.control_piece()).mul_div(CONTROL_SHARE, 1);
         (self.turn.released(now) + period <= due.max(now)).then_some(ControlRoom::Piece)
-    }
-
-    fn control_piece(&self) -> u64 {
-        piece_on_wire(on_wire(self.frame_bytes))
     }
 
     /// Returns the deadline of the next contracted content; `None` if the next content has no contract or no
     /// deadline.
     fn promised_due(&mut self, now: Instant) -> Option<Instant> {
         let due = match self.next_work(now)?.1 {
-            Next::Head(index) if self.is_promised(index) => {
+            Next::Head(index) if self.streams.is_promised(index) => {
                 self.discipline.virtual_deadline(index)?
             }
             Next::Repair(key) | Next::Before(key) if key.standing == Standing::Promised => key.due,
@@ -137,7 +82,7 @@ impl Link {
     ) {
         match room {
             ControlRoom::Piece => self.put_control_piece(now, node, out),
-            ControlRoom::Frame => self.put_control(now, node, self.limit(), out),
+            ControlRoom::Frame => self.put_control(now, node, self.pacer.wire.limit(), out),
         }
     }
 
@@ -145,10 +90,11 @@ impl Link {
     fn put_control_piece(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let before = out.len();
         let released = self.turn.released(now);
-        let piece = usize::try_from(off_wire(self.control_piece())).unwrap_or(usize::MAX);
-        self.put_control(now, node, self.limit().min(before.saturating_add(piece)), out);
+        let piece =
+            usize::try_from(off_wire(self.pacer.wire.control_piece())).unwrap_or(usize::MAX);
+        self.put_control(now, node, self.pacer.wire.limit().min(before.saturating_add(piece)), out);
         if out.len() > before {
-            let time = self.pacer.wire_time(on_wire((out.len() - before) as u64));
+            let time = self.pacer.wire.time_of(on_wire((out.len() - before) as u64));
             self.turn.paid_at = released + time.mul_div(CONTROL_SHARE, 1);
         }
     }
@@ -161,42 +107,20 @@ impl Link {
         limit: usize,
         out: &mut FrameBuf,
     ) {
-        let may = self.neighbours.get(&node).is_some_and(|n| n.may_send_control(now));
-        if !may || now < self.pacer.control_ready_at() {
+        let Some(neighbour) = self.hops.get_mut(node) else { return };
+        if !neighbour.may_send_control(now) || now < self.pacer.control_ready_at() {
             return;
         }
         let before = out.len();
-        if self.is_mended(node) {
-            self.put_parts(node, limit, out);
+        if neighbour.hop.is_lossy() {
+            neighbour.put_parts(limit, out, &mut self.items);
         } else {
-            self.put_messages(node, limit, out);
+            neighbour.put_messages(limit, out);
         }
         let control = (out.len() - before) as u64;
         if control > 0 {
             self.turn.waits_since = None;
             self.pacer.handle_control(now, on_wire(control));
-        }
-    }
-
-    fn put_messages(&mut self, node: NodeId, limit: usize, out: &mut FrameBuf) {
-        loop {
-            let room = limit.saturating_sub(out.len() + ControlHead::BYTES_MAX);
-            let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
-            let Some(message) = neighbour.control.front() else { return };
-            let left = message.len() - neighbour.control_sent;
-            if room == 0 || room < left && room < PIECE_MIN {
-                return;
-            }
-            let len = left.min(room);
-            let total = (neighbour.control_sent == 0).then_some(message.len());
-            let piece = message.slice(neighbour.control_sent..neighbour.control_sent + len);
-            ControlHead { total, last: len == left, len }.write(&mut out.head);
-            out.head.extend_from_slice(&piece);
-            neighbour.control_sent += len;
-            if len == left {
-                neighbour.control.pop_front();
-                neighbour.control_sent = 0;
-            }
         }
     }
 }

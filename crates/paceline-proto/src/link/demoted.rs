@@ -9,7 +9,7 @@
 //! Best-effort samples that exceed the rate stay best effort. Video is dropped instead of demoted, because
 //! later pictures would need it.
 
-use super::gate::Entry;
+use super::policing::Entry;
 use super::stream::Stream;
 use super::{Link, StreamIndex};
 use crate::reason::DropReason;
@@ -34,7 +34,7 @@ impl Stream {
 impl Link {
     /// Drops the queued demoted samples of a stream in favour of a conforming one.
     pub(super) fn give_up_demoted(&mut self, index: StreamIndex) {
-        let Some(stream) = self.stream_mut(index).filter(|stream| stream.demoted > 0) else {
+        let Some(stream) = self.streams.get_mut(index).filter(|stream| stream.demoted > 0) else {
             return;
         };
         let is_head = stream.head_is_demoted();
@@ -48,7 +48,7 @@ impl Link {
         if let Some((begun, hop, id)) = head {
             self.abort(index, hop, id, begun);
             let violated = self.discipline.remove_head(index);
-            if let Some(stream) = self.stream_mut(index) {
+            if let Some(stream) = self.streams.get_mut(index) {
                 stream.count_violation(violated);
             }
         }

@@ -60,21 +60,22 @@ impl Stream {
 impl Link {
     /// Returns the reason to drop the head of the stream to send instead of sending it, if any.
     pub(super) fn expiry(&self, now: Instant, index: StreamIndex) -> Option<DropReason> {
-        let stream = self.stream(index)?;
+        let stream = self.streams.get(index)?;
         stream.spec.max_wait?;
         if stream.head_has_expired(now) {
             return Some(DropReason::Expired);
         }
-        let costs = || stream.head_costs_an_i(now, self.left(stream.head_left()).service);
+        let costs =
+            || stream.head_costs_an_i(now, self.pacer.wire.left(stream.head_left()).service);
         (stream.sheds() && costs()).then_some(DropReason::Superseded)
     }
 
     /// Drops expired samples at the front of the stream to send. Returns the number of dropped samples.
     pub(super) fn drop_expired(&mut self, now: Instant, index: StreamIndex) -> usize {
-        let waiting = |link: &Self| link.stream(index).map_or(0, Stream::waiting);
+        let waiting = |link: &Self| link.streams.get(index).map_or(0, Stream::waiting);
         let before = waiting(self);
         while let Some(reason) = self.expiry(now, index)
-            && let Some(stream) = self.stream_mut(index)
+            && let Some(stream) = self.streams.get_mut(index)
         {
             stream.drop_head_and_tail(reason);
         }
@@ -85,7 +86,7 @@ impl Link {
     /// Drops expired samples of a stream before its class is charged for the head, which the discipline does
     /// not know yet.
     pub(super) fn drop_expired_before_charging(&mut self, now: Instant, index: StreamIndex) {
-        self.stream_mut(index).into_iter().for_each(|stream| {
+        self.streams.get_mut(index).into_iter().for_each(|stream| {
             stream.drop_expired(now, |_| true);
         });
     }
@@ -93,7 +94,8 @@ impl Link {
     /// Drops expired samples of a full stream until it has room for a sample.
     pub(super) fn make_room(&mut self, now: Instant, index: StreamIndex) {
         let full = |stream: &Stream| !stream.has_room();
-        let dropped = self.stream_mut(index).map_or(0, |stream| stream.drop_expired(now, full));
+        let dropped =
+            self.streams.get_mut(index).map_or(0, |stream| stream.drop_expired(now, full));
         if dropped > 0 {
             self.replace_head(now, index);
         }

@@ -1,11 +1,14 @@
 //! Packing of frames: the choice of the next segment and its length.
 
+use super::contents::{Item, Notice, Piece};
 use super::control::ControlRoom;
-use super::ledger::{Item, Piece};
+use super::hops::window_bytes;
 use super::limits::Limits;
-use super::repair::Next;
+use super::pacing::spent;
+use super::retransmit::Next;
 use super::stream::Stream;
-use super::{Link, Notice, StreamIndex, WIRE_OVERHEAD, off_wire, on_wire};
+use super::{Link, StreamIndex};
+use crate::carrier::{off_wire, on_wire};
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
 use crate::wire::frame::{FrameBuf, FrameHeader};
@@ -49,7 +52,7 @@ impl Link {
             None => self.next_work(now).map(|(node, _)| node),
         };
         // A bare frame is short, so it is sent first, unless the next frame carries the same header.
-        if let Some(node) = self.wants_bare_frame(now, next) {
+        if let Some(node) = self.hops.wants_bare_frame(now, next) {
             self.fill_bare(now, node, out);
             return Some(node);
         }
@@ -61,28 +64,19 @@ impl Link {
         next
     }
 
-    fn wants_bare_frame(&self, now: Instant, next: Option<NodeId>) -> Option<NodeId> {
-        let wants = |(node, n): (&NodeId, &super::Neighbour)| {
-            (Some(*node) != next
-                && (n.hop.wants_frame(now) || n.hop.is_up() && !n.notices.is_empty()))
-            .then_some(*node)
-        };
-        self.neighbours.iter().find_map(wants)
-    }
-
     /// Returns the stream of the next segment. Streams whose hop has no credit are suspended until it returns
     /// some, so they do not block other streams.
     pub(super) fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
         // While misses remain, the picked sample may be one of them. Without credit on any hop, a pick would
         // use up a stream's schedule position for nothing.
-        if self.is_behind() || !self.neighbours.keys().any(|node| self.has_credit(now, *node)) {
+        if self.is_behind() || !self.hops.any_has_credit(now, &self.pacer.wire) {
             return None;
         }
         loop {
             let index = self.discipline.pick(now)?;
-            if self.is_background(index) {
-                self.background_room(now)?;
-            } else if self.is_window_full(now) {
+            if self.streams.is_background(index) {
+                self.hops.background_room(now, &self.pacer)?;
+            } else if self.hops.is_window_full(now, &self.pacer.wire) {
                 return None;
             }
             if self.expiry(now, index).is_some() {
@@ -100,29 +94,29 @@ impl Link {
                 }
                 continue;
             }
-            let node = self.stream(index)?.spec.hop;
-            if self.has_credit(now, node) {
+            let node = self.streams.get(index)?.spec.hop;
+            if self.hops.has_credit(now, node, &self.pacer.wire) {
                 return Some((node, index));
             }
             self.discipline.suspend(index);
             self.suspended.push(index);
-            if let Some(stream) = self.stream_mut(index) {
+            if let Some(stream) = self.streams.get_mut(index) {
                 stream.suspended = true;
             }
         }
     }
 
     fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
-        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+        let Some(neighbour) = self.hops.get_mut(node) else { return };
         if neighbour.hop.is_up() && !neighbour.notices.is_empty() {
             self.fill(now, node, out, None);
             return;
         }
-        let wire_time = self.pacer.wire_time(on_wire(FrameHeader::BYTES_MAX as u64));
+        let wire_time = self.pacer.wire.time_of(on_wire(FrameHeader::BYTES_MAX as u64));
         neighbour.hop.bare_header(now, wire_time).write(&mut out.head);
         // The transport can pack any number of bare frames into one batch.
         out.merges = true;
-        let wire = self.on_wire(out.len() as u64);
+        let wire = self.pacer.wire.occupied(out.len() as u64);
         self.pacer.handle_sent(now, wire);
         self.count_sent(node, wire);
     }
@@ -134,21 +128,22 @@ impl Link {
         out: &mut FrameBuf,
         control: Option<ControlRoom>,
     ) {
-        let Some(neighbour) = self.neighbours.get(&node) else { return };
+        let Some(neighbour) = self.hops.get(node) else { return };
         self.items.clear();
         out.merges = neighbour.hop.merges(now);
-        let transit = self.spec.capacity.map(|_| Duration::ZERO);
+        let transit = self.pacer.wire.capacity.map(|_| Duration::ZERO);
         FrameHeader { ack_now: false, transit, ..neighbour.hop.header() }.write(&mut out.head);
         self.put_notices(node, out);
         if let Some(room) = control {
             self.put_control_first(now, (node, room), out);
         }
         let background = self.put_data(now, node, out, control.is_some());
-        let wire = self.on_wire(out.len() as u64);
+        let wire = self.pacer.wire.occupied(out.len() as u64);
         // With a capacity, a single frame may fill the window, so each frame requests an acknowledgement.
-        let ask_every = if self.spec.capacity.is_some() { 1 } else { self.window_bytes() / 3 };
-        let wire_time = self.pacer.wire_time(wire);
-        if let Some(neighbour) = self.neighbours.get_mut(&node) {
+        let ask_every =
+            if self.pacer.wire.is_paced() { 1 } else { window_bytes(&self.pacer.wire) / 3 };
+        let wire_time = self.pacer.wire.time_of(wire);
+        if let Some(neighbour) = self.hops.get_mut(node) {
             FrameHeader::set_held(&mut out.head, neighbour.hop.held_until(now, wire_time));
             FrameHeader::set_transit(&mut out.head, neighbour.hop.transit(wire_time));
             if neighbour.hop.handle_sent(now, wire, ask_every, wire_time) {
@@ -157,7 +152,7 @@ impl Link {
             neighbour.hop.note_items(core::mem::take(&mut self.items));
         }
         if background {
-            if let Some(neighbour) = self.neighbours.get_mut(&node) {
+            if let Some(neighbour) = self.hops.get_mut(node) {
                 neighbour.hop.handle_background();
             }
             self.pacer.handle_background(now, wire);
@@ -176,25 +171,25 @@ impl Link {
         out: &mut FrameBuf,
         mut controlled: bool,
     ) -> bool {
-        let mut limits = Limits::new(self.limit());
+        let mut limits = Limits::new(self.pacer.wire.limit());
         let (mut live, mut behind) = (false, false);
         let mut alone = None;
         loop {
             let next = self.next_work(now);
-            let promised = next.is_some_and(|(_, next)| self.is_promised(next.stream()));
+            let promised = next.is_some_and(|(_, next)| self.streams.is_promised(next.stream()));
             if !controlled && !promised {
                 self.put_control(now, node, limits.of(false), out);
                 controlled = true;
             }
             let Some((hop, next)) = next else { break };
             // A frame is delivered when its end arrives, so background segments would delay live ones.
-            let background = self.is_background(next.stream());
+            let background = self.streams.is_background(next.stream());
             if hop != node || live && background || !self.shares_frame(next.stream(), &mut alone) {
                 break;
             }
             if background
                 && !behind
-                && let Some(room) = self.background_room(now)
+                && let Some(room) = self.hops.background_room(now, &self.pacer)
             {
                 limits.cut(usize::try_from(off_wire(room)).unwrap_or(usize::MAX));
             }
@@ -227,36 +222,26 @@ impl Link {
     fn count_sent(&mut self, node: NodeId, wire: u64) {
         self.frames += 1;
         self.wire_bytes += wire;
-        if let Some(neighbour) = self.neighbours.get_mut(&node) {
+        if let Some(neighbour) = self.hops.get_mut(node) {
             neighbour.hop.count_wire(wire);
         }
     }
 
-    /// Returns the bytes that a frame of `bytes` occupies on this link's wire. A link without a capacity is
-    /// usually loopback or a unix socket, which adds no per-packet overhead.
-    fn on_wire(&self, bytes: u64) -> u64 {
-        self.spec.capacity.map_or(bytes + WIRE_OVERHEAD, |_| on_wire(bytes))
-    }
-
-    pub(super) fn limit(&self) -> usize {
-        usize::try_from(self.frame_bytes).unwrap_or(usize::MAX)
-    }
-
     pub(super) fn room(&self, out: &FrameBuf) -> usize {
-        self.limit().saturating_sub(out.len())
+        self.pacer.wire.limit().saturating_sub(out.len())
     }
 
     fn put_notices(&mut self, node: NodeId, out: &mut FrameBuf) {
-        let open = if self.is_mended(node) { OPEN_MENDED_BYTES_MAX } else { 0 };
+        let open = if self.hops.is_mended(node) { OPEN_MENDED_BYTES_MAX } else { 0 };
         while self.room(out) > NOTICE_BYTES_MAX + open {
-            let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+            let Some(neighbour) = self.hops.get_mut(node) else { return };
             let Some(notice) = neighbour.notices.pop_front() else { return };
+            if matches!(notice, Notice::Close(..)) {
+                neighbour.note_close(notice);
+            }
             self.open_before(node, notice, out);
             match notice {
-                Notice::Close(stream, end) => {
-                    write_close(stream, end, &mut out.head);
-                    self.note_close(node, notice);
-                }
+                Notice::Close(stream, end) => write_close(stream, end, &mut out.head),
                 Notice::Abort(stream, number) => write_abort(stream, number, &mut out.head),
             }
             self.note_notice(node, notice);
@@ -274,9 +259,9 @@ impl Link {
         limits: &mut Limits,
         out: &mut FrameBuf,
     ) -> bool {
-        let Some(stream) = self.stream(index) else { return false };
+        let Some(stream) = self.streams.get(index) else { return false };
         let Some(sample) = stream.head() else { return false };
-        let mended = self.is_mended(stream.spec.hop);
+        let mended = self.hops.is_mended(stream.spec.hop);
         let kept = stream.spec.retransmit != Retransmit::None;
         let (born, due) = (sample.born, self.repair_due(now, index, sample));
         let head = SampleHead {
@@ -296,14 +281,14 @@ impl Link {
         let opens = !mended && !stream.announced && !stream.head_begun;
         let open = if mended { self.open_bytes(index) } else { OPEN_BYTES_MAX };
         let heads = data.bytes_max() + if opens || mended { open } else { 0 };
-        let limit = limits.of(self.is_promised(index));
+        let limit = limits.of(self.streams.is_promised(index));
         let space = limit.saturating_sub(out.len() + heads);
         let left = stream.head_left();
         if space < left.min(PIECE_MIN) || space == 0 {
             return false;
         }
         let begun = stream.head_begun;
-        let Some(stream) = self.stream_mut(index) else { return false };
+        let Some(stream) = self.streams.get_mut(index) else { return false };
         let Some((piece, last)) = stream.cut(space) else { return false };
         let end = out.len() + heads + piece.len();
         if opens {
@@ -314,11 +299,11 @@ impl Link {
             self.put_open(index, out);
         }
         let len = piece.len();
-        let spent = Self::spent(left, len);
+        let spent = spent(left, len);
         if last {
             self.finish(now, index, Ends { end, spent }, limits);
         } else {
-            let rest = self.left(left - len);
+            let rest = self.pacer.wire.left(left - len);
             self.discipline.handle_segment(index, spent, rest);
         }
         let first = (!begun).then_some(&head);
@@ -337,24 +322,24 @@ impl Link {
     /// Completes the head of a stream.
     fn finish(&mut self, now: Instant, index: StreamIndex, ends: Ends, limits: &mut Limits) {
         let Ends { end, spent } = ends;
-        let ends = now + self.wire_time_of(end);
+        let ends = now + self.pacer.wire.time_of(on_wire(end as u64));
         // Header sizes are upper bounds here. A sample that seems to end late because of them waits for no
         // other either.
         let due = self.discipline.deadline(index);
-        if let (Some(due), Some(capacity)) = (due, self.spec.capacity) {
-            // The receiver knows the sample's age only approximately: one that ends just in time might count
-            // as late there.
-            let slack = self.frame_time().mul_div(1, SLACK_PART);
-            let most = off_wire(capacity.bytes_in(due.since(now).saturating_sub(slack)));
-            limits.cut(usize::try_from(most).unwrap_or(usize::MAX).max(end));
+        // The receiver knows the sample's age only approximately: one that ends just in time might count as
+        // late there.
+        let slack = || self.pacer.wire.frame_time().mul_div(1, SLACK_PART);
+        let time = due.map(|due| due.since(now).saturating_sub(slack()));
+        if let Some(most) = time.and_then(|time| self.pacer.wire.frame_within(time)) {
+            limits.cut(most.max(end));
         }
-        if self.is_promised(index) {
+        if self.streams.is_promised(index) {
             limits.cut_best_effort(self.shared_bytes(now, index));
         }
-        let node = self.stream(index).map(|stream| stream.spec.hop);
-        let frame = node.and_then(|node| Some(self.neighbours.get(&node)?.hop.next_seq()));
+        let node = self.streams.get(index).map(|stream| stream.spec.hop);
+        let frame = node.and_then(|node| self.hops.next_seq(node));
         let newer = self.overtaking(index);
-        if let Some(stream) = self.stream_mut(index) {
+        if let Some(stream) = self.streams.get_mut(index) {
             stream.finish_head(ends);
             stream.last_frame = frame;
         }
@@ -364,10 +349,10 @@ impl Link {
         if follows {
             self.announce_length(index);
         }
-        if self.stream(index).is_some_and(Stream::head_is_demoted) {
+        if self.streams.get(index).is_some_and(Stream::head_is_demoted) {
             self.announce_head(now, index);
         }
-        if let Some(stream) = self.stream_mut(index) {
+        if let Some(stream) = self.streams.get_mut(index) {
             stream.counters.late += u64::from(!service.on_time);
             if !service.on_time {
                 stream.note_miss();
@@ -377,13 +362,5 @@ impl Link {
         if let Some(seq) = newer {
             self.overtake(index, seq);
         }
-    }
-
-    pub(super) fn is_background(&self, index: StreamIndex) -> bool {
-        self.stream(index).is_some_and(|stream| stream.spec.background)
-    }
-
-    fn wire_time_of(&self, frame: usize) -> Duration {
-        self.pacer.wire_time(on_wire(frame as u64))
     }
 }

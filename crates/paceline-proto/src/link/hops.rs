@@ -1,163 +1,202 @@
-//! The hops of a link: discovery, reception and state changes.
+//! The hops of a link: handshake, acknowledgement, and the frames and bytes in flight.
 
-use super::hop::{Hop, HopChange};
-use super::stream::Stream;
-use super::{Carrier, Link, LinkEvent, Neighbour, index_of};
+mod closes;
+mod hop;
+mod ledger;
+mod losses;
+mod neighbour;
+mod transit;
+mod trips;
+mod window;
+
+pub use hop::{Hop, HopChange};
+#[cfg(test)]
+pub(super) use hop::{PROBE_EVERY, WINDOW_FRAMES};
+pub use ledger::Fates;
+pub(super) use neighbour::Neighbour;
+pub(super) use window::window_bytes;
+
+use super::contents::Notice;
+use super::pacing::{Pacer, Wire};
+use crate::carrier::Carrier;
 use crate::ids::NodeId;
-use crate::receive::Heard;
-use paceline_sched::Scheduler;
-use paceline_sched::discipline::StreamIndex;
+use closes::Parted;
 use paceline_sched::{Duration, Instant};
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
-impl Link {
-    /// Adds a discovered hop. The link greets it until both ends know each other ([`LinkEvent::HopUp`]).
-    /// `epoch` must be higher than in any earlier call for the same node.
-    pub fn add_hop(&mut self, now: Instant, node: NodeId, epoch: u32) {
-        let paced = self.spec.capacity.is_some();
-        let lossy = self.spec.carrier == Carrier::Datagrams;
+/// The neighbours of a link, each behind one hop.
+#[derive(Debug, Default)]
+pub(super) struct Hops {
+    neighbours: BTreeMap<NodeId, Neighbour>,
+    /// Closes for removed neighbours, in case they return.
+    parted: Parted,
+}
+
+impl Hops {
+    /// Adds a discovered hop, unless it is known.
+    pub(super) fn add(&mut self, now: Instant, node: NodeId, epoch: u32, wire: &Wire) {
         let parted = &mut self.parted;
         self.neighbours.entry(node).or_insert_with(|| {
-            let mut hop = Hop::new(now, epoch, paced);
-            hop.set_batch_bytes(self.spec.carrier.frame_bytes_max());
-            if lossy {
+            let mut hop = Hop::new(now, epoch, wire.is_paced());
+            hop.set_batch_bytes(wire.carrier.frame_bytes_max());
+            if wire.carrier == Carrier::Datagrams {
                 hop.expect_loss();
             }
-            Neighbour {
-                hop,
-                control: VecDeque::new(),
-                control_sent: 0,
-                notices: parted.take(node),
-                closes: VecDeque::new(),
-                message: 0,
-                parts: VecDeque::new(),
-            }
+            Neighbour::new(hop, parted.take(node))
         });
     }
 
-    /// Removes a hop that the transport reports as gone.
-    pub fn remove_hop(&mut self, node: NodeId) {
-        let up = self.neighbours.get(&node).is_some_and(|neighbour| neighbour.hop.is_up());
-        self.part(node);
-        if up {
-            self.take_down(node);
-            self.events.push_back(LinkEvent::HopDown(node));
+    /// Removes a neighbour, except for the closes that it may not have received.
+    pub(super) fn part(&mut self, node: NodeId) {
+        let Some(mut neighbour) = self.neighbours.remove(&node) else { return };
+        neighbour.keep_closes();
+        neighbour.notices.into_iter().for_each(|close| self.parted.keep(node, close));
+    }
+
+    pub(super) fn get(&self, node: NodeId) -> Option<&Neighbour> {
+        self.neighbours.get(&node)
+    }
+
+    pub(super) fn get_mut(&mut self, node: NodeId) -> Option<&mut Neighbour> {
+        self.neighbours.get_mut(&node)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &Neighbour)> {
+        self.neighbours.iter().map(|(node, neighbour)| (*node, neighbour))
+    }
+
+    pub(super) fn is_up(&self, node: NodeId) -> bool {
+        self.get(node).is_some_and(|neighbour| neighbour.hop.is_up())
+    }
+
+    /// Returns `true` if frames to this hop may be lost, so that lost segments are retransmitted.
+    pub(super) fn is_mended(&self, node: NodeId) -> bool {
+        self.get(node).is_some_and(|neighbour| neighbour.hop.is_lossy())
+    }
+
+    /// Returns the minimum round trip of the last 10 to 20 s; zero before the first measurement.
+    pub(super) fn trip(&self, node: NodeId) -> Duration {
+        let trip = self.get(node).and_then(|neighbour| neighbour.hop.least_round_trip());
+        trip.unwrap_or_default()
+    }
+
+    /// Returns the number of the next frame to a hop.
+    pub(super) fn next_seq(&self, node: NodeId) -> Option<u64> {
+        self.get(node).map(|neighbour| neighbour.hop.next_seq())
+    }
+
+    /// Queues a notice for a neighbour.
+    pub(super) fn notify(&mut self, node: NodeId, notice: Notice) {
+        if let Some(neighbour) = self.neighbours.get_mut(&node) {
+            neighbour.notices.push_back(notice);
         }
     }
 
-    /// Returns our epoch on a hop; 0 if there is no such hop.
-    #[must_use]
-    pub fn epoch(&self, node: NodeId) -> u32 {
-        self.neighbours.get(&node).map_or(0, |n| n.hop.epoch())
-    }
-
-    /// Returns half the minimum round trip of a hop since it came up, or `None` before the first measurement.
-    /// It estimates by how much a frame's age grows in transit.
-    #[must_use]
-    pub fn half_round_trip(&self, node: NodeId) -> Option<Duration> {
-        let trip = self.neighbours.get(&node)?.hop.shortest_round_trip()?;
-        Some(trip.mul_div(1, 2))
-    }
-
-    /// Iterates over the hops.
-    pub fn hops(&self) -> impl Iterator<Item = (NodeId, &Hop)> {
-        self.neighbours.iter().map(|(node, neighbour)| (*node, &neighbour.hop))
-    }
-
-    /// Processes the header of a frame from a hop, and the acknowledgement that the frame requires.
-    pub fn handle_heard(&mut self, now: Instant, node: NodeId, heard: &Heard) {
-        // A frame that waited while this node was suspended does not prove that the neighbour still knows us.
-        let silence = self.neighbours.get_mut(&node).and_then(|n| n.hop.handle_silence(now));
-        self.apply(node, silence);
-        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
-        let pacer = &self.pacer;
-        let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| pacer.wire_time(bytes));
-        self.frames_lost += lost;
-        if neighbour.hop.is_lossy() {
-            // Only the other end may have known that frames may be lost here.
-            self.frame_bytes = self.frame_bytes.min(Carrier::Datagrams.frame_bytes_max());
-            self.mend(node);
-        }
-        if lost > 0 {
-            // The lost frame may have opened or closed a stream: repeat both.
-            self.repeat_closes(node);
-            self.streams.iter_mut().flatten().filter(|s| s.spec.hop == node).for_each(|s| {
-                s.announced = false;
-            });
-        }
-        self.apply(node, change);
-        if heard.ack.is_some() {
-            self.resume(node);
+    /// Notifies the other end of a closed stream, at once or when the neighbour returns.
+    pub(super) fn notify_close(&mut self, node: NodeId, close: Notice) {
+        match self.neighbours.get_mut(&node) {
+            Some(neighbour) => neighbour.notify_close(close),
+            None => self.parted.keep(node, close),
         }
     }
 
-    pub(super) fn apply(&mut self, node: NodeId, change: Option<HopChange>) {
-        match change {
-            Some(HopChange::Up) => {
-                self.take_up(node);
-                self.events.push_back(LinkEvent::HopUp(node));
+    /// Sends again the closes that a neighbour may not have received.
+    pub(super) fn repeat_closes(&mut self, node: NodeId) {
+        if let Some(neighbour) = self.neighbours.get_mut(&node) {
+            neighbour.repeat_closes();
+        }
+    }
+
+    /// Returns a hop other than `next` to which a frame without data is due.
+    pub(super) fn wants_bare_frame(&self, now: Instant, next: Option<NodeId>) -> Option<NodeId> {
+        let wants = |(node, n): (&NodeId, &Neighbour)| {
+            (Some(*node) != next
+                && (n.hop.wants_frame(now) || n.hop.is_up() && !n.notices.is_empty()))
+            .then_some(*node)
+        };
+        self.neighbours.iter().find_map(wants)
+    }
+
+    /// Returns the hop for the next control message.
+    pub(super) fn next_control(&self, now: Instant) -> Option<NodeId> {
+        let mut nodes = self.neighbours.iter();
+        nodes.find_map(|(node, n)| n.may_send_control(now).then_some(*node))
+    }
+
+    /// Processes timeouts. Returns the changes of silent hops.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Vec<(NodeId, HopChange)> {
+        let silent = |(node, neighbour): (&NodeId, &mut Neighbour)| {
+            Some((*node, neighbour.hop.handle_timeout(now)?))
+        };
+        self.neighbours.iter_mut().filter_map(silent).collect()
+    }
+
+    /// Returns the hops whose frames may be lost.
+    pub(super) fn lossy(&self) -> Vec<NodeId> {
+        let lossy = self.neighbours.iter().filter(|(_, neighbour)| neighbour.hop.is_lossy());
+        lossy.map(|(node, _)| *node).collect()
+    }
+
+    /// Removes hops that never answer; the transport will discover them again.
+    pub(super) fn forget_silent(&mut self, now: Instant) {
+        let silent = |(node, it): (&NodeId, &Neighbour)| it.hop.is_forgotten(now).then_some(*node);
+        let gone: Vec<_> = self.neighbours.iter().filter_map(silent).collect();
+        gone.into_iter().for_each(|node| self.part(node));
+    }
+
+    /// Returns the instant at which a hop needs a frame, a timeout or a loss check next.
+    pub(super) fn next_wake(&self, now: Instant, pacer: &Pacer) -> Instant {
+        let (mut next, paced) = (Instant::FAR, pacer.ready_at());
+        for neighbour in self.neighbours.values() {
+            next =
+                next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
+            next = next.min(neighbour.hop.next_loss(now));
+            if neighbour.may_send_control(now) {
+                next = next.min(pacer.control_ready_at().max(paced));
             }
-            Some(HopChange::Down) => {
-                self.take_down(node);
-                if let Some(neighbour) = self.neighbours.get_mut(&node) {
-                    neighbour.control.clear();
-                    neighbour.control_sent = 0;
-                    neighbour.keep_closes();
-                    neighbour.message = 0;
-                    neighbour.parts.clear();
-                }
-                self.events.push_back(LinkEvent::HopDown(node));
-            }
-            None => {}
         }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hops(count: u64) -> (Hops, Wire) {
+        let (mut hops, wire) = (Hops::default(), Wire::new(None, Carrier::Ordered));
+        (0..count).for_each(|id| hops.add(Instant::ZERO, NodeId(id), 1, &wire));
+        (hops, wire)
     }
 
-    fn streams_to(&mut self, node: NodeId) -> impl Iterator<Item = (StreamIndex, &mut Stream)> {
-        let streams = self.streams.iter_mut().enumerate();
-        let streams = streams.filter_map(|(place, slot)| Some((index_of(place), slot.as_mut()?)));
-        streams.filter(move |(_, stream)| stream.spec.hop == node)
+    #[test]
+    fn a_hop_that_is_not_up_has_no_credit_and_wants_a_greeting() {
+        let (hops, wire) = hops(1);
+        assert!(!hops.is_up(NodeId(0)) && !hops.any_has_credit(Instant::ZERO, &wire));
+        let greets = hops.next_wake(Instant::ZERO, &Pacer::new(wire));
+        assert_eq!(greets, Instant::from_millis(100));
+        let now = Instant::from_millis(1_000);
+        assert_eq!(hops.wants_bare_frame(now, None), Some(NodeId(0)));
+        assert_eq!(hops.wants_bare_frame(now, Some(NodeId(0))), None);
     }
 
-    pub(super) fn take_down(&mut self, node: NodeId) {
-        self.forget_repairs(node);
-        let down: Vec<_> =
-            self.streams_to(node).map(|(index, stream)| (index, stream.take_down())).collect();
-        for (index, gone) in down {
-            self.discipline.leave(index);
-            self.backlog.free_later(gone);
-        }
+    #[test]
+    fn closes_for_a_neighbour_that_left_wait_for_its_return() {
+        let (mut hops, wire) = hops(1);
+        hops.notify_close(NodeId(0), Notice::Close(1, 5));
+        hops.part(NodeId(0));
+        hops.notify_close(NodeId(0), Notice::Close(2, 6));
+        assert!(hops.get(NodeId(0)).is_none());
+        hops.add(Instant::ZERO, NodeId(0), 2, &wire);
+        assert_eq!(hops.get(NodeId(0)).map(|neighbour| neighbour.notices.len()), Some(2));
     }
 
-    fn take_up(&mut self, node: NodeId) {
-        let blocked = self.blocked();
-        let up: Vec<_> = self
-            .streams_to(node)
-            .map(|(index, stream)| {
-                stream.up = true;
-                (index, stream.spec.terms(blocked))
-            })
-            .collect();
-        up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));
-    }
-
-    /// Resumes streams that were suspended for lack of this hop's credit, in the order of their indexes.
-    fn resume(&mut self, node: NodeId) {
-        if self.suspended.is_empty() {
-            return;
-        }
-        let mut waiting = core::mem::take(&mut self.suspended);
-        waiting.sort_unstable();
-        waiting.dedup();
-        waiting.retain(|&index| {
-            let stream = self.stream_mut(index).filter(|stream| stream.suspended);
-            let Some(stream) = stream else { return false };
-            if stream.spec.hop != node {
-                return true;
-            }
-            stream.suspended = false;
-            self.discipline.resume(index);
-            false
-        });
-        self.suspended = waiting;
+    #[test]
+    fn a_hop_that_never_answers_is_forgotten() {
+        let (mut hops, _) = hops(2);
+        hops.forget_silent(Instant::from_millis(4_000));
+        assert_eq!(hops.iter().count(), 2);
+        hops.forget_silent(Instant::from_millis(6_000));
+        assert_eq!(hops.iter().count(), 0);
     }
 }

@@ -4,7 +4,7 @@
 //! sample waits for best effort at most one frame's time per hop. It spends that time either on the frame
 //! that it finds in transmission, or on best effort that fills up its own frame.
 
-use super::{Link, StreamIndex, off_wire};
+use super::{Link, StreamIndex};
 use paceline_sched::Instant;
 
 /// The maximum length of a frame in bytes, by kind of content.
@@ -39,14 +39,10 @@ impl Link {
     /// Returns the length up to which best effort may extend the frame in which the head of a stream ends. It
     /// is the rest of one frame's time since the head arrived; 0 if the arrival time is unknown.
     pub(super) fn shared_bytes(&self, now: Instant, index: StreamIndex) -> usize {
-        let came = self.stream(index).and_then(|stream| stream.head_came);
-        let Some((came, capacity)) = came.zip(self.spec.capacity) else { return 0 };
+        let came = self.streams.get(index).and_then(|stream| stream.head_came);
+        let Some(came) = came else { return 0 };
         let begins = now.max(self.pacer.free_at());
-        let left = self.frame_time().saturating_sub(begins.since(came));
-        usize::try_from(off_wire(capacity.bytes_in(left))).unwrap_or(usize::MAX)
-    }
-
-    pub(super) fn is_promised(&self, index: StreamIndex) -> bool {
-        self.stream(index).is_some_and(|stream| stream.spec.contract.is_some())
+        let left = self.pacer.wire.frame_time().saturating_sub(begins.since(came));
+        self.pacer.wire.frame_within(left).unwrap_or(0)
     }
 }

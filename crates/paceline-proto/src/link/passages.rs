@@ -46,7 +46,7 @@ impl Passages {
 impl Link {
     /// Starts or stops recording for the open streams of a publisher.
     pub fn trace(&mut self, publisher: PublisherId, on: bool) {
-        let streams = self.streams.iter_mut().flatten();
+        let streams = self.streams.iter_mut().map(|(_, stream)| stream);
         for stream in streams.filter(|stream| stream.spec.publisher == publisher) {
             match on {
                 true => _ = stream.passages.get_or_insert_with(|| Box::new(Passages::new())),
@@ -58,7 +58,7 @@ impl Link {
     /// Iterates over the recorded samples of a traced stream, oldest first. Empty for a stream that is not
     /// traced.
     pub fn passages(&self, index: StreamIndex) -> impl Iterator<Item = &Passage> {
-        let traced = self.stream(index).and_then(|stream| stream.passages.as_ref());
+        let traced = self.streams.get(index).and_then(|stream| stream.passages.as_ref());
         traced.into_iter().flat_map(|passages| &passages.0)
     }
 }

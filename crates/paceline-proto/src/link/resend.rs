@@ -1,15 +1,16 @@
 //! Additional contents of frames on carriers that may lose them: stream announcements repeated until
-//! acknowledged, control with offsets, and retransmitted pieces.
+//! acknowledged, and retransmitted pieces.
 
-use super::ledger::{Item, Part, Piece};
-use super::repair::{Next, RepairKey, Standing};
-use super::{Link, Notice, StreamIndex, on_wire};
+use super::contents::{Item, Notice, Piece};
+use super::repairs::{RepairKey, Standing};
+use super::retransmit::Next;
+use super::{Link, StreamIndex};
+use crate::carrier::on_wire;
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
 use crate::wire::frame::FrameBuf;
 use crate::wire::segment::{
-    DataHead, Mend, OPEN_MENDED_BYTES_MAX, PART_BYTES_MAX, stream_place, write_open_mended,
-    write_part,
+    DataHead, Mend, OPEN_MENDED_BYTES_MAX, stream_place, write_open_mended,
 };
 use paceline_sched::Instant;
 
@@ -17,29 +18,27 @@ use paceline_sched::Instant;
 const PIECE_MIN: usize = 256;
 
 impl Link {
-    pub(super) fn is_mended(&self, node: NodeId) -> bool {
-        self.neighbours.get(&node).is_some_and(|n| n.hop.is_lossy())
-    }
-
     /// Returns `true` if a segment of a stream may share the frame with the segments already in it. A frame
     /// counts as lost if the receiver refuses one of its pieces. Go-back-n streams therefore have frames of
     /// their own, so that no other stream is retransmitted in vain.
     pub(super) fn shares_frame(&self, index: StreamIndex, alone: &mut Option<bool>) -> bool {
-        let goes_back = self.stream(index).is_some_and(|stream| {
-            stream.spec.retransmit == Retransmit::GoBackN && self.is_mended(stream.spec.hop)
+        let goes_back = self.streams.get(index).is_some_and(|stream| {
+            stream.spec.retransmit == Retransmit::GoBackN && self.hops.is_mended(stream.spec.hop)
         });
         *alone.get_or_insert(goes_back) == goes_back
     }
 
     /// Returns the maximum size of the stream's announcement; 0 if it is acknowledged.
     pub(super) fn open_bytes(&self, index: StreamIndex) -> usize {
-        let unknown = self.stream(index).is_some_and(|stream| !stream.announced);
+        let unknown = self.streams.get(index).is_some_and(|stream| !stream.announced);
         if unknown { OPEN_MENDED_BYTES_MAX } else { 0 }
     }
 
     /// Puts the stream's announcement into the frame, unless it is acknowledged or already in the frame.
     pub(super) fn put_open(&mut self, index: StreamIndex, out: &mut FrameBuf) {
-        let Some(stream) = self.stream(index).filter(|stream| !stream.announced) else { return };
+        let Some(stream) = self.streams.get(index).filter(|stream| !stream.announced) else {
+            return;
+        };
         let (id, version) = (stream.id, stream.version);
         let said = |item: &Item| matches!(item, Item::Open(other, ..) if *other == index);
         if self.items.iter().any(said) {
@@ -56,47 +55,16 @@ impl Link {
     pub(super) fn open_before(&mut self, node: NodeId, notice: Notice, out: &mut FrameBuf) {
         let Notice::Abort(id, _) = notice else { return };
         let index = StreamIndex(stream_place(id));
-        let its = self.stream(index).is_some_and(|stream| stream.id == id);
-        if its && self.is_mended(node) {
+        let its = self.streams.get(index).is_some_and(|stream| stream.id == id);
+        if its && self.hops.is_mended(node) {
             self.put_open(index, out);
         }
     }
 
     /// Records a notice in the frame, to repeat it if the frame is lost.
     pub(super) fn note_notice(&mut self, node: NodeId, notice: Notice) {
-        if self.is_mended(node) {
+        if self.hops.is_mended(node) {
             self.items.push(Item::Notice(notice));
-        }
-    }
-
-    /// Puts control into a frame, lost pieces first.
-    pub(super) fn put_parts(&mut self, node: NodeId, limit: usize, out: &mut FrameBuf) {
-        loop {
-            let room = limit.saturating_sub(out.len() + PART_BYTES_MAX);
-            let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
-            let left = match (neighbour.parts.front(), neighbour.control.front()) {
-                (Some(part), _) => part.payload.len(),
-                (None, Some(message)) => message.len() - neighbour.control_sent,
-                (None, None) => return,
-            };
-            if room == 0 || room < left && room < PIECE_MIN {
-                return;
-            }
-            let part = if let Some(mut part) = neighbour.parts.pop_front() {
-                let rest = part.payload.split_off(left.min(room));
-                if !rest.is_empty() {
-                    let offset = part.offset + part.payload.len();
-                    neighbour.parts.push_front(Part { offset, payload: rest, ..part.clone() });
-                }
-                part
-            } else {
-                let Some(part) = neighbour.next_part(room) else { return };
-                part
-            };
-            let Part { number, total, offset, .. } = part;
-            write_part(number, total, offset, part.payload.len(), &mut out.head);
-            out.head.extend_from_slice(&part.payload);
-            self.items.push(Item::Part(part));
         }
     }
 
@@ -111,7 +79,7 @@ impl Link {
         match next {
             Next::Before(key) => {
                 let bytes = bytes as u64;
-                let time = self.pacer.wire_time(if shared { bytes } else { on_wire(bytes) });
+                let time = self.pacer.wire.time_of(if shared { bytes } else { on_wire(bytes) });
                 self.repairs.pay(now, time, key.standing != Standing::Promised);
             }
             Next::Turn(key) => self.take_turn(key.stream, bytes),
@@ -158,28 +126,11 @@ impl Link {
         DataHead { stream, number, first, offset, last: piece.last, len }.write(&mut out.head);
         out.put_payload(piece.payload.clone());
         self.items.push(Item::Piece(piece));
-        let hop = self.stream(key.stream).map(|stream| stream.spec.hop);
-        let frame = hop.and_then(|hop| Some(self.neighbours.get(&hop)?.hop.next_seq()));
-        if let Some(stream) = self.stream_mut(key.stream) {
+        let hop = self.streams.get(key.stream).map(|stream| stream.spec.hop);
+        let frame = hop.and_then(|hop| self.hops.next_seq(hop));
+        if let Some(stream) = self.streams.get_mut(key.stream) {
             stream.last_frame = frame.max(stream.last_frame);
         }
         true
-    }
-}
-
-impl super::Neighbour {
-    /// Returns the next unsent piece of control, at most `room` bytes.
-    fn next_part(&mut self, room: usize) -> Option<Part> {
-        let message = self.control.front()?;
-        let (total, offset) = (message.len(), self.control_sent);
-        let end = (offset + room).min(total);
-        let part =
-            Part { number: self.message, total, offset, payload: message.slice(offset..end) };
-        self.control_sent = end;
-        if end == total {
-            self.control.pop_front();
-            (self.control_sent, self.message) = (0, self.message + 1);
-        }
-        Some(part)
     }
 }

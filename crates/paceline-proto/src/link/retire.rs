@@ -20,7 +20,7 @@ impl Link {
     /// The caller closes the stream as soon as it [is settled](Self::is_settled) and no more samples can
     /// arrive, but no later than [`RETIRE_MAX`] after this call.
     pub fn retire_stream(&mut self, now: Instant, index: StreamIndex) {
-        let Some(stream) = self.stream(index) else { return };
+        let Some(stream) = self.streams.get(index) else { return };
         let mut spec = stream.spec.clone();
         (spec.contract, spec.demand) = (None, None);
         if !self.retiring.contains(&index) {
@@ -34,19 +34,19 @@ impl Link {
         if self.retiring.is_empty() {
             return None;
         }
-        self.stream(index)?.head().map(|head| head.seq)
+        self.streams.get(index)?.head().map(|head| head.seq)
     }
 
     /// Drops the samples of retired streams that are older than the sample `seq`, which has left on the
     /// stream `index`.
     pub(super) fn overtake(&mut self, index: StreamIndex, seq: u64) {
-        let Some(spec) = self.stream(index).map(|stream| &stream.spec) else { return };
+        let Some(spec) = self.streams.get(index).map(|stream| &stream.spec) else { return };
         let (publisher, hop) = (spec.publisher, spec.hop);
         for place in 0..self.retiring.len() {
             let Some(&old) = self.retiring.get(place).filter(|old| **old != index) else {
                 continue;
             };
-            let Some(stream) = self.stream_mut(old) else { continue };
+            let Some(stream) = self.streams.get_mut(old) else { continue };
             let same = (stream.spec.publisher, stream.spec.hop) == (publisher, hop);
             if !same || stream.head().is_some_and(|head| head.seq > seq) {
                 continue;

@@ -23,9 +23,9 @@
 //! first, as far as the contract allows. On a shared link, the first miss may hit any sample. Every sample
 //! that such a stream drops while its hop is up counts as a miss.
 
-use super::pacer::CONTROL_SHARE;
 use super::stream::{Offer, Queued, Stream, WAITING_BYTES_MAX};
 use super::{Link, StreamIndex};
+use crate::budget::CONTROL_SHARE;
 use crate::reason::DropReason;
 use crate::sample::Kind;
 use paceline_sched::Instant;
@@ -47,7 +47,7 @@ impl Link {
         sample: Queued,
     ) -> bool {
         let seq = sample.seq;
-        let Some(stream) = self.stream_mut(index) else { return false };
+        let Some(stream) = self.streams.get_mut(index) else { return false };
         let renews = sample.kind == Kind::VideoI && !stream.gate.is_open();
         match stream.offer(now, sample) {
             Offer::IsHead => self.announce_head(now, index),
@@ -57,11 +57,11 @@ impl Link {
                 return false;
             }
         }
-        if renews || self.stream(index).is_some_and(Stream::ends_over_bound) {
+        if renews || self.streams.get(index).is_some_and(Stream::ends_over_bound) {
             self.supersede(now, index);
         }
         self.shed(now, index);
-        self.stream(index).is_some_and(|stream| stream.ends_with(seq))
+        self.streams.get(index).is_some_and(|stream| stream.ends_with(seq))
     }
 
     /// Sheds queued samples of a video stream as far as necessary. No effect on other streams.
@@ -76,14 +76,14 @@ impl Link {
     pub(super) fn judge_skipped(&mut self, index: StreamIndex, samples: usize) {
         for _ in 0..samples {
             let violated = self.discipline.handle_skipped(index);
-            if let Some(stream) = self.stream_mut(index) {
+            if let Some(stream) = self.streams.get_mut(index) {
                 stream.count_violation(violated);
             }
         }
     }
 
     fn next_to_shed(&self, now: Instant, index: StreamIndex) -> Option<(usize, DropReason)> {
-        let stream = self.stream(index).filter(|stream| stream.sheds())?;
+        let stream = self.streams.get(index).filter(|stream| stream.sheds())?;
         if stream.is_over_bound() {
             return stream.next_over_bound();
         }
@@ -109,10 +109,11 @@ impl Link {
         let mut bytes = 0;
         stream.queue.iter().enumerate().any(|(at, sample)| {
             bytes += sample.payload.len();
-            let service = self.service(bytes - stream.head_sent);
+            let service = self.pacer.wire.service(bytes - stream.head_sent);
             // Traffic that may intervene: one frame in transmission, and control's share of the time.
             let control = service.mul_div(1, CONTROL_SHARE - 1);
-            let finish = now + service.saturating_add(control).saturating_add(self.frame_time());
+            let finish =
+                now + service.saturating_add(control).saturating_add(self.pacer.wire.frame_time());
             let due = (sample.born + stream.spec.upstream).min(now) + contract.deadline;
             at > place && sample.kind != Kind::VideoB && finish > due
         })
@@ -127,9 +128,9 @@ impl Link {
 
     /// Drops the Ps and Bs that the newest I supersedes.
     fn supersede(&mut self, now: Instant, index: StreamIndex) {
-        let end = self.stream(index).map_or(0, |stream| stream.waiting().saturating_sub(1));
+        let end = self.streams.get(index).map_or(0, |stream| stream.waiting().saturating_sub(1));
         for place in (0..end).rev() {
-            if self.stream(index).is_some_and(|stream| stream.needs_others(place)) {
+            if self.streams.get(index).is_some_and(|stream| stream.needs_others(place)) {
                 self.give_up(now, index, place, DropReason::Superseded);
             }
         }
@@ -137,14 +138,14 @@ impl Link {
 
     /// Drops the queued sample at `place`, whose sending has not begun.
     fn give_up(&mut self, now: Instant, index: StreamIndex, place: usize, reason: DropReason) {
-        let Some(stream) = self.stream_mut(index) else { return };
+        let Some(stream) = self.streams.get_mut(index) else { return };
         stream.remove(place, reason);
         if place > 0 {
             self.judge_skipped(index, 1);
             return;
         }
         let violated = self.discipline.remove_head(index);
-        if let Some(stream) = self.stream_mut(index) {
+        if let Some(stream) = self.streams.get_mut(index) {
             stream.count_violation(violated);
         }
         self.announce_head(now, index);

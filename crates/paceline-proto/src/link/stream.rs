@@ -1,170 +1,27 @@
 //! The queue of a stream on a link.
 
-use super::classes::StreamNames;
-use super::excess::Allowance;
+mod allowance;
+mod spec;
+
+pub use spec::StreamSpec;
+
+use super::classes::Home;
 use super::passages::Passages;
-use super::seats::Home;
-use crate::control::{Demand, OutputPlan};
-use crate::form::Form;
-use crate::ids::{NodeId, PublisherId};
 use crate::reason::{DropReason, StreamAges, StreamCounters};
-use crate::retransmit::Retransmit;
 use crate::sample::{Kind, Sample};
 use crate::video::DecodeGate;
+use allowance::Allowance;
 use bytes::Bytes;
 use core::ops::Deref;
-use paceline_sched::curve::Curve;
-use paceline_sched::discipline::{Class, Terms};
-use paceline_sched::hfsc::Curves;
-use paceline_sched::{Contract, Duration, Instant, Late};
+use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-/// The maximum number of queued samples of a best-effort data stream.
-const WAITING_MAX: usize = 256;
-/// The maximum number of queued samples of a stream with a contract, however long its deadline and its
-/// upstream delay.
-const CONTRACTED_MAX: usize = 256;
+/// The number of given-up samples that a stream remembers; more than the frames in flight can refer to.
+const GIVEN_UP_MAX: usize = 128;
 /// The initial capacity of a queue, in samples.
 const ROOM: usize = 64;
 /// The maximum number of queued bytes of a stream, unless a single sample is larger.
 pub(super) const WAITING_BYTES_MAX: usize = 4 << 20;
-
-/// The parameters of a stream on a link.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StreamSpec {
-    /// The next hop.
-    pub hop: NodeId,
-    /// The publisher of the samples.
-    pub publisher: PublisherId,
-    /// The form of the samples on this link.
-    pub form: Form,
-    /// The kind of the samples. A picture or state replaces an older one that is still queued.
-    pub kind: Kind,
-    /// The traffic contract; `None` for best effort.
-    pub contract: Option<Contract>,
-    /// The part of the delay bound that is spent before this link.
-    pub upstream: Duration,
-    /// The time after a sample's deadline on this link within which it can still be useful downstream.
-    pub slack: Duration,
-    /// A background stream: served when no live sample is queued, without a contract. Its samples do not
-    /// replace each other.
-    pub background: bool,
-    /// The longest time that a sample may be queued before its first byte is sent; `None` for no limit.
-    pub max_wait: Option<Duration>,
-    /// The retransmission mode on carriers that may lose frames.
-    pub retransmit: Retransmit,
-    /// The admitted demand of the contract, for disciplines that share by rates or curves.
-    pub demand: Option<Demand>,
-    /// The names that select the class; `None` selects it by the contract alone.
-    pub names: Option<Arc<StreamNames>>,
-}
-
-impl StreamSpec {
-    /// Returns a best-effort stream with default settings for `form`.
-    #[must_use]
-    pub const fn best_effort(publisher: PublisherId, hop: NodeId, form: Form, kind: Kind) -> Self {
-        Self {
-            hop,
-            publisher,
-            form,
-            kind,
-            contract: None,
-            upstream: Duration::ZERO,
-            slack: Duration::ZERO,
-            background: false,
-            max_wait: None,
-            retransmit: Retransmit::Selective,
-            demand: None,
-            names: None,
-        }
-    }
-
-    /// Returns the stream towards `hop` according to `plan`.
-    #[must_use]
-    pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
-        let OutputPlan { form, kind, contract, upstream, slack, background, demand, .. } = plan;
-        Self {
-            hop,
-            publisher,
-            form: *form,
-            kind: *kind,
-            contract: *contract,
-            upstream: *upstream,
-            slack: *slack,
-            background: *background,
-            max_wait: plan.max_wait,
-            retransmit: plan.retransmit,
-            demand: *demand,
-            names: None,
-        }
-    }
-
-    /// Sets the names that select the class.
-    #[must_use]
-    pub fn with_names(mut self, names: Option<Arc<StreamNames>>) -> Self {
-        self.names = names;
-        self
-    }
-
-    /// Returns the discipline's class for this stream.
-    pub(super) fn class(&self) -> Class {
-        if self.background { Class::Background } else { self.contract.into() }
-    }
-
-    /// Returns the stream's terms for the discipline, where one packet of other streams delays the next by at
-    /// most `blocked`.
-    ///
-    /// A contract contributes its demanded rate and the service curve that admission assumed. The curve
-    /// serves the longest sample plus the burst that jitter allows within the deadline less `blocked`, and
-    /// continues at the rate.
-    pub(super) fn terms(&self, blocked: Duration) -> Terms {
-        let mut terms = Terms::new(self.class());
-        if let (Class::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
-            contract.late = Late::Send;
-        }
-        let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
-        let terms = terms.with_rate(demand.bytes_per_s);
-        let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
-        let early = u64::try_from(
-            (u128::from(demand.bytes) * u128::from(contract.jitter.as_nanos()))
-                .div_ceil(u128::from(contract.period.as_nanos().max(1))),
-        );
-        let burst = demand.bytes.saturating_add(early.unwrap_or(u64::MAX));
-        let left = contract.deadline.saturating_sub(blocked).max(Duration::from_nanos(1));
-        let curves = Curves {
-            real_time: Curve::burst(burst, left, bits).ok(),
-            link_share: Curve::linear(bits).ok(),
-            upper_limit: None,
-        };
-        if self.background || curves.link_share.is_none() {
-            terms
-        } else {
-            terms.with_curves(curves)
-        }
-    }
-
-    /// Returns `true` if a sample that misses its deadline on this link stays queued, since it may still meet
-    /// the delay bound downstream.
-    ///
-    /// False where loss is tolerated, since the time to send a late sample is reserved for others. False for
-    /// video, which has its own shedding order.
-    pub(super) fn is_patient(&self) -> bool {
-        let contract = self.contract.filter(|it| it.late == Late::Drop && it.loss.x() == 0);
-        contract.is_some() && !self.slack.is_zero() && !self.kind.is_video()
-    }
-
-    /// Returns the maximum number of queued samples. For a contract: the samples between release and
-    /// deadline, those that upstream hops may have bunched together, and two.
-    fn waiting_max(&self) -> usize {
-        self.contract.map_or(WAITING_MAX, |contract| {
-            let bunched = self.upstream.saturating_add(contract.jitter);
-            let waits = contract.deadline.saturating_add(self.slack).saturating_add(bunched);
-            let periods = waits.as_nanos() / contract.period.as_nanos().max(1);
-            usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
-        })
-    }
-}
 
 /// A sample in a stream's queue.
 #[derive(Debug)]
@@ -217,13 +74,13 @@ pub(super) struct Stream {
     /// The number of changes to the announced properties.
     pub(super) version: u32,
     /// The numbers of samples that are not retransmitted any more.
-    pub(super) given_up: VecDeque<u64>,
+    given_up: VecDeque<u64>,
     pub(super) suspended: bool,
     /// The hop is up. While it is down, nothing is queued.
     pub(super) up: bool,
     pub(super) counters: StreamCounters,
-    /// The traffic allowed by the contract, to count the excess (`excess.rs`).
-    pub(super) allowance: Allowance,
+    /// The traffic allowed by the contract, to count the excess (`stream/allowance.rs`).
+    allowance: Allowance,
     pub(super) ages: StreamAges,
     /// Present while the stream is traced.
     pub(super) passages: Option<Box<Passages>>,
@@ -472,5 +329,35 @@ impl Stream {
         self.given_up.clear();
         self.gate = DecodeGate::starting(self.spec.background);
         core::mem::take(&mut self.queue)
+    }
+
+    pub(super) fn has_given_up(&self, number: u64) -> bool {
+        self.given_up.contains(&number)
+    }
+
+    pub(super) fn note_given_up(&mut self, number: u64) {
+        if self.given_up.len() >= GIVEN_UP_MAX {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back(number);
+    }
+
+    /// Counts an arriving sample if it exceeds the contract.
+    pub(super) fn count_excess(&mut self, now: Instant, sample: &Sample) {
+        let Some(contract) = self.spec.contract.as_ref().filter(|_| self.up) else { return };
+        let (upstream, bytes) = (self.spec.upstream, sample.payload.len());
+        let arrived = (sample.born + upstream).min(now);
+        let (early, long) = self.allowance.take(contract, upstream, (arrived, bytes));
+        // A sample that is both early and long is counted once.
+        self.counters.excess.long += u64::from(long);
+        self.counters.excess.early += u64::from(early && !long);
+    }
+
+    /// Returns the time that the stream must wait for the bytes of its head beyond the declared size.
+    pub(super) fn head_over(&self) -> Duration {
+        let Some((contract, head)) = self.spec.contract.as_ref().zip(self.head()) else {
+            return Duration::ZERO;
+        };
+        self.allowance.over(contract, head.payload.len())
     }
 }

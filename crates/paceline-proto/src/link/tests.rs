@@ -1,11 +1,12 @@
 use super::*;
+use crate::carrier::on_wire;
 use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::receive::{Received, Receiver};
 use crate::sample::{Encoding, Kind, Timestamp};
 use crate::tag::{Pattern, Tag};
-use crate::wire::Reader;
 use crate::wire::frame::{FrameBuf, FrameHeader};
+use crate::wire::{Reader, STREAMS_MAX};
 use paceline_sched::{Contract, Late};
 
 const STREAM: StreamIndex = StreamIndex(0);
@@ -227,7 +228,7 @@ fn frames_queued_during_a_stall_do_not_prove_liveness() {
     let mut now = at(10_000);
     talk(&mut now, &mut a, &mut b, 4);
     events(&mut a.link);
-    b.poll(now + hop::PROBE_EVERY);
+    b.poll(now + hops::PROBE_EVERY);
     let waited = b.sent.pop_front().expect("a probe");
     now += Duration::from_secs(10);
     a.hear(now, waited);

@@ -29,7 +29,7 @@ impl Stream {
 impl Link {
     /// Counts the samples before `sample` that did not arrive as misses.
     pub(super) fn count_up_to(&mut self, index: StreamIndex, sample: &Sample) {
-        let Some(stream) = self.stream_mut(index).filter(|stream| stream.up) else { return };
+        let Some(stream) = self.streams.get_mut(index).filter(|stream| stream.up) else { return };
         let Some(place) = stream.place_of(sample) else { return };
         let window = stream.spec.contract.map_or(1, |contract| contract.loss.y());
         // A neighbour may send any number, so the sum must not overflow.
@@ -50,13 +50,13 @@ impl Link {
     /// Reverts the position after a sample that was dropped without a count, so that the next sample finds
     /// the gap.
     pub(super) fn count_back(&mut self, index: StreamIndex) {
-        let Some(stream) = self.stream_mut(index) else { return };
+        let Some(stream) = self.streams.get_mut(index) else { return };
         stream.next_place = stream.next_place.and_then(|next| next.checked_sub(1));
     }
 
     /// Realigns the window after a stream has joined the discipline with queued samples.
     pub(super) fn count_anew(&mut self, index: StreamIndex) {
-        let Some(stream) = self.stream_mut(index) else { return };
+        let Some(stream) = self.streams.get_mut(index) else { return };
         let place = |sample: Option<&Queued>| sample.and_then(|sample| stream.place_of(sample));
         let (first, last) = (place(stream.queue.front()), place(stream.queue.back()));
         stream.next_place = last.map(|last| last.saturating_add(1));

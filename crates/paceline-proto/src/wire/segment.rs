@@ -6,10 +6,9 @@ pub(crate) use form::{read_audio, read_rate, write_audio, write_rate};
 pub use form::{read_encoding, read_form, write_encoding, write_form};
 
 use super::codec::{Reader, WireError, Writer, varint_len};
-use super::{NUMBER_MAX, SAMPLE_BYTES_MAX};
+use super::{NUMBER_MAX, SAMPLE_BYTES_MAX, STREAMS_MAX};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
-use crate::link::STREAMS_MAX;
 use crate::retransmit::Retransmit;
 use crate::sample::{ATTACHMENT_BYTES_MAX, Encoding, Kind, Timestamp};
 use bytes::Bytes;

@@ -3,8 +3,9 @@
 use super::net::{Net, all, camera, id, index, link, promised};
 use core::num::NonZeroU32;
 use paceline_proto::control::{
-    ChangeAnswer, ChangeOutcome, PublisherSpec, RefusalReason, SubscriptionSpec, Target,
+    ChangeAnswer, ChangeOutcome, PublisherSpec, RefusalReason, SubscriptionSpec,
 };
+use paceline_proto::plan::Target;
 use paceline_proto::{Form, PublisherId, Rate, Size, SubscriptionId};
 use paceline_sched::Duration;
 use std::collections::BTreeMap;

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
-    Control, Grant, HopInfo, Output, OutputPlan, PublisherSpec, Refusal, SourceKey,
-    SubscriptionSpec, Unpromised,
+    Control, Grant, HopInfo, Output, PublisherSpec, Refusal, SubscriptionSpec, Unpromised,
 };
+use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::{
     Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId,
     Tag,

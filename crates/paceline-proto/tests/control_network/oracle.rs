@@ -1,7 +1,7 @@
 //! Invariants of a settled network, computed by brute force.
 
 use super::net::{Net, id, index};
-use paceline_proto::control::{SourceKey, Target};
+use paceline_proto::plan::{SourceKey, Target};
 use paceline_proto::{Form, PublisherId, SubscriptionId};
 use std::collections::{BTreeMap, BTreeSet};
 

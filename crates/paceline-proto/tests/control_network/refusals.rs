@@ -1,9 +1,9 @@
 //! Slow links: selection of the refused subscription, and the end of a refusal.
 
 use super::net::{Net, all, camera, link, one_in, promised};
-use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Target, Unpromised};
-use paceline_proto::link::Carrier;
-use paceline_proto::{Form, PublisherId, Size, SubscriptionId};
+use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Unpromised};
+use paceline_proto::plan::Target;
+use paceline_proto::{Carrier, Form, PublisherId, Size, SubscriptionId};
 use paceline_sched::{Duration, LossTolerance, Policy};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,8 @@
 
 use super::net::{Net, all, camera, id, index, link, promised};
 use core::num::NonZeroU32;
-use paceline_proto::control::{Grant, SubscriptionSpec, Target};
+use paceline_proto::control::{Grant, SubscriptionSpec};
+use paceline_proto::plan::Target;
 use paceline_proto::{Form, PublisherId, Rate, SubscriptionId};
 use paceline_sched::Duration;
 

@@ -1,7 +1,8 @@
 //! The outputs that each node on a path installs.
 
 use super::net::{Net, all, camera, id, one_in, promised};
-use paceline_proto::control::{SubscriptionSpec, Target};
+use paceline_proto::control::SubscriptionSpec;
+use paceline_proto::plan::Target;
 use paceline_proto::{Form, Proxy, Rate, Size};
 use paceline_sched::{Duration, LossTolerance};
 

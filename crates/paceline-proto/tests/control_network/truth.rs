@@ -2,7 +2,8 @@
 //! at once, from every publisher, subscription and path.
 
 use super::net::{Net, id};
-use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::{
     Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
 };

@@ -1,8 +1,9 @@
 //! A validated scenario, which runs in virtual time and on live nodes.
 
 use crate::impair::{Impairment, WireKind};
+use paceline_proto::Carrier;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
-use paceline_proto::link::{Carrier, Link, LinkSpec};
+use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::sample::{Encoding, Kind};
 use paceline_proto::tag::{Pattern, Tag};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance, Policy};

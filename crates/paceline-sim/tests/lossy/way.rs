@@ -1,7 +1,8 @@
 //! Two nodes on a wire with loss, reordering and duplication.
 
+use paceline_proto::Carrier;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
-use paceline_proto::link::{Carrier, Fates, LinkSpec, MendCounters};
+use paceline_proto::link::{Fates, LinkSpec, MendCounters};
 use paceline_proto::sample::Kind;
 use paceline_sched::{Capacity, Duration, Late};
 use paceline_sim::ask::{data, payloads};

@@ -14,8 +14,9 @@ use crate::shell::vitals::Vitals;
 use crate::shell::wake::Waker;
 use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
-use paceline_proto::NodeId;
-use paceline_proto::link::{Carrier, LinkSpec, STREAMS_MAX};
+use paceline_proto::link::LinkSpec;
+use paceline_proto::wire::STREAMS_MAX;
+use paceline_proto::{Carrier, NodeId};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 

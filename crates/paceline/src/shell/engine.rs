@@ -11,6 +11,7 @@ mod passages;
 mod place;
 mod prospect;
 mod pull;
+mod questions;
 mod silence;
 mod sources;
 mod status;
@@ -27,27 +28,24 @@ use super::source::PublisherShared;
 use super::vitals::{Pulse, Vitals};
 use crate::config::LinkConfig;
 use crate::feedback::PublisherEvent;
-use crate::status::NodePassages;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 pub(crate) use command::{COMMANDS_MAX, Command, Commands};
-pub(crate) use feedback::Awaited;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
-pub(crate) use opening::Opening;
-use paceline_proto::control::{
-    ChangeOutcome, Control, HopInfo, Output, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
-};
+use opening::Opening;
+use paceline_proto::control::{Control, HopInfo, Output, SubscriptionSpec, Topic, WayChange, Ways};
+use paceline_proto::plan::SourceKey;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use prospect::Asking;
-pub(crate) use pull::Pulls;
-pub(crate) use silence::Silence;
+use questions::{Question, Questions};
+use silence::Silence;
 use status::{PendingStatus, Rates};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 /// The interval of rate computation and of attempts to become the host's node.
 const TICK: Duration = Duration::from_millis(250);
@@ -68,7 +66,8 @@ pub(crate) struct EngineLink {
     pub(crate) _front: Option<Standing>,
 }
 
-pub(crate) struct Engine {
+/// The parts of a node that its engine owns.
+pub(crate) struct Parts {
     pub(crate) control: Control,
     pub(crate) name: String,
     pub(crate) inbox: Receiver<Command>,
@@ -77,48 +76,94 @@ pub(crate) struct Engine {
     pub(crate) links: Vec<EngineLink>,
     /// The host's runtime folder, and the index of the host link.
     pub(crate) host: Option<(Host, usize)>,
-    /// True if this process is the host's node and listens.
-    pub(crate) host_open: bool,
     pub(crate) sources: Arc<RxSources>,
-    pub(crate) pool: Arc<ScalePool>,
-    /// The links to each neighbour.
-    pub(crate) ways: Ways,
-    pub(crate) publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
-    pub(crate) sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
-    pub(crate) outgoing: BTreeMap<SourceKey, Outgoing>,
-    pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
-    pub(crate) lingering: BTreeMap<PublisherId, Lingering>,
-    pub(crate) opening: BTreeMap<PublisherId, Opening>,
-    /// The pull buffers of this node, and the thread that answers for them.
-    pub(crate) holder: Holder,
-    pub(crate) pulls: Pulls,
-    pub(crate) asking: BTreeMap<u64, Asking>,
-    /// Callers that wait for a subscription's node to accept a change.
-    pub(crate) changing: BTreeMap<u64, Sender<Option<u64>>>,
-    /// Callers that wait for the outcome of a change.
-    pub(crate) outcomes: BTreeMap<u64, Sender<ChangeOutcome>>,
-    /// Feedback requests that other nodes have not answered.
-    pub(crate) awaited: BTreeMap<u64, Awaited>,
-    /// The excess of each stream at its last report.
-    pub(crate) excess: BTreeMap<(PublisherId, Form, NodeId), Excess>,
-    /// Callers that wait for the traces of other nodes.
-    pub(crate) tracing: BTreeMap<u64, Sender<NodePassages>>,
-    pub(crate) closing: bool,
-    /// True if posted changes for arriving streams have not been applied.
-    pub(crate) unsettled: bool,
-    pub(crate) pending: Vec<PendingStatus>,
-    pub(crate) rates: Rates,
-    pub(crate) silence: Silence,
-    pub(crate) next_tick: Instant,
-    /// The time of the next decision. There is no delay while decisions are fast.
-    pub(crate) decide_at: Instant,
-    /// True if changes wait for that decision.
-    pub(crate) undecided: bool,
     pub(crate) vitals: Arc<Vitals>,
-    pub(crate) pulse: Arc<Pulse>,
+}
+
+/// The engine of a node.
+pub(crate) struct Engine {
+    control: Control,
+    name: String,
+    inbox: Receiver<Command>,
+    /// A sender to this engine, for the threads that reply to it.
+    commands: Commands,
+    links: Vec<EngineLink>,
+    /// The host's runtime folder, and the index of the host link.
+    host: Option<(Host, usize)>,
+    /// True if this process is the host's node and listens.
+    host_open: bool,
+    sources: Arc<RxSources>,
+    pool: Arc<ScalePool>,
+    /// The links to each neighbour.
+    ways: Ways,
+    publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
+    sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
+    outgoing: BTreeMap<SourceKey, Outgoing>,
+    heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
+    lingering: BTreeMap<PublisherId, Lingering>,
+    opening: BTreeMap<PublisherId, Opening>,
+    /// The pull buffers of this node, and the thread that answers for them.
+    holder: Holder,
+    /// The number of the next pull that starts on this node.
+    next_pull: u64,
+    asking: BTreeMap<u64, Asking>,
+    questions: Questions,
+    /// The excess of each stream at its last report.
+    excess: BTreeMap<(PublisherId, Form, NodeId), Excess>,
+    closing: bool,
+    /// True if posted changes for arriving streams have not been applied.
+    unsettled: bool,
+    pending: Vec<PendingStatus>,
+    rates: Rates,
+    silence: Silence,
+    next_tick: Instant,
+    /// The time of the next decision. There is no delay while decisions are fast.
+    decide_at: Instant,
+    /// True if changes wait for that decision.
+    undecided: bool,
+    vitals: Arc<Vitals>,
+    pulse: Arc<Pulse>,
 }
 
 impl Engine {
+    /// Returns the engine of a node. `pulse` shows its watchdog that the engine's thread is alive.
+    pub(crate) fn new(parts: Parts, pulse: Arc<Pulse>) -> Self {
+        let Parts { control, name, inbox, commands, links, host, sources, vitals } = parts;
+        Self {
+            control,
+            name,
+            inbox,
+            links,
+            host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
+            host,
+            sources,
+            pool: Arc::new(ScalePool::default()),
+            ways: Ways::default(),
+            publishers: BTreeMap::new(),
+            sinks: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            lingering: BTreeMap::new(),
+            opening: BTreeMap::new(),
+            holder: Holder::new(commands.clone()),
+            commands,
+            next_pull: 0,
+            asking: BTreeMap::new(),
+            questions: Questions::default(),
+            excess: BTreeMap::new(),
+            closing: false,
+            unsettled: false,
+            pending: Vec::new(),
+            rates: Rates::default(),
+            silence: Silence::default(),
+            next_tick: Instant::ZERO,
+            decide_at: Instant::ZERO,
+            undecided: false,
+            vitals,
+            pulse,
+        }
+    }
+
     /// Runs until the node is closed or one of its threads has panicked.
     pub(crate) fn run(mut self, thread: &str) {
         let vitals = self.vitals.clone();
@@ -330,16 +375,7 @@ impl Engine {
                     self.change_refused(subscription, refusals, spec);
                 }
                 Output::Asked { request, from, body } => self.asked(now, request, from, body),
-                Output::Answered { request, node, body } => {
-                    if !self.take_change(request, &body)
-                        && !self.take_outcome(request, &body)
-                        && !self.take_feedback(request, &body)
-                        && !self.take_passages(request, node, &body)
-                        && !self.take_pull_answer(request, node, &body)
-                    {
-                        self.take_status(request, node, body);
-                    }
-                }
+                Output::Answered { request, node, body } => self.answered(request, node, body),
             }
         }
         self.end_openings(now);
@@ -368,6 +404,20 @@ impl Engine {
         self.sinks.remove(&id);
         self.holder.release(id);
         self.heard.remove(&id);
+    }
+
+    /// Forwards another node's answer to the caller that waits for it.
+    fn answered(&mut self, request: u64, node: NodeId, body: Bytes) {
+        match self.questions.take(request) {
+            Some(Question::Change(reply)) => change::change_answered(&reply, body),
+            Some(Question::Outcome(reply)) => change::outcome_answered(&reply, body),
+            Some(Question::Feedback(rows, reply)) => {
+                feedback::feedback_answered(rows, &reply, body);
+            }
+            Some(Question::Passages(reply)) => passages::passages_answered(&reply, node, body),
+            Some(Question::Pull(token, reply)) => pull::pull_answered(token, &reply, node, body),
+            None => self.take_status(request, node, body),
+        }
     }
 
     /// Answers a request of another node.

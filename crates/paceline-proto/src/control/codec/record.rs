@@ -5,9 +5,9 @@ use super::{
     put_hop, put_pair, put_publisher, put_refusal, put_subscription, read_hop, read_pair,
     read_publisher, read_refusal, read_subscription,
 };
-use crate::control::message::VERSION_MAX;
 use crate::control::registry::{
-    Change, NAME_BYTES_MAX, NEIGHBOURS_MAX, PUBLISHERS_MAX, REFUSALS_MAX, Record, SUBSCRIPTIONS_MAX,
+    Change, NAME_BYTES_MAX, NEIGHBOURS_MAX, PUBLISHERS_MAX, REFUSALS_MAX, Record,
+    SUBSCRIPTIONS_MAX, VERSION_MAX,
 };
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};

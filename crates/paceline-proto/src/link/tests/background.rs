@@ -159,7 +159,7 @@ const CAMERA: Load = Load { live: 10_000, every: us(33_333), pulls: true };
 
 /// Returns the transmission time of a full frame.
 fn frame(wire: Wire) -> Duration {
-    let bytes = on_wire(capacity::frame_bytes(Some(mbit(wire.believed)), Carrier::Ordered));
+    let bytes = on_wire(Carrier::Ordered.frame_bytes(Some(mbit(wire.believed))));
     mbit(wire.carries).time_for(bytes)
 }
 

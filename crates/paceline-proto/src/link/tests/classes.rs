@@ -1,6 +1,7 @@
 //! Classes: assignment of streams, link sharing and policing.
 
 use super::*;
+use crate::plan::StreamNames;
 use paceline_sched::LossTolerance;
 use paceline_sched::curve::Curve;
 use paceline_sched::hfsc::Curves;
@@ -24,6 +25,10 @@ fn below(parent: &str, name: &str) -> LinkClass {
 pub(super) fn tagged(name: &str, pattern: &str) -> LinkClass {
     let tags = vec![Pattern::new(pattern).unwrap()];
     LinkClass { wants: Match { tags, ..Match::default() }, ..class(name) }
+}
+
+fn index_of(place: usize) -> StreamIndex {
+    StreamIndex(u32::try_from(place).unwrap())
 }
 
 fn names(tag: &str, node: &str, peer: &str) -> StreamNames {

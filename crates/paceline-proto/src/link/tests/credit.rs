@@ -11,8 +11,8 @@ fn the_window_without_a_capacity_is_twelve_frames() {
     for (seq, len) in (0..200).zip((1_000..).step_by(300)) {
         a.link.handle_sample(now, STREAM, sample(now, seq, len));
         a.poll(now);
-        assert!(a.hop().flight_frames() <= WINDOW_FRAMES);
-        assert!(a.hop().flight_bytes() <= a.link.window_bytes());
+        assert!(a.hop().flight_frames() <= hops::WINDOW_FRAMES);
+        assert!(a.hop().flight_bytes() <= hops::window_bytes(&a.link.pacer.wire));
     }
     let sent = a.sent.len();
     (0..100).for_each(|_| a.link.handle_control(node(2), vec![0; 59_000].into()));

@@ -1,7 +1,8 @@
 //! Traffic beyond a contract delays only its own stream, and bunching on the path does not count as excess.
 
 use super::*;
-use crate::control::{Demand, counted};
+use crate::budget::counted;
+use crate::plan::Demand;
 use crate::reason::Excess;
 use paceline_sched::{Late, LossTolerance};
 

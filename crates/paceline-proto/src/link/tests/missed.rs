@@ -49,7 +49,10 @@ fn an_iteration_drops_a_portion_and_the_next_is_due_at_once() {
             let after = dropped(&end.link);
             assert!(after - before <= MISSES_PER_TURN as u64, "{policy}: {after} after {before}");
             if turns == 0 {
-                assert!(frames > 0 && end.link.neighbours[&node(2)].control.is_empty(), "{policy}");
+                assert!(
+                    frames > 0 && end.link.hops.get(node(2)).unwrap().control.is_empty(),
+                    "{policy}"
+                );
             }
             (before, turns) = (after, turns + 1);
             if !end.link.is_behind() {
@@ -97,7 +100,7 @@ fn late_samples_that_are_still_sent_are_marked_in_portions() {
 #[test]
 fn samples_for_a_lost_hop_are_counted_at_once_and_freed_in_portions() {
     let (mut end, now) = full(Late::Drop, Policy::Vds);
-    let payload = end.link.streams[0].as_ref().unwrap().queue[0].payload.clone();
+    let payload = end.link.streams.get(StreamIndex(0)).unwrap().queue[0].payload.clone();
     assert!(!payload.is_unique(), "it waits");
     let silent = now + Duration::from_secs(30);
     end.link.handle_timeout(silent);
@@ -178,7 +181,7 @@ fn samples_too_late_for_their_destination_make_room_while_the_hop_is_silent() {
         assert!(dropped(&end.link) - before <= MISSES_PER_TURN as u64);
     }
     assert_eq!(dropped(&end.link), u64::from(STREAMS_MAX) * WAITING, "without a frame");
-    assert!(end.link.backlog.late.is_empty());
+    assert!(end.link.backlog.late_at(0).is_none());
 }
 
 #[test]

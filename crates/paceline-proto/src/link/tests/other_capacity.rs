@@ -1,7 +1,7 @@
 //! Changes of a link's capacity while it carries streams.
 
 use super::*;
-use crate::control::Demand;
+use crate::plan::Demand;
 
 /// Returns the bytes on the wire within one second, in which both ends are polled every millisecond.
 fn second(now: &mut Instant, a: &mut End, b: &mut End) -> u64 {

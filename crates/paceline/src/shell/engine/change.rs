@@ -1,6 +1,7 @@
 //! Changes of running subscriptions, on this node or another.
 
 use super::Engine;
+use super::questions::Question;
 use crate::status::SubscriptionView;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
@@ -9,8 +10,23 @@ use paceline_proto::control::{ChangeAnswer, ChangeOutcome, Refusal, Subscription
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
-/// The limit of pending requests. Beyond it, the oldest is given up.
-const WAITING_MAX: usize = 1_024;
+/// Forwards the answer to a change.
+pub(super) fn change_answered(reply: &Sender<Option<u64>>, body: Bytes) {
+    // The caller may have stopped waiting, here and below.
+    match ChangeAnswer::decode(body) {
+        Ok(ChangeAnswer::Done { revision }) => _ = reply.send(Some(revision)),
+        Ok(ChangeAnswer::Unknown) => _ = reply.send(None),
+        Err(error) => tracing::debug!("invalid answer to a change: {error}"),
+    }
+}
+
+/// Forwards the outcome of a change.
+pub(super) fn outcome_answered(reply: &Sender<ChangeOutcome>, body: Bytes) {
+    match ChangeOutcome::decode(body) {
+        Ok(outcome) => _ = reply.send(outcome),
+        Err(error) => tracing::debug!("invalid outcome of a change: {error}"),
+    }
+}
 
 impl Engine {
     pub(super) fn tell_subscriptions(&self, reply: &Sender<Vec<SubscriptionView>>) {
@@ -34,21 +50,7 @@ impl Engine {
         reply: Sender<Option<u64>>,
     ) {
         let question = self.control.change_subscription(now, id, spec);
-        if self.changing.len() >= WAITING_MAX {
-            self.changing.pop_first();
-        }
-        self.changing.insert(question, reply);
-    }
-
-    /// Returns true if `body` answers a pending change.
-    pub(super) fn take_change(&mut self, question: u64, body: &Bytes) -> bool {
-        let Some(reply) = self.changing.remove(&question) else { return false };
-        match ChangeAnswer::decode(body.clone()) {
-            Ok(ChangeAnswer::Done { revision }) => _ = reply.send(Some(revision)),
-            Ok(ChangeAnswer::Unknown) => _ = reply.send(None),
-            Err(error) => tracing::debug!("invalid answer to a change: {error}"),
-        }
-        true
+        self.questions.add(question, Question::Change(reply));
     }
 
     pub(super) fn ask_outcome(
@@ -59,20 +61,7 @@ impl Engine {
         reply: Sender<ChangeOutcome>,
     ) {
         let question = self.control.ask_outcome(now, id, revision);
-        if self.outcomes.len() >= WAITING_MAX {
-            self.outcomes.pop_first();
-        }
-        self.outcomes.insert(question, reply);
-    }
-
-    /// Returns true if `body` answers a pending request for an outcome.
-    pub(super) fn take_outcome(&mut self, question: u64, body: &Bytes) -> bool {
-        let Some(reply) = self.outcomes.remove(&question) else { return false };
-        match ChangeOutcome::decode(body.clone()) {
-            Ok(outcome) => _ = reply.send(outcome),
-            Err(error) => tracing::debug!("invalid outcome of a change: {error}"),
-        }
-        true
+        self.questions.add(question, Question::Outcome(reply));
     }
 
     /// Notifies a subscription of this node that its request has changed. The old grant stays in

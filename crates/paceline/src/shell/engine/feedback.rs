@@ -2,6 +2,7 @@
 
 use super::super::report::measured;
 use super::Engine;
+use super::questions::Question;
 use crate::feedback::PublisherEvent;
 use crate::status::{Feedback, Measured};
 use crate::subscriber::SubscriberEvent;
@@ -15,13 +16,22 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-/// The limit of nodes with a pending answer. Beyond it, the oldest request is given up.
-const WAITING_MAX: usize = 1_024;
-
-/// A request to one node, with the rows in the order of the request.
-pub(crate) struct Awaited {
-    rows: Vec<Feedback>,
-    reply: Sender<Vec<Feedback>>,
+/// Completes `rows` with the counters of the answer and sends them to the caller.
+pub(super) fn feedback_answered(
+    mut rows: Vec<Feedback>,
+    reply: &Sender<Vec<Feedback>>,
+    body: Bytes,
+) {
+    match measured::decode(body) {
+        Ok(found) => {
+            for (row, measured) in rows.iter_mut().zip(found) {
+                row.measured = measured;
+            }
+            // The caller may have stopped waiting.
+            let _ = reply.send(rows);
+        }
+        Err(error) => tracing::debug!("invalid feedback: {error}"),
+    }
 }
 
 impl Engine {
@@ -84,10 +94,7 @@ impl Engine {
                 body.put_varint(row.subscription.index.into());
             }
             let question = self.control.ask(now, node, body.into());
-            if self.awaited.len() >= WAITING_MAX {
-                self.awaited.pop_first();
-            }
-            self.awaited.insert(question, Awaited { rows, reply: reply.clone() });
+            self.questions.add(question, Question::Feedback(rows, reply.clone()));
         }
     }
 
@@ -214,22 +221,5 @@ impl Engine {
             }
             Err(error) => tracing::debug!("invalid query from {from}: {error}"),
         }
-    }
-
-    /// Returns true if `body` answers a feedback request.
-    pub(super) fn take_feedback(&mut self, question: u64, body: &Bytes) -> bool {
-        let Some(Awaited { mut rows, reply }) = self.awaited.remove(&question) else {
-            return false;
-        };
-        match measured::decode(body.clone()) {
-            Ok(found) => {
-                for (row, measured) in rows.iter_mut().zip(found) {
-                    row.measured = measured;
-                }
-                let _ = reply.send(rows);
-            }
-            Err(error) => tracing::debug!("invalid feedback: {error}"),
-        }
-        true
     }
 }

@@ -5,7 +5,7 @@
 
 use super::super::handle::LinkCommand;
 use super::{Command, Engine};
-use paceline_proto::control::SourceKey;
+use paceline_proto::plan::SourceKey;
 use paceline_proto::{Form, PublisherId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};

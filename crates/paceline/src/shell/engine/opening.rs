@@ -1,7 +1,7 @@
 //! New publishers: their first samples are buffered until the existing subscriptions are connected.
 
 use super::Engine;
-use paceline_proto::control::SourceKey;
+use paceline_proto::plan::SourceKey;
 use paceline_proto::{DropReason, Form, PublisherId};
 use paceline_sched::{Duration, Instant};
 use std::sync::mpsc::Sender;

@@ -3,6 +3,7 @@
 use super::super::handle::LinkCommand;
 use super::super::report::passages;
 use super::Engine;
+use super::questions::Question;
 use crate::status::{NodePassages, StreamPassages};
 use bytes::Bytes;
 use paceline_proto::control::Topic;
@@ -10,9 +11,6 @@ use paceline_proto::{NodeId, PublisherId};
 use paceline_sched::Instant;
 use std::sync::PoisonError;
 use std::sync::mpsc::Sender;
-
-/// The limit of nodes with a pending answer. Beyond it, the oldest request is given up.
-const WAITING_MAX: usize = 64;
 
 impl Engine {
     /// Sends each node's answer to `reply` on arrival.
@@ -32,10 +30,7 @@ impl Engine {
             let mut body = vec![Topic::Passages.code()];
             passages::put_question(publisher, from, &mut body);
             let question = self.control.ask(now, *node, body.into());
-            if self.tracing.len() >= WAITING_MAX {
-                self.tracing.pop_first();
-            }
-            self.tracing.insert(question, reply.clone());
+            self.questions.add(question, Question::Passages(reply.clone()));
         }
     }
 
@@ -66,15 +61,13 @@ impl Engine {
         }
         streams
     }
+}
 
-    /// Returns true if `body` answers a request for a trace.
-    pub(super) fn take_passages(&mut self, question: u64, node: NodeId, body: &Bytes) -> bool {
-        let Some(reply) = self.tracing.remove(&question) else { return false };
-        match passages::decode(node, body.clone()) {
-            // The caller may have stopped waiting.
-            Ok(told) => _ = reply.send(told),
-            Err(error) => tracing::debug!("invalid passages from {node}: {error}"),
-        }
-        true
+/// Forwards the traces of `node`.
+pub(super) fn passages_answered(reply: &Sender<NodePassages>, node: NodeId, body: Bytes) {
+    match passages::decode(node, body) {
+        // The caller may have stopped waiting.
+        Ok(told) => _ = reply.send(told),
+        Err(error) => tracing::debug!("invalid passages from {node}: {error}"),
     }
 }

@@ -1,37 +1,21 @@
 //! The engine's part in pulls: requests, answers, and the list of nodes with buffers.
 
 use super::super::pull::{Holders, PullCommand, Reply};
-use super::Engine;
+use super::{Engine, questions};
 use crate::status::BufferStatus;
 use bytes::Bytes;
 use paceline_proto::pull::{Answer, Question};
 use paceline_proto::{NodeId, PublisherId, Tag};
 use paceline_sched::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
-
-/// The limit of open pull requests. Beyond it, the oldest is given up.
-const OPEN_MAX: usize = 1_024;
-
-/// A pending request: the caller, and the token of its request.
-struct Waiting {
-    token: u64,
-    reply: Sender<Reply>,
-}
-
-/// The pulls that started on this node.
-#[derive(Default)]
-pub(crate) struct Pulls {
-    next: u64,
-    open: BTreeMap<u64, Waiting>,
-}
 
 impl Engine {
     pub(super) fn handle_pull(&mut self, now: Instant, command: PullCommand) {
         match command {
             PullCommand::Number(reply) => {
-                let _ = reply.send((self.control.me(), self.pulls.next));
-                self.pulls.next += 1;
+                let _ = reply.send((self.control.me(), self.next_pull));
+                self.next_pull += 1;
             }
             PullCommand::Holders(tag, reply) => {
                 let _ = reply.send(self.holders(&tag));
@@ -39,10 +23,7 @@ impl Engine {
             PullCommand::Ask { to, question, token, reply } => {
                 let request = self.control.ask(now, to, question.encode());
                 if let Some(reply) = reply {
-                    if self.pulls.open.len() >= OPEN_MAX {
-                        self.pulls.open.pop_first();
-                    }
-                    self.pulls.open.insert(request, Waiting { token, reply });
+                    self.questions.add(request, questions::Question::Pull(token, reply));
                 }
             }
             PullCommand::Answer { request, to, answer } => {
@@ -57,19 +38,6 @@ impl Engine {
             Ok(question) => self.holder.ask(request, from, question),
             Err(error) => crate::warn_limited!("invalid pull from {from}: {error}"),
         }
-    }
-
-    /// Returns true if `body` answers a pull request.
-    pub(super) fn take_pull_answer(&mut self, request: u64, node: NodeId, body: &Bytes) -> bool {
-        let Some(Waiting { token, reply }) = self.pulls.open.remove(&request) else { return false };
-        match Answer::decode(body.clone()) {
-            Ok(answer) => {
-                // The caller may have ended the pull.
-                let _ = reply.send(Reply { node, token, answer });
-            }
-            Err(error) => crate::warn_limited!("invalid answer from {node}: {error}"),
-        }
-        true
     }
 
     fn holders(&self, tag: &Tag) -> Holders {
@@ -104,5 +72,16 @@ impl Engine {
             })
         });
         rows.collect()
+    }
+}
+
+/// Forwards the answer of `node` to a pull.
+pub(super) fn pull_answered(token: u64, reply: &Sender<Reply>, node: NodeId, body: Bytes) {
+    match Answer::decode(body) {
+        Ok(answer) => {
+            // The caller may have ended the pull.
+            let _ = reply.send(Reply { node, token, answer });
+        }
+        Err(error) => crate::warn_limited!("invalid answer from {node}: {error}"),
     }
 }

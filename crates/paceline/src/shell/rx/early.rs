@@ -4,8 +4,8 @@
 
 use super::super::port::Port;
 use super::super::sink::AtomicDrops;
-use paceline_proto::control::SourceKey;
 use paceline_proto::ingress::Ingress;
+use paceline_proto::plan::SourceKey;
 use paceline_proto::{DropReason, Drops, Kind, NodeId, Sample};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};

@@ -8,18 +8,17 @@
 //!
 //! Excess is not dropped either. A sample that arrives too early waits for its period, like a bunched one. A
 //! sample longer than declared waits until the stream's contract covers its size. Until then both compete
-//! with best effort ([`Scheduler::handle_long`]), so they delay only later samples of their own stream. They
-//! are counted here for monitoring.
+//! with best effort ([`paceline_sched::Scheduler::handle_long`]), so they delay only later samples of their
+//! own stream. They are counted here for monitoring.
 //!
 //! A scaled stream has no declared size of its own: its bytes are not policed, only its rate. The bytes of
-//! video are not policed either. Shedding drops the least useful pictures first (`shed.rs`), while a delay
-//! could lose any picture.
+//! video are not policed either. Shedding drops the least useful pictures first (`link/shed.rs`), while a
+//! delay could lose any picture.
 
-use super::stream::{Stream, StreamSpec};
-use super::{Link, StreamIndex};
-use crate::control::{Demand, counted, uncounted};
-use crate::sample::Sample;
-use paceline_sched::{Contract, Duration, Instant, Scheduler};
+use super::spec::StreamSpec;
+use crate::budget::{counted, uncounted};
+use crate::plan::Demand;
+use paceline_sched::{Contract, Duration, Instant};
 
 /// The maximum debt of one sample, so that a stream that made one mistake does not rank behind best effort
 /// for days.
@@ -46,7 +45,7 @@ impl Allowance {
 
     /// Checks a sample with arrival time `arrived`. Returns whether it is too early and whether it is too
     /// long.
-    fn take(
+    pub(super) fn take(
         &mut self,
         contract: &Contract,
         upstream: Duration,
@@ -59,37 +58,12 @@ impl Allowance {
     }
 
     /// Returns the time that the stream must wait for the bytes of a sample beyond the declared size.
-    fn over(&self, contract: &Contract, bytes: usize) -> Duration {
+    pub(super) fn over(&self, contract: &Contract, bytes: usize) -> Duration {
         if bytes <= self.longest {
             return Duration::ZERO;
         }
         let wire = |bytes: usize| u64::try_from(counted(bytes as u128)).unwrap_or(u64::MAX);
         let declared = wire(self.longest);
         contract.period.mul_div(wire(bytes) - declared, declared).min(OVER_MAX)
-    }
-}
-
-impl Stream {
-    /// Counts an arriving sample if it exceeds the contract.
-    pub(super) fn count_excess(&mut self, now: Instant, sample: &Sample) {
-        let Some(contract) = self.spec.contract.as_ref().filter(|_| self.up) else { return };
-        let (upstream, bytes) = (self.spec.upstream, sample.payload.len());
-        let arrived = (sample.born + upstream).min(now);
-        let (early, long) = self.allowance.take(contract, upstream, (arrived, bytes));
-        // A sample that is both early and long is counted once.
-        self.counters.excess.long += u64::from(long);
-        self.counters.excess.early += u64::from(early && !long);
-    }
-}
-
-impl Link {
-    /// Informs the discipline if the head that was just announced is longer than declared.
-    pub(super) fn announce_length(&mut self, index: StreamIndex) {
-        let Some(stream) = self.stream(index) else { return };
-        let (Some(contract), Some(head)) = (&stream.spec.contract, stream.head()) else { return };
-        let over = stream.allowance.over(contract, head.payload.len());
-        if !over.is_zero() {
-            self.discipline.handle_long(index, over);
-        }
     }
 }

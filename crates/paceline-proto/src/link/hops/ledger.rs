@@ -3,11 +3,9 @@
 //! A frame's number is never reused: retransmitted contents are sent in another frame. So a number that is
 //! missing at the receiver proves only that this frame has not arrived.
 
-use super::Notice;
 use super::losses::Losses;
+use crate::link::contents::{Item, Piece};
 use crate::wire::frame::Ack;
-use crate::wire::segment::SampleHead;
-use bytes::Bytes;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
@@ -18,54 +16,6 @@ const TOLD_OF: u64 = 60;
 /// The maximum distance from the oldest unacknowledged frame to the next frame with segments. The rest of the
 /// range is for bare frames.
 const FRAMES_MAX: u64 = 52;
-
-/// A sent piece of a sample.
-#[derive(Clone, Debug)]
-pub(super) struct Piece {
-    pub(super) stream: StreamIndex,
-    /// The stream's number on the wire; distinguishes it from a later stream with the same index.
-    pub(super) id: u32,
-    /// The sample's number on the stream.
-    pub(super) number: u64,
-    /// The sample's head, in its first piece.
-    pub(super) head: Option<SampleHead>,
-    /// The publish time of the sample, on this clock.
-    pub(super) born: Instant,
-    pub(super) offset: usize,
-    pub(super) last: bool,
-    /// The time by which it must arrive to be of use.
-    pub(super) due: Instant,
-    pub(super) payload: Bytes,
-}
-
-/// A sent piece of a control message.
-#[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) number: u64,
-    pub(super) total: usize,
-    pub(super) offset: usize,
-    pub(super) payload: Bytes,
-}
-
-/// A frame's content that must be sent again if the frame is lost.
-#[derive(Clone, Debug)]
-pub(super) enum Item {
-    Piece(Piece),
-    /// The announcement of a stream: its index, its number on the wire and the version of the announcement.
-    Open(StreamIndex, u32, u32),
-    Notice(Notice),
-    Part(Part),
-}
-
-impl Item {
-    pub(super) const fn is_piece(&self) -> bool {
-        matches!(self, Self::Piece(_))
-    }
-
-    fn into_piece(self) -> Option<Piece> {
-        if let Self::Piece(piece) = self { Some(piece) } else { None }
-    }
-}
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
@@ -98,7 +48,7 @@ pub struct Fates {
 
 /// The frames in flight to a hop, and the contents to send again.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(in crate::link) struct Ledger {
     sent: VecDeque<Sent>,
     next_seq: u64,
     /// One more than the newest frame that has arrived.
@@ -115,26 +65,26 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Returns the bytes in flight, and those of them in background frames.
-    pub(super) const fn flight(&self) -> (u64, u64) {
+    pub(in crate::link) const fn flight(&self) -> (u64, u64) {
         (self.bytes, self.background)
     }
 
-    pub(super) const fn fates(&self) -> Fates {
+    pub(in crate::link) const fn fates(&self) -> Fates {
         self.fates
     }
 
     /// Returns the number of unacknowledged frames.
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::link) fn waiting(&self) -> usize {
         self.sent.iter().filter(|sent| sent.state == State::Waits).count()
     }
 
     /// Returns the number of unacknowledged frames that left more than `trip` ago.
-    pub(super) fn overdue(&self, now: Instant, trip: Duration) -> usize {
+    pub(in crate::link) fn overdue(&self, now: Instant, trip: Duration) -> usize {
         self.overdue_frames(now, trip).count()
     }
 
     /// Returns the bytes of unacknowledged live frames that left more than `trip` ago.
-    pub(super) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
+    pub(in crate::link) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
         let live = self.overdue_frames(now, trip).filter(|sent| !sent.background);
         live.map(|sent| sent.bytes).sum()
     }
@@ -148,31 +98,31 @@ impl Ledger {
     }
 
     /// Returns `true` if a frame with segments may be sent. The range of an acknowledgement is bounded.
-    pub(super) fn has_room(&self) -> bool {
+    pub(in crate::link) fn has_room(&self) -> bool {
         self.oldest_waiting().is_none_or(|oldest| self.next_seq - oldest < FRAMES_MAX)
     }
 
     /// Returns `true` if the frame `seq` and all earlier ones have arrived or are lost.
-    pub(super) fn has_settled(&self, seq: u64) -> bool {
+    pub(in crate::link) fn has_settled(&self, seq: u64) -> bool {
         self.oldest_waiting().is_none_or(|oldest| oldest > seq)
     }
 
     /// Returns the time since the first frame that was sent after the last acknowledgement.
-    pub(super) fn unanswered_for(&self, now: Instant) -> Duration {
+    pub(in crate::link) fn unanswered_for(&self, now: Instant) -> Duration {
         self.unanswered.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    pub(super) const fn is_unanswered(&self) -> bool {
+    pub(in crate::link) const fn is_unanswered(&self) -> bool {
         self.unanswered.is_some()
     }
 
     /// Returns the longest time to wait for an acknowledgement.
-    pub(super) fn patience(&self, now: Instant) -> Duration {
+    pub(in crate::link) fn patience(&self, now: Instant) -> Duration {
         self.losses.silent_for(now)
     }
 
     /// Records frame `seq` with `bytes` on the wire, which occupies the wire until `left`.
-    pub(super) fn note_sent(&mut self, now: Instant, seq: u64, bytes: u64, left: Instant) {
+    pub(in crate::link) fn note_sent(&mut self, now: Instant, seq: u64, bytes: u64, left: Instant) {
         let (state, items) = (State::Waits, Vec::new());
         let (background, overtaken) = (false, false);
         self.sent.push_back(Sent { seq, bytes, left, background, state, overtaken, items });
@@ -183,14 +133,14 @@ impl Ledger {
     }
 
     /// Records the contents of the last sent frame.
-    pub(super) fn note_items(&mut self, items: Vec<Item>) {
+    pub(in crate::link) fn note_items(&mut self, items: Vec<Item>) {
         if let Some(newest) = self.sent.back_mut() {
             newest.items = items;
         }
     }
 
     /// Marks the last sent frame as one that carries only background streams.
-    pub(super) fn note_background(&mut self) {
+    pub(in crate::link) fn note_background(&mut self) {
         if let Some(newest) = self.sent.back_mut().filter(|newest| !newest.background) {
             newest.background = true;
             self.background += newest.bytes;
@@ -199,7 +149,7 @@ impl Ledger {
 
     /// Processes an acknowledgement. If it yields a round-trip sample, returns the frame's bytes on the wire
     /// and its departure time.
-    pub(super) fn handle_ack(&mut self, now: Instant, ack: Ack) -> Option<(u64, Instant)> {
+    pub(in crate::link) fn handle_ack(&mut self, now: Instant, ack: Ack) -> Option<(u64, Instant)> {
         self.unanswered = None;
         let end = ack.end().min(self.next_seq);
         let newer = end > self.arrived_end;
@@ -247,7 +197,7 @@ impl Ledger {
     }
 
     /// Declares frames lost according to the rules in `losses.rs`.
-    pub(super) fn detect(&mut self, now: Instant) {
+    pub(in crate::link) fn detect(&mut self, now: Instant) {
         let later = self.losses.later_frames(now);
         let mut silent = false;
         for at in 0..self.sent.len() {
@@ -283,7 +233,7 @@ impl Ledger {
 
     /// Takes all pieces of a stream in flight for retransmission: after a gap, the receiver accepted none of
     /// them.
-    pub(super) fn take_back(&mut self, stream: StreamIndex) -> Vec<Piece> {
+    pub(in crate::link) fn take_back(&mut self, stream: StreamIndex) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for sent in self.sent.iter_mut().filter(|sent| sent.state == State::Waits) {
             let its = |item: &Item| matches!(item, Item::Piece(piece) if piece.stream == stream);
@@ -296,18 +246,18 @@ impl Ledger {
     }
 
     /// Returns the time at which [`Self::detect`] finds a loss if no acknowledgement arrives.
-    pub(super) fn next_loss(&self, now: Instant) -> Instant {
+    pub(in crate::link) fn next_loss(&self, now: Instant) -> Instant {
         let waiting = self.sent.iter().filter(|sent| sent.state == State::Waits);
         waiting.map(|sent| self.lost_at(now, sent)).min().unwrap_or(Instant::FAR)
     }
 
     /// Takes the lost contents in sending order, and the announcements that arrived.
-    pub(super) fn take(&mut self) -> (Vec<Item>, Vec<Item>) {
+    pub(in crate::link) fn take(&mut self) -> (Vec<Item>, Vec<Item>) {
         (core::mem::take(&mut self.lost), core::mem::take(&mut self.opened))
     }
 
     /// Returns `true` if [`Self::take`] returns anything.
-    pub(super) const fn has_news(&self) -> bool {
+    pub(in crate::link) const fn has_news(&self) -> bool {
         !self.lost.is_empty() || !self.opened.is_empty()
     }
 

@@ -1,18 +1,21 @@
 //! Pacing: keeps a link within its capacity.
 
+mod wire;
+
+pub(super) use wire::{Wire, spent};
+
+use crate::budget::CONTROL_SHARE;
 use paceline_sched::{Capacity, Duration, Instant};
 
 /// The time by which the link may catch up after a late wake-up.
 const CATCH_UP: Duration = Duration::from_millis(1);
-/// Control may use the fraction 1/`CONTROL_SHARE` of the capacity.
-pub(super) const CONTROL_SHARE: u64 = 20;
 /// Control may send at least one full frame in this time, even beyond its share.
 const CONTROL_FRAME_EVERY: Duration = Duration::from_millis(20);
 
 /// Spaces frames by their transmission times, and limits control to its share.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    capacity: Option<Capacity>,
+    pub(super) wire: Wire,
     busy_until: Instant,
     /// The time at which the wire is free: like [`Self::busy_until`], but without catching up.
     free_at: Instant,
@@ -20,15 +23,17 @@ pub(super) struct Pacer {
     /// would cause a queue below the link that lasts until the next pause.
     idle: bool,
     control_free_at: Instant,
-    frame_bytes: u64,
+    /// The frame length that bounds the price of control.
+    control_frame: u64,
 }
 
 impl Pacer {
-    /// Returns a pacer for frames of at most `frame_bytes` bytes. Without a capacity it never delays frames.
+    /// Returns a pacer for a wire. Without a capacity it never delays frames.
     #[must_use]
-    pub(super) const fn new(capacity: Option<Capacity>, frame_bytes: u64) -> Self {
+    pub(super) const fn new(wire: Wire) -> Self {
         let (busy_until, free_at, control_free_at) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
-        Self { capacity, busy_until, free_at, idle: true, control_free_at, frame_bytes }
+        let control_frame = wire.frame_bytes;
+        Self { wire, busy_until, free_at, idle: true, control_free_at, control_frame }
     }
 
     /// Returns the time at which the next frame may leave.
@@ -50,37 +55,33 @@ impl Pacer {
         self.control_free_at
     }
 
-    /// Returns the time for which `bytes` occupy the wire; zero without a capacity.
-    #[must_use]
-    pub(super) fn wire_time(&self, bytes: u64) -> Duration {
-        self.capacity.map_or(Duration::ZERO, |capacity| capacity.time_for(bytes))
-    }
-
     /// Changes the capacity from `now` on. Bytes that are still on the wire take their time at the new
     /// capacity.
-    pub(super) fn set_capacity(&mut self, now: Instant, capacity: Capacity, frame_bytes: u64) {
-        if let Some(before) = self.capacity.replace(capacity) {
+    pub(super) fn set_capacity(&mut self, now: Instant, capacity: Capacity) {
+        let wire = Wire::new(Some(capacity), self.wire.carrier);
+        let before = core::mem::replace(&mut self.wire, wire);
+        if let Some(before) = before.capacity {
             let rest = |until: Instant| capacity.time_for(before.bytes_in(until.since(now)));
             self.busy_until = self.busy_until.min(now) + rest(self.busy_until);
             self.free_at = self.free_at.min(now) + rest(self.free_at);
             self.control_free_at = self.control_free_at.min(now) + rest(self.control_free_at);
         }
-        self.frame_bytes = frame_bytes;
+        self.control_frame = self.wire.frame_bytes;
     }
 
     /// Counts a frame of `bytes` on the wire as sent.
     pub(super) fn handle_sent(&mut self, now: Instant, bytes: u64) {
         let catch_up = if self.idle { Duration::ZERO } else { CATCH_UP };
         let start = self.busy_until.max(now - catch_up);
-        self.busy_until = start + self.wire_time(bytes);
-        self.free_at = self.free_at.max(now) + self.wire_time(bytes);
+        self.busy_until = start + self.wire.time_of(bytes);
+        self.free_at = self.free_at.max(now) + self.wire.time_of(bytes);
         self.idle = false;
     }
 
     /// Counts a background frame of `bytes` as sent. Neither it nor the frames after it catch up: live
     /// samples find the wire as after a pause, once the frame has left.
     pub(super) fn handle_background(&mut self, now: Instant, bytes: u64) {
-        self.free_at = self.free_at.max(now) + self.wire_time(bytes);
+        self.free_at = self.free_at.max(now) + self.wire.time_of(bytes);
         self.busy_until = self.free_at;
         self.idle = true;
     }
@@ -92,10 +93,10 @@ impl Pacer {
 
     /// Counts `bytes` of control as sent and charges them at the rate of control's share.
     pub(super) fn handle_control(&mut self, now: Instant, bytes: u64) {
-        let by_share = self.wire_time(bytes).mul_div(CONTROL_SHARE, 1);
-        let by_frame = CONTROL_FRAME_EVERY.mul_div(bytes, self.frame_bytes.max(1));
+        let by_share = self.wire.time_of(bytes).mul_div(CONTROL_SHARE, 1);
+        let by_frame = CONTROL_FRAME_EVERY.mul_div(bytes, self.control_frame.max(1));
         let cost = by_share.min(by_frame);
-        if self.capacity.is_some() {
+        if self.wire.is_paced() {
             self.control_free_at = self.control_free_at.max(now) + cost;
         }
     }
@@ -104,11 +105,16 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carrier::Carrier;
+
+    fn paced(capacity: Option<Capacity>, frame_bytes: u64) -> Pacer {
+        Pacer::new(Wire { capacity, carrier: Carrier::Ordered, frame_bytes })
+    }
 
     #[test]
     fn frames_leave_no_faster_than_the_capacity() {
         let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
-        let mut pacer = Pacer::new(Some(thin), 1_200);
+        let mut pacer = paced(Some(thin), 1_200);
         let mut now = Instant::from_millis(1_000);
         for _ in 0..1_000 {
             now = now.max(pacer.ready_at());
@@ -121,7 +127,7 @@ mod tests {
     #[test]
     fn the_pacer_makes_up_for_a_late_wakeup_but_not_for_a_pause() {
         let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
-        let mut pacer = Pacer::new(Some(thin), 1_200);
+        let mut pacer = paced(Some(thin), 1_200);
         pacer.handle_sent(Instant::from_millis(1_000), 1_250);
         assert_eq!(pacer.ready_at(), Instant::from_millis(1_005));
         pacer.handle_sent(Instant::from_millis(1_005) + Duration::from_micros(500), 1_250);
@@ -136,7 +142,7 @@ mod tests {
     #[test]
     fn the_background_makes_up_for_nothing_and_waits_for_earlier_frames() {
         let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
-        let mut pacer = Pacer::new(Some(thin), 1_200);
+        let mut pacer = paced(Some(thin), 1_200);
         let late = |millis| Instant::from_millis(millis) + Duration::from_micros(500);
         pacer.handle_background(Instant::from_millis(1_000), 1_250);
         assert_eq!(pacer.ready_at(), Instant::from_millis(1_005));
@@ -152,22 +158,22 @@ mod tests {
     #[test]
     fn bytes_on_the_wire_take_their_time_at_the_new_capacity() {
         let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
-        let mut pacer = Pacer::new(Some(bits(8)), 1_200);
+        let mut pacer = paced(Some(bits(8)), 1_200);
         pacer.handle_sent(Instant::from_millis(1_000), 1_250);
         assert_eq!(pacer.ready_at(), Instant::from_millis(1_251_000));
-        pacer.set_capacity(Instant::from_millis(251_000), bits(8_000), 1_200);
+        pacer.set_capacity(Instant::from_millis(251_000), bits(8_000));
         assert_eq!(pacer.ready_at(), Instant::from_millis(252_000), "1,000 bytes are left");
-        pacer.set_capacity(Instant::from_millis(260_000), bits(8), 1_200);
+        pacer.set_capacity(Instant::from_millis(260_000), bits(8));
         assert_eq!(pacer.ready_at(), Instant::from_millis(252_000), "the wire was free");
     }
 
     #[test]
     fn control_stays_within_its_share() {
         let fast = Capacity::from_bits_per_s(100_000_000).unwrap();
-        let mut pacer = Pacer::new(Some(fast), 25_000);
+        let mut pacer = paced(Some(fast), 25_000);
         pacer.handle_control(Instant::ZERO, 25_000);
         assert_eq!(pacer.control_ready_at(), Instant::from_millis(20), "a frame in 20 ms");
-        let mut free = Pacer::new(None, 60_000);
+        let mut free = paced(None, 60_000);
         free.handle_control(Instant::ZERO, 25_000);
         assert_eq!(free.control_ready_at(), Instant::ZERO);
     }

@@ -1,18 +1,18 @@
-//! The assignment of a link's streams to its classes.
+//! The runtime state of a link's classes, and the streams' places in them.
 
-use super::classes::{ClassTree, ELIGIBILITY, StreamNames};
 use super::gate::Gate;
-use super::{Link, StreamIndex, index_of};
+use super::{ClassTree, ELIGIBILITY};
 use crate::ids::NodeId;
+use crate::plan::StreamNames;
 use crate::reason::StreamCounters;
-use paceline_sched::discipline::{Discipline, Eligibility, Hierarchy, LeafSpec};
+use paceline_sched::discipline::{Discipline, Eligibility, Hierarchy, LeafSpec, StreamIndex};
 use paceline_sched::hfsc::{ClassIndex, Service};
-use paceline_sched::{Instant, Policy, Scheduler};
+use paceline_sched::{Instant, Policy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A class by its position in the list, and the peer if the class has one subclass per peer.
-pub(super) type Home = (usize, Option<NodeId>);
+pub(in crate::link) type Home = (usize, Option<NodeId>);
 
 /// The subclass of one peer.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ struct Peer {
 
 /// The runtime state of a link's classes.
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(in crate::link) struct Seats {
     tree: Arc<ClassTree>,
     /// The scheduler's index of each class, by position in the list.
     indexes: Vec<ClassIndex>,
@@ -34,7 +34,7 @@ pub(super) struct Seats {
     vacant: BTreeMap<usize, Vec<ClassIndex>>,
     /// The summed counters of closed streams, by position in the list.
     closed: BTreeMap<usize, StreamCounters>,
-    pub(super) gates: BTreeMap<Home, Gate>,
+    gates: BTreeMap<Home, Gate>,
 }
 
 /// A snapshot of a class of a link.
@@ -60,7 +60,7 @@ pub struct ClassView {
 }
 
 /// Returns the discipline of a link, and the state of its classes if it has any.
-pub(super) fn discipline(
+pub(in crate::link) fn discipline(
     policy: Policy,
     classes: Option<&Arc<ClassTree>>,
 ) -> (Discipline, Option<Seats>) {
@@ -111,105 +111,91 @@ impl Seats {
             self.vacant.entry(home.0).or_default().push(leaf);
         }
     }
-}
 
-impl Link {
-    /// Replaces the classes of the link from `now` on; `None` removes them. Queued samples stay. Loss
-    /// windows, policers and the counters of classes start again.
-    pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
-        (self.discipline, self.seats) = discipline(self.spec.policy, classes.as_ref());
-        self.spec.classes = classes;
-        let blocked = self.blocked();
-        for place in 0..self.streams.len() {
-            let index = index_of(place);
-            let Some(stream) = self.stream_mut(index) else { continue };
-            (stream.home, stream.suspended, stream.passed, stream.held) =
-                (None, false, false, false);
-            let (terms, up) = (stream.spec.terms(blocked), stream.up);
-            self.seat(index);
-            if up {
-                self.discipline.join(index, terms);
-                self.count_anew(index);
-                self.announce_head(now, index);
-            }
+    /// Creates the policers of a home, if its class has any.
+    fn open_gate(&mut self, home: Home) {
+        let police = self.tree.classes.get(home.0).and_then(|class| class.police.as_ref());
+        if let Some(police) = police {
+            self.gates.entry(home).or_insert_with(|| Gate::new(police.start()));
         }
     }
 
-    /// Returns the discipline within a home, or that of a link without classes.
-    pub(super) fn policy_of(&self, home: Option<Home>) -> Policy {
-        let class = self.seats.as_ref().zip(home).and_then(|(seats, home)| {
-            seats.tree.classes.get(home.0).and_then(|class| class.policy)
-        });
-        class.unwrap_or(self.spec.policy)
+    /// Returns the discipline of a class; `None` for that of the link.
+    pub(in crate::link) fn policy_of(&self, home: Home) -> Option<Policy> {
+        self.tree.classes.get(home.0).and_then(|class| class.policy)
     }
 
-    /// Lets a stream join the discipline again on new terms; queued samples stay.
-    pub(super) fn join_anew(&mut self, now: Instant, index: StreamIndex) {
-        let blocked = self.blocked();
-        self.discipline.leave(index);
-        self.seat(index);
-        let Some(stream) = self.stream_mut(index).filter(|stream| stream.up) else { return };
-        (stream.suspended, stream.held) = (false, false);
-        let terms = stream.spec.terms(blocked);
-        self.discipline.join(index, terms);
-        self.count_anew(index);
-        self.announce_head(now, index);
+    /// Returns the home of a stream to `hop`: the first class that matches.
+    pub(in crate::link) fn home_of(
+        &self,
+        names: &StreamNames,
+        contracted: bool,
+        hop: NodeId,
+    ) -> Home {
+        let class = self.tree.class_of(names, contracted);
+        let per_peer = self.tree.classes.get(class).is_some_and(|class| class.per_peer);
+        (class, per_peer.then_some(hop))
     }
 
-    /// Assigns a stream to the class that matches it. The caller then joins it to the discipline.
-    pub(super) fn seat(&mut self, index: StreamIndex) {
-        let policy = self.spec.policy;
-        let (Some(seats), Discipline::Hierarchy(tree)) = (&mut self.seats, &mut self.discipline)
-        else {
-            return;
-        };
-        let Some(stream) = self.streams.get_mut(index.0 as usize).and_then(Option::as_mut) else {
-            return;
-        };
-        let spec = &stream.spec;
-        let wanted = if spec.background {
-            None
-        } else {
-            let nameless = StreamNames::default();
-            let names = spec.names.as_deref().unwrap_or(&nameless);
-            let class = seats.tree.class_of(names, spec.contract.is_some());
-            let per_peer = seats.tree.classes.get(class).is_some_and(|class| class.per_peer);
-            Some((class, per_peer.then_some(spec.hop)))
-        };
-        let old = core::mem::replace(&mut stream.home, wanted);
-        let leaf = match wanted {
-            Some(home) => seats.leaf(tree, home, policy),
+    /// Moves a stream from one home to another, in the scheduler too. `None` is the root, for the background.
+    pub(in crate::link) fn seat(
+        &mut self,
+        tree: &mut Hierarchy,
+        index: StreamIndex,
+        (from, to): (Option<Home>, Option<Home>),
+        policy: Policy,
+    ) {
+        let leaf = match to {
+            Some(home) => self.leaf(tree, home, policy),
             None => Some(ClassIndex::ROOT),
         };
         tree.seat(index, leaf.unwrap_or(ClassIndex::ROOT));
-        if let Some(home) = wanted {
-            seats.open_gate(home);
+        if let Some(home) = to {
+            self.open_gate(home);
         }
         // The old home last, so that a peer's subclass is not recycled if the home stays the same.
-        if let Some(home) = old {
-            seats.leave(home);
+        if let Some(home) = from {
+            self.leave(home);
         }
     }
 
     /// Removes a closed stream from its class, which keeps the sum of its counters.
-    pub(super) fn unseat(&mut self, home: Option<Home>, counters: &StreamCounters) {
-        let (Some(seats), Some(home)) = (&mut self.seats, home) else { return };
-        seats.closed.entry(home.0).or_default().merge(counters);
-        seats.leave(home);
+    pub(in crate::link) fn unseat(&mut self, home: Home, counters: &StreamCounters) {
+        self.closed.entry(home.0).or_default().merge(counters);
+        self.leave(home);
     }
 
-    /// Returns the classes in matching order, each followed by the subclasses of its peers. Empty for a link
-    /// without classes.
-    #[must_use]
-    pub fn classes(&self) -> Vec<ClassView> {
-        let (Some(seats), Discipline::Hierarchy(tree)) = (&self.seats, &self.discipline) else {
-            return Vec::new();
-        };
-        let sums = self.class_sums(seats);
+    pub(in crate::link) fn has_gates(&self) -> bool {
+        !self.gates.is_empty()
+    }
+
+    pub(in crate::link) fn gate(&mut self, home: Home) -> Option<&mut Gate> {
+        self.gates.get_mut(&home)
+    }
+
+    /// Returns the homes with a waiting head that conforms at `now`.
+    pub(in crate::link) fn due_gates(&self, now: Instant) -> impl Iterator<Item = Home> {
+        self.gates.iter().filter(move |(_, gate)| gate.is_due(now)).map(|(home, _)| *home)
+    }
+
+    /// Returns the time at which the next waiting head conforms.
+    pub(in crate::link) fn next_gate(&self) -> Option<Instant> {
+        let gates = self.gates.values().filter(|gate| !gate.waiting.is_empty());
+        gates.map(|gate| gate.opens).min()
+    }
+
+    /// Returns the classes in matching order, each followed by the subclasses of its peers. `streams` are the
+    /// homes and counters of the open streams.
+    pub(in crate::link) fn views<'s>(
+        &self,
+        tree: &Hierarchy,
+        streams: impl Iterator<Item = (Home, &'s StreamCounters)>,
+    ) -> Vec<ClassView> {
+        let sums = self.sums(streams);
         let mut views = Vec::new();
-        for (place, class) in seats.tree.classes.iter().enumerate() {
-            let served = seats.indexes.get(place).and_then(|index| tree.service(*index));
-            let part = seats.tree.parts.get(place).copied().unwrap_or(0);
+        for (place, class) in self.tree.classes.iter().enumerate() {
+            let served = self.indexes.get(place).and_then(|index| tree.service(*index));
+            let part = self.tree.parts.get(place).copied().unwrap_or(0);
             let view =
                 |peer: Option<NodeId>, served: Service, sum: (u32, StreamCounters)| ClassView {
                     name: class.name.clone(),
@@ -224,7 +210,7 @@ impl Link {
             let of = |home: Home| sums.get(&home).copied().unwrap_or_default();
             views.push(view(None, served.unwrap_or_default(), of((place, None))));
             let range = (place, Some(NodeId(0)))..=(place, Some(NodeId(u64::MAX)));
-            for (home, peer) in seats.peers.range(range) {
+            for (home, peer) in self.peers.range(range) {
                 let now = tree.service(peer.leaf).unwrap_or_default();
                 let served = Service {
                     total: now.total.saturating_sub(peer.before.total),
@@ -237,7 +223,10 @@ impl Link {
     }
 
     /// Returns the number of streams and the summed counters by home; a class includes all classes below it.
-    fn class_sums(&self, seats: &Seats) -> BTreeMap<Home, (u32, StreamCounters)> {
+    fn sums<'s>(
+        &self,
+        streams: impl Iterator<Item = (Home, &'s StreamCounters)>,
+    ) -> BTreeMap<Home, (u32, StreamCounters)> {
         let mut sums: BTreeMap<Home, (u32, StreamCounters)> = BTreeMap::new();
         let mut add = |home: Home, streams: u32, counters: &StreamCounters| {
             if home.1.is_some() {
@@ -245,29 +234,59 @@ impl Link {
                 *count += streams;
                 sum.merge(counters);
             }
-            let above = |at: &usize| seats.tree.parents.get(*at).copied().flatten();
+            let above = |at: &usize| self.tree.parents.get(*at).copied().flatten();
             for class in core::iter::successors(Some(home.0), above) {
                 let (count, sum) = sums.entry((class, None)).or_default();
                 *count += streams;
                 sum.merge(counters);
             }
         };
-        for stream in self.streams.iter().flatten() {
-            if let Some(home) = stream.home {
-                add(home, 1, &stream.counters);
-            }
-        }
-        seats.closed.iter().for_each(|(class, counters)| add((*class, None), 0, counters));
+        streams.for_each(|(home, counters)| add(home, 1, counters));
+        self.closed.iter().for_each(|(class, counters)| add((*class, None), 0, counters));
         sums
     }
 }
 
-impl Seats {
-    /// Creates the policers of a home, if its class has any.
-    fn open_gate(&mut self, home: Home) {
-        let police = self.tree.classes.get(home.0).and_then(|class| class.police.as_ref());
-        if let Some(police) = police {
-            self.gates.entry(home).or_insert_with(|| Gate::new(police.start()));
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{LinkClass, Match};
+    use paceline_sched::Capacity;
+
+    #[test]
+    fn a_peer_has_a_subclass_while_it_has_streams_and_the_next_peer_reuses_it() {
+        let class = LinkClass {
+            name: "live".into(),
+            per_peer: true,
+            wants: Match { contracted: Some(true), ..Match::default() },
+            ..LinkClass::default()
+        };
+        let classes = Arc::new(
+            ClassTree::new(vec![class], Capacity::from_bits_per_s(8_000_000).ok()).unwrap(),
+        );
+        let (Discipline::Hierarchy(mut tree), Some(mut seats)) =
+            discipline(Policy::default(), Some(&classes))
+        else {
+            panic!("a link with classes has a hierarchy");
+        };
+        let names = StreamNames::default();
+        let one = seats.home_of(&names, true, NodeId(1));
+        assert_eq!(
+            (one, seats.home_of(&names, false, NodeId(1))),
+            ((0, Some(NodeId(1))), (1, None))
+        );
+        let policy = Policy::default();
+        seats.seat(&mut tree, StreamIndex(0), (None, Some(one)), policy);
+        let leaf = seats.peers[&one].leaf;
+        seats.seat(&mut tree, StreamIndex(0), (Some(one), Some(one)), policy);
+        assert_eq!((seats.peers[&one].leaf, seats.peers[&one].streams), (leaf, 1));
+        let counters = StreamCounters { sent: 5, ..StreamCounters::default() };
+        seats.unseat(one, &counters);
+        assert!(seats.peers.is_empty());
+        let views = seats.views(&tree, core::iter::empty());
+        assert_eq!(views.iter().map(|view| view.counters.sent).collect::<Vec<_>>(), [5, 0]);
+        let other = seats.home_of(&names, true, NodeId(2));
+        seats.seat(&mut tree, StreamIndex(1), (None, Some(other)), policy);
+        assert_eq!(seats.peers[&other].leaf, leaf);
     }
 }

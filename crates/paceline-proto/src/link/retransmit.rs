@@ -13,125 +13,22 @@
 //! A sample with a piece that can no longer arrive in time is given up. None of it is retransmitted, the
 //! receiver is notified, and the sample counts as a miss.
 
-use super::ledger::{Item, Piece};
+use super::contents::{Item, Notice, Piece};
+use super::pacing::spent;
+use super::repairs::{MendCounters, RepairKey, Standing};
 use super::stream::Stream;
-use super::{Carrier, Link, Notice, StreamIndex, frame_on_wire};
+use super::{Link, StreamIndex};
 use crate::ids::NodeId;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
 use crate::sample::Sample;
 use crate::wire::segment::stream_place;
 use paceline_sched::discipline::Scheduler as _;
-use paceline_sched::{Capacity, Duration, Instant, Late};
-use std::collections::BTreeMap;
+use paceline_sched::{Duration, Instant, Late};
 
-/// The maximum number of queued pieces; 64 hops cannot have more in flight.
-const REPAIRS_MAX: usize = 4_096;
-/// The share of the capacity that repairs may use ahead of samples with a deadline, as the fraction
-/// 1/`SHARE`. The same share applies to best-effort repairs ahead of other best effort.
-const SHARE: u64 = 10;
-/// The burst of that share: the credit of this time, plus one frame.
-const BURST: Duration = Duration::from_millis(50);
-
-/// Returns the reservation for repairs on a link of `capacity` that retransmits: bits per second, and a burst
-/// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts are met whatever
-/// is lost.
-pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
-    let bytes = capacity.bytes_in(BURST).div_ceil(SHARE);
-    let frame = frame_on_wire(capacity, Carrier::Datagrams);
-    (capacity.bits_per_s().div_ceil(SHARE), bytes + frame)
-}
 /// The minimum time for which a replaceable sample is repaired; it is repaired for four round trips if that
 /// is longer.
 const REPLACED_FOR: Duration = Duration::from_millis(200);
-
-/// The precedence of a piece, which outranks its deadline. No piece waits behind one that may not leave yet.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Standing {
-    /// Belongs to a stream with a contract.
-    Promised,
-    BestEffort,
-    Background,
-}
-
-/// The order of a piece: precedence of its stream, deadline of its sample, stream, sample number, offset in
-/// the sample.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct RepairKey {
-    pub(super) standing: Standing,
-    pub(super) due: Instant,
-    pub(super) stream: StreamIndex,
-    number: u64,
-    offset: usize,
-}
-
-/// Counters of retransmission.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct MendCounters {
-    /// Pieces that were retransmitted.
-    pub repeated: u64,
-    /// Bytes of the retransmitted pieces.
-    pub repeated_bytes: u64,
-    /// Samples that were given up because they could no longer arrive in time.
-    pub given_up: u64,
-}
-
-/// The queue of pieces that wait for retransmission.
-#[derive(Debug, Default)]
-pub(super) struct Repairs {
-    waiting: BTreeMap<RepairKey, Piece>,
-    /// The time until which the share is used up by repairs that preceded samples with a deadline.
-    paid_at: Instant,
-    /// The same for best-effort repairs that preceded other best effort.
-    best_effort_paid_at: Instant,
-    pub(super) counters: MendCounters,
-}
-
-impl Repairs {
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    pub(super) fn get(&self, key: &RepairKey) -> Option<&Piece> {
-        self.waiting.get(key)
-    }
-
-    pub(super) fn remove(&mut self, key: &RepairKey) -> Option<Piece> {
-        self.waiting.remove(key)
-    }
-
-    pub(super) fn put(&mut self, standing: Standing, piece: Piece) {
-        let Piece { due, stream, number, offset, .. } = piece;
-        self.waiting.insert(RepairKey { standing, due, stream, number, offset }, piece);
-    }
-
-    /// Returns `true` if any piece of the stream is queued.
-    pub(super) fn has_any_of(&self, stream: StreamIndex) -> bool {
-        self.waiting.keys().any(|key| key.stream == stream)
-    }
-
-    pub(super) fn forget(&mut self, gone: impl Fn(&RepairKey) -> bool) {
-        self.waiting.retain(|key, _| !gone(key));
-    }
-
-    /// Counts a retransmitted piece.
-    pub(super) fn count(&mut self, bytes: usize) {
-        self.counters.repeated += 1;
-        self.counters.repeated_bytes += bytes as u64;
-    }
-
-    /// Charges a piece that occupies the wire for `time` and preceded other traffic, at the rate of the
-    /// share.
-    pub(super) fn pay(&mut self, now: Instant, time: Duration, best_effort: bool) {
-        let paid_at = if best_effort { &mut self.best_effort_paid_at } else { &mut self.paid_at };
-        *paid_at = (*paid_at).max(now) + time.mul_div(SHARE, 1);
-    }
-
-    fn may_precede(&self, now: Instant, best_effort: bool) -> bool {
-        let paid_at = if best_effort { self.best_effort_paid_at } else { self.paid_at };
-        paid_at <= now + BURST
-    }
-}
 
 /// The next content of a frame.
 #[derive(Clone, Copy, Debug)]
@@ -159,32 +56,27 @@ impl Link {
     /// Returns the counters of retransmission; all zero on carriers that keep order.
     #[must_use]
     pub const fn mended(&self) -> MendCounters {
-        self.repairs.counters
+        self.repairs.counters()
     }
 
     /// Returns the time by which a piece of `sample` must arrive to be worth retransmitting.
     pub(super) fn repair_due(&self, now: Instant, index: StreamIndex, sample: &Sample) -> Instant {
-        let Some(stream) = self.stream(index) else { return now };
+        let Some(stream) = self.streams.get(index) else { return now };
         match stream.spec.contract {
             Some(contract) if contract.late == Late::Drop => {
                 sample.born + stream.spec.upstream + contract.deadline
             }
             None if stream.spec.kind.is_replaced() && !stream.spec.background => {
-                let trips = self.trip(stream.spec.hop).mul_div(4, 1);
+                let trips = self.hops.trip(stream.spec.hop).mul_div(4, 1);
                 now + trips.max(REPLACED_FOR)
             }
             Some(_) | None => Instant::FAR,
         }
     }
 
-    fn trip(&self, hop: NodeId) -> Duration {
-        let trip = self.neighbours.get(&hop).and_then(|n| n.hop.least_round_trip());
-        trip.unwrap_or_default()
-    }
-
     /// Processes pieces that the ledger reports as lost or acknowledged.
     pub(super) fn mend(&mut self, node: NodeId) {
-        let Some(ledger) = self.neighbours.get_mut(&node).and_then(|n| n.hop.ledger()) else {
+        let Some(ledger) = self.hops.get_mut(node).and_then(|n| n.hop.ledger()) else {
             return;
         };
         if !ledger.has_news() {
@@ -193,7 +85,7 @@ impl Link {
         let (lost, opened) = ledger.take();
         for item in opened {
             if let Item::Open(index, id, version) = item
-                && let Some(stream) = self.stream_mut(index).filter(|stream| stream.id == id)
+                && let Some(stream) = self.streams.get_mut(index).filter(|stream| stream.id == id)
                 && stream.version == version
             {
                 stream.announced = true;
@@ -216,12 +108,10 @@ impl Link {
                 if let Notice::Abort(id, _) = notice {
                     self.go_back(node, StreamIndex(stream_place(id)));
                 }
-                if let Some(neighbour) = self.neighbours.get_mut(&node) {
-                    neighbour.notices.push_back(notice);
-                }
+                self.hops.notify(node, notice);
             }
             Item::Part(part) => {
-                if let Some(neighbour) = self.neighbours.get_mut(&node) {
+                if let Some(neighbour) = self.hops.get_mut(node) {
                     neighbour.parts.push_back(part);
                 }
             }
@@ -232,10 +122,10 @@ impl Link {
     /// pieces are retransmitted too.
     fn go_back(&mut self, node: NodeId, index: StreamIndex) {
         let goes = |stream: &&Stream| stream.spec.retransmit == Retransmit::GoBackN;
-        if self.stream(index).filter(goes).is_none() {
+        if self.streams.get(index).filter(goes).is_none() {
             return;
         }
-        let ledger = self.neighbours.get_mut(&node).and_then(|neighbour| neighbour.hop.ledger());
+        let ledger = self.hops.get_mut(node).and_then(|neighbour| neighbour.hop.ledger());
         let pieces = ledger.map(|ledger| ledger.take_back(index)).unwrap_or_default();
         pieces.into_iter().for_each(|piece| self.mend_piece(piece));
     }
@@ -244,11 +134,11 @@ impl Link {
         let wanted = |stream: &&Stream| {
             stream.up && stream.id == piece.id && !stream.has_given_up(piece.number)
         };
-        let Some(stream) = self.stream(piece.stream).filter(wanted) else { return };
+        let Some(stream) = self.streams.get(piece.stream).filter(wanted) else { return };
         // The receiver is notified that the sample will not arrive, even if the stream uses no
         // retransmission.
         let mends = stream.spec.retransmit != Retransmit::None;
-        if !mends || self.repairs.waiting.len() >= REPAIRS_MAX {
+        if !mends || self.repairs.is_full() {
             self.give_up_sample(self.polled_at, piece.stream, piece.number);
             return;
         }
@@ -257,7 +147,7 @@ impl Link {
     }
 
     fn standing(&self, index: StreamIndex) -> Standing {
-        match self.stream(index).map(|stream| &stream.spec) {
+        match self.streams.get(index).map(|stream| &stream.spec) {
             Some(spec) if spec.background => Standing::Background,
             Some(spec) if spec.contract.is_some() => Standing::Promised,
             Some(_) | None => Standing::BestEffort,
@@ -269,17 +159,16 @@ impl Link {
     fn next_repair(&mut self, now: Instant) -> Option<RepairKey> {
         let mut from = None;
         loop {
-            let mut left = self.repairs.waiting.iter();
-            let (key, piece) = left.find(|(key, _)| from.is_none_or(|from| **key > from))?;
-            let (key, bytes) = (*key, piece.payload.len());
-            let Some(hop) = self.stream(key.stream).map(|stream| stream.spec.hop) else {
+            let (key, bytes) = self.repairs.after(from)?;
+            let Some(hop) = self.streams.get(key.stream).map(|stream| stream.spec.hop) else {
                 self.repairs.remove(&key);
                 continue;
             };
-            let arrives = now + self.service(bytes).saturating_add(self.trip(hop).mul_div(1, 2));
+            let arrives = now
+                + self.pacer.wire.service(bytes).saturating_add(self.hops.trip(hop).mul_div(1, 2));
             if arrives > key.due {
                 self.give_up_sample(now, key.stream, key.number);
-            } else if self.has_credit(now, hop) {
+            } else if self.hops.has_credit(now, hop, &self.pacer.wire) {
                 return Some(key);
             } else {
                 from = Some(key);
@@ -291,7 +180,9 @@ impl Link {
     pub(super) fn next_work(&mut self, now: Instant) -> Option<(NodeId, Next)> {
         let repair = if self.repairs.is_empty() { None } else { self.next_repair(now) };
         let data = self.next_data(now);
-        let Some(key) = repair.filter(|_| !self.is_behind() && !self.is_window_full(now)) else {
+        let Some(key) = repair
+            .filter(|_| !self.is_behind() && !self.hops.is_window_full(now, &self.pacer.wire))
+        else {
             return data.map(|(node, index)| (node, Next::Head(index)));
         };
         let next = match data {
@@ -299,9 +190,9 @@ impl Link {
             None => Some(Next::Repair(key)),
         };
         match (next, data) {
-            (Some(next), _) => Some((self.stream(key.stream)?.spec.hop, next)),
+            (Some(next), _) => Some((self.streams.get(key.stream)?.spec.hop, next)),
             (None, Some((node, index))) => {
-                let its = self.first_of(index).filter(|_| !self.is_promised(index));
+                let its = self.repairs.first_of(index).filter(|_| !self.streams.is_promised(index));
                 Some((node, its.map_or(Next::Head(index), Next::Turn)))
             }
             (None, None) => None,
@@ -316,7 +207,7 @@ impl Link {
     /// Returns the lost piece `key` if it precedes the head of `index`.
     fn preceding(&self, now: Instant, key: RepairKey, index: StreamIndex) -> Option<Next> {
         if key.standing == Standing::Background {
-            return self.is_background(index).then_some(Next::Repair(key));
+            return self.streams.is_background(index).then_some(Next::Repair(key));
         }
         let promised = key.standing == Standing::Promised;
         let may = self.repairs.may_precede(now, !promised);
@@ -329,48 +220,39 @@ impl Link {
         goes.then_some(Next::Before(key))
     }
 
-    /// Returns the first piece of a stream to retransmit.
-    fn first_of(&self, index: StreamIndex) -> Option<RepairKey> {
-        self.repairs.waiting.keys().find(|key| key.stream == index).copied()
-    }
-
     /// Charges a retransmitted piece to the schedule position of its stream's head.
     pub(super) fn take_turn(&mut self, index: StreamIndex, bytes: usize) {
-        let Some(left) = self.stream(index).map(Stream::head_left) else { return };
-        let left = self.left(left);
-        self.discipline.handle_segment(index, Self::spent(bytes, bytes), left);
+        let Some(left) = self.streams.get(index).map(Stream::head_left) else { return };
+        let left = self.pacer.wire.left(left);
+        self.discipline.handle_segment(index, spent(bytes, bytes), left);
     }
 
     /// Notifies the receiver that the head was given up, if its sending had begun under number `begun`.
     pub(super) fn abort(&mut self, index: StreamIndex, hop: NodeId, id: u32, begun: Option<u64>) {
         let Some(number) = begun else { return };
-        if self.is_mended(hop) {
-            self.repairs.forget(|key| key.stream == index && key.number == number);
-            let Some(stream) = self.stream_mut(index) else { return };
+        if self.hops.is_mended(hop) {
+            self.repairs.forget_sample(index, number);
+            let Some(stream) = self.streams.get_mut(index) else { return };
             if stream.has_given_up(number) {
                 return;
             }
             stream.note_given_up(number);
         }
-        if let Some(neighbour) = self.neighbours.get_mut(&hop) {
-            neighbour.notices.push_back(Notice::Abort(id, number));
-        }
+        self.hops.notify(hop, Notice::Abort(id, number));
     }
 
     /// Gives up a sample that could not arrive in time: none of it is retransmitted.
     fn give_up_sample(&mut self, now: Instant, index: StreamIndex, number: u64) {
-        self.repairs.forget(|key| key.stream == index && key.number == number);
-        let Some(stream) = self.stream_mut(index) else { return };
+        self.repairs.forget_sample(index, number);
+        let Some(stream) = self.streams.get_mut(index) else { return };
         if stream.has_given_up(number) {
             return;
         }
         stream.note_given_up(number);
         let is_head = stream.head_begun && number == stream.number;
         let (hop, id) = (stream.spec.hop, stream.id);
-        if let Some(neighbour) = self.neighbours.get_mut(&hop) {
-            neighbour.notices.push_back(Notice::Abort(id, number));
-        }
-        self.repairs.counters.given_up += 1;
+        self.hops.notify(hop, Notice::Abort(id, number));
+        self.repairs.count_given_up();
         if is_head {
             self.drop_begun(now, index);
         } else {
@@ -380,12 +262,12 @@ impl Link {
 
     /// Drops the partly sent head of a stream.
     fn drop_begun(&mut self, now: Instant, index: StreamIndex) {
-        let Some(stream) = self.stream_mut(index) else { return };
+        let Some(stream) = self.streams.get_mut(index) else { return };
         let kind = stream.head().map(|sample| sample.kind);
         stream.drop_head(DropReason::LinkLoss);
         let tail = kind.map_or(0, |kind| stream.drop_tail(kind));
         let violated = self.discipline.remove_head(index);
-        if let Some(stream) = self.stream_mut(index) {
+        if let Some(stream) = self.streams.get_mut(index) {
             stream.count_violation(violated);
         }
         self.judge_skipped(index, tail);
@@ -398,25 +280,7 @@ impl Link {
             return;
         }
         let streams = &self.streams;
-        self.repairs.forget(|key| {
-            let stream = streams.get(key.stream.0 as usize).and_then(Option::as_ref);
-            stream.is_none_or(|stream| stream.spec.hop == node)
-        });
-    }
-}
-
-/// The number of given-up samples that a stream remembers; more than the frames in flight can refer to.
-const GIVEN_UP_MAX: usize = 128;
-
-impl Stream {
-    pub(super) fn has_given_up(&self, number: u64) -> bool {
-        self.given_up.contains(&number)
-    }
-
-    pub(super) fn note_given_up(&mut self, number: u64) {
-        if self.given_up.len() >= GIVEN_UP_MAX {
-            self.given_up.pop_front();
-        }
-        self.given_up.push_back(number);
+        self.repairs
+            .forget(|key| streams.get(key.stream).is_none_or(|stream| stream.spec.hop == node));
     }
 }

@@ -1,25 +1,29 @@
 //! A next hop: handshake, liveness and the frames in flight to it.
 
-use super::carrier::Carrier;
-use super::ledger::{Fates, Item, Ledger};
+use super::ledger::{Fates, Ledger};
 use super::transit::Transit;
 use super::trips::Trips;
+use crate::carrier::Carrier;
+use crate::link::contents::Item;
 use crate::receive::Heard;
 use crate::wire::frame::{Ack, FrameHeader};
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
+/// The maximum number of frames in the transport's queue. Each occupies at most one of the transport's 16
+/// batches, so the transport never has to drop one.
+pub(in crate::link) const WINDOW_FRAMES: usize = 12;
 /// Interval of probes to a hop to which nothing else is sent.
-pub(super) const PROBE_EVERY: Duration = Duration::from_millis(500);
+pub(in crate::link) const PROBE_EVERY: Duration = Duration::from_millis(500);
 /// Interval of greetings until both ends know each other's epoch.
-pub(super) const GREET_EVERY: Duration = Duration::from_millis(100);
+const GREET_EVERY: Duration = Duration::from_millis(100);
 /// A hop that was silent for this time is down.
-pub(super) const SILENCE_MAX: Duration = Duration::from_millis(1_800);
+const SILENCE_MAX: Duration = Duration::from_millis(1_800);
 /// A hop that is not up and was silent for this time is forgotten.
-pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 /// The number of frames after which one requests an acknowledgement, whatever their sizes. The window also
 /// limits the number of frames, and small samples would fill it before enough bytes were sent.
-const ASK_EVERY_FRAMES: usize = super::WINDOW_FRAMES / 3;
+const ASK_EVERY_FRAMES: usize = WINDOW_FRAMES / 3;
 /// Time after which an acknowledgement is requested again, for paced hops. There every frame requests one,
 /// and the next frame may have to wait for the answer.
 const ASK_AGAIN_SOON: Duration = Duration::from_millis(25);
@@ -126,11 +130,11 @@ impl Hop {
     }
 
     /// Switches to a carrier that may lose frames.
-    pub(super) fn expect_loss(&mut self) {
+    pub(in crate::link) fn expect_loss(&mut self) {
         self.ledger.get_or_insert_default();
     }
 
-    pub(super) fn ledger(&mut self) -> Option<&mut Ledger> {
+    pub(in crate::link) fn ledger(&mut self) -> Option<&mut Ledger> {
         self.ledger.as_deref_mut()
     }
 
@@ -142,12 +146,12 @@ impl Hop {
 
     /// Returns `true` if a frame with segments may be sent without exceeding the range that acknowledgements
     /// can describe.
-    pub(super) fn can_be_told(&self) -> bool {
+    pub(in crate::link) fn can_be_told(&self) -> bool {
         self.ledger.as_ref().is_none_or(|ledger| ledger.has_room())
     }
 
     /// Returns the time at which a frame will count as lost if no acknowledgement arrives.
-    pub(super) fn next_loss(&self, now: Instant) -> Instant {
+    pub(in crate::link) fn next_loss(&self, now: Instant) -> Instant {
         self.ledger.as_ref().map_or(Instant::FAR, |ledger| ledger.next_loss(now))
     }
 
@@ -197,12 +201,12 @@ impl Hop {
     }
 
     /// Returns the bytes of live frames that left more than `trip` ago. Zero on carriers that keep order.
-    pub(super) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
+    pub(in crate::link) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
         self.ledger.as_ref().map_or(0, |ledger| ledger.overdue_bytes(now, trip))
     }
 
     /// Sets the size of one of the transport's batches, in bytes.
-    pub(super) const fn set_batch_bytes(&mut self, bytes: u64) {
+    pub(in crate::link) const fn set_batch_bytes(&mut self, bytes: u64) {
         self.batch_bytes = bytes;
     }
 
@@ -219,14 +223,14 @@ impl Hop {
 
     /// Returns `true` if the transport's queue has room for one more frame of any length. Always `true` where
     /// frames may be lost: a frame that finds no room is retransmitted.
-    pub(super) fn has_queue_room(&self, now: Instant) -> bool {
-        let most = super::WINDOW_FRAMES as u64 * self.batch_bytes;
+    pub(in crate::link) fn has_queue_room(&self, now: Instant) -> bool {
+        let most = WINDOW_FRAMES as u64 * self.batch_bytes;
         self.ledger.is_some() || self.queued_room(now) + self.batch_bytes <= most
     }
 
     /// Returns `true` if the transport's queue is at least half full, so that frames should share batches.
-    pub(super) fn merges(&self, now: Instant) -> bool {
-        let half = super::WINDOW_FRAMES as u64 * self.batch_bytes / 2;
+    pub(in crate::link) fn merges(&self, now: Instant) -> bool {
+        let half = WINDOW_FRAMES as u64 * self.batch_bytes / 2;
         self.ledger.is_none() && self.queued_room(now) >= half
     }
 
@@ -406,7 +410,7 @@ impl Hop {
     }
 
     /// Takes the hop down if it was silent for [`SILENCE_MAX`].
-    pub(super) fn handle_silence(&mut self, now: Instant) -> Option<HopChange> {
+    pub(in crate::link) fn handle_silence(&mut self, now: Instant) -> Option<HopChange> {
         let silent = self.up && now.since(self.last_heard) >= SILENCE_MAX;
         silent.then(|| {
             self.restart(now);
@@ -507,7 +511,7 @@ impl Hop {
     }
 
     /// Adds bytes sent to this hop, as counted on the wire.
-    pub(super) const fn count_wire(&mut self, bytes: u64) {
+    pub(in crate::link) const fn count_wire(&mut self, bytes: u64) {
         self.wire_bytes += bytes;
     }
 
@@ -530,7 +534,7 @@ impl Hop {
     }
 
     /// Records the contents of the last sent frame that must be repeated if it is lost.
-    pub(super) fn note_items(&mut self, items: Vec<Item>) {
+    pub(in crate::link) fn note_items(&mut self, items: Vec<Item>) {
         if let Some(ledger) = &mut self.ledger {
             ledger.note_items(items);
         }

@@ -1,7 +1,9 @@
 //! Limits on data in flight, for live and for background frames.
 
-use super::{Link, WINDOW_FRAMES, on_wire};
+use super::Hops;
+use super::hop::WINDOW_FRAMES;
 use crate::ids::NodeId;
+use crate::link::pacing::{Pacer, Wire};
 use paceline_sched::{Duration, Instant};
 
 /// The share of the window for the background on links without a capacity, as the fraction
@@ -32,12 +34,12 @@ struct Flight {
     queues: bool,
 }
 
-impl Link {
-    /// Returns the maximum number of bytes in flight to a hop over a link without a capacity.
-    pub(super) const fn window_bytes(&self) -> u64 {
-        WINDOW_FRAMES as u64 * self.spec.carrier.frame_bytes_max()
-    }
+/// Returns the maximum number of bytes in flight to a hop over a link without a capacity.
+pub(in crate::link) const fn window_bytes(wire: &Wire) -> u64 {
+    WINDOW_FRAMES as u64 * wire.carrier.frame_bytes_max()
+}
 
+impl Hops {
     /// Returns `true` if no live frame may leave, on a link with a capacity. All hops share one window, so
     /// that the wire does not idle while an acknowledgement is in transit. It consists of:
     /// - the bandwidth-delay product,
@@ -49,16 +51,16 @@ impl Link {
     /// the last, which drains that queue. So a command never finds more than a part of a frame in it.
     ///
     /// Background frames do not count: live samples do not wait for their acknowledgement.
-    pub(super) fn is_window_full(&self, now: Instant) -> bool {
-        if self.spec.capacity.is_none() {
+    pub(in crate::link) fn is_window_full(&self, now: Instant, wire: &Wire) -> bool {
+        if !wire.is_paced() {
             return false;
         }
-        let Flight { live, holds, answers, overdue, queues, .. } = self.flight(now);
+        let Flight { live, holds, answers, overdue, queues, .. } = self.flight(now, wire);
         if queues {
             // With so little in flight, the acknowledgements are delayed at the hop and not by a queue here.
-            return live > holds.max(self.frame_bytes / 2);
+            return live > holds.max(wire.frame_bytes / 2);
         }
-        let frame = on_wire(self.frame_bytes);
+        let frame = wire.frame_on_wire();
         live.saturating_sub(overdue.min(OVERDUE_FRAMES * frame)) >= holds + answers + frame
     }
 
@@ -67,26 +69,27 @@ impl Link {
     /// A live sample that arrives just after it finds no more than this one frame below the link. The frame
     /// leaves only when the wire is free. Together with the data in flight it is at most the bandwidth-delay
     /// product plus one frame. It waits while that leaves room for less than half a frame.
-    pub(super) fn background_room(&self, now: Instant) -> Option<u64> {
-        let frame = on_wire(self.frame_bytes);
-        if self.spec.capacity.is_none() {
+    pub(in crate::link) fn background_room(&self, now: Instant, pacer: &Pacer) -> Option<u64> {
+        let wire = &pacer.wire;
+        let frame = wire.frame_on_wire();
+        if !wire.is_paced() {
             // Most of the window is reserved for live data.
             let flight: u64 = self.neighbours.values().map(|n| n.hop.background_bytes()).sum();
-            return (flight + frame <= self.window_bytes() / BACKGROUND_PART).then_some(frame);
+            return (flight + frame <= window_bytes(wire) / BACKGROUND_PART).then_some(frame);
         }
-        if now < self.pacer.free_at() {
+        if now < pacer.free_at() {
             return None;
         }
-        let Flight { live, background, holds, queues, .. } = self.flight(now);
+        let Flight { live, background, holds, queues, .. } = self.flight(now, wire);
         let most = if queues { holds.max(frame) } else { holds + frame };
         let room = most.saturating_sub(live + background).min(frame);
         (room >= frame / 2).then_some(room)
     }
 
-    fn flight(&self, now: Instant) -> Flight {
+    fn flight(&self, now: Instant, wire: &Wire) -> Flight {
         let mut flight = Flight::default();
         let mut queued = Duration::ZERO;
-        let time = self.frame_time();
+        let time = wire.frame_time();
         for neighbour in self.neighbours.values().filter(|n| !n.hop.is_stalled(now, time)) {
             let background = neighbour.hop.background_bytes();
             flight.background += background;
@@ -95,29 +98,34 @@ impl Link {
             // A lost frame counts as in flight until the loss is detected. It must not keep the wire idle.
             let trip = if neighbour.hop.is_lossy() { trip.mul_div(5, 4) } else { trip };
             flight.overdue += neighbour.hop.overdue_bytes(now, trip);
-            let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
+            let holds = wire.carried(trip);
             flight.holds = flight.holds.max(holds);
             let held = neighbour.hop.longest_held(time);
-            let answers = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(held));
+            let answers = wire.carried(held);
             flight.answers = flight.answers.max(answers);
             queued = queued.max(neighbour.hop.queued_below());
         }
-        flight.queues = queued > self.frame_time().mul_div(1, QUEUED_PART);
+        flight.queues = queued > wire.frame_time().mul_div(1, QUEUED_PART);
         flight
     }
 
-    pub(super) fn has_credit(&self, now: Instant, node: NodeId) -> bool {
+    pub(in crate::link) fn has_credit(&self, now: Instant, node: NodeId, wire: &Wire) -> bool {
         self.neighbours.get(&node).is_some_and(|neighbour| {
             let hop = &neighbour.hop;
             hop.is_up()
                 && hop.can_be_told()
-                && match self.spec.capacity {
-                    Some(_) => !hop.is_stalled(now, self.frame_time()) && hop.has_queue_room(now),
+                && match wire.capacity {
+                    Some(_) => !hop.is_stalled(now, wire.frame_time()) && hop.has_queue_room(now),
                     None => {
-                        hop.flight_bytes() + self.frame_bytes <= self.window_bytes()
+                        hop.flight_bytes() + wire.frame_bytes <= window_bytes(wire)
                             && hop.flight_frames() < WINDOW_FRAMES
                     }
                 }
         })
+    }
+
+    /// Returns `true` if any hop has credit.
+    pub(in crate::link) fn any_has_credit(&self, now: Instant, wire: &Wire) -> bool {
+        self.neighbours.keys().any(|node| self.has_credit(now, *node, wire))
     }
 }

@@ -6,22 +6,13 @@
 //! stream only the head waits for the policer, in FIFO order, so that streams alternate. Deadlines keep
 //! running meanwhile. A class that demotes queues the sample behind the others of its stream (`demoted.rs`).
 
-use super::{Link, Stream, StreamIndex};
+use super::classes::{Gate, Home};
+use super::stream::Stream;
+use super::{Link, StreamIndex};
 use crate::reason::DropReason;
 use crate::sample::Sample;
 use paceline_sched::Instant;
-use paceline_sched::police::{Action, Outcome, Police, Verdict};
-use std::collections::VecDeque;
-
-/// The policers of one class, or of one peer's subclass.
-#[derive(Debug)]
-pub(super) struct Gate {
-    police: Police,
-    /// Streams whose heads wait for the policers, in order. Streams without a head are skipped.
-    waiting: VecDeque<StreamIndex>,
-    /// The time at which the first of them conforms.
-    opens: Instant,
-}
+use paceline_sched::police::{Action, Outcome, Verdict};
 
 /// The outcome of policing a sample at entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,20 +24,14 @@ pub(super) enum Entry {
     Dropped,
 }
 
-impl Gate {
-    pub(super) const fn new(police: Police) -> Self {
-        Self { police, waiting: VecDeque::new(), opens: Instant::ZERO }
-    }
-}
-
 impl Link {
     /// Polices an arriving sample. A dropped sample is counted.
     pub(super) fn enters(&mut self, now: Instant, index: StreamIndex, sample: &Sample) -> Entry {
         if self.seats.is_none() {
             return Entry::Conforms;
         }
-        let bytes = self.sample_bytes(sample.payload.len());
-        let Some(stream) = self.stream(index).filter(|stream| stream.up) else {
+        let bytes = self.pacer.wire.sample_bytes(sample.payload.len());
+        let Some(stream) = self.streams.get(index).filter(|stream| stream.up) else {
             return Entry::Conforms;
         };
         let (home, demotes) = (stream.home, stream.may_be_demoted());
@@ -62,7 +47,7 @@ impl Link {
         if action == Action::Demote && demotes != Entry::Dropped {
             return demotes;
         }
-        if let Some(stream) = self.stream_mut(index) {
+        if let Some(stream) = self.streams.get_mut(index) {
             stream.counters.offered += 1;
             stream.counters.drops.add(DropReason::Policed, 1);
             stream.gate.broke(sample.kind);
@@ -73,16 +58,16 @@ impl Link {
 
     /// Returns `true` if the head of a stream may be announced; otherwise the head waits for its policer.
     pub(super) fn passes(&mut self, now: Instant, index: StreamIndex) -> bool {
-        if self.seats.as_ref().is_none_or(|seats| seats.gates.is_empty()) {
+        if self.seats.as_ref().is_none_or(|seats| !seats.has_gates()) {
             return true;
         }
         self.drop_expired_before_charging(now, index);
-        let Some(stream) = self.stream(index) else { return true };
+        let Some(stream) = self.streams.get(index) else { return true };
         let (home, held) = (stream.home, stream.held);
         let Some(bytes) = stream.head().filter(|_| !stream.passed).map(|s| s.payload.len()) else {
             return true;
         };
-        let bytes = self.sample_bytes(bytes);
+        let bytes = self.pacer.wire.sample_bytes(bytes);
         let Some(gate) = self.gate(home).filter(|gate| gate.police.action == Action::Delay) else {
             return true;
         };
@@ -93,7 +78,7 @@ impl Link {
         if !passes {
             gate.waiting.push_back(index);
         }
-        if let Some(stream) = self.stream_mut(index) {
+        if let Some(stream) = self.streams.get_mut(index) {
             (stream.passed, stream.held) = (passes, !passes);
         }
         passes
@@ -102,75 +87,43 @@ impl Link {
     /// Announces the heads that conform at `now`.
     pub(super) fn open_gates(&mut self, now: Instant) {
         let Some(seats) = &self.seats else { return };
-        let due = |gate: &Gate| !gate.waiting.is_empty() && gate.opens <= now;
-        let homes: Vec<_> =
-            seats.gates.iter().filter(|(_, gate)| due(gate)).map(|(home, _)| *home).collect();
+        let homes: Vec<_> = seats.due_gates(now).collect();
         for home in homes {
             self.open_gate(now, home);
         }
     }
 
-    fn open_gate(&mut self, now: Instant, home: super::seats::Home) {
+    fn open_gate(&mut self, now: Instant, home: Home) {
         loop {
             let Some(index) = self.gate(Some(home)).and_then(|gate| gate.waiting.pop_front())
             else {
                 return;
             };
-            let Some(stream) = self.stream_mut(index) else { continue };
+            let Some(stream) = self.streams.get_mut(index) else { continue };
             if !stream.held || stream.home != Some(home) {
                 continue;
             }
             self.drop_expired_before_charging(now, index);
-            let Some(stream) = self.stream_mut(index) else { continue };
+            let Some(stream) = self.streams.get_mut(index) else { continue };
             let Some(bytes) = stream.head().map(|sample| sample.payload.len()) else {
                 stream.held = false;
                 continue;
             };
-            let bytes = self.sample_bytes(bytes);
+            let bytes = self.pacer.wire.sample_bytes(bytes);
             let Some(gate) = self.gate(Some(home)) else { return };
             if !gate.admits(now, bytes) {
                 gate.waiting.push_front(index);
                 return;
             }
-            if let Some(stream) = self.stream_mut(index) {
+            if let Some(stream) = self.streams.get_mut(index) {
                 (stream.passed, stream.held) = (true, false);
             }
             self.announce_head(now, index);
         }
     }
 
-    /// Returns the time at which the next waiting head conforms.
-    pub(super) fn next_gate(&self) -> Option<Instant> {
-        let gates = self.seats.iter().flat_map(|seats| seats.gates.values());
-        gates.filter(|gate| !gate.waiting.is_empty()).map(|gate| gate.opens).min()
-    }
-
-    fn gate(&mut self, home: Option<super::seats::Home>) -> Option<&mut Gate> {
-        self.seats.as_mut()?.gates.get_mut(&home?)
-    }
-
-    /// Returns the size of a sample on the wire, if it is sent alone.
-    fn sample_bytes(&self, payload: usize) -> u64 {
-        let (frames, headers) = self.frames_of(payload as u64);
-        payload as u64 + frames * headers
-    }
-}
-
-impl Gate {
-    /// Charges a sample if it conforms now; otherwise records the time at which it will.
-    fn admits(&mut self, now: Instant, bytes: u64) -> bool {
-        match self.police.police(now, bytes) {
-            Outcome::Pass => true,
-            Outcome::DelayUntil(at) => {
-                self.opens = at;
-                false
-            }
-            // The sample was admitted because it conforms at some time, but the clock does not reach it.
-            Outcome::Drop | Outcome::Demote => {
-                self.opens = Instant::FAR;
-                false
-            }
-        }
+    fn gate(&mut self, home: Option<Home>) -> Option<&mut Gate> {
+        self.seats.as_mut()?.gate(home?)
     }
 }
 

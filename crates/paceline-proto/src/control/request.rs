@@ -1,12 +1,68 @@
-//! Maps a subscription's loss tolerance to the links of its path.
+//! A subscription's contract request at one hop: the hop's part of the delay bound, and its loss tolerance.
 
-use super::contract::{Ask, period_of, share, whole_micros};
 use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::split::Split;
 use crate::form::{Form, Rate};
+use paceline_admit::Demand;
 use paceline_admit::reserve::bears_loss;
 use paceline_sched::{Duration, Late, LossTolerance};
 
+/// The shortest period and deadline of a contract; shorter ones are below the resolution of a link.
+pub(super) const SHORTEST: Duration = Duration::from_micros(1);
+/// The largest margin that each hop keeps of its share, for delays outside its scheduler, such as threads and
+/// the network stack.
+const MARGIN_MAX: Duration = Duration::from_micros(1_500);
+
+/// One subscription's contract request, as seen from the link of one hop of its path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(super) within: Option<Duration>,
+    pub(super) loss: LossTolerance,
+    /// The index of the hop on the path, from 0.
+    pub(super) hop: usize,
+    /// The division of the delay bound among the hops.
+    pub(super) split: Split,
+}
+
 impl Ask {
+    /// Returns the request of `spec` for `publisher` at the link of hop `hop`, from 0; `None` for best
+    /// effort.
+    pub(crate) fn new(
+        spec: &SubscriptionSpec,
+        publisher: &PublisherSpec,
+        hop: usize,
+        split: Split,
+    ) -> Option<Self> {
+        let loss = tolerance(spec, publisher)?;
+        Some(Self { within: spec.within, loss, hop, split })
+    }
+
+    /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least
+    /// `deadline`.
+    pub(crate) fn whole(&self, deadline: Duration) -> Duration {
+        self.split.bound(deadline.saturating_add(MARGIN_MAX))
+    }
+
+    /// Returns the requested loss tolerance.
+    pub(crate) const fn loss(&self) -> LossTolerance {
+        self.loss
+    }
+
+    /// Returns the requested delay bound.
+    pub(crate) const fn within(&self) -> Option<Duration> {
+        self.within
+    }
+
+    /// Returns the request with another delay bound.
+    pub(crate) const fn with_bound(self, within: Duration) -> Self {
+        Self { within: Some(within), ..self }
+    }
+
+    /// Returns the request with another loss tolerance.
+    pub(crate) const fn with_loss(self, loss: LossTolerance) -> Self {
+        Self { loss, ..self }
+    }
+
     /// Returns true if this hop of the path may miss samples.
     pub(super) fn bears_loss(&self) -> bool {
         let part = |hop| whole_micros(share(&Self { hop, ..*self }, Duration::ZERO).1);
@@ -56,6 +112,30 @@ impl Ask {
     pub(crate) const fn owes_nothing(&self) -> bool {
         self.loss.y() > 0 && self.loss.x() >= self.loss.y()
     }
+}
+
+/// Returns the part of the delay bound for the earlier hops, and the part for this hop.
+pub(super) fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
+    let Some(within) = ask.within else {
+        // With only a loss tolerance, each hop may take one period.
+        return (period.mul_div(ask.hop as u64, 1), period);
+    };
+    let mine = ask.split.part(within, ask.hop);
+    let margin = mine.mul_div(1, 10).min(MARGIN_MAX);
+    (ask.split.before(within, ask.hop), mine.saturating_sub(margin))
+}
+
+/// Rounds a hop's part of a delay to whole microseconds, as it is requested. The same number is the hop's
+/// weight.
+pub(super) fn whole_micros(part: Duration) -> Duration {
+    let micros = (part.as_nanos() / 1_000).clamp(1, u32::MAX.into());
+    Duration::from_micros(micros).min(Demand::DEADLINE_MAX)
+}
+
+/// Returns the period of a stream's contracts, if its source declares one. It is 1/20 shorter than the
+/// source's, so that the stream can catch up after a short stall.
+pub(super) fn period_of(spec: &PublisherSpec, form: Form) -> Option<Duration> {
+    form.rate.period(spec.period).map(|period| period.mul_div(19, 20).max(SHORTEST))
 }
 
 /// Returns the loss tolerance of a subscription with a contract; `None` for best effort.

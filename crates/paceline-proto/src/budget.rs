@@ -1,0 +1,84 @@
+//! The budget of a link: the bytes that a sample is charged, the shares of repairs and control, and the
+//! traffic that may block a sample.
+//!
+//! Admission ([`crate::control`]) promises these figures, and the link ([`crate::link`]) keeps them.
+
+use crate::carrier::{Carrier, WIRE_OVERHEAD};
+use paceline_sched::{Capacity, Duration, Policy};
+
+/// Control may use the fraction 1/`CONTROL_SHARE` of the capacity.
+pub(crate) const CONTROL_SHARE: u64 = 20;
+/// The size of a piece of control ahead of contracted samples, as the fraction 1/`PIECE_PART` of a frame.
+const PIECE_PART: u64 = 4;
+/// The minimum size of such a piece, in bytes.
+const PIECE_BYTES_MIN: u64 = 300;
+/// The share of the capacity that repairs may use ahead of samples with a deadline, as the fraction
+/// 1/`REPAIR_SHARE`. The same share applies to best-effort repairs ahead of other best effort.
+pub(crate) const REPAIR_SHARE: u64 = 10;
+/// The burst of that share: the credit of this time, plus one frame.
+pub(crate) const REPAIR_BURST: Duration = Duration::from_millis(50);
+/// The payload bytes of a segment.
+pub(crate) const SEGMENT_BYTES: u64 = 1_090;
+/// The bytes of a segment's headers on the wire.
+pub(crate) const SEGMENT_OVERHEAD: u64 = 110;
+
+/// Returns the bytes charged on a link for `payload` bytes of a sample, including segment headers.
+pub(crate) fn counted(payload: u128) -> u128 {
+    let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);
+    payload.saturating_add(segments * u128::from(SEGMENT_OVERHEAD))
+}
+
+/// Returns the most payload bytes of a sample that are charged at most `wire` bytes by [`counted`].
+pub(crate) fn uncounted(wire: u64) -> usize {
+    let segments = wire.div_ceil(SEGMENT_BYTES + SEGMENT_OVERHEAD).max(1);
+    usize::try_from(wire.saturating_sub(segments * SEGMENT_OVERHEAD)).unwrap_or(usize::MAX)
+}
+
+/// Returns the reservation for repairs on a link of `capacity` that retransmits: bits per second, and a burst
+/// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts are met whatever
+/// is lost.
+pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
+    let bytes = capacity.bytes_in(REPAIR_BURST).div_ceil(REPAIR_SHARE);
+    let frame = Carrier::Datagrams.frame_on_wire(capacity);
+    (capacity.bits_per_s().div_ceil(REPAIR_SHARE), bytes + frame)
+}
+
+/// Returns the size on the wire of a piece of control ahead of contracted samples, where a frame occupies
+/// `frame` bytes.
+pub(crate) const fn piece_on_wire(frame: u64) -> u64 {
+    let part = frame / PIECE_PART;
+    let least = PIECE_BYTES_MIN + WIRE_OVERHEAD;
+    if part > least { part } else { least }
+}
+
+/// Returns the bytes on the wire that may precede a sample, however early its deadline. These are the longest
+/// frame, since transmission is not preempted, a burst of repairs, and one piece of control where the
+/// discipline does not serve by deadlines.
+pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -> u64 {
+    let frame = carrier.frame_on_wire(capacity);
+    let repairs = match carrier {
+        Carrier::Ordered | Carrier::Local => 0,
+        Carrier::Datagrams => repairs_of(capacity).1,
+    };
+    let control = match policy {
+        Policy::Edf | Policy::DelayEdd | Policy::Vds | Policy::Dwcs { .. } => 0,
+        Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc => {
+            piece_on_wire(frame)
+        }
+    };
+    frame + repairs + control
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counted_bytes_give_the_sample_length() {
+        for bytes in [0, 1, 64, 1_089, 1_090, 1_091, 2_180, 2_181, 10_900, 50_000, 1 << 26] {
+            let wire = u64::try_from(counted(bytes)).unwrap();
+            assert_eq!(uncounted(wire) as u128, bytes);
+        }
+        assert_eq!((uncounted(0), uncounted(u64::MAX) > 1 << 40), (0, true));
+    }
+}

@@ -1,0 +1,114 @@
+//! A publisher and a matching subscription, as seen from one node of the path between them.
+
+use super::contract::is_promised;
+use super::registry::PairKey;
+use super::request::Ask;
+use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::split::Split;
+use super::unpromised::Unpromised;
+use crate::form::{Form, Proxy};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::plan::{SourceKey, Target};
+use std::sync::Arc;
+
+/// This node's position on the path from a publisher to a subscription.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// The number of hops before this node; 0 on the publisher's node.
+    pub(super) index: usize,
+    /// The division of the delay bound among the hops of the path.
+    pub(super) split: Split,
+    /// The next node; `None` on the subscription's node.
+    pub(super) next: Option<NodeId>,
+}
+
+impl Place {
+    /// Returns the position of `me` on `path`, if the path includes it.
+    pub(super) fn on(path: &[NodeId], split: Split, me: NodeId) -> Option<Self> {
+        let index = path.iter().position(|&node| node == me)?;
+        let next = path.get(index + 1).copied();
+        Some(Self { index, split, next })
+    }
+}
+
+/// A publisher and a matching subscription whose path includes this node.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair<'a> {
+    pub(crate) publisher: PublisherId,
+    pub(crate) subscription: SubscriptionId,
+    pub(crate) spec: &'a Arc<PublisherSpec>,
+    pub(crate) request: &'a SubscriptionSpec,
+    /// The requested form, limited to this publisher's samples.
+    pub(crate) asked: Form,
+    pub(super) place: Place,
+}
+
+impl Pair<'_> {
+    pub(crate) fn key(&self) -> PairKey {
+        (self.subscription, self.publisher)
+    }
+
+    /// Returns the source of the stream: scaled samples if the proxy is an earlier node.
+    pub(crate) fn source(&self) -> SourceKey {
+        let scaled = self.place.index > 0 && self.request.proxy == Proxy::Publisher;
+        let form = if scaled { self.asked } else { Form::FULL };
+        SourceKey { publisher: self.publisher, form }
+    }
+
+    /// Returns the form of the samples on links.
+    pub(super) fn travelling(&self) -> Form {
+        self.spec.travelling(self.request)
+    }
+
+    /// Returns true if the path must grant a reservation first: the pair requests a contract, its demand is
+    /// known, and a link of the path has a capacity.
+    pub(super) fn is_reserved(&self) -> bool {
+        let promised = |ask: &Ask| is_promised(self.spec, self.travelling(), ask);
+        self.place.split.is_limited() && self.ask().is_some_and(|ask| promised(&ask))
+    }
+
+    /// Returns the division of the delay bound among the hops of the path.
+    pub(super) fn split(&self) -> Split {
+        self.place.split
+    }
+
+    pub(crate) fn is_background(&self) -> bool {
+        self.spec.tag.is_private()
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        self.place.next.map_or(Target::Local, Target::Hop)
+    }
+
+    /// Returns the outgoing form: scaled if the proxy is this node or an earlier one.
+    pub(crate) fn leaving(&self) -> Form {
+        match self.request.proxy {
+            Proxy::Publisher => self.asked,
+            Proxy::Subscriber if self.place.next.is_none() => self.asked,
+            Proxy::Subscriber => Form::FULL,
+        }
+    }
+
+    /// Returns the contract request to this node's link; `None` for background streams, which get no promise.
+    pub(super) fn ask(&self) -> Option<Ask> {
+        if self.is_background() {
+            return None;
+        }
+        Ask::new(self.request, self.spec, self.place.index, self.place.split)
+    }
+
+    /// Returns the reason why nothing is promised, if a promise is requested.
+    pub(super) fn unpromised(&self) -> Option<Unpromised> {
+        let ask = self.ask()?;
+        let period = self.travelling().rate.period(self.spec.period);
+        if ask.owes_nothing() {
+            None
+        } else if !self.split().is_limited() {
+            Some(Unpromised::NoCapacity)
+        } else if period.is_none_or(|period| period.is_zero()) {
+            Some(Unpromised::RateUnknown)
+        } else {
+            self.spec.bytes_max.is_none().then_some(Unpromised::SizeUnknown)
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The assignment of a link's streams to its classes.
+
+use super::classes::{ClassTree, ClassView, Home, discipline};
+use super::{Link, StreamIndex};
+use crate::plan::StreamNames;
+use crate::reason::StreamCounters;
+use paceline_sched::discipline::Discipline;
+use paceline_sched::{Instant, Policy, Scheduler};
+use std::sync::Arc;
+
+impl Link {
+    /// Replaces the classes of the link from `now` on; `None` removes them. Queued samples stay. Loss
+    /// windows, policers and the counters of classes start again.
+    pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
+        (self.discipline, self.seats) = discipline(self.policy, classes.as_ref());
+        let blocked = self.pacer.wire.blocked(self.policy);
+        for index in self.streams.indexes() {
+            let Some(stream) = self.streams.get_mut(index) else { continue };
+            (stream.home, stream.suspended, stream.passed, stream.held) =
+                (None, false, false, false);
+            let (terms, up) = (stream.spec.terms(blocked), stream.up);
+            self.seat(index);
+            if up {
+                self.discipline.join(index, terms);
+                self.count_anew(index);
+                self.announce_head(now, index);
+            }
+        }
+    }
+
+    /// Returns the discipline within a home, or that of a link without classes.
+    pub(super) fn policy_of(&self, home: Option<Home>) -> Policy {
+        let class = self.seats.as_ref().zip(home).and_then(|(seats, home)| seats.policy_of(home));
+        class.unwrap_or(self.policy)
+    }
+
+    /// Lets a stream join the discipline again on new terms; queued samples stay.
+    pub(super) fn join_anew(&mut self, now: Instant, index: StreamIndex) {
+        let blocked = self.pacer.wire.blocked(self.policy);
+        self.discipline.leave(index);
+        self.seat(index);
+        let Some(stream) = self.streams.get_mut(index).filter(|stream| stream.up) else { return };
+        (stream.suspended, stream.held) = (false, false);
+        let terms = stream.spec.terms(blocked);
+        self.discipline.join(index, terms);
+        self.count_anew(index);
+        self.announce_head(now, index);
+    }
+
+    /// Assigns a stream to the class that matches it. The caller then joins it to the discipline.
+    pub(super) fn seat(&mut self, index: StreamIndex) {
+        let policy = self.policy;
+        let (Some(seats), Discipline::Hierarchy(tree)) = (&mut self.seats, &mut self.discipline)
+        else {
+            return;
+        };
+        let Some(stream) = self.streams.get_mut(index) else {
+            return;
+        };
+        let spec = &stream.spec;
+        let nameless = StreamNames::default();
+        let names = spec.names.as_deref().unwrap_or(&nameless);
+        let wanted =
+            (!spec.background).then(|| seats.home_of(names, spec.contract.is_some(), spec.hop));
+        let old = core::mem::replace(&mut stream.home, wanted);
+        seats.seat(tree, index, (old, wanted), policy);
+    }
+
+    /// Removes a closed stream from its class, which keeps the sum of its counters.
+    pub(super) fn unseat(&mut self, home: Option<Home>, counters: &StreamCounters) {
+        let (Some(seats), Some(home)) = (&mut self.seats, home) else { return };
+        seats.unseat(home, counters);
+    }
+
+    /// Returns the classes in matching order, each followed by the subclasses of its peers. Empty for a link
+    /// without classes.
+    #[must_use]
+    pub fn classes(&self) -> Vec<ClassView> {
+        let (Some(seats), Discipline::Hierarchy(tree)) = (&self.seats, &self.discipline) else {
+            return Vec::new();
+        };
+        let homes = self.streams.iter();
+        seats.views(tree, homes.filter_map(|(_, stream)| Some((stream.home?, &stream.counters))))
+    }
+}

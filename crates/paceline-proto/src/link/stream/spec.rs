@@ -1,0 +1,154 @@
+//! The parameters of a stream on a link.
+
+use crate::form::Form;
+use crate::ids::{NodeId, PublisherId};
+use crate::plan::{Demand, OutputPlan, StreamNames};
+use crate::retransmit::Retransmit;
+use crate::sample::Kind;
+use paceline_sched::curve::Curve;
+use paceline_sched::discipline::{Class, Terms};
+use paceline_sched::hfsc::Curves;
+use paceline_sched::{Contract, Duration, Late};
+use std::sync::Arc;
+
+/// The maximum number of queued samples of a best-effort data stream.
+const WAITING_MAX: usize = 256;
+/// The maximum number of queued samples of a stream with a contract, however long its deadline and its
+/// upstream delay.
+const CONTRACTED_MAX: usize = 256;
+
+/// The parameters of a stream on a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamSpec {
+    /// The next hop.
+    pub hop: NodeId,
+    /// The publisher of the samples.
+    pub publisher: PublisherId,
+    /// The form of the samples on this link.
+    pub form: Form,
+    /// The kind of the samples. A picture or state replaces an older one that is still queued.
+    pub kind: Kind,
+    /// The traffic contract; `None` for best effort.
+    pub contract: Option<Contract>,
+    /// The part of the delay bound that is spent before this link.
+    pub upstream: Duration,
+    /// The time after a sample's deadline on this link within which it can still be useful downstream.
+    pub slack: Duration,
+    /// A background stream: served when no live sample is queued, without a contract. Its samples do not
+    /// replace each other.
+    pub background: bool,
+    /// The longest time that a sample may be queued before its first byte is sent; `None` for no limit.
+    pub max_wait: Option<Duration>,
+    /// The retransmission mode on carriers that may lose frames.
+    pub retransmit: Retransmit,
+    /// The admitted demand of the contract, for disciplines that share by rates or curves.
+    pub demand: Option<Demand>,
+    /// The names that select the class; `None` selects it by the contract alone.
+    pub names: Option<Arc<StreamNames>>,
+}
+
+impl StreamSpec {
+    /// Returns a best-effort stream with default settings for `form`.
+    #[must_use]
+    pub const fn best_effort(publisher: PublisherId, hop: NodeId, form: Form, kind: Kind) -> Self {
+        Self {
+            hop,
+            publisher,
+            form,
+            kind,
+            contract: None,
+            upstream: Duration::ZERO,
+            slack: Duration::ZERO,
+            background: false,
+            max_wait: None,
+            retransmit: Retransmit::Selective,
+            demand: None,
+            names: None,
+        }
+    }
+
+    /// Returns the stream towards `hop` according to `plan`.
+    #[must_use]
+    pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
+        let OutputPlan { form, kind, contract, upstream, slack, background, demand, .. } = plan;
+        Self {
+            hop,
+            publisher,
+            form: *form,
+            kind: *kind,
+            contract: *contract,
+            upstream: *upstream,
+            slack: *slack,
+            background: *background,
+            max_wait: plan.max_wait,
+            retransmit: plan.retransmit,
+            demand: *demand,
+            names: None,
+        }
+    }
+
+    /// Sets the names that select the class.
+    #[must_use]
+    pub fn with_names(mut self, names: Option<Arc<StreamNames>>) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// Returns the discipline's class for this stream.
+    pub(in crate::link) fn class(&self) -> Class {
+        if self.background { Class::Background } else { self.contract.into() }
+    }
+
+    /// Returns the stream's terms for the discipline, where one packet of other streams delays the next by at
+    /// most `blocked`.
+    ///
+    /// A contract contributes its demanded rate and the service curve that admission assumed. The curve
+    /// serves the longest sample plus the burst that jitter allows within the deadline less `blocked`, and
+    /// continues at the rate.
+    pub(in crate::link) fn terms(&self, blocked: Duration) -> Terms {
+        let mut terms = Terms::new(self.class());
+        if let (Class::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
+            contract.late = Late::Send;
+        }
+        let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
+        let terms = terms.with_rate(demand.bytes_per_s);
+        let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
+        let early = u64::try_from(
+            (u128::from(demand.bytes) * u128::from(contract.jitter.as_nanos()))
+                .div_ceil(u128::from(contract.period.as_nanos().max(1))),
+        );
+        let burst = demand.bytes.saturating_add(early.unwrap_or(u64::MAX));
+        let left = contract.deadline.saturating_sub(blocked).max(Duration::from_nanos(1));
+        let curves = Curves {
+            real_time: Curve::burst(burst, left, bits).ok(),
+            link_share: Curve::linear(bits).ok(),
+            upper_limit: None,
+        };
+        if self.background || curves.link_share.is_none() {
+            terms
+        } else {
+            terms.with_curves(curves)
+        }
+    }
+
+    /// Returns `true` if a sample that misses its deadline on this link stays queued, since it may still meet
+    /// the delay bound downstream.
+    ///
+    /// False where loss is tolerated, since the time to send a late sample is reserved for others. False for
+    /// video, which has its own shedding order.
+    pub(in crate::link) fn is_patient(&self) -> bool {
+        let contract = self.contract.filter(|it| it.late == Late::Drop && it.loss.x() == 0);
+        contract.is_some() && !self.slack.is_zero() && !self.kind.is_video()
+    }
+
+    /// Returns the maximum number of queued samples. For a contract: the samples between release and
+    /// deadline, those that upstream hops may have bunched together, and two.
+    pub(super) fn waiting_max(&self) -> usize {
+        self.contract.map_or(WAITING_MAX, |contract| {
+            let bunched = self.upstream.saturating_add(contract.jitter);
+            let waits = contract.deadline.saturating_add(self.slack).saturating_add(bunched);
+            let periods = waits.as_nanos() / contract.period.as_nanos().max(1);
+            usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
+        })
+    }
+}
