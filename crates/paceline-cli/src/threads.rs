@@ -20,7 +20,7 @@ pub const SHARED: &str = "(rx: (worker_threads: 2), tx: (handover: rx), net: (ha
 const ONE: &str =
     "(rx: (worker_threads: 1), tx: (handover: rx), net: (handover: rx), acc: (handover: rx))";
 
-/// Returns the variable and its value for this process: [`SHARED`], or [`ONE`] if it uses TLS. Returns
+/// Returns the variable and its value for this process: [`SHARED`], or one thread if it uses TLS. Returns
 /// `None` if the environment has a value. The caller must set it before it starts a second thread.
 #[must_use]
 pub fn setting() -> Option<(&'static str, &'static str)> {

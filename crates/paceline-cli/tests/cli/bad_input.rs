@@ -53,7 +53,11 @@ const CASES: &[Case] = &[
         2,
         &["--audio: a is one tag", "leave --audio out"],
     ),
-    (&["echo", "a", "--size", "8x8", "--audio", "8000x1"], 2, &["--audio: a is one tag"]),
+    (
+        &["echo", "a", "--size", "8x8", "--audio", "8000x1"],
+        2,
+        &["size and audio are both set; set only one"],
+    ),
     (
         &["pull", "a", "--size", "8x8", "--audio", "8000x1"],
         2,

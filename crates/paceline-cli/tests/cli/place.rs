@@ -58,7 +58,7 @@ fn a_runtime_folder_that_others_can_write_or_that_is_a_link_is_refused() {
     std::fs::create_dir(&open).unwrap();
     std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
     let run = |dir: &str| host.run(&["sub", "a", "--timeout", "1s", "--runtime-dir", dir]);
-    run(arg(&open)).said(1, "others can write to it (mode 0777): run chmod go-w '");
+    run(arg(&open)).said(1, "others can write to it (mode 0777); run chmod go-w '");
     run(arg(&open)).said(1, "or set PACELINE_RUNTIME_DIR to a folder that only you can write");
     assert_eq!(std::fs::read_dir(&open).unwrap().count(), 0, "nothing was made in it");
     std::fs::set_permissions(&open, Permissions::from_mode(0o700)).unwrap();

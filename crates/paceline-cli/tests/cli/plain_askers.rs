@@ -118,7 +118,7 @@ fn one_that_reads_its_answers_slowly_holds_up_no_other() {
     let told = format!("{lost} answers were dropped: they arrived faster than this program reads");
     assert!(said.contains(&told), "{said}");
     let log = std::fs::read_to_string(pair.operator.path("log")).unwrap();
-    assert!(log.contains("answers to 'robot/large' come faster than the program here"), "{log}");
+    assert!(log.contains("answers to 'robot/large' arrive faster than the program here"), "{log}");
     assert!(is_named(&ask(&far, "robot/name")), "it is answered as before");
 }
 

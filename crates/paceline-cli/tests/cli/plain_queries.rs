@@ -229,7 +229,7 @@ fn what_the_rule_does_not_carry_is_refused_with_its_limit_and_counted() {
     assert_eq!(text(&ask_until(&there, "robot/echo")), "x");
     let said = text(&ask(&there, "robot/echo?bytes=3000"));
     assert!(
-        said.contains("the rule of node robot takes at most 2000")
+        said.contains("the rule of node robot accepts at most 2000")
             && said.contains("raise max_bytes"),
         "{said}"
     );

@@ -141,9 +141,9 @@ fn what_cannot_be_pulled_is_told_with_the_mend() {
     let host = Host::new();
     let _pub = lines(&host, "log", &["--history", "5", "--name", "robot"]);
     wait_for_seq(&host, "log", 10);
-    host.run(&["pull", "log", "--seq", "0..2"]).said(3, "expired; held are ");
-    host.run(&["pull", "log", "--seq", "100000.."]).said(3, "did not come yet");
-    host.run(&["pull", "other"]).said(3, "no buffer holds 'other'").said(3, "pub --history 100");
+    host.run(&["pull", "log", "--seq", "0..2"]).said(3, "expired; buffered are ");
+    host.run(&["pull", "log", "--seq", "100000.."]).said(3, "did not arrive yet");
+    host.run(&["pull", "other"]).said(3, "no node buffers 'other'").said(3, "pub --history 100");
     host.run(&["pull", "log", "--at", "rover"]).said(3, "no node 'rover'").said(3, "robot");
     let file = host.path("card.txt");
     std::fs::write(&file, "x").unwrap();

@@ -88,7 +88,7 @@ mod tests {
         let second = Duration::from_secs(1);
         for (error, words) in [
             (Limits::new(0, 1, second), ["0 samples", "from 1 to 1000000"]),
-            (Limits::new(1_000_001, 1, second), ["1000001 samples", "several"]),
+            (Limits::new(1_000_001, 1, second), ["1000001 samples", "a buffer per tag"]),
             (Limits::new(1, 0, second), ["0 bytes", "from 1 to 4294967296"]),
             (Limits::new(1, 1_000_000_000_000, second), ["1000000000000 bytes", "4 GiB"]),
             (Limits::new(1, 1, Duration::ZERO), ["age 0 ns", "more than 0"]),

@@ -260,7 +260,7 @@ impl Plan {
                 format!("{selection} of '{tag}' cannot be decoded: the I picture before it expired")
             }
         };
-        text.push_str("; held are");
+        text.push_str("; buffered are");
         const NAMED: usize = 3;
         for (place, (publisher, span)) in self.spans.iter().take(NAMED).enumerate() {
             let comma = if place == 0 { "" } else { "," };

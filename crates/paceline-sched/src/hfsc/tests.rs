@@ -261,7 +261,7 @@ fn invalid_classes_are_refused_by_name() {
         deepest = next;
     }
     assert_eq!(tree.add(deepest, share(1)), Err(HfscError::TooDeep(deepest)));
-    assert!(text(HfscError::TooDeep(deepest)).contains("from 1 to 16"));
+    assert!(text(HfscError::TooDeep(deepest)).contains("is 16 levels below the root"));
     assert_eq!(tree.len(), usize::from(DEPTH_MAX) + 1);
 }
 

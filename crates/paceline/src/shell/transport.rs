@@ -86,7 +86,7 @@ impl Transport {
         link: &LinkConfig,
         inbound: Arc<dyn Inbound>,
     ) -> zenoh::Result<Self> {
-        let session = zenoh::open(config(link)?).wait()?;
+        let session = open_session(config(link)?)?;
         let carrier = link.carrier();
         let subscribers = listen(me, &session, &inbound)?;
         let beacon = KeyExpr::try_from("p/hi")?;
@@ -192,6 +192,16 @@ impl Transport {
             tracing::debug!("cannot close a link cleanly: {error}");
         }
     }
+}
+
+/// Opens a session on a thread of its own: Zenoh panics if it blocks a thread of a current-thread tokio runtime, and the
+/// caller may be on one.
+fn open_session(config: Config) -> zenoh::Result<Session> {
+    std::thread::scope(|scope| {
+        let named = std::thread::Builder::new().name("paceline-open".to_owned());
+        let opening = named.spawn_scoped(scope, || zenoh::open(config).wait())?;
+        opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Subscribes to the key of one neighbour, so that its frames can carry a number for the key.

@@ -108,7 +108,7 @@ fn invalid_requests_are_refused_at_once() {
     assert!(matches!(zero, Err(PublishError::Contract(_))));
     let ask = || node.subscriber("a/**");
     for (wrong, text) in [
-        (ask().every(0), "every 0: take 1 in n"),
+        (ask().every(0), "every 0: must be from 1 to"),
         (ask().max_hz(0.0), "rate 0 Hz: must be from 0.001 to 1,000,000 Hz, such as 10"),
         (ask().max_hz(-1.0), "rate -1 Hz"),
         (ask().max_hz(0.000_1), "rate 0.0001 Hz"),
@@ -119,7 +119,7 @@ fn invalid_requests_are_refused_at_once() {
         (node.subscriber("@a"), "pattern '@a' begins with '@'"),
         // Later values do not hide the first wrong one.
         (ask().every(0).queue(0).size(10, 10), "every 0"),
-        (ask().every(2).max_hz(5.0), "every and max_hz are both given"),
+        (ask().every(2).max_hz(5.0), "every and max_hz are both set"),
     ] {
         let checked = wrong.check().unwrap_err().to_string();
         let declared = wrong.declare().err().unwrap().to_string();

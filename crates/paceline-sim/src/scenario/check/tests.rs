@@ -87,7 +87,7 @@ const WRONG: &[(&str, &str)] = &[
         "write queue with a unit, such as queue = \"10MB\"",
     ),
     ("[[fault]]\nstall = \"a\"\nfor_s = 5", "write for with a unit, such as for = \"200ms\""),
-    ("[[node]]", "node 4: name is missing: give each node a name"),
+    ("[[node]]", "node 4: name is missing: give each node a unique name"),
     ("[[node]]\nname = \"a\"", "node 4: name = \"a\": another node has it"),
     ("[[link]]\nrate = \"2mbit\"", "link 2: between is missing"),
     (
@@ -140,40 +140,43 @@ const WRONG: &[(&str, &str)] = &[
         "[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nwithin = \"0ms\"",
         "within = \"0ms\": must be from 1us to 24h; the longest time",
     ),
-    ("[[fault]]\nat = \"1s\"", "fault 1: say what goes wrong"),
-    ("[[fault]]\nat = \"1s\"\nstall = \"a\"\ncrash = \"b\"", "fault 1: say what goes wrong"),
+    ("[[fault]]\nat = \"1s\"", "fault 1: set one of cut"),
+    ("[[fault]]\nat = \"1s\"\nstall = \"a\"\ncrash = \"b\"", "fault 1: set one of cut"),
     ("[[fault]]\nstall = \"a\"", "fault 1: at is missing"),
     ("[[fault]]\nat = \"20s\"\nstall = \"a\"", "at = \"20s\": must be below duration, which is 20"),
     (
         "[[fault]]\nat = \"19s\"\nstall = \"a\"\nfor = \"2s\"",
         "for = \"2s\": must be above 0 and end within duration",
     ),
-    ("[[fault]]\nat_s = 1\nstall = \"a\"\nrestart_after_s = 2", "applies only to a crash"),
     (
         "[[fault]]\nat = \"1s\"\nstall = \"a\"\nrestart_after = \"2s\"",
-        "is for a crash, and nothing crashes here",
+        "applies only to a crash; use for or remove it",
     ),
     (
         "[[fault]]\nat = \"1s\"\ncrash = \"a\"\nfor = \"2s\"",
-        "is not for a crash; write restart_after",
+        "does not apply to a crash; use restart_after",
     ),
-    ("[[fault]]\nat = \"1s\"\ncut = [\"a\", \"c\"]", "names two nodes that no link joins"),
-    ("[[fault]]\nat = \"1s\"\ncut = [\"a\", \"b\"]\nloss = 0.1", "belongs to impair"),
+    ("[[fault]]\nat = \"1s\"\ncut = [\"a\", \"c\"]", "names two nodes without a link between them"),
+    ("[[fault]]\nat = \"1s\"\ncut = [\"a\", \"b\"]\nloss = 0.1", "applies only to impair"),
     (
         "[[fault]]\nat = \"1s\"\nstall = \"a\"\n[[fault]]\nat = \"2s\"\ncrash = \"a\"",
-        "let one end before the other begins",
+        "end one fault before the other begins",
     ),
 ];
 
 #[test]
 fn errors_name_the_line_the_range_and_a_fix() {
+    let mut missing = Vec::new();
     for (rest, part) in WRONG {
         let error = read(rest).expect_err(rest);
-        assert!(error.contains(part), "{rest}: {error}");
+        if !error.contains(part) {
+            missing.push(format!("'{part}' is not in {error}"));
+        }
         let line = error.strip_prefix("x.toml:").and_then(|rest| rest.split(':').next());
         let line: usize = line.and_then(|line| line.parse().ok()).unwrap_or_default();
         assert!(line == 1 || line >= LINE - 1, "{rest}: {error}");
     }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
 #[test]

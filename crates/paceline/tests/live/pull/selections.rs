@@ -114,7 +114,7 @@ fn a_subscriber_buffers_its_received_samples() {
 fn impossible_pulls_are_refused_with_the_alternatives() {
     let node = isolated("robot", []);
     let error = node.pull("log").run().unwrap_err().to_string();
-    assert!(error.contains("no buffer holds 'log'") && error.contains("--history"), "{error}");
+    assert!(error.contains("no node buffers 'log'") && error.contains("--history"), "{error}");
     let mut log = holding(&node, "log", 10);
     let pull = || node.pull("log");
     let told = |error: PullError| error.to_string();
@@ -123,9 +123,9 @@ fn impossible_pulls_are_refused_with_the_alternatives() {
     publish(&mut log, 0..30);
     for (pull, parts) in [
         (pull().seq(3..=7), ["expired", "20 to 29"]),
-        (pull().seq(40..=50), ["did not come yet", "20 to 29"]),
+        (pull().seq(40..=50), ["did not arrive yet", "20 to 29"]),
         (pull().time(1..=2), ["expired", "20 to 29"]),
-        (pull().nth(11), ["fewer are held", "20 to 29"]),
+        (pull().nth(11), ["fewer are buffered", "20 to 29"]),
         (pull().from("nobody"), ["no node 'nobody'", "robot"]),
     ] {
         let error = told(pull.run().unwrap_err());
