@@ -24,20 +24,20 @@ __all__ = [
     "Loan",
     "Measured",
     "Node",
-    "Over",
+    "Withdrawn",
     "Payload",
-    "Prospect",
+    "Quote",
     "Publisher",
     "PublisherStatus",
     "Pulled",
-    "Put",
+    "PutReport",
     "Refusal",
     "Sample",
     "Subscriber",
     "SubscriptionStatus",
     "SubscriptionView",
     "Summary",
-    "Unpromised",
+    "BestEffort",
     "after_fork",
     "command",
     "end",
@@ -140,7 +140,7 @@ class Loan:
     def __len__(self) -> int: ...
 
 @final
-class Put:
+class PutReport:
     """The result of publishing one sample, as counted by this node."""
 
     @property
@@ -191,7 +191,7 @@ class Publisher:
         captured_ns: int | None = None,
         attachment: bytes | None = None,
         wait: bool = False,
-    ) -> Put:
+    ) -> PutReport:
         """Publishes one sample and returns a ``Put``.
 
         ``payload`` is ``bytes``, a ``Loan``, or any object with a buffer; ``captured_ns`` is in
@@ -207,10 +207,10 @@ class Publisher:
         encoding: str | None = None,
         captured_ns: int | None = None,
         attachment: bytes | None = None,
-    ) -> Awaitable[Put]:
+    ) -> Awaitable[PutReport]:
         """Publishes one sample from asynchronous code, as ``put`` with ``wait=True``. Other
         tasks run until every stream has room; no thread blocks."""
-    def put_many(self, payloads: Iterable[Buffer_ | _Array | Loan], *, wait: bool = False) -> Put:
+    def put_many(self, payloads: Iterable[Buffer_ | _Array | Loan], *, wait: bool = False) -> PutReport:
         """Publishes each payload of an iterable as one sample, in order.
 
         Returns one ``Put`` with the last sequence number and the sums of ``taken`` and ``dropped``.
@@ -233,7 +233,7 @@ class Publisher:
         first; ``None`` waits without limit."""
     def status(self) -> PublisherStatus:
         """Returns the node's counters of this publisher."""
-    def events(self) -> list[Grant | Refusal | Over | Excess]:
+    def events(self) -> list[Grant | Refusal | Withdrawn | Excess]:
         """Returns the events since the last call, oldest first.
 
         ``Grant``, ``Refusal`` and ``Over`` report the contracts of subscriptions. ``Excess`` counts
@@ -285,7 +285,7 @@ class Excess:
         """The number of samples that were longer than the contract allows."""
 
 @final
-class Over:
+class Withdrawn:
     """Event: a grant or refusal no longer applies and no contract is in force. The path was lost,
     or the contract is no longer requested."""
 
@@ -295,7 +295,7 @@ class Over:
         event."""
 
 @final
-class Unpromised:
+class BestEffort:
     """Event: a publisher is received as best effort although the subscription requests a
     contract."""
 
@@ -501,7 +501,7 @@ class Feedback:
         """The node's measurements; ``None`` if the node did not answer in time."""
 
 @final
-class Prospect:
+class Quote:
     """The admission answer that a path would give now for one publisher's samples."""
 
     @property
@@ -585,7 +585,7 @@ class Subscriber:
     def try_take(self, max_samples: int = 1024) -> list[Sample]:
         """Returns all queued samples without blocking, at most ``max_samples``; an empty list if
         none is queued."""
-    def events(self) -> list[Heard | Grant | Refusal | Over | Unpromised | Excess | Changed | ChangeRefused]:
+    def events(self) -> list[Heard | Grant | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused]:
         """Returns the events since the last call, oldest first.
 
         Only the 64 newest unread events are kept.
@@ -744,7 +744,7 @@ class Node:
         """Declares a publisher; called by ``Node.publisher``."""
     def declare_subscriber(self, pattern: str, asked: dict[str, Any]) -> Subscriber:
         """Declares a subscriber; called by ``Node.subscriber``."""
-    def ask_paths(self, pattern: str, asked: dict[str, Any]) -> list[Prospect]:
+    def ask_paths(self, pattern: str, asked: dict[str, Any]) -> list[Quote]:
         """Runs the admission tests without reserving; called by ``Node.ask``."""
     def declare_buffer(self, pattern: str, asked: dict[str, Any]) -> Buffer:
         """Declares a pull buffer; called by ``Node.buffer``."""

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ._native import Bell, Publisher, Pulled, Put, Sample, Subscriber
+from ._native import Bell, Publisher, Pulled, PutReport, Sample, Subscriber
 from .errors import ClosedError
 
 __all__ = ["pulled", "put", "recv", "samples"]
@@ -66,7 +66,7 @@ async def put(
     encoding: str | None = None,
     captured_ns: int | None = None,
     attachment: bytes | None = None,
-) -> Put:
+) -> PutReport:
     """Publishes one sample once every stream has room for it. Other tasks run meanwhile."""
     # Yield even if there is room, so that a task that publishes in a loop does not starve the
     # others.

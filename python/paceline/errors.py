@@ -4,7 +4,7 @@ type TypeError."""
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._native import Refusal, Unpromised
+    from ._native import Refusal, BestEffort
 
 __all__ = [
     "ChangeError",
@@ -73,7 +73,7 @@ class Refused(Error):
     and ``node``, ``link`` and ``offer`` are empty.
     """
 
-    def __init__(self, refusal: "Refusal | Unpromised") -> None:
+    def __init__(self, refusal: "Refusal | BestEffort") -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
         self.reason: str = refusal.reason

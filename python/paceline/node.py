@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from . import _native
-from ._native import Buffer, Prospect, Publisher, Pulled, Subscriber, SubscriptionView
+from ._native import Buffer, Quote, Publisher, Pulled, Subscriber, SubscriptionView
 
 __all__ = ["Link", "Node", "close_all", "open"]
 
@@ -191,7 +191,7 @@ class Node(_native.Node):
         within_ms: float | None = None,
         loss: _Pair | None = None,
         proxy: _Proxy | None = None,
-    ) -> list[Prospect]:
+    ) -> list[Quote]:
         """Runs the admission tests for a subscription without reserving anything.
 
         Returns one answer for each known publisher.

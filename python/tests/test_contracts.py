@@ -74,7 +74,7 @@ def test_of_whom_nobody_knows_how_much_it_sends_nothing_is_promised(thin: Thin) 
     assert log.wait_matching(SOON_S)
     log.put(b"line")
     assert bytes(bears.recv(SOON_S)) == b"line"
-    assert any(isinstance(event, paceline.Unpromised) for event in bears.events())
+    assert any(isinstance(event, paceline.BestEffort) for event in bears.events())
 
 
 def test_a_publisher_hears_what_its_subscribers_get(thin: Thin) -> None:
@@ -100,7 +100,7 @@ def test_a_publisher_hears_what_its_subscribers_get(thin: Thin) -> None:
     told = pose.events()
     assert {event.subscription for event in told if isinstance(event, paceline.Grant)} == {gets.id}
     gets.close()
-    wait_until("the end is told", lambda: any(isinstance(e, paceline.Over) and e.other == gets.id for e in pose.events()))
+    wait_until("the end is told", lambda: any(isinstance(e, paceline.Withdrawn) and e.other == gets.id for e in pose.events()))
 
 
 def test_a_question_reserves_nothing(thin: Thin) -> None:

@@ -1,7 +1,9 @@
 //! Measures the cost of one admission test with 10,000 admitted streams: `cargo run --release -p
 //! paceline-admit --example admissions`.
 
-use paceline_admit::{Admission, Demand, Holder, LinkSpec, Rule, Trunk, Verdict};
+use paceline_admit::{
+    Admission, AdmissionResult, AdmissionTest, Holder, LinkParameters, StreamDemand, Trunk,
+};
 use paceline_sched::{Capacity, Contract, Duration};
 use std::hint::black_box;
 
@@ -14,13 +16,13 @@ const fn holder(number: u64) -> Holder {
 }
 
 /// Returns samples of 100 to 1,600 bytes at 1 to 20 per second, of one of `kinds` kinds.
-fn demand(number: u64, kinds: u64, jitter: bool) -> Option<Demand> {
+fn demand(number: u64, kinds: u64, jitter: bool) -> Option<StreamDemand> {
     let kind = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % kinds;
     let period = Duration::from_micros(50_000 + kind * 950_000 / kinds);
     let deadline = Duration::from_nanos(20_000_000 + kind * 180_000_000 / kinds);
     let contract = Contract::every(period).ok()?.with_deadline(deadline).ok()?;
     let jitter = if jitter { period.mul_div(1, 2) } else { Duration::ZERO };
-    Demand::of_contract(&contract.with_jitter(jitter), 100 + kind % 1_500, 1_200).ok()
+    StreamDemand::of_contract(&contract.with_jitter(jitter), 100 + kind % 1_500, 1_200).ok()
 }
 
 #[expect(clippy::disallowed_methods, reason = "an example that measures")]
@@ -31,17 +33,17 @@ fn clock() -> std::time::Instant {
 fn measure(
     (streams, rounds): (u64, u64),
     name: &str,
-    rule: Rule,
+    rule: AdmissionTest,
     kinds: u64,
     jitter: bool,
 ) -> Option<()> {
     let capacity = Capacity::from_bits_per_s(20_000_000_000).ok()?;
-    let mut link = Admission::new(LinkSpec::new(capacity, rule, 1_200));
+    let mut link = Admission::new(LinkParameters::new(capacity, rule, 1_200));
     for number in 0..streams {
         let trunk = Trunk(number.into());
         if matches!(
             link.hold(trunk, holder(number), &demand(number, kinds, jitter)?),
-            Verdict::Granted(_)
+            AdmissionResult::Granted(_)
         ) {
             link.commit(trunk, holder(number), None);
         }
@@ -73,13 +75,13 @@ fn main() {
     );
     for kinds in [32, 10_000] {
         let rules = [
-            ("Σσ, Σρ", Rule::SigmaRho { burst: 1 << 40, rate: 20_000_000_000 }, false),
-            ("FIFO", Rule::Fifo, false),
-            ("static priority", Rule::StaticPriority, false),
-            ("EDF", Rule::Edf, false),
-            ("EDF, with jitter", Rule::Edf, true),
-            ("VDS", Rule::Vds { coincide: false }, true),
-            ("HFSC", Rule::Hfsc, false),
+            ("Σσ, Σρ", AdmissionTest::SigmaRho { burst: 1 << 40, rate: 20_000_000_000 }, false),
+            ("FIFO", AdmissionTest::Fifo, false),
+            ("static priority", AdmissionTest::StaticPriority, false),
+            ("EDF", AdmissionTest::Edf, false),
+            ("EDF, with jitter", AdmissionTest::Edf, true),
+            ("VDS", AdmissionTest::Vds { coincide: false }, true),
+            ("HFSC", AdmissionTest::Hfsc, false),
         ];
         for (name, rule, jitter) in rules {
             if measure(counts, name, rule, kinds, jitter).is_none() {

@@ -3,9 +3,9 @@
 
 use paceline_admit::reserve::message::Message;
 use paceline_admit::reserve::{
-    Answer, Decision, LinkId, Node, Output, Request, Reservations, Timing, Wanted,
+    Decision, LinkId, NodeIndex, PathAnswer, Request, Reservations, ReserveOutput, Timing, Wanted,
 };
-use paceline_admit::{Admission, LinkSpec, Rule, Traffic, Trunk};
+use paceline_admit::{Admission, AdmissionTest, LinkParameters, Traffic, Trunk};
 use paceline_sched::{Capacity, Duration, Instant, LossTolerance};
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ const LINK: LinkId = LinkId(0);
 /// Nodes 0, 1 and 2 in a row. Every message arrives at once.
 struct Row {
     nodes: Vec<Reservations>,
-    flight: VecDeque<(Node, Node, Message)>,
+    flight: VecDeque<(NodeIndex, NodeIndex, ReserveMessage)>,
     granted: u64,
     messages: u64,
 }
@@ -26,19 +26,19 @@ impl Row {
         let Some(node) = self.nodes.get_mut(at) else { return };
         while let Some(output) = node.poll_output() {
             match output {
-                Output::Send { to, message } => {
+                ReserveOutput::Send { to, message } => {
                     self.messages += 1;
-                    self.flight.push_back((Node(at as u64), to, message));
+                    self.flight.push_back((NodeIndex(at as u64), to, message));
                 }
-                Output::Answer { answer: Answer::Granted(_), .. } => self.granted += 1,
-                Output::Asked { name, .. } => {
+                ReserveOutput::Answer { answer: PathAnswer::Granted(_), .. } => self.granted += 1,
+                ReserveOutput::Asked { name, .. } => {
                     node.answer(Instant::ZERO, name, Decision::Accept { slack: Duration::ZERO });
                 }
-                Output::Answer { .. }
-                | Output::Install { .. }
-                | Output::Release { .. }
-                | Output::Ended { .. }
-                | Output::Status { .. } => {}
+                ReserveOutput::Answer { .. }
+                | ReserveOutput::Install { .. }
+                | ReserveOutput::Release { .. }
+                | ReserveOutput::Ended { .. }
+                | ReserveOutput::Status { .. } => {}
             }
         }
     }
@@ -59,14 +59,14 @@ fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-fn measure(rule: Rule, count: u64) -> Option<()> {
+fn measure(rule: AdmissionTest, count: u64) -> Option<()> {
     let capacity = Capacity::from_bits_per_s(10_000_000_000).ok()?;
     let mut row = Row { nodes: Vec::new(), flight: VecDeque::new(), granted: 0, messages: 0 };
     for at in 0..3u64 {
-        let mut node = Reservations::new(Node(at), 1, Timing::default(), at);
-        node.add_link(LINK, Admission::new(LinkSpec::new(capacity, rule, 1_200)));
+        let mut node = Reservations::new(NodeIndex(at), 1, Timing::default(), at);
+        node.add_link(LINK, Admission::new(LinkParameters::new(capacity, rule, 1_200)));
         for other in [at.wrapping_sub(1), at + 1].into_iter().filter(|other| *other < 3) {
-            node.set_neighbour(Instant::ZERO, Node(other), LINK, 1);
+            node.set_neighbour(Instant::ZERO, NodeIndex(other), LINK, 1);
         }
         row.nodes.push(node);
     }
@@ -77,7 +77,7 @@ fn measure(rule: Rule, count: u64) -> Option<()> {
         let trunk = Trunk(number.into());
         let (bunched, loss) = (Duration::ZERO, LossTolerance::NONE);
         let wanted = Wanted { trunk, traffic, bunched, within, loss, level: None };
-        let path = vec![Node(0), Node(1), Node(2)];
+        let path = vec![NodeIndex(0), NodeIndex(1), NodeIndex(2)];
         let request = Request {
             path,
             weights: Vec::new(),
@@ -101,7 +101,7 @@ fn main() {
     let count = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let count = count.unwrap_or(RESERVATIONS);
     println!("| test | granted | messages | granted a second |\n| --- | --- | --- | --- |");
-    for rule in [Rule::Fifo, Rule::Edf, Rule::Vds { coincide: false }] {
+    for rule in [AdmissionTest::Fifo, AdmissionTest::Edf, AdmissionTest::Vds { coincide: false }] {
         if measure(rule, count).is_none() {
             println!("{rule:?}: an invalid request in this example");
         }

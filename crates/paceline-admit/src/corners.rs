@@ -4,7 +4,7 @@
 //! at its deadline with its burst; a service curve starts at 0. Additions and subtractions are
 //! exact integer sums, so removing a stream restores the previous sum.
 
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::owed::Owed;
 use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::Curve;
@@ -110,7 +110,7 @@ impl Piece {
 
     /// Returns the demand curve of a stream with this deadline: the bytes due by each instant after
     /// a simultaneous start. `owed` limits it if given.
-    pub(crate) fn due(demand: &Demand, deadline: u64, owed: Option<Owed>) -> Self {
+    pub(crate) fn due(demand: &StreamDemand, deadline: u64, owed: Option<Owed>) -> Self {
         let traffic = demand.traffic();
         let at = i128::from(deadline);
         // The line through (deadline, first) with this slope, extended to time 0.
@@ -356,7 +356,7 @@ mod tests {
                 rate: rate * FAST / 100,
             };
             let traffic = Traffic::new(dual, 1, 1 << 40).unwrap();
-            let demand = Demand::new(traffic, Duration::from_nanos(deadline)).unwrap();
+            let demand = StreamDemand::new(traffic, Duration::from_nanos(deadline)).unwrap();
             let demand = demand.with_loss(LossTolerance::new(x.min(y), y).unwrap());
             for owed in [None, Owed::of(&demand)] {
                 let mut sum = Corners::default();

@@ -6,7 +6,7 @@ use paceline_sched::{Contract, Duration, LossTolerance};
 
 /// A demand: traffic, deadline, loss tolerance and priority level of a stream on one link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Demand {
+pub struct StreamDemand {
     source: Traffic,
     bunched: Duration,
     /// The arriving traffic: A*(t + bunched) of the source.
@@ -16,7 +16,7 @@ pub struct Demand {
     level: Option<u32>,
 }
 
-impl Demand {
+impl StreamDemand {
     /// The longest deadline: one day. With longer ones, sums over many streams could overflow 128
     /// bits.
     pub const DEADLINE_MAX: Duration = Duration::from_secs(86_400);
@@ -41,14 +41,14 @@ impl Demand {
     /// `packet` bytes.
     ///
     /// # Errors
-    /// As [`Traffic::periodic`] and [`Demand::new`].
+    /// As [`Traffic::periodic`] and [`StreamDemand::new`].
     pub fn of_contract(contract: &Contract, bytes: u64, packet: u64) -> Result<Self, DemandError> {
         let traffic = Traffic::periodic(bytes, contract.period, contract.jitter, packet)?;
         Ok(Self::new(traffic, contract.deadline)?.with_loss(contract.loss))
     }
 
     /// Sets the loss tolerance. Late samples must be dropped: only dropped samples free capacity
-    /// for others. It counts for [`crate::Rule::Vds`], and on links whose windows coincide.
+    /// for others. It counts for [`crate::AdmissionTest::Vds`], and on links whose windows coincide.
     #[must_use]
     pub const fn with_loss(mut self, loss: LossTolerance) -> Self {
         self.loss = loss;
@@ -81,7 +81,7 @@ impl Demand {
     /// Replaces the deadline.
     ///
     /// # Errors
-    /// As [`Demand::new`].
+    /// As [`StreamDemand::new`].
     pub fn with_deadline(self, deadline: Duration) -> Result<Self, DemandError> {
         let checked = Self::new(self.source, deadline)?;
         Ok(Self { deadline: checked.deadline, ..self })

@@ -1,6 +1,6 @@
 //! Exact integer sums of the reservations on a link.
 
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 
 /// The resources of one stream on a link, or of several together.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Amounts {
 
 impl Amounts {
     /// Returns the amounts of one stream that costs `cpu`.
-    pub(crate) fn of(demand: &Demand, cpu: u64) -> Self {
+    pub(crate) fn of(demand: &StreamDemand, cpu: u64) -> Self {
         let traffic = demand.traffic();
         Self {
             rate: traffic.rate(),

@@ -2,7 +2,7 @@
 
 use crate::bounds::{LatencyRate, Sum, static_priority};
 use crate::corners::less;
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::traffic::nanobits;
 use paceline_sched::Duration;
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ struct Level {
 }
 
 impl Level {
-    fn add(&mut self, demand: &Demand) {
+    fn add(&mut self, demand: &StreamDemand) {
         self.sum.burst += demand.traffic().burst();
         self.sum.rate += demand.traffic().rate();
         *self.packets.entry(demand.traffic().packet()).or_default() += 1;
         *self.deadlines.entry(demand.deadline().as_nanos()).or_default() += 1;
     }
 
-    fn take(&mut self, demand: &Demand) {
+    fn take(&mut self, demand: &StreamDemand) {
         self.sum.burst -= demand.traffic().burst();
         self.sum.rate -= demand.traffic().rate();
         less(&mut self.packets, &demand.traffic().packet());
@@ -75,11 +75,11 @@ impl Levels {
         Self { levels: BTreeMap::new(), views: Vec::new(), total, one }
     }
 
-    fn level_of(&self, demand: &Demand) -> u32 {
+    fn level_of(&self, demand: &StreamDemand) -> u32 {
         if self.one { 0 } else { demand.level() }
     }
 
-    pub(crate) fn add(&mut self, demand: &Demand) {
+    pub(crate) fn add(&mut self, demand: &StreamDemand) {
         let number = self.level_of(demand);
         let level = self.levels.entry(number).or_default();
         level.add(demand);
@@ -91,7 +91,7 @@ impl Levels {
         self.total = with(self.total, demand);
     }
 
-    pub(crate) fn take(&mut self, demand: &Demand) {
+    pub(crate) fn take(&mut self, demand: &StreamDemand) {
         let number = self.level_of(demand);
         let Some(level) = self.levels.get_mut(&number) else { return };
         level.take(demand);
@@ -117,8 +117,8 @@ impl Levels {
         &self,
         link: LatencyRate,
         other: u64,
-        minus: Option<&Demand>,
-        plus: &Demand,
+        minus: Option<&StreamDemand>,
+        plus: &StreamDemand,
     ) -> Result<Duration, TooLong> {
         let own = self.level_of(plus);
         let gone = minus.map(|minus| (self.level_of(minus), minus));
@@ -152,21 +152,21 @@ impl Levels {
     fn touched(
         &self,
         level: u32,
-        gone: Option<(u32, &Demand)>,
+        gone: Option<(u32, &StreamDemand)>,
         own: u32,
-        plus: &Demand,
+        plus: &StreamDemand,
     ) -> Option<View> {
         let minus = gone.filter(|(at, _)| *at == level).map(|(_, minus)| minus);
         view(level, self.levels.get(&level)?, minus, (level == own).then_some(plus))
     }
 }
 
-const fn with(sum: Sum, demand: &Demand) -> Sum {
+const fn with(sum: Sum, demand: &StreamDemand) -> Sum {
     let traffic = demand.traffic();
     Sum { burst: sum.burst + traffic.burst(), rate: sum.rate + traffic.rate() }
 }
 
-const fn without(sum: Sum, demand: &Demand) -> Sum {
+const fn without(sum: Sum, demand: &StreamDemand) -> Sum {
     let traffic = demand.traffic();
     Sum { burst: sum.burst - traffic.burst(), rate: sum.rate - traffic.rate() }
 }
@@ -212,7 +212,7 @@ impl Scan {
     }
 }
 
-fn alone(level: u32, demand: &Demand) -> View {
+fn alone(level: u32, demand: &StreamDemand) -> View {
     let traffic = demand.traffic();
     View {
         level,
@@ -223,7 +223,12 @@ fn alone(level: u32, demand: &Demand) -> View {
 }
 
 /// Returns the summary of a level with one stream less and one more, or `None` if it becomes empty.
-fn view(level: u32, held: &Level, minus: Option<&Demand>, plus: Option<&Demand>) -> Option<View> {
+fn view(
+    level: u32,
+    held: &Level,
+    minus: Option<&StreamDemand>,
+    plus: Option<&StreamDemand>,
+) -> Option<View> {
     let (mut sum, mut longest, mut strictest) = (held.sum, 0, u64::MAX);
     let gone = minus.map(|minus| (minus.traffic().packet(), minus.deadline().as_nanos()));
     let stays = |gone: Option<u64>| {

@@ -28,9 +28,9 @@ pub mod reserve;
 pub mod traffic;
 pub mod verdict;
 
-pub use demand::Demand;
+pub use demand::StreamDemand;
 pub use error::DemandError;
-pub use link::{Admission, Holder, LinkSpec, Rule, Trunk};
+pub use link::{Admission, AdmissionTest, Holder, LinkParameters, Trunk};
 pub use reserve::Reservations;
 pub use traffic::Traffic;
-pub use verdict::{Grant, Offer, Refusal, Resource, Verdict};
+pub use verdict::{AdmissionResult, LinkGrant, LinkOffer, LinkRefusal, Resource};

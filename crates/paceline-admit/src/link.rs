@@ -16,11 +16,11 @@
 
 use crate::corners::{Corners, Piece};
 use crate::cpu::CpuBudget;
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::ledger::{Amounts, Ledger};
 use crate::levels::Levels;
 use crate::owed::Owed;
-use crate::verdict::{Refusal, Verdict};
+use crate::verdict::{AdmissionResult, LinkRefusal};
 use paceline_sched::{Capacity, Duration, Policy};
 use std::collections::BTreeMap;
 use windows::Windows;
@@ -36,7 +36,7 @@ use holds::Held;
 
 /// The admission test of a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Rule {
+pub enum AdmissionTest {
     /// Limits on the sums of bursts and rates, with FIFO order.
     SigmaRho {
         /// The burst limit in bytes.
@@ -59,14 +59,14 @@ pub enum Rule {
     },
     /// DWCS with the later rule set. Loss tolerances count only if windows coincide.
     Dwcs {
-        /// As for [`Rule::Vds`].
+        /// As for [`AdmissionTest::Vds`].
         coincide: bool,
     },
     /// Hierarchical fair service curves, with one class per stream.
     Hfsc,
 }
 
-impl Rule {
+impl AdmissionTest {
     /// Returns the test for a discipline. Returns `None` for disciplines that ignore contracts
     /// (DRR, WF²Q+) and for DWCS's original rules, which give no guarantee for windows.
     #[must_use]
@@ -101,11 +101,11 @@ impl Rule {
 
 /// The parameters of a link for admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkSpec {
+pub struct LinkParameters {
     /// The capacity of the link.
     pub capacity: Capacity,
     /// The admission test.
-    pub rule: Rule,
+    pub rule: AdmissionTest,
     /// The longest best-effort packet in bytes; 0 without best-effort traffic. For HFSC, the
     /// longest packet of all traffic, because service curves depend on it.
     pub other: u64,
@@ -120,11 +120,11 @@ pub struct LinkSpec {
     pub timed: bool,
 }
 
-impl LinkSpec {
+impl LinkParameters {
     /// Creates a link without other limits than its capacity, and with best-effort packets of
     /// `other` bytes.
     #[must_use]
-    pub const fn new(capacity: Capacity, rule: Rule, other: u64) -> Self {
+    pub const fn new(capacity: Capacity, rule: AdmissionTest, other: u64) -> Self {
         let latency = Duration::ZERO;
         Self { capacity, rule, other, latency, buffer: None, cpu: None, timed: true }
     }
@@ -147,8 +147,8 @@ pub struct Holder {
 /// The reservations of one link and its admission test.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    spec: LinkSpec,
-    trunks: BTreeMap<Trunk, Held>,
+    spec: LinkParameters,
+    trunks: BTreeMap<Trunk, HeldReservation>,
     ledger: Ledger,
     corners: Corners,
     levels: Levels,
@@ -165,8 +165,8 @@ impl Admission {
 
     /// Creates a link without reservations.
     #[must_use]
-    pub fn new(spec: LinkSpec) -> Self {
-        let one = matches!(spec.rule, Rule::Fifo | Rule::SigmaRho { .. });
+    pub fn new(spec: LinkParameters) -> Self {
+        let one = matches!(spec.rule, AdmissionTest::Fifo | AdmissionTest::SigmaRho { .. });
         Self {
             spec,
             trunks: BTreeMap::new(),
@@ -185,7 +185,7 @@ impl Admission {
 
     /// Returns the parameters of the link.
     #[must_use]
-    pub const fn spec(&self) -> &LinkSpec {
+    pub const fn spec(&self) -> &LinkParameters {
         &self.spec
     }
 
@@ -197,10 +197,10 @@ impl Admission {
 
     /// Tests whether `demand` of `holder` on `trunk` would be admitted now. Reserves nothing.
     #[must_use]
-    pub fn ask(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> Verdict {
+    pub fn ask(&self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> AdmissionResult {
         match self.test(trunk, holder, demand) {
-            Ok(grant) => Verdict::Granted(grant),
-            Err(lack) => Verdict::Refused(Refusal {
+            Ok(grant) => AdmissionResult::Granted(grant),
+            Err(lack) => AdmissionResult::Refused(LinkRefusal {
                 resource: lack.resource,
                 needed: lack.needed,
                 available: lack.available,
@@ -212,16 +212,16 @@ impl Admission {
     /// Returns true if `demand` of `holder` on `trunk` would be admitted now. This is
     /// [`Admission::ask`] without the search for an offer.
     #[must_use]
-    pub fn fits(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> bool {
+    pub fn fits(&self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> bool {
         self.test(trunk, holder, demand).is_ok()
     }
 
     /// Reserves `demand` tentatively if it can be admitted in addition to all other reservations.
     /// An installed demand of the holder remains until [`Admission::commit`]; the stream is charged
     /// for both. An earlier tentative demand of the holder is replaced.
-    pub fn hold(&mut self, trunk: Trunk, holder: Holder, demand: &Demand) -> Verdict {
+    pub fn hold(&mut self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> AdmissionResult {
         let verdict = self.ask(trunk, holder, demand);
-        if matches!(verdict, Verdict::Granted(_)) {
+        if matches!(verdict, AdmissionResult::Granted(_)) {
             self.change(trunk, |held| held.hold(holder, *demand));
         }
         verdict
@@ -235,16 +235,16 @@ impl Admission {
         &mut self,
         trunk: Trunk,
         holder: Holder,
-        demand: &Demand,
+        demand: &StreamDemand,
         old: Trunk,
-    ) -> Verdict {
+    ) -> AdmissionResult {
         let before = self.trunks.get(&old).and_then(|held| held.alone(holder));
         // Streams with coinciding windows must keep equal parameters.
         let before = before.filter(|_| trunk != old && !self.spec.rule.coincides());
         if let Some(before) = before {
             self.change(old, |held| held.set_leaving(holder, true));
             let verdict = self.hold(trunk, holder, &demand.join(&before));
-            if matches!(verdict, Verdict::Granted(_)) {
+            if matches!(verdict, AdmissionResult::Granted(_)) {
                 return verdict;
             }
             self.stay(old, holder);
@@ -256,7 +256,12 @@ impl Admission {
     /// demand. [`Admission::hold_instead`] would test the joint demand for `trunk` on this link.
     /// Returns `None` if it would charge both separately.
     #[must_use]
-    pub fn without(&self, trunk: Trunk, holder: Holder, old: Trunk) -> Option<(Self, Demand)> {
+    pub fn without(
+        &self,
+        trunk: Trunk,
+        holder: Holder,
+        old: Trunk,
+    ) -> Option<(Self, StreamDemand)> {
         let before = self.trunks.get(&old).and_then(|held| held.alone(holder))?;
         if trunk == old || self.spec.rule.coincides() {
             return None;
@@ -278,7 +283,7 @@ impl Admission {
     /// has no tentative one.
     ///
     /// `relaxed` must not exceed the reservation in any respect; excess values are ignored.
-    pub fn commit(&mut self, trunk: Trunk, holder: Holder, relaxed: Option<&Demand>) -> bool {
+    pub fn commit(&mut self, trunk: Trunk, holder: Holder, relaxed: Option<&StreamDemand>) -> bool {
         let mut known = false;
         // Streams with coinciding windows keep equal parameters.
         let relaxed = relaxed.filter(|_| !self.spec.rule.coincides());
@@ -307,7 +312,7 @@ impl Admission {
     /// no longer fit, with the refusals. They are tested in order of trunk and holder, installed
     /// before tentative ones.
     #[must_use]
-    pub fn rebuilt(&self, spec: LinkSpec) -> (Self, Vec<(Trunk, Holder, Refusal)>) {
+    pub fn rebuilt(&self, spec: LinkParameters) -> (Self, Vec<(Trunk, Holder, LinkRefusal)>) {
         let mut after = Self::new(spec);
         after.cpu_elsewhere = self.cpu_elsewhere;
         let mut lost = Vec::new();
@@ -315,9 +320,11 @@ impl Admission {
             for (trunk, held) in &self.trunks {
                 for (holder, demand) in held.demands(lasting) {
                     match after.hold(*trunk, holder, &demand) {
-                        Verdict::Granted(_) if lasting => _ = after.commit(*trunk, holder, None),
-                        Verdict::Granted(_) => {}
-                        Verdict::Refused(refusal) => lost.push((*trunk, holder, refusal)),
+                        AdmissionResult::Granted(_) if lasting => {
+                            _ = after.commit(*trunk, holder, None)
+                        }
+                        AdmissionResult::Granted(_) => {}
+                        AdmissionResult::Refused(refusal) => lost.push((*trunk, holder, refusal)),
                     }
                 }
                 if lasting {
@@ -330,35 +337,35 @@ impl Admission {
 
     /// Returns the demand for which a stream is charged; `None` without reservations.
     #[must_use]
-    pub fn charged(&self, trunk: Trunk) -> Option<&Demand> {
+    pub fn charged(&self, trunk: Trunk) -> Option<&StreamDemand> {
         self.trunks.get(&trunk)?.charge.as_ref()
     }
 
     /// Returns the installed demand of a stream, which its policer enforces; `None` if none is
     /// installed and the stream is best effort.
     #[must_use]
-    pub fn installed(&self, trunk: Trunk) -> Option<&Demand> {
+    pub fn installed(&self, trunk: Trunk) -> Option<&StreamDemand> {
         self.trunks.get(&trunk)?.firm.as_ref()
     }
 
     /// Returns the installed demand of one holder.
     #[must_use]
-    pub fn held_by(&self, trunk: Trunk, holder: Holder) -> Option<Demand> {
+    pub fn held_by(&self, trunk: Trunk, holder: Holder) -> Option<StreamDemand> {
         self.trunks.get(&trunk)?.installed_by(holder)
     }
 
     /// Returns a demand as the discipline of the link sees it.
     #[must_use]
-    pub fn seen(&self, demand: &Demand) -> Demand {
+    pub fn seen(&self, demand: &StreamDemand) -> StreamDemand {
         if self.spec.timed {
             return *demand;
         }
-        demand.with_deadline(Demand::DEADLINE_MAX).unwrap_or(*demand)
+        demand.with_deadline(StreamDemand::DEADLINE_MAX).unwrap_or(*demand)
     }
 
     /// Returns the delay variation at the next hop of a stream with the demand `demand`.
     #[must_use]
-    pub fn bunches(&self, demand: &Demand) -> Duration {
+    pub fn bunches(&self, demand: &StreamDemand) -> Duration {
         if self.spec.rule.regulates() {
             return Duration::ZERO;
         }
@@ -373,7 +380,7 @@ impl Admission {
     }
 
     /// Returns the streams with the demands for which they are charged, in order.
-    pub fn trunks(&self) -> impl Iterator<Item = (Trunk, &Demand)> {
+    pub fn trunks(&self) -> impl Iterator<Item = (Trunk, &StreamDemand)> {
         self.trunks.iter().filter_map(|(trunk, held)| Some((*trunk, held.charge.as_ref()?)))
     }
 
@@ -388,7 +395,7 @@ impl Admission {
     }
 
     /// Changes the reservations of a stream and updates the sums.
-    fn change(&mut self, trunk: Trunk, change: impl FnOnce(&mut Held)) {
+    fn change(&mut self, trunk: Trunk, change: impl FnOnce(&mut HeldReservation)) {
         let held = self.trunks.entry(trunk).or_default();
         let (charge, firm) = (held.charge, held.firm);
         change(held);
@@ -414,11 +421,16 @@ impl Admission {
         }
     }
 
-    fn add(&mut self, demand: &Demand) {
+    fn add(&mut self, demand: &StreamDemand) {
         self.ledger.held.add(self.amounts(demand));
         match self.spec.rule {
-            Rule::Fifo | Rule::SigmaRho { .. } | Rule::StaticPriority => self.levels.add(demand),
-            Rule::Edf | Rule::Hfsc | Rule::Vds { .. } | Rule::Dwcs { .. } => {
+            AdmissionTest::Fifo
+            | AdmissionTest::SigmaRho { .. }
+            | AdmissionTest::StaticPriority => self.levels.add(demand),
+            AdmissionTest::Edf
+            | AdmissionTest::Hfsc
+            | AdmissionTest::Vds { .. }
+            | AdmissionTest::Dwcs { .. } => {
                 if let Some(piece) = self.piece(demand) {
                     self.corners.add(&piece);
                 }
@@ -427,11 +439,16 @@ impl Admission {
         }
     }
 
-    fn take(&mut self, demand: &Demand) {
+    fn take(&mut self, demand: &StreamDemand) {
         self.ledger.held.take(self.amounts(demand));
         match self.spec.rule {
-            Rule::Fifo | Rule::SigmaRho { .. } | Rule::StaticPriority => self.levels.take(demand),
-            Rule::Edf | Rule::Hfsc | Rule::Vds { .. } | Rule::Dwcs { .. } => {
+            AdmissionTest::Fifo
+            | AdmissionTest::SigmaRho { .. }
+            | AdmissionTest::StaticPriority => self.levels.take(demand),
+            AdmissionTest::Edf
+            | AdmissionTest::Hfsc
+            | AdmissionTest::Vds { .. }
+            | AdmissionTest::Dwcs { .. } => {
                 if let Some(piece) = self.piece(demand) {
                     self.corners.take(&piece);
                 }
@@ -440,7 +457,7 @@ impl Admission {
         }
     }
 
-    fn amounts(&self, demand: &Demand) -> Amounts {
+    fn amounts(&self, demand: &StreamDemand) -> Amounts {
         let cpu = self.spec.cpu.map_or(0, |cpu| {
             // A source's burst is one sample, whose packets share its cost.
             let dual = demand.source().dual();
@@ -453,23 +470,23 @@ impl Admission {
 
     /// Returns the services owed to a stream with a loss tolerance, if the rule counts them or if
     /// only rates are tested.
-    fn owed(&self, demand: &Demand) -> Option<Owed> {
-        let counts = matches!(self.spec.rule, Rule::Vds { .. }) || !self.spec.timed;
+    fn owed(&self, demand: &StreamDemand) -> Option<Owed> {
+        let counts = matches!(self.spec.rule, AdmissionTest::Vds { .. }) || !self.spec.timed;
         if counts { Owed::of(demand) } else { None }
     }
 
     /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the
     /// host's latency.
-    fn piece(&self, demand: &Demand) -> Option<Piece> {
+    fn piece(&self, demand: &StreamDemand) -> Option<Piece> {
         let left = demand.deadline().as_nanos().checked_sub(self.spec.latency.as_nanos())?;
         match self.spec.rule {
-            Rule::Hfsc => self.curve(demand).map(|curve| Piece::service(&curve)),
-            Rule::Edf
-            | Rule::Vds { .. }
-            | Rule::Dwcs { .. }
-            | Rule::Fifo
-            | Rule::StaticPriority
-            | Rule::SigmaRho { .. } => {
+            AdmissionTest::Hfsc => self.curve(demand).map(|curve| Piece::service(&curve)),
+            AdmissionTest::Edf
+            | AdmissionTest::Vds { .. }
+            | AdmissionTest::Dwcs { .. }
+            | AdmissionTest::Fifo
+            | AdmissionTest::StaticPriority
+            | AdmissionTest::SigmaRho { .. } => {
                 (left > 0).then(|| Piece::due(demand, left, self.owed(demand)))
             }
         }

@@ -17,7 +17,7 @@
 //! The caller must ensure a delay of at most y/m periods. Otherwise a sample may queue behind
 //! samples of its own stream that its window no longer owes. These may wait arbitrarily long.
 
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::traffic::narrow;
 
 /// `burst` bytes at once and `rate` bits per second after that, both rounded up.
@@ -29,7 +29,7 @@ pub(crate) struct Owed {
 
 impl Owed {
     /// Returns the owed part of a demand, or `None` if every sample is owed.
-    pub(crate) fn of(demand: &Demand) -> Option<Self> {
+    pub(crate) fn of(demand: &StreamDemand) -> Option<Self> {
         let (x, y) = (u128::from(demand.loss().x()), u128::from(demand.loss().y()));
         if x == 0 {
             return None;
@@ -76,7 +76,7 @@ mod tests {
     fn every_due_service_is_charged() {
         for (x, y) in (2..40_u32).flat_map(|y| (1..y).map(move |x| (x, y))) {
             let traffic = Traffic::leaky(1_000_000, 8_000_000, 1_000).unwrap();
-            let demand = Demand::new(traffic, Duration::from_millis(1)).unwrap();
+            let demand = StreamDemand::new(traffic, Duration::from_millis(1)).unwrap();
             let owed = Owed::of(&demand.with_loss(LossTolerance::new(x, y).unwrap())).unwrap();
             let mut closest = f64::MAX;
             for (sent, due) in deadlines(x, y, 200).into_iter().enumerate() {

@@ -37,11 +37,11 @@ mod state;
 mod tests;
 mod timing;
 
-pub use message::{Key, Message, Name, Node, Reason, Stamp, Wanted, bears_loss};
+pub use message::{Key, Name, NodeIndex, Reason, ReserveMessage, Stamp, Wanted, bears_loss};
 pub use origin::{Request, RequestError};
 pub use timing::Timing;
 
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::link::{Admission, Holder, Trunk};
 use message::{Admit, HopShare, NAMES_MAX, Report, Standing};
 use paceline_sched::{Duration, Instant};
@@ -57,7 +57,7 @@ pub struct LinkId(pub u32);
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Granted {
     /// The nodes from this one to the other end.
-    pub path: Vec<Node>,
+    pub path: Vec<NodeIndex>,
     /// The guaranteed end-to-end delay in the direction of the path.
     pub forward: Option<Duration>,
     /// The guaranteed end-to-end delay against it.
@@ -68,14 +68,14 @@ pub struct Granted {
 
 /// The answer to a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Answer {
+pub enum PathAnswer {
     /// The whole path has installed the reservation.
     Granted(Granted),
     /// Nothing of the request is reserved. After a change request, the previous reservation
     /// remains.
     Denied {
         /// The node that denied it.
-        node: Node,
+        node: NodeIndex,
         /// The reason.
         reason: Reason,
     },
@@ -83,20 +83,20 @@ pub enum Answer {
 
 /// An output of the state machine. Outputs are in order.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Output {
+pub enum ReserveOutput {
     /// Send a message to a neighbour.
     Send {
         /// The neighbour.
-        to: Node,
+        to: NodeIndex,
         /// The message.
-        message: Message,
+        message: ReserveMessage,
     },
     /// The answer to [`Reservations::request`] or [`Reservations::change`].
     Answer {
         /// The reservation.
         key: Key,
         /// The answer.
-        answer: Answer,
+        answer: PathAnswer,
     },
     /// This node is the other end of a request. Call [`Reservations::answer`] before the request
     /// times out.
@@ -117,7 +117,7 @@ pub enum Output {
         /// The stream.
         trunk: Trunk,
         /// The demand to enforce.
-        demand: Demand,
+        demand: StreamDemand,
     },
     /// Remove the contract of a stream on a link.
     Release {
@@ -133,12 +133,12 @@ pub enum Output {
         /// The reason; `None` if the other end closed it.
         reason: Option<Reason>,
         /// The node that reported it, if known.
-        node: Node,
+        node: NodeIndex,
     },
     /// A neighbour's report, in answer to [`Reservations::ask_status`].
     Status {
         /// The neighbour.
-        from: Node,
+        from: NodeIndex,
         /// One page of the report.
         report: Report,
     },
@@ -146,11 +146,11 @@ pub enum Output {
 
 /// A reservation that is installed at this node.
 #[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
+pub struct HeldReservation<'a> {
     /// The reservation and its version.
     pub name: Name,
     /// The nodes from the origin to the other end.
-    pub path: &'a [Node],
+    pub path: &'a [NodeIndex],
     /// The weights by which the hops share the delay bound. Empty for equal shares.
     pub weights: &'a [u32],
     /// The label that the origin chose.
@@ -185,21 +185,21 @@ struct Neighbour {
 /// All reservations that pass through or end at one node.
 #[derive(Clone, Debug)]
 pub struct Reservations {
-    me: Node,
+    me: NodeIndex,
     epoch: u64,
     timing: Timing,
     jitter: Jitter,
     now: Instant,
     links: BTreeMap<LinkId, Admission>,
-    neighbours: BTreeMap<Node, Neighbour>,
+    neighbours: BTreeMap<NodeIndex, Neighbour>,
     entries: BTreeMap<Key, Entry>,
     past: BTreeMap<Key, Past>,
     wakes: BTreeSet<(Instant, Key)>,
     armed: BTreeMap<Key, Instant>,
     /// The newest epoch of an origin, by origin and the neighbour that reported it.
-    epochs: BTreeMap<(Node, Node), u64>,
+    epochs: BTreeMap<(NodeIndex, NodeIndex), u64>,
     next_number: u64,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<ReserveOutput>,
     ignored: u64,
 }
 
@@ -210,7 +210,7 @@ impl Reservations {
     /// Creates a node without reservations. `epoch` must increase at every start; `seed` must
     /// differ between nodes.
     #[must_use]
-    pub fn new(me: Node, epoch: u64, timing: Timing, seed: u64) -> Self {
+    pub fn new(me: NodeIndex, epoch: u64, timing: Timing, seed: u64) -> Self {
         Self {
             me,
             epoch,
@@ -257,7 +257,7 @@ impl Reservations {
 
     /// Registers a reachable neighbour on a link. A different `epoch` or link means that it
     /// restarted and lost its reservations, so every path through it ends.
-    pub fn set_neighbour(&mut self, now: Instant, node: Node, link: LinkId, epoch: u64) {
+    pub fn set_neighbour(&mut self, now: Instant, node: NodeIndex, link: LinkId, epoch: u64) {
         self.advance(now);
         let before = self.neighbours.insert(node, Neighbour { link, epoch });
         if before.is_some_and(|before| before.epoch != epoch || before.link != link) {
@@ -266,7 +266,7 @@ impl Reservations {
     }
 
     /// Removes a neighbour that is no longer reachable.
-    pub fn lose_neighbour(&mut self, now: Instant, node: Node) {
+    pub fn lose_neighbour(&mut self, now: Instant, node: NodeIndex) {
         self.advance(now);
         if self.neighbours.remove(&node).is_some() {
             self.lose(node);
@@ -274,24 +274,26 @@ impl Reservations {
     }
 
     /// Handles a message of a neighbour.
-    pub fn handle_message(&mut self, now: Instant, from: Node, message: Message) {
+    pub fn handle_message(&mut self, now: Instant, from: NodeIndex, message: ReserveMessage) {
         self.advance(now);
         if !self.neighbours.contains_key(&from) {
             self.ignored += 1;
             return;
         }
         match message {
-            Message::Admit(admit) => self.handle_admit(from, admit),
-            Message::Accept(accept) => self.handle_accept(from, accept),
-            Message::Deny(deny) => self.handle_deny(from, deny),
-            Message::Close(name) => self.handle_close(from, name),
-            Message::Closed(name) => self.handle_closed(from, name),
-            Message::Refresh(refresh) => self.handle_refresh(from, &refresh),
-            Message::Status { page } => {
+            ReserveMessage::Admit(admit) => self.handle_admit(from, admit),
+            ReserveMessage::Accept(accept) => self.handle_accept(from, accept),
+            ReserveMessage::Deny(deny) => self.handle_deny(from, deny),
+            ReserveMessage::Close(name) => self.handle_close(from, name),
+            ReserveMessage::Closed(name) => self.handle_closed(from, name),
+            ReserveMessage::Refresh(refresh) => self.handle_refresh(from, &refresh),
+            ReserveMessage::Status { page } => {
                 let report = self.report(page);
-                self.send(from, Message::Report(report));
+                self.send(from, ReserveMessage::Report(report));
             }
-            Message::Report(report) => self.outputs.push_back(Output::Status { from, report }),
+            ReserveMessage::Report(report) => {
+                self.outputs.push_back(ReserveOutput::Status { from, report })
+            }
         }
     }
 
@@ -302,7 +304,7 @@ impl Reservations {
     }
 
     /// Returns the next output. Drain the outputs after each input.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    pub fn poll_output(&mut self) -> Option<ReserveOutput> {
         self.outputs.pop_front()
     }
 
@@ -314,8 +316,8 @@ impl Reservations {
     }
 
     /// Requests a page of a neighbour's reservations.
-    pub fn ask_status(&mut self, to: Node, page: u32) {
-        self.send(to, Message::Status { page });
+    pub fn ask_status(&mut self, to: NodeIndex, page: u32) {
+        self.send(to, ReserveMessage::Status { page });
     }
 
     /// Returns one page of this node's reservations.
@@ -354,11 +356,11 @@ impl Reservations {
     }
 
     /// Returns all installed reservations.
-    pub fn standing_here(&self) -> impl Iterator<Item = Held<'_>> {
+    pub fn standing_here(&self) -> impl Iterator<Item = HeldReservation<'_>> {
         self.entries.values().filter_map(|entry| {
             let version = entry.installed.as_ref()?;
             let Admit { name, path, weights, label, forward, backward, .. } = &version.ask;
-            Some(Held {
+            Some(HeldReservation {
                 name: *name,
                 path,
                 weights,
@@ -373,7 +375,7 @@ impl Reservations {
     /// Returns the name of the stream `trunk` on the link to `next`. Streams to two neighbours on
     /// the same link are sent twice, so they have different names.
     #[must_use]
-    pub fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
+    pub fn trunk_to(trunk: Trunk, next: NodeIndex) -> Trunk {
         legs::trunk_to(trunk, next)
     }
 
@@ -401,8 +403,8 @@ impl Reservations {
         self.now = self.now.max(now);
     }
 
-    fn send(&mut self, to: Node, message: Message) {
-        self.outputs.push_back(Output::Send { to, message });
+    fn send(&mut self, to: NodeIndex, message: ReserveMessage) {
+        self.outputs.push_back(ReserveOutput::Send { to, message });
     }
 
     /// Updates the timer of `key`.

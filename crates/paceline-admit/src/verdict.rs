@@ -7,16 +7,16 @@ use paceline_sched::{Duration, LossTolerance};
 
 /// The answer of an admission test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Verdict {
+pub enum AdmissionResult {
     /// The demand is admitted, or would be.
-    Granted(Grant),
+    Granted(LinkGrant),
     /// The demand is refused, and nothing is reserved.
-    Refused(Refusal),
+    Refused(LinkRefusal),
 }
 
 /// A grant of one link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Grant {
+pub struct LinkGrant {
     /// The guaranteed delay bound, valid whatever is admitted later.
     pub bound: Duration,
     /// The delay bound that follows from the current reservations, at most `bound`.
@@ -27,7 +27,7 @@ pub struct Grant {
 
 /// A refusal with its reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Refusal {
+pub struct LinkRefusal {
     /// The resource that does not suffice.
     pub resource: Resource,
     /// The amount that all streams together need, in the unit of the resource.
@@ -35,7 +35,7 @@ pub struct Refusal {
     /// The available amount, in the same unit.
     pub available: u64,
     /// The contracts that would be admitted now.
-    pub offer: Offer,
+    pub offer: LinkOffer,
 }
 
 /// A resource of a link.
@@ -87,7 +87,7 @@ impl fmt::Display for Resource {
 /// Values are found by bisection to 1/1024 of the demand. Each offered value has itself been
 /// tested.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Offer {
+pub struct LinkOffer {
     /// A lower rate with samples of the same size, in bits per second.
     pub rate: Option<u64>,
     /// Smaller samples at the same frequency: bursts and packets of this number of bytes, and the
@@ -99,7 +99,7 @@ pub struct Offer {
     pub loss: Option<LossTolerance>,
 }
 
-impl fmt::Display for Offer {
+impl fmt::Display for LinkOffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut any = false;
         let mut part = |f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>| {
@@ -123,7 +123,7 @@ impl fmt::Display for Offer {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for LinkRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { resource, needed, available, offer } = self;
         write!(f, "{resource}: {needed} needed, {available} available; {offer}")

@@ -1,10 +1,12 @@
 //! Simulates admitted sets on a link in virtual time. All sources start together and send the worst
 //! traffic that they may; no packet exceeds its guaranteed delay.
 
-use paceline_admit::{Admission, Demand, Holder, LinkSpec, Rule, Traffic, Trunk, Verdict};
+use paceline_admit::{
+    Admission, AdmissionResult, AdmissionTest, Holder, LinkParameters, StreamDemand, Traffic, Trunk,
+};
 use paceline_sched::discipline::{Class, Terms};
 use paceline_sched::hfsc::Curves;
-use paceline_sched::police::{Constraint, Dual, Policer, Unit, Verdict as Policed};
+use paceline_sched::police::{AdmissionResult as Policed, Constraint, Dual, Policer, Unit};
 use paceline_sched::timeline::{Ahead, Arrivals, Link, Outcome, Setup, Spec, Step, Timeline};
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
 
@@ -39,7 +41,7 @@ const fn holder(number: u64) -> Holder {
     Holder { origin: 0, number }
 }
 
-fn random_demand(random: &mut Random) -> Demand {
+fn random_demand(random: &mut Random) -> StreamDemand {
     let packet = random.within(40, LONGEST.into());
     let rate = random.within(10, 1_500) * 1_000;
     let peak_burst = packet + random.within(0, 2) * random.within(0, 2_000);
@@ -49,24 +51,27 @@ fn random_demand(random: &mut Random) -> Demand {
     };
     let dual = Dual { peak_burst, peak_rate, burst, rate };
     let traffic = Traffic::new(dual, packet, 1 << 30).expect("within its ranges");
-    Demand::new(traffic, Duration::from_micros(random.within(1_000, 60_000))).expect("a deadline")
+    StreamDemand::new(traffic, Duration::from_micros(random.within(1_000, 60_000)))
+        .expect("a deadline")
 }
 
 /// Admits random demands until the link is nearly full.
-fn admitted(random: &mut Random, rule: Rule) -> (Admission, Vec<Demand>) {
-    let mut link = Admission::new(LinkSpec::new(capacity(), rule, LONGEST.into()));
+fn admitted(random: &mut Random, rule: AdmissionTest) -> (Admission, Vec<StreamDemand>) {
+    let mut link = Admission::new(LinkParameters::new(capacity(), rule, LONGEST.into()));
     let mut demands = Vec::new();
     for number in 0..40 {
         let mut demand = random_demand(random).with_level(u32::try_from(number % 4).unwrap_or(0));
         if number > 20 {
             // Fill the remaining capacity with small demands.
-            demand =
-                Demand::new(Traffic::leaky(200, 40_000, 200).expect("traffic"), demand.deadline())
-                    .expect("a deadline")
-                    .with_level(3);
+            demand = StreamDemand::new(
+                Traffic::leaky(200, 40_000, 200).expect("traffic"),
+                demand.deadline(),
+            )
+            .expect("a deadline")
+            .with_level(3);
         }
         let trunk = Trunk(number.into());
-        if matches!(link.hold(trunk, holder(number), &demand), Verdict::Granted(_)) {
+        if matches!(link.hold(trunk, holder(number), &demand), AdmissionResult::Granted(_)) {
             link.commit(trunk, holder(number), None);
             demands.push(demand);
         }
@@ -107,7 +112,7 @@ const fn contract(deadline: Duration) -> Contract {
     }
 }
 
-fn terms(policy: Policy, link: &Admission, demand: &Demand) -> Terms {
+fn terms(policy: Policy, link: &Admission, demand: &StreamDemand) -> Terms {
     let terms = Terms::new(Class::Contracted(contract(demand.deadline())));
     match policy {
         Policy::StaticPriority => terms.with_priority(demand.level()),
@@ -132,7 +137,7 @@ fn spec(terms: Terms, sizes: Vec<u32>, arrivals: Arrivals) -> Spec {
 
 /// Runs a random set with long packets of other traffic. Returns the largest used part of a
 /// guarantee, in thousandths, and the number of packets.
-fn run(random: &mut Random, policy: Policy, rule: Rule) -> (u64, u64) {
+fn run(random: &mut Random, policy: Policy, rule: AdmissionTest) -> (u64, u64) {
     let (link, demands) = admitted(random, rule);
     let mut streams: Vec<Spec> = demands
         .iter()
@@ -170,10 +175,10 @@ fn run(random: &mut Random, policy: Policy, rule: Rule) -> (u64, u64) {
 #[test]
 fn no_packet_of_an_admitted_set_stays_longer_than_promised() {
     for (policy, rule, least) in [
-        (Policy::Fifo, Rule::Fifo, 500),
-        (Policy::StaticPriority, Rule::StaticPriority, 500),
-        (Policy::Edf, Rule::Edf, 900),
-        (Policy::Hfsc, Rule::Hfsc, 900),
+        (Policy::Fifo, AdmissionTest::Fifo, 500),
+        (Policy::StaticPriority, AdmissionTest::StaticPriority, 500),
+        (Policy::Edf, AdmissionTest::Edf, 900),
+        (Policy::Hfsc, AdmissionTest::Hfsc, 900),
     ] {
         let (mut worst, mut packets) = (0, 0);
         for seed in 0..seeds(300) {
@@ -224,12 +229,12 @@ struct Windows {
 
 /// Returns as many contracts as a link admits, until it is nearly full.
 fn promised(random: &mut Random, policy: Policy) -> Vec<(Contract, u64)> {
-    let rule = Rule::of(policy).expect("a test of its own");
-    let mut link = Admission::new(LinkSpec::new(capacity(), rule, LONGEST.into()));
+    let rule = AdmissionTest::of(policy).expect("a test of its own");
+    let mut link = Admission::new(LinkParameters::new(capacity(), rule, LONGEST.into()));
     let mut kept = Vec::new();
     for (number, (contract, bytes)) in (0..).zip(contracts(random)) {
-        let demand = Demand::of_contract(&contract, bytes, LONGEST.into()).expect("a demand");
-        if let Verdict::Granted(_) = link.hold(Trunk(number), holder(0), &demand) {
+        let demand = StreamDemand::of_contract(&contract, bytes, LONGEST.into()).expect("a demand");
+        if let AdmissionResult::Granted(_) = link.hold(Trunk(number), holder(0), &demand) {
             kept.push((contract, bytes));
         }
     }

@@ -11,7 +11,7 @@ use crate::payload::{SampleLine, Sink, picture_size};
 use crate::show;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::pull::{Missing, PullBuilder, PullError, PullSummary, Pulled};
-use paceline::{Delivery, Node, RecvError};
+use paceline::{Node, RecvError, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -165,7 +165,7 @@ fn take_all(
 }
 
 /// Describes a sample in one line.
-fn told(delivery: &Delivery) -> String {
+fn told(delivery: &Sample) -> String {
     let size = picture_size(delivery).map(|size| format!(" {size}")).unwrap_or_default();
     format!(
         "{} {} seq {} captured {} age {} s  {} {}{size}  {} bytes",

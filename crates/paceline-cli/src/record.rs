@@ -21,7 +21,7 @@ use file::OutFile;
 use links::Links;
 use news::News;
 use paceline::status::{DropReason, Drops, SourceView};
-use paceline::{Delivery, Node, Pattern, SubscribeError, Subscription};
+use paceline::{Node, Pattern, Sample, SubscribeError, Subscription};
 use paceline_record::Event;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -132,7 +132,7 @@ fn subscribe(
 ) -> Result<Subscription, SubscribeError> {
     let (waiting, lost) = (Arc::clone(&shared.waiting), Arc::clone(lost));
     // Runs on a receiving thread, which must not block: samples without room are dropped and counted.
-    args.ask(node, pattern).callback(move |delivery: Delivery| {
+    args.ask(node, pattern).callback(move |delivery: Sample| {
         let bytes = delivery.payload.len();
         let came_ns = writer::now_ns();
         let before = waiting.fetch_add(bytes, Ordering::Relaxed);

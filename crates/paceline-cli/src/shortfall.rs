@@ -8,7 +8,7 @@ use crate::args::AskedRate;
 use crate::show;
 use crate::stats::Tally;
 use paceline::status::{DropReason, Drops, NodeId, NodeStatus, PublisherId, SourceView};
-use paceline::{Delivery, Node};
+use paceline::{Node, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ pub(crate) struct Published(BTreeMap<PublisherId, [(u64, u64); 2]>);
 
 impl Published {
     /// Counts one sample.
-    pub(crate) fn add(&mut self, delivery: &Delivery) {
+    pub(crate) fn add(&mut self, delivery: &Sample) {
         let now = (delivery.seq, delivery.captured.nanos);
         self.0.entry(delivery.publisher).or_insert([now, now])[1] = now;
     }

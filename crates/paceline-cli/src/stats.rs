@@ -4,7 +4,7 @@ mod windows;
 
 pub(crate) use windows::Windows;
 
-use paceline::Delivery;
+use paceline::Sample;
 use paceline::status::{DropReason, Drops};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -124,12 +124,12 @@ impl Tally {
     }
 
     /// Counts one sample that arrived at `now`.
-    pub(crate) fn add(&mut self, delivery: &Delivery, now: Instant) {
+    pub(crate) fn add(&mut self, delivery: &Sample, now: Instant) {
         self.add_sized(delivery, delivery.payload.len(), now);
     }
 
     /// Counts one sample whose payload of `bytes` was already discarded.
-    pub(crate) fn add_sized(&mut self, delivery: &Delivery, bytes: usize, now: Instant) {
+    pub(crate) fn add_sized(&mut self, delivery: &Sample, bytes: usize, now: Instant) {
         self.delivered += 1;
         self.bytes += bytes as u64;
         self.late += u64::from(delivery.late);

@@ -13,9 +13,9 @@ use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use paceline::contract::Unpromised;
+use paceline::contract::BestEffort;
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
-use paceline::{Delivery, Node, RecvError, SubscribeError, Subscriber, SubscriberEvent};
+use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
         self.verdict(&end, reason)
     }
 
-    fn take(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
+    fn take(&mut self, delivery: &Sample) -> anyhow::Result<()> {
         let now = Instant::now();
         self.heard = true;
         self.published.add(delivery);
@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
                     self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
                     self.granted.insert(grant.publisher);
                 }
-                SubscriberEvent::Over(publisher) => {
+                SubscriberEvent::Withdrawn(publisher) => {
                     // A refused publisher is reported again once it is granted or received.
                     if self.granted.remove(&publisher) {
                         self.block.note(&format!(
@@ -193,7 +193,9 @@ impl<'a> Session<'a> {
                         ));
                     }
                 }
-                SubscriberEvent::Unpromised(publisher, why) => self.tell_unpromised(publisher, why),
+                SubscriberEvent::BestEffort(publisher, why) => {
+                    self.tell_best_effort(publisher, why)
+                }
                 SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
                     let Excess { early, long } = excess;
                     self.block.note(&format!(
@@ -254,8 +256,8 @@ impl<'a> Session<'a> {
     /// Notes that a publisher is carried without the requested promise. With `--require` this counts as a
     /// refusal if a link of the path would have to make the promise. An unknown size is not reported: the
     /// first sample resolves it.
-    fn tell_unpromised(&mut self, publisher: PublisherId, why: Unpromised) {
-        if why == Unpromised::SizeUnknown {
+    fn tell_best_effort(&mut self, publisher: PublisherId, why: BestEffort) {
+        if why == BestEffort::SizeUnknown {
             return;
         }
         self.block.note(&format!(

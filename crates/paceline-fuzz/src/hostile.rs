@@ -133,8 +133,8 @@ impl World {
         };
         for arrival in arrivals.into_iter().filter(|_| from != HOSTILE) {
             match arrival {
-                Arrival::Sample { born, seq } => {
-                    let age = self.now.since(born);
+                Arrival::Sample { published_at, seq } => {
+                    let age = self.now.since(published_at);
                     self.outcome.promised += 1;
                     self.outcome.oldest = self.outcome.oldest.max(age);
                     if age > AGE_MAX {

@@ -8,7 +8,7 @@ use core::num::NonZeroU32;
 use model::{Key, Model};
 use paceline_proto::ingress::Ingress;
 use paceline_proto::plan::{OutputPlan, Target};
-use paceline_proto::{Encoding, Form, Kind, NodeId, Rate, Sample, Size, Timestamp};
+use paceline_proto::{Encoding, Form, Kind, NodeId, Rate, RawSample, Size, Timestamp};
 use paceline_sched::{Duration, Instant, Late};
 
 const STEPS_MAX: usize = 2_000;
@@ -69,10 +69,10 @@ impl Both {
         let jitter = jitter * i64::try_from(self.step / 256).unwrap();
         let nanos = self.captured.saturating_add_signed(jitter);
         let payload = Bytes::copy_from_slice(&self.seq.to_le_bytes());
-        let sample = Sample {
+        let sample = RawSample {
             seq: self.seq,
             captured: Timestamp { nanos, error: 3 },
-            born: Instant::from_millis(self.seq),
+            published_at: Instant::from_millis(self.seq),
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             payload: payload.clone(),

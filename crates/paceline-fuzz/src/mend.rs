@@ -8,7 +8,7 @@ use bytes::Bytes;
 use paceline_proto::link::{Link, LinkSpec, StreamSpec};
 use paceline_proto::receive::{Received, Receiver};
 use paceline_proto::wire::frame::FrameBuf;
-use paceline_proto::{Carrier, Form, Kind, NodeId, PublisherId, Retransmit, Sample, Timestamp};
+use paceline_proto::{Carrier, Form, Kind, NodeId, PublisherId, RawSample, Retransmit, Timestamp};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Contract, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -139,12 +139,12 @@ impl Lab {
 
     fn offer(&mut self, index: u32, len: usize) {
         let seq = *self.offered.entry(index).and_modify(|seq| *seq += 1).or_insert(0);
-        let sample = Sample {
+        let sample = RawSample {
             seq,
             captured: Timestamp::default(),
-            born: self.now,
+            published_at: self.now,
             payload: payload(seq, len),
-            ..Sample::default()
+            ..RawSample::default()
         };
         self.ends[0].link.handle_sample(self.now, StreamIndex(index), sample);
     }

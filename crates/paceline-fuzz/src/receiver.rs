@@ -49,7 +49,7 @@ fn hear(receiver: &mut Receiver, frame: &Bytes, heard: usize) {
         Received::Sample { sample, .. } => {
             // A sample consists only of bytes received over the link.
             assert!(sample.payload.len() <= heard && sample.payload.len() <= SAMPLE_BYTES_MAX);
-            assert!(sample.born <= now && sample.encoding.as_str().len() <= 255);
+            assert!(sample.published_at <= now && sample.encoding.as_str().len() <= 255);
         }
         Received::Control(message) => {
             assert!(message.len() <= heard && message.len() <= CONTROL_BYTES_MAX);

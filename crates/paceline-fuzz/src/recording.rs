@@ -1,7 +1,8 @@
 //! Fuzz body for MCAP recordings, by Paceline and by other programs.
 
 use paceline_record::{
-    About, Compression, Judgement, Message, Order, Ordered, Reader, Recording, Sample, Survey,
+    About, Compression, Judgement, Message, Order, Ordered, Reader, RecordedSample, Recording,
+    Survey,
 };
 
 /// Messages read of one file, since a small file may decompress to many.
@@ -58,7 +59,7 @@ fn again(survey: &Survey, all: &[Message]) {
     for message in all {
         let lane = &survey.lanes[&message.id];
         let Ok(payload) = lane.body.payload(&message.data) else { continue };
-        let sample = Sample {
+        let sample = RecordedSample {
             tag: &message.channel.topic,
             publisher: "",
             seq: u64::from(message.sequence),

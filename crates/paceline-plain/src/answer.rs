@@ -7,7 +7,7 @@ use crate::convert::{DELETION, Encodings};
 use crate::key::Template;
 use crate::mark::Mark;
 use crate::selector::{self, Asked};
-use paceline::{Delivery, Node};
+use paceline::{Node, Sample};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -110,7 +110,7 @@ impl Answerer {
     fn reply(
         &self,
         query: &Query,
-        delivery: Delivery,
+        delivery: Sample,
         encodings: &mut Encodings<paceline::Encoding, zenoh::bytes::Encoding>,
     ) -> Result<(), String> {
         let key = query.key_expr().clone();

@@ -10,7 +10,7 @@ use crate::mark::Mark;
 use crate::rule::ImportRule;
 use bytes::Bytes;
 use paceline::status::DropReason;
-use paceline::{Beside, Encoding, LogLimit, Node, PublishError, Publisher};
+use paceline::{Encoding, LogLimit, Node, PublishError, Publisher, PutOptions};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A converted sample before its publication.
 struct Incoming {
     payload: Bytes,
-    beside: Beside,
+    beside: PutOptions,
 }
 
 impl Incoming {
@@ -379,7 +379,7 @@ fn incoming(
         Some(encoding) => encoding.clone(),
         None => encodings.import(sample.encoding()),
     };
-    let beside = Beside {
+    let beside = PutOptions {
         encoding: Some(encoding),
         captured: sample.timestamp().map(convert::captured),
         attachment: sample.attachment().map(convert::attachment),

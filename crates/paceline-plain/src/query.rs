@@ -13,7 +13,7 @@ mod lane;
 mod message;
 mod offers;
 mod plainly;
-mod rota;
+mod pool;
 mod waiting;
 mod way;
 
@@ -129,8 +129,8 @@ impl Common {
                     self.say(|| format!("{publisher} was refused: {refusal}"));
                 }
                 SubscriberEvent::Granted(_)
-                | SubscriberEvent::Over(_)
-                | SubscriberEvent::Unpromised(..)
+                | SubscriberEvent::Withdrawn(_)
+                | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}

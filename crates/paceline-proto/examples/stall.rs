@@ -11,7 +11,7 @@ use paceline_proto::link::{Link, LinkSpec, MISSES_PER_TURN, StreamSpec};
 use paceline_proto::receive::Receiver;
 use paceline_proto::wire::STREAMS_MAX;
 use paceline_proto::wire::frame::FrameBuf;
-use paceline_proto::{DropReason, Encoding, Form, Kind, NodeId, PublisherId, Sample, Timestamp};
+use paceline_proto::{DropReason, Encoding, Form, Kind, NodeId, PublisherId, RawSample, Timestamp};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
 
@@ -77,10 +77,10 @@ fn fill(link: &mut Link, streams: u32, now: Instant) {
         let plain = StreamSpec::best_effort(publisher, THERE, Form::FULL, Kind::Data);
         link.open_stream(StreamIndex(index), StreamSpec { contract: Some(contract), ..plain });
         for seq in 0..WAITING {
-            let sample = Sample {
+            let sample = RawSample {
                 seq,
                 captured: Timestamp::default(),
-                born: now,
+                published_at: now,
                 kind: Kind::Data,
                 encoding: Encoding::Bytes,
                 payload: Bytes::from_static(&[0; 64]),

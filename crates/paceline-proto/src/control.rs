@@ -12,6 +12,7 @@
 
 mod admission;
 mod ask;
+mod best_effort;
 mod booking;
 mod change;
 mod codec;
@@ -30,6 +31,7 @@ mod pair;
 mod path;
 mod recompute;
 mod refusal;
+mod refusal_overflow;
 mod registry;
 mod request;
 mod reserve;
@@ -37,11 +39,10 @@ mod routes;
 mod spec;
 mod split;
 mod survey;
-mod unpromised;
-mod untold;
 mod ways;
 
 pub use ask::Topic;
+pub use best_effort::BestEffort;
 pub use change::ChangeAnswer;
 pub use excess::StreamExcess;
 pub use grant::{Grant, GrantedHop, ProcessorUse};
@@ -56,7 +57,6 @@ pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
 pub use spec::{BEST_EFFORT_WAIT_MAX, HopInfo, PublisherSpec, SubscriptionSpec};
-pub use unpromised::Unpromised;
 pub use ways::{WayChange, Ways};
 
 use crate::carrier::Carrier;
@@ -128,7 +128,7 @@ pub struct Control {
     /// The reported grants of local subscriptions and publishers.
     granted: BTreeMap<PairKey, Grant>,
     /// The reported best-effort streams of local subscriptions that requested a promise.
-    unpromised: BTreeMap<PairKey, Unpromised>,
+    best_effort: BTreeMap<PairKey, BestEffort>,
     outputs: VecDeque<Output>,
     /// Messages are queued separately, so that local changes of a batch are output first.
     sends: VecDeque<(NodeId, Bytes)>,
@@ -170,7 +170,7 @@ impl Control {
             heard: BTreeMap::new(),
             refused: BTreeMap::new(),
             granted: BTreeMap::new(),
-            unpromised: BTreeMap::new(),
+            best_effort: BTreeMap::new(),
             outputs: VecDeque::new(),
             sends: VecDeque::new(),
         }
@@ -257,7 +257,7 @@ impl Control {
             self.sends.retain(|(hop, _)| *hop != node);
             self.flood.handle_hop_down(node);
             self.announce(Change::HopDown(node), None);
-            self.admission.reservations.lose_neighbour(self.now, Node(node.0));
+            self.admission.reservations.lose_neighbour(self.now, NodeIndex(node.0));
             self.follow_links();
         }
     }

@@ -3,7 +3,7 @@
 use crate::form::{Form, Rate};
 use crate::plan::{OutputPlan, Target};
 use crate::reason::DropReason;
-use crate::sample::{Encoding, Kind, Sample, Timestamp};
+use crate::sample::{Encoding, Kind, RawSample, Timestamp};
 use crate::temporal::TemporalScaler;
 use crate::video::DecodeGate;
 use bytes::Bytes;
@@ -24,10 +24,10 @@ impl Stamper {
         kind: Kind,
         encoding: Encoding,
         payload: Bytes,
-    ) -> Sample {
+    ) -> RawSample {
         let seq = self.next_seq;
         self.next_seq += 1;
-        Sample { seq, captured, born: now, kind, encoding, payload, attachment: None }
+        RawSample { seq, captured, published_at: now, kind, encoding, payload, attachment: None }
     }
 }
 
@@ -122,8 +122,8 @@ impl<P> Ingress<P> {
     /// reason instead, to count it.
     pub fn offer(
         &mut self,
-        sample: Sample,
-        take: impl FnMut(&mut Output<P>, Result<Sample, DropReason>) -> bool,
+        sample: RawSample,
+        take: impl FnMut(&mut Output<P>, Result<RawSample, DropReason>) -> bool,
     ) {
         self.offer_to(|_| true, sample, take);
     }
@@ -132,8 +132,8 @@ impl<P> Ingress<P> {
     pub fn offer_to(
         &mut self,
         targets: impl Fn(Target) -> bool,
-        sample: Sample,
-        mut take: impl FnMut(&mut Output<P>, Result<Sample, DropReason>) -> bool,
+        sample: RawSample,
+        mut take: impl FnMut(&mut Output<P>, Result<RawSample, DropReason>) -> bool,
     ) {
         let (seq, captured, kind) = (sample.seq, sample.captured.nanos, sample.kind);
         let mut hand = |output: &mut Output<P>, sample| {

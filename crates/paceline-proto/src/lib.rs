@@ -42,7 +42,7 @@ pub use form::{Form, Proxy, Rate, Size};
 pub use ids::{NodeId, PublisherId, SubscriptionId};
 pub use reason::{DropReason, Drops, Excess, StreamAges, StreamCounters};
 pub use retransmit::Retransmit;
-pub use sample::{ATTACHMENT_BYTES_MAX, Encoding, Kind, Sample, Timestamp};
+pub use sample::{ATTACHMENT_BYTES_MAX, Encoding, Kind, RawSample, Timestamp};
 pub use tag::{Pattern, Tag, TagError};
 pub use temporal::TemporalScaler;
 pub use video::{DecodeGate, Thinned, Thinner};

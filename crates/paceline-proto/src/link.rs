@@ -11,7 +11,7 @@
 //!
 //! A link is composed of values with state and methods of their own: `pacing` (the wire, its capacity and the
 //! next instant for a frame), `hops` (handshake, acknowledgement, data in flight), `repairs` (lost pieces),
-//! `classes` (the tree, its seats and policers), `backlog` (late samples) and `streams` (the queues). The
+//! `classes` (the tree, its class_streams and policers), `backlog` (late samples) and `streams` (the queues). The
 //! decisions that need several of them stay on [`Link`], first of all the loop that fills a frame (`fill`).
 
 mod backlog;
@@ -21,12 +21,12 @@ mod contents;
 mod control;
 mod demoted;
 mod expired;
+mod expiry;
 mod fill;
 mod heads;
 mod hop_state;
 mod hops;
 mod limits;
-mod missed;
 mod pacing;
 mod passages;
 mod policing;
@@ -54,10 +54,10 @@ pub use stream::StreamSpec;
 use crate::carrier::Carrier;
 use crate::ids::NodeId;
 use crate::reason::{DropReason, StreamAges, StreamCounters};
-use crate::sample::Sample;
+use crate::sample::RawSample;
 use backlog::Backlog;
 use bytes::Bytes;
-use classes::Seats;
+use classes::ClassStreams;
 use contents::{Item, Notice};
 use control::ControlTurn;
 use hops::Hops;
@@ -101,7 +101,7 @@ pub struct Link {
     pacer: Pacer,
     discipline: Discipline,
     /// The classes, if any; the discipline is then a hierarchy.
-    seats: Option<Seats>,
+    class_streams: Option<ClassStreams>,
     streams: Streams,
     /// Streams suspended for lack of credit. May contain streams that have since resumed.
     suspended: Vec<StreamIndex>,
@@ -129,12 +129,12 @@ impl Link {
     #[must_use]
     pub fn new(spec: LinkSpec) -> Self {
         let LinkSpec { capacity, policy, classes, carrier } = spec;
-        let (discipline, seats) = classes::discipline(policy, classes.as_ref());
+        let (discipline, class_streams) = classes::discipline(policy, classes.as_ref());
         Self {
             policy,
             pacer: Pacer::new(Wire::new(capacity, carrier)),
             discipline,
-            seats,
+            class_streams,
             streams: Streams::default(),
             suspended: Vec::new(),
             retiring: Vec::new(),
@@ -220,7 +220,7 @@ impl Link {
     }
 
     /// Queues a sample on a stream. Returns `false` if it was dropped; the stream's counters give the reason.
-    pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
+    pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: RawSample) -> bool {
         self.handle_waiting(now, now, index, sample)
     }
 
@@ -230,7 +230,7 @@ impl Link {
         now: Instant,
         since: Instant,
         index: StreamIndex,
-        sample: Sample,
+        sample: RawSample,
     ) -> bool {
         if self.streams.get(index).is_none() {
             return false;
@@ -318,7 +318,7 @@ impl Link {
         let mut next = self.discipline.next_wake(now).unwrap_or(Instant::FAR);
         // Background streams may have to wait longer than live ones.
         let waits = [paced, self.pacer.free_at()].into_iter().filter(|at| *at > now);
-        for at in waits.chain(self.seats.as_ref().and_then(Seats::next_gate)) {
+        for at in waits.chain(self.class_streams.as_ref().and_then(ClassStreams::next_gate)) {
             next = next.min(at);
         }
         next.min(self.hops.next_wake(now, &self.pacer))

@@ -10,7 +10,7 @@ mod sorter;
 use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::reason::DropReason;
-use crate::sample::{Kind, Sample};
+use crate::sample::{Kind, RawSample};
 use crate::wire::NUMBER_STEP_MAX;
 use crate::wire::codec::{Reader, WireError};
 use crate::wire::frame::{Ack, FrameHeader};
@@ -54,7 +54,7 @@ pub enum Received {
         /// The form of the stream.
         form: Form,
         /// The sample, with its age on the local clock.
-        sample: Sample,
+        sample: RawSample,
     },
     /// A complete control message.
     Control(Bytes),
@@ -77,7 +77,7 @@ pub enum Received {
 struct Unfinished {
     head: SampleHead,
     /// The publish time of the sample, on the local clock.
-    born: Instant,
+    published_at: Instant,
     bytes: BytesMut,
 }
 
@@ -362,16 +362,20 @@ impl Receiver {
         // After an impossible number the stream continues there, and no sample counts as lost.
         let step = incoming.skip_to(piece.number, found);
         incoming.next_number = piece.number.saturating_add(1);
-        let born = now - head.age.saturating_add(half);
+        let published_at = now - head.age.saturating_add(half);
         if piece.last {
-            found(Received::Sample { publisher, form, sample: sample(head, born, piece.payload) });
+            found(Received::Sample {
+                publisher,
+                form,
+                sample: sample(head, published_at, piece.payload),
+            });
         } else if head.total > spare || piece.payload.len() >= head.total {
             found(incoming.lost_one(&head, DropReason::TooLarge));
         } else {
             self.unfinished_bytes += head.total;
             let mut bytes = BytesMut::with_capacity(head.total.min(TRUSTED_BYTES));
             bytes.extend_from_slice(&piece.payload);
-            incoming.unfinished = Some(Unfinished { head, born, bytes });
+            incoming.unfinished = Some(Unfinished { head, published_at, bytes });
         }
         step
     }
@@ -403,7 +407,7 @@ impl Receiver {
         {
             self.unfinished_bytes -= whole.head.total;
             let (publisher, form) = (incoming.publisher, incoming.form);
-            let sample = sample(whole.head, whole.born, whole.bytes.freeze());
+            let sample = sample(whole.head, whole.published_at, whole.bytes.freeze());
             found(Received::Sample { publisher, form, sample });
         }
     }
@@ -482,9 +486,9 @@ struct Piece {
     payload: Bytes,
 }
 
-fn sample(head: SampleHead, born: Instant, payload: Bytes) -> Sample {
+fn sample(head: SampleHead, published_at: Instant, payload: Bytes) -> RawSample {
     let SampleHead { seq, captured, kind, encoding, attachment, .. } = head;
-    Sample { seq, captured, born, kind, encoding, payload, attachment }
+    RawSample { seq, captured, published_at, kind, encoding, payload, attachment }
 }
 
 #[cfg(test)]

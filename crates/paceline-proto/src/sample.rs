@@ -100,7 +100,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The longest [`Sample::attachment`], in bytes. Attachments are never split and must fit into one frame of
+/// The longest [`RawSample::attachment`], in bytes. Attachments are never split and must fit into one frame of
 /// any link.
 pub const ATTACHMENT_BYTES_MAX: usize = 512;
 
@@ -179,14 +179,14 @@ impl fmt::Display for Encoding {
 
 /// A message in transit: a descriptor of fixed size plus shared bytes that are never copied again.
 #[derive(Clone, Debug, Default)]
-pub struct Sample {
+pub struct RawSample {
     /// The publisher's sequence number: starts at 0 and increases by 1 per sample.
     pub seq: u64,
     /// The capture time, by the publisher's clock.
     pub captured: Timestamp,
     /// The instant of *this* node's clock at which the sample's age was zero. Links carry the age instead of
     /// this instant, so the nodes' clocks need not agree.
-    pub born: Instant,
+    pub published_at: Instant,
     /// The kind of the sample.
     pub kind: Kind,
     /// The media type of the payload.
@@ -197,7 +197,7 @@ pub struct Sample {
     pub attachment: Option<Arc<[u8]>>,
 }
 
-impl Sample {
+impl RawSample {
     /// Returns the number of bytes of the payload and the attachment.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -207,6 +207,6 @@ impl Sample {
     /// Returns the sample's age: the time from publish to `now`.
     #[must_use]
     pub fn age(&self, now: Instant) -> Duration {
-        now.since(self.born)
+        now.since(self.published_at)
     }
 }

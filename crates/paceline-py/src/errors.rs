@@ -1,7 +1,7 @@
 //! Maps errors to exceptions. The classes are written in Python (`python/paceline/errors.py`) so
 //! that users can read them.
 
-use crate::event::Unpromised;
+use crate::event::BestEffort;
 use crate::refusal::Refusal;
 use paceline::class::CapacityError;
 use paceline::pull::PullError;
@@ -52,8 +52,8 @@ pub(crate) fn refused(refusal: Refusal) -> PyErr {
     raised!("Refused", refusal)
 }
 
-pub(crate) fn unpromised(unpromised: Unpromised) -> PyErr {
-    raised!("Refused", unpromised)
+pub(crate) fn best_effort(best_effort: BestEffort) -> PyErr {
+    raised!("Refused", best_effort)
 }
 
 pub(crate) fn value(text: String) -> PyErr {

@@ -3,7 +3,7 @@
 use crate::convert::to_ms;
 use crate::grant::Grant;
 use crate::refusal::Refusal;
-use paceline::contract::Unpromised as Why;
+use paceline::contract::BestEffort as Why;
 use paceline::status::PublisherId;
 use paceline::{PublisherEvent, SubscriberEvent};
 use pyo3::prelude::*;
@@ -106,21 +106,21 @@ impl Excess {
 /// Event: a grant or refusal no longer applies and no contract is in force. The path was lost, or
 /// the contract is no longer requested.
 #[pyclass(frozen, get_all, module = "paceline")]
-pub(crate) struct Over {
+pub(crate) struct Withdrawn {
     /// The id of the publisher in a subscriber's event, of the subscription in a publisher's event.
     other: String,
 }
 
 #[pymethods]
-impl Over {
+impl Withdrawn {
     fn __repr__(&self) -> String {
-        format!("Over('{}')", self.other)
+        format!("Withdrawn('{}')", self.other)
     }
 }
 
 /// Event: a publisher is received as best effort although the subscription requests a contract.
 #[pyclass(frozen, get_all, module = "paceline")]
-pub(crate) struct Unpromised {
+pub(crate) struct BestEffort {
     /// The id of the publisher.
     publisher: String,
     /// The reason as a word: `no_capacity` (no link of the path has a capacity), `rate_unknown` or
@@ -131,9 +131,9 @@ pub(crate) struct Unpromised {
 }
 
 #[pymethods]
-impl Unpromised {
+impl BestEffort {
     fn __repr__(&self) -> String {
-        format!("Unpromised('{}', '{}')", self.publisher, self.reason)
+        format!("BestEffort('{}', '{}')", self.publisher, self.reason)
     }
 
     fn __str__(&self) -> String {
@@ -141,7 +141,7 @@ impl Unpromised {
     }
 }
 
-impl Unpromised {
+impl BestEffort {
     pub(crate) fn new(publisher: PublisherId, why: Why) -> Self {
         let reason = match why {
             Why::NoCapacity => "no_capacity",
@@ -154,7 +154,7 @@ impl Unpromised {
 }
 
 fn over<'py>(py: Python<'py>, other: &impl ToString) -> PyResult<Bound<'py, PyAny>> {
-    Ok(Bound::new(py, Over { other: other.to_string() })?.into_any())
+    Ok(Bound::new(py, Withdrawn { other: other.to_string() })?.into_any())
 }
 
 /// Converts an event of a publisher to its Python class.
@@ -162,7 +162,7 @@ pub(crate) fn of_publisher(py: Python<'_>, event: PublisherEvent) -> PyResult<Bo
     Ok(match event {
         PublisherEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
         PublisherEvent::Refused(refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
-        PublisherEvent::Over(subscription) => over(py, &subscription)?,
+        PublisherEvent::Withdrawn(subscription) => over(py, &subscription)?,
         PublisherEvent::Excess(told) => {
             let paceline::status::Excess { early, long } = told;
             Bound::new(py, Excess { publisher: None, node: None, early, long })?.into_any()
@@ -181,9 +181,9 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
         }
         SubscriberEvent::Refused(_, refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
-        SubscriberEvent::Over(publisher) => over(py, &publisher)?,
-        SubscriberEvent::Unpromised(publisher, why) => {
-            Bound::new(py, Unpromised::new(publisher, why))?.into_any()
+        SubscriberEvent::Withdrawn(publisher) => over(py, &publisher)?,
+        SubscriberEvent::BestEffort(publisher, why) => {
+            Bound::new(py, BestEffort::new(publisher, why))?.into_any()
         }
         SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
             let paceline::status::Excess { early, long } = excess;

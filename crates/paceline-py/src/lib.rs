@@ -17,9 +17,9 @@ mod loan;
 mod node;
 mod options;
 mod payload;
-mod prospect;
 mod publisher;
 mod pulled;
+mod quote;
 mod refusal;
 mod sample;
 mod shape;
@@ -39,7 +39,7 @@ mod native {
     #[pymodule_export]
     use super::command::{command, thread_setting};
     #[pymodule_export]
-    use super::event::{ChangeRefused, Changed, Excess, Heard, Over, Unpromised};
+    use super::event::{BestEffort, ChangeRefused, Changed, Excess, Heard, Withdrawn};
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};
     #[pymodule_export]
@@ -53,11 +53,11 @@ mod native {
     #[pymodule_export]
     use super::payload::Payload;
     #[pymodule_export]
-    use super::prospect::Prospect;
-    #[pymodule_export]
-    use super::publisher::{Publisher, Put};
+    use super::publisher::{Publisher, PutReport};
     #[pymodule_export]
     use super::pulled::{Pulled, Summary};
+    #[pymodule_export]
+    use super::quote::Quote;
     #[pymodule_export]
     use super::refusal::Refusal;
     #[pymodule_export]

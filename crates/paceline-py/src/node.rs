@@ -2,9 +2,9 @@
 
 use crate::buffer::Buffer;
 use crate::life::{self, Held};
-use crate::prospect::Prospect;
 use crate::publisher::Publisher;
 use crate::pulled::Pulled;
+use crate::quote::Quote;
 use crate::subscriber::{self, Subscriber};
 use crate::view::SubscriptionView;
 use crate::{convert, errors, options};
@@ -113,8 +113,8 @@ impl Node {
         if require {
             // Ask before declaring, so that a known refusal arrives before the first sample.
             // Publishers that are not yet known are answered when they appear.
-            let prospects = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
-            if let Some(refusal) = prospects.into_iter().find_map(|prospect| prospect.refusal) {
+            let quotes = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
+            if let Some(refusal) = quotes.into_iter().find_map(|quote| quote.refusal) {
                 return Err(errors::refused(crate::refusal::Refusal(refusal)));
             }
         }
@@ -128,10 +128,10 @@ impl Node {
         py: Python<'_>,
         pattern: &str,
         asked: &Bound<'_, PyDict>,
-    ) -> PyResult<Vec<Prospect>> {
+    ) -> PyResult<Vec<Quote>> {
         let builder = options::subscriber(self.0.get()?, pattern, asked)?;
-        let prospects = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
-        Ok(prospects.into_iter().map(Prospect).collect())
+        let quotes = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
+        Ok(quotes.into_iter().map(Quote).collect())
     }
 
     /// Declares a pull buffer; called by `Node.buffer`.

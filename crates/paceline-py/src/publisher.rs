@@ -7,7 +7,7 @@ use crate::status::PublisherStatus;
 use crate::wait::{self, Look};
 use crate::{convert, errors, event, payload};
 use bytes::Bytes;
-use paceline::{Beside, Encoding, Publisher as Inner, PublisherEvent, Timestamp};
+use paceline::{Encoding, Publisher as Inner, PublisherEvent, PutOptions, Timestamp};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
@@ -31,7 +31,7 @@ pub(crate) struct Publisher {
 
 /// The result of publishing one sample, as counted by this node.
 #[pyclass(frozen, get_all, module = "paceline")]
-pub(crate) struct Put {
+pub(crate) struct PutReport {
     /// The sequence number of the sample.
     seq: u64,
     /// The number of outputs that accepted the sample: streams, and groups of local subscribers
@@ -44,18 +44,18 @@ pub(crate) struct Put {
     waits: bool,
 }
 
-impl From<paceline::Put> for Put {
-    fn from(put: paceline::Put) -> Self {
+impl From<paceline::PutReport> for PutReport {
+    fn from(put: paceline::PutReport) -> Self {
         Self { seq: put.seq, taken: put.taken, dropped: put.dropped, waits: put.waits }
     }
 }
 
 #[pymethods]
-impl Put {
+impl PutReport {
     fn __repr__(&self) -> String {
         let Self { seq, taken, dropped, waits } = self;
         let waits = if *waits { "True" } else { "False" };
-        format!("Put(seq={seq}, taken={taken}, dropped={dropped}, waits={waits})")
+        format!("PutReport(seq={seq}, taken={taken}, dropped={dropped}, waits={waits})")
     }
 }
 
@@ -75,7 +75,7 @@ impl Publisher {
         Ok(self.inner.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn put_one(&self, py: Python<'_>, payload: Bytes, beside: Beside) -> PyResult<Put> {
+    fn put_one(&self, py: Python<'_>, payload: Bytes, beside: PutOptions) -> PyResult<PutReport> {
         let mut publisher = self.lock(py)?;
         let publisher = publisher.as_mut().ok_or_else(errors::closed)?;
         publisher.put_with(payload, beside).map(Into::into).map_err(errors::publish)
@@ -111,7 +111,7 @@ impl Publisher {
         &self.tag
     }
 
-    /// Publishes one sample and returns a `Put`.
+    /// Publishes one sample and returns a `PutReport`.
     ///
     /// `payload` is `bytes`, a `Loan`, or any object with a buffer; `captured_ns` is in nanoseconds
     /// since 1970 UTC. The call never blocks by default. With `wait=True` it blocks until every
@@ -127,9 +127,9 @@ impl Publisher {
         captured_ns: Option<u64>,
         attachment: Option<&Bound<'_, PyBytes>>,
         wait: bool,
-    ) -> PyResult<Put> {
+    ) -> PyResult<PutReport> {
         let payload = payload::bytes_of(payload)?;
-        let beside = Beside {
+        let beside = PutOptions {
             encoding: encoding.map(Encoding::new),
             captured: captured_ns.map(|nanos| Timestamp { nanos, error: Timestamp::UNKNOWN_ERROR }),
             attachment: attachment.map(|bytes| bytes.as_bytes().into()),
@@ -160,11 +160,16 @@ impl Publisher {
 
     /// Publishes each payload of an iterable as one sample, in order.
     ///
-    /// Returns one `Put` with the last sequence number and the sums of `taken` and `dropped`. With
+    /// Returns one `PutReport` with the last sequence number and the sums of `taken` and `dropped`. With
     /// `wait=True` it blocks before each sample until every stream has room.
     #[pyo3(signature = (payloads, *, wait=false))]
-    fn put_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>, wait: bool) -> PyResult<Put> {
-        let mut sum = Put { seq: 0, taken: 0, dropped: 0, waits: false };
+    fn put_many(
+        &self,
+        py: Python<'_>,
+        payloads: &Bound<'_, PyAny>,
+        wait: bool,
+    ) -> PyResult<PutReport> {
+        let mut sum = PutReport { seq: 0, taken: 0, dropped: 0, waits: false };
         for (number, payload) in payloads.try_iter()?.enumerate() {
             if number % TURN == TURN - 1 {
                 // Other threads run here, and Ctrl-C is handled.
@@ -175,7 +180,7 @@ impl Publisher {
             if wait && self.lock(py)?.as_mut().ok_or_else(errors::closed)?.room().is_some() {
                 self.wait_for_room(py, None)?;
             }
-            let put = self.put_one(py, payload, Beside::default())?;
+            let put = self.put_one(py, payload, PutOptions::default())?;
             sum.seq = put.seq;
             sum.taken = sum.taken.saturating_add(put.taken);
             sum.dropped = sum.dropped.saturating_add(put.dropped);
@@ -235,7 +240,7 @@ impl Publisher {
 
     /// Returns the events since the last call, oldest first.
     ///
-    /// `Grant`, `Refusal` and `Over` report the contracts of subscriptions. `Excess` counts the
+    /// `Grant`, `Refusal` and `Withdrawn` report the contracts of subscriptions. `Excess` counts the
     /// samples beyond the declared rate or size.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let told: Vec<PublisherEvent> = {

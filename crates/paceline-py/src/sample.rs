@@ -3,7 +3,7 @@
 use crate::convert;
 use crate::payload::Payload;
 use crate::shape;
-use paceline::Delivery;
+use paceline::Sample as Inner;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 
@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 /// `numpy.asarray(sample)` returns an array over the received bytes, without a copy. A raw picture
 /// or linear audio gets its natural shape.
 #[pyclass(frozen, module = "paceline")]
-pub(crate) struct Sample(pub(crate) Delivery);
+pub(crate) struct Sample(pub(crate) Inner);
 
 #[pymethods]
 impl Sample {
@@ -107,7 +107,7 @@ impl Sample {
     }
 
     fn __repr__(&self) -> String {
-        let Delivery { tag, seq, age, encoding, payload, .. } = &self.0;
+        let Sample { tag, seq, age, encoding, payload, .. } = &self.0;
         let age = convert::to_ms(*age);
         format!(
             "Sample('{tag}', seq={seq}, {} bytes, '{encoding}', age_ms={age:.3})",

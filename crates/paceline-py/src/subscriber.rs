@@ -1,6 +1,6 @@
 //! Subscribers.
 
-use crate::event::{self, Unpromised};
+use crate::event::{self, BestEffort};
 use crate::life::Held;
 use crate::refusal::Refusal;
 use crate::sample::Sample;
@@ -8,7 +8,7 @@ use crate::status::SubscriptionStatus;
 use crate::wait::{self, Look};
 use crate::wish::Wish;
 use crate::{convert, errors};
-use paceline::{Delivery, Subscriber as Inner, SubscriberEvent};
+use paceline::{Sample, Subscriber as Inner, SubscriberEvent};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::VecDeque;
@@ -81,20 +81,20 @@ enum Seen<T> {
 /// A negative answer for a subscriber that requires a contract.
 enum No {
     Refused(paceline::contract::Refusal),
-    Unpromised(paceline::status::PublisherId, paceline::contract::Unpromised),
+    BestEffort(paceline::status::PublisherId, paceline::contract::BestEffort),
 }
 
 impl No {
     fn of(event: &SubscriberEvent) -> Option<Self> {
         match event {
             SubscriberEvent::Refused(_, refusal) => Some(Self::Refused(refusal.clone())),
-            SubscriberEvent::Unpromised(publisher, why) if why.is_no() => {
-                Some(Self::Unpromised(*publisher, *why))
+            SubscriberEvent::BestEffort(publisher, why) if why.is_no() => {
+                Some(Self::BestEffort(*publisher, *why))
             }
             SubscriberEvent::Publishers(_)
             | SubscriberEvent::Granted(_)
-            | SubscriberEvent::Over(_)
-            | SubscriberEvent::Unpromised(..)
+            | SubscriberEvent::Withdrawn(_)
+            | SubscriberEvent::BestEffort(..)
             | SubscriberEvent::Excess { .. }
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
@@ -157,8 +157,8 @@ impl Subscriber {
             Seen::Closed => Err(errors::closed()),
             Seen::Told(no) => Err(match *no {
                 No::Refused(refusal) => errors::refused(Refusal(refusal)),
-                No::Unpromised(publisher, why) => {
-                    errors::unpromised(Unpromised::new(publisher, why))
+                No::BestEffort(publisher, why) => {
+                    errors::best_effort(BestEffort::new(publisher, why))
                 }
             }),
         }
@@ -187,8 +187,8 @@ impl Subscriber {
 }
 
 /// Returns up to `max` queued samples, or `None` if the queue is empty.
-fn take(inner: &mut Inner, max: usize) -> Option<Vec<Delivery>> {
-    let found: Vec<Delivery> = std::iter::from_fn(|| inner.try_recv()).take(max).collect();
+fn take(inner: &mut Inner, max: usize) -> Option<Vec<Sample>> {
+    let found: Vec<Sample> = std::iter::from_fn(|| inner.try_recv()).take(max).collect();
     Some(found).filter(|found| !found.is_empty())
 }
 

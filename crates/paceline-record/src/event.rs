@@ -42,7 +42,7 @@ pub struct Hop {
 
 /// The contracts that would be granted instead of a refused one. Each suffices alone.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Offer {
+pub struct RecordedOffer {
     /// A lower rate, in samples per second.
     pub max_hz: Option<f64>,
     /// A smaller maximum sample size, in bytes.
@@ -153,7 +153,7 @@ pub enum Event {
         /// The reason, as text.
         reason: String,
         /// The contracts that would be granted instead.
-        offer: Offer,
+        offer: RecordedOffer,
     },
     /// A sequence number gap.
     Gap {

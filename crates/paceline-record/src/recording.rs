@@ -18,7 +18,7 @@ pub(crate) const ATTACHMENTS: &str = "attachments";
 
 /// A sample to record.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample<'a> {
+pub struct RecordedSample<'a> {
     /// The tag.
     pub tag: &'a str,
     /// The id of the publisher.
@@ -145,7 +145,7 @@ impl Recording {
     /// [`RecordError::Channels`].
     pub fn sample(
         &mut self,
-        sample: &Sample<'_>,
+        sample: &RecordedSample<'_>,
         about: impl FnOnce() -> About,
     ) -> Result<(), RecordError> {
         let body = Body::of(sample.encoding, sample.payload);
@@ -173,7 +173,12 @@ impl Recording {
         Ok(())
     }
 
-    fn open(&mut self, sample: &Sample<'_>, body: Body, about: &About) -> Result<u16, RecordError> {
+    fn open(
+        &mut self,
+        sample: &RecordedSample<'_>,
+        body: Body,
+        about: &About,
+    ) -> Result<u16, RecordError> {
         if self.channels.0.len() >= CHANNELS_MAX {
             return Err(RecordError::Channels);
         }
@@ -204,7 +209,7 @@ impl Recording {
     }
 
     /// Returns the channel of the attachments of another channel.
-    fn attachments(&mut self, of: u16, sample: &Sample<'_>) -> Result<u16, RecordError> {
+    fn attachments(&mut self, of: u16, sample: &RecordedSample<'_>) -> Result<u16, RecordError> {
         if let Some(id) = self.attached.get(&of) {
             return Ok(*id);
         }

@@ -16,7 +16,7 @@ use paceline_proto::link::{LinkEvent, LinkSpec};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::{DropReason, Drops, StreamCounters};
 use paceline_proto::receive::Received;
-use paceline_proto::sample::Sample;
+use paceline_proto::sample::RawSample;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -296,7 +296,7 @@ impl Node {
     }
 
     /// Passes a sample to the outputs of its source, if there is such a source.
-    fn offer(&mut self, now: Instant, key: SourceKey, sample: Sample) {
+    fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
         if let Some((source, mut outlets)) = self.source(now, key) {
             outlets.offer(&mut source.ingress, sample);
         }
@@ -486,8 +486,8 @@ impl Node {
                     let sink = self.sinks.get_mut(&grant.subscription);
                     _ = sink.map(|sink| sink.grants.insert(grant.publisher, grant));
                 }
-                Output::Over { .. }
-                | Output::Unpromised { .. }
+                Output::Withdrawn { .. }
+                | Output::BestEffort { .. }
                 | Output::Excess { .. }
                 | Output::Surveyed { .. }
                 | Output::Changed { .. }

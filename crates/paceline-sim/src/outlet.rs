@@ -12,7 +12,7 @@ use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::reason::{DropReason, Drops};
 use paceline_proto::receive::Receiver;
-use paceline_proto::sample::{Kind, Sample};
+use paceline_proto::sample::{Kind, RawSample};
 use paceline_proto::video::DecodeGate;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant, Late};
@@ -67,7 +67,7 @@ impl LinkEnd {
     }
 
     /// Queues a sample for a stream. Returns false if there is no room.
-    fn push(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
+    fn push(&mut self, now: Instant, index: StreamIndex, sample: RawSample) -> bool {
         let Some(ring) = self.rings.get_mut(index) else { return false };
         self.touched = true;
         ring.pushed += 1;
@@ -190,7 +190,7 @@ pub(super) struct Scaler {
 /// A picture and the outputs that requested it.
 #[derive(Debug)]
 pub(super) struct Job {
-    sample: Sample,
+    sample: RawSample,
     keys: BTreeSet<OutputKey>,
 }
 
@@ -209,7 +209,7 @@ pub(super) struct Outlets<'a> {
 
 impl Outlets<'_> {
     /// Passes a sample to the outputs of its source.
-    pub(super) fn offer(&mut self, ingress: &mut Ingress<Port>, sample: Sample) {
+    pub(super) fn offer(&mut self, ingress: &mut Ingress<Port>, sample: RawSample) {
         ingress.offer(sample, |output, offered| match offered {
             Ok(sample) => self.push(output.key, &mut output.port, sample),
             Err(reason) => {
@@ -220,7 +220,7 @@ impl Outlets<'_> {
     }
 
     /// Passes a sample to a port. Returns false if the sample was dropped.
-    pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: Sample) -> bool {
+    pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: RawSample) -> bool {
         match port {
             Port::Way(way) => self.leave(way, sample),
             Port::Scale(place) => {
@@ -280,7 +280,7 @@ impl Outlets<'_> {
 
     /// Sends a sample to its final target. Returns false if the sample was dropped; each local subscription
     /// counts its own drops.
-    fn leave(&mut self, way: &mut Way, sample: Sample) -> bool {
+    fn leave(&mut self, way: &mut Way, sample: RawSample) -> bool {
         match way {
             Way::Stream(link, index) => {
                 let end = self.links.get_mut(*link);
@@ -293,7 +293,7 @@ impl Outlets<'_> {
         }
     }
 
-    fn deliver(&mut self, local: &mut LocalPort, sample: &Sample) {
+    fn deliver(&mut self, local: &mut LocalPort, sample: &RawSample) {
         let duplicate = sample.seq < local.next_seq;
         local.next_seq = local.next_seq.max(sample.seq + 1);
         for (subscription, gate) in &mut local.subscriptions {
@@ -308,7 +308,7 @@ impl Outlets<'_> {
         }
     }
 
-    fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: Sample) {
+    fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: RawSample) {
         let Some(mut scaler) = self.scalers.remove(&place) else { return };
         match &mut scaler.waiting {
             Some(job) if job.sample.seq == sample.seq => {
@@ -358,7 +358,7 @@ impl Outlets<'_> {
             self.lose(scaler, job, DropReason::CannotScale);
             return;
         }
-        let scaled = Sample { payload: job.sample.payload.slice(..bytes), ..job.sample.clone() };
+        let scaled = RawSample { payload: job.sample.payload.slice(..bytes), ..job.sample.clone() };
         for key in &job.keys {
             if let Some(way) = scaler.ways.get_mut(key) {
                 let _ = self.leave(way, scaled.clone());

@@ -1,6 +1,6 @@
 //! The queues between sources and a link, one per stream.
 
-use paceline_proto::sample::Sample;
+use paceline_proto::sample::RawSample;
 use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
 use std::collections::{BTreeSet, VecDeque};
@@ -12,7 +12,7 @@ pub(super) const RING_MAX: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     /// Queued samples, each with the time at which it was queued.
-    pub(super) waiting: VecDeque<(Instant, Sample)>,
+    pub(super) waiting: VecDeque<(Instant, RawSample)>,
     /// Samples that arrived, and samples dropped because the ring was full.
     pub(super) pushed: u64,
     pub(super) full: u64,

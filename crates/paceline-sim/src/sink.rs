@@ -4,7 +4,7 @@ use crate::ages::Ages;
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::{DropReason, Drops};
-use paceline_proto::sample::{Kind, Sample};
+use paceline_proto::sample::{Kind, RawSample};
 use paceline_sched::{Duration, Instant, Late};
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ impl Sink {
         (now, at): (Instant, Instant),
         publisher: PublisherId,
         late_rule: Late,
-        sample: &Sample,
+        sample: &RawSample,
     ) -> bool {
         let age = sample.age(now);
         let late = self.spec.within.is_some_and(|within| age > within);

@@ -3,7 +3,7 @@
 use crate::outlet::Way;
 use paceline_proto::form::{Form, Size};
 use paceline_proto::reason::DropReason;
-use paceline_proto::sample::{Kind, Sample};
+use paceline_proto::sample::{Kind, RawSample};
 use paceline_proto::temporal::TemporalScaler;
 use paceline_proto::video::{Thinned, Thinner};
 use paceline_sched::Duration;
@@ -45,7 +45,7 @@ impl VideoScaler {
     }
 
     /// Returns the output for `sample`, or `None` if the reduced rate excludes it.
-    pub(super) fn scale(&mut self, sample: &Sample) -> Result<Option<Sample>, DropReason> {
+    pub(super) fn scale(&mut self, sample: &RawSample) -> Result<Option<RawSample>, DropReason> {
         let (seq, captured) = (sample.seq, sample.captured.nanos);
         let due = self.due.take(seq, captured);
         if !self.coding {
@@ -65,6 +65,6 @@ impl VideoScaler {
             return Err(DropReason::CannotScale);
         }
         let payload = sample.payload.slice(..len);
-        Ok(Some(Sample { kind: Kind::VideoI, payload, ..sample.clone() }))
+        Ok(Some(RawSample { kind: Kind::VideoI, payload, ..sample.clone() }))
     }
 }

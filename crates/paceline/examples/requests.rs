@@ -35,9 +35,9 @@ fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, us
             *told = match event {
                 SubscriberEvent::Granted(_) => Some(true),
                 SubscriberEvent::Refused(..) => Some(false),
-                SubscriberEvent::Over(_) => None,
+                SubscriberEvent::Withdrawn(_) => None,
                 SubscriberEvent::Publishers(_)
-                | SubscriberEvent::Unpromised(..)
+                | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => *told,

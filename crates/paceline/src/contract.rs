@@ -12,8 +12,8 @@
 pub use crate::error::Contradiction;
 #[doc(inline)]
 pub use paceline_proto::control::{
-    ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Grant, GrantedHop,
-    Refusal, RefusalReason, Unpromised,
+    BestEffort, ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Grant,
+    GrantedHop, Refusal, RefusalReason,
 };
 #[doc(inline)]
 pub use paceline_proto::form::Audio;
@@ -28,7 +28,7 @@ use paceline_proto::{PublisherId, Tag};
 ///
 /// [`SubscriberBuilder::ask`]: crate::SubscriberBuilder::ask
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prospect {
+pub struct Quote {
     /// The publisher.
     pub publisher: PublisherId,
     /// Its tag.
@@ -47,7 +47,7 @@ pub struct Prospect {
     pub refusal: Option<Refusal>,
 }
 
-impl Prospect {
+impl Quote {
     /// Returns true if all nodes of the path would grant the request.
     #[must_use]
     pub const fn is_granted(&self) -> bool {

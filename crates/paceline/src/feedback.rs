@@ -28,7 +28,7 @@ pub enum PublisherEvent {
     Refused(Refusal),
     /// A grant or refusal of a subscription is no longer valid, and no contract is in force. The
     /// path is lost, or the subscription no longer requests a contract.
-    Over(SubscriptionId),
+    Withdrawn(SubscriptionId),
     /// The publisher exceeded its declared rate or size: samples arrived too early or were too
     /// long.
     ///

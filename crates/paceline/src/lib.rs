@@ -70,6 +70,6 @@ pub use paceline_proto::text;
 pub use paceline_proto::{Encoding, Kind, Pattern, Size, Tag, TagError, Timestamp};
 #[doc(inline)]
 pub use paceline_sched::{Capacity, Late, LossTolerance};
-pub use publisher::{Beside, Publisher, PublisherBuilder, Put};
-pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};
+pub use publisher::{Publisher, PublisherBuilder, PutOptions, PutReport};
+pub use subscriber::{Sample, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};
 pub use view::View;

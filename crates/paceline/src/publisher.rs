@@ -17,7 +17,7 @@ use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
 use paceline_proto::{
-    ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, Sample, Size, Tag, Timestamp,
+    ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag, Timestamp,
 };
 use paceline_sched::{ContractError, Late, LossTolerance};
 use std::borrow::Cow;
@@ -239,7 +239,7 @@ fn open<'o>(outlet: &'o mut Option<Outlet>, shared: &PublisherShared) -> Option<
 
 /// The result of publishing one sample: its path inside this node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Put {
+pub struct PutReport {
     /// The sequence number of the sample.
     pub seq: u64,
     /// The number of outputs that accepted the sample. An output is a stream, or the subscribers on
@@ -255,7 +255,7 @@ pub struct Put {
 /// Optional properties of one sample in addition to its payload. Unset fields use the declared
 /// values.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct PutOptions {
     /// The media type of this sample. Defaults to the declared one, which alone decides about
     /// scaling.
     pub encoding: Option<Encoding>,
@@ -348,8 +348,8 @@ impl Publisher {
     /// [`PublishError::TooLarge`] if the payload exceeds
     /// [`Self::SAMPLE_BYTES_MAX`], [`PublishError::NoAccessUnit`] if a video
     /// sample is not an access unit, and [`PublishError::Closed`] if the node is closed.
-    pub fn put(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
-        self.put_with(payload, Beside::default())
+    pub fn put(&mut self, payload: impl Into<Bytes>) -> Result<PutReport, PublishError> {
+        self.put_with(payload, PutOptions::default())
     }
 
     /// Publishes a sample with its own encoding, capture time or attachment. See [`Self::put`].
@@ -360,9 +360,9 @@ impl Publisher {
     pub fn put_with(
         &mut self,
         payload: impl Into<Bytes>,
-        beside: Beside,
-    ) -> Result<Put, PublishError> {
-        let Beside { encoding, captured, attachment } = beside;
+        beside: PutOptions,
+    ) -> Result<PutReport, PublishError> {
+        let PutOptions { encoding, captured, attachment } = beside;
         let mut payload = payload.into();
         let attached = attachment.as_ref().map_or(0, |bytes| bytes.len());
         if attached > ATTACHMENT_BYTES_MAX {
@@ -392,12 +392,12 @@ impl Publisher {
         Ok(put)
     }
 
-    fn offer(&mut self, now: paceline_sched::Instant, sample: Sample) -> Put {
+    fn offer(&mut self, now: paceline_sched::Instant, sample: RawSample) -> PutReport {
         let shared = &self.shared;
         match (open(&mut self.outlet, shared), &shared.opening) {
             (Some(outlet), _) => outlet.offer(now, sample, |_| true),
             (None, Some(opening)) => opening.put(&shared.installs, now, sample),
-            (None, None) => Put::default(),
+            (None, None) => PutReport::default(),
         }
     }
 
@@ -426,7 +426,7 @@ impl Publisher {
     ///
     /// # Errors
     /// The errors of [`Self::put`].
-    pub fn put_blocking(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
+    pub fn put_blocking(&mut self, payload: impl Into<Bytes>) -> Result<PutReport, PublishError> {
         while let Some(room) = self.wait_for_room() {
             // A closed stream does not notify, so check again periodically.
             room.wait_timeout(Duration::from_millis(100));
@@ -448,7 +448,10 @@ impl Publisher {
     ///
     /// # Errors
     /// The errors of [`Self::put`].
-    pub async fn put_async(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
+    pub async fn put_async(
+        &mut self,
+        payload: impl Into<Bytes>,
+    ) -> Result<PutReport, PublishError> {
         while let Some(room) = self.wait_for_room() {
             room.await;
         }
@@ -571,5 +574,5 @@ impl Drop for Publisher {
 const _: fn() = || {
     const fn is_send<T: Send>() {}
     is_send::<Publisher>();
-    is_send::<Sample>();
+    is_send::<RawSample>();
 };

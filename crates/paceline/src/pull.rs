@@ -22,7 +22,7 @@ pub use crate::buffer::{Buffer, BufferBuilder, History};
 use crate::error::{Contradiction, RecvError, set};
 use crate::node::Node;
 use crate::shell::pull::{Pipe, Told, Wanted, start};
-use crate::subscriber::{AUDIO_CHANNELS, AUDIO_RATES, Delivery, SIDE_MAX, millihertz};
+use crate::subscriber::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, Sample, millihertz};
 use paceline_proto::form::Audio;
 use paceline_proto::pull::{Find, Selection};
 #[doc(inline)]
@@ -416,7 +416,7 @@ impl Pulled {
         self.found
     }
 
-    fn take(&mut self, told: Told) -> Option<Delivery> {
+    fn take(&mut self, told: Told) -> Option<Sample> {
         match told {
             Told::Sample(delivery) => Some(*delivery),
             Told::End(ended) => {
@@ -428,7 +428,7 @@ impl Pulled {
     }
 
     /// Waits for the next sample; returns `None` at the end of the pull.
-    pub async fn next_async(&mut self) -> Option<Delivery> {
+    pub async fn next_async(&mut self) -> Option<Sample> {
         if self.summary.is_some() {
             return None;
         }
@@ -440,7 +440,7 @@ impl Pulled {
     ///
     /// # Errors
     /// [`RecvError::Timeout`] if no sample arrives in time.
-    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Delivery>, RecvError> {
+    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Sample>, RecvError> {
         if self.summary.is_some() {
             return Ok(None);
         }
@@ -456,9 +456,9 @@ impl Pulled {
 }
 
 impl Iterator for Pulled {
-    type Item = Delivery;
+    type Item = Sample;
 
-    fn next(&mut self) -> Option<Delivery> {
+    fn next(&mut self) -> Option<Sample> {
         if self.summary.is_some() {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use crate::arrival::Arrival;
 use crate::buffer::History;
-use crate::contract::Prospect;
+use crate::contract::Quote;
 use crate::error::{Contradiction, RecvError, SubscribeError, set};
 use crate::node::Node;
 use crate::publisher::HERTZ_MAX;
@@ -11,7 +11,7 @@ use crate::shell::sink::Sink;
 use bytes::Bytes;
 use event_listener::{EventListener, Listener};
 use paceline_media::audio::{CHANNELS_MAX, RATE_MAX, RATE_MIN};
-use paceline_proto::control::{Grant, Refusal, SubscriptionSpec, Unpromised};
+use paceline_proto::control::{BestEffort, Grant, Refusal, SubscriptionSpec};
 use paceline_proto::form::Audio;
 use paceline_proto::{
     Drops, Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Retransmit,
@@ -296,15 +296,15 @@ impl<'a> SubscriberBuilder<'a> {
     ///
     /// # Errors
     /// The errors of [`Self::declare`].
-    pub fn ask(&self) -> Result<Vec<Prospect>, SubscribeError> {
+    pub fn ask(&self) -> Result<Vec<Quote>, SubscribeError> {
         let spec = self.checked()?.spec.clone();
         let (reply, answers) = std::sync::mpsc::channel();
         if !self.node.commands().send(Command::Ask(spec, reply)) {
             return Err(SubscribeError::Closed);
         }
-        let mut prospects: Vec<Prospect> = answers.iter().collect();
-        prospects.sort_by(|a, b| (&a.tag, a.publisher).cmp(&(&b.tag, b.publisher)));
-        Ok(prospects)
+        let mut quotes: Vec<Quote> = answers.iter().collect();
+        quotes.sort_by(|a, b| (&a.tag, a.publisher).cmp(&(&b.tag, b.publisher)));
+        Ok(quotes)
     }
 
     /// Announces the subscription and returns its subscriber.
@@ -334,7 +334,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// The errors of [`Self::declare`].
     pub fn callback(
         self,
-        deliver: impl FnMut(Delivery) + Send + 'static,
+        deliver: impl FnMut(Sample) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
         let (node, Draft { spec, history, .. }) = self.into_draft()?;
         let held = history.map(History::hold).transpose()?;
@@ -345,7 +345,7 @@ impl<'a> SubscriberBuilder<'a> {
 
 /// A delivered sample.
 #[derive(Clone, Debug)]
-pub struct Delivery {
+pub struct Sample {
     /// The tag of its publisher.
     pub tag: Tag,
     /// The publisher.
@@ -381,10 +381,10 @@ pub enum SubscriberEvent {
     Granted(Grant),
     /// A grant or refusal of a publisher's stream is no longer valid, and no contract is in force.
     /// The path is lost, or the subscription no longer requests a contract.
-    Over(PublisherId),
+    Withdrawn(PublisherId),
     /// A publisher's stream is delivered as best effort although a contract was requested. Lasts
     /// until the path grants or refuses the contract, or the publisher ends.
-    Unpromised(PublisherId, Unpromised),
+    BestEffort(PublisherId, BestEffort),
     /// A publisher sent more than the grant: samples arrived too early or were too long. They were
     /// queued behind all contracted traffic.
     ///
@@ -481,7 +481,7 @@ impl Drop for Subscription {
 
 /// The result of one look at the queue.
 enum Next {
-    Sample(Delivery),
+    Sample(Sample),
     Wait(EventListener),
 }
 
@@ -532,7 +532,7 @@ impl Subscriber {
     ///
     /// # Errors
     /// [`RecvError::Closed`] if the node is closed and the queue is empty.
-    pub fn recv(&mut self) -> Result<Delivery, RecvError> {
+    pub fn recv(&mut self) -> Result<Sample, RecvError> {
         self.wait(None)
     }
 
@@ -541,11 +541,11 @@ impl Subscriber {
     /// # Errors
     /// [`RecvError::Timeout`] if none arrives in time, and [`RecvError::Closed`] if the node is
     /// closed and the queue is empty.
-    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Delivery, RecvError> {
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Sample, RecvError> {
         self.wait(Some(Instant::now() + timeout))
     }
 
-    fn wait(&self, until: Option<Instant>) -> Result<Delivery, RecvError> {
+    fn wait(&self, until: Option<Instant>) -> Result<Sample, RecvError> {
         loop {
             match (self.next()?, until) {
                 (Next::Sample(delivery), _) => return Ok(delivery),
@@ -576,7 +576,7 @@ impl Subscriber {
 
     /// Returns the next queued sample, or `None` if the queue is empty. Does not block.
     #[must_use]
-    pub fn try_recv(&mut self) -> Option<Delivery> {
+    pub fn try_recv(&mut self) -> Option<Sample> {
         self.subscription.sink.pop()
     }
 
@@ -584,7 +584,7 @@ impl Subscriber {
     ///
     /// # Errors
     /// [`RecvError::Closed`] if the node is closed and the queue is empty.
-    pub async fn recv_async(&mut self) -> Result<Delivery, RecvError> {
+    pub async fn recv_async(&mut self) -> Result<Sample, RecvError> {
         loop {
             match self.next()? {
                 Next::Sample(delivery) => return Ok(delivery),

@@ -1,7 +1,7 @@
 //! Views of the samples that a subscription receives, for displays.
 
 use crate::shell::sink::Sink;
-use crate::subscriber::Delivery;
+use crate::subscriber::Sample;
 use std::sync::Arc;
 
 /// A view of the newest sample of a subscription. Created by [`Node::view`](crate::Node::view).
@@ -19,7 +19,7 @@ impl View {
 
     /// Returns the newest sample since this view was opened.
     #[must_use]
-    pub fn newest(&self) -> Option<Delivery> {
+    pub fn newest(&self) -> Option<Sample> {
         self.sink.seen().newest()
     }
 

@@ -1,10 +1,10 @@
 //! The admission test of one demand against all reservations of a link.
 
-use super::{Admission, Holder, Rule, Trunk};
+use super::{Admission, AdmissionTest, Holder, Trunk};
 use crate::bounds::LatencyRate;
 use crate::demand::Demand;
 use crate::levels::TooLong;
-use crate::verdict::{Grant, Resource};
+use crate::verdict::{LinkGrant, Resource};
 use paceline_sched::{Curve, Duration};
 
 /// A resource that does not suffice.
@@ -25,8 +25,8 @@ impl Admission {
         &self,
         trunk: Trunk,
         holder: Holder,
-        demand: &Demand,
-    ) -> Result<Grant, Lack> {
+        demand: &StreamDemand,
+    ) -> Result<LinkGrant, Lack> {
         let held = self.trunks.get(&trunk);
         if held.is_some_and(|held| !held.has_room_for(holder)) {
             let most = Self::HOLDERS_MAX as u64;
@@ -43,12 +43,17 @@ impl Admission {
         }
         self.test_sums(before.as_ref(), &after)?;
         let now = match self.spec.rule {
-            Rule::Fifo | Rule::StaticPriority => self.test_levels(before.as_ref(), &after)?,
-            Rule::SigmaRho { burst, rate } => {
+            AdmissionTest::Fifo | AdmissionTest::StaticPriority => {
+                self.test_levels(before.as_ref(), &after)?
+            }
+            AdmissionTest::SigmaRho { burst, rate } => {
                 self.test_limits(before.as_ref(), &after, burst, rate)?;
                 self.test_levels(before.as_ref(), &after)?
             }
-            Rule::Edf | Rule::Hfsc | Rule::Vds { .. } | Rule::Dwcs { .. } => {
+            AdmissionTest::Edf
+            | AdmissionTest::Hfsc
+            | AdmissionTest::Vds { .. }
+            | AdmissionTest::Dwcs { .. } => {
                 self.test_corners(before.as_ref(), &after, demand)?;
                 demand.deadline()
             }
@@ -56,14 +61,14 @@ impl Admission {
         Ok(self.grant(demand, Some(now)))
     }
 
-    fn grant(&self, demand: &Demand, now: Option<Duration>) -> Grant {
+    fn grant(&self, demand: &StreamDemand, now: Option<Duration>) -> LinkGrant {
         let bound = demand.deadline();
         let output = demand.source().delayed(self.bunches(demand));
-        Grant { bound, now: now.unwrap_or(bound).min(bound), output }
+        LinkGrant { bound, now: now.unwrap_or(bound).min(bound), output }
     }
 
     /// Tests rate, buffer and processor time.
-    fn test_sums(&self, before: Option<&Demand>, after: &Demand) -> Result<(), Lack> {
+    fn test_sums(&self, before: Option<&StreamDemand>, after: &StreamDemand) -> Result<(), Lack> {
         let mut held = self.ledger.held;
         if let Some(before) = before {
             held.take(self.amounts(before));
@@ -88,8 +93,8 @@ impl Admission {
     /// Tests the sums of burst and rate, which must be strictly below the limits.
     fn test_limits(
         &self,
-        before: Option<&Demand>,
-        after: &Demand,
+        before: Option<&StreamDemand>,
+        after: &StreamDemand,
         burst: u64,
         rate: u64,
     ) -> Result<(), Lack> {
@@ -105,7 +110,11 @@ impl Admission {
         Ok(())
     }
 
-    fn test_levels(&self, before: Option<&Demand>, after: &Demand) -> Result<Duration, Lack> {
+    fn test_levels(
+        &self,
+        before: Option<&StreamDemand>,
+        after: &StreamDemand,
+    ) -> Result<Duration, Lack> {
         let link = LatencyRate::link(self.spec.capacity, self.spec.latency);
         self.levels.check(link, self.spec.other, before, after).map_err(|long| match long {
             TooLong::Delay { bound, deadline } => lack(Resource::Delay, bound, deadline),
@@ -117,9 +126,9 @@ impl Admission {
 
     fn test_corners(
         &self,
-        before: Option<&Demand>,
-        after: &Demand,
-        demand: &Demand,
+        before: Option<&StreamDemand>,
+        after: &StreamDemand,
+        demand: &StreamDemand,
     ) -> Result<(), Lack> {
         let (line, other) = (self.spec.capacity.bits_per_s(), self.spec.other);
         if self.spec.rule.coincides() {
@@ -142,7 +151,7 @@ impl Admission {
             }
         }
         let packet = after.traffic().packet();
-        if self.spec.rule == Rule::Hfsc && packet > other {
+        if self.spec.rule == AdmissionTest::Hfsc && packet > other {
             return Err(lack(Resource::Packet, packet, other));
         }
         let Some(piece) = self.piece(after) else {
@@ -151,7 +160,7 @@ impl Admission {
         };
         let minus = before.and_then(|before| self.piece(before));
         // A service curve already includes the blocking packet.
-        let other = if self.spec.rule == Rule::Hfsc { 0 } else { other };
+        let other = if self.spec.rule == AdmissionTest::Hfsc { 0 } else { other };
         self.corners.check(line, other, minus.as_ref(), &piece).map_err(|excess| {
             let within = Duration::from_nanos(excess.at);
             lack(Resource::Due { within }, excess.needed, excess.available)
@@ -159,7 +168,7 @@ impl Admission {
     }
 
     /// Returns the delay of the burst on the idle link, in nanoseconds.
-    fn least_delay(&self, demand: &Demand) -> u64 {
+    fn least_delay(&self, demand: &StreamDemand) -> u64 {
         let alone = self.spec.capacity.time_for(demand.traffic().dual().peak_burst);
         alone.saturating_add(self.spec.latency).saturating_add(self.blocked()).as_nanos()
     }
@@ -173,7 +182,7 @@ impl Admission {
     /// burst within the deadline, less the host's latency and one blocking packet. A link with
     /// classes assigns this curve to the stream. Returns `None` if there is none.
     #[must_use]
-    pub fn curve(&self, demand: &Demand) -> Option<Curve> {
+    pub fn curve(&self, demand: &StreamDemand) -> Option<Curve> {
         // The test ensures that no blocking packet is longer than `other`.
         let blocking = self.spec.other;
         let taken = self.spec.capacity.time_for(blocking).saturating_add(self.spec.latency);

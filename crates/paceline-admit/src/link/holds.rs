@@ -10,41 +10,41 @@ use std::collections::BTreeMap;
 /// The demands of one holder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hold {
-    installed: Option<Demand>,
-    tentative: Option<Demand>,
+    installed: Option<StreamDemand>,
+    tentative: Option<StreamDemand>,
     /// The installed demand is charged on another stream, which is about to replace it.
     leaving: bool,
 }
 
 /// The reservations of one stream.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldReservation {
     holds: BTreeMap<Holder, Hold>,
     /// The joint demand of all reservations, and that of the installed ones.
-    pub(super) charge: Option<Demand>,
-    pub(super) firm: Option<Demand>,
+    pub(super) charge: Option<StreamDemand>,
+    pub(super) firm: Option<StreamDemand>,
     pub(super) used: u64,
 }
 
-impl Held {
+impl HeldReservation {
     pub(super) fn is_empty(&self) -> bool {
         self.holds.is_empty()
     }
 
     /// Returns the installed or the tentative demands.
-    pub(super) fn demands(&self, installed: bool) -> impl Iterator<Item = (Holder, Demand)> {
+    pub(super) fn demands(&self, installed: bool) -> impl Iterator<Item = (Holder, StreamDemand)> {
         self.holds.iter().filter_map(move |(holder, hold)| {
             let demand = if installed { hold.installed } else { hold.tentative };
             Some((*holder, demand?))
         })
     }
 
-    pub(super) fn installed_by(&self, holder: Holder) -> Option<Demand> {
+    pub(super) fn installed_by(&self, holder: Holder) -> Option<StreamDemand> {
         self.holds.get(&holder)?.installed
     }
 
     /// Returns the installed demand of `holder` if there are no other reservations.
-    pub(super) fn alone(&self, holder: Holder) -> Option<Demand> {
+    pub(super) fn alone(&self, holder: Holder) -> Option<StreamDemand> {
         let mut holds = self.holds.iter();
         let (only, hold) = holds.next()?;
         (*only == holder && holds.next().is_none() && hold.tentative.is_none())
@@ -63,7 +63,7 @@ impl Held {
     }
 
     /// Returns the charge if `holder` had `demand` as its tentative demand.
-    pub(super) fn charge_with(&self, holder: Holder, demand: &Demand) -> Demand {
+    pub(super) fn charge_with(&self, holder: Holder, demand: &StreamDemand) -> StreamDemand {
         let held = self
             .holds
             .iter()
@@ -72,7 +72,7 @@ impl Held {
         self.stay(joined)
     }
 
-    pub(super) fn hold(&mut self, holder: Holder, demand: Demand) {
+    pub(super) fn hold(&mut self, holder: Holder, demand: StreamDemand) {
         // The new reservation was tested in addition to all demands of this stream.
         for hold in self.holds.values_mut() {
             hold.leaving = false;
@@ -81,7 +81,7 @@ impl Held {
         self.recount();
     }
 
-    pub(super) fn commit(&mut self, holder: Holder, relaxed: Option<&Demand>) -> bool {
+    pub(super) fn commit(&mut self, holder: Holder, relaxed: Option<&StreamDemand>) -> bool {
         let Some(hold) = self.holds.get_mut(&holder) else { return false };
         let Some(tentative) = hold.tentative.take() else { return false };
         hold.installed = Some(relaxed.map_or(tentative, |relaxed| relax(&tentative, relaxed)));
@@ -104,7 +104,9 @@ impl Held {
     }
 
     fn recount(&mut self) {
-        let join = |all: Option<Demand>, one: Demand| Some(all.map_or(one, |all| all.join(&one)));
+        let join = |all: Option<StreamDemand>, one: StreamDemand| {
+            Some(all.map_or(one, |all| all.join(&one)))
+        };
         let firm = self.holds.values().filter_map(|hold| hold.installed);
         self.firm = firm.fold(None, join);
         let staying = self.holds.values().filter(|hold| !hold.leaving);
@@ -115,7 +117,7 @@ impl Held {
 
     /// Keeps the priority level at least as high as before. Lower levels were admitted without
     /// counting against this stream's deadline there.
-    fn stay(&self, demand: Demand) -> Demand {
+    fn stay(&self, demand: StreamDemand) -> StreamDemand {
         let level = self.charge.map_or(u32::MAX, |charge| charge.level());
         if level < demand.level() { demand.with_level(level) } else { demand }
     }
@@ -123,7 +125,7 @@ impl Held {
 
 /// Returns `held` relaxed to `relaxed`. The result never has more traffic or a shorter deadline
 /// than `held`.
-fn relax(held: &Demand, relaxed: &Demand) -> Demand {
+fn relax(held: &StreamDemand, relaxed: &StreamDemand) -> StreamDemand {
     let (a, b) = (held.source().dual(), relaxed.source().dual());
     let dual = Dual {
         peak_burst: a.peak_burst.min(b.peak_burst),

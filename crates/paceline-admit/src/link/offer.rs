@@ -14,9 +14,9 @@ impl Admission {
     /// Returns the best contract in each dimension that would be admitted now. Bisection takes
     /// about forty tests.
     #[must_use]
-    pub fn offer(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> Offer {
-        let fits = |demand: &Demand| self.test(trunk, holder, demand).is_ok();
-        Offer {
+    pub fn offer(&self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> LinkOffer {
+        let fits = |demand: &StreamDemand| self.test(trunk, holder, demand).is_ok();
+        LinkOffer {
             rate: most(PARTS, |part| {
                 fits(&demand.with_source(demand.source().slower(part, PARTS)))
             })
@@ -30,7 +30,11 @@ impl Admission {
         }
     }
 
-    fn looser(&self, demand: &Demand, fits: impl Fn(&Demand) -> bool) -> Option<LossTolerance> {
+    fn looser(
+        &self,
+        demand: &StreamDemand,
+        fits: impl Fn(&StreamDemand) -> bool,
+    ) -> Option<LossTolerance> {
         if !self.spec.rule.counts_loss() {
             return None;
         }
@@ -68,10 +72,10 @@ fn most(parts: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
 }
 
 /// Returns the shortest longer deadline that fits, to within 1/1024.
-fn longer(demand: &Demand, fits: impl Fn(&Demand) -> bool) -> Option<Duration> {
+fn longer(demand: &StreamDemand, fits: impl Fn(&StreamDemand) -> bool) -> Option<Duration> {
     let with = |nanos: u64| demand.with_deadline(Duration::from_nanos(nanos)).ok();
     let keeps = |nanos: u64| with(nanos).is_some_and(|demand| fits(&demand));
-    let most = Demand::DEADLINE_MAX.as_nanos();
+    let most = StreamDemand::DEADLINE_MAX.as_nanos();
     let (mut low, mut high) = (demand.deadline().as_nanos(), demand.deadline().as_nanos());
     loop {
         high = high.saturating_mul(2).min(most);

@@ -4,7 +4,7 @@ use super::*;
 use crate::bounds::edf::{Due, met};
 use crate::cpu::CpuCost;
 use crate::traffic::Traffic;
-use crate::verdict::{Grant, Offer, Resource};
+use crate::verdict::{LinkGrant, LinkOffer, Resource};
 use paceline_sched::curve::fits;
 use paceline_sched::police::Dual;
 use paceline_sched::{Contract, Curve, LossTolerance};
@@ -19,36 +19,40 @@ fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-fn link(rate: u64, rule: Rule, other: u64) -> Admission {
-    Admission::new(LinkSpec::new(mbit(rate), rule, other))
+fn link(rate: u64, rule: AdmissionTest, other: u64) -> Admission {
+    Admission::new(LinkParameters::new(mbit(rate), rule, other))
 }
 
 const fn holder(number: u64) -> Holder {
     Holder { origin: 1, number }
 }
 
-fn leaky(bits: u64, mbit: u64, deadline: Duration) -> Demand {
+fn leaky(bits: u64, mbit: u64, deadline: Duration) -> StreamDemand {
     let burst = bits / 8;
     let traffic = Traffic::leaky(burst, mbit * 1_000_000, burst.min(1_500)).unwrap();
-    Demand::new(traffic, deadline).unwrap()
+    StreamDemand::new(traffic, deadline).unwrap()
 }
 
 /// Installs a new stream. Returns its grant.
-fn admit(link: &mut Admission, number: u64, demand: &Demand) -> Result<Grant, Refusal> {
+fn admit(
+    link: &mut Admission,
+    number: u64,
+    demand: &StreamDemand,
+) -> Result<LinkGrant, LinkRefusal> {
     let trunk = Trunk(number.into());
     match link.hold(trunk, holder(number), demand) {
-        Verdict::Granted(grant) => {
+        AdmissionResult::Granted(grant) => {
             assert!(link.commit(trunk, holder(number), None));
             Ok(grant)
         }
-        Verdict::Refused(refusal) => Err(refusal),
+        AdmissionResult::Refused(refusal) => Err(refusal),
     }
 }
 
 #[test]
 fn sums_below_limits_match_seed_003() {
     // 32 packets of 4,500 bytes and 30 Mbit/s, both as strict limits.
-    let rule = Rule::SigmaRho { burst: 144_000, rate: 30_000_000 };
+    let rule = AdmissionTest::SigmaRho { burst: 144_000, rate: 30_000_000 };
     let mut fddi = link(100, rule, 4_500);
     let asks = |burst: u64, mbit: u64| leaky(burst * 8, mbit, Duration::from_secs(1));
     admit(&mut fddi, 1, &asks(22_500, 10)).unwrap();
@@ -70,7 +74,7 @@ fn sums_below_limits_match_seed_003() {
 
 #[test]
 fn fifo_and_static_priority_give_the_worked_bounds() {
-    let mut fifo = link(100, Rule::Fifo, 0);
+    let mut fifo = link(100, AdmissionTest::Fifo, 0);
     admit(&mut fifo, 1, &leaky(30_000, 20, micros(900))).unwrap();
     let second = admit(&mut fifo, 2, &leaky(60_000, 30, micros(900))).unwrap();
     assert_eq!((second.now, second.bound), (micros(900), micros(900)));
@@ -80,14 +84,14 @@ fn fifo_and_static_priority_give_the_worked_bounds() {
         (refused.resource, refused.needed, refused.available),
         (Resource::Delay, 1_020_000, 900_000)
     );
-    let mut priority = link(100, Rule::StaticPriority, 1_500);
+    let mut priority = link(100, AdmissionTest::StaticPriority, 1_500);
     let one = leaky(30_000, 20, micros(420)).with_level(1);
     assert_eq!(admit(&mut priority, 1, &one).unwrap().now, micros(420));
     let two = leaky(60_000, 30, micros(1_275)).with_level(2);
     assert_eq!(admit(&mut priority, 2, &two).unwrap().now, micros(1_275));
     let refused = admit(&mut priority, 3, &leaky(8, 1, micros(500)).with_level(2));
     assert!(refused.is_err(), "a byte more in its level");
-    let mut alone = link(100, Rule::StaticPriority, 0);
+    let mut alone = link(100, AdmissionTest::StaticPriority, 0);
     admit(&mut alone, 2, &leaky(60_000, 30, micros(1_125)).with_level(2)).unwrap();
     let one = leaky(30_000, 20, micros(420)).with_level(1);
     assert_eq!(admit(&mut alone, 1, &one).unwrap().now, micros(420), "behind a packet of level 2");
@@ -98,7 +102,7 @@ fn fifo_and_static_priority_give_the_worked_bounds() {
 #[test]
 fn edf_guarantees_the_worked_deadlines_to_the_nanosecond() {
     for (other, least) in [(0, 1_000), (1_500, 1_150)] {
-        let mut edf = link(100, Rule::Edf, other);
+        let mut edf = link(100, AdmissionTest::Edf, other);
         admit(&mut edf, 1, &leaky(30_000, 20, micros(500))).unwrap();
         let short = leaky(60_000, 30, Duration::from_nanos(least * 1_000 - 1));
         let refused = admit(&mut edf, 2, &short).unwrap_err();
@@ -109,7 +113,7 @@ fn edf_guarantees_the_worked_deadlines_to_the_nanosecond() {
             micros(least)
         );
     }
-    let mut edf = link(100, Rule::Edf, 0);
+    let mut edf = link(100, AdmissionTest::Edf, 0);
     admit(&mut edf, 2, &leaky(60_000, 30, micros(2_000))).unwrap();
     assert!(admit(&mut edf, 1, &leaky(30_000, 20, Duration::from_nanos(419_999))).is_err());
     admit(&mut edf, 1, &leaky(30_000, 20, micros(420))).unwrap();
@@ -121,8 +125,12 @@ fn coinciding_deadlines_are_refused_even_at_low_load() {
     // at once.
     let contract = Contract::every(Duration::from_secs(1)).unwrap();
     let contract = contract.with_deadline(Duration::from_millis(80)).unwrap();
-    let asks = Demand::of_contract(&contract, 2_500, 1_200).unwrap();
-    for rule in [Rule::Edf, Rule::Vds { coincide: false }, Rule::Dwcs { coincide: false }] {
+    let asks = StreamDemand::of_contract(&contract, 2_500, 1_200).unwrap();
+    for rule in [
+        AdmissionTest::Edf,
+        AdmissionTest::Vds { coincide: false },
+        AdmissionTest::Dwcs { coincide: false },
+    ] {
         let mut thin = link(1, rule, 1_200);
         let admitted = (0..10).filter(|number| admit(&mut thin, *number, &asks).is_ok()).count();
         assert_eq!(admitted, 3, "20 ms each and 9.6 ms of another's packet within 80 ms");
@@ -130,7 +138,7 @@ fn coinciding_deadlines_are_refused_even_at_low_load() {
         let within = Duration::from_millis(80);
         assert_eq!(refused.resource, Resource::Due { within });
         assert_eq!((refused.needed, refused.available), (11_200, 10_000));
-        let Offer { rate, burst, deadline, loss } = refused.offer;
+        let LinkOffer { rate, burst, deadline, loss } = refused.offer;
         assert_eq!((rate, loss), (None, None), "neither fewer samples nor losses help");
         let (burst, deadline) = (burst.unwrap(), deadline.unwrap());
         assert!(burst <= 1_300 && burst > 1_290, "{burst}: 1,300 bytes are left");
@@ -187,10 +195,10 @@ fn service_curves_are_summed_like_the_schedulers_test() {
 
 #[test]
 fn hfsc_keeps_bursts_within_deadlines_among_long_packets() {
-    let mut hfsc = link(10, Rule::Hfsc, 1_250);
+    let mut hfsc = link(10, AdmissionTest::Hfsc, 1_250);
     // 12,500 bytes take 10 ms, a packet takes 1 ms.
     let traffic = Traffic::leaky(12_500, 2_000_000, 1_250).unwrap();
-    let asks = |millis| Demand::new(traffic, Duration::from_millis(millis)).unwrap();
+    let asks = |millis| StreamDemand::new(traffic, Duration::from_millis(millis)).unwrap();
     assert!(admit(&mut hfsc, 1, &asks(10)).is_err());
     // 12,500 bytes within 20 ms are 5 Mbit/s; two such streams fill the link.
     assert_eq!(admit(&mut hfsc, 1, &asks(21)).unwrap().bound, Duration::from_millis(21));
@@ -200,7 +208,8 @@ fn hfsc_keeps_bursts_within_deadlines_among_long_packets() {
     hfsc.release(Trunk(1), holder(1));
     hfsc.release(Trunk(2), holder(2));
     admit(&mut hfsc, 1, &asks(11)).unwrap();
-    let long = Demand::new(Traffic::leaky(1_500, 8_000, 1_500).unwrap(), Duration::from_secs(9));
+    let long =
+        StreamDemand::new(Traffic::leaky(1_500, 8_000, 1_500).unwrap(), Duration::from_secs(9));
     let refused = admit(&mut hfsc, 3, &long.unwrap()).unwrap_err();
     assert_eq!(
         (refused.resource, refused.needed, refused.available),
@@ -215,11 +224,11 @@ fn loss_windows_count_only_if_all_streams_are_equal_and_coincide() {
     let asks = |x, y| {
         let period = Duration::from_millis(3);
         let contract = Contract::every(period).unwrap();
-        Demand::of_contract(&contract, 1_250, 1_250)
+        StreamDemand::of_contract(&contract, 1_250, 1_250)
             .unwrap()
             .with_loss(LossTolerance::new(x, y).unwrap())
     };
-    for rule in [Rule::Vds { coincide: true }, Rule::Dwcs { coincide: true }] {
+    for rule in [AdmissionTest::Vds { coincide: true }, AdmissionTest::Dwcs { coincide: true }] {
         let mut slots = link(10, rule, 1_250);
         for (number, loss) in [(1, (1, 2)), (2, (1, 2)), (3, (1, 4)), (4, (3, 4))] {
             admit(&mut slots, number, &asks(loss.0, loss.1)).unwrap();
@@ -229,10 +238,11 @@ fn loss_windows_count_only_if_all_streams_are_equal_and_coincide() {
         assert_eq!((resource, needed, refused.available), (Resource::Windows, 2_125, 2_000));
         assert_eq!(refused.offer.loss, None, "a stream owed nothing requires nothing");
         // With another period every sample counts, and five of them do not fit.
-        let other = Demand::of_contract(&Contract::every(micros(4_000)).unwrap(), 1_250, 1_250);
+        let other =
+            StreamDemand::of_contract(&Contract::every(micros(4_000)).unwrap(), 1_250, 1_250);
         assert_ne!(admit(&mut slots, 6, &other.unwrap()).unwrap_err().resource, Resource::Windows);
     }
-    let mut apart = link(10, Rule::Dwcs { coincide: false }, 1_250);
+    let mut apart = link(10, AdmissionTest::Dwcs { coincide: false }, 1_250);
     admit(&mut apart, 1, &asks(1, 2)).unwrap();
     admit(&mut apart, 2, &asks(1, 2)).unwrap();
     assert!(admit(&mut apart, 3, &asks(1, 2)).is_err(), "each sample counts as one");
@@ -240,11 +250,12 @@ fn loss_windows_count_only_if_all_streams_are_equal_and_coincide() {
 
 #[test]
 fn rates_are_tested_by_disciplines_that_ignore_deadlines() {
-    let spec = LinkSpec { timed: false, ..LinkSpec::new(mbit(10), Rule::Edf, 1_250) };
+    let spec =
+        LinkParameters { timed: false, ..LinkParameters::new(mbit(10), AdmissionTest::Edf, 1_250) };
     let mut turns = Admission::new(spec);
     // 6.25 Mbit/s, of which half is owed.
     let contract = Contract::every(micros(1_600)).unwrap();
-    let asks = Demand::of_contract(&contract, 1_250, 1_250).unwrap();
+    let asks = StreamDemand::of_contract(&contract, 1_250, 1_250).unwrap();
     let asks = turns.seen(&asks.with_loss(LossTolerance::new(1, 2).unwrap()));
     for number in 1..=3 {
         admit(&mut turns, number, &asks).unwrap();
@@ -258,15 +269,21 @@ fn rates_are_tested_by_disciplines_that_ignore_deadlines() {
 fn buffers_and_processors_are_resources_too() {
     let cost = CpuCost { sample_nanos: 2_000, byte_picos: 400 };
     let cpu = CpuBudget { cost, nanos_per_s: 100_000_000 };
-    let spec =
-        LinkSpec { buffer: Some(50_000), cpu: Some(cpu), ..LinkSpec::new(mbit(100), Rule::Edf, 0) };
+    let spec = LinkParameters {
+        buffer: Some(50_000),
+        cpu: Some(cpu),
+        ..LinkParameters::new(mbit(100), AdmissionTest::Edf, 0)
+    };
     let mut small = Admission::new(spec);
     // 10 Mbit/s: 500 samples/s of 2,500 bytes cost 1.5 ms of a processor, 19,531.25 samples/s of 64
     // bytes 39.56 ms.
     let asks = |burst: u64| {
         let packet = burst.min(1_500);
-        Demand::new(Traffic::leaky(burst, 10_000_000, packet).unwrap(), Duration::from_millis(8))
-            .unwrap()
+        StreamDemand::new(
+            Traffic::leaky(burst, 10_000_000, packet).unwrap(),
+            Duration::from_millis(8),
+        )
+        .unwrap()
     };
     admit(&mut small, 1, &asks(2_500)).unwrap();
     assert_eq!(small.ledger().held.cpu, 500 * 3_000);
@@ -294,16 +311,16 @@ fn buffers_and_processors_are_resources_too() {
 
 #[test]
 fn a_shared_stream_is_reserved_once_and_changes_break_nothing() {
-    let mut edf = link(100, Rule::Edf, 1_500);
+    let mut edf = link(100, AdmissionTest::Edf, 1_500);
     let (trunk, strict, mild) =
         (Trunk(7), leaky(30_000, 20, micros(900)), leaky(30_000, 20, micros(5_000)));
-    assert!(matches!(edf.hold(trunk, holder(1), &mild), Verdict::Granted(_)));
+    assert!(matches!(edf.hold(trunk, holder(1), &mild), AdmissionResult::Granted(_)));
     assert_eq!((edf.installed(trunk), edf.ledger().tentative().streams), (None, 1));
     assert!(edf.commit(trunk, holder(1), None) && !edf.commit(trunk, holder(1), None));
     let alone = *edf.ledger();
-    assert!(matches!(edf.hold(trunk, holder(2), &strict), Verdict::Granted(_)));
+    assert!(matches!(edf.hold(trunk, holder(2), &strict), AdmissionResult::Granted(_)));
     assert_eq!(edf.ledger().held.rate, 20_000_000);
-    let deadline = |demand: Option<&Demand>| demand.map(Demand::deadline);
+    let deadline = |demand: Option<&StreamDemand>| demand.map(StreamDemand::deadline);
     assert_eq!(deadline(edf.charged(trunk)), Some(micros(900)));
     assert_eq!(deadline(edf.installed(trunk)), Some(micros(5_000)));
     edf.commit(trunk, holder(2), None);
@@ -311,12 +328,12 @@ fn a_shared_stream_is_reserved_once_and_changes_break_nothing() {
     // A change: the installed demand remains while the new one is tentative, and a denial restores
     // it.
     let more = leaky(60_000, 30, micros(5_000));
-    assert!(matches!(edf.hold(trunk, holder(1), &more), Verdict::Granted(_)));
+    assert!(matches!(edf.hold(trunk, holder(1), &more), AdmissionResult::Granted(_)));
     assert_eq!((edf.ledger().held.rate, edf.ledger().installed.rate), (30_000_000, 20_000_000));
     edf.cancel(trunk, holder(1));
     assert_eq!(edf.ledger().held.rate, 20_000_000);
     // Relaxed on commit, but never beyond the tentative reservation.
-    assert!(matches!(edf.hold(trunk, holder(1), &more), Verdict::Granted(_)));
+    assert!(matches!(edf.hold(trunk, holder(1), &more), AdmissionResult::Granted(_)));
     edf.commit(trunk, holder(1), Some(&leaky(40_000, 90, micros(9_000))));
     edf.release(trunk, holder(2));
     assert_eq!(edf.installed(trunk), Some(&leaky(40_000, 30, micros(9_000))));
@@ -332,7 +349,7 @@ fn a_shared_stream_is_reserved_once_and_changes_break_nothing() {
 
 #[test]
 fn an_oversized_request_takes_nothing_from_admitted_streams() {
-    let mut edf = link(100, Rule::Edf, 1_500);
+    let mut edf = link(100, AdmissionTest::Edf, 1_500);
     admit(&mut edf, 1, &leaky(30_000, 20, micros(900))).unwrap();
     let before = *edf.ledger();
     let whole = leaky(30_000, 100, micros(5_000));

@@ -31,13 +31,13 @@ pub(super) struct Owed {
 }
 
 impl Windows {
-    pub(super) fn add(&mut self, demand: &Demand) {
+    pub(super) fn add(&mut self, demand: &StreamDemand) {
         self.owed += share(demand.loss());
         *self.kinds.entry(kind(demand.traffic())).or_default() += 1;
         *self.deadlines.entry(demand.deadline().as_nanos()).or_default() += 1;
     }
 
-    pub(super) fn take(&mut self, demand: &Demand) {
+    pub(super) fn take(&mut self, demand: &StreamDemand) {
         self.owed -= share(demand.loss());
         less(&mut self.kinds, &kind(demand.traffic()));
         less(&mut self.deadlines, &demand.deadline().as_nanos());
@@ -54,8 +54,8 @@ impl Windows {
         line: u64,
         other: u64,
         latency: u64,
-        minus: Option<&Demand>,
-        plus: &Demand,
+        minus: Option<&StreamDemand>,
+        plus: &StreamDemand,
     ) -> Option<Result<(), Owed>> {
         let mut after = self.clone_without(minus);
         after.add(plus);
@@ -84,7 +84,7 @@ impl Windows {
 
     /// Returns a copy with at most two kinds and deadlines. With more, the streams do not fit
     /// anyway.
-    fn clone_without(&self, minus: Option<&Demand>) -> Self {
+    fn clone_without(&self, minus: Option<&StreamDemand>) -> Self {
         const KINDS: usize = 2;
         let kinds = self.kinds.iter().take(KINDS).map(|(kind, count)| (*kind, *count)).collect();
         let deadlines =

@@ -2,12 +2,12 @@
 //! list.
 
 use super::message::{
-    Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Message, NAMES_MAX, Name, Node, PATH_MAX,
-    PERIODS, Reason, Refresh, Report, Share, Stamp, Standing, Wanted,
+    Accept, Admit, Deny, HopShare, Key, LABEL_MAX, NAMES_MAX, Name, NodeIndex, PATH_MAX, PERIODS,
+    Reason, Refresh, Report, ReserveMessage, Share, Stamp, Standing, Wanted,
 };
 use crate::link::Trunk;
 use crate::traffic::Traffic;
-use crate::verdict::{Offer, Refusal, Resource};
+use crate::verdict::{LinkOffer, LinkRefusal, Resource};
 use core::fmt;
 use paceline_sched::police::Dual;
 use paceline_sched::{Duration, LossTolerance};
@@ -39,10 +39,10 @@ impl core::error::Error for CodecError {}
 type Result<T> = core::result::Result<T, CodecError>;
 
 /// Appends the encoding of a message to `out`.
-pub fn encode(message: &Message, out: &mut Vec<u8>) {
+pub fn encode(message: &ReserveMessage, out: &mut Vec<u8>) {
     let mut to = Writer(out);
     match message {
-        Message::Admit(admit) => {
+        ReserveMessage::Admit(admit) => {
             to.byte(0).name(admit.name).list(&admit.path, |to, node| to.number(node.0));
             to.list(&admit.weights, |to, weight| to.number((*weight).into()));
             to.list(&admit.label, |to, byte| to.byte(*byte));
@@ -50,7 +50,7 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
             to.optional(admit.forward.as_ref(), Writer::wanted);
             to.optional(admit.backward.as_ref(), Writer::wanted);
         }
-        Message::Accept(accept) => {
+        ReserveMessage::Accept(accept) => {
             to.byte(1).name(accept.name).number(accept.slack.as_nanos());
             to.optional(accept.backward.as_ref(), |to, bunched| to.number(bunched.as_nanos()));
             to.list(&accept.hops, |to, hop| {
@@ -58,18 +58,18 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
                 to.optional(hop.backward.as_ref(), Writer::share)
             });
         }
-        Message::Deny(deny) => {
+        ReserveMessage::Deny(deny) => {
             to.byte(2).name(deny.name).number(deny.node.0).number(deny.retry.as_nanos());
             to.reason(&deny.reason);
         }
-        Message::Close(name) => _ = to.byte(3).name(*name),
-        Message::Closed(name) => _ = to.byte(4).name(*name),
-        Message::Refresh(refresh) => {
+        ReserveMessage::Close(name) => _ = to.byte(3).name(*name),
+        ReserveMessage::Closed(name) => _ = to.byte(4).name(*name),
+        ReserveMessage::Refresh(refresh) => {
             to.byte(5).byte(refresh.back.into()).number(refresh.period.as_nanos());
             to.list(&refresh.names, |to, name| to.name(*name));
         }
-        Message::Status { page } => _ = to.byte(6).number(u64::from(*page)),
-        Message::Report(report) => {
+        ReserveMessage::Status { page } => _ = to.byte(6).number(u64::from(*page)),
+        ReserveMessage::Report(report) => {
             to.byte(7).number(report.page.into()).number(report.pages.into());
             to.number(report.held).number(report.installed);
             to.list(&report.standings, |to, standing| {
@@ -170,7 +170,7 @@ impl Writer<'_> {
                     self.number(within.as_nanos());
                 }
                 self.number(refusal.needed).number(refusal.available);
-                let Offer { rate, burst, deadline, loss } = refusal.offer;
+                let LinkOffer { rate, burst, deadline, loss } = refusal.offer;
                 self.optional(rate.as_ref(), |to, rate| to.number(*rate));
                 self.optional(burst.as_ref(), |to, burst| to.number(*burst));
                 self.optional(deadline.as_ref(), |to, at| to.number(at.as_nanos()));
@@ -192,12 +192,12 @@ impl Writer<'_> {
 ///
 /// # Errors
 /// [`CodecError`] with the name of the field. Every proper prefix of a message is an error.
-pub fn decode(bytes: &[u8]) -> Result<Message> {
+pub fn decode(bytes: &[u8]) -> Result<ReserveMessage> {
     let mut from = Reader(bytes);
     let message = match from.byte("kind")? {
-        0 => Message::Admit(Admit {
+        0 => ReserveMessage::Admit(Admit {
             name: from.name()?,
-            path: from.list(PATH_MAX, "path", |from| from.number("path").map(Node))?,
+            path: from.list(PATH_MAX, "path", |from| from.number("path").map(NodeIndex))?,
             weights: from.list(PATH_MAX - 1, "weights", |from| from.number32("weights"))?,
             label: from.list(LABEL_MAX, "label", |from| from.byte("label"))?,
             period: from.period()?,
@@ -205,33 +205,33 @@ pub fn decode(bytes: &[u8]) -> Result<Message> {
             forward: from.optional("forward", Reader::wanted)?,
             backward: from.optional("backward", Reader::wanted)?,
         }),
-        1 => Message::Accept(Accept {
+        1 => ReserveMessage::Accept(Accept {
             name: from.name()?,
             slack: from.duration("slack")?,
             backward: from.optional("backward", |from| from.duration("backward"))?,
             hops: from.list(PATH_MAX, "hops", |from| {
                 Ok(HopShare {
-                    node: Node(from.number("hops")?),
+                    node: NodeIndex(from.number("hops")?),
                     forward: from.optional("forward", Reader::share)?,
                     backward: from.optional("backward", Reader::share)?,
                 })
             })?,
         }),
-        2 => Message::Deny(Deny {
+        2 => ReserveMessage::Deny(Deny {
             name: from.name()?,
-            node: Node(from.number("node")?),
+            node: NodeIndex(from.number("node")?),
             retry: from.duration("retry")?,
             reason: from.reason()?,
         }),
-        3 => Message::Close(from.name()?),
-        4 => Message::Closed(from.name()?),
-        5 => Message::Refresh(Refresh {
+        3 => ReserveMessage::Close(from.name()?),
+        4 => ReserveMessage::Closed(from.name()?),
+        5 => ReserveMessage::Refresh(Refresh {
             back: from.flag("back")?,
             period: from.period()?,
             names: from.list(NAMES_MAX, "names", Reader::name)?,
         }),
-        6 => Message::Status { page: from.number32("page")? },
-        7 => Message::Report(Report {
+        6 => ReserveMessage::Status { page: from.number32("page")? },
+        7 => ReserveMessage::Report(Report {
             page: from.number32("page")?,
             pages: from.number32("pages")?,
             held: from.number("held")?,
@@ -331,7 +331,7 @@ impl Reader<'_> {
     }
 
     fn name(&mut self) -> Result<Name> {
-        let key = Key { origin: Node(self.number("origin")?), number: self.number("number")? };
+        let key = Key { origin: NodeIndex(self.number("origin")?), number: self.number("number")? };
         Ok(Name { key, stamp: Stamp { epoch: self.number("epoch")?, seq: self.number("seq")? } })
     }
 
@@ -385,7 +385,7 @@ impl Reader<'_> {
         })
     }
 
-    fn refusal(&mut self) -> Result<Refusal> {
+    fn refusal(&mut self) -> Result<LinkRefusal> {
         let resource = match self.byte("resource")? {
             0 => Resource::Rate,
             1 => Resource::Burst,
@@ -398,11 +398,11 @@ impl Reader<'_> {
             8 => Resource::Places,
             _ => return Err(CodecError::Invalid("resource")),
         };
-        Ok(Refusal {
+        Ok(LinkRefusal {
             resource,
             needed: self.number("needed")?,
             available: self.number("available")?,
-            offer: Offer {
+            offer: LinkOffer {
                 rate: self.optional("offer", |from| from.number("offer"))?,
                 burst: self.optional("offer", |from| from.number("offer"))?,
                 deadline: self.optional("offer", |from| from.duration("offer"))?,

@@ -1,8 +1,8 @@
 //! Timeouts, and the loss of neighbours.
 
-use super::message::{Deny, Key, Message, Node, Reason};
+use super::message::{Deny, Key, NodeIndex, Reason, ReserveMessage};
 use super::state::{Entry, Freed, Leg, Version};
-use super::{LinkId, Output, Reservations};
+use super::{LinkId, Reservations, ReserveOutput};
 use crate::link::LinkSpec;
 use paceline_sched::{Duration, Instant};
 
@@ -39,7 +39,7 @@ impl Reservations {
     }
 
     /// Ends a tentative version that will not be answered.
-    fn give_up(&mut self, key: Key, reason: Reason, lost: Option<Node>) {
+    fn give_up(&mut self, key: Key, reason: Reason, lost: Option<NodeIndex>) {
         let Some(version) = self.cancel_tentative(key) else { return };
         let name = version.ask.name;
         let deny = Deny { name, node: self.me, reason, retry: Duration::ZERO };
@@ -58,7 +58,13 @@ impl Reservations {
 
     /// Ends an installed reservation. Notifies both sides, except the one that reported the end or
     /// was lost.
-    pub(super) fn end(&mut self, key: Key, reason: Reason, said: Option<Node>, node: Node) {
+    pub(super) fn end(
+        &mut self,
+        key: Key,
+        reason: Reason,
+        said: Option<NodeIndex>,
+        node: NodeIndex,
+    ) {
         let installed =
             self.entries.get(&key).and_then(|it| it.installed.as_ref()).map(|it| it.ask.name);
         let Some(Freed { name, previous, mut onward }) = self.free(key) else { return };
@@ -79,12 +85,12 @@ impl Reservations {
                 | Reason::Contradiction => Reason::PeerLost,
             };
             let deny = Deny { name: installed, node, reason, retry: Duration::ZERO };
-            self.send(previous, Message::Deny(deny));
+            self.send(previous, ReserveMessage::Deny(deny));
         }
         onward.retain(|it| Some(*it) != said);
         self.close_all(&onward, name);
         if ends {
-            self.outputs.push_back(Output::Ended { key, reason: Some(reason), node });
+            self.outputs.push_back(ReserveOutput::Ended { key, reason: Some(reason), node });
         }
         self.rearm(key);
     }
@@ -104,12 +110,12 @@ impl Reservations {
             self.past.remove(&key);
         }
         for (to, name) in again {
-            self.send(to, Message::Close(name));
+            self.send(to, ReserveMessage::Close(name));
         }
     }
 
     /// Ends the reservations through a lost neighbour.
-    pub(super) fn lose(&mut self, node: Node) {
+    pub(super) fn lose(&mut self, node: NodeIndex) {
         let touches =
             |version: &Option<Version>| version.as_ref().is_some_and(|it| it.touches(node));
         let touched: Vec<(Key, bool)> = self
@@ -131,7 +137,7 @@ impl Reservations {
     /// Changes the parameters of a link, for example its capacity after a reload. Reservations are
     /// tested again in order of trunks. Those that no longer fit end with the exceeded limit, and
     /// both sides are notified.
-    pub fn change_link(&mut self, now: Instant, link: LinkId, spec: LinkSpec) {
+    pub fn change_link(&mut self, now: Instant, link: LinkId, spec: LinkParameters) {
         self.advance(now);
         let Some(before) = self.links.get(&link) else { return };
         let (after, lost) = before.rebuilt(spec);
@@ -140,7 +146,7 @@ impl Reservations {
         for (trunk, holder, refusal) in lost {
             self.tell_police(link, trunk);
             let Ok(origin) = u64::try_from(holder.origin) else { continue };
-            let key = Key { origin: Node(origin), number: holder.number };
+            let key = Key { origin: NodeIndex(origin), number: holder.number };
             let leg =
                 |leg: Option<Leg>| leg.is_some_and(|leg| (leg.link, leg.trunk) == (link, trunk));
             let Some(entry) = self.entries.get(&key) else { continue };

@@ -1,16 +1,16 @@
 //! Message handling at the nodes of a path.
 
 use super::message::{
-    Accept, Admit, Deny, Key, Message, NAMES_MAX, Name, Node, PATH_MAX, Reason, Refresh,
+    Accept, Admit, Deny, Key, NAMES_MAX, Name, NodeIndex, PATH_MAX, Reason, Refresh, ReserveMessage,
 };
 use super::state::{CLOSING_MAX, Closing, Entry, Freed, Past, Version};
-use super::{Decision, Output, Reservations};
+use super::{Decision, Reservations, ReserveOutput};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
 /// Returns the index of this node in a path. Returns `None` if the path is invalid or `from` is not
 /// the previous node.
-fn place(path: &[Node], me: Node, from: Option<Node>) -> Option<usize> {
+fn place(path: &[NodeIndex], me: NodeIndex, from: Option<NodeIndex>) -> Option<usize> {
     if path.len() < 2 || path.len() > PATH_MAX {
         return None;
     }
@@ -24,7 +24,7 @@ fn place(path: &[Node], me: Node, from: Option<Node>) -> Option<usize> {
 }
 
 impl Reservations {
-    pub(super) fn handle_admit(&mut self, from: Node, ask: Admit) {
+    pub(super) fn handle_admit(&mut self, from: NodeIndex, ask: Admit) {
         let Name { key, stamp } = ask.name;
         let at = place(&ask.path, self.me, Some(from)).filter(|_| ask.is_weighed());
         let (Some(at), true) = (at, ask.path.first() == Some(&key.origin)) else {
@@ -66,7 +66,7 @@ impl Reservations {
     }
 
     /// Repeats the denial of a past version. Returns true if the request needs no further handling.
-    fn repeat_past(&mut self, from: Node, name: Name) -> bool {
+    fn repeat_past(&mut self, from: NodeIndex, name: Name) -> bool {
         let Some(past) = self.past.get_mut(&name.key) else { return false };
         let blocked = past.blocked_until > self.now && past.stamp.epoch == name.stamp.epoch;
         let over = name.stamp <= past.stamp;
@@ -82,15 +82,15 @@ impl Reservations {
         let retry = past.blocked_until.since(self.now);
         let deny = Deny { name, retry, ..deny };
         past.denied = Some(deny);
-        self.send(from, Message::Deny(deny));
+        self.send(from, ReserveMessage::Deny(deny));
         true
     }
 
     /// Forwards a tentative version to the next node, or asks for a decision at the other end.
     fn pass_on(&mut self, key: Key, version: Version) {
         match version.next() {
-            Some(next) => self.send(next, Message::Admit(version.onward.clone())),
-            None => self.outputs.push_back(Output::Asked {
+            Some(next) => self.send(next, ReserveMessage::Admit(version.onward.clone())),
+            None => self.outputs.push_back(ReserveOutput::Asked {
                 name: version.ask.name,
                 label: version.ask.label.clone(),
                 forward: version.ask.forward,
@@ -102,15 +102,15 @@ impl Reservations {
     }
 
     /// Handles a repeated request, sent because an answer or a forwarded request was lost.
-    fn repeat(&mut self, key: Key, from: Node) {
+    fn repeat(&mut self, key: Key, from: NodeIndex) {
         let Some(version) = self.entries.get(&key).and_then(Entry::newest) else { return };
         if version.previous() != Some(from) {
             self.ignored += 1;
             return;
         }
         let again = match (&version.answer, version.next()) {
-            (Some(answer), _) => Some((from, Message::Accept(answer.clone()))),
-            (None, Some(next)) => Some((next, Message::Admit(version.onward.clone()))),
+            (Some(answer), _) => Some((from, ReserveMessage::Accept(answer.clone()))),
+            (None, Some(next)) => Some((next, ReserveMessage::Admit(version.onward.clone()))),
             (None, None) => None,
         };
         if let Some((to, message)) = again {
@@ -119,7 +119,7 @@ impl Reservations {
     }
 
     /// Denies a request and remembers the denial.
-    fn refuse(&mut self, to: Node, name: Name, reason: Reason) {
+    fn refuse(&mut self, to: NodeIndex, name: Name, reason: Reason) {
         let refusals = self.past.get(&name.key).map_or(0, |past| past.refusals);
         // After a refused change the installed version remains, and may request another change at
         // once.
@@ -137,7 +137,7 @@ impl Reservations {
             | Reason::Contradiction => Duration::ZERO,
         };
         let deny = Deny { name, node: self.me, reason, retry: backoff };
-        self.send(to, Message::Deny(deny));
+        self.send(to, ReserveMessage::Deny(deny));
         if !change {
             let blocked_until = self.now + backoff;
             let past = self.remember(name);
@@ -175,7 +175,7 @@ impl Reservations {
 
     /// Drops the reservations of older incarnations of `origin` that arrived from the same
     /// neighbour.
-    fn forget_older(&mut self, origin: Node, epoch: u64, from: Node) {
+    fn forget_older(&mut self, origin: NodeIndex, epoch: u64, from: NodeIndex) {
         let known = self.epochs.get(&(origin, from)).copied();
         if known.is_some_and(|known| known >= epoch) {
             return;
@@ -225,14 +225,14 @@ impl Reservations {
         Some(freed)
     }
 
-    pub(super) fn close_all(&mut self, nodes: &[Node], name: Name) {
+    pub(super) fn close_all(&mut self, nodes: &[NodeIndex], name: Name) {
         for &to in nodes {
             self.close_to(to, name);
         }
     }
 
     /// Sends CLOSE, and retransmits it until it is answered or the retries are exhausted.
-    pub(super) fn close_to(&mut self, to: Node, name: Name) {
+    pub(super) fn close_to(&mut self, to: NodeIndex, name: Name) {
         let at = self.now + self.timing.retry_after(0);
         let closing = &mut self.remember(name).closing;
         closing.retain(|before| before.to != to);
@@ -240,7 +240,7 @@ impl Reservations {
             closing.remove(0);
         }
         closing.push(Closing { to, name, at, tries: 0 });
-        self.send(to, Message::Close(name));
+        self.send(to, ReserveMessage::Close(name));
         self.rearm(name.key);
     }
 
@@ -284,12 +284,12 @@ impl Reservations {
         true
     }
 
-    pub(super) fn handle_accept(&mut self, from: Node, accept: Accept) {
+    pub(super) fn handle_accept(&mut self, from: NodeIndex, accept: Accept) {
         let Name { key, stamp } = accept.name;
         let Some(entry) = self.entries.get(&key) else {
             // The reservation has ended here, so close it at the sender.
             self.ignored += 1;
-            return self.send(from, Message::Close(accept.name));
+            return self.send(from, ReserveMessage::Close(accept.name));
         };
         let waits = entry.tentative.as_ref().filter(|it| it.stamp() == stamp);
         if waits.is_none_or(|version| version.next() != Some(from)) {
@@ -322,12 +322,12 @@ impl Reservations {
             entry.installed = Some(version);
         }
         match previous {
-            Some(previous) => self.send(previous, Message::Accept(told)),
+            Some(previous) => self.send(previous, ReserveMessage::Accept(told)),
             None => self.granted(key, told),
         }
     }
 
-    pub(super) fn handle_deny(&mut self, from: Node, deny: Deny) {
+    pub(super) fn handle_deny(&mut self, from: NodeIndex, deny: Deny) {
         let Name { key, stamp } = deny.name;
         let Some(entry) = self.entries.get(&key) else {
             self.ignored += 1;
@@ -347,7 +347,7 @@ impl Reservations {
         } else if held && deny.reason == Reason::Unknown {
             match previous {
                 _ if own => self.ask_again(key),
-                Some(previous) => self.send(previous, Message::Deny(deny)),
+                Some(previous) => self.send(previous, ReserveMessage::Deny(deny)),
                 None => {}
             }
         } else {
@@ -357,17 +357,17 @@ impl Reservations {
     }
 
     /// Notifies the requester that a tentative version has ended.
-    pub(super) fn denied(&mut self, key: Key, previous: Option<Node>, deny: Deny) {
+    pub(super) fn denied(&mut self, key: Key, previous: Option<NodeIndex>, deny: Deny) {
         match previous {
             None => self.answer_denied(key, deny),
-            Some(previous) => self.send(previous, Message::Deny(deny)),
+            Some(previous) => self.send(previous, ReserveMessage::Deny(deny)),
         }
         if !self.entries.contains_key(&key) {
             self.remember(deny.name).denied = Some(deny);
         }
     }
 
-    pub(super) fn handle_close(&mut self, from: Node, name: Name) {
+    pub(super) fn handle_close(&mut self, from: NodeIndex, name: Name) {
         let key = name.key;
         if let Some(entry) = self.entries.get(&key) {
             let versions = [&entry.tentative, &entry.installed];
@@ -379,7 +379,7 @@ impl Reservations {
                 // The sender is not on the path, or the version is already replaced.
                 self.ignored += 1;
                 return if part {
-                    self.send(from, Message::Closed(name))
+                    self.send(from, ReserveMessage::Closed(name))
                 };
             }
             if let Some(Freed { previous, onward, .. }) = self.free(key) {
@@ -387,16 +387,16 @@ impl Reservations {
                 self.close_all(&others.collect::<Vec<_>>(), name);
             }
             if ends {
-                self.outputs.push_back(Output::Ended { key, reason: None, node: from });
+                self.outputs.push_back(ReserveOutput::Ended { key, reason: None, node: from });
             }
         }
         // Remember unknown reservations, too: a CLOSE may overtake the ADMIT that it closes.
         self.remember(name);
-        self.send(from, Message::Closed(name));
+        self.send(from, ReserveMessage::Closed(name));
         self.rearm(key);
     }
 
-    pub(super) fn handle_closed(&mut self, from: Node, name: Name) {
+    pub(super) fn handle_closed(&mut self, from: NodeIndex, name: Name) {
         let past = self.past.get_mut(&name.key);
         let of = |closing: &Closing| closing.to == from && closing.name == name;
         match past.filter(|it| it.closing.iter().any(of)) {
@@ -406,8 +406,8 @@ impl Reservations {
         self.rearm(name.key);
     }
 
-    pub(super) fn handle_refresh(&mut self, from: Node, refresh: &Refresh) {
-        let mut onward: BTreeMap<Node, Vec<Name>> = BTreeMap::new();
+    pub(super) fn handle_refresh(&mut self, from: NodeIndex, refresh: &Refresh) {
+        let mut onward: BTreeMap<NodeIndex, Vec<Name>> = BTreeMap::new();
         let mut echo = Vec::new();
         for &name in &refresh.names {
             let life = self.now + self.timing.life(refresh.period);
@@ -441,22 +441,22 @@ impl Reservations {
         }
         let period = refresh.period;
         if !echo.is_empty() {
-            self.send(from, Message::Refresh(Refresh { back: true, period, names: echo }));
+            self.send(from, ReserveMessage::Refresh(Refresh { back: true, period, names: echo }));
         }
         for (to, names) in onward {
-            self.send(to, Message::Refresh(Refresh { back: refresh.back, period, names }));
+            self.send(to, ReserveMessage::Refresh(Refresh { back: refresh.back, period, names }));
         }
         debug_assert!(refresh.names.len() <= NAMES_MAX, "the codec bounds them");
     }
 
     /// Handles a refresh of a version that is not installed here. The origin has to request it
     /// again, unless it is pending here.
-    fn unknown(&mut self, to: Node, name: Name) {
+    fn unknown(&mut self, to: NodeIndex, name: Name) {
         let newer = self.entries.get(&name.key).and_then(Entry::newest_name);
         if newer.is_some_and(|newer| newer.stamp.epoch > name.stamp.epoch) {
             return;
         }
         let deny = Deny { name, node: self.me, reason: Reason::Unknown, retry: Duration::ZERO };
-        self.send(to, Message::Deny(deny));
+        self.send(to, ReserveMessage::Deny(deny));
     }
 }

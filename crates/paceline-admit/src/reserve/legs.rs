@@ -1,8 +1,8 @@
 //! The reservations of a version on the links of this node.
 
-use super::message::{Accept, Admit, HopShare, Name, Node, Reason, Share, Wanted, bears_loss};
+use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wanted, bears_loss};
 use super::state::{Leg, Version};
-use super::{Output, Reservations};
+use super::{Reservations, ReserveOutput};
 use crate::demand::Demand;
 use crate::link::{Holder, Trunk};
 use crate::verdict::Verdict;
@@ -14,7 +14,7 @@ pub(super) fn holder(name: Name) -> Holder {
 
 /// Combines a stream and its next hop to one name, because a link sends a stream once per
 /// neighbour. Names that are far apart keep their order.
-pub(super) fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
+pub(super) fn trunk_to(trunk: Trunk, next: NodeIndex) -> Trunk {
     let mixed = (next.0 ^ next.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     Trunk(trunk.0.wrapping_add((mixed ^ mixed >> 31).into()))
@@ -24,7 +24,7 @@ pub(super) fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     name: Name,
-    to: Node,
+    to: NodeIndex,
     forward: bool,
 }
 
@@ -90,7 +90,7 @@ impl Reservations {
         let before = installed.and_then(|it| if forward { it.forward } else { it.backward });
         let link = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
-        let demand = Demand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
+        let demand = StreamDemand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
         let demand = demand.with_loss(wanted.loss);
         let demand = demand.with_bunched(admission.arriving(wanted.bunched));
         let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
@@ -102,8 +102,8 @@ impl Reservations {
         };
         self.share_processor();
         match verdict {
-            Verdict::Granted(_) => Ok(Leg { link, trunk, demand, instead, bound }),
-            Verdict::Refused(refusal) => Err(Reason::Refused { forward, refusal }),
+            AdmissionResult::Granted(_) => Ok(Leg { link, trunk, demand, instead, bound }),
+            AdmissionResult::Refused(refusal) => Err(Reason::Refused { forward, refusal }),
         }
     }
 
@@ -201,8 +201,8 @@ impl Reservations {
     pub(super) fn tell_police(&mut self, link: super::LinkId, trunk: Trunk) {
         let installed = self.links.get(&link).and_then(|admission| admission.installed(trunk));
         let output = match installed {
-            Some(demand) => Output::Install { link, trunk, demand: *demand },
-            None => Output::Release { link, trunk },
+            Some(demand) => ReserveOutput::Install { link, trunk, demand: *demand },
+            None => ReserveOutput::Release { link, trunk },
         };
         self.outputs.push_back(output);
     }

@@ -12,9 +12,9 @@ use paceline_sched::{Duration, LossTolerance};
 
 /// The number of a node.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Node(pub u64);
+pub struct NodeIndex(pub u64);
 
-impl fmt::Display for Node {
+impl fmt::Display for NodeIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
@@ -24,7 +24,7 @@ impl fmt::Display for Node {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Key {
     /// The node that requested it.
-    pub origin: Node,
+    pub origin: NodeIndex,
     /// A number that one incarnation of the origin never reuses.
     pub number: u64,
 }
@@ -81,7 +81,7 @@ pub struct Admit {
     /// The reservation and its version.
     pub name: Name,
     /// The nodes from the origin to the other end, both included.
-    pub path: Vec<Node>,
+    pub path: Vec<NodeIndex>,
     /// The weights by which the hops share the delay bound. Empty for equal shares.
     pub weights: Vec<u32>,
     /// A label for the callers at the nodes of the path, carried unchanged: at most [`LABEL_MAX`]
@@ -134,7 +134,7 @@ pub struct Share {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HopShare {
     /// The node.
-    pub node: Node,
+    pub node: NodeIndex,
     /// On its link to the next node.
     pub forward: Option<Share>,
     /// On its link to the previous node.
@@ -163,7 +163,7 @@ pub enum Reason {
         /// True for the link in the direction of the message, false for the one against it.
         forward: bool,
         /// The exceeded limit and an offer.
-        refusal: Refusal,
+        refusal: LinkRefusal,
     },
     /// No answer arrived in time.
     Timeout,
@@ -209,7 +209,7 @@ pub struct Deny {
     /// The reservation and its version.
     pub name: Name,
     /// The denying node.
-    pub node: Node,
+    pub node: NodeIndex,
     /// The reason.
     pub reason: Reason,
     /// The time for which the node repeats this denial without a new test.
@@ -255,7 +255,7 @@ pub struct Report {
 
 /// A message between neighbours.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Message {
+pub enum ReserveMessage {
     /// Requests a tentative reservation, here and at the next node.
     Admit(Admit),
     /// Installs a tentative reservation.
@@ -273,7 +273,7 @@ pub enum Message {
         /// The page number, from 0.
         page: u32,
     },
-    /// Answers [`Message::Status`].
+    /// Answers [`ReserveMessage::Status`].
     Report(Report),
 }
 

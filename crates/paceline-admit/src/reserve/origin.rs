@@ -1,11 +1,11 @@
 //! The origin of reservations: requests, changes, answers, refreshes and closing.
 
 use super::message::{
-    Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Message, Name, Node, PATH_MAX, Reason, Refresh,
-    Stamp, Wanted,
+    Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Name, NodeIndex, PATH_MAX, Reason, Refresh,
+    ReserveMessage, Stamp, Wanted,
 };
 use super::state::{Entry, Freed, Origin, Version};
-use super::{Answer, Granted, Output, Reservations};
+use super::{Granted, PathAnswer, Reservations, ReserveOutput};
 use core::fmt;
 use paceline_sched::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use paceline_sched::{Duration, Instant};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Request {
     /// The nodes from this one to the other end, both included.
-    pub path: Vec<Node>,
+    pub path: Vec<NodeIndex>,
     /// The weights by which the hops share the delay bound, each at least 1. Empty for equal
     /// shares.
     pub weights: Vec<u32>,
@@ -98,7 +98,7 @@ impl fmt::Display for RequestError {
 impl core::error::Error for RequestError {}
 
 impl Request {
-    fn check(&self, me: Node) -> Result<(), RequestError> {
+    fn check(&self, me: NodeIndex) -> Result<(), RequestError> {
         let nodes = self.path.len();
         let twice = (1..nodes)
             .any(|at| self.path.iter().take(at).any(|node| self.path.get(at) == Some(node)));
@@ -125,7 +125,7 @@ impl Request {
 }
 
 impl Reservations {
-    /// Requests a reservation along a path. The answer is an [`Output::Answer`].
+    /// Requests a reservation along a path. The answer is an [`ReserveOutput::Answer`].
     ///
     /// # Errors
     /// [`RequestError`] if the request is inconsistent, or if a link of this node denies it.
@@ -201,7 +201,7 @@ impl Reservations {
 
     /// Records a version of an own reservation and sends its request.
     fn sent(&mut self, key: Key, version: Version, repairs: bool) {
-        let (next, message) = (version.next(), Message::Admit(version.onward.clone()));
+        let (next, message) = (version.next(), ReserveMessage::Admit(version.onward.clone()));
         let retry_at = self.now + self.timing.retry_after(0);
         if let Some(entry) = self.entries.get_mut(&key) {
             if let Some(origin) = &mut entry.origin {
@@ -255,7 +255,8 @@ impl Reservations {
             return;
         };
         if !repaired {
-            self.outputs.push_back(Output::Answer { key, answer: Answer::Granted(granted) });
+            self.outputs
+                .push_back(ReserveOutput::Answer { key, answer: PathAnswer::Granted(granted) });
         }
     }
 
@@ -268,8 +269,8 @@ impl Reservations {
             // The installed version has lost a node, which now refuses it.
             return self.end(key, deny.reason, None, deny.node);
         }
-        let answer = Answer::Denied { node: deny.node, reason: deny.reason };
-        self.outputs.push_back(Output::Answer { key, answer });
+        let answer = PathAnswer::Denied { node: deny.node, reason: deny.reason };
+        self.outputs.push_back(ReserveOutput::Answer { key, answer });
     }
 
     /// Closes a reservation that starts or ends here. Returns false if there is none.
@@ -300,7 +301,7 @@ impl Reservations {
     }
 
     /// Retransmits requests, sends due refreshes and closes idle reservations.
-    pub(super) fn tend(&mut self, key: Key, refreshes: &mut Vec<(Node, Duration, Name)>) {
+    pub(super) fn tend(&mut self, key: Key, refreshes: &mut Vec<(NodeIndex, Duration, Name)>) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let Some(origin) = &mut entry.origin else { return };
         let mut again = None;
@@ -323,11 +324,11 @@ impl Reservations {
             }
         }
         if let Some((next, onward)) = again {
-            self.send(next, Message::Admit(onward));
+            self.send(next, ReserveMessage::Admit(onward));
         }
         if idle {
             self.close(self.now, key);
-            self.outputs.push_back(Output::Ended {
+            self.outputs.push_back(ReserveOutput::Ended {
                 key,
                 reason: Some(Reason::Timeout),
                 node: self.me,
@@ -336,13 +337,13 @@ impl Reservations {
     }
 
     /// Sends one message per neighbour and period R for all due refreshes.
-    pub(super) fn send_refreshes(&mut self, mut due: Vec<(Node, Duration, Name)>) {
+    pub(super) fn send_refreshes(&mut self, mut due: Vec<(NodeIndex, Duration, Name)>) {
         due.sort_unstable();
         for group in due.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             for names in group.chunks(super::NAMES_MAX) {
                 let Some(&(to, period, _)) = names.first() else { continue };
                 let names = names.iter().map(|(_, _, name)| *name).collect();
-                self.send(to, Message::Refresh(Refresh { back: false, period, names }));
+                self.send(to, ReserveMessage::Refresh(Refresh { back: false, period, names }));
             }
         }
     }

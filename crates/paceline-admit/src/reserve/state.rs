@@ -1,7 +1,7 @@
 //! The state of a reservation at a node.
 
 use super::LinkId;
-use super::message::{Accept, Admit, Deny, Name, Node, Stamp};
+use super::message::{Accept, Admit, Deny, Name, NodeIndex, Stamp};
 use crate::demand::Demand;
 use crate::link::Trunk;
 use paceline_sched::{Duration, Instant};
@@ -12,7 +12,7 @@ pub(super) struct Leg {
     pub(super) link: LinkId,
     pub(super) trunk: Trunk,
     /// The demand as the discipline of the link sees it.
-    pub(super) demand: Demand,
+    pub(super) demand: StreamDemand,
     /// The trunk that it replaces there once it is installed.
     pub(super) instead: Option<Trunk>,
     /// Its share of the delay bound.
@@ -41,11 +41,11 @@ impl Version {
         self.ask.name.stamp
     }
 
-    pub(super) fn previous(&self) -> Option<Node> {
+    pub(super) fn previous(&self) -> Option<NodeIndex> {
         self.ask.path.get(self.at.checked_sub(1)?).copied()
     }
 
-    pub(super) fn next(&self) -> Option<Node> {
+    pub(super) fn next(&self) -> Option<NodeIndex> {
         self.ask.path.get(self.at + 1).copied()
     }
 
@@ -53,7 +53,7 @@ impl Version {
         [self.forward, self.backward].into_iter().flatten()
     }
 
-    pub(super) fn touches(&self, node: Node) -> bool {
+    pub(super) fn touches(&self, node: NodeIndex) -> bool {
         self.previous() == Some(node) || self.next() == Some(node)
     }
 }
@@ -96,9 +96,9 @@ impl Entry {
     }
 
     /// Returns the next nodes of both versions.
-    pub(super) fn onward(&self) -> Vec<Node> {
+    pub(super) fn onward(&self) -> Vec<NodeIndex> {
         let versions = [&self.tentative, &self.installed];
-        let mut nodes: Vec<Node> =
+        let mut nodes: Vec<NodeIndex> =
             versions.iter().filter_map(|version| version.as_ref()?.next()).collect();
         nodes.dedup();
         nodes
@@ -134,9 +134,9 @@ pub(super) struct Freed {
     /// Its newest version.
     pub(super) name: Name,
     /// The previous node of that version.
-    pub(super) previous: Option<Node>,
+    pub(super) previous: Option<NodeIndex>,
     /// The next nodes of all versions.
-    pub(super) onward: Vec<Node>,
+    pub(super) onward: Vec<NodeIndex>,
 }
 
 /// The maximum number of unanswered CLOSE messages of one reservation. Above it the oldest is no
@@ -146,7 +146,7 @@ pub(super) const CLOSING_MAX: usize = 8;
 /// An unanswered CLOSE.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closing {
-    pub(super) to: Node,
+    pub(super) to: NodeIndex,
     pub(super) name: Name,
     pub(super) at: Instant,
     pub(super) tries: u32,

@@ -3,7 +3,7 @@
 
 use super::message::{Accept, Admit, Deny, HopShare, Refresh, Share};
 use super::*;
-use crate::link::{LinkSpec, Rule};
+use crate::link::{AdmissionTest, LinkParameters};
 use crate::traffic::Traffic;
 use crate::verdict::Resource;
 use paceline_sched::{Capacity, LossTolerance};
@@ -17,13 +17,15 @@ use world::{World, forward, millis, wanted};
 
 fn granted(world: &mut World, node: usize, key: Key) -> Granted {
     let answer = world.answer_of(node, key);
-    let Some(Answer::Granted(granted)) = answer else { panic!("not granted: {answer:?}") };
+    let Some(PathAnswer::Granted(granted)) = answer else { panic!("not granted: {answer:?}") };
     granted
 }
 
-fn denied(world: &mut World, node: usize, key: Key) -> (Node, Reason) {
+fn denied(world: &mut World, node: usize, key: Key) -> (NodeIndex, Reason) {
     let answer = world.answer_of(node, key);
-    let Some(Answer::Denied { node, reason }) = answer else { panic!("not denied: {answer:?}") };
+    let Some(PathAnswer::Denied { node, reason }) = answer else {
+        panic!("not denied: {answer:?}")
+    };
     (node, reason)
 }
 
@@ -33,7 +35,7 @@ fn a_path_is_reserved_in_one_round_trip_and_released() {
     let key = world.request(0, &forward(&[0, 1, 2, 3], 4)).unwrap();
     world.deliver_all();
     let granted = granted(&mut world, 0, key);
-    assert_eq!(granted.path, [0, 1, 2, 3].map(Node));
+    assert_eq!(granted.path, [0, 1, 2, 3].map(NodeIndex));
     assert_eq!((granted.forward, granted.backward), (Some(millis(300)), None));
     let bounds: Vec<_> =
         granted.hops.iter().map(|hop| hop.forward.map(|share| share.bound)).collect();
@@ -53,7 +55,7 @@ fn a_path_is_reserved_in_one_round_trip_and_released() {
 #[test]
 fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() {
     let mut world = World::row(3);
-    let path = [0, 1, 2].map(Node).to_vec();
+    let path = [0, 1, 2].map(NodeIndex).to_vec();
     let backward = Request {
         path: path.clone(),
         label: Vec::new(),
@@ -82,7 +84,10 @@ fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() 
     world.deliver_all();
     let (node, reason) = denied(&mut world, 0, talk);
     let Reason::Refused { forward: false, refusal } = reason else { panic!("{reason}") };
-    assert_eq!((node, refusal.resource, refusal.needed), (Node(1), Resource::Rate, 11_000_000));
+    assert_eq!(
+        (node, refusal.resource, refusal.needed),
+        (NodeIndex(1), Resource::Rate, 11_000_000)
+    );
     assert!(refusal.offer.rate.is_some_and(|rate| rate <= 6_000_000), "{refusal}");
     assert_eq!(world.held(), [0, 4, 4], "neither direction is reserved");
     world.close(0, key);
@@ -130,7 +135,7 @@ fn a_change_keeps_the_old_grant_until_the_new_one_is_certain() {
     assert_eq!(world.held(), [8, 7, 0], "the larger of both during the request");
     world.deliver_all();
     let (node, reason) = denied(&mut world, 0, key);
-    assert_eq!(node, Node(1));
+    assert_eq!(node, NodeIndex(1));
     assert!(matches!(reason, Reason::Refused { forward: true, .. }), "{reason}");
     assert_eq!(world.held(), [4, 7, 0]);
     for mbit in [6, 2] {
@@ -153,7 +158,7 @@ fn the_peer_may_decline_give_slack_or_never_answer() {
     assert!(world.decide(2, name, Decision::Decline));
     assert!(!world.decide(2, name, Decision::Decline));
     world.deliver_all();
-    assert_eq!(denied(&mut world, 0, key), (Node(2), Reason::Declined));
+    assert_eq!(denied(&mut world, 0, key), (NodeIndex(2), Reason::Declined));
     assert_eq!(world.held(), [0; 3]);
     let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
     world.deliver_all();
@@ -163,7 +168,7 @@ fn the_peer_may_decline_give_slack_or_never_answer() {
     assert_eq!(granted(&mut world, 0, key).forward, Some(millis(400)));
     let silent = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
     world.run(millis(2_500));
-    assert_eq!(denied(&mut world, 0, silent), (Node(0), Reason::Timeout));
+    assert_eq!(denied(&mut world, 0, silent), (NodeIndex(0), Reason::Timeout));
     assert_eq!(world.held(), [4, 4, 0]);
 }
 
@@ -231,12 +236,17 @@ fn contradictory_requests_are_refused_by_name_and_reserve_nothing() {
     let mut world = World::row(3);
     let error = |world: &mut World, request: &Request| world.request(0, request).unwrap_err();
     let whole = forward(&[0, 1, 2], 4);
-    for path in [vec![], vec![Node(0)], vec![Node(1), Node(0)], [0, 1, 0].map(Node).to_vec()] {
+    for path in [
+        vec![],
+        vec![NodeIndex(0)],
+        vec![NodeIndex(1), NodeIndex(0)],
+        [0, 1, 0].map(NodeIndex).to_vec(),
+    ] {
         let nodes = path.len();
         let wrong = Request { path, ..whole.clone() };
         assert_eq!(error(&mut world, &wrong), RequestError::Path { nodes });
     }
-    let long = Request { path: (0..33).map(Node).collect(), ..whole.clone() };
+    let long = Request { path: (0..33).map(NodeIndex).collect(), ..whole.clone() };
     assert_eq!(error(&mut world, &long), RequestError::Path { nodes: 33 });
     for weights in [vec![1], vec![1, 0], vec![1, 2, 3]] {
         let count = weights.len();
@@ -252,7 +262,7 @@ fn contradictory_requests_are_refused_by_name_and_reserve_nothing() {
         ..whole.clone()
     };
     assert_eq!(error(&mut world, &zero), RequestError::NoTime);
-    let stranger = Request { path: [0, 9].map(Node).to_vec(), ..whole.clone() };
+    let stranger = Request { path: [0, 9].map(NodeIndex).to_vec(), ..whole.clone() };
     assert_eq!(error(&mut world, &stranger), RequestError::Denied(Reason::NoRoute));
     let forever =
         Request { forward: Some(Wanted { within: Duration::MAX, ..wanted(1, 4) }), ..whole };
@@ -262,7 +272,7 @@ fn contradictory_requests_are_refused_by_name_and_reserve_nothing() {
     // A later node may know the network better than the origin.
     let key = world.request(0, &forward(&[0, 1, 7], 4)).unwrap();
     world.deliver_all();
-    assert_eq!(denied(&mut world, 0, key), (Node(1), Reason::NoRoute));
+    assert_eq!(denied(&mut world, 0, key), (NodeIndex(1), Reason::NoRoute));
     assert_eq!(world.held(), [0; 3]);
 }
 
@@ -281,10 +291,10 @@ fn the_whole_link_is_granted_once_and_an_oversized_request_is_refused() {
     killer.deliver_all();
     granted(&mut killer, 1, held);
     let name =
-        |seq| Name { key: Key { origin: Node(0), number: 0 }, stamp: Stamp { epoch: 1, seq } };
+        |seq| Name { key: Key { origin: NodeIndex(0), number: 0 }, stamp: Stamp { epoch: 1, seq } };
     let ask = |seq| Admit {
         name: name(seq),
-        path: [0, 1, 2].map(Node).to_vec(),
+        path: [0, 1, 2].map(NodeIndex).to_vec(),
         label: Vec::new(),
         weights: Vec::new(),
         period: millis(1_000),
@@ -294,8 +304,8 @@ fn the_whole_link_is_granted_once_and_an_oversized_request_is_refused() {
     };
     let mut retries = Vec::new();
     for seq in 1..4 {
-        killer.hear(1, 0, Message::Admit(ask(seq)));
-        let Some(Message::Deny(deny)) = killer.flight.pop().map(|flight| flight.2) else {
+        killer.hear(1, 0, ReserveMessage::Admit(ask(seq)));
+        let Some(ReserveMessage::Deny(deny)) = killer.flight.pop().map(|flight| flight.2) else {
             panic!()
         };
         assert!(matches!(deny.reason, Reason::Refused { .. }));
@@ -304,8 +314,10 @@ fn the_whole_link_is_granted_once_and_an_oversized_request_is_refused() {
     }
     assert_eq!(retries, [millis(500); 3]);
     killer.run(millis(501));
-    killer.hear(1, 0, Message::Admit(ask(4)));
-    let Some(Message::Deny(deny)) = killer.flight.pop().map(|flight| flight.2) else { panic!() };
+    killer.hear(1, 0, ReserveMessage::Admit(ask(4)));
+    let Some(ReserveMessage::Deny(deny)) = killer.flight.pop().map(|flight| flight.2) else {
+        panic!()
+    };
     assert_eq!(deny.retry, millis(1_000), "twice as long each time");
     assert_eq!(killer.held(), [0, 8, 0]);
 }
@@ -318,12 +330,13 @@ fn forged_and_replayed_messages_change_nothing() {
     let answer = granted(&mut world, 0, key);
     let name = Name { key, stamp: world.nodes[1].installed(key).unwrap() };
     let newer = Name { stamp: Stamp { epoch: 9, seq: 9 }, ..name };
-    let deny =
-        |name, reason| Message::Deny(Deny { name, node: Node(3), reason, retry: Duration::ZERO });
+    let deny = |name, reason| {
+        ReserveMessage::Deny(Deny { name, node: NodeIndex(3), reason, retry: Duration::ZERO })
+    };
     let admit = |path: &[u64], weights: &[u32]| {
-        Message::Admit(Admit {
+        ReserveMessage::Admit(Admit {
             name: newer,
-            path: path.iter().copied().map(Node).collect(),
+            path: path.iter().copied().map(NodeIndex).collect(),
             weights: weights.to_vec(),
             label: Vec::new(),
             period: millis(1_000),
@@ -341,14 +354,22 @@ fn forged_and_replayed_messages_change_nothing() {
         (2, 1, admit(&[1, 2], &[])),
         (1, 0, admit(&[0, 1, 2], &[1])),
         (1, 0, admit(&[0, 1, 2], &[1, 2, 3])),
-        (2, 3, Message::Accept(accept.clone())),
-        (1, 0, Message::Accept(accept)),
+        (2, 3, ReserveMessage::Accept(accept.clone())),
+        (1, 0, ReserveMessage::Accept(accept)),
         (1, 0, deny(name, Reason::PeerLost)),
         (2, 3, deny(name, Reason::Timeout)),
         (1, 2, deny(newer, Reason::PeerLost)),
-        (2, 1, Message::Close(Name { stamp: Stamp { epoch: 1, seq: 0 }, ..name })),
-        (1, 2, Message::Refresh(Refresh { back: false, period: millis(1_000), names: vec![name] })),
-        (1, 3, Message::Close(newer)),
+        (2, 1, ReserveMessage::Close(Name { stamp: Stamp { epoch: 1, seq: 0 }, ..name })),
+        (
+            1,
+            2,
+            ReserveMessage::Refresh(Refresh {
+                back: false,
+                period: millis(1_000),
+                names: vec![name],
+            }),
+        ),
+        (1, 3, ReserveMessage::Close(newer)),
     ] {
         let before = world.held();
         world.hear(at, from, message.clone());
@@ -368,7 +389,7 @@ fn forged_and_replayed_messages_change_nothing() {
 #[test]
 fn impossible_answers_are_not_trusted() {
     let share = |mbit: u64, bound| Some(Share { rate: mbit * 1_000_000, burst: 1_000, bound });
-    let hop = |node, forward| HopShare { node: Node(node), forward, backward: None };
+    let hop = |node, forward| HopShare { node: NodeIndex(node), forward, backward: None };
     for hops in [
         vec![],
         vec![hop(1, None), hop(1, None)],
@@ -382,7 +403,7 @@ fn impossible_answers_are_not_trusted() {
         world.flight.clear();
         let name = Name { key, stamp: Stamp { epoch: 1, seq: 1 } };
         let lie = Accept { name, slack: Duration::ZERO, backward: None, hops };
-        world.hear(0, 1, Message::Accept(lie));
+        world.hear(0, 1, ReserveMessage::Accept(lie));
         world.deliver_all();
         assert_eq!(world.ended(0, key), Some(Some(Reason::Contradiction)));
         assert_eq!(world.held(), [0; 3]);
@@ -393,7 +414,11 @@ fn impossible_answers_are_not_trusted() {
     world.flight.clear();
     let name = Name { key, stamp: Stamp { epoch: 1, seq: 1 } };
     let hops = vec![hop(2, None), hop(1, share(4, millis(1)))];
-    world.hear(0, 1, Message::Accept(Accept { name, slack: Duration::ZERO, backward: None, hops }));
+    world.hear(
+        0,
+        1,
+        ReserveMessage::Accept(Accept { name, slack: Duration::ZERO, backward: None, hops }),
+    );
     granted(&mut world, 0, key);
     world.run(millis(3_000));
     assert_eq!(
@@ -440,8 +465,9 @@ fn ten_thousand_simultaneous_requests_are_answered_and_released() {
     world.deliver_all();
     // The traffic is burstier after the first node, so the second has room for fewer.
     let granted = keys.clone();
-    let granted =
-        granted.iter().filter(|key| matches!(world.answer_of(0, **key), Some(Answer::Granted(_))));
+    let granted = granted
+        .iter()
+        .filter(|key| matches!(world.answer_of(0, **key), Some(PathAnswer::Granted(_))));
     assert_eq!(granted.count(), 1_358);
     let report = world.nodes[1].report(21);
     assert_eq!((report.pages, report.standings.len(), report.installed), (22, 14, 2_716_000));
@@ -463,7 +489,11 @@ fn a_shrinking_link_keeps_what_fits_and_reports_the_rest() {
         granted(&mut world, 0, key);
     }
     let spec = |mbit: u64| {
-        LinkSpec::new(Capacity::from_bits_per_s(mbit * 1_000_000).unwrap(), Rule::Edf, 0)
+        LinkParameters::new(
+            Capacity::from_bits_per_s(mbit * 1_000_000).unwrap(),
+            AdmissionTest::Edf,
+            0,
+        )
     };
     world.change_link(1, spec(9));
     assert_eq!(world.held(), [8, 8, 0], "everything still fits");

@@ -5,7 +5,7 @@ use super::scenario::{Row, WARM_UP};
 use crate::payload::picture_size;
 use crate::stats::{Tally, Windows, round3};
 use paceline::status::Drops;
-use paceline::{Delivery, Subscriber};
+use paceline::{Sample, Subscriber};
 use std::time::{Duration, Instant};
 
 /// Measures one subscriber, per second and since the end of the warm-up.
@@ -37,7 +37,7 @@ impl<'a> Gauge<'a> {
     }
 
     /// Counts a sample that arrived at `now`.
-    pub(super) fn add(&mut self, delivery: &Delivery, now: Instant) {
+    pub(super) fn add(&mut self, delivery: &Sample, now: Instant) {
         self.delivered += 1;
         self.refused.clear();
         if self.row.size.is_some() {

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use paceline::status::{NodeId, SubscriptionId};
-use paceline::{Delivery, Node, View};
+use paceline::{Node, Sample, View};
 use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -125,7 +125,7 @@ fn fitting(size: Size) -> Size {
     Size { width: scaled(size.width), height: scaled(size.height) }
 }
 
-fn show(scaler: &mut Scaler, delivery: &Delivery) -> Result<Shown, NoPicture> {
+fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
     let encoding = delivery.encoding.as_str();
     let not_shown = |why: &dyn std::fmt::Display| NoPicture::NotShown(format!("{encoding}: {why}"));
     let format: Format = encoding.parse().map_err(|_| not_shown(&"no picture"))?;

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use paceline::contract::Form;
 use paceline::status::{DropReason, Drops, PublisherId};
-use paceline::{Delivery, Node, SubscribeError, SubscriberEvent, Subscription, Tag};
+use paceline::{Node, Sample, SubscribeError, SubscriberEvent, Subscription, Tag};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct Seen {
     /// Payload size in bytes.
     pub(super) bytes: usize,
     /// The sample; without its payload if only its size is used.
-    pub(super) delivery: Delivery,
+    pub(super) delivery: Sample,
 }
 
 /// The current subscription.
@@ -189,8 +189,8 @@ impl Watch {
                 }
                 // The delivered samples show whether a promise is kept.
                 SubscriberEvent::Granted(_)
-                | SubscriberEvent::Over(_)
-                | SubscriberEvent::Unpromised(..)
+                | SubscriberEvent::Withdrawn(_)
+                | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}

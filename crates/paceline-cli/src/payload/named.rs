@@ -2,7 +2,7 @@
 
 use crate::exit;
 use anyhow::anyhow;
-use paceline::Delivery;
+use paceline::Sample;
 use std::path::Path;
 
 /// The supported file types, for error messages.
@@ -61,7 +61,7 @@ impl Holds {
 }
 
 /// Rejects a sample whose encoding differs from the encoding of the file.
-pub(super) fn check(path: &Path, encoding: &str, delivery: &Delivery) -> anyhow::Result<()> {
+pub(super) fn check(path: &Path, encoding: &str, delivery: &Sample) -> anyhow::Result<()> {
     if delivery.encoding.as_str() == encoding {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! One delivered sample as a line of JSON.
 
-use paceline::{Delivery, Encoding};
+use paceline::{Encoding, Sample};
 use paceline_media::audio::AudioFormat;
 use paceline_media::{CardReading, Format, Picture, PixelFormat, Size, png};
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub(crate) struct SampleLine {
 
 impl SampleLine {
     /// Creates the line for `delivery`; reads its test card if `with_card`.
-    pub(crate) fn new(delivery: &Delivery, with_card: bool) -> Self {
+    pub(crate) fn new(delivery: &Sample, with_card: bool) -> Self {
         let size = picture_size(delivery);
         let sound: Option<AudioFormat> = delivery.encoding.as_str().parse().ok();
         let card = if with_card { read_card(delivery) } else { None };
@@ -67,7 +67,7 @@ pub(crate) struct Told {
 
 impl Told {
     /// Updates the description from a sample.
-    pub(crate) fn take(&mut self, delivery: &Delivery) {
+    pub(crate) fn take(&mut self, delivery: &Sample) {
         // In a video stream only the I pictures contain the size.
         let size = picture_size(delivery);
         let stays = delivery.kind.is_video() && self.encoding == delivery.encoding;
@@ -86,13 +86,13 @@ impl fmt::Display for Told {
 }
 
 /// Returns the size of a picture; `None` if the payload is no readable picture.
-pub(crate) fn picture_size(delivery: &Delivery) -> Option<Size> {
+pub(crate) fn picture_size(delivery: &Sample) -> Option<Size> {
     let format: Format = delivery.encoding.as_str().parse().ok()?;
     format.picture_size(&delivery.payload).ok()
 }
 
 /// Reads a test card; `None` if the picture is no card.
-fn read_card(delivery: &Delivery) -> Option<CardReading> {
+fn read_card(delivery: &Sample) -> Option<CardReading> {
     let raw = |format, size| Picture::new(format, size, &delivery.payload).ok();
     let picture = match delivery.encoding.as_str().parse().ok()? {
         Format::Jpeg => return paceline_media::read_card_jpeg(&delivery.payload).ok().flatten(),
@@ -115,8 +115,8 @@ pub(super) mod tests {
     use std::time::Duration;
 
     /// A received sample for tests.
-    pub(crate) fn delivery(encoding: Encoding, payload: Vec<u8>) -> Delivery {
-        Delivery {
+    pub(crate) fn delivery(encoding: Encoding, payload: Vec<u8>) -> Sample {
+        Sample {
             tag: Tag::new("robot/camera").unwrap(),
             publisher: PublisherId { node: NodeId(1), index: 2 },
             seq: 7,

@@ -7,7 +7,7 @@ use crate::args::AskedRate;
 use crate::{exit, show};
 use anyhow::{Context as _, anyhow};
 use paceline::status::PublisherId;
-use paceline::{Delivery, Encoding, Node};
+use paceline::{Encoding, Node, Sample};
 use paceline_media::{Format, FrameRate, Picture, PixelFormat, Y4mWriter, jpeg, png};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -85,7 +85,7 @@ impl Sink {
     /// Writes one sample.
     pub(crate) fn write(
         &mut self,
-        delivery: &Delivery,
+        delivery: &Sample,
         asked: AskedRate,
         node: &Node,
     ) -> anyhow::Result<()> {
@@ -113,7 +113,7 @@ impl Sink {
 }
 
 impl Output {
-    fn begin_y4m(&mut self, delivery: &Delivery, rate: FrameRate) -> anyhow::Result<()> {
+    fn begin_y4m(&mut self, delivery: &Sample, rate: FrameRate) -> anyhow::Result<()> {
         let size = super::picture_size(delivery).ok_or_else(|| self.no_picture(delivery))?;
         let writer = Y4mWriter::new(size, rate)?;
         writer.append_header(&mut self.buffer);
@@ -121,7 +121,7 @@ impl Output {
         Ok(())
     }
 
-    fn no_picture(&self, delivery: &Delivery) -> anyhow::Error {
+    fn no_picture(&self, delivery: &Sample) -> anyhow::Error {
         anyhow!(
             "--out {}: sample {} of {} is {}, a .y4m file holds image/jpeg, image/png or \
              video/raw;format=i420 pictures; give a name that does not end in .y4m",
@@ -132,7 +132,7 @@ impl Output {
         )
     }
 
-    fn write(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
+    fn write(&mut self, delivery: &Sample) -> anyhow::Result<()> {
         if let Holds::Only(encoding) = self.holds {
             check(&self.path, encoding, delivery)?;
         }
@@ -165,7 +165,7 @@ impl Output {
         Ok(())
     }
 
-    fn append_frame(&mut self, writer: &Y4mWriter, delivery: &Delivery) -> anyhow::Result<()> {
+    fn append_frame(&mut self, writer: &Y4mWriter, delivery: &Sample) -> anyhow::Result<()> {
         let here = || format!("--out {}: sample {}", self.path.display(), delivery.seq);
         match delivery.encoding.as_str().parse() {
             Ok(Format::Jpeg) => {
@@ -189,7 +189,7 @@ impl Output {
 }
 
 /// Prints a text sample on a terminal.
-fn to_terminal(delivery: &Delivery) -> anyhow::Result<()> {
+fn to_terminal(delivery: &Sample) -> anyhow::Result<()> {
     let payload = &delivery.payload;
     match std::str::from_utf8(payload) {
         Ok(text) if !text.contains('\0') => {

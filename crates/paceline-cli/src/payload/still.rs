@@ -2,7 +2,7 @@
 
 use super::named::check;
 use anyhow::Context as _;
-use paceline::Delivery;
+use paceline::Sample;
 use std::path::PathBuf;
 
 /// A file of one picture.
@@ -18,7 +18,7 @@ impl Still {
     }
 
     /// Replaces the picture atomically: readers always see a whole picture.
-    pub(crate) fn write(&self, delivery: &Delivery) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, delivery: &Sample) -> anyhow::Result<()> {
         check(&self.path, self.encoding, delivery)?;
         let next = self.path.with_extension("part");
         std::fs::write(&next, &delivery.payload)

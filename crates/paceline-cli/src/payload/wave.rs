@@ -2,7 +2,7 @@
 //! killed.
 
 use anyhow::{anyhow, bail};
-use paceline::Delivery;
+use paceline::Sample;
 use paceline_media::audio::{AudioFormat, wav_header};
 use std::fs::File;
 use std::io::Write as _;
@@ -24,7 +24,7 @@ impl Wave {
     }
 
     /// Appends a block of sound.
-    pub(crate) fn write(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
+    pub(crate) fn write(&mut self, delivery: &Sample) -> anyhow::Result<()> {
         let format = self.format_of(delivery)?;
         let bytes = u32::try_from(delivery.payload.len()).ok();
         let bytes = bytes.and_then(|bytes| self.bytes.checked_add(bytes));
@@ -61,7 +61,7 @@ impl Wave {
         Ok(())
     }
 
-    fn format_of(&self, delivery: &Delivery) -> anyhow::Result<AudioFormat> {
+    fn format_of(&self, delivery: &Sample) -> anyhow::Result<AudioFormat> {
         let refuse = |what: String| {
             anyhow!(
                 "--out {}: sample {} of {} is {}; {what}",

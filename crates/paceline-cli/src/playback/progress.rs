@@ -42,7 +42,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Counts one sample.
-    pub(crate) fn add(&mut self, put: paceline::Put) {
+    pub(crate) fn add(&mut self, put: paceline::PutReport) {
         self.published += 1;
         self.taken += u64::from(put.taken);
         self.dropped += u64::from(put.dropped);

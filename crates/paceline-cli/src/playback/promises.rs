@@ -24,7 +24,7 @@ impl Promises {
                 "more than declared: {early} samples came too soon, {long} were too long; they wait behind all \
                  that was promised"
             ),
-            PublisherEvent::Over(subscription) => {
+            PublisherEvent::Withdrawn(subscription) => {
                 let what = match self.0.remove(&subscription) {
                     Some(false) => "what was refused is not asked for any more",
                     Some(true) | None => "what was granted is promised no longer",

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use paceline::{Beside, Publisher, Put};
+use paceline::{Publisher, PutOptions, PutReport};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -51,13 +51,13 @@ impl Topic {
     }
 
     /// Publishes a message; if `waits`, waits for room in the queues first.
-    pub(super) fn put(&mut self, sample: Whole, waits: bool) -> anyhow::Result<Put> {
+    pub(super) fn put(&mut self, sample: Whole, waits: bool) -> anyhow::Result<PutReport> {
         let (payload, attachment) = sample;
         let bytes = payload.len() as u64;
         while waits && let Some(room) = self.publisher.room() {
             let _ = room.wait_until(Instant::now() + ROOM_EVERY);
         }
-        let beside = Beside { attachment, ..Beside::default() };
+        let beside = PutOptions { attachment, ..PutOptions::default() };
         let put = self.publisher.put_with(payload, beside).with_context(|| {
             format!("{}: cannot publish message {}", self.row.tag, self.row.published)
         })?;

@@ -3,7 +3,7 @@
 use super::args::Wish;
 use super::writer::{Job, Shared};
 use crate::show::micros;
-use paceline::contract::{Grant, Refusal, Unpromised};
+use paceline::contract::{BestEffort, Grant, Refusal};
 use paceline::status::{Drops, PublisherId, SourceView};
 use paceline::{Node, Pattern, SubscriberEvent};
 use paceline_record::{Event, Hop, Offer};
@@ -21,7 +21,7 @@ pub(super) struct News {
     tags: BTreeMap<PublisherId, String>,
     refused: BTreeMap<PublisherId, String>,
     /// Publishers that are carried as best effort because no promise is possible, and the reason.
-    unpromised: BTreeMap<PublisherId, String>,
+    best_effort: BTreeMap<PublisherId, String>,
     /// Messages for the user.
     pub(super) notes: Vec<String>,
     dropped: Drops,
@@ -76,28 +76,28 @@ impl News {
             match event {
                 SubscriberEvent::Publishers(heard) => {
                     self.refused.retain(|publisher, _| !heard.contains(publisher));
-                    self.unpromised.retain(|publisher, _| heard.contains(publisher));
+                    self.best_effort.retain(|publisher, _| heard.contains(publisher));
                 }
                 SubscriberEvent::Granted(grant) => {
                     let mut granted = shared.granted.lock().unwrap_or_else(PoisonError::into_inner);
                     granted.insert(grant.publisher, grant.to_string());
                     self.refused.remove(&grant.publisher);
-                    self.unpromised.remove(&grant.publisher);
+                    self.best_effort.remove(&grant.publisher);
                     jobs.push(Job::Event(self.granted(&grant)));
                 }
-                SubscriberEvent::Over(publisher) => {
+                SubscriberEvent::Withdrawn(publisher) => {
                     let mut granted = shared.granted.lock().unwrap_or_else(PoisonError::into_inner);
                     granted.remove(&publisher);
                     self.refused.remove(&publisher);
                 }
                 // The first sample will resolve it.
-                SubscriberEvent::Unpromised(_, Unpromised::SizeUnknown) => {}
-                SubscriberEvent::Unpromised(publisher, why) => self.bear(publisher, why),
+                SubscriberEvent::BestEffort(_, BestEffort::SizeUnknown) => {}
+                SubscriberEvent::BestEffort(publisher, why) => self.bear(publisher, why),
                 // Its effects, late or missing samples, are recorded.
                 SubscriberEvent::Excess { .. } => {}
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
-                    self.unpromised.clear();
+                    self.best_effort.clear();
                     jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
@@ -120,19 +120,19 @@ impl News {
     }
 
     /// Notes that a publisher is carried without the requested promise.
-    fn bear(&mut self, publisher: PublisherId, why: Unpromised) {
+    fn bear(&mut self, publisher: PublisherId, why: BestEffort) {
         let tag = self.tag(publisher);
         let note = format!("nothing is promised of {tag}: {why}; it is carried as best effort");
         self.notes.push(note);
         if why.is_no() {
-            self.unpromised.insert(publisher, format!("nothing is promised of {tag}: {why}"));
+            self.best_effort.insert(publisher, format!("nothing is promised of {tag}: {why}"));
         }
     }
 
     /// Returns the reason why a required promise was refused.
     pub(super) fn no(&self) -> Option<String> {
         let refused = self.refused.values().next().map(|reason| format!("refused: {reason}"));
-        refused.or_else(|| self.unpromised.values().next().cloned())
+        refused.or_else(|| self.best_effort.values().next().cloned())
     }
 
     fn tag(&self, publisher: PublisherId) -> String {

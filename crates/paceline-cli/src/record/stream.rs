@@ -2,7 +2,7 @@
 
 use super::args::Wish;
 use crate::stats::{Tally, Windows};
-use paceline::Delivery;
+use paceline::Sample;
 use paceline_record::{Ages, Delivered, Event};
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(delivery: &Delivery, pattern: usize, wish: &Wish) -> Self {
+    pub(super) fn new(delivery: &Sample, pattern: usize, wish: &Wish) -> Self {
         let Wish { step, loss, .. } = *wish;
         Self {
             tag: delivery.tag.to_string(),
@@ -48,7 +48,7 @@ impl Stream {
     }
 
     /// Counts a sample; returns the gap in sequence numbers before it, if any.
-    pub(super) fn take(&mut self, delivery: &Delivery, now: Instant) -> Option<Event> {
+    pub(super) fn take(&mut self, delivery: &Sample, now: Instant) -> Option<Event> {
         self.second.add(delivery, now);
         self.total.add(delivery, now);
         let Some(step) = self.step else {

@@ -5,8 +5,8 @@ use super::file::OutFile;
 use super::stream::Stream;
 use anyhow::Context as _;
 use paceline::status::PublisherId;
-use paceline::{Delivery, Node, Pattern};
-use paceline_record::{About, Event, Recording, Sample};
+use paceline::{Node, Pattern, Sample};
+use paceline_record::{About, Event, RecordedSample, Recording};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -35,7 +35,7 @@ pub(super) struct Arrived {
     /// Arrival time in nanoseconds since 1970.
     pub(super) came_ns: u64,
     /// The sample.
-    pub(super) delivery: Delivery,
+    pub(super) delivery: Sample,
 }
 
 /// Progress for reports.
@@ -164,7 +164,7 @@ impl<'a> Writer<'a> {
         if let Some(gap) = stream.take(delivery, Instant::now()) {
             self.recording.event(&gap, *came_ns)?;
         }
-        let sample = Sample {
+        let sample = RecordedSample {
             tag: delivery.tag.as_str(),
             publisher: &stream.publisher,
             seq: delivery.seq,
@@ -245,7 +245,7 @@ fn about(
     wish: &Wish,
     node: &Node,
     granted: &Mutex<BTreeMap<PublisherId, String>>,
-    delivery: &Delivery,
+    delivery: &Sample,
 ) -> About {
     let sources = Pattern::new(delivery.tag.as_str()).map(|tag| node.sources(&tag));
     let sources = sources.unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::exit::{self, REFUSED};
 use crate::show;
 use crate::status::{ReservedHop, settle};
 use crate::stop::Stop;
-use paceline::contract::{Prospect, Proxy, Refusal, Retransmit};
+use paceline::contract::{Proxy, Quote, Refusal, Retransmit};
 use paceline::{Node, Pattern};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -130,13 +130,13 @@ impl Query<'_> {
         settle(&node, self.timeout, &stop);
         self.wish.check(&node, self.pattern)?;
         let until = Instant::now() + self.timeout;
-        let mut prospects = self.ask(&node)?;
-        while prospects.is_empty() && Instant::now() < until && !stop.requested() {
+        let mut quotes = self.ask(&node)?;
+        while quotes.is_empty() && Instant::now() < until && !stop.requested() {
             std::thread::sleep(STEP);
-            prospects = self.ask(&node)?;
+            quotes = self.ask(&node)?;
         }
         node.close();
-        if prospects.is_empty() {
+        if quotes.is_empty() {
             let waited = self.timeout.as_millis();
             return Err(exit::refused(format!(
                 "no publisher of {} within {waited} ms; ls shows the tags there are",
@@ -144,17 +144,17 @@ impl Query<'_> {
             )));
         }
         let promises = self.wish.promises();
-        for prospect in &prospects {
+        for quote in &quotes {
             match self.json {
-                true => show::json(&Line::new(prospect, promises))?,
-                false => show::line(&told(prospect, promises))?,
+                true => show::json(&Line::new(quote, promises))?,
+                false => show::line(&told(quote, promises))?,
             }
         }
-        let granted = prospects.iter().all(|prospect| is_granted(prospect, promises));
+        let granted = quotes.iter().all(|quote| is_granted(quote, promises));
         Ok(if granted { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
     }
 
-    fn ask(&self, node: &Node) -> anyhow::Result<Vec<Prospect>> {
+    fn ask(&self, node: &Node) -> anyhow::Result<Vec<Quote>> {
         let builder = node.subscriber(self.pattern.as_str());
         let builder = builder.proxy(self.proxy).retransmit(self.retransmit);
         self.wish.apply(builder).ask().map_err(exit::usage)
@@ -163,16 +163,16 @@ impl Query<'_> {
 
 /// Returns true if the publisher would satisfy the request. With `promises` the request has a
 /// contract, so best effort does not satisfy it.
-const fn is_granted(prospect: &Prospect, promises: bool) -> bool {
-    prospect.is_granted() && (prospect.grant.is_some() || !promises)
+const fn is_granted(quote: &Quote, promises: bool) -> bool {
+    quote.is_granted() && (quote.grant.is_some() || !promises)
 }
 
 /// Formats one publisher's answer. `promises` is true if the request has a contract.
-fn told(prospect: &Prospect, promises: bool) -> String {
-    let Prospect { tag, node, .. } = prospect;
-    let answer = match (&prospect.refusal, &prospect.grant) {
+fn told(quote: &Quote, promises: bool) -> String {
+    let Quote { tag, node, .. } = quote;
+    let answer = match (&quote.refusal, &quote.grant) {
         (Some(refusal), _) => format!("no: {refusal}"),
-        (None, _) if !prospect.complete => {
+        (None, _) if !quote.complete => {
             "no answer from all nodes of its path: ask again".to_owned()
         }
         (None, Some(grant)) => format!("yes: {grant}"),
@@ -183,19 +183,19 @@ fn told(prospect: &Prospect, promises: bool) -> String {
 }
 
 impl Line {
-    fn new(prospect: &Prospect, promises: bool) -> Self {
-        let grant = prospect.grant.as_ref();
+    fn new(quote: &Quote, promises: bool) -> Self {
+        let grant = quote.grant.as_ref();
         Self {
-            tag: prospect.tag.to_string(),
-            publisher: prospect.publisher.to_string(),
-            node: prospect.node.clone(),
-            granted: is_granted(prospect, promises),
-            complete: prospect.complete,
+            tag: quote.tag.to_string(),
+            publisher: quote.publisher.to_string(),
+            node: quote.node.clone(),
+            granted: is_granted(quote, promises),
+            complete: quote.complete,
             best_effort: grant.is_none(),
             within_us: grant.and_then(|grant| Some(show::micros(grant.within?.into()))),
             bound_us: grant.map(|grant| show::micros(grant.bound.into())),
             hops: grant.map_or_else(Vec::new, |it| it.hops.iter().map(ReservedHop::new).collect()),
-            refusal: prospect.refusal.as_ref().map(RefusalLine::new),
+            refusal: quote.refusal.as_ref().map(RefusalLine::new),
         }
     }
 }
@@ -228,8 +228,8 @@ mod tests {
     use paceline::contract::Grant;
     use paceline::status::{NodeId, PublisherId};
 
-    fn prospect(complete: bool, grant: Option<Grant>) -> Prospect {
-        Prospect {
+    fn quote(complete: bool, grant: Option<Grant>) -> Quote {
+        Quote {
             publisher: PublisherId { node: NodeId(1), index: 2 },
             tag: Tag::new("cam").unwrap(),
             node: "robot".to_owned(),
@@ -241,14 +241,14 @@ mod tests {
 
     #[test]
     fn what_is_not_promised_says_why_and_what_helps() {
-        let silent = told(&prospect(false, None), true);
+        let silent = told(&quote(false, None), true);
         assert_eq!(silent, "cam of robot: no answer from all nodes of its path: ask again");
-        let unknown = told(&prospect(true, None), true);
+        let unknown = told(&quote(true, None), true);
         assert!(
             unknown.starts_with("cam of robot: as best effort: how much it sends"),
             "{unknown}"
         );
-        let unasked = told(&prospect(true, None), false);
+        let unasked = told(&quote(true, None), false);
         assert_eq!(unasked, "cam of robot: as best effort: --within or --loss ask for a promise");
     }
 
@@ -257,7 +257,7 @@ mod tests {
         for (complete, promises, granted) in
             [(true, false, true), (false, false, false), (true, true, false)]
         {
-            let line = Line::new(&prospect(complete, None), promises);
+            let line = Line::new(&quote(complete, None), promises);
             assert_eq!((line.granted, line.complete, line.best_effort), (granted, complete, true));
         }
     }

@@ -8,7 +8,7 @@ use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
 use paceline_proto::receive::{Received, Receiver};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{
-    Carrier, Encoding, Form, Kind, NodeId, PublisherId, Sample, StreamCounters, Timestamp,
+    Carrier, Encoding, Form, Kind, NodeId, PublisherId, RawSample, StreamCounters, Timestamp,
 };
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
@@ -24,7 +24,7 @@ const OUTPUTS_MAX: usize = 100_000;
 
 /// An event of the stream with a contract.
 pub(super) enum Arrival {
-    Sample { born: Instant, seq: u64 },
+    Sample { published_at: Instant, seq: u64 },
     Lost(u64),
 }
 
@@ -83,10 +83,10 @@ impl Node {
 
     /// Publishes a sample on the stream with a contract.
     pub(super) fn publish(&mut self, now: Instant) {
-        let sample = Sample {
+        let sample = RawSample {
             seq: self.next_seq,
             captured: Timestamp { nanos: self.next_seq, error: 0 },
-            born: now,
+            published_at: now,
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             payload: vec![7; SAMPLE_BYTES].into(),
@@ -159,8 +159,9 @@ impl Node {
         let (mut arrivals, mut messages) = (Vec::new(), Vec::new());
         let result = receiver.handle_frame(now, epoch, frame, |received| match received {
             Received::Sample { sample, .. } => {
-                assert!(sample.born <= now, "it was published in the future");
-                arrivals.push(Arrival::Sample { born: sample.born, seq: sample.seq });
+                assert!(sample.published_at <= now, "it was published in the future");
+                arrivals
+                    .push(Arrival::Sample { published_at: sample.published_at, seq: sample.seq });
             }
             Received::Lost { samples, .. } => arrivals.push(Arrival::Lost(samples)),
             Received::Control(message) => messages.push(message),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_proto::wire::frame::{Ack, FrameHeader};
 use paceline_proto::wire::segment::{Place, Segment};
-use paceline_proto::{DropReason, Form, PublisherId, Sample};
+use paceline_proto::{DropReason, Form, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ impl Far {
         frame: &Bytes,
         header: &FrameHeader,
         segments: &[Segment],
-        book: &BTreeMap<u64, Sample>,
+        book: &BTreeMap<u64, RawSample>,
     ) {
         let expected = self.expect(header, segments);
         let mut found = Vec::new();
@@ -217,10 +217,14 @@ impl Far {
 }
 
 /// Checks that a sample arrived unchanged and that its age did not shrink.
-fn check_sample(got: &Sample, sent: &Sample) {
+fn check_sample(got: &RawSample, sent: &RawSample) {
     assert_eq!((got.seq, got.captured), (sent.seq, sent.captured));
     assert_eq!(got.attachment, sent.attachment, "sample {}", sent.seq);
     assert_eq!((got.kind, &got.encoding), (sent.kind, &sent.encoding));
     assert!(got.payload == sent.payload, "sample {}: another payload", sent.seq);
-    assert!(got.born <= sent.born + Duration::from_micros(1), "sample {} became younger", sent.seq);
+    assert!(
+        got.published_at <= sent.published_at + Duration::from_micros(1),
+        "sample {} became younger",
+        sent.seq
+    );
 }

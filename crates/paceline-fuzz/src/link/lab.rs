@@ -16,7 +16,7 @@ use paceline_proto::wire::codec::Reader;
 use paceline_proto::wire::frame::{Ack, FrameBuf, FrameHeader};
 use paceline_proto::wire::segment::Segment;
 use paceline_proto::{
-    ATTACHMENT_BYTES_MAX, DropReason, Encoding, Form, Kind, NodeId, PublisherId, Sample,
+    ATTACHMENT_BYTES_MAX, DropReason, Encoding, Form, Kind, NodeId, PublisherId, RawSample,
     StreamCounters, Timestamp,
 };
 use paceline_sched::discipline::StreamIndex;
@@ -42,7 +42,7 @@ pub(super) struct Lab {
     /// The epoch of the next hop to be found.
     next_epoch: u32,
     /// Every offered sample, by its number.
-    book: BTreeMap<u64, Sample>,
+    book: BTreeMap<u64, RawSample>,
     next_sample: u64,
     /// Number of the next frames to lose.
     lose: u8,
@@ -251,10 +251,10 @@ impl Lab {
     fn put(&mut self, index: u32, payload: Bytes, age: Duration) -> bool {
         let seq = self.next_sample;
         self.next_sample += 1;
-        let sample = Sample {
+        let sample = RawSample {
             seq,
             captured: Timestamp { nanos: seq * 1_000, error: 9 },
-            born: self.now - age,
+            published_at: self.now - age,
             kind: if seq.is_multiple_of(3) { Kind::Data } else { Kind::State },
             encoding: if seq & 1 == 0 { Encoding::Jpeg } else { Encoding::new("a/b") },
             payload,

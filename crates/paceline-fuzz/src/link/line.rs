@@ -4,7 +4,7 @@ use super::Setup;
 use super::frame::on_wire;
 use paceline_proto::form::Rate;
 use paceline_proto::link::StreamSpec;
-use paceline_proto::{DropReason, Sample};
+use paceline_proto::{DropReason, RawSample};
 use paceline_sched::{Contract, Duration, Instant, Late};
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ pub(super) struct Line {
     pub(super) id: u32,
     pub(super) up: bool,
     pub(super) announced: bool,
-    pub(super) queue: Vec<Sample>,
+    pub(super) queue: Vec<RawSample>,
     pub(super) head: Option<Head>,
     /// The link remembers that a late head waits here.
     pub(super) noted: bool,
@@ -101,7 +101,7 @@ impl Line {
     }
 
     /// Returns false if the sample was dropped.
-    pub(super) fn offer(&mut self, now: Instant, sample: Sample, serial: &mut u64) -> bool {
+    pub(super) fn offer(&mut self, now: Instant, sample: RawSample, serial: &mut u64) -> bool {
         self.counts.offered += 1;
         if !self.up {
             self.counts.drops.push(DropReason::LinkDown);
@@ -134,7 +134,7 @@ impl Line {
         self.head = None;
         let Some(first) = self.queue.first() else { return };
         *serial += 1;
-        let arrived = (first.born + self.spec.upstream).min(now);
+        let arrived = (first.published_at + self.spec.upstream).min(now);
         let (mut release, mut deadline) = (arrived, Instant::FAR);
         if let Some(contract) = self.spec.contract {
             // As early as it arrived, if the contract and its jitter permit.
@@ -156,7 +156,8 @@ impl Line {
         self.forget_contract();
         self.spec = spec;
         if self.up {
-            let place = |sample: Option<&Sample>| sample.and_then(|sample| self.place_of(sample));
+            let place =
+                |sample: Option<&RawSample>| sample.and_then(|sample| self.place_of(sample));
             let (first, last) = (place(self.queue.first()), place(self.queue.last()));
             self.expected = last.map(|last| last + 1);
             self.came_before(first.unwrap_or_default(), false);
@@ -172,7 +173,7 @@ impl Line {
     }
 
     /// Returns the sample's position among the requested ones; only for windows longer than one sample.
-    fn place_of(&self, sample: &Sample) -> Option<u64> {
+    fn place_of(&self, sample: &RawSample) -> Option<u64> {
         let one_in = match self.spec.form.rate {
             Rate::All => 1,
             Rate::Every(n) => u64::from(n.get()),
@@ -187,7 +188,7 @@ impl Line {
 
     /// Accounts for the samples before this one. Windows are those of the source: a missing sample was lost
     /// upstream or precedes the stream.
-    fn count_up_to(&mut self, sample: &Sample) {
+    fn count_up_to(&mut self, sample: &RawSample) {
         let Some(place) = self.place_of(sample) else { return };
         match self.expected {
             Some(expected) => self.came_before(place - expected, true),
@@ -258,7 +259,8 @@ impl Line {
         };
         let left = first.payload.len() - self.begun.unwrap_or(0);
         let leaves = now + service(setup, left as u64);
-        let worth_until = first.born + self.spec.upstream + contract.deadline + self.spec.slack;
+        let worth_until =
+            first.published_at + self.spec.upstream + contract.deadline + self.spec.slack;
         is_patient(&self.spec) && worth_until < leaves
     }
 
@@ -268,7 +270,7 @@ impl Line {
         head.is_some_and(|(it, contract)| {
             let left = it.payload.len() - self.begun.unwrap_or(0);
             let leaves = now + service(setup, left as u64);
-            it.born + self.spec.upstream + contract.deadline < leaves
+            it.published_at + self.spec.upstream + contract.deadline < leaves
         })
     }
 

@@ -5,7 +5,7 @@ use super::frame::on_wire;
 use super::line::{Head, Line};
 use paceline_proto::link::StreamSpec;
 use paceline_proto::wire::segment::{Place, SampleHead};
-use paceline_proto::{DropReason, NodeId, Sample};
+use paceline_proto::{DropReason, NodeId, RawSample};
 use paceline_sched::{Instant, Policy};
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ impl Model {
         }
     }
 
-    pub(super) fn offer(&mut self, now: Instant, index: u32, sample: Sample) -> bool {
+    pub(super) fn offer(&mut self, now: Instant, index: u32, sample: RawSample) -> bool {
         let line = self.lines.get_mut(&index);
         line.is_some_and(|line| line.offer(now, sample, &mut self.serial))
     }
@@ -223,11 +223,11 @@ fn turn(now: Instant, line: &Line, head: &Head) -> u8 {
     }
 }
 
-fn check_head(now: Instant, head: &SampleHead, sample: &Sample, setup: &Setup) {
+fn check_head(now: Instant, head: &SampleHead, sample: &RawSample, setup: &Setup) {
     assert_eq!((head.total, head.seq), (sample.payload.len(), sample.seq));
     assert_eq!((head.kind, &head.encoding), (sample.kind, &sample.encoding));
     assert_eq!((head.captured, &head.attachment), (sample.captured, &sample.attachment));
-    let age = now.since(sample.born).as_micros();
+    let age = now.since(sample.published_at).as_micros();
     // The stated age is never too small. With a capacity it may include the frame's transmission time.
     assert!(head.age.as_micros() >= age, "{} µs old, says {}", age, head.age);
     let on_wire = setup.wire_time(on_wire(setup.frame_bytes())).as_micros() + 1;

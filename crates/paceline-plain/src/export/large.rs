@@ -8,7 +8,7 @@
 use super::putter::Putter;
 use crate::lock;
 use paceline::status::DropReason;
-use paceline::{Delivery, Node, Tag};
+use paceline::{Node, Sample, Tag};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -36,12 +36,12 @@ struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Delivery>,
+    waiting: VecDeque<Sample>,
     bytes: usize,
     closed: bool,
 }
 
-fn bytes(delivery: &Delivery) -> usize {
+fn bytes(delivery: &Sample) -> usize {
     delivery.payload.len() + delivery.attachment.as_ref().map_or(0, |bytes| bytes.len())
 }
 
@@ -52,7 +52,7 @@ impl Large {
     }
 
     /// Takes a sample that is large, or whose tag had large samples. Returns any other sample.
-    pub(super) fn take(&mut self, delivery: Delivery) -> Option<Delivery> {
+    pub(super) fn take(&mut self, delivery: Sample) -> Option<Sample> {
         if bytes(&delivery) > SMALL_BYTES && !self.tags.contains(&delivery.tag) {
             if self.tags.len() >= super::KEYS_MAX {
                 self.tags.clear();
@@ -96,7 +96,7 @@ impl Drop for Large {
 
 impl Queue {
     /// Queues a sample. Returns the number of older samples dropped to make room.
-    fn push(&self, delivery: Delivery) -> u64 {
+    fn push(&self, delivery: Sample) -> u64 {
         let mut state = lock(&self.state);
         state.bytes += bytes(&delivery);
         state.waiting.push_back(delivery);
@@ -120,7 +120,7 @@ impl Queue {
     }
 
     /// Waits for the next sample. Returns `None` once the queue is closed.
-    fn next(&self) -> Option<Delivery> {
+    fn next(&self) -> Option<Sample> {
         let idle = |state: &mut State| state.waiting.is_empty() && !state.closed;
         let waited = self.changed.wait_while(lock(&self.state), idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,7 @@ impl Queue {
 }
 
 impl State {
-    fn pop(&mut self) -> Option<Delivery> {
+    fn pop(&mut self) -> Option<Sample> {
         let delivery = self.waiting.pop_front();
         self.bytes -= delivery.as_ref().map_or(0, bytes);
         delivery

@@ -6,7 +6,7 @@ use crate::key::Template;
 use crate::mark::Mark;
 use crate::session::CLOSES_AFTER;
 use paceline::status::DropReason;
-use paceline::{Delivery, Encoding, Node, Tag};
+use paceline::{Encoding, Node, Sample, Tag};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use zenoh::bytes::Encoding as ZenohEncoding;
@@ -64,7 +64,7 @@ impl Putter {
         self.keys.clear();
     }
 
-    pub(super) fn put(&mut self, delivery: Delivery) {
+    pub(super) fn put(&mut self, delivery: Sample) {
         if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(&delivery.tag) {
             self.keys.clear();
         }
@@ -119,7 +119,7 @@ impl Putter {
     }
 }
 
-fn put(way: &mut Way, mark: Mark, delivery: Delivery) -> zenoh::Result<()> {
+fn put(way: &mut Way, mark: Mark, delivery: Sample) -> zenoh::Result<()> {
     let stamp = mark.stamp(delivery.captured);
     let attachment = delivery.attachment.map(|bytes| bytes.to_vec());
     if delivery.encoding.as_str() == DELETION {

@@ -2,12 +2,12 @@
 
 use super::message::{Ask, Body, Message, Value};
 use super::plainly::answer;
-use super::rota::{Next, Rota, Watch, Work};
+use super::pool::{Next, Watch, Work, WorkerPool};
 use super::way::{Line, Way};
 use super::{Common, LOOK_EVERY, MARK};
 use crate::convert;
 use paceline::status::{DropReason, NodeId};
-use paceline::{Delivery, RecvError, Subscriber};
+use paceline::{RecvError, Sample, Subscriber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use zenoh::sample::{Locality, SampleKind};
 
 /// Answers other nodes. Stops when dropped.
 pub(super) struct Answerer {
-    _rota: Rota,
+    _rota: WorkerPool,
 }
 
 impl Answerer {
@@ -28,7 +28,7 @@ impl Answerer {
         let asks = common.subscribe(&common.ask_tag(common.node.id()))?;
         let name = format!("paceline-answer-{}", common.number);
         let worker = Worker { common: Arc::new(common), asks, askers: BTreeMap::new() };
-        Ok(Self { _rota: Rota::open(name, worker)? })
+        Ok(Self { _rota: WorkerPool::open(name, worker)? })
     }
 }
 
@@ -81,7 +81,7 @@ impl Worker {
     }
 
     /// Returns the work for a message of a node.
-    fn answer(&self, delivery: &Delivery) -> Option<Work> {
+    fn answer(&self, delivery: &Sample) -> Option<Work> {
         let node = delivery.publisher.node;
         let message = Message::decode(&delivery.payload);
         let (Some(Message { query, body: Body::Ask(ask) }), Some(peer)) =

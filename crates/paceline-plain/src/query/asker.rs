@@ -3,11 +3,11 @@
 
 use super::asking::{Asking, Peer};
 use super::offers::{self, Key, Keys, OFFERS_MAX};
-use super::rota::{Next, Rota, Watch, Work};
+use super::pool::{Next, Watch, Work, WorkerPool};
 use super::way::Way;
 use super::{Common, LOOK_EVERY};
 use paceline::status::NodeId;
-use paceline::{Delivery, RecvError, Subscriber};
+use paceline::{RecvError, Sample, Subscriber};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use zenoh::sample::Locality;
 
 /// Sends queries to other nodes. Stops when dropped.
 pub(super) struct Asker {
-    _rota: Rota,
+    _rota: WorkerPool,
 }
 
 impl Asker {
@@ -34,7 +34,7 @@ impl Asker {
             looked: None,
             todo: VecDeque::new(),
         };
-        Ok(Self { _rota: Rota::open(name, worker)? })
+        Ok(Self { _rota: WorkerPool::open(name, worker)? })
     }
 }
 
@@ -121,7 +121,7 @@ impl Worker {
     }
 
     /// Updates the queryables of a node.
-    fn learn(&self, delivery: &Delivery) {
+    fn learn(&self, delivery: &Sample) {
         let common = &self.asking.common;
         let node = delivery.publisher.node;
         if node == common.node.id() {

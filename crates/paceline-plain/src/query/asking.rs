@@ -4,12 +4,12 @@ use super::lane::{Held, Lane};
 use super::message::{Body, Message};
 use super::offers::Keys;
 use super::plainly::ask;
-use super::rota::Work;
+use super::pool::Work;
 use super::waiting::{Missing, Waiting, Why};
 use super::way::Way;
 use super::{Common, MARK};
 use crate::lock;
-use paceline::Delivery;
+use paceline::Sample;
 use paceline::status::{DropReason, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -127,7 +127,7 @@ impl Asking {
     }
 
     /// Returns the work for a message of a node.
-    pub(super) fn answer(&self, delivery: &Delivery) -> Option<Work> {
+    pub(super) fn answer(&self, delivery: &Sample) -> Option<Work> {
         let node = delivery.publisher.node;
         let Some(Message { query: number, body }) = Message::decode(&delivery.payload) else {
             self.common.node.note_dropped(DropReason::NotExported, 1);

@@ -3,7 +3,7 @@
 use super::Common;
 use super::message::{Body, Value};
 use super::plainly::{reply, stamp};
-use super::rota::Work;
+use super::pool::Work;
 use crate::lock;
 use paceline::status::DropReason;
 use std::collections::VecDeque;

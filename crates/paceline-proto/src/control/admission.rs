@@ -23,7 +23,9 @@ use super::registry::{Change, PairKey, Registry};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::form::Size;
 use crate::ids::NodeId;
-use paceline_admit::reserve::{Key, Node, Reason, Request, RequestError, Reservations, Timing};
+use paceline_admit::reserve::{
+    Key, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
+};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -106,7 +108,7 @@ impl Asked {
 /// A pause after a request that was not granted. The pair is not carried meanwhile, unless an earlier request
 /// was granted.
 #[derive(Clone, Debug)]
-struct Hold {
+struct Backoff {
     /// The reported refusal; `None` while the path merely does not answer.
     refusal: Option<Refusal>,
     /// The earliest instant to repeat the request, unless it changes.
@@ -125,13 +127,13 @@ pub(crate) struct Admission {
     bookings: BTreeMap<Key, Booking>,
     asks: BTreeMap<PairKey, Asked>,
     keys: BTreeMap<Key, PairKey>,
-    holds: BTreeMap<PairKey, Hold>,
-    /// The number of entries of `holds` with a refusal.
+    backoffs: BTreeMap<PairKey, Backoff>,
+    /// The number of entries of `backoffs` with a refusal.
     pub(super) refused: usize,
     /// Changes of this node's refusals that are not announced yet.
     changes: Vec<Change>,
     /// Refusals beyond the limit of this node's record that are not sent yet.
-    untold: Vec<Refusal>,
+    refusal_overflow: Vec<Refusal>,
     denials: Vec<(PairKey, NodeId, Reason)>,
     silent: Vec<(PairKey, NodeId)>,
     wake: Instant,
@@ -148,7 +150,7 @@ pub(super) struct Survey {
     /// The refusing node.
     pub(super) node: NodeId,
     /// The lacking resource on that node.
-    pub(super) lack: paceline_admit::Refusal,
+    pub(super) lack: paceline_admit::LinkRefusal,
     /// The requested rate, in bits per second.
     pub(super) rate: u64,
 }
@@ -166,15 +168,15 @@ pub(super) struct Round<'r> {
 impl Admission {
     pub(super) fn new(me: NodeId) -> Self {
         Self {
-            reservations: Reservations::new(Node(me.0), 1, TIMING, me.0),
+            reservations: Reservations::new(NodeIndex(me.0), 1, TIMING, me.0),
             links: Links::default(),
             bookings: BTreeMap::new(),
             asks: BTreeMap::new(),
             keys: BTreeMap::new(),
-            holds: BTreeMap::new(),
+            backoffs: BTreeMap::new(),
             refused: 0,
             changes: Vec::new(),
-            untold: Vec::new(),
+            refusal_overflow: Vec::new(),
             denials: Vec::new(),
             silent: Vec::new(),
             wake: Instant::FAR,
@@ -185,7 +187,7 @@ impl Admission {
 
     /// Returns true if request `revision` of a pair is not carried and the reason was reported.
     pub(super) fn refuses(&self, key: PairKey, revision: u64) -> bool {
-        self.holds.get(&key).is_some_and(|hold| hold.basis.request.revision == revision)
+        self.backoffs.get(&key).is_some_and(|hold| hold.basis.request.revision == revision)
     }
 
     pub(super) fn wake_at(&self) -> Instant {
@@ -208,8 +210,8 @@ impl Admission {
     }
 
     /// Takes the refusals to send only to the subscription's node.
-    pub(super) fn take_untold(&mut self) -> Vec<Refusal> {
-        core::mem::take(&mut self.untold)
+    pub(super) fn take_refusal_overflow(&mut self) -> Vec<Refusal> {
+        core::mem::take(&mut self.refusal_overflow)
     }
 
     /// Returns the reservations installed on this node, the newest of each pair.
@@ -238,7 +240,7 @@ impl Admission {
         for pair in acts {
             let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
             if let Some((asked, source)) = too_large(pair) {
-                if self.holds.get(&pair.key()).is_none_or(|hold| hold.basis != basis) {
+                if self.backoffs.get(&pair.key()).is_none_or(|hold| hold.basis != basis) {
                     let reason = RefusalReason::SizeAboveSource { asked, source };
                     let refusal = blank(pair.key(), round.me, round.registry, reason);
                     self.refuse(now, pair.key(), refusal, basis);
@@ -260,7 +262,7 @@ impl Admission {
             self.forget(now, key);
         }
         let over: Vec<PairKey> =
-            self.holds.keys().filter(|key| !stays.contains(key)).copied().collect();
+            self.backoffs.keys().filter(|key| !stays.contains(key)).copied().collect();
         for key in over {
             self.release(key);
         }
@@ -287,7 +289,7 @@ impl Admission {
             return;
         }
         let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
-        if !self.turns.take(self.holds.contains_key(&key)) {
+        if !self.turns.take(self.backoffs.contains_key(&key)) {
             self.wake = self.wake.min(now + TURN);
             return;
         }
@@ -322,7 +324,7 @@ impl Admission {
 
     /// Returns true if the same request was refused and it is too early to repeat it.
     fn waits(&mut self, now: Instant, key: PairKey, basis: &Basis, news: bool) -> bool {
-        let Some(hold) = self.holds.get_mut(&key) else { return false };
+        let Some(hold) = self.backoffs.get_mut(&key) else { return false };
         if hold.basis != *basis || now >= hold.until {
             return false;
         }

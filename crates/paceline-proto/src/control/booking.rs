@@ -12,7 +12,7 @@ use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_admit::Trunk;
-use paceline_admit::reserve::{Held, Name, Node, Request, Wanted};
+use paceline_admit::reserve::{HeldReservation, Name, NodeIndex, Request, Wanted};
 use paceline_sched::Duration;
 
 /// A reservation installed on this node. Its stream follows the reserved path and request, whatever the
@@ -34,7 +34,7 @@ pub(crate) struct Booking {
 
 impl Booking {
     /// Returns `None` if the reservation is none of this protocol's; no stream is carried for it.
-    pub(super) fn of(held: &Held<'_>) -> Option<Self> {
+    pub(super) fn of(held: &HeldReservation<'_>) -> Option<Self> {
         let Label { pair, request, split } = Label::read(held.label).ok()?;
         let split = Split::from_code(held.path.len(), split);
         let path: Vec<NodeId> = held.path.iter().map(|node| NodeId(node.0)).collect();
@@ -105,7 +105,7 @@ pub(super) fn request(pair: &Pair<'_>, path: &[NodeId], split: Split) -> Option<
     let micros = |bound: &Duration| u32::try_from(bound.as_nanos() / 1_000).unwrap_or(u32::MAX);
     let label = Label { pair: pair.key(), request: pair.request.clone(), split: split.code() };
     Some(Request {
-        path: path.iter().map(|node| Node(node.0)).collect(),
+        path: path.iter().map(|node| NodeIndex(node.0)).collect(),
         weights: bounds.iter().map(micros).collect(),
         label: label.encode(),
         forward: Some(wanted),

@@ -6,7 +6,7 @@ use crate::budget::{SEGMENT_BYTES, SEGMENT_OVERHEAD, counted};
 use crate::form::{Form, Rate};
 use crate::plan;
 use core::slice;
-use paceline_admit::{Demand, Traffic};
+use paceline_admit::{StreamDemand, Traffic};
 use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Contract, Duration, LossTolerance};
 
@@ -92,7 +92,7 @@ pub(crate) fn shares(spec: &PublisherSpec, form: Form, ask: &Ask) -> Vec<Duratio
 ///
 /// Returns `None` if the demand is unknown, and an inner `None` if the loss tolerance allows every sample to
 /// miss.
-pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<Demand>> {
+pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<StreamDemand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
     let whole = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
     if ask.owes_nothing() {
@@ -103,8 +103,8 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     let early = (period, contract.jitter);
     let traffic = Traffic::spaced(whole, early, gap(spec, form, early), packet);
     let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
-    let deadline = contract.deadline.min(Demand::DEADLINE_MAX);
-    let demand = Demand::new(traffic, deadline).ok()?;
+    let deadline = contract.deadline.min(StreamDemand::DEADLINE_MAX);
+    let demand = StreamDemand::new(traffic, deadline).ok()?;
     let counted =
         if ask.bears_loss() { counted_loss(spec, form, ask) } else { LossTolerance::NONE };
     Some(Some(demand.with_loss(counted)))

@@ -5,8 +5,8 @@ use crate::budget::{CONTROL_SHARE, in_the_way, repairs_of};
 use crate::carrier::Carrier;
 use crate::ids::NodeId;
 use paceline_admit::cpu::CpuBudget;
-use paceline_admit::reserve::{LinkId, Node, Reservations};
-use paceline_admit::{Admission, LinkSpec, Rule};
+use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
+use paceline_admit::{Admission, AdmissionTest, LinkParameters};
 use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Capacity, Instant, Policy};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const EPOCH: u64 = 0;
 /// The links of this node, by name. Hops with the same link name share its capacity.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    known: BTreeMap<String, (LinkId, LinkSpec)>,
+    known: BTreeMap<String, (LinkId, LinkParameters)>,
     /// The configured discipline and carrier of each link.
     told: BTreeMap<String, (Policy, Carrier)>,
     /// The processor time for promises on this host; `None` if the cost of samples was never measured.
@@ -38,19 +38,20 @@ fn for_streams(capacity: Capacity, repairs: u64) -> Capacity {
 }
 
 /// Returns the admission parameters of a link; without a capacity it has no limit.
-fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> LinkSpec {
+fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> LinkParameters {
     let Some(capacity) = capacity else {
-        let endless = LinkSpec::new(ENDLESS, Rule::Vds { coincide: false }, 0);
-        return LinkSpec { timed: false, ..endless };
+        let endless = LinkParameters::new(ENDLESS, AdmissionTest::Vds { coincide: false }, 0);
+        return LinkParameters { timed: false, ..endless };
     };
-    let rule = Rule::of(policy);
+    let rule = AdmissionTest::of(policy);
     let repairs = match carrier {
         Carrier::Ordered | Carrier::Local => 0,
         Carrier::Datagrams => repairs_of(capacity).0,
     };
     let other = in_the_way(policy, capacity, carrier);
-    let spec = LinkSpec::new(for_streams(capacity, repairs), rule.unwrap_or(Rule::Edf), other);
-    LinkSpec { timed: rule.is_some(), ..spec }
+    let spec =
+        LinkParameters::new(for_streams(capacity, repairs), rule.unwrap_or(AdmissionTest::Edf), other);
+    LinkParameters { timed: rule.is_some(), ..spec }
 }
 
 impl Links {
@@ -74,7 +75,7 @@ impl Links {
         }
         for (name, capacity) in carried {
             let told = self.told.get(name).copied().unwrap_or_default();
-            let spec = LinkSpec { cpu: self.processor, ..tested(capacity, told) };
+            let spec = LinkParameters { cpu: self.processor, ..tested(capacity, told) };
             let number = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
             let (id, before) =
                 self.known.entry(name.to_owned()).or_insert_with(|| (LinkId(number), spec.clone()));
@@ -86,7 +87,7 @@ impl Links {
         }
         for (&node, hop) in hops {
             if let Some((id, _)) = self.known.get(&hop.link_name) {
-                reservations.set_neighbour(now, Node(node.0), *id, EPOCH);
+                reservations.set_neighbour(now, NodeIndex(node.0), *id, EPOCH);
             }
         }
     }

@@ -6,7 +6,7 @@ use super::request::Ask;
 use super::spec::PublisherSpec;
 use crate::form::{Form, Rate};
 use core::num::NonZeroU32;
-use paceline_admit::{Admission, Demand, Holder, Resource, Trunk, Verdict};
+use paceline_admit::{Admission, AdmissionResult, Holder, Resource, StreamDemand, Trunk};
 use paceline_sched::{Duration, LossTolerance};
 
 /// The longest window of an offered loss tolerance.
@@ -26,11 +26,11 @@ pub(super) struct Tried<'t> {
     /// The stream's reservation on this link.
     pub(super) trunk: Trunk,
     /// The demand that this one replaces. Both must be satisfied until the change is complete.
-    pub(super) before: Option<&'t Demand>,
+    pub(super) before: Option<&'t StreamDemand>,
 }
 
 /// Fills in the lacking resource.
-pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::Refusal, rate: u64) {
+pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::LinkRefusal, rate: u64) {
     let bytes = |bits: u64| bits.div_ceil(8);
     match lack.resource {
         Resource::Due { within } => {
@@ -107,7 +107,9 @@ impl Tried<'_> {
     pub(super) fn explain(&self, mut refusal: Refusal) -> Option<Refusal> {
         let demand = asked(self.spec, self.form, &self.ask)??;
         let seen = self.link.seen(&self.with_before(demand));
-        let Verdict::Refused(lack) = self.link.ask(self.trunk, NOBODY, &seen) else { return None };
+        let AdmissionResult::Refused(lack) = self.link.ask(self.trunk, NOBODY, &seen) else {
+            return None;
+        };
         name_lack(&mut refusal, &lack, demand.traffic().rate());
         refusal.offer = Offer {
             max_millihertz: self.rate(),
@@ -118,13 +120,13 @@ impl Tried<'_> {
         Some(refusal)
     }
 
-    fn with_before(&self, demand: Demand) -> Demand {
+    fn with_before(&self, demand: StreamDemand) -> StreamDemand {
         self.before.map_or(demand, |before| demand.join(before))
     }
 
     /// Returns true if the link can promise this variant of the request.
     fn fits(&self, spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
-        let fits = |demand: Demand| {
+        let fits = |demand: StreamDemand| {
             let demand = self.link.seen(&self.with_before(demand));
             self.link.fits(self.trunk, NOBODY, &demand)
         };

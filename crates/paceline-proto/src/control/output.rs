@@ -1,9 +1,9 @@
 //! Outputs of a [`Control`](super::Control) to its owner.
 
+use super::best_effort::BestEffort;
 use super::grant::Grant;
 use super::refusal::Refusal;
 use super::spec::{PublisherSpec, SubscriptionSpec};
-use super::unpromised::Unpromised;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use crate::reason::Excess;
@@ -64,7 +64,7 @@ pub enum Output {
     },
     /// The last [`Output::Granted`] or [`Output::Refused`] no longer applies and neither replaces it: the
     /// path was lost, or the request ended.
-    Over {
+    Withdrawn {
         /// The subscription.
         subscription: SubscriptionId,
         /// The publisher.
@@ -75,13 +75,13 @@ pub enum Output {
     ///
     /// This applies until the request is granted or refused, or the subscription no longer receives the
     /// publisher.
-    Unpromised {
+    BestEffort {
         /// The subscription.
         subscription: SubscriptionId,
         /// The publisher.
         publisher: PublisherId,
         /// The reason.
-        why: Unpromised,
+        why: BestEffort,
     },
     /// A node of the path from a publisher to a local subscription counted more samples beyond the grant
     /// ([`Control::tell_excess`](super::Control::tell_excess) there).

@@ -1,11 +1,11 @@
 //! A publisher and a matching subscription, as seen from one node of the path between them.
 
+use super::best_effort::BestEffort;
 use super::contract::is_promised;
 use super::registry::PairKey;
 use super::request::Ask;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
-use super::unpromised::Unpromised;
 use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{SourceKey, Target};
@@ -98,17 +98,17 @@ impl Pair<'_> {
     }
 
     /// Returns the reason why nothing is promised, if a promise is requested.
-    pub(super) fn unpromised(&self) -> Option<Unpromised> {
+    pub(super) fn best_effort(&self) -> Option<BestEffort> {
         let ask = self.ask()?;
         let period = self.travelling().rate.period(self.spec.period);
         if ask.owes_nothing() {
             None
         } else if !self.split().is_limited() {
-            Some(Unpromised::NoCapacity)
+            Some(BestEffort::NoCapacity)
         } else if period.is_none_or(|period| period.is_zero()) {
-            Some(Unpromised::RateUnknown)
+            Some(BestEffort::RateUnknown)
         } else {
-            self.spec.bytes_max.is_none().then_some(Unpromised::SizeUnknown)
+            self.spec.bytes_max.is_none().then_some(BestEffort::SizeUnknown)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Computes this node's streams from the registry, and outputs their changes.
 
 use super::admission::{Round, too_large};
+use super::best_effort::BestEffort;
 use super::grant::Grant;
 use super::graph::Tree;
 use super::linger::Carried;
@@ -8,7 +9,6 @@ use super::pair::Pair;
 use super::refusal::Refusal;
 use super::registry::PairKey;
 use super::routes::{self, Installed};
-use super::unpromised::Unpromised;
 use super::{Control, Output};
 use crate::ids::{PublisherId, SubscriptionId};
 use crate::plan::SourceKey;
@@ -56,7 +56,7 @@ impl Control {
         let mut keys: Vec<PairKey> = live.keys().copied().chain(only).collect();
         keys.sort_unstable();
         let mine = pairs.iter().filter(|pair| pair.subscription.node == me);
-        let unpromised = mine.filter_map(|pair| Some((pair.key(), pair.unpromised()?))).collect();
+        let best_effort = mine.filter_map(|pair| Some((pair.key(), pair.best_effort()?))).collect();
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
         let streams = Streams { installed, matching, heard: self.hear(&keys) };
         // These announcements are already included in the streams.
@@ -64,7 +64,7 @@ impl Control {
         for change in self.admission.take_changes() {
             self.announce(change, None);
         }
-        self.tell_untold();
+        self.send_refusal_overflow();
         (self.dirty, self.news, self.awaited) = (false, false, awaited);
         self.tell_installs(streams.installed);
         self.tell_matching(streams.matching);
@@ -72,7 +72,7 @@ impl Control {
         let answers = self.refusals_here(&tree);
         let refused = self.refused_changes(&answers);
         self.tell_promises(answers, &refused);
-        self.tell_unpromised(unpromised);
+        self.tell_best_effort(best_effort);
         self.follow_changes(refused, unanswered);
         self.follow_reservations();
     }
@@ -125,7 +125,7 @@ impl Control {
         for (subscription, publisher) in before {
             let key = (subscription, publisher);
             if !self.granted.contains_key(&key) && !self.refused.contains_key(&key) {
-                self.outputs.push_back(Output::Over { subscription, publisher });
+                self.outputs.push_back(Output::Withdrawn { subscription, publisher });
             }
         }
     }
@@ -148,18 +148,18 @@ impl Control {
     }
 
     /// Reports streams without the requested promise to local subscriptions, if new or changed.
-    fn tell_unpromised(&mut self, unpromised: BTreeMap<PairKey, Unpromised>) {
+    fn tell_best_effort(&mut self, best_effort: BTreeMap<PairKey, BestEffort>) {
         let heard = |(subscription, publisher): &PairKey| {
             self.heard.get(subscription).is_some_and(|all| all.contains(publisher))
         };
-        let mut now = unpromised;
+        let mut now = best_effort;
         now.retain(|key, _| heard(key) && !self.granted.contains_key(key));
         for (&(subscription, publisher), &why) in &now {
-            if self.unpromised.get(&(subscription, publisher)) != Some(&why) {
-                self.outputs.push_back(Output::Unpromised { subscription, publisher, why });
+            if self.best_effort.get(&(subscription, publisher)) != Some(&why) {
+                self.outputs.push_back(Output::BestEffort { subscription, publisher, why });
             }
         }
-        self.unpromised = now;
+        self.best_effort = now;
     }
 
     /// Returns the publishers that each local subscription receives, in order, given the carried pairs.

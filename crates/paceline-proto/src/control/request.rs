@@ -3,7 +3,7 @@
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use crate::form::{Form, Rate};
-use paceline_admit::Demand;
+use paceline_admit::StreamDemand;
 use paceline_admit::reserve::bears_loss;
 use paceline_sched::{Duration, Late, LossTolerance};
 
@@ -129,7 +129,7 @@ pub(super) fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
 /// weight.
 pub(super) fn whole_micros(part: Duration) -> Duration {
     let micros = (part.as_nanos() / 1_000).clamp(1, u32::MAX.into());
-    Duration::from_micros(micros).min(Demand::DEADLINE_MAX)
+    Duration::from_micros(micros).min(StreamDemand::DEADLINE_MAX)
 }
 
 /// Returns the period of a stream's contracts, if its source declares one. It is 1/20 shorter than the
@@ -159,7 +159,7 @@ pub(super) fn keeps_windows(spec: &PublisherSpec) -> bool {
 /// Returns the loss tolerance that satisfies two subscriptions of one stream.
 ///
 /// Windows of different lengths overlap each other, so two different tolerances combine to no loss. Admission
-/// charges them alike ([`paceline_admit::Demand::join`]). Tolerances without windows (0/0) leave only the
+/// charges them alike ([`paceline_admit::StreamDemand::join`]). Tolerances without windows (0/0) leave only the
 /// deadlines.
 pub(super) fn of_both(one: LossTolerance, other: LossTolerance) -> LossTolerance {
     if one == other || one == LossTolerance::EDF || other == LossTolerance::EDF {

@@ -6,12 +6,12 @@ use super::booking::Label;
 use super::message::Message;
 use super::refusal::RefusalReason;
 use crate::ids::NodeId;
-use paceline_admit::reserve::{self, Answer, Decision, Key, Node, Output, Reason};
+use paceline_admit::reserve::{self, Decision, Key, NodeIndex, PathAnswer, Reason, ReserveOutput};
 use paceline_sched::Duration;
 
 impl Control {
     pub(super) fn receive_reservation(&mut self, from: NodeId, message: reserve::Message) {
-        self.admission.reservations.handle_message(self.now, Node(from.0), message);
+        self.admission.reservations.handle_message(self.now, NodeIndex(from.0), message);
         self.follow_reservations();
     }
 
@@ -37,24 +37,24 @@ impl Control {
         }
     }
 
-    fn follow(&mut self, output: Output) {
+    fn follow(&mut self, output: ReserveOutput) {
         match output {
-            Output::Send { to, message } => {
+            ReserveOutput::Send { to, message } => {
                 let hop = NodeId(to.0);
                 if self.hops.contains_key(&hop) {
                     self.send(hop, Message::Reserve(Box::new(message)).encode());
                 }
             }
-            Output::Asked { name, label, .. } => {
+            ReserveOutput::Asked { name, label, .. } => {
                 // The last node of a path reserves no link, but must be ready first.
                 self.dirty = true;
                 let decision = self.decide(&label);
                 self.admission.reservations.answer(self.now, name, decision);
             }
-            Output::Install { .. } | Output::Release { .. } => self.dirty = true,
-            Output::Answer { key, answer } => self.answered(key, answer),
-            Output::Ended { key, reason, node } => self.ended(key, reason, NodeId(node.0)),
-            Output::Status { .. } => {}
+            ReserveOutput::Install { .. } | ReserveOutput::Release { .. } => self.dirty = true,
+            ReserveOutput::Answer { key, answer } => self.answered(key, answer),
+            ReserveOutput::Ended { key, reason, node } => self.ended(key, reason, NodeId(node.0)),
+            ReserveOutput::Status { .. } => {}
         }
     }
 
@@ -69,12 +69,12 @@ impl Control {
         if asks { Decision::Accept { slack: Duration::ZERO } } else { Decision::Decline }
     }
 
-    fn answered(&mut self, key: Key, answer: Answer) {
+    fn answered(&mut self, key: Key, answer: PathAnswer) {
         let Some(pair) = self.admission.pair_of(key) else { return };
         self.dirty = true;
         match answer {
-            Answer::Granted(_) => self.admission.granted(pair),
-            Answer::Denied { node, reason } => {
+            PathAnswer::Granted(_) => self.admission.granted(pair),
+            PathAnswer::Denied { node, reason } => {
                 let survey = self.admission.denied(self.now, pair, NodeId(node.0), reason);
                 self.begin_survey(survey);
             }

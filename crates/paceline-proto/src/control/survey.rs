@@ -22,8 +22,8 @@ use super::{Control, Output};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
-use paceline_admit::reserve::{Node, Reservations};
-use paceline_admit::{Admission, Demand, Trunk};
+use paceline_admit::reserve::{NodeIndex, Reservations};
+use paceline_admit::{Admission, StreamDemand, Trunk};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -208,7 +208,7 @@ impl Control {
         let form = spec.travelling(request);
         let ask = Ask::new(request, spec, at, *split)?;
         let link = self.admission.links.held(&self.admission.reservations, &hop.link_name)?;
-        let trunk = Reservations::trunk_to(trunk(pair.1, form), Node(next.0));
+        let trunk = Reservations::trunk_to(trunk(pair.1, form), NodeIndex(next.0));
         let left = self.left_for(*pair, next, link, trunk);
         let (link, before) =
             left.as_ref().map_or((link, None), |(link, before)| (link, Some(before)));
@@ -227,9 +227,9 @@ impl Control {
         next: NodeId,
         link: &Admission,
         trunk: Trunk,
-    ) -> Option<(Admission, Demand)> {
+    ) -> Option<(Admission, StreamDemand)> {
         let booking = self.admission.booking_of(pair)?;
-        let old = Reservations::trunk_to(booking.wanted.trunk, Node(next.0));
+        let old = Reservations::trunk_to(booking.wanted.trunk, NodeIndex(next.0));
         link.without(trunk, Reservations::holder(booking.name), old)
     }
 

@@ -73,7 +73,7 @@ fn skipped_outputs_may_get_the_same_samples_later() {
     let plans = [plan(hop(1), every(2), None), plan(Target::Local, every(3), None)];
     install(&mut ingress, &plans, 0);
     let mut stamper = Stamper::default();
-    let samples: Vec<Sample> = (0..6)
+    let samples: Vec<RawSample> = (0..6)
         .map(|k| {
             let captured = Timestamp { nanos: k * 10_000_000, error: 0 };
             let (kind, encoding) = (Kind::Data, Encoding::Bytes);

@@ -6,13 +6,13 @@
 
 mod error;
 mod gate;
-mod seats;
 mod shares;
+mod streams;
 
 pub use error::ClassError;
 pub(super) use gate::Gate;
-pub use seats::ClassView;
-pub(super) use seats::{Home, Seats, discipline};
+pub use streams::ClassView;
+pub(super) use streams::{ClassStreams, Home, discipline};
 
 use crate::budget::CONTROL_SHARE;
 use crate::plan::StreamNames;

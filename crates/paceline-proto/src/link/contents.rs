@@ -16,7 +16,7 @@ pub(super) struct Piece {
     /// The sample's head, in its first piece.
     pub(super) head: Option<SampleHead>,
     /// The publish time of the sample, on this clock.
-    pub(super) born: Instant,
+    pub(super) published_at: Instant,
     pub(super) offset: usize,
     pub(super) last: bool,
     /// The time by which it must arrive to be of use.

@@ -263,7 +263,7 @@ impl Link {
         let Some(sample) = stream.head() else { return false };
         let mended = self.hops.is_mended(stream.spec.hop);
         let kept = stream.spec.retransmit != Retransmit::None;
-        let (born, due) = (sample.born, self.repair_due(now, index, sample));
+        let (published_at, due) = (sample.published_at, self.repair_due(now, index, sample));
         let head = SampleHead {
             total: sample.payload.len(),
             seq: sample.seq,
@@ -312,7 +312,8 @@ impl Link {
             // Without retransmission, only the fact that the piece was sent is recorded.
             let payload = if kept { piece.clone() } else { Bytes::new() };
             let (stream, head) = (index, first.filter(|_| kept).cloned());
-            let piece = Piece { stream, id, number, head, born, offset, last, due, payload };
+            let piece =
+                Piece { stream, id, number, head, published_at, offset, last, due, payload };
             self.items.push(Item::Piece(piece));
         }
         out.put_payload(piece);

@@ -5,8 +5,8 @@ mod hop;
 mod ledger;
 mod losses;
 mod neighbour;
+mod rtt;
 mod transit;
-mod trips;
 mod window;
 
 pub use hop::{Hop, HopChange};

@@ -10,7 +10,7 @@ use super::classes::{Gate, Home};
 use super::stream::Stream;
 use super::{Link, StreamIndex};
 use crate::reason::DropReason;
-use crate::sample::Sample;
+use crate::sample::RawSample;
 use paceline_sched::Instant;
 use paceline_sched::police::{Action, Outcome, Verdict};
 
@@ -26,8 +26,8 @@ pub(super) enum Entry {
 
 impl Link {
     /// Polices an arriving sample. A dropped sample is counted.
-    pub(super) fn enters(&mut self, now: Instant, index: StreamIndex, sample: &Sample) -> Entry {
-        if self.seats.is_none() {
+    pub(super) fn enters(&mut self, now: Instant, index: StreamIndex, sample: &RawSample) -> Entry {
+        if self.class_streams.is_none() {
             return Entry::Conforms;
         }
         let bytes = self.pacer.wire.sample_bytes(sample.payload.len());
@@ -58,7 +58,7 @@ impl Link {
 
     /// Returns `true` if the head of a stream may be announced; otherwise the head waits for its policer.
     pub(super) fn passes(&mut self, now: Instant, index: StreamIndex) -> bool {
-        if self.seats.as_ref().is_none_or(|seats| !seats.has_gates()) {
+        if self.class_streams.as_ref().is_none_or(|class_streams| !class_streams.has_gates()) {
             return true;
         }
         self.drop_expired_before_charging(now, index);
@@ -86,8 +86,8 @@ impl Link {
 
     /// Announces the heads that conform at `now`.
     pub(super) fn open_gates(&mut self, now: Instant) {
-        let Some(seats) = &self.seats else { return };
-        let homes: Vec<_> = seats.due_gates(now).collect();
+        let Some(class_streams) = &self.class_streams else { return };
+        let homes: Vec<_> = class_streams.due_gates(now).collect();
         for home in homes {
             self.open_gate(now, home);
         }
@@ -123,7 +123,7 @@ impl Link {
     }
 
     fn gate(&mut self, home: Option<Home>) -> Option<&mut Gate> {
-        self.seats.as_mut()?.gate(home?)
+        self.class_streams.as_mut()?.gate(home?)
     }
 }
 

@@ -139,7 +139,7 @@ mod tests {
             id: stream,
             number,
             head: None,
-            born: Instant::ZERO,
+            published_at: Instant::ZERO,
             offset: 0,
             last: true,
             due: Instant::from_millis(due),

@@ -120,7 +120,7 @@ impl Link {
         let len = piece.payload.len();
         self.repairs.count(len);
         if let Some(head) = &mut piece.head {
-            head.age = now.since(piece.born);
+            head.age = now.since(piece.published_at);
         }
         let (stream, number, first) = (piece.id, piece.number, piece.head.as_ref());
         DataHead { stream, number, first, offset, last: piece.last, len }.write(&mut out.head);

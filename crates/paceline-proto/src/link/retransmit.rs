@@ -21,7 +21,7 @@ use super::{Link, StreamIndex};
 use crate::ids::NodeId;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
-use crate::sample::Sample;
+use crate::sample::RawSample;
 use crate::wire::segment::stream_place;
 use paceline_sched::discipline::Scheduler as _;
 use paceline_sched::{Duration, Instant, Late};
@@ -60,11 +60,16 @@ impl Link {
     }
 
     /// Returns the time by which a piece of `sample` must arrive to be worth retransmitting.
-    pub(super) fn repair_due(&self, now: Instant, index: StreamIndex, sample: &Sample) -> Instant {
+    pub(super) fn repair_due(
+        &self,
+        now: Instant,
+        index: StreamIndex,
+        sample: &RawSample,
+    ) -> Instant {
         let Some(stream) = self.streams.get(index) else { return now };
         match stream.spec.contract {
             Some(contract) if contract.late == Late::Drop => {
-                sample.born + stream.spec.upstream + contract.deadline
+                sample.published_at + stream.spec.upstream + contract.deadline
             }
             None if stream.spec.kind.is_replaced() && !stream.spec.background => {
                 let trips = self.hops.trip(stream.spec.hop).mul_div(4, 1);
@@ -214,7 +219,7 @@ impl Link {
         let goes = match self.discipline.deadline(index) {
             Some(deadline) => promised && key.due <= deadline && may,
             // With classes, the share of a class does not depend on the losses of its streams.
-            None if promised && self.seats.is_none() => return Some(Next::Repair(key)),
+            None if promised && self.class_streams.is_none() => return Some(Next::Repair(key)),
             None => may,
         };
         goes.then_some(Next::Before(key))

@@ -12,7 +12,7 @@ impl Link {
     /// Replaces the classes of the link from `now` on; `None` removes them. Queued samples stay. Loss
     /// windows, policers and the counters of classes start again.
     pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
-        (self.discipline, self.seats) = discipline(self.policy, classes.as_ref());
+        (self.discipline, self.class_streams) = discipline(self.policy, classes.as_ref());
         let blocked = self.pacer.wire.blocked(self.policy);
         for index in self.streams.indexes() {
             let Some(stream) = self.streams.get_mut(index) else { continue };
@@ -30,7 +30,11 @@ impl Link {
 
     /// Returns the discipline within a home, or that of a link without classes.
     pub(super) fn policy_of(&self, home: Option<Home>) -> Policy {
-        let class = self.seats.as_ref().zip(home).and_then(|(seats, home)| seats.policy_of(home));
+        let class = self
+            .class_streams
+            .as_ref()
+            .zip(home)
+            .and_then(|(class_streams, home)| class_streams.policy_of(home));
         class.unwrap_or(self.policy)
     }
 
@@ -50,7 +54,8 @@ impl Link {
     /// Assigns a stream to the class that matches it. The caller then joins it to the discipline.
     pub(super) fn seat(&mut self, index: StreamIndex) {
         let policy = self.policy;
-        let (Some(seats), Discipline::Hierarchy(tree)) = (&mut self.seats, &mut self.discipline)
+        let (Some(class_streams), Discipline::Hierarchy(tree)) =
+            (&mut self.class_streams, &mut self.discipline)
         else {
             return;
         };
@@ -60,26 +65,29 @@ impl Link {
         let spec = &stream.spec;
         let nameless = StreamNames::default();
         let names = spec.names.as_deref().unwrap_or(&nameless);
-        let wanted =
-            (!spec.background).then(|| seats.home_of(names, spec.contract.is_some(), spec.hop));
+        let wanted = (!spec.background)
+            .then(|| class_streams.home_of(names, spec.contract.is_some(), spec.hop));
         let old = core::mem::replace(&mut stream.home, wanted);
-        seats.seat(tree, index, (old, wanted), policy);
+        class_streams.seat(tree, index, (old, wanted), policy);
     }
 
     /// Removes a closed stream from its class, which keeps the sum of its counters.
     pub(super) fn unseat(&mut self, home: Option<Home>, counters: &StreamCounters) {
-        let (Some(seats), Some(home)) = (&mut self.seats, home) else { return };
-        seats.unseat(home, counters);
+        let (Some(class_streams), Some(home)) = (&mut self.class_streams, home) else { return };
+        class_streams.unseat(home, counters);
     }
 
     /// Returns the classes in matching order, each followed by the subclasses of its peers. Empty for a link
     /// without classes.
     #[must_use]
     pub fn classes(&self) -> Vec<ClassView> {
-        let (Some(seats), Discipline::Hierarchy(tree)) = (&self.seats, &self.discipline) else {
+        let (Some(class_streams), Discipline::Hierarchy(tree)) =
+            (&self.class_streams, &self.discipline)
+        else {
             return Vec::new();
         };
         let homes = self.streams.iter();
-        seats.views(tree, homes.filter_map(|(_, stream)| Some((stream.home?, &stream.counters))))
+        class_streams
+            .views(tree, homes.filter_map(|(_, stream)| Some((stream.home?, &stream.counters))))
     }
 }

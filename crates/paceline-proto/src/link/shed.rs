@@ -114,7 +114,7 @@ impl Link {
             let control = service.mul_div(1, CONTROL_SHARE - 1);
             let finish =
                 now + service.saturating_add(control).saturating_add(self.pacer.wire.frame_time());
-            let due = (sample.born + stream.spec.upstream).min(now) + contract.deadline;
+            let due = (sample.published_at + stream.spec.upstream).min(now) + contract.deadline;
             at > place && sample.kind != Kind::VideoB && finish > due
         })
     }

@@ -8,7 +8,7 @@ pub use spec::StreamSpec;
 use super::classes::Home;
 use super::passages::Passages;
 use crate::reason::{DropReason, StreamAges, StreamCounters};
-use crate::sample::{Kind, Sample};
+use crate::sample::{Kind, RawSample};
 use crate::video::DecodeGate;
 use allowance::Allowance;
 use bytes::Bytes;
@@ -28,13 +28,13 @@ pub(super) const WAITING_BYTES_MAX: usize = 4 << 20;
 pub(super) struct Queued {
     /// The time at which the link, or the ring in front of it, accepted the sample.
     pub(super) since: Instant,
-    pub(super) sample: Sample,
+    pub(super) sample: RawSample,
 }
 
 impl Deref for Queued {
-    type Target = Sample;
+    type Target = RawSample;
 
-    fn deref(&self) -> &Sample {
+    fn deref(&self) -> &RawSample {
         &self.sample
     }
 }
@@ -158,7 +158,7 @@ impl Stream {
     /// Returns `true` if the head misses its deadline here when it leaves at `leaves`.
     pub(super) fn head_is_late(&self, leaves: Instant) -> bool {
         let Some((head, contract)) = self.head().zip(self.spec.contract) else { return false };
-        head.born + self.spec.upstream + contract.deadline < leaves
+        head.published_at + self.spec.upstream + contract.deadline < leaves
     }
 
     /// Returns `true` if the head of a [patient](StreamSpec::is_patient) stream can no longer meet the delay
@@ -166,7 +166,7 @@ impl Stream {
     pub(super) fn is_hopeless(&self, now: Instant, service: Duration) -> bool {
         let Some((head, contract)) = self.head().zip(self.spec.contract) else { return false };
         let StreamSpec { upstream, slack, .. } = self.spec;
-        head.born + upstream + contract.deadline + slack < now + service
+        head.published_at + upstream + contract.deadline + slack < now + service
     }
 
     /// Returns `true` if a newer sample replaces all queued ones.
@@ -239,7 +239,7 @@ impl Stream {
         }
     }
 
-    pub(super) fn head(&self) -> Option<&Sample> {
+    pub(super) fn head(&self) -> Option<&RawSample> {
         self.queue.front().map(|queued| &queued.sample)
     }
 
@@ -251,7 +251,7 @@ impl Stream {
     /// Returns the arrival time of the head that scheduling uses: at most publish time plus the upstream part
     /// of its delay bound. So time lost upstream, by scaling or on an earlier hop, is not granted again.
     pub(super) fn head_arrived(&self, now: Instant) -> Option<Instant> {
-        let nominal = |sample: &Sample| (sample.born + self.spec.upstream).min(now);
+        let nominal = |sample: &RawSample| (sample.published_at + self.spec.upstream).min(now);
         self.head().map(nominal)
     }
 
@@ -343,10 +343,10 @@ impl Stream {
     }
 
     /// Counts an arriving sample if it exceeds the contract.
-    pub(super) fn count_excess(&mut self, now: Instant, sample: &Sample) {
+    pub(super) fn count_excess(&mut self, now: Instant, sample: &RawSample) {
         let Some(contract) = self.spec.contract.as_ref().filter(|_| self.up) else { return };
         let (upstream, bytes) = (self.spec.upstream, sample.payload.len());
-        let arrived = (sample.born + upstream).min(now);
+        let arrived = (sample.published_at + upstream).min(now);
         let (early, long) = self.allowance.take(contract, upstream, (arrived, bytes));
         // A sample that is both early and long is counted once.
         self.counters.excess.long += u64::from(long);

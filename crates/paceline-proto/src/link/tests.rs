@@ -34,11 +34,11 @@ fn to(hop: NodeId, kind: Kind, contract: Option<Contract>) -> StreamSpec {
     }
 }
 
-fn sample(now: Instant, seq: u64, len: usize) -> Sample {
-    Sample {
+fn sample(now: Instant, seq: u64, len: usize) -> RawSample {
+    RawSample {
         seq,
         captured: Timestamp::default(),
-        born: now,
+        published_at: now,
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         payload: vec![0; len].into(),
@@ -446,8 +446,8 @@ mod credit;
 mod excess;
 #[path = "tests/expired.rs"]
 mod expired;
-#[path = "tests/missed.rs"]
-mod missed;
+#[path = "tests/expiry.rs"]
+mod expiry;
 #[path = "tests/other_capacity.rs"]
 mod other_capacity;
 #[path = "tests/parted.rs"]

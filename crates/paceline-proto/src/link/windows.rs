@@ -8,14 +8,14 @@
 use super::Link;
 use super::stream::{Queued, Stream};
 use crate::form::Rate;
-use crate::sample::Sample;
+use crate::sample::RawSample;
 use paceline_sched::Scheduler;
 use paceline_sched::discipline::StreamIndex;
 
 impl Stream {
     /// Returns the position of `sample` among the requested samples. `None` if the position is unknown, or if
     /// no window needs it.
-    fn place_of(&self, sample: &Sample) -> Option<u64> {
+    fn place_of(&self, sample: &RawSample) -> Option<u64> {
         let window = self.spec.contract.is_some_and(|contract| contract.loss.y() > 1);
         match self.spec.form.rate {
             Rate::All if window => Some(sample.seq),
@@ -28,7 +28,7 @@ impl Stream {
 
 impl Link {
     /// Counts the samples before `sample` that did not arrive as misses.
-    pub(super) fn count_up_to(&mut self, index: StreamIndex, sample: &Sample) {
+    pub(super) fn count_up_to(&mut self, index: StreamIndex, sample: &RawSample) {
         let Some(stream) = self.streams.get_mut(index).filter(|stream| stream.up) else { return };
         let Some(place) = stream.place_of(sample) else { return };
         let window = stream.spec.contract.map_or(1, |contract| contract.loss.y());

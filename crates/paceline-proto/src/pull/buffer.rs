@@ -5,7 +5,7 @@ use super::limits::Limits;
 use super::selection::{ITEMS_MAX, Mark, Selection, Series, below};
 use crate::form::Rate;
 use crate::ids::PublisherId;
-use crate::sample::{Kind, Sample};
+use crate::sample::{Kind, RawSample};
 use crate::temporal::TemporalScaler;
 use bytes::Bytes;
 use core::ops::Range;
@@ -50,7 +50,7 @@ pub struct PullBuffer {
 #[derive(Clone, Debug)]
 struct Line {
     publisher: PublisherId,
-    samples: VecDeque<Sample>,
+    samples: VecDeque<RawSample>,
     /// The number of samples captured before their predecessor.
     back_steps: usize,
 }
@@ -61,7 +61,7 @@ impl Series for Line {
     }
 
     fn mark(&self, place: usize) -> Option<Mark> {
-        let Sample { seq, captured, kind, .. } = self.samples.get(place)?;
+        let RawSample { seq, captured, kind, .. } = self.samples.get(place)?;
         Some(Mark { seq: *seq, captured_ns: captured.nanos, kind: *kind })
     }
 
@@ -102,7 +102,7 @@ impl PullBuffer {
     }
 
     /// Stores a sample of `publisher` and evicts samples beyond the limits. Samples may arrive in any order.
-    pub fn push(&mut self, now: Instant, publisher: PublisherId, mut sample: Sample) -> Pushed {
+    pub fn push(&mut self, now: Instant, publisher: PublisherId, mut sample: RawSample) -> Pushed {
         let bytes = sample.bytes() as u64;
         if bytes > self.limits.bytes() {
             return Pushed::TooLarge;
@@ -134,7 +134,7 @@ impl PullBuffer {
     /// Evicts the samples that exceed the age limit at `now`.
     pub fn expire(&mut self, now: Instant) {
         let age = self.limits.age();
-        while self.fronts.iter().min().is_some_and(|&born| now.since(born) > age) {
+        while self.fronts.iter().min().is_some_and(|&published_at| now.since(published_at) > age) {
             self.evict();
         }
     }
@@ -151,7 +151,7 @@ impl PullBuffer {
 
     /// Returns the sample `seq` of `publisher`, if stored.
     #[must_use]
-    pub fn fetch(&self, publisher: PublisherId, seq: u64) -> Option<&Sample> {
+    pub fn fetch(&self, publisher: PublisherId, seq: u64) -> Option<&RawSample> {
         let line = self.lines.get(self.place(publisher).ok()?)?;
         let place = line.samples.binary_search_by_key(&seq, |sample| sample.seq).ok()?;
         line.samples.get(place)
@@ -159,7 +159,7 @@ impl PullBuffer {
 
     /// Returns the first sample of `publisher` with a sequence number of at least `seq`.
     #[must_use]
-    pub fn from(&self, publisher: PublisherId, seq: u64) -> Option<&Sample> {
+    pub fn from(&self, publisher: PublisherId, seq: u64) -> Option<&RawSample> {
         let line = self.lines.get(self.place(publisher).ok()?)?;
         line.samples.get(line.samples.partition_point(|sample| sample.seq < seq))
     }
@@ -235,10 +235,10 @@ impl PullBuffer {
         self.lines.binary_search_by_key(&publisher, |line| line.publisher)
     }
 
-    fn insert(&mut self, publisher: PublisherId, sample: Sample) {
+    fn insert(&mut self, publisher: PublisherId, sample: RawSample) {
         let place = self.place(publisher).unwrap_or_else(|place| {
             self.lines.insert(place, Line { publisher, samples: VecDeque::new(), back_steps: 0 });
-            self.fronts.insert(place, sample.born);
+            self.fronts.insert(place, sample.published_at);
             place
         });
         if let Some(line) = self.lines.get_mut(place) {
@@ -249,7 +249,7 @@ impl PullBuffer {
 
     /// Evicts the oldest sample of all.
     fn evict(&mut self) {
-        let oldest = self.fronts.iter().enumerate().min_by_key(|&(_, born)| born);
+        let oldest = self.fronts.iter().enumerate().min_by_key(|&(_, published_at)| published_at);
         let Some((place, _)) = oldest else { return };
         let Some(line) = self.lines.get_mut(place) else { return };
         if let Some(gone) = line.pop() {
@@ -265,15 +265,16 @@ impl PullBuffer {
     }
 
     fn renew_front(&mut self, place: usize) {
-        let born = self.lines.get(place).and_then(|line| line.samples.front()).map(|s| s.born);
-        if let (Some(front), Some(born)) = (self.fronts.get_mut(place), born) {
-            *front = born;
+        let published_at =
+            self.lines.get(place).and_then(|line| line.samples.front()).map(|s| s.published_at);
+        if let (Some(front), Some(published_at)) = (self.fronts.get_mut(place), published_at) {
+            *front = published_at;
         }
     }
 }
 
 impl Line {
-    fn insert(&mut self, sample: Sample) {
+    fn insert(&mut self, sample: RawSample) {
         let newest = self.samples.back().is_none_or(|newest| newest.seq < sample.seq);
         let place = if newest {
             self.samples.len()
@@ -287,7 +288,7 @@ impl Line {
         self.back_steps -= apart;
     }
 
-    fn pop(&mut self) -> Option<Sample> {
+    fn pop(&mut self) -> Option<RawSample> {
         self.back_steps -= self.steps_at(1);
         self.samples.pop_front()
     }
@@ -376,7 +377,7 @@ impl Search {
     }
 }
 
-fn samples(line: &Line, range: Range<usize>) -> impl Iterator<Item = (usize, &Sample)> {
+fn samples(line: &Line, range: Range<usize>) -> impl Iterator<Item = (usize, &RawSample)> {
     let end = range.end.min(line.samples.len());
     let start = range.start.min(end);
     (start..end).zip(line.samples.range(start..end))

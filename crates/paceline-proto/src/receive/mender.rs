@@ -259,8 +259,8 @@ fn hand_over(stream: &Stream, sorted: &mut Vec<Sorted>, found: &mut impl FnMut(R
     let (publisher, form) = (stream.publisher, stream.form);
     for item in sorted.drain(..) {
         found(match item {
-            Sorted::Sample(head, born, payload) => {
-                Received::Sample { publisher, form, sample: sample(head, born, payload) }
+            Sorted::Sample(head, published_at, payload) => {
+                Received::Sample { publisher, form, sample: sample(head, published_at, payload) }
             }
             Sorted::Lost(samples, reason, kind) => {
                 Received::Lost { publisher, form, samples, reason, kind }

@@ -161,8 +161,8 @@ impl Sorter {
         let mut agrees = fits && (!last || held.assembly.set_total(end));
         if let Some(head) = head {
             agrees &= held.assembly.set_total(head.total);
-            let born = now - head.age.saturating_add(half_round_trip);
-            held.head.get_or_insert((head, born));
+            let published_at = now - head.age.saturating_add(half_round_trip);
+            held.head.get_or_insert((head, published_at));
         }
         agrees = agrees && held.assembly.put(offset, payload);
         if held.assembly.have() > before || held.is_whole() {
@@ -257,8 +257,8 @@ impl Sorter {
             let whole = held.is_whole();
             let reason = held.given_up.unwrap_or(DropReason::LinkLoss);
             match held.head {
-                Some((head, born)) if whole => {
-                    out.push(Sorted::Sample(head, born, held.assembly.join()));
+                Some((head, published_at)) if whole => {
+                    out.push(Sorted::Sample(head, published_at, held.assembly.join()));
                 }
                 head => out.push(Sorted::Lost(1, reason, head.map(|(head, _)| head.kind))),
             }
@@ -282,7 +282,9 @@ impl Sorter {
                 held.since + quarter.max(Duration::from_millis(1)).min(OVERTAKEN_MAX)
             }
             // The sample itself is still in time if the next hop receives it at once.
-            (_, Some(hold), Some((_, born))) if held.is_whole() => (*born + hold).max(held.since),
+            (_, Some(hold), Some((_, published_at))) if held.is_whole() => {
+                (*published_at + hold).max(held.since)
+            }
             (_, Some(hold), _) => held.since + hold.min(HOLD_MAX),
             (_, None, _) => held.since + HOLD_MAX,
         }

@@ -74,19 +74,19 @@ fn opened() -> Receiver {
 fn pieces_assemble_a_sample_with_its_age() {
     let mut receiver = opened();
     receiver.set_half_round_trip(Duration::from_millis(2));
-    let mut born = None;
+    let mut published_at = None;
     for (seq, range) in [(1, 0..100), (2, 100..200), (3, 200..250)] {
         let frame = frame(seq, |out| piece(out, 0, 250, range));
         let later = NOW + Duration::from_millis(seq);
         let heard = receiver.handle_frame(later, US, frame, |item| {
             if let Received::Sample { sample, .. } = item {
                 assert_eq!(sample.payload.len(), 250);
-                born = Some(sample.born);
+                published_at = Some(sample.published_at);
             }
         });
         assert_eq!(heard.unwrap().owed.unwrap().next, seq + 1);
     }
-    assert_eq!(born, Some(Instant::from_millis(1_001 - 3 - 2)), "as of its first piece");
+    assert_eq!(published_at, Some(Instant::from_millis(1_001 - 3 - 2)), "as of its first piece");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
-    Control, Grant, HopInfo, Output, PublisherSpec, Refusal, SubscriptionSpec, Unpromised,
+    BestEffort, Control, Grant, HopInfo, Output, PublisherSpec, Refusal, SubscriptionSpec,
 };
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::{
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     pub(crate) told: Vec<Told>,
     pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
-    pub(crate) unpromised: Vec<(SubscriptionId, PublisherId, Unpromised)>,
+    pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
     /// The requests that came into force after a change.
     pub(crate) in_force: Vec<(SubscriptionId, u64)>,
@@ -43,7 +43,7 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Told {
     Granted(Vec<NodeId>),
-    Over,
+    Withdrawn,
     Refused(NodeId),
 }
 
@@ -84,8 +84,8 @@ impl Seen {
                     self.refused.push(refusal);
                 }
             }
-            Output::Over { subscription, publisher } => {
-                self.told.push(Told::Over);
+            Output::Withdrawn { subscription, publisher } => {
+                self.told.push(Told::Withdrawn);
                 let key = (subscription, publisher);
                 self.granted.remove(&key);
                 assert!(self.standing.remove(&key), "there was no message");
@@ -97,9 +97,9 @@ impl Seen {
                 let before = self.granted.insert(key, grant.clone());
                 assert_ne!(before, Some(grant), "told twice");
             }
-            Output::Unpromised { subscription, publisher, why } => {
+            Output::BestEffort { subscription, publisher, why } => {
                 assert!(!self.granted.contains_key(&(subscription, publisher)));
-                self.unpromised.push((subscription, publisher, why));
+                self.best_effort.push((subscription, publisher, why));
             }
             Output::Send { .. }
             | Output::Install { .. }
@@ -195,9 +195,9 @@ impl Net {
                     assert_ne!(before.unwrap_or_default(), publishers);
                 }
                 output @ (Output::Refused { .. }
-                | Output::Over { .. }
+                | Output::Withdrawn { .. }
                 | Output::Granted { .. }
-                | Output::Unpromised { .. }) => seen.note_promise(node, output),
+                | Output::BestEffort { .. }) => seen.note_promise(node, output),
                 Output::Excess { subscription, publisher, node, node_name, excess } => {
                     assert_eq!(node_name, format!("node{}", index(node)));
                     seen.excess.push((subscription, publisher, node, excess));

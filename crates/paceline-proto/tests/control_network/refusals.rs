@@ -1,7 +1,7 @@
 //! Slow links: selection of the refused subscription, and the end of a refusal.
 
 use super::net::{Net, all, camera, link, one_in, promised};
-use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Unpromised};
+use paceline_proto::control::{BestEffort, PublisherSpec, RefusalReason, SubscriptionSpec};
 use paceline_proto::plan::Target;
 use paceline_proto::{Carrier, Form, PublisherId, Size, SubscriptionId};
 use paceline_sched::{Duration, LossTolerance, Policy};
@@ -299,11 +299,11 @@ fn a_best_effort_subscriber_gets_the_reason_once() {
     let near = net.subscribe(1, promised("camera"));
     let best_effort = net.subscribe(2, super::net::all("**"));
     net.settle();
-    let told = |net: &Net, node: usize| net.seen[node].unpromised.clone();
-    let (size, rate) = (Unpromised::SizeUnknown, Unpromised::RateUnknown);
+    let told = |net: &Net, node: usize| net.seen[node].best_effort.clone();
+    let (size, rate) = (BestEffort::SizeUnknown, BestEffort::RateUnknown);
     assert_eq!(told(&net, 2), [(all, cam, size), (all, log, rate)]);
-    assert_eq!(told(&net, 1), [(near, cam, Unpromised::NoCapacity)]);
-    assert!(rate.is_no() && !size.is_no() && !Unpromised::NoCapacity.is_no());
+    assert_eq!(told(&net, 1), [(near, cam, BestEffort::NoCapacity)]);
+    assert!(rate.is_no() && !size.is_no() && !BestEffort::NoCapacity.is_no());
     assert_eq!(net.heard(best_effort).len(), 2, "which requested nothing and is not notified");
     // The camera's first sample has arrived. One sample of the log does not reveal its rate.
     net.update(cam, PublisherSpec { bytes_max: Some(10_900), ..unknown });

@@ -46,10 +46,10 @@ fn both_ends_are_notified_of_a_grant_a_new_path_a_loss_and_the_end() {
     net.part(0, 1);
     net.run(Duration::from_secs(1));
     // The publisher's node saw the hop go down before it could request the other path.
-    assert_eq!(told(&mut net, [0, 3]), [Told::Over, granted([0, 2])]);
+    assert_eq!(told(&mut net, [0, 3]), [Told::Withdrawn, granted([0, 2])]);
     net.part(0, 2);
     net.run(Duration::from_secs(1));
-    assert_eq!(told(&mut net, [0, 3]), [Told::Over], "there is no path");
+    assert_eq!(told(&mut net, [0, 3]), [Told::Withdrawn], "there is no path");
     net.join_over(0, 2, link("link02", Some(THIN)), link("link02", Some(THIN)));
     net.run(Duration::from_secs(1));
     assert_eq!(told(&mut net, [0, 3]), [granted([0, 2])]);
@@ -61,7 +61,7 @@ fn both_ends_are_notified_of_a_grant_a_new_path_a_loss_and_the_end() {
     net.nodes[3].update_subscription(net.now, user, all("left"));
     net.drain(3);
     net.run(Duration::from_secs(1));
-    assert_eq!(told(&mut net, [0, 3]), [Told::Over]);
+    assert_eq!(told(&mut net, [0, 3]), [Told::Withdrawn]);
     assert_eq!(net.heard(user), [left]);
     net.run(Duration::from_secs(60));
     assert_eq!(told(&mut net, [0, 1, 2, 3]), [], "nothing changes, so nobody is notified");
@@ -84,17 +84,17 @@ fn both_ends_are_notified_of_refusals_and_departures() {
     assert_eq!(told(&mut net, [0, 2]), [Told::Refused(id(1))]);
     net.unsubscribe(first);
     net.run(Duration::from_secs(6));
-    assert_eq!(told(&mut net, [0, 2]), [Told::Over, granted([0, 1])], "there is room now");
+    assert_eq!(told(&mut net, [0, 2]), [Told::Withdrawn, granted([0, 1])], "there is room now");
     let first = net.subscribe(2, promised("left"));
     net.settle();
     assert_eq!(told(&mut net, [0, 2]), [Told::Refused(id(1))]);
     // Unsubscribing during a refusal is notified as well.
     net.unsubscribe(first);
     net.settle();
-    assert_eq!(told(&mut net, [0, 2]), [Told::Over]);
+    assert_eq!(told(&mut net, [0, 2]), [Told::Withdrawn]);
     net.unsubscribe(second);
     net.settle();
-    assert_eq!(told(&mut net, [0, 2]), [Told::Over]);
+    assert_eq!(told(&mut net, [0, 2]), [Told::Withdrawn]);
     assert_eq!(told(&mut net, [1]), []);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::some;
 use paceline_record::{
-    About, Ages, Asked, Compression, Delivered, Event, Judgement, Offer, Recording, Verdict,
+    About, Ages, Asked, Compression, Delivered, Event, Judgement, RecordedOffer, Recording, Verdict,
 };
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ fn refusals_drops_and_the_end_are_reported_also_for_a_truncated_file() {
         tag: "robot/lidar".to_owned(),
         publisher: "0000000000000001.7".to_owned(),
         reason: "link 'radio' can't carry it".to_owned(),
-        offer: Offer { max_hz: Some(2.0), ..Offer::default() },
+        offer: RecordedOffer { max_hz: Some(2.0), ..RecordedOffer::default() },
     };
     let link = Event::Link {
         tag: "robot/camera".to_owned(),

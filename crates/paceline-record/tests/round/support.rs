@@ -1,7 +1,7 @@
 //! Helpers that build and read small recordings.
 
 use paceline_record::{
-    About, Attachments, Compression, Message, Order, Ordered, Reader, Recording, Sample,
+    About, Attachments, Compression, Message, Order, Ordered, Reader, RecordedSample, Recording,
 };
 
 /// A sample that owns its data.
@@ -18,8 +18,8 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
-    pub(crate) fn sample(&self) -> Sample<'_> {
-        Sample {
+    pub(crate) fn sample(&self) -> RecordedSample<'_> {
+        RecordedSample {
             tag: &self.tag,
             publisher: &self.publisher,
             seq: self.seq,

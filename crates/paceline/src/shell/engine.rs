@@ -9,9 +9,9 @@ mod linger;
 mod opening;
 mod passages;
 mod place;
-mod prospect;
 mod pull;
 mod questions;
+mod quote;
 mod silence;
 mod sources;
 mod status;
@@ -38,8 +38,8 @@ use paceline_proto::control::{Control, HopInfo, Output, SubscriptionSpec, Topic,
 use paceline_proto::plan::SourceKey;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
-use prospect::Asking;
 use questions::{Question, Questions};
+use quote::Asking;
 use silence::Silence;
 use status::{PendingStatus, Rates};
 use std::collections::BTreeMap;
@@ -354,13 +354,13 @@ impl Engine {
                     let key = (grant.subscription, grant.publisher);
                     self.tell_ends(key, told, PublisherEvent::Granted(grant));
                 }
-                Output::Over { subscription, publisher } => {
-                    let told = SubscriberEvent::Over(publisher);
+                Output::Withdrawn { subscription, publisher } => {
+                    let told = SubscriberEvent::Withdrawn(publisher);
                     let key = (subscription, publisher);
-                    self.tell_ends(key, told, PublisherEvent::Over(subscription));
+                    self.tell_ends(key, told, PublisherEvent::Withdrawn(subscription));
                 }
-                Output::Unpromised { subscription, publisher, why } => {
-                    self.tell(subscription, SubscriberEvent::Unpromised(publisher, why));
+                Output::BestEffort { subscription, publisher, why } => {
+                    self.tell(subscription, SubscriberEvent::BestEffort(publisher, why));
                 }
                 Output::Excess { subscription, publisher, node, node_name, excess } => {
                     let told = SubscriberEvent::Excess { publisher, node, node_name, excess };

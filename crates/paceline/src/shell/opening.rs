@@ -10,9 +10,9 @@ use super::lock;
 use super::mailbox::Mailbox;
 use super::port::Port;
 use super::source::Installation;
-use crate::publisher::Put;
+use crate::publisher::PutReport;
 use event_listener::{Event, EventListener};
-use paceline_proto::Sample;
+use paceline_proto::RawSample;
 use paceline_proto::ingress::Ingress;
 use paceline_proto::plan::Target;
 use paceline_sched::{Duration, Instant};
@@ -47,10 +47,10 @@ impl Outlet {
     pub(crate) fn offer(
         &mut self,
         now: Instant,
-        sample: Sample,
+        sample: RawSample,
         targets: impl Fn(Target) -> bool,
-    ) -> Put {
-        let mut put = Put { seq: sample.seq, ..Put::default() };
+    ) -> PutReport {
+        let mut put = PutReport { seq: sample.seq, ..PutReport::default() };
         self.ingress.offer_to(targets, sample, |output, sample| {
             let taken = output.port.take(now, sample);
             put.taken += u32::from(taken);
@@ -101,7 +101,7 @@ pub(crate) struct Missed {
 struct State {
     /// `None` while the publisher's thread uses it.
     outlet: Option<Outlet>,
-    waiting: VecDeque<Sample>,
+    waiting: VecDeque<RawSample>,
     bytes: usize,
     /// The number of samples that found the buffer full.
     no_room: u64,
@@ -139,21 +139,21 @@ impl Opening {
         &self,
         installs: &Mailbox<Installation>,
         now: Instant,
-        sample: Sample,
-    ) -> Put {
+        sample: RawSample,
+    ) -> PutReport {
         let mut state = lock(&self.state);
         let mut lent = Lent { opening: self, installs, outlet: state.outlet.take() };
         let was_open = state.is_open;
         let waits = !was_open && self.hold(&mut state, &sample);
         drop(state);
-        let Some(outlet) = &mut lent.outlet else { return Put::default() };
+        let Some(outlet) = &mut lent.outlet else { return PutReport::default() };
         outlet.install(installs);
         let here = |target: Target| was_open || target == Target::Local;
-        Put { waits, ..outlet.offer(now, sample, here) }
+        PutReport { waits, ..outlet.offer(now, sample, here) }
     }
 
     /// Buffers a sample; returns false if there is no room.
-    fn hold(&self, state: &mut State, sample: &Sample) -> bool {
+    fn hold(&self, state: &mut State, sample: &RawSample) -> bool {
         let attached = sample.attachment.as_ref().map_or(0, |bytes| bytes.len());
         let bytes = sample.payload.len().saturating_add(attached);
         if state.waiting.len() >= SAMPLES_MAX || !self.room.take(bytes) {

@@ -7,7 +7,7 @@ use super::wake::Waker;
 use crossbeam_queue::ArrayQueue;
 use event_listener::{Event, EventListener};
 use paceline_proto::video::DecodeGate;
-use paceline_proto::{DropReason, Kind, PublisherId, Sample, SubscriptionId, Tag};
+use paceline_proto::{DropReason, Kind, PublisherId, RawSample, SubscriptionId, Tag};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Instant, Late};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -75,14 +75,14 @@ impl RingShared {
 
 /// The source's end of a stream's ring.
 pub(crate) struct RingPort {
-    producer: Producer<(Instant, Sample)>,
+    producer: Producer<(Instant, RawSample)>,
     shared: Arc<RingShared>,
 }
 
 /// The link's end of a stream's ring.
 pub(crate) struct RingEnd {
     /// The samples, each with its time of arrival in the ring.
-    pub(crate) consumer: Consumer<(Instant, Sample)>,
+    pub(crate) consumer: Consumer<(Instant, RawSample)>,
     pub(crate) shared: Arc<RingShared>,
 }
 
@@ -164,7 +164,7 @@ impl LocalPort {
         std::mem::take(&mut self.newcomer)
     }
 
-    fn deliver(&mut self, now: Instant, sample: Sample) -> bool {
+    fn deliver(&mut self, now: Instant, sample: RawSample) -> bool {
         self.settle();
         if sample.seq < self.next_seq {
             self.count(DropReason::Duplicate, 1);
@@ -200,7 +200,7 @@ impl LocalPort {
 
 impl LocalSink {
     /// Delivers a video picture if the previously delivered ones allow decoding it.
-    fn deliver_video(&mut self, now: Instant, from: &Origin<'_>, sample: Sample) -> bool {
+    fn deliver_video(&mut self, now: Instant, from: &Origin<'_>, sample: RawSample) -> bool {
         let kind = sample.kind;
         if !self.gate.admit(kind) {
             self.sink.counts.drops.add(DropReason::Undecodable, 1);
@@ -228,7 +228,7 @@ pub(crate) enum Port {
 
 impl Port {
     /// Delivers a sample; returns false if it was dropped. The output counts the drop.
-    pub(crate) fn push(&mut self, now: Instant, sample: Sample) -> bool {
+    pub(crate) fn push(&mut self, now: Instant, sample: RawSample) -> bool {
         match self {
             Self::Ring(ring) => {
                 let taken = ring.producer.push((now, sample)).is_ok();
@@ -244,7 +244,7 @@ impl Port {
     }
 
     /// Delivers a sample or counts the reason for its absence; returns false if there is none.
-    pub(crate) fn take(&mut self, now: Instant, sample: Result<Sample, DropReason>) -> bool {
+    pub(crate) fn take(&mut self, now: Instant, sample: Result<RawSample, DropReason>) -> bool {
         match sample {
             Ok(sample) => self.push(now, sample),
             Err(reason) => {

@@ -27,7 +27,7 @@ pub(in crate::shell) use sound::Sound;
 use super::lock;
 use super::port::Port;
 use event_listener::{Event, EventListener};
-use paceline_proto::{DropReason, Form, Kind, Sample};
+use paceline_proto::{DropReason, Form, Kind, RawSample};
 use paceline_sched::Duration;
 use pictures::Pictures;
 use places::Places;
@@ -75,7 +75,7 @@ impl ScalePort {
 
     /// Queues a sample for scaling. Never blocks; returns false if the sample was dropped and
     /// counted.
-    pub(crate) fn submit(&mut self, sample: Sample) -> bool {
+    pub(crate) fn submit(&mut self, sample: RawSample) -> bool {
         let mut waiting = lock(&self.task.waiting);
         if let Some(port) = self.port.take() {
             waiting.open(self.slot, *port, sample.seq);

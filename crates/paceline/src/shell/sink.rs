@@ -2,10 +2,10 @@
 
 use super::events::Events;
 use super::pull::HeldBuffer;
-use crate::subscriber::{Delivery, SubscriberEvent};
+use crate::subscriber::{Sample, SubscriberEvent};
 use event_listener::Event;
 use paceline_proto::control::SubscriptionSpec;
-use paceline_proto::{DropReason, Drops, PublisherId, Sample, Tag};
+use paceline_proto::{DropReason, Drops, PublisherId, RawSample, Tag};
 use paceline_sched::{Instant, Late};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use queue::{Queue, Unread};
 use seen::Seen;
 
 /// A subscriber's callback.
-pub(crate) type Callback = Box<dyn FnMut(Delivery) + Send>;
+pub(crate) type Callback = Box<dyn FnMut(Sample) + Send>;
 
 /// The origin of a sample.
 pub(crate) struct Origin<'a> {
@@ -119,7 +119,7 @@ impl SinkCounts {
     }
 
     /// Corrects the counters for a sample that was dropped from the queue unread.
-    fn count_unread(&self, delivery: &Delivery, reason: DropReason) {
+    fn count_unread(&self, delivery: &Sample, reason: DropReason) {
         let age = u64::try_from(delivery.age.as_nanos()).unwrap_or(u64::MAX);
         self.delivered.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(delivery.payload.len() as u64, Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl Sink {
         now: Instant,
         from: &Origin<'_>,
         (order, needed): (&Arc<Order>, u64),
-        sample: Sample,
+        sample: RawSample,
     ) -> bool {
         if self.closed.load(Ordering::Relaxed) {
             return false;
@@ -235,7 +235,7 @@ impl Sink {
         if let Some(held) = &self.held {
             held.push(now, from.tag, from.publisher, &sample);
         }
-        let delivery = Delivery {
+        let delivery = Sample {
             tag: from.tag.clone(),
             publisher: from.publisher,
             seq: sample.seq,
@@ -274,13 +274,13 @@ impl Sink {
         }
     }
 
-    fn drop_unread(&self, delivery: &Delivery, reason: DropReason) {
+    fn drop_unread(&self, delivery: &Sample, reason: DropReason) {
         self.waiting_bytes.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
         self.counts.count_unread(delivery, reason);
     }
 
     /// Returns the next queued sample that can be decoded.
-    pub(crate) fn pop(&self) -> Option<Delivery> {
+    pub(crate) fn pop(&self) -> Option<Sample> {
         let Output::Queue(queue) = &self.output else { return None };
         loop {
             let unread = queue.unread.pop()?;

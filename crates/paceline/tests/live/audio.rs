@@ -3,7 +3,7 @@
 use crate::sums;
 use crate::support::{SOON, pair, wait_until};
 use paceline::status::DropReason;
-use paceline::{Delivery, Encoding, Kind, Subscriber};
+use paceline::{Encoding, Kind, Sample, Subscriber};
 use std::time::Duration;
 
 const STEREO: &str = "audio/pcm;format=s16le;rate=48000;channels=2";
@@ -19,7 +19,7 @@ fn block(number: usize) -> Vec<u8> {
     frames.flat_map(|frame| [level(frame); 2]).flat_map(i16::to_le_bytes).collect()
 }
 
-fn received(subscriber: &mut Subscriber) -> Vec<Delivery> {
+fn received(subscriber: &mut Subscriber) -> Vec<Sample> {
     std::iter::from_fn(|| subscriber.recv_timeout(Duration::from_millis(300)).ok()).collect()
 }
 

@@ -187,7 +187,7 @@ fn a_refused_change_leaves_the_stream_as_it_was() {
     for event in told {
         kept += u32::from(matches!(event, SubscriberEvent::ChangeRefused { .. }));
         let nobody = matches!(&event, SubscriberEvent::Publishers(heard) if heard.is_empty());
-        let no = matches!(event, SubscriberEvent::Refused(..) | SubscriberEvent::Over(_));
+        let no = matches!(event, SubscriberEvent::Refused(..) | SubscriberEvent::Withdrawn(_));
         lost += u32::from(nobody || no);
     }
     assert_eq!((kept, lost), (2, 0));

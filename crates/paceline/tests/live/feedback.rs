@@ -93,10 +93,10 @@ fn both_ends_are_notified_at_once_of_grants_refusals_and_ends() {
     // Change to best effort.
     let id = promised.id();
     promised.change(|asked| asked.as_published()).unwrap();
-    assert_eq!(event(), PublisherEvent::Over(id));
+    assert_eq!(event(), PublisherEvent::Withdrawn(id));
     wait_until("its subscriber is notified, too", || {
         std::iter::from_fn(|| promised.try_event())
-            .any(|event| event == SubscriberEvent::Over(pose.id()))
+            .any(|event| event == SubscriberEvent::Withdrawn(pose.id()))
     });
     // Dropping the publisher ends its watch.
     drop(pose);
@@ -129,7 +129,7 @@ fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
                 PublisherEvent::Excess(excess) => Some(excess),
                 PublisherEvent::Granted(_)
                 | PublisherEvent::Refused(_)
-                | PublisherEvent::Over(_) => None,
+                | PublisherEvent::Withdrawn(_) => None,
                 _ => panic!("an unknown event"),
             })
             .last()
@@ -155,8 +155,8 @@ fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
             SubscriberEvent::Publishers(_)
             | SubscriberEvent::Refused(..)
             | SubscriberEvent::Granted(_)
-            | SubscriberEvent::Over(_)
-            | SubscriberEvent::Unpromised(..)
+            | SubscriberEvent::Withdrawn(_)
+            | SubscriberEvent::BestEffort(..)
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
             _ => panic!("an unknown event"),

@@ -134,8 +134,8 @@ impl Live {
             match event {
                 SubscriberEvent::Publishers(publishers) => end.heard = publishers,
                 SubscriberEvent::Granted(_)
-                | SubscriberEvent::Over(_)
-                | SubscriberEvent::Unpromised(..)
+                | SubscriberEvent::Withdrawn(_)
+                | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}

@@ -7,7 +7,7 @@ mod selections;
 
 use crate::support::{SOON, wait_until};
 use paceline::pull::{History, PullBuilder, PullSummary};
-use paceline::{Delivery, Node, PublishError, Publisher};
+use paceline::{Node, PublishError, Publisher, Sample};
 
 /// Returns the limits of a buffer with this number of samples.
 fn history(samples: usize) -> History {
@@ -34,7 +34,7 @@ fn fill(publisher: &mut Publisher, count: u8, bytes: usize) {
 }
 
 /// Returns all samples of a pull and its summary.
-fn all(pull: PullBuilder<'_>) -> (Vec<Delivery>, PullSummary) {
+fn all(pull: PullBuilder<'_>) -> (Vec<Sample>, PullSummary) {
     let mut pulled = pull.timeout(SOON * 3).run().unwrap();
     let got: Vec<_> = (&mut pulled).collect();
     let summary = pulled.summary().unwrap().clone();

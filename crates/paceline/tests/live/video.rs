@@ -5,7 +5,7 @@ use crate::sums;
 use crate::support::{HostDir, SOON, at_rate, free_endpoint, isolated, pair, wait_until};
 use paceline::status::DropReason;
 use paceline::{
-    Delivery, Encoding, Kind, LinkConfig, Node, PublishError, Publisher, Subscriber,
+    Encoding, Kind, LinkConfig, Node, PublishError, Publisher, Sample, Subscriber,
     SubscriberBuilder,
 };
 use std::time::Duration;
@@ -35,12 +35,12 @@ fn play(camera: &mut Publisher, units: &[Vec<u8>]) {
     });
 }
 
-fn received(subscriber: &mut Subscriber) -> Vec<Delivery> {
+fn received(subscriber: &mut Subscriber) -> Vec<Sample> {
     std::iter::from_fn(|| subscriber.recv_timeout(Duration::from_millis(300)).ok()).collect()
 }
 
 /// Decodes the delivered samples, and checks the properties that hold for every delivered video.
-fn shown(got: &[Delivery]) -> Vec<Shown> {
+fn shown(got: &[Sample]) -> Vec<Shown> {
     let pictures = shown_of(got);
     assert_eq!(pictures.len(), got.len(), "each sample is one picture");
     pictures
@@ -49,7 +49,7 @@ fn shown(got: &[Delivery]) -> Vec<Shown> {
 /// As [`shown`], for a video that may be re-encoded from some picture on.
 ///
 /// There a new video begins, and a decoder may not output pictures that it still delays.
-fn shown_of(got: &[Delivery]) -> Vec<Shown> {
+fn shown_of(got: &[Sample]) -> Vec<Shown> {
     assert!(got.windows(2).all(|pair| pair[0].seq < pair[1].seq));
     assert!(got.windows(2).all(|pair| pair[0].captured <= pair[1].captured));
     assert_eq!(got.first().map(|sample| sample.kind), Some(Kind::VideoI));
@@ -152,7 +152,7 @@ fn subscribers_of_one_form_share_the_work() {
     assert_eq!(cards(&shown(&second)), (40..50).collect::<Vec<_>>());
     // The encoder creates an independent picture for the second subscriber, and the first receives
     // the same.
-    let payload = |sample: &Delivery| (sample.seq, sample.kind, sample.payload.clone());
+    let payload = |sample: &Sample| (sample.seq, sample.kind, sample.payload.clone());
     assert!(first[40..].iter().map(payload).eq(second.iter().map(payload)));
     assert_eq!(first[40].kind, Kind::VideoI);
     sums::check(&[&robot]);

@@ -5,7 +5,7 @@ use super::*;
 /// One byte per nanosecond: numbers are small enough to check every instant.
 const FAST: u64 = 8_000_000_000;
 
-fn small(state: &mut u64) -> Demand {
+fn small(state: &mut u64) -> StreamDemand {
     let mut within = |low: u64, high: u64| low + scatter(state) % (high - low + 1);
     let rate = within(1, 30) * FAST / 100;
     let peak_burst = within(1, 60);
@@ -15,7 +15,7 @@ fn small(state: &mut u64) -> Demand {
     };
     let traffic =
         Traffic::new(Dual { peak_burst, peak_rate, burst, rate }, within(1, peak_burst), 1 << 40);
-    Demand::new(traffic.unwrap(), Duration::from_nanos(within(1, 400))).unwrap()
+    StreamDemand::new(traffic.unwrap(), Duration::from_nanos(within(1, 400))).unwrap()
 }
 
 #[test]
@@ -24,8 +24,8 @@ fn the_edf_test_matches_a_check_of_every_instant() {
     for round in 0..300 {
         let capacity = Capacity::from_bits_per_s(FAST).unwrap();
         let other = if round & 1 == 0 { 0 } else { scatter(&mut state) % 40 };
-        let mut edf = Admission::new(LinkSpec::new(capacity, Rule::Edf, other));
-        let mut held: Vec<(u64, Demand)> = Vec::new();
+        let mut edf = Admission::new(LinkParameters::new(capacity, AdmissionTest::Edf, other));
+        let mut held: Vec<(u64, StreamDemand)> = Vec::new();
         for number in 0..24 {
             if scatter(&mut state) & 3 == 0 && !held.is_empty() {
                 let place = usize::try_from(scatter(&mut state)).unwrap() % held.len();
@@ -50,7 +50,11 @@ fn the_edf_test_matches_a_check_of_every_instant() {
             let rates: u64 = all.iter().map(|due| due.traffic.rate()).sum();
             let twin = rates <= FAST && (0..40_000 / 8).all(|at| met(capacity, &all, other, at));
             let verdict = edf.hold(Trunk(number.into()), holder(number), &demand);
-            assert_eq!(matches!(verdict, Verdict::Granted(_)), twin, "{round}: {all:?} {other}");
+            assert_eq!(
+                matches!(verdict, AdmissionResult::Granted(_)),
+                twin,
+                "{round}: {all:?} {other}"
+            );
             if twin {
                 edf.commit(Trunk(number.into()), holder(number), None);
                 held.retain(|(at, _)| *at != number);
@@ -71,14 +75,14 @@ fn the_edf_test_matches_a_check_of_every_instant() {
 #[test]
 fn random_histories_of_every_rule_end_at_exactly_zero() {
     let rules = [
-        Rule::SigmaRho { burst: 5_000, rate: FAST },
-        Rule::Fifo,
-        Rule::StaticPriority,
-        Rule::Edf,
-        Rule::Vds { coincide: true },
-        Rule::Vds { coincide: false },
-        Rule::Dwcs { coincide: false },
-        Rule::Hfsc,
+        AdmissionTest::SigmaRho { burst: 5_000, rate: FAST },
+        AdmissionTest::Fifo,
+        AdmissionTest::StaticPriority,
+        AdmissionTest::Edf,
+        AdmissionTest::Vds { coincide: true },
+        AdmissionTest::Vds { coincide: false },
+        AdmissionTest::Dwcs { coincide: false },
+        AdmissionTest::Hfsc,
     ];
     let loss = |x, y| LossTolerance::new(x, y).unwrap();
     let tolerances = [LossTolerance::NONE, loss(1, 3), loss(9, 10)];
@@ -86,7 +90,7 @@ fn random_histories_of_every_rule_end_at_exactly_zero() {
     for rule in rules {
         let mut granted = 0;
         for _ in 0..40 {
-            let spec = LinkSpec::new(Capacity::from_bits_per_s(FAST).unwrap(), rule, 60);
+            let spec = LinkParameters::new(Capacity::from_bits_per_s(FAST).unwrap(), rule, 60);
             let line = spec.capacity.bits_per_s();
             let mut link = Admission::new(spec);
             for _ in 0..120 {
@@ -101,8 +105,8 @@ fn random_histories_of_every_rule_end_at_exactly_zero() {
                     0..=2 => {
                         let before = *link.ledger();
                         match link.hold(trunk, holder, &demand) {
-                            Verdict::Granted(_) => granted += 1,
-                            Verdict::Refused(_) => assert_eq!(*link.ledger(), before),
+                            AdmissionResult::Granted(_) => granted += 1,
+                            AdmissionResult::Refused(_) => assert_eq!(*link.ledger(), before),
                         }
                     }
                     3 => _ = link.commit(trunk, holder, Some(&demand)),
@@ -135,7 +139,10 @@ fn the_static_priority_test_matches_a_check_of_every_level() {
         let capacity = Capacity::from_bits_per_s(FAST).unwrap();
         let other = if round & 1 == 0 { 0 } else { scatter(&mut state) % 40 };
         let latency = Duration::from_nanos(scatter(&mut state) % 3 * 10);
-        let spec = LinkSpec { latency, ..LinkSpec::new(capacity, Rule::StaticPriority, other) };
+        let spec = LinkParameters {
+            latency,
+            ..LinkParameters::new(capacity, AdmissionTest::StaticPriority, other)
+        };
         let (mut link, mut held) = (Admission::new(spec), BTreeMap::new());
         for _ in 0..30 {
             let number = scatter(&mut state) % 12;
@@ -148,8 +155,8 @@ fn the_static_priority_test_matches_a_check_of_every_level() {
             let longer = Duration::from_nanos(demand.deadline().as_nanos() * 4);
             let level = u32::try_from(scatter(&mut state) % 5).unwrap();
             let demand = demand.with_deadline(longer).unwrap().with_level(level);
-            let mut all: BTreeMap<u64, Demand> = held.clone();
-            let charged = all.get(&number).map_or(demand, |kept: &Demand| kept.join(&demand));
+            let mut all: BTreeMap<u64, StreamDemand> = held.clone();
+            let charged = all.get(&number).map_or(demand, |kept: &StreamDemand| kept.join(&demand));
             all.insert(number, charged);
             // The stream keeps its previous priority level.
             let demand = demand.with_level(charged.level());
@@ -169,7 +176,7 @@ fn the_static_priority_test_matches_a_check_of_every_level() {
                 bound.is_some_and(|bound| bound <= it.deadline())
             });
             let verdict = link.hold(Trunk(number.into()), holder(number), &demand);
-            assert_eq!(matches!(verdict, Verdict::Granted(_)), twin, "{round}: {all:?}");
+            assert_eq!(matches!(verdict, AdmissionResult::Granted(_)), twin, "{round}: {all:?}");
             if twin {
                 link.commit(Trunk(number.into()), holder(number), None);
                 held.insert(number, demand);

@@ -3,7 +3,7 @@
 use super::*;
 
 fn name(number: u64) -> Name {
-    let key = Key { origin: Node(0x0123_4567_89ab_cdef), number };
+    let key = Key { origin: NodeIndex(0x0123_4567_89ab_cdef), number };
     Name { key, stamp: Stamp { epoch: 3, seq: 300 } }
 }
 
@@ -19,12 +19,12 @@ fn wanted(trunk: u128) -> Wanted {
     }
 }
 
-fn messages() -> Vec<Message> {
+fn messages() -> Vec<ReserveMessage> {
     let share = Share { rate: 1, burst: 2, bound: Duration::from_nanos(3) };
     let mut all = vec![
-        Message::Admit(Admit {
+        ReserveMessage::Admit(Admit {
             name: name(1),
-            path: vec![Node(1), Node(2), Node(u64::MAX)],
+            path: vec![NodeIndex(1), NodeIndex(2), NodeIndex(u64::MAX)],
             weights: vec![1, u32::MAX],
             label: vec![0, 0xff, 7],
             period: Duration::from_secs(1),
@@ -32,24 +32,24 @@ fn messages() -> Vec<Message> {
             backward: Some(Wanted { level: None, loss: LossTolerance::EDF, ..wanted(5) }),
             spent: Duration::from_millis(20),
         }),
-        Message::Accept(Accept {
+        ReserveMessage::Accept(Accept {
             name: name(2),
             slack: Duration::from_nanos(9),
             backward: Some(Duration::from_millis(4)),
             hops: vec![
-                HopShare { node: Node(4), forward: Some(share), backward: None },
-                HopShare { node: Node(5), forward: None, backward: Some(share) },
+                HopShare { node: NodeIndex(4), forward: Some(share), backward: None },
+                HopShare { node: NodeIndex(5), forward: None, backward: Some(share) },
             ],
         }),
-        Message::Close(name(3)),
-        Message::Closed(name(4)),
-        Message::Refresh(Refresh {
+        ReserveMessage::Close(name(3)),
+        ReserveMessage::Closed(name(4)),
+        ReserveMessage::Refresh(Refresh {
             back: true,
             period: Duration::from_millis(10),
             names: vec![name(1), name(2)],
         }),
-        Message::Status { page: 3 },
-        Message::Report(Report {
+        ReserveMessage::Status { page: 3 },
+        ReserveMessage::Report(Report {
             page: 0,
             pages: 1,
             held: 8,
@@ -66,9 +66,9 @@ fn messages() -> Vec<Message> {
 }
 
 /// A DENY for each reason, and for each resource.
-fn denials() -> Vec<Message> {
+fn denials() -> Vec<ReserveMessage> {
     let mut all = Vec::new();
-    let offer = Offer {
+    let offer = LinkOffer {
         rate: Some(1),
         burst: Some(2),
         deadline: Some(Duration::from_nanos(3)),
@@ -76,7 +76,7 @@ fn denials() -> Vec<Message> {
     };
     let refused = |resource| Reason::Refused {
         forward: true,
-        refusal: Refusal { resource, needed: 2, available: 1, offer },
+        refusal: LinkRefusal { resource, needed: 2, available: 1, offer },
     };
     let due = Resource::Due { within: Duration::from_millis(5) };
     let reasons = [
@@ -102,13 +102,14 @@ fn denials() -> Vec<Message> {
         Reason::Contradiction,
     ];
     for reason in reasons.into_iter().chain(others) {
-        let deny = Deny { name: name(6), node: Node(9), reason, retry: Duration::from_millis(500) };
-        all.push(Message::Deny(deny));
+        let deny =
+            Deny { name: name(6), node: NodeIndex(9), reason, retry: Duration::from_millis(500) };
+        all.push(ReserveMessage::Deny(deny));
     }
     all
 }
 
-fn bytes(message: &Message) -> Vec<u8> {
+fn bytes(message: &ReserveMessage) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(message, &mut bytes);
     bytes
@@ -150,14 +151,14 @@ fn arbitrary_bytes_decode_to_a_canonical_message_or_an_error() {
 
 #[test]
 fn out_of_range_fields_are_named() {
-    let Message::Refresh(refresh) = &messages()[4] else { panic!("a refresh") };
+    let ReserveMessage::Refresh(refresh) = &messages()[4] else { panic!("a refresh") };
     for period in [0, 9_999_999, 3_600_000_000_001] {
         let period = Duration::from_nanos(period);
-        let wrong = bytes(&Message::Refresh(Refresh { period, ..refresh.clone() }));
+        let wrong = bytes(&ReserveMessage::Refresh(Refresh { period, ..refresh.clone() }));
         assert_eq!(decode(&wrong), Err(CodecError::Invalid("period")), "never a life of 0");
     }
     let names = vec![name(1); NAMES_MAX + 1];
-    let many = bytes(&Message::Refresh(Refresh { names, ..refresh.clone() }));
+    let many = bytes(&ReserveMessage::Refresh(Refresh { names, ..refresh.clone() }));
     assert_eq!(decode(&many), Err(CodecError::Invalid("names")));
     assert_eq!(decode(&[9]).unwrap_err().to_string(), "invalid kind");
     assert_eq!(decode(&[6, 0xff, 0xff, 0xff, 0xff, 0x7f]), Err(CodecError::Invalid("page")));

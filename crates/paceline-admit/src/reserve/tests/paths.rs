@@ -47,7 +47,7 @@ fn a_change_to_another_stream_needs_no_room_for_both() {
     world.deliver_all();
     world.change(0, key, &ask(6 << 40, 7)).unwrap();
     world.deliver_all();
-    assert!(matches!(world.answer_of(0, key), Some(Answer::Denied { node: Node(1), .. })));
+    assert!(matches!(world.answer_of(0, key), Some(PathAnswer::Denied { node: NodeIndex(1), .. })));
     assert_eq!(world.held(), [1, 5, 0]);
     // A trunk that another reservation shares is not replaced: both have to fit.
     let sharer = world.request(0, &ask(5 << 40, 1)).unwrap();

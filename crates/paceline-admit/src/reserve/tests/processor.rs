@@ -10,13 +10,13 @@ const COST: CpuCost = CpuCost { sample_nanos: 30_000, byte_picos: 700 };
 
 /// A node between two neighbours, each on its own link.
 fn node() -> Reservations {
-    let mut node = Reservations::new(Node(0), 1, Timing::default(), 7);
+    let mut node = Reservations::new(NodeIndex(0), 1, Timing::default(), 7);
     let capacity = Capacity::from_bits_per_s(1_000_000_000).unwrap();
     let cpu = Some(CpuBudget { cost: COST, nanos_per_s: BUDGET });
     for to in [1, 2] {
-        let spec = LinkSpec { cpu, ..LinkSpec::new(capacity, Rule::Edf, 0) };
+        let spec = LinkParameters { cpu, ..LinkParameters::new(capacity, AdmissionTest::Edf, 0) };
         node.add_link(LinkId(to), Admission::new(spec));
-        node.set_neighbour(Instant::ZERO, Node(to.into()), LinkId(to), 1);
+        node.set_neighbour(Instant::ZERO, NodeIndex(to.into()), LinkId(to), 1);
     }
     node
 }

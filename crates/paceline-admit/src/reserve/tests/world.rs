@@ -4,7 +4,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-pub(super) type Flight = (Node, Node, Message);
+pub(super) type Flight = (NodeIndex, NodeIndex, ReserveMessage);
 
 /// The links to the left and to the right.
 const LEFT: LinkId = LinkId(0);
@@ -24,10 +24,10 @@ pub(super) struct World {
     pub(super) keeps: bool,
     epochs: Vec<u64>,
     dead: Vec<bool>,
-    answers: BTreeMap<(usize, Key), Answer>,
+    answers: BTreeMap<(usize, Key), PathAnswer>,
     ended: BTreeMap<(usize, Key), Option<Reason>>,
     /// The installed demands.
-    police: BTreeMap<(usize, LinkId, Trunk), Demand>,
+    police: BTreeMap<(usize, LinkId, Trunk), StreamDemand>,
 }
 
 pub(super) fn millis(millis: u64) -> Duration {
@@ -52,14 +52,14 @@ pub(super) fn forward(path: &[u64], mbit: u64) -> Request {
     Request {
         label: Vec::new(),
         weights: Vec::new(),
-        path: path.iter().copied().map(Node).collect(),
+        path: path.iter().copied().map(NodeIndex).collect(),
         forward: Some(wanted(trunk, mbit)),
         backward: None,
         idle: None,
     }
 }
 
-fn index(node: Node) -> usize {
+fn index(node: NodeIndex) -> usize {
     usize::try_from(node.0).unwrap()
 }
 
@@ -84,17 +84,20 @@ impl World {
     }
 
     fn fresh(&self, at: usize, nodes: usize, timing: Timing) -> Reservations {
-        let me = Node(at as u64);
+        let me = NodeIndex(at as u64);
         let mut node = Reservations::new(me, self.epochs[at], timing, at as u64 + 1);
         let capacity = Capacity::from_bits_per_s(CAPACITY).unwrap();
         for link in [LEFT, RIGHT] {
-            node.add_link(link, Admission::new(LinkSpec::new(capacity, Rule::Edf, 0)));
+            node.add_link(
+                link,
+                Admission::new(LinkParameters::new(capacity, AdmissionTest::Edf, 0)),
+            );
         }
         if at > 0 {
-            node.set_neighbour(self.now, Node(me.0 - 1), LEFT, self.epochs[at - 1]);
+            node.set_neighbour(self.now, NodeIndex(me.0 - 1), LEFT, self.epochs[at - 1]);
         }
         if at + 1 < nodes {
-            node.set_neighbour(self.now, Node(me.0 + 1), RIGHT, self.epochs[at + 1]);
+            node.set_neighbour(self.now, NodeIndex(me.0 + 1), RIGHT, self.epochs[at + 1]);
         }
         node
     }
@@ -111,7 +114,12 @@ impl World {
         if told {
             for (other, link) in [(at.checked_sub(1), RIGHT), (Some(at + 1), LEFT)] {
                 let Some(other) = other.filter(|other| *other < self.nodes.len()) else { continue };
-                self.nodes[other].set_neighbour(self.now, Node(at as u64), link, self.epochs[at]);
+                self.nodes[other].set_neighbour(
+                    self.now,
+                    NodeIndex(at as u64),
+                    link,
+                    self.epochs[at],
+                );
                 self.collect(other);
             }
         }
@@ -122,7 +130,7 @@ impl World {
         self.restart(at, false);
         self.dead[at] = true;
         if told {
-            self.nodes[at - 1].lose_neighbour(self.now, Node(at as u64));
+            self.nodes[at - 1].lose_neighbour(self.now, NodeIndex(at as u64));
             self.collect(at - 1);
         }
     }
@@ -154,7 +162,7 @@ impl World {
         self.nodes[at].handle_used(self.now, key);
     }
 
-    pub(super) fn change_link(&mut self, at: usize, spec: LinkSpec) {
+    pub(super) fn change_link(&mut self, at: usize, spec: LinkParameters) {
         self.nodes[at].change_link(self.now, RIGHT, spec);
         self.collect(at);
     }
@@ -165,9 +173,9 @@ impl World {
         waited
     }
 
-    pub(super) fn hear(&mut self, at: usize, from: u64, message: Message) {
+    pub(super) fn hear(&mut self, at: usize, from: u64, message: ReserveMessage) {
         if !self.dead[at] {
-            self.nodes[at].handle_message(self.now, Node(from), message);
+            self.nodes[at].handle_message(self.now, NodeIndex(from), message);
             self.collect(at);
         }
     }
@@ -176,24 +184,28 @@ impl World {
     pub(super) fn collect(&mut self, at: usize) {
         while let Some(output) = self.nodes[at].poll_output() {
             match output {
-                Output::Send { to, message } => {
-                    let flight = (Node(at as u64), to, message);
+                ReserveOutput::Send { to, message } => {
+                    let flight = (NodeIndex(at as u64), to, message);
                     if self.keeps {
                         self.sent.push(flight.clone());
                     }
                     self.flight.push(flight);
                 }
-                Output::Answer { key, answer } => _ = self.answers.insert((at, key), answer),
-                Output::Ended { key, reason, .. } => _ = self.ended.insert((at, key), reason),
-                Output::Asked { name, .. } => match self.deciding {
+                ReserveOutput::Answer { key, answer } => _ = self.answers.insert((at, key), answer),
+                ReserveOutput::Ended { key, reason, .. } => {
+                    _ = self.ended.insert((at, key), reason)
+                }
+                ReserveOutput::Asked { name, .. } => match self.deciding {
                     Some(decision) => _ = self.nodes[at].answer(self.now, name, decision),
                     None => self.asked.push(name),
                 },
-                Output::Install { link, trunk, demand } => {
+                ReserveOutput::Install { link, trunk, demand } => {
                     self.police.insert((at, link, trunk), demand);
                 }
-                Output::Release { link, trunk } => _ = self.police.remove(&(at, link, trunk)),
-                Output::Status { .. } => {}
+                ReserveOutput::Release { link, trunk } => {
+                    _ = self.police.remove(&(at, link, trunk))
+                }
+                ReserveOutput::Status { .. } => {}
             }
         }
         self.check(at);
@@ -273,7 +285,7 @@ impl World {
         self.nodes.iter().map(|node| (of(node, LEFT) + of(node, RIGHT)) / 1_000_000).collect()
     }
 
-    pub(super) fn answer_of(&mut self, at: usize, key: Key) -> Option<Answer> {
+    pub(super) fn answer_of(&mut self, at: usize, key: Key) -> Option<PathAnswer> {
         self.answers.remove(&(at, key))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::payload::picture_size;
 use crate::show;
-use paceline::{Delivery, Encoding};
+use paceline::{Encoding, Sample};
 use paceline_media::audio::AudioFormat;
 use serde::Serialize;
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub(super) struct PayloadLine<'a> {
 
 impl Payload {
     /// Decodes a sample; keeps the first `max` bytes of a binary payload.
-    pub(super) fn read(delivery: &Delivery, max: usize) -> Self {
+    pub(super) fn read(delivery: &Sample, max: usize) -> Self {
         let payload = &delivery.payload[..];
         let (name, utf8) = (delivery.encoding.as_str(), std::str::from_utf8(payload));
         if let Some(message) = name.strip_prefix(ULOG) {
@@ -101,7 +101,7 @@ impl Payload {
     }
 
     /// Formats the payload as text.
-    pub(super) fn text(&self, delivery: &Delivery) -> String {
+    pub(super) fn text(&self, delivery: &Sample) -> String {
         match self {
             Self::Text(text) | Self::Json(_, text) => text.clone(),
             Self::Media => media(delivery),
@@ -149,7 +149,7 @@ impl std::fmt::Display for Bytes {
 }
 
 /// Describes a picture, sound or video in one line.
-fn media(delivery: &Delivery) -> String {
+fn media(delivery: &Sample) -> String {
     let mut text = String::new();
     if let Some(size) = picture_size(delivery) {
         let _ = write!(text, "{size} ");
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::payload::test_delivery;
 
-    fn delivery(encoding: &str, payload: &[u8]) -> Delivery {
+    fn delivery(encoding: &str, payload: &[u8]) -> Sample {
         test_delivery(Encoding::new(encoding), payload.to_vec())
     }
 

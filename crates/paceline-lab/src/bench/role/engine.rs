@@ -32,7 +32,7 @@ pub(super) enum Subscription {
 
 /// A sample delivered by an engine.
 pub(super) enum Sample {
-    Paceline(paceline::Delivery),
+    Paceline(paceline::Sample),
     Plain(zenoh::sample::Sample),
 }
 
@@ -139,8 +139,8 @@ impl Subscription {
             paceline::SubscriberEvent::Refused(_, refusal) => Some(refusal),
             paceline::SubscriberEvent::Publishers(_)
             | paceline::SubscriberEvent::Granted(_)
-            | paceline::SubscriberEvent::Over(_)
-            | paceline::SubscriberEvent::Unpromised(..)
+            | paceline::SubscriberEvent::Withdrawn(_)
+            | paceline::SubscriberEvent::BestEffort(..)
             | paceline::SubscriberEvent::Excess { .. }
             | paceline::SubscriberEvent::ChangeRefused { .. }
             | paceline::SubscriberEvent::Changed { .. } => None,

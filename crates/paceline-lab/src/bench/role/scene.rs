@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use paceline::contract::Rate;
 use paceline::status::{Drops, PublisherId};
-use paceline::{Capacity, Delivery, Kind, LinkConfig, Node, SubscriberEvent, Subscription};
+use paceline::{Capacity, Kind, LinkConfig, Node, Sample, SubscriberEvent, Subscription};
 use paceline_sim::scenario::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
 use std::io::BufRead as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -216,7 +216,7 @@ fn declare(
         builder = builder.loss(loss.x(), loss.y());
     }
     let notes = notes.clone();
-    let deliver = move |sample: Delivery| {
+    let deliver = move |sample: Sample| {
         let (at, bytes) = (clock::now(), sample.payload.len() as u64);
         let from = who(sample.publisher);
         notes.lock().arrived.push(Arrived { subscriber: place, from, seq: sample.seq, at, bytes });

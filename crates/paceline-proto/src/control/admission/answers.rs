@@ -1,6 +1,6 @@
 //! Handles the answers of paths: grants, refusals, and the time of the next attempt.
 
-use super::{Admission, Basis, Hold, Standing, Survey};
+use super::{Admission, Backoff, Basis, Standing, Survey};
 use crate::control::refusal::Refusal;
 use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
 use crate::ids::NodeId;
@@ -91,9 +91,9 @@ impl Admission {
             self.turns.answered();
         }
         let asked = self.asks.get_mut(&key)?;
-        let told = self.holds.get(&key).filter(|hold| hold.basis == asked.basis);
+        let told = self.backoffs.get(&key).filter(|backoff| backoff.basis == asked.basis);
         if let Reason::Refused { refusal: lack, .. } = reason
-            && told.is_none_or(|hold| hold.refusal.is_none())
+            && told.is_none_or(|backoff| backoff.refusal.is_none())
         {
             asked.standing = Standing::Surveyed;
             let Basis { path, request, .. } = asked.basis.clone();
@@ -119,10 +119,10 @@ impl Admission {
     /// Schedules another attempt for a pair that was refused before or whose path does not answer.
     fn wait(&mut self, now: Instant, key: PairKey, node: NodeId, basis: Basis) {
         let long = self.hold_time(key);
-        let before = self.unhold(key);
-        let same = before.as_ref().is_some_and(|hold| hold.basis == basis);
-        let tries = before.as_ref().filter(|_| same).map_or(0, |hold| hold.tries) + 1;
-        let told = before.and_then(|hold| hold.refusal);
+        let before = self.end_backoff(key);
+        let same = before.as_ref().is_some_and(|backoff| backoff.basis == basis);
+        let tries = before.as_ref().filter(|_| same).map_or(0, |backoff| backoff.tries) + 1;
+        let told = before.and_then(|backoff| backoff.refusal);
         let of = basis.request.revision;
         if told.as_ref().is_some_and(|told| told.revision != of) {
             // The earlier refusal was of another request and does not apply to this one.
@@ -131,14 +131,14 @@ impl Admission {
         let refusal = told.filter(|told| told.revision == of);
         let doubled = |time: Duration, most: u32| time.mul_div(1 << (tries - 1).min(most), 1);
         let (until, again) = if refusal.is_some() {
-            let others = self.holds.len() as u64;
+            let others = self.backoffs.len() as u64;
             let soon = HOLD_MIN.max(Duration::from_millis(8).mul_div(others, 1));
             (soon, doubled(long, HOLD_DOUBLED_MAX))
         } else {
             (doubled(SILENCE, 7), doubled(SILENCE, 7))
         };
         let (until, again) = (now + until, now + again.max(until));
-        self.hold(key, Hold { refusal, until, again, tries, basis });
+        self.back_off(key, Backoff { refusal, until, again, tries, basis });
         if tries == SILENCES {
             self.silent.push((key, node));
         }
@@ -152,9 +152,11 @@ impl Admission {
 
     /// Reports that the path of a pair does not answer; further attempts continue.
     pub(in crate::control) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
-        if let Some(hold) = self.holds.get_mut(&key).filter(|hold| hold.refusal.is_none()) {
-            let refusal = Refusal { revision: hold.basis.request.revision, ..refusal };
-            hold.refusal = Some(refusal.clone());
+        if let Some(backoff) =
+            self.backoffs.get_mut(&key).filter(|backoff| backoff.refusal.is_none())
+        {
+            let refusal = Refusal { revision: backoff.basis.request.revision, ..refusal };
+            backoff.refusal = Some(refusal.clone());
             self.announce_refusal(refusal);
             self.refused += 1;
         }
@@ -173,7 +175,7 @@ impl Admission {
             return;
         }
         let Some(basis) = self.give_up(key) else { return };
-        let tries = self.holds.get(&key).map_or(0, |hold| hold.tries);
+        let tries = self.backoffs.get(&key).map_or(0, |backoff| backoff.tries);
         match refusal.or_else(|| (tries + 1 >= SILENCES).then(|| known.clone())) {
             Some(refusal) => self.refuse(now, key, refusal, basis),
             // The obstacle was only a tentative reservation.
@@ -189,16 +191,16 @@ impl Admission {
         if !self.asks.get(&key).is_some_and(|asked| asked.keeps_granted_from(&basis)) {
             self.forget(now, key);
         }
-        let before = self.unhold(key);
-        let told = before.as_ref().and_then(|hold| hold.refusal.as_ref());
-        let known = before.as_ref().is_some_and(|hold| hold.basis == basis);
+        let before = self.end_backoff(key);
+        let told = before.as_ref().and_then(|backoff| backoff.refusal.as_ref());
+        let known = before.as_ref().is_some_and(|backoff| backoff.basis == basis);
         if told.is_none() || !known && told != Some(&refusal) {
             self.announce_refusal(refusal.clone());
         }
         let until = now + hold_time;
         let refusal = if known { told.cloned() } else { None }.unwrap_or(refusal);
-        let hold = Hold { refusal: Some(refusal), until, again: until, tries: 1, basis };
-        self.hold(key, hold);
+        let backoff = Backoff { refusal: Some(refusal), until, again: until, tries: 1, basis };
+        self.back_off(key, backoff);
         self.wake = self.wake.min(until);
     }
 
@@ -207,25 +209,25 @@ impl Admission {
         if self.refused < REFUSALS_MAX {
             self.changes.push(Change::Refuse(refusal));
         } else {
-            self.untold.push(refusal);
+            self.refusal_overflow.push(refusal);
         }
     }
 
-    fn hold(&mut self, key: PairKey, hold: Hold) {
-        self.unhold(key);
-        self.refused += usize::from(hold.refusal.is_some());
-        self.holds.insert(key, hold);
+    fn back_off(&mut self, key: PairKey, backoff: Backoff) {
+        self.end_backoff(key);
+        self.refused += usize::from(backoff.refusal.is_some());
+        self.backoffs.insert(key, backoff);
     }
 
-    fn unhold(&mut self, key: PairKey) -> Option<Hold> {
-        let hold = self.holds.remove(&key)?;
-        self.refused -= usize::from(hold.refusal.is_some());
-        Some(hold)
+    fn end_backoff(&mut self, key: PairKey) -> Option<Backoff> {
+        let backoff = self.backoffs.remove(&key)?;
+        self.refused -= usize::from(backoff.refusal.is_some());
+        Some(backoff)
     }
 
     /// Ends the refusal of a pair.
     pub(super) fn release(&mut self, key: PairKey) {
-        let told = self.unhold(key).is_some_and(|hold| hold.refusal.is_some());
+        let told = self.end_backoff(key).is_some_and(|backoff| backoff.refusal.is_some());
         if told {
             self.changes.push(Change::Release(key.0, key.1));
         }

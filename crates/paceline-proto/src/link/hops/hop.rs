@@ -1,8 +1,8 @@
 //! A next hop: handshake, liveness and the frames in flight to it.
 
 use super::ledger::{Fates, Ledger};
+use super::rtt::RttEstimator;
 use super::transit::Transit;
-use super::trips::Trips;
 use crate::carrier::Carrier;
 use crate::link::contents::Item;
 use crate::receive::Heard;
@@ -80,7 +80,7 @@ pub struct Hop {
     owe_now: bool,
     /// The arrival time of the newest frame that `owed` covers.
     owed_since: Instant,
-    trips: Trips,
+    rtt: RttEstimator,
     transit: Transit,
     /// Bytes sent to the hop since it was found, as counted on the wire.
     wire_bytes: u64,
@@ -114,7 +114,7 @@ impl Hop {
             owes: false,
             owe_now: false,
             owed_since: now,
-            trips: Trips::new(),
+            rtt: RttEstimator::new(),
             transit: Transit::new(),
             wire_bytes: 0,
             paced,
@@ -193,7 +193,7 @@ impl Hop {
         let Some(trip) = self.least_round_trip().filter(|_| self.paced) else {
             return self.flight_frames();
         };
-        let trip = trip.saturating_add(self.trips.longest_held());
+        let trip = trip.saturating_add(self.rtt.longest_held());
         match &self.ledger {
             Some(ledger) => ledger.overdue(now, trip),
             None => self.flight.partition_point(|frame| frame.sent + trip < now),
@@ -255,14 +255,14 @@ impl Hop {
     /// path. A new sender must not stop until the first late acknowledgement has arrived.
     #[must_use]
     pub fn longest_held(&self, frame_time: Duration) -> Duration {
-        self.trips.longest_held().max(frame_time.mul_div(2, 1))
+        self.rtt.longest_held().max(frame_time.mul_div(2, 1))
     }
 
     /// Returns the minimum round trip of the last 10 to 20 s, without acknowledgement delay; `None` before
     /// the first measurement.
     #[must_use]
     pub fn least_round_trip(&self) -> Option<Duration> {
-        self.trips.least()
+        self.rtt.least()
     }
 
     /// Returns the minimum round trip since the hop came up: the path delay, whatever the load. Under load
@@ -284,7 +284,7 @@ impl Hop {
     /// link.
     #[must_use]
     pub fn queued_below(&self) -> Duration {
-        self.trips.queued()
+        self.rtt.queued()
     }
 
     /// Returns `true` if the oldest frame in flight has waited too long for its acknowledgement, on a link
@@ -354,7 +354,7 @@ impl Hop {
         if let Some(ledger) = &mut self.ledger {
             if let Some((bytes, left)) = ledger.handle_ack(now, ack) {
                 let trip = now.since(left);
-                self.trips.note(now, (trip, held), trip);
+                self.rtt.note(now, (trip, held), trip);
                 let took = (now + wire_time(bytes)).since(left);
                 self.transit.note(bytes, (took, held), wire_time(bytes));
             }
@@ -381,7 +381,7 @@ impl Hop {
             let trip = took.saturating_sub(wire_time(oldest.bytes));
             waited = waited.max(trip);
             if oldest.asked && oldest.seq + 1 == end {
-                self.trips.note(now, (trip, held), waited);
+                self.rtt.note(now, (trip, held), waited);
                 self.transit.note(oldest.bytes, (took, held), wire_time(oldest.bytes));
             }
         }

@@ -71,7 +71,7 @@ fn video_of_a_background_stream_waits_for_room_and_may_begin_inside_a_group() {
     a.link.open_stream(STREAM, spec);
     let mut offer = |seq| {
         let kind = if seq % 2 == 0 { Kind::VideoB } else { Kind::VideoP };
-        a.link.handle_sample(now, STREAM, Sample { kind, ..sample(now, seq, 10) })
+        a.link.handle_sample(now, STREAM, RawSample { kind, ..sample(now, seq, 10) })
     };
     assert!((0..256).all(&mut offer));
     assert!(!a.link.has_room(now, STREAM), "its producer waits");

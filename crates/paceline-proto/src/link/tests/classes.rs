@@ -302,7 +302,11 @@ fn demoted(kind: Kind, flood: usize) -> ([usize; 3], StreamCounters) {
         }
         if millis % 20 < 3 {
             let seq = millis / 20 * 3 + millis % 20;
-            rig.a.link.handle_sample(rig.now, STREAM, Sample { kind, ..sample(rig.now, seq, 500) });
+            rig.a.link.handle_sample(
+                rig.now,
+                STREAM,
+                RawSample { kind, ..sample(rig.now, seq, 500) },
+            );
         }
         rig.exchange();
     }

@@ -133,17 +133,17 @@ fn bursts_from_earlier_hops_are_no_excess_and_stay_on_time() {
             // Five samples of five periods, as early as jitter allows, arrive together and as late as
             // possible.
             let first = bench.now;
-            let born = |n: u64| first + PERIOD.mul_div(n, 1);
+            let published_at = |n: u64| first + PERIOD.mul_div(n, 1);
             while bench.now < first + upstream {
                 bench.step();
             }
             for n in 0..5 {
                 let early = Duration::from_millis(2 * (n % 2));
                 let mut bunched = sample(bench.now, group * 5 + n, DECLARED);
-                bunched.born = (born(n) - early).min(bench.now);
+                bunched.published_at = (published_at(n) - early).min(bench.now);
                 bench.a.link.handle_sample(bench.now, STREAM, bunched);
             }
-            while bench.now < born(5) {
+            while bench.now < published_at(5) {
                 bench.step();
             }
         }

@@ -91,7 +91,7 @@ fn pictures_that_depend_on_an_expired_picture_expire_with_it() {
     talk(&mut now, &mut a, &mut b, 8);
     a.link.open_stream(STREAM, fresh(VideoI));
     let offer = |a: &mut End, now, seq, kind, len| {
-        a.link.handle_sample(now, STREAM, Sample { kind, ..sample(now, seq, len) })
+        a.link.handle_sample(now, STREAM, RawSample { kind, ..sample(now, seq, len) })
     };
     offer(&mut a, now, 0, VideoI, 30_000);
     talk(&mut now, &mut a, &mut b, 1);

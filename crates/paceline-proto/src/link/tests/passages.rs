@@ -8,9 +8,9 @@ fn a_traced_stream_records_arrival_and_departure_times() {
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 4);
     a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
-    let born = now - Duration::from_millis(5);
+    let published_at = now - Duration::from_millis(5);
     let pass = |a: &mut End, seq| {
-        assert!(a.link.handle_sample(now, STREAM, sample(born, seq, 10)));
+        assert!(a.link.handle_sample(now, STREAM, sample(published_at, seq, 10)));
         a.poll(now + Duration::from_millis(2));
         a.link.passages(STREAM).copied().collect::<Vec<_>>()
     };

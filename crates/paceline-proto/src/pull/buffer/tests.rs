@@ -13,11 +13,11 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-fn sample(seq: u64, born: u64, captured_ns: u64, len: usize, kind: Kind) -> Sample {
-    Sample {
+fn sample(seq: u64, published_at: u64, captured_ns: u64, len: usize, kind: Kind) -> RawSample {
+    RawSample {
         seq,
         captured: Timestamp { nanos: captured_ns, error: 0 },
-        born: at(born),
+        published_at: at(published_at),
         kind,
         encoding: Encoding::Bytes,
         payload: vec![0; len].into(),
@@ -33,16 +33,16 @@ fn limits(samples: usize, bytes: u64, age_ms: u64) -> Limits {
 #[derive(Clone)]
 struct Twin {
     limits: Limits,
-    held: Vec<(PublisherId, Sample)>,
+    held: Vec<(PublisherId, RawSample)>,
 }
 
 impl Twin {
-    fn push(&mut self, now: Instant, publisher: PublisherId, sample: &Sample) -> Pushed {
+    fn push(&mut self, now: Instant, publisher: PublisherId, sample: &RawSample) -> Pushed {
         let seq = sample.seq;
         if sample.payload.len() as u64 > self.limits.bytes() {
             return Pushed::TooLarge;
         }
-        if now.since(sample.born) > self.limits.age() {
+        if now.since(sample.published_at) > self.limits.age() {
             return Pushed::TooOld;
         }
         if self.has(publisher, seq) {
@@ -71,7 +71,7 @@ impl Twin {
     }
 
     fn is_beyond(&self, now: Instant) -> bool {
-        let too_old = |at: usize| now.since(self.held[at].1.born) > self.limits.age();
+        let too_old = |at: usize| now.since(self.held[at].1.published_at) > self.limits.age();
         self.held.len() > self.limits.samples()
             || self.bytes() > self.limits.bytes()
             || self.oldest().is_some_and(too_old)
@@ -82,7 +82,7 @@ impl Twin {
         let lowest = |id| self.of(id).first().map(|held| held.seq);
         let fronts = self.held.iter().enumerate();
         let fronts = fronts.filter(|(_, (id, held))| lowest(*id) == Some(held.seq));
-        fronts.min_by_key(|(_, (id, held))| (held.born, *id)).map(|(at, _)| at)
+        fronts.min_by_key(|(_, (id, held))| (held.published_at, *id)).map(|(at, _)| at)
     }
 
     fn of(&self, publisher: PublisherId) -> Vec<Held> {
@@ -112,7 +112,7 @@ impl Twin {
     }
 }
 
-pub(in crate::pull) fn row(sample: &Sample) -> Held {
+pub(in crate::pull) fn row(sample: &RawSample) -> Held {
     Held {
         seq: sample.seq,
         captured_ns: sample.captured.nanos,
@@ -199,15 +199,15 @@ fn pushes() -> impl Strategy<Value = Vec<Push>> {
     })
 }
 
-fn pushed(push: &Push, now: u64) -> Sample {
+fn pushed(push: &Push, now: u64) -> RawSample {
     let kind = match (push.publisher, push.start) {
         (2, true) => Kind::VideoI,
         (2, false) if push.seq % 3 == 2 => Kind::VideoB,
         (2, false) => Kind::VideoP,
         _ => Kind::Data,
     };
-    let born = now.saturating_sub(push.late_ms);
-    sample(push.seq, born, push.captured_ms * 1_000_000, push.len, kind)
+    let published_at = now.saturating_sub(push.late_ms);
+    sample(push.seq, published_at, push.captured_ms * 1_000_000, push.len, kind)
 }
 
 /// Returns all pages of a holder's answer, each of at most `items` samples and `holdings` publishers.
@@ -271,7 +271,7 @@ proptest! {
 #[test]
 fn the_oldest_sample_of_any_publisher_is_evicted_first() {
     let mut buffer = PullBuffer::new(limits(3, 1_000, 10_000));
-    let data = |seq, born| sample(seq, born, 0, 10, Kind::Data);
+    let data = |seq, published_at| sample(seq, published_at, 0, 10, Kind::Data);
     assert_eq!(buffer.push(at(1), publisher(0), data(0, 1)), Pushed::Held(0));
     assert_eq!(buffer.push(at(2), publisher(1), data(0, 2)), Pushed::Held(0));
     assert_eq!(buffer.push(at(3), publisher(0), data(1, 3)), Pushed::Held(0));
@@ -295,10 +295,10 @@ fn the_oldest_sample_of_any_publisher_is_evicted_first() {
 fn a_small_payload_does_not_retain_its_frame() {
     let frame = Bytes::from(vec![7u8; 60_000]);
     let mut buffer = PullBuffer::new(limits(10, 1 << 20, 1_000));
-    let small = Sample { payload: frame.slice(100..200), ..Sample::default() };
+    let small = RawSample { payload: frame.slice(100..200), ..RawSample::default() };
     buffer.push(at(0), publisher(0), small);
     assert!(frame.is_unique());
-    let large = Sample { seq: 1, payload: frame.slice(..SLICE_MAX), ..Sample::default() };
+    let large = RawSample { seq: 1, payload: frame.slice(..SLICE_MAX), ..RawSample::default() };
     buffer.push(at(0), publisher(0), large);
     assert!(!frame.is_unique());
     assert_eq!(buffer.fetch(publisher(0), 0).unwrap().payload, frame.slice(100..200));

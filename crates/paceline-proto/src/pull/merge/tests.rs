@@ -3,7 +3,7 @@ use crate::form::Rate;
 use crate::pull::PullBuffer;
 use crate::pull::buffer::tests::{rates, row, select, selections};
 use crate::pull::limits::Limits;
-use crate::sample::{Sample, Timestamp};
+use crate::sample::{RawSample, Timestamp};
 use crate::tag::Tag;
 use paceline_sched::{Duration, Instant};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn find(selection: Selection, rate: Rate) -> Find {
 }
 
 /// Publisher 0 sends data, publisher 1 pictures of which some are I pictures, both 100 times per second.
-fn sample(publisher: u32, seq: u64, starts: &[bool]) -> Sample {
+fn sample(publisher: u32, seq: u64, starts: &[bool]) -> RawSample {
     let kind = match (publisher, starts.get(usize::try_from(seq).unwrap())) {
         (0, _) => Kind::Data,
         (_, Some(true)) => Kind::VideoI,
@@ -27,7 +27,7 @@ fn sample(publisher: u32, seq: u64, starts: &[bool]) -> Sample {
     };
     let captured = Timestamp { nanos: seq * 10_000_000, error: 0 };
     let payload = vec![0; usize::try_from(seq).unwrap() + 1].into();
-    Sample { seq, captured, kind, payload, ..Sample::default() }
+    RawSample { seq, captured, kind, payload, ..RawSample::default() }
 }
 
 fn buffer() -> PullBuffer {

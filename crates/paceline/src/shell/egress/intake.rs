@@ -195,16 +195,16 @@ mod tests {
     use crossbeam_queue::ArrayQueue;
     use event_listener::Event;
     use paceline_proto::link::{LinkSpec, StreamSpec};
-    use paceline_proto::{Encoding, Form, Kind, NodeId, PublisherId, Sample, Timestamp};
+    use paceline_proto::{Encoding, Form, Kind, NodeId, PublisherId, RawSample, Timestamp};
     use paceline_sched::Duration;
 
     const STREAMS: u32 = 8;
 
-    fn sample(seq: u64) -> Sample {
-        Sample {
+    fn sample(seq: u64) -> RawSample {
+        RawSample {
             seq,
             captured: Timestamp::default(),
-            born: Instant::ZERO,
+            published_at: Instant::ZERO,
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             payload: vec![0; 64].into(),

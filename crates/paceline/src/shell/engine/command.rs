@@ -3,7 +3,7 @@
 use super::super::pull::PullCommand;
 use super::super::sink::Sink;
 use super::super::source::PublisherShared;
-use crate::contract::Prospect;
+use crate::contract::Quote;
 use crate::error::{CapacityError, ClassesError};
 use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, SubscriptionView};
 use bytes::Bytes;
@@ -79,7 +79,7 @@ pub(crate) enum Command {
         reply: Sender<NodePassages>,
     },
     /// Asks all matching paths for admission without a reservation; one reply per publisher.
-    Ask(SubscriptionSpec, Sender<Prospect>),
+    Ask(SubscriptionSpec, Sender<Quote>),
     SetCapacity {
         link: String,
         capacity: Capacity,

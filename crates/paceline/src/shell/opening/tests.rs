@@ -22,7 +22,7 @@ impl Ends {
         Self { opening: Opening::new(None, room.clone()), installs, stamper }
     }
 
-    fn put(&mut self, bytes: usize) -> Put {
+    fn put(&mut self, bytes: usize) -> PutReport {
         let payload = Bytes::from(vec![0; bytes]);
         let captured = Timestamp { nanos: 0, error: 0 };
         let (now, kind, encoding) = (Instant::ZERO, Kind::Data, Encoding::Bytes);

@@ -8,7 +8,7 @@ use super::super::source::PublisherShared;
 use event_listener::Listener;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::{Ingress, Output};
-use paceline_proto::{PublisherId, Sample};
+use paceline_proto::{PublisherId, RawSample};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ impl Carrier {
 
     /// Publishes a sample unchanged once there is room; returns false if the puller is no longer
     /// subscribed.
-    pub(crate) fn put(&mut self, sample: Sample) -> bool {
+    pub(crate) fn put(&mut self, sample: RawSample) -> bool {
         loop {
             self.install();
             if !self.is_wanted() {

@@ -6,7 +6,7 @@ use super::carrier::Carrier;
 use super::making::{Maker, Missed, Units};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::pull::{Answer, Fetch, Making, private_tag};
-use paceline_proto::{Kind, NodeId, PublisherId, Sample, Tag};
+use paceline_proto::{Kind, NodeId, PublisherId, RawSample, Tag};
 use paceline_sched::Late;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
@@ -152,7 +152,7 @@ impl Feed {
         }
     }
 
-    fn put(&mut self, publisher: PublisherId, sample: Sample) -> bool {
+    fn put(&mut self, publisher: PublisherId, sample: RawSample) -> bool {
         // A repeated sample needs a new stream, because streams require increasing sequence
         // numbers.
         let carries =
@@ -175,7 +175,7 @@ impl Feed {
 
 /// Returns the declaration of a publisher for stored samples in their final form. The samples never
 /// expire, and in the background none replaces another.
-fn spec(tag: Tag, sample: &Sample) -> PublisherSpec {
+fn spec(tag: Tag, sample: &RawSample) -> PublisherSpec {
     PublisherSpec {
         tag,
         kind: match sample.kind {

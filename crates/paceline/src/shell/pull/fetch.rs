@@ -6,7 +6,7 @@ use super::ledger::{Key, Ledger};
 use super::lookup::{Lookup, Wanted};
 use super::{Holders, Pipe, PullCommand, Reply};
 use crate::pull::{MissingReason, PullError, PullSummary};
-use crate::subscriber::{Delivery, SubscriberEvent};
+use crate::subscriber::{Sample, SubscriberEvent};
 use event_listener::Listener;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::pull::{
@@ -318,7 +318,7 @@ impl<'a> Fetch<'a> {
         // A repeated request may produce duplicates.
         if publisher == Some(page.publisher) && !strange && left.remove(&delivery.seq) {
             let (key, tag) = ((page.publisher, delivery.seq), self.wanted.find.tag.clone());
-            let delivery = Delivery { tag, publisher: page.publisher, ..delivery };
+            let delivery = Sample { tag, publisher: page.publisher, ..delivery };
             self.ledger.take(key, sender, delivery);
             self.barren = 0;
             self.ledger.hand_on(self.pipe);

@@ -2,7 +2,7 @@
 
 use super::super::clock;
 use paceline_proto::pull::{Find, Found, Limits, PullBuffer, Pushed, Selection};
-use paceline_proto::{PublisherId, Rate, Sample, Tag};
+use paceline_proto::{PublisherId, Rate, RawSample, Tag};
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +64,7 @@ impl HeldBuffer {
     }
 
     /// Stores a sample. The payload is shared with the subscriber.
-    pub(crate) fn push(&self, now: Instant, tag: &Tag, publisher: PublisherId, sample: &Sample) {
+    pub(crate) fn push(&self, now: Instant, tag: &Tag, publisher: PublisherId, sample: &RawSample) {
         let mut contents = self.lock();
         match contents.buffer.push(now, publisher, sample.clone()) {
             Pushed::Held(_) => {
@@ -121,12 +121,12 @@ impl HeldBuffer {
     }
 
     /// Returns a stored sample.
-    pub(crate) fn fetch(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<Sample> {
+    pub(crate) fn fetch(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<RawSample> {
         self.of(tag, publisher)?.buffer.fetch(publisher, seq).cloned()
     }
 
     /// Returns the first stored sample numbered `seq` or higher.
-    pub(crate) fn from(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<Sample> {
+    pub(crate) fn from(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<RawSample> {
         self.of(tag, publisher)?.buffer.from(publisher, seq).cloned()
     }
 

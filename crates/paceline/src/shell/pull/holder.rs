@@ -5,7 +5,7 @@ use super::feeder::{self, Ending, Feeder, Page};
 use super::making::Units;
 use super::{HeldBuffer, PullCommand};
 use paceline_proto::pull::{Answer, Fetch, Find, Found, Question};
-use paceline_proto::{NodeId, Sample, SubscriptionId};
+use paceline_proto::{NodeId, RawSample, SubscriptionId};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -148,7 +148,7 @@ impl Responder {
         let buffers = self.held();
         let (tag, publisher) = (fetch.tag.clone(), fetch.publisher);
         let held = |seq: u64| buffers.iter().find_map(|b| b.fetch(&tag, publisher, seq));
-        let kept: BTreeMap<u64, Sample> =
+        let kept: BTreeMap<u64, RawSample> =
             fetch.seqs.iter().filter_map(|&seq| Some((seq, held(seq)?))).collect();
         self.feeders.retain(|_, feeder| feeder.is_alive());
         self.ending.retain(Ending::is_alive);

@@ -3,7 +3,7 @@
 
 use super::{Holders, Pipe, Told};
 use crate::pull::{Missing, MissingReason, PullNode, PullSummary};
-use crate::subscriber::Delivery;
+use crate::subscriber::Sample;
 use paceline_proto::pull::{Held, Plan};
 use paceline_proto::video::DecodeGate;
 use paceline_proto::{Kind, NodeId, PublisherId};
@@ -18,7 +18,7 @@ pub(super) struct Ledger {
     /// The samples still to be delivered, in order.
     order: VecDeque<Key>,
     /// Received samples that wait for an earlier one, with the node that sent them.
-    early: BTreeMap<Key, (NodeId, Delivery)>,
+    early: BTreeMap<Key, (NodeId, Sample)>,
     /// Samples that will not arrive.
     lost: BTreeMap<Key, MissingReason>,
     delivered: BTreeMap<NodeId, u64>,
@@ -52,7 +52,7 @@ impl Ledger {
     }
 
     /// Records a sample that `holder` sent.
-    pub(super) fn take(&mut self, key: Key, holder: NodeId, delivery: Delivery) {
+    pub(super) fn take(&mut self, key: Key, holder: NodeId, delivery: Sample) {
         self.early.insert(key, (holder, delivery));
     }
 

@@ -5,7 +5,7 @@ use super::super::scaling::{Coder, Sound, Takers, scale_picture};
 use super::HeldBuffer;
 use paceline_media::{Format, Scaler};
 use paceline_proto::pull::{Fetch, Making};
-use paceline_proto::{DropReason, Kind, PublisherId, Sample, Size, Tag};
+use paceline_proto::{DropReason, Kind, PublisherId, RawSample, Size, Tag};
 use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,18 +19,18 @@ pub(super) struct Units {
     pub(super) tag: Tag,
     pub(super) publisher: PublisherId,
     /// The samples stored when the request arrived. They do not expire while it is queued.
-    pub(super) kept: BTreeMap<u64, Sample>,
+    pub(super) kept: BTreeMap<u64, RawSample>,
 }
 
 impl Units {
     /// Returns the sample numbered `seq`.
-    pub(super) fn get(&self, seq: u64) -> Option<Sample> {
+    pub(super) fn get(&self, seq: u64) -> Option<RawSample> {
         let held = || self.buffers.iter().find_map(|b| b.fetch(&self.tag, self.publisher, seq));
         self.kept.get(&seq).cloned().or_else(held)
     }
 
     /// Returns the first sample numbered `seq` or higher.
-    fn from(&self, seq: u64) -> Option<Sample> {
+    fn from(&self, seq: u64) -> Option<RawSample> {
         let held = self.buffers.iter().filter_map(|b| b.from(&self.tag, self.publisher, seq));
         let kept = self.kept.range(seq..).next().map(|(_, sample)| sample.clone());
         held.chain(kept).min_by_key(|sample| sample.seq)
@@ -66,7 +66,7 @@ pub(super) enum Maker {
 
 impl Maker {
     /// Creates the maker for `making`. `first` is one of the samples.
-    pub(super) fn new(making: Making, first: Option<&Sample>) -> Self {
+    pub(super) fn new(making: Making, first: Option<&RawSample>) -> Self {
         let Making { size, audio, coded } = making;
         if coded {
             return Self::Video(Box::new(VideoMaker::new(size)));
@@ -104,7 +104,7 @@ impl Maker {
 
     /// Makes the next sample. Repeats an earlier result that is still kept for the current or
     /// previous [`Self::ask`].
-    pub(super) fn make(&mut self, units: &Units, seq: u64) -> Result<Sample, Missed> {
+    pub(super) fn make(&mut self, units: &Units, seq: u64) -> Result<RawSample, Missed> {
         match self {
             Self::AsHeld => units.get(seq).ok_or(Missed::Gone),
             Self::Pictures(scaler, size) => {
@@ -117,16 +117,16 @@ impl Maker {
     }
 }
 
-fn is_picture(sample: &Sample) -> bool {
+fn is_picture(sample: &RawSample) -> bool {
     let encoding = sample.encoding.as_str();
     sample.kind == Kind::Picture || encoding.starts_with("image/") || encoding.starts_with("video/")
 }
 
-fn is_sound(sample: &Sample) -> bool {
+fn is_sound(sample: &RawSample) -> bool {
     sample.kind == Kind::Audio || sample.encoding.as_str().starts_with("audio/")
 }
 
-fn picture(scaler: &mut Scaler, sample: Sample, size: Size) -> Result<Sample, String> {
+fn picture(scaler: &mut Scaler, sample: RawSample, size: Size) -> Result<RawSample, String> {
     let format: Option<Format> = sample.encoding.as_str().parse().ok();
     let own = format.and_then(|format| format.picture_size(&sample.payload).ok());
     if own.is_some_and(|own| (own.width, own.height) == (size.width, size.height)) {
@@ -148,11 +148,11 @@ fn period(seqs: &[u64], units: &Units) -> Option<Duration> {
 /// requests.
 pub(super) struct SoundMaker {
     sound: Sound,
-    made: BTreeMap<u64, Result<Sample, String>>,
+    made: BTreeMap<u64, Result<RawSample, String>>,
 }
 
 impl SoundMaker {
-    fn make(&mut self, units: &Units, seq: u64) -> Result<Sample, Missed> {
+    fn make(&mut self, units: &Units, seq: u64) -> Result<RawSample, Missed> {
         if !self.made.contains_key(&seq) {
             let block = units.get(seq).ok_or(Missed::Gone)?;
             let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,14 +177,14 @@ pub(super) struct VideoMaker {
 }
 
 /// The results, or the reasons of failures.
-type Made = BTreeMap<u64, Result<Sample, String>>;
+type Made = BTreeMap<u64, Result<RawSample, String>>;
 
 impl Takers for Made {
     fn waits_for_key(&mut self) -> bool {
         false
     }
 
-    fn give(&mut self, sample: &Sample) {
+    fn give(&mut self, sample: &RawSample) {
         self.insert(sample.seq, Ok(sample.clone()));
     }
 
@@ -199,7 +199,7 @@ impl VideoMaker {
         Self { size, period: None, coder: None, next: 0, wanted, made }
     }
 
-    fn make(&mut self, units: &Units, seq: u64) -> Result<Sample, Missed> {
+    fn make(&mut self, units: &Units, seq: u64) -> Result<RawSample, Missed> {
         if !self.made.contains_key(&seq) {
             self.code(units, seq).ok_or(Missed::Gone)?;
         }

@@ -1,7 +1,7 @@
 //! A bounded queue from the pulling thread to a blocking or asynchronous reader.
 
 use crate::pull::{PullError, PullSummary};
-use crate::subscriber::Delivery;
+use crate::subscriber::Sample;
 use event_listener::{Event, EventListener, Listener};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) enum Told {
     /// The number of samples found.
     Found(u64),
     /// A sample.
-    Sample(Box<Delivery>),
+    Sample(Box<Sample>),
     /// The end of the pull.
     End(Box<Result<PullSummary, PullError>>),
 }

@@ -6,7 +6,7 @@ use super::super::port::Port;
 use super::super::sink::AtomicDrops;
 use paceline_proto::ingress::Ingress;
 use paceline_proto::plan::SourceKey;
-use paceline_proto::{DropReason, Drops, Kind, NodeId, Sample};
+use paceline_proto::{DropReason, Drops, Kind, NodeId, RawSample};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// A sample or a loss report.
 pub(super) enum Item {
-    Sample(Sample),
+    Sample(RawSample),
     Lost(u64, DropReason, Option<Kind>),
 }
 

@@ -3,7 +3,9 @@
 use super::places::{Places, Takers};
 use paceline_media::MediaError;
 use paceline_media::h264::{Class, Event, Transcoder};
-use paceline_proto::{DropReason, Encoding, Form, Kind, Sample, Size, TemporalScaler, Timestamp};
+use paceline_proto::{
+    DropReason, Encoding, Form, Kind, RawSample, Size, TemporalScaler, Timestamp,
+};
 use paceline_sched::{Duration, Instant};
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
@@ -23,7 +25,7 @@ const DUE_MAX: usize = 256;
 struct Due {
     seq: u64,
     captured: Timestamp,
-    born: Instant,
+    published_at: Instant,
     /// The picture was delivered unchanged before decoding began.
     shown: bool,
 }
@@ -69,7 +71,7 @@ impl Coder {
     }
 
     /// Decodes units that were delivered unchanged, as references of the next one.
-    pub(super) fn catch_up(&mut self, shown: Vec<Sample>) {
+    pub(super) fn catch_up(&mut self, shown: Vec<RawSample>) {
         if shown.is_empty() || self.begin().is_err() {
             return;
         }
@@ -80,7 +82,7 @@ impl Coder {
     }
 
     /// Decodes the next unit, and delivers the pictures that can be presented.
-    pub(in crate::shell) fn serve(&mut self, sample: &Sample, takers: &mut impl Takers) {
+    pub(in crate::shell) fn serve(&mut self, sample: &RawSample, takers: &mut impl Takers) {
         if self.transcoder.is_none() {
             if sample.kind != Kind::VideoI {
                 takers.fail(sample.seq, DropReason::Undecodable, "no I picture arrived before it");
@@ -115,14 +117,14 @@ impl Coder {
         Ok(())
     }
 
-    fn push(&mut self, sample: &Sample, shown: bool, takers: &mut impl Takers) {
+    fn push(&mut self, sample: &RawSample, shown: bool, takers: &mut impl Takers) {
         if self.due.len() >= DUE_MAX
             && let Some(due) = self.due.pop_front()
         {
             takers.fail(due.seq, DropReason::CannotScale, "too many pictures wait for others");
         }
-        let (seq, captured, born) = (sample.seq, sample.captured, sample.born);
-        self.due.push_back(Due { seq, captured, born, shown });
+        let (seq, captured, published_at) = (sample.seq, sample.captured, sample.published_at);
+        self.due.push_back(Due { seq, captured, published_at, shown });
         let mut events = Vec::new();
         let Self { transcoder, due, choice, .. } = self;
         let Some(transcoder) = transcoder else { return };
@@ -146,11 +148,19 @@ impl Coder {
         let Some(due) = self.due.pop_front() else { return };
         match event {
             Event::Coded { class, bytes } => {
-                let (seq, captured, born) = (due.seq, due.captured, due.born);
+                let (seq, captured, published_at) = (due.seq, due.captured, due.published_at);
                 let (kind, payload) = (kind(class), bytes.into());
                 let encoding = Encoding::new("video/h264");
                 let attachment = None; // one encoded picture may replace several source pictures
-                takers.give(&Sample { seq, captured, born, kind, encoding, payload, attachment });
+                takers.give(&RawSample {
+                    seq,
+                    captured,
+                    published_at,
+                    kind,
+                    encoding,
+                    payload,
+                    attachment,
+                });
             }
             Event::Passed => {}
             Event::Failed(error) => {

@@ -1,7 +1,7 @@
 //! Replaces the coder in builds without the codec (feature `h264`).
 
 use super::places::Takers;
-use paceline_proto::{DropReason, Form, Sample, Size};
+use paceline_proto::{DropReason, Form, RawSample, Size};
 use paceline_sched::Duration;
 use std::collections::BTreeSet;
 
@@ -26,9 +26,9 @@ impl Coder {
         false
     }
 
-    pub(super) fn catch_up(&mut self, _: Vec<Sample>) {}
+    pub(super) fn catch_up(&mut self, _: Vec<RawSample>) {}
 
-    pub(in crate::shell) fn serve(&mut self, sample: &Sample, takers: &mut impl Takers) {
+    pub(in crate::shell) fn serve(&mut self, sample: &RawSample, takers: &mut impl Takers) {
         takers.fail(sample.seq, DropReason::CannotScale, WHY);
     }
 

@@ -3,14 +3,14 @@
 use super::places::Places;
 use super::waiting::Job;
 use paceline_media::{Format, Scaler};
-use paceline_proto::{DropReason, Encoding, Sample, Size};
+use paceline_proto::{DropReason, Encoding, RawSample, Size};
 
 /// Scales pictures to one size.
 pub(super) struct Pictures {
     to: Option<Size>,
     scaler: Scaler,
     /// The last result, for outputs that request it slightly later than others.
-    last: Option<(u64, Result<Sample, String>)>,
+    last: Option<(u64, Result<RawSample, String>)>,
 }
 
 impl Pictures {
@@ -41,9 +41,9 @@ impl Pictures {
 /// Returns the sample with its picture scaled to another size, in the same format.
 pub(in crate::shell) fn scale(
     scaler: &mut Scaler,
-    sample: &Sample,
+    sample: &RawSample,
     to: Size,
-) -> Result<Sample, String> {
+) -> Result<RawSample, String> {
     let to = paceline_media::Size::new(to.width, to.height).map_err(|error| error.to_string())?;
     let format: Format = sample
         .encoding
@@ -52,5 +52,5 @@ pub(in crate::shell) fn scale(
         .map_err(|error| format!("{}: {error}", sample.encoding))?;
     let payload = scaler.scale(&format, &sample.payload, to).map_err(|error| error.to_string())?;
     let encoding = Encoding::new(&format.with_size(to).to_string());
-    Ok(Sample { encoding, payload: payload.into(), ..sample.clone() })
+    Ok(RawSample { encoding, payload: payload.into(), ..sample.clone() })
 }

@@ -3,7 +3,7 @@
 use super::super::clock;
 use super::super::port::Port;
 use paceline_proto::video::DecodeGate;
-use paceline_proto::{DropReason, Sample};
+use paceline_proto::{DropReason, RawSample};
 
 /// Selects every output.
 pub(super) const ALL: u64 = u64::MAX;
@@ -18,7 +18,7 @@ pub(in crate::shell) trait Takers {
     /// Returns true if a receiver needs a picture that can be decoded alone.
     fn waits_for_key(&mut self) -> bool;
     /// Delivers a picture.
-    fn give(&mut self, sample: &Sample);
+    fn give(&mut self, sample: &RawSample);
     /// Reports that the unit `seq` produces no picture.
     fn fail(&mut self, seq: u64, reason: DropReason, why: &str);
 }
@@ -63,7 +63,7 @@ impl Places {
     }
 
     /// Delivers a sample to those outputs in `slots` that can decode it.
-    pub(super) fn give(&mut self, slots: u64, sample: &Sample) {
+    pub(super) fn give(&mut self, slots: u64, sample: &RawSample) {
         let now = clock::now();
         for place in self.of(slots) {
             if !sample.kind.is_video() {
@@ -88,7 +88,7 @@ impl Takers for Places {
         places.fold(false, |waits, place| newcomer(place) | !place.gate.is_open() | waits)
     }
 
-    fn give(&mut self, sample: &Sample) {
+    fn give(&mut self, sample: &RawSample) {
         Self::give(self, ALL, sample);
     }
 

@@ -4,14 +4,14 @@ use super::places::Places;
 use super::waiting::Job;
 use paceline_media::audio::{AudioFormat, AudioScaler};
 use paceline_proto::form::Audio;
-use paceline_proto::{DropReason, Encoding, Sample};
+use paceline_proto::{DropReason, Encoding, RawSample};
 
 /// Converts sound to one rate and number of channels.
 pub(in crate::shell) struct Sound {
     to: Audio,
     scaler: Option<(Encoding, AudioScaler)>,
     /// The last result, for outputs that request it slightly later than others.
-    last: Option<(u64, Result<Sample, String>)>,
+    last: Option<(u64, Result<RawSample, String>)>,
 }
 
 impl Sound {
@@ -42,7 +42,7 @@ impl Sound {
     }
 
     /// Converts the next block. The result is empty if its content follows in the next block.
-    pub(in crate::shell) fn scale(&mut self, block: &Sample) -> Result<Sample, String> {
+    pub(in crate::shell) fn scale(&mut self, block: &RawSample) -> Result<RawSample, String> {
         let encoding = &block.encoding;
         let format: AudioFormat =
             encoding.as_str().parse().map_err(|error| format!("{encoding}: {error}"))?;
@@ -57,6 +57,6 @@ impl Sound {
         let Some((_, scaler)) = &mut self.scaler else { return Ok(block.clone()) };
         let payload = scaler.push(&block.payload).map_err(|error| error.to_string())?;
         let encoding = Encoding::new(&scaler.output().to_string());
-        Ok(Sample { encoding, payload: payload.into(), ..block.clone() })
+        Ok(RawSample { encoding, payload: payload.into(), ..block.clone() })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::places::{ALL, Places};
 use paceline_proto::video::{Thinned as Verdict, Thinner};
-use paceline_proto::{DropReason, Kind, Rate, Sample};
+use paceline_proto::{DropReason, Kind, Rate, RawSample};
 use paceline_sched::Duration;
 
 /// The limits of stored units since the last picture that can be decoded alone, for later decoding.
@@ -15,14 +15,14 @@ pub(super) enum Thinned {
     Done,
     /// Thinning cannot provide the rate. Contains the units since the last picture that can be
     /// decoded alone, or nothing if that is too long ago.
-    TooDense(Vec<Sample>),
+    TooDense(Vec<RawSample>),
 }
 
 /// Thins one video.
 pub(super) struct Thin {
     thinner: Thinner,
     /// The units since a picture that can be decoded alone; `None` if there were too many.
-    kept: Option<Vec<Sample>>,
+    kept: Option<Vec<RawSample>>,
     bytes: usize,
 }
 
@@ -31,7 +31,7 @@ impl Thin {
         Self { thinner: Thinner::new(rate, period), kept: None, bytes: 0 }
     }
 
-    pub(super) fn serve(&mut self, sample: &Sample, places: &mut Places) -> Thinned {
+    pub(super) fn serve(&mut self, sample: &RawSample, places: &mut Places) -> Thinned {
         match self.thinner.offer(sample.kind, sample.seq, sample.captured.nanos) {
             Verdict::Pass => places.give(ALL, sample),
             Verdict::Drop => {}
@@ -45,7 +45,7 @@ impl Thin {
         Thinned::Done
     }
 
-    fn keep(&mut self, sample: &Sample) {
+    fn keep(&mut self, sample: &RawSample) {
         if sample.kind == Kind::VideoI {
             self.bytes = 0;
             self.kept = Some(Vec::new());

@@ -6,7 +6,7 @@
 use super::coder::Coder;
 use super::places::Places;
 use super::thin::{Thin, Thinned};
-use paceline_proto::{Form, Sample};
+use paceline_proto::{Form, RawSample};
 use paceline_sched::Duration;
 
 /// The current method of scaling.
@@ -27,7 +27,7 @@ impl Video {
         Self { form, period, way: first_way(form, period) }
     }
 
-    pub(super) fn serve(&mut self, sample: Sample, places: &mut Places) {
+    pub(super) fn serve(&mut self, sample: RawSample, places: &mut Places) {
         match &mut self.way {
             Way::Code(coder) => coder.serve(&sample, places),
             Way::Thin(thin) => {

@@ -3,7 +3,7 @@
 use super::super::port::Port;
 use super::SLOTS_MAX;
 use paceline_proto::video::DecodeGate;
-use paceline_proto::{DropReason, Kind, Sample};
+use paceline_proto::{DropReason, Kind, RawSample};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The limits of samples and payload bytes for a worker that needs every sample.
@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 16 << 20;
 
 /// A sample and the outputs that requested it.
 pub(super) struct Job {
-    pub(super) sample: Sample,
+    pub(super) sample: RawSample,
     pub(super) slots: u64,
 }
 
@@ -90,7 +90,7 @@ impl Waiting {
     }
 
     /// Queues a sample for the output `slot`; returns false if it was dropped and counted.
-    pub(super) fn push(&mut self, sample: Sample, slot: u32) -> bool {
+    pub(super) fn push(&mut self, sample: RawSample, slot: u32) -> bool {
         let bit = 1u64.checked_shl(slot).unwrap_or_default();
         let last = self.work.iter_mut().rev().find_map(|work| match work {
             Work::Sample(job) => Some(job),
@@ -135,7 +135,7 @@ impl Waiting {
         }
     }
 
-    fn admit_video(&mut self, sample: &Sample, slot: u32) -> bool {
+    fn admit_video(&mut self, sample: &RawSample, slot: u32) -> bool {
         if !self.gate.admit(sample.kind) {
             self.count_lost(slot, DropReason::Undecodable, 1);
             return false;

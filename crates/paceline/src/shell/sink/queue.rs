@@ -1,6 +1,6 @@
 //! A subscriber's queue. Dropping an unread video picture can make later ones undecodable.
 
-use crate::subscriber::Delivery;
+use crate::subscriber::Sample;
 use crossbeam_queue::ArrayQueue;
 use paceline_proto::{Kind, PublisherId};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ const PUBLISHERS_MAX: usize = 4_096;
 
 /// An unread delivery.
 pub(super) struct Unread {
-    pub(super) delivery: Delivery,
+    pub(super) delivery: Sample,
     /// The number of reference pictures of the video that were delivered before it.
     pub(super) needed: u64,
 }
@@ -32,7 +32,7 @@ impl Queue {
     /// Returns false if the delivery is a video picture that depends on one dropped unread. Call
     /// this once per delivery, in order.
     pub(super) fn is_usable(&self, unread: &Unread) -> bool {
-        let Delivery { kind, publisher, .. } = unread.delivery;
+        let Sample { kind, publisher, .. } = unread.delivery;
         if !kind.is_video() {
             return true;
         }
@@ -64,7 +64,7 @@ mod tests {
     use std::time::Duration;
 
     fn usable(queue: &Queue, index: u32, kind: Kind, needed: u64) -> bool {
-        let delivery = Delivery {
+        let delivery = Sample {
             tag: Tag::new("a").unwrap(),
             publisher: PublisherId { node: NodeId(1), index },
             seq: 0,

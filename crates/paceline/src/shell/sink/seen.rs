@@ -1,6 +1,6 @@
 //! The newest sample of a subscription, kept only while a view exists.
 
-use crate::subscriber::Delivery;
+use crate::subscriber::Sample;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Seen {
     views: AtomicUsize,
     /// Boxed, because most subscriptions have no view.
-    newest: Mutex<Option<Box<Delivery>>>,
+    newest: Mutex<Option<Box<Sample>>>,
 }
 
 impl Seen {
@@ -27,7 +27,7 @@ impl Seen {
     }
 
     /// Stores a sample if there is a view. Its payload is shared, not copied.
-    pub(super) fn keep(&self, delivery: &Delivery) {
+    pub(super) fn keep(&self, delivery: &Sample) {
         if self.views.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -37,7 +37,7 @@ impl Seen {
         }
     }
 
-    pub(crate) fn newest(&self) -> Option<Delivery> {
+    pub(crate) fn newest(&self) -> Option<Sample> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         newest.as_deref().cloned()
     }

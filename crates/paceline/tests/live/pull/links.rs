@@ -3,7 +3,7 @@
 use super::{all, fill, history, holding, meets, publish, seqs};
 use crate::sums;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, pair, wait_until};
-use paceline::{Capacity, Delivery, Encoding, Late, LinkConfig, Node};
+use paceline::{Capacity, Encoding, Late, LinkConfig, Node, Sample};
 use paceline_media::{Size, TestCard, jpeg, read_card_jpeg};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn a_pull_over_two_hops_is_in_order_and_uses_the_nearest_holder() {
     fill(&mut log, 60, 5_000);
     let (got, summary) = all(operator.pull("log").newest(60));
     assert_eq!(summary.missing, []);
-    let is = |(sample, n): (&Delivery, u8)| sample.seq == u64::from(n) && sample.payload[0] == n;
+    let is = |(sample, n): (&Sample, u8)| sample.seq == u64::from(n) && sample.payload[0] == n;
     assert!(got.iter().zip(0..).all(is));
     assert_eq!(summary.bytes, 300_000);
     let near = gate.buffer("log").declare().unwrap();

@@ -5,7 +5,7 @@ use crate::film::{decode, film};
 use crate::sums;
 use crate::support::{pair, wait_until};
 use paceline::pull::{MissingReason, PullBuilder};
-use paceline::{Delivery, Encoding, Kind, Node, Publisher};
+use paceline::{Encoding, Kind, Node, Publisher, Sample};
 
 /// Declares a publisher of H.264 with a buffer of all its samples.
 fn camera(node: &Node) -> Publisher {
@@ -14,7 +14,7 @@ fn camera(node: &Node) -> Publisher {
 }
 
 /// Returns the numbers on the test cards of the samples, each of which must be decodable.
-fn cards(got: &[Delivery], size: (usize, usize)) -> Vec<u64> {
+fn cards(got: &[Sample], size: (usize, usize)) -> Vec<u64> {
     let pictures = decode(got.iter().map(|sample| &*sample.payload));
     assert_eq!(pictures.len(), got.len(), "each sample is one picture");
     assert_eq!(got.first().map(|sample| sample.kind), Some(Kind::VideoI));
@@ -22,7 +22,7 @@ fn cards(got: &[Delivery], size: (usize, usize)) -> Vec<u64> {
     pictures.iter().map(|picture| picture.card.expect("the card can be read")).collect()
 }
 
-fn complete(pull: PullBuilder<'_>) -> Vec<Delivery> {
+fn complete(pull: PullBuilder<'_>) -> Vec<Sample> {
     let (got, summary) = all(pull);
     assert_eq!(summary.missing, [], "{summary:?}");
     got

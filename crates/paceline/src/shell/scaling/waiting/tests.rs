@@ -1,8 +1,8 @@
 use super::*;
 use Kind::{VideoB as B, VideoI as I, VideoP as P};
 
-fn sample(seq: u64, kind: Kind, bytes: usize) -> Sample {
-    Sample { seq, kind, payload: vec![0; bytes].into(), ..Sample::default() }
+fn sample(seq: u64, kind: Kind, bytes: usize) -> RawSample {
+    RawSample { seq, kind, payload: vec![0; bytes].into(), ..RawSample::default() }
 }
 
 /// Returns the sequence numbers that the worker receives, and the losses of output 0 by reason.

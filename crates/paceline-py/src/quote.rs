@@ -2,15 +2,15 @@
 
 use crate::grant::Grant;
 use crate::refusal::Refusal;
-use paceline::contract::Prospect as Told;
+use paceline::contract::Quote as Told;
 use pyo3::prelude::*;
 
 /// The admission answer that a path would give now for one publisher's samples.
 #[pyclass(frozen, module = "paceline")]
-pub(crate) struct Prospect(pub(crate) Told);
+pub(crate) struct Quote(pub(crate) Told);
 
 #[pymethods]
-impl Prospect {
+impl Quote {
     /// The id of the publisher.
     #[getter]
     fn publisher(&self) -> String {
@@ -55,7 +55,7 @@ impl Prospect {
 
     fn __repr__(&self) -> String {
         format!(
-            "Prospect('{}', granted={})",
+            "Quote('{}', granted={})",
             self.0.tag,
             if self.granted() { "True" } else { "False" }
         )

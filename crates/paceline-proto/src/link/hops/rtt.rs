@@ -10,17 +10,17 @@ use paceline_sched::{Duration, Instant};
 /// The length of one of the two windows over which minima and maxima are taken.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The round trips to a hop.
+/// The round rtt to a hop.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trips {
-    /// The minimum round trips of two windows, with the starts of the windows.
+pub(super) struct RttEstimator {
+    /// The minimum round rtt of two windows, with the starts of the windows.
     least: [(Instant, Duration); 2],
     /// The maximum acknowledgement delays of two windows, with the starts of the windows.
     held: [(Instant, Duration); 2],
     last: Duration,
 }
 
-impl Trips {
+impl RttEstimator {
     pub(super) const fn new() -> Self {
         let (least, held) = (Duration::MAX, Duration::ZERO);
         Self {
@@ -89,42 +89,39 @@ mod tests {
 
     #[test]
     fn ack_delay_at_the_peer_is_not_local_queueing() {
-        let (mut trips, now) = (Trips::new(), Instant::from_millis(60_000));
-        trips.note(now, (ms(1), ms(0)), ms(1));
+        let (mut rtt, now) = (RttEstimator::new(), Instant::from_millis(60_000));
+        rtt.note(now, (ms(1), ms(0)), ms(1));
         // One frame in transmission and one that carries the acknowledgement; two more frames arrived before
         // the newest.
-        trips.note(now + ms(100), (ms(301), ms(300)), ms(421));
-        assert_eq!((trips.least(), trips.queued()), (Some(ms(1)), ms(0)));
-        assert_eq!(trips.longest_held(), ms(420));
-        trips.note(now + ms(200), (ms(340), ms(300)), ms(340));
-        assert_eq!(trips.queued(), ms(39), "that waited on the path there");
+        rtt.note(now + ms(100), (ms(301), ms(300)), ms(421));
+        assert_eq!((rtt.least(), rtt.queued()), (Some(ms(1)), ms(0)));
+        assert_eq!(rtt.longest_held(), ms(420));
+        rtt.note(now + ms(200), (ms(340), ms(300)), ms(340));
+        assert_eq!(rtt.queued(), ms(39), "that waited on the path there");
     }
 
     #[test]
     fn a_blocked_path_is_not_ack_delay_at_the_peer() {
-        let (mut trips, now) = (Trips::new(), Instant::from_millis(60_000));
-        trips.note(now, (ms(41), ms(1)), ms(260));
-        assert_eq!(trips.longest_held(), ms(2));
+        let (mut rtt, now) = (RttEstimator::new(), Instant::from_millis(60_000));
+        rtt.note(now, (ms(41), ms(1)), ms(260));
+        assert_eq!(rtt.longest_held(), ms(2));
     }
 
     #[test]
     fn old_measurements_are_forgotten() {
-        let (mut trips, now) = (Trips::new(), Instant::from_millis(60_000));
-        trips.note(now, (ms(5), ms(4)), ms(90));
+        let (mut rtt, now) = (RttEstimator::new(), Instant::from_millis(60_000));
+        rtt.note(now, (ms(5), ms(4)), ms(90));
         for second in 1..30 {
-            trips.note(now + ms(second * 1_000), (ms(9), ms(2)), ms(9));
+            rtt.note(now + ms(second * 1_000), (ms(9), ms(2)), ms(9));
         }
-        assert_eq!((trips.least(), trips.longest_held()), (Some(ms(7)), ms(2)));
-        assert_eq!(Trips::new().least(), None);
+        assert_eq!((rtt.least(), rtt.longest_held()), (Some(ms(7)), ms(2)));
+        assert_eq!(RttEstimator::new().least(), None);
     }
 
     #[test]
     fn impossible_times_are_ignored() {
-        let mut trips = Trips::new();
-        trips.note(Instant::from_millis(60_000), (ms(5), Duration::MAX), ms(5));
-        assert_eq!(
-            (trips.least(), trips.queued(), trips.longest_held()),
-            (Some(ms(0)), ms(0), ms(5))
-        );
+        let mut rtt = RttEstimator::new();
+        rtt.note(Instant::from_millis(60_000), (ms(5), Duration::MAX), ms(5));
+        assert_eq!((rtt.least(), rtt.queued(), rtt.longest_held()), (Some(ms(0)), ms(0), ms(5)));
     }
 }

@@ -1,15 +1,15 @@
 //! Admission requests that reserve nothing.
 
 use super::Engine;
-use crate::contract::Prospect;
+use crate::contract::Quote;
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
 /// A pending request and the known part of its answer.
 pub(crate) struct Asking {
-    known: Prospect,
-    reply: Sender<Prospect>,
+    known: Quote,
+    reply: Sender<Quote>,
 }
 
 impl Engine {
@@ -19,7 +19,7 @@ impl Engine {
         &mut self,
         now: Instant,
         spec: &SubscriptionSpec,
-        reply: &Sender<Prospect>,
+        reply: &Sender<Quote>,
     ) {
         let mut matching = Vec::new();
         for node in self.control.nodes() {
@@ -28,7 +28,7 @@ impl Engine {
                     let (tag, node) = (source.tag.clone(), node.name.to_owned());
                     let complete = false;
                     let (grant, refusal) = (None, None);
-                    matching.push(Prospect { publisher, tag, node, complete, grant, refusal });
+                    matching.push(Quote { publisher, tag, node, complete, grant, refusal });
                 }
             }
         }
@@ -48,7 +48,7 @@ impl Engine {
     ) {
         if let Some(Asking { known, reply }) = self.asking.remove(&survey) {
             // The caller may have stopped waiting.
-            let _ = reply.send(Prospect { complete, grant, refusal, ..known });
+            let _ = reply.send(Quote { complete, grant, refusal, ..known });
         }
     }
 }

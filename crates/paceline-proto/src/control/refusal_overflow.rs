@@ -13,8 +13,8 @@ use bytes::Bytes;
 
 impl Control {
     /// Sends the refusals that did not fit into the record to their subscriptions' nodes.
-    pub(super) fn tell_untold(&mut self) {
-        for refusal in self.admission.take_untold() {
+    pub(super) fn send_refusal_overflow(&mut self) {
+        for refusal in self.admission.take_refusal_overflow() {
             self.tell(refusal.subscription.node, encode(&refusal));
         }
     }

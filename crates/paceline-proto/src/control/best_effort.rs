@@ -5,7 +5,7 @@ use core::fmt;
 /// The reason why a stream is carried with best effort although a promise was requested.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
-pub enum Unpromised {
+pub enum BestEffort {
     /// No link of its path has a capacity: nothing limits the stream, and nothing can be reserved.
     NoCapacity,
     /// Its publisher declares no rate, so the required reservation is unknown. This does not change by
@@ -15,7 +15,7 @@ pub enum Unpromised {
     SizeUnknown,
 }
 
-impl Unpromised {
+impl BestEffort {
     /// Returns true if a link of the path may lack capacity without any means to find out. For a subscription
     /// that requires a promise, this is a refusal.
     #[must_use]
@@ -24,7 +24,7 @@ impl Unpromised {
     }
 }
 
-impl fmt::Display for Unpromised {
+impl fmt::Display for BestEffort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoCapacity => "no link of its path has a capacity",

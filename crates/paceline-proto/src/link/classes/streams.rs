@@ -25,7 +25,7 @@ struct Peer {
 
 /// The runtime state of a link's classes.
 #[derive(Debug)]
-pub(in crate::link) struct Seats {
+pub(in crate::link) struct ClassStreams {
     tree: Arc<ClassTree>,
     /// The scheduler's index of each class, by position in the list.
     indexes: Vec<ClassIndex>,
@@ -63,18 +63,19 @@ pub struct ClassView {
 pub(in crate::link) fn discipline(
     policy: Policy,
     classes: Option<&Arc<ClassTree>>,
-) -> (Discipline, Option<Seats>) {
+) -> (Discipline, Option<ClassStreams>) {
     let grown = classes.and_then(|tree| Some((tree, tree.grow(policy).ok()?)));
     let Some((tree, (hierarchy, indexes))) = grown else {
         return (Discipline::new(policy, Eligibility::OncePerPeriod), None);
     };
     let (peers, vacant) = (BTreeMap::new(), BTreeMap::new());
     let (closed, gates) = (BTreeMap::new(), BTreeMap::new());
-    let seats = Seats { tree: Arc::clone(tree), indexes, peers, vacant, closed, gates };
-    (hierarchy.into(), Some(seats))
+    let class_streams =
+        ClassStreams { tree: Arc::clone(tree), indexes, peers, vacant, closed, gates };
+    (hierarchy.into(), Some(class_streams))
 }
 
-impl Seats {
+impl ClassStreams {
     /// Returns the scheduler's class for a home. Creates it for the first stream of a peer.
     fn leaf(
         &mut self,
@@ -264,29 +265,29 @@ mod tests {
         let classes = Arc::new(
             ClassTree::new(vec![class], Capacity::from_bits_per_s(8_000_000).ok()).unwrap(),
         );
-        let (Discipline::Hierarchy(mut tree), Some(mut seats)) =
+        let (Discipline::Hierarchy(mut tree), Some(mut class_streams)) =
             discipline(Policy::default(), Some(&classes))
         else {
             panic!("a link with classes has a hierarchy");
         };
         let names = StreamNames::default();
-        let one = seats.home_of(&names, true, NodeId(1));
+        let one = class_streams.home_of(&names, true, NodeId(1));
         assert_eq!(
-            (one, seats.home_of(&names, false, NodeId(1))),
+            (one, class_streams.home_of(&names, false, NodeId(1))),
             ((0, Some(NodeId(1))), (1, None))
         );
         let policy = Policy::default();
-        seats.seat(&mut tree, StreamIndex(0), (None, Some(one)), policy);
-        let leaf = seats.peers[&one].leaf;
-        seats.seat(&mut tree, StreamIndex(0), (Some(one), Some(one)), policy);
-        assert_eq!((seats.peers[&one].leaf, seats.peers[&one].streams), (leaf, 1));
+        class_streams.seat(&mut tree, StreamIndex(0), (None, Some(one)), policy);
+        let leaf = class_streams.peers[&one].leaf;
+        class_streams.seat(&mut tree, StreamIndex(0), (Some(one), Some(one)), policy);
+        assert_eq!((class_streams.peers[&one].leaf, class_streams.peers[&one].streams), (leaf, 1));
         let counters = StreamCounters { sent: 5, ..StreamCounters::default() };
-        seats.unseat(one, &counters);
-        assert!(seats.peers.is_empty());
-        let views = seats.views(&tree, core::iter::empty());
+        class_streams.unseat(one, &counters);
+        assert!(class_streams.peers.is_empty());
+        let views = class_streams.views(&tree, core::iter::empty());
         assert_eq!(views.iter().map(|view| view.counters.sent).collect::<Vec<_>>(), [5, 0]);
-        let other = seats.home_of(&names, true, NodeId(2));
-        seats.seat(&mut tree, StreamIndex(1), (None, Some(other)), policy);
-        assert_eq!(seats.peers[&other].leaf, leaf);
+        let other = class_streams.home_of(&names, true, NodeId(2));
+        class_streams.seat(&mut tree, StreamIndex(1), (None, Some(other)), policy);
+        assert_eq!(class_streams.peers[&other].leaf, leaf);
     }
 }

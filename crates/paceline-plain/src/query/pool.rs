@@ -34,13 +34,13 @@ pub(super) enum Next {
 }
 
 /// The threads that share a watch. They release it when this is dropped.
-pub(super) struct Rota(Arc<dyn End>);
+pub(super) struct WorkerPool(Arc<dyn End>);
 
 trait End: Send + Sync {
     fn end(&self);
 }
 
-impl Rota {
+impl WorkerPool {
     /// Starts the first thread. `name` is the name of all threads.
     pub(super) fn open<W: Watch>(name: String, watch: W) -> std::io::Result<Self> {
         let place = Place { laid: None, threads: 1, stands_by: false, over: false };
@@ -52,7 +52,7 @@ impl Rota {
     }
 }
 
-impl Drop for Rota {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -192,15 +192,15 @@ mod tests {
         }
     }
 
-    fn rota(left: Vec<Work>) -> (Rota, SyncSender<Work>, Receiver<()>) {
+    fn pool(left: Vec<Work>) -> (WorkerPool, SyncSender<Work>, Receiver<()>) {
         let ((order, orders), (ended, end)) = (sync_channel::<Work>(0), sync_channel(1));
-        let rota = Rota::open("rota".to_owned(), Orders { orders, ended, left }).unwrap();
-        (rota, order, end)
+        let pool = WorkerPool::open("pool".to_owned(), Orders { orders, ended, left }).unwrap();
+        (pool, order, end)
     }
 
     #[test]
     fn a_blocked_job_delays_no_other() {
-        let (rota, order, _end) = rota(Vec::new());
+        let (pool, order, _end) = pool(Vec::new());
         let (free, held) = sync_channel::<()>(0);
         let held = Arc::new(Mutex::new(held));
         // All threads but one are blocked. Work that arrives afterwards is still done.
@@ -219,7 +219,7 @@ mod tests {
         }
         order.send(Box::new(move || tell.send(100).unwrap())).unwrap();
         assert_eq!(told.recv().unwrap(), 100);
-        drop(rota);
+        drop(pool);
     }
 
     #[test]
@@ -229,10 +229,10 @@ mod tests {
             held.recv().unwrap();
             tell.send("left").unwrap();
         });
-        let (rota, order, end) = rota(vec![left]);
+        let (pool, order, end) = pool(vec![left]);
         let (go, going) = sync_channel::<()>(0);
         order.send(Box::new(move || going.recv().unwrap())).unwrap();
-        drop(rota);
+        drop(pool);
         assert_eq!(end.try_recv(), Ok(()), "the watch ended");
         free.send(()).unwrap();
         assert_eq!(told.recv(), Ok("left"));
@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn finished_jobs_can_be_dropped() {
-        let (rota, order, end) = rota(Vec::new());
+        let (pool, order, end) = pool(Vec::new());
         drop(order);
         end.recv().unwrap();
-        drop(rota);
+        drop(pool);
     }
 }
