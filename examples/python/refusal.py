@@ -27,7 +27,7 @@ def main() -> None:
     lidar = robot.publisher("robot/lidar", hz=20, bytes_max=20_000, late=True)
 
     asked: dict[str, Any] = {"within_ms": 300}
-    while not operator.ask("robot/lidar", **asked):
+    while not operator.quotes("robot/lidar", **asked):
         time.sleep(0.05)  # until the two have met
     try:
         scans = operator.subscriber("robot/lidar", **asked, require=True)

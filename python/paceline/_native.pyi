@@ -744,8 +744,8 @@ class Node:
         """Declares a publisher; called by ``Node.publisher``."""
     def declare_subscriber(self, pattern: str, asked: dict[str, Any]) -> Subscriber:
         """Declares a subscriber; called by ``Node.subscriber``."""
-    def ask_paths(self, pattern: str, asked: dict[str, Any]) -> list[Quote]:
-        """Runs the admission tests without reserving; called by ``Node.ask``."""
+    def quotes_native(self, pattern: str, asked: dict[str, Any]) -> list[Quote]:
+        """Runs the admission tests without reserving; called by ``Node.quotes``."""
     def declare_buffer(self, pattern: str, asked: dict[str, Any]) -> Buffer:
         """Declares a pull buffer; called by ``Node.buffer``."""
     def subscriptions(self) -> list[SubscriptionView]:

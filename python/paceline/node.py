@@ -180,7 +180,7 @@ class Node(_native.Node):
         }
         return self.declare_subscriber(pattern, asked)
 
-    def ask(
+    def quotes(
         self,
         pattern: str,
         *,
@@ -196,7 +196,7 @@ class Node(_native.Node):
 
         Returns one answer for each known publisher.
 
-        >>> [answer.granted for answer in node.ask("robot/camera", max_hz=10, within_ms=200)]
+        >>> [answer.granted for answer in node.quotes("robot/camera", max_hz=10, within_ms=200)]
         """
         asked = {
             "every": every,
@@ -207,7 +207,7 @@ class Node(_native.Node):
             "loss": loss,
             "proxy": proxy,
         }
-        return self.ask_paths(pattern, asked)
+        return self.quotes_native(pattern, asked)
 
     def buffer(
         self,

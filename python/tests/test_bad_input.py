@@ -168,7 +168,7 @@ def test_a_closed_node_says_so_everywhere(node: paceline.Node) -> None:
         lambda: publisher.put(b"", wait=True),
         lambda: node.publisher("b"),
         lambda: node.subscriber("b"),
-        lambda: node.ask("b"),
+        lambda: node.quotes("b"),
         lambda: node.pull("b"),
         publisher.status,
         subscriber.recv,

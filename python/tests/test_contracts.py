@@ -11,7 +11,7 @@ def test_a_refusal_is_an_exception_whose_offer_is_granted(thin: Thin) -> None:
     robot, operator = thin
     # On a busy host a sample may be late; ``late=True`` delivers it all the same.
     lidar = robot.publisher("lidar", hz=20, bytes_max=20_000, late=True)
-    wait_until("the lidar is known", lambda: operator.ask("lidar"))
+    wait_until("the lidar is known", lambda: operator.quotes("lidar"))
     with pytest.raises(paceline.Refused) as caught:
         operator.subscriber("lidar", within_ms=300, require=True)
     no = caught.value
@@ -46,7 +46,7 @@ def test_who_publishes_later_is_refused_where_samples_are_waited_for(thin: Thin)
 def test_a_refused_change_leaves_the_stream_as_it_was(thin: Thin, require: bool) -> None:
     robot, operator = thin
     pose = robot.publisher("pose", hz=500, bytes_max=1_000)
-    wait_until("the pose is known", lambda: operator.ask("pose"))
+    wait_until("the pose is known", lambda: operator.quotes("pose"))
     poses = operator.subscriber("pose", max_hz=5, within_ms=2_000, require=require)
     told: list[object] = []
 
@@ -106,13 +106,13 @@ def test_a_publisher_hears_what_its_subscribers_get(thin: Thin) -> None:
 def test_a_question_reserves_nothing(thin: Thin) -> None:
     robot, operator = thin
     _pose = robot.publisher("pose", hz=10, bytes_max=100)
-    wait_until("the pose is known", lambda: operator.ask("pose"))
-    yes = operator.ask("pose", within_ms=100)[0]
+    wait_until("the pose is known", lambda: operator.quotes("pose"))
+    yes = operator.quotes("pose", within_ms=100)[0]
     assert yes.granted and yes.complete and yes.refusal is None and yes.grant is not None
     assert (yes.tag, yes.node) == ("pose", "robot") and yes.grant.bound_ms <= 100
-    no = operator.ask("pose", within_ms=1)[0]
+    no = operator.quotes("pose", within_ms=1)[0]
     assert not no.granted and no.refusal is not None and no.refusal.reason in ("delay", "deadlines")
-    offered = operator.ask("pose", **{"within_ms": 1, **no.refusal.offer})[0]
+    offered = operator.quotes("pose", **{"within_ms": 1, **no.refusal.offer})[0]
     assert offered.granted, offered.refusal
 
 

@@ -34,7 +34,7 @@ def test_a_forked_child_is_told_and_neither_hangs_nor_harms_its_parent() -> None
 child = os.fork()
 if child == 0:
     for use in (lambda: pub.put(b"x"), sub.recv, sub.try_recv, sub.events, sub.close, lambda: node.publisher("b"),
-                lambda: node.pull("a"), lambda: node.ask("a"), paceline.open, pub.close, node.nodes):
+                lambda: node.pull("a"), lambda: node.quotes("a"), paceline.open, pub.close, node.nodes):
         try:
             use()
         except paceline.ForkError as error:

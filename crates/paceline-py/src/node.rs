@@ -113,7 +113,7 @@ impl Node {
         if require {
             // Ask before declaring, so that a known refusal arrives before the first sample.
             // Publishers that are not yet known are answered when they appear.
-            let quotes = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
+            let quotes = py.detach(|| builder.quotes()).map_err(errors::subscribe)?;
             if let Some(refusal) = quotes.into_iter().find_map(|quote| quote.refusal) {
                 return Err(errors::refused(crate::refusal::Refusal(refusal)));
             }
@@ -122,15 +122,15 @@ impl Node {
         Ok(Subscriber::new(subscriber, node.clone(), require))
     }
 
-    /// Runs the admission tests without reserving; called by `Node.ask`.
-    fn ask_paths(
+    /// Runs the admission tests without reserving; called by `Node.quotes`.
+    fn quotes_native(
         &self,
         py: Python<'_>,
         pattern: &str,
         asked: &Bound<'_, PyDict>,
     ) -> PyResult<Vec<Quote>> {
         let builder = options::subscriber(self.0.get()?, pattern, asked)?;
-        let quotes = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
+        let quotes = py.detach(|| builder.quotes()).map_err(errors::subscribe)?;
         Ok(quotes.into_iter().map(Quote).collect())
     }
 

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let request = || operator.subscriber("robot/lidar").within(Duration::from_millis(300));
     let answers = loop {
-        let answers = request().ask()?;
+        let answers = request().quotes()?;
         if !answers.is_empty() {
             break answers;
         }

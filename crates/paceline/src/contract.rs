@@ -21,12 +21,12 @@ pub use paceline_proto::form::Audio;
 pub use paceline_proto::{Form, Proxy, Rate, Retransmit};
 use paceline_proto::{PublisherId, Tag};
 
-/// The answer of one publisher's path to a request of [`SubscriberBuilder::ask`].
+/// The answer of one publisher's path to a request of [`SubscriberBuilder::quotes`].
 ///
 /// The path reserves nothing. Other subscriptions may use up the capacity before the subscription
 /// is declared.
 ///
-/// [`SubscriberBuilder::ask`]: crate::SubscriberBuilder::ask
+/// [`SubscriberBuilder::quotes`]: crate::SubscriberBuilder::ask
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quote {
     /// The publisher.

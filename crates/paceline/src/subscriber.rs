@@ -296,7 +296,7 @@ impl<'a> SubscriberBuilder<'a> {
     ///
     /// # Errors
     /// The errors of [`Self::declare`].
-    pub fn ask(&self) -> Result<Vec<Quote>, SubscribeError> {
+    pub fn quotes(&self) -> Result<Vec<Quote>, SubscribeError> {
         let spec = self.checked()?.spec.clone();
         let (reply, answers) = std::sync::mpsc::channel();
         if !self.node.commands().send(Command::Ask(spec, reply)) {

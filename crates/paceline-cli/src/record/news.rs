@@ -6,7 +6,7 @@ use crate::show::micros;
 use paceline::contract::{BestEffort, Grant, Refusal};
 use paceline::status::{Drops, PublisherId, SourceView};
 use paceline::{Node, Pattern, SubscriberEvent};
-use paceline_record::{Event, Hop, Offer};
+use paceline_record::{Event, Hop, RecordedOffer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
@@ -163,7 +163,7 @@ impl News {
             tag: self.tag(publisher),
             publisher: publisher.to_string(),
             reason: refusal.to_string(),
-            offer: Offer {
+            offer: RecordedOffer {
                 max_hz,
                 bytes: offer.bytes,
                 within_us: offer.within.map(|within| micros(within.into())),

@@ -157,7 +157,7 @@ impl Query<'_> {
     fn ask(&self, node: &Node) -> anyhow::Result<Vec<Quote>> {
         let builder = node.subscriber(self.pattern.as_str());
         let builder = builder.proxy(self.proxy).retransmit(self.retransmit);
-        self.wish.apply(builder).ask().map_err(exit::usage)
+        self.wish.apply(builder).quotes().map_err(exit::usage)
     }
 }
 
