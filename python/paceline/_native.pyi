@@ -192,7 +192,7 @@ class Publisher:
         attachment: bytes | None = None,
         wait: bool = False,
     ) -> PutReport:
-        """Publishes one sample and returns a ``Put``.
+        """Publishes one sample and returns a ``PutReport``.
 
         ``payload`` is ``bytes``, a ``Loan``, or any object with a buffer; ``captured_ns`` is in
         nanoseconds since 1970 UTC. The call never blocks by default. With ``wait=True`` it blocks
@@ -213,7 +213,7 @@ class Publisher:
     def put_many(self, payloads: Iterable[Buffer_ | _Array | Loan], *, wait: bool = False) -> PutReport:
         """Publishes each payload of an iterable as one sample, in order.
 
-        Returns one ``Put`` with the last sequence number and the sums of ``taken`` and ``dropped``.
+        Returns one ``PutReport`` with the last sequence number and the sums of ``taken`` and ``dropped``.
         With ``wait=True`` it blocks before each sample until every stream has room.
         """
     def loan(self, shape: int | Sequence[int], dtype: object = "uint8") -> Loan:
@@ -236,7 +236,7 @@ class Publisher:
     def events(self) -> list[Grant | Refusal | Withdrawn | Excess]:
         """Returns the events since the last call, oldest first.
 
-        ``Grant``, ``Refusal`` and ``Over`` report the contracts of subscriptions. ``Excess`` counts
+        ``Grant``, ``Refusal`` and ``Withdrawn`` report the contracts of subscriptions. ``Excess`` counts
         the samples beyond the declared rate or size.
         """
     def feedback(self, timeout_s: float = 0.5) -> list[Feedback]:
