@@ -15,7 +15,7 @@ def main(tag: str, samples: int) -> None:
         for number in range(samples):
             picture[:] = number % 256
             camera.put(picture)
-            # At absolute moments, so that no error adds up.
+            # Absolute times, so that errors do not add up.
             time.sleep(max(0.0, began + (number + 1) / 30 - time.monotonic()))
         print(camera.status())
 

@@ -1,6 +1,6 @@
-"""Pulls what was published before: python pull.py robot/camera [NEWEST]
+"""Pulls past samples: python pull.py robot/camera [NEWEST]
 
-Somebody has to hold it: node.publisher(tag, history_samples=100), or `paceline node --buffer 'robot/**=100'`.
+A node must buffer them: node.publisher(tag, history_samples=100), or `paceline node --buffer 'robot/**=100'`.
 """
 
 import sys

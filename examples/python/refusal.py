@@ -1,4 +1,4 @@
-"""Asks for more than a link of 1 Mbit/s can promise, is told no, and takes what is offered: python refusal.py"""
+"""Requests more than a link of 1 Mbit/s can guarantee, is refused, and accepts the offer: python refusal.py"""
 
 import socket
 import time
@@ -23,19 +23,19 @@ def main() -> None:
     far = paceline.Link(name="radio", connect=[endpoint], capacity_bits_per_s=CAPACITY)
     robot = paceline.Node(name="robot", isolated=True, links=[near])
     operator = paceline.Node(name="operator", isolated=True, links=[far])
-    # Late ones are sent all the same: this host may be busy with other things.
+    # Send late samples too: this host may be busy with other work.
     lidar = robot.publisher("robot/lidar", hz=20, bytes_max=20_000, late=True)
 
-    asked: dict[str, Any] = {"within_ms": 300}
-    while not operator.quotes("robot/lidar", **asked):
-        time.sleep(0.05)  # until the two have met
+    request: dict[str, Any] = {"within_ms": 300}
+    while not operator.quotes("robot/lidar", **request):
+        time.sleep(0.05)  # until the nodes are connected
     try:
-        scans = operator.subscriber("robot/lidar", **asked, require=True)
+        scans = operator.subscriber("robot/lidar", **request, require=True)
     except paceline.Refused as no:
         print(f"no: {no}")
         print(f"node {no.node}, link {no.link}: needs {no.needed_bytes_per_s} of {no.available_bytes_per_s} bytes/s")
-        print(f"asking for {no.offer} instead")
-        scans = operator.subscriber("robot/lidar", **{**asked, **no.offer}, require=True)
+        print(f"requesting {no.offer} instead")
+        scans = operator.subscriber("robot/lidar", **{**request, **no.offer}, require=True)
     lidar.wait_matching(5)
     lidar.put(bytes(20_000))
     print(f"yes: {scans.recv(5)}")

@@ -1,4 +1,4 @@
-"""Subscribes at a rate, size and deadline of its own: python sub.py robot/camera [SAMPLES]"""
+"""Subscribes at its own rate, size and deadline: python sub.py robot/camera [SAMPLES]"""
 
 import sys
 

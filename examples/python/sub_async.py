@@ -1,4 +1,4 @@
-"""Two subscriptions in one event loop, without a thread for either: python sub_async.py robot/camera robot/steer [SAMPLES]"""
+"""Reads two subscriptions in one event loop, without threads: python sub_async.py robot/camera robot/steer [SAMPLES]"""
 
 import asyncio
 import sys

@@ -142,7 +142,7 @@ def _read(node: Node, how: str) -> dict[str, Any]:
 def _write(node: Node, how: str, seconds: float) -> dict[str, Any]:
     with node.publisher(_TAG, bytes_max=64 if how.startswith("put") else None) as publisher:
         if not publisher.wait_matching(10):
-            raise SystemExit("nobody reads")
+            raise SystemExit("no reader found")
         began, processor = time.monotonic(), time.process_time()
         samples = sum(_WRITERS[how](publisher, began + seconds))
         return {
@@ -162,7 +162,7 @@ def _run(writer: str, reader: str, seconds: float) -> tuple[dict[str, Any], dict
 
         reading = start("--part", "read", "--how", reader)
         if reading.stdout is None or reading.stdout.readline() != "ready\n":
-            raise SystemExit("the reader does not start")
+            raise SystemExit("cannot start the reader")
         writing = start("--part", "write", "--how", writer, "--duration", f"{seconds}s")
         written, _ = writing.communicate(timeout=seconds + 60)
         read, _ = reading.communicate(timeout=60)
@@ -192,8 +192,8 @@ def _seconds(text: str) -> float:
 def main() -> None:
     """Runs all benchmarks, or with ``--part`` one child process of a benchmark."""
     parser = argparse.ArgumentParser(prog="python -m paceline.bench", description=__doc__)
-    parser.add_argument("--duration", type=_seconds, default="5s", help="how long each run publishes, such as 5s or 500ms")
-    parser.add_argument("--only", default="", help="only runs whose name contains this")
+    parser.add_argument("--duration", type=_seconds, default="5s", help="publishing time of each run, such as 5s or 500ms")
+    parser.add_argument("--only", default="", help="run only benchmarks whose name contains this text")
     parser.add_argument("--part", choices=["read", "write"], help=argparse.SUPPRESS)
     parser.add_argument("--how", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -203,7 +203,7 @@ def main() -> None:
             part = _read(node, arguments.how) if arguments.part == "read" else _write(node, arguments.how, arguments.duration)
         print(json.dumps(part))
         return
-    print("| 64-byte samples, or frames | read a second | of the measured core | processor time each | published | read | dropped unread |")
+    print("| 64-byte samples, or frames | read per second | of the measured core | processor time per sample | published | read | dropped unread |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, writer, reader, measured in _RUNS:
         if arguments.only in name:

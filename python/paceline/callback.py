@@ -51,8 +51,8 @@ class Callback:
 
     def _report(self) -> None:
         kind, error, trace = sys.exc_info()
-        told = _Unraisable(kind, error, trace, f"Exception ignored in callback of {self._subscriber!r}", self._deliver)
-        sys.unraisablehook(told)  # type: ignore[arg-type]  # Python's own class for it cannot be constructed
+        unraisable = _Unraisable(kind, error, trace, f"Exception ignored in callback of {self._subscriber!r}", self._deliver)
+        sys.unraisablehook(unraisable)  # type: ignore[arg-type]  # Python's own class for it cannot be constructed
 
     def close(self) -> None:
         """Ends the subscription and waits for a running call of ``deliver``.

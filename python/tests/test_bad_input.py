@@ -9,7 +9,7 @@ from test_put_and_recv import pair
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "said"),
+    ("asked", "error", "message"),
     [
         ({"max_hz": "fast"}, TypeError, "max_hz='fast': it must be a number"),
         ({"max_hz": -1}, ValueError, "rate -1 Hz"),
@@ -38,15 +38,15 @@ from test_put_and_recv import pair
         ({"size": "8x8", "audio": "8000x1"}, ValueError, "size and audio are both set"),
     ],
 )
-def test_what_is_asked_for_wrongly(
-    node: paceline.Node, asked: dict[str, object], error: type[Exception], said: str
+def test_invalid_subscriptions_are_refused(
+    node: paceline.Node, asked: dict[str, object], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         node.subscriber("a", **asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "said"),
+    ("asked", "error", "message"),
     [
         ({"hz": 0}, ValueError, "rate 0 Hz"),
         ({"period_ms": 0}, ValueError, "period"),
@@ -58,14 +58,14 @@ def test_what_is_asked_for_wrongly(
         ({"encoding": "a/b\x1b[2J"}, ValueError, "contains a control"),
     ],
 )
-def test_what_is_declared_wrongly(
-    node: paceline.Node, asked: dict[str, object], error: type[Exception], said: str
+def test_invalid_publishers_are_refused(
+    node: paceline.Node, asked: dict[str, object], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         node.publisher("a", **asked)  # type: ignore[arg-type]
 
 
-def test_tags_that_are_none(node: paceline.Node) -> None:
+def test_invalid_tags_are_refused(node: paceline.Node) -> None:
     for tag in ("", "a/*", "@a", "a//b", "a\n", "a\u202eb"):
         with pytest.raises(paceline.PublishError):
             node.publisher(tag)
@@ -76,7 +76,7 @@ def test_tags_that_are_none(node: paceline.Node) -> None:
 
 
 @pytest.mark.parametrize("payload", [None, 5, 1.5, "text", ["a"], {"a": 1}, object()])
-def test_payloads_of_the_wrong_type(node: paceline.Node, payload: object) -> None:
+def test_payloads_of_the_wrong_type_are_refused(node: paceline.Node, payload: object) -> None:
     publisher, subscriber = pair(node)
     with pytest.raises(TypeError, match="payload"):
         publisher.put(payload)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def test_payloads_of_the_wrong_type(node: paceline.Node, payload: object) -> Non
     assert bytes(subscriber.recv(SOON_S)) == b"and goes on"
 
 
-def test_many_payloads_up_to_the_wrong_one(node: paceline.Node) -> None:
+def test_put_many_stops_at_an_invalid_payload(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     with pytest.raises(TypeError, match="payload"):
         publisher.put_many([b"1", "2", b"3"])  # type: ignore[list-item]
@@ -100,7 +100,7 @@ def test_many_payloads_up_to_the_wrong_one(node: paceline.Node) -> None:
     assert [bytes(sample) for sample in subscriber.try_take()] == [b"1", b"4"]
 
 
-def test_what_is_too_large(node: paceline.Node) -> None:
+def test_samples_that_are_too_large_are_refused(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     with pytest.raises(paceline.PublishError, match="67108865 bytes"):
         publisher.put(bytes((64 << 20) + 1))
@@ -111,7 +111,7 @@ def test_what_is_too_large(node: paceline.Node) -> None:
     assert subscriber.try_recv() is None
 
 
-def test_timeouts_that_are_none(node: paceline.Node) -> None:
+def test_invalid_timeouts_are_refused(node: paceline.Node) -> None:
     subscriber = node.subscriber("a")
     for timeout_s in (-1.0, float("nan")):
         with pytest.raises(ValueError, match="timeout_s"):
@@ -122,7 +122,7 @@ def test_timeouts_that_are_none(node: paceline.Node) -> None:
         subscriber.take(0)
 
 
-def test_options_that_exclude_each_other_wherever_they_are_taken(node: paceline.Node) -> None:
+def test_conflicting_options_are_refused_everywhere(node: paceline.Node) -> None:
     _, subscriber = pair(node)
     both: dict[str, object] = {"max_hz": 5, "every": 2}
     for ask in (
@@ -134,7 +134,7 @@ def test_options_that_exclude_each_other_wherever_they_are_taken(node: paceline.
             ask()
 
 
-def test_names_that_are_no_plain_text(host: object) -> None:
+def test_names_with_control_characters_are_refused(host: object) -> None:
     for name in ("", "a\nb", "a\u202eb"):
         with pytest.raises(paceline.OpenError, match="1 to 255 bytes"):
             paceline.Node(isolated=True, links=[paceline.Link(name=name, listen=["tcp/127.0.0.1:0"])])
@@ -142,7 +142,7 @@ def test_names_that_are_no_plain_text(host: object) -> None:
             paceline.Node(name=name, isolated=True)
 
 
-def test_links_that_are_none(host: object) -> None:
+def test_invalid_links_are_refused(host: object) -> None:
     with pytest.raises(paceline.OpenError, match="radio"):
         paceline.Node(isolated=True, links=[paceline.Link(name="radio")])
     with pytest.raises(paceline.OpenError, match="insecure"):
@@ -159,7 +159,7 @@ def test_links_that_are_none(host: object) -> None:
         paceline.open(runtime_dir="/dev/null")
 
 
-def test_a_closed_node_says_so_everywhere(node: paceline.Node) -> None:
+def test_every_call_on_a_closed_node_raises(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     node.close()
     node.close()
@@ -229,7 +229,7 @@ def test_many_threads_use_one_publisher_and_one_subscriber(node: paceline.Node) 
     assert sorted(got) == list(range(2_000))
 
 
-def test_a_callback_that_raises_is_told_and_the_next_sample_comes(
+def test_a_callback_exception_is_reported_and_delivery_continues(
     node: paceline.Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import sys
@@ -271,7 +271,7 @@ def test_a_callback_closes_its_own_subscription(node: paceline.Node) -> None:
     assert done.wait(SOON_S) and subscriber.closed
 
 
-def test_threads_that_look_and_wait_while_it_is_closed_do_not_hold_each_other_up(node: paceline.Node) -> None:
+def test_threads_that_read_and_wait_during_close_do_not_block_each_other(node: paceline.Node) -> None:
     for _ in range(25):
         subscriber = node.subscriber("a")
 

@@ -15,7 +15,7 @@ BOTH = pytest.mark.parametrize("command", [SCRIPT, MODULE], ids=["script", "modu
 
 
 @BOTH
-def test_it_has_the_version_and_the_exit_codes_of_the_binary(command: list[str]) -> None:
+def test_the_script_has_the_version_and_exit_codes_of_the_binary(command: list[str]) -> None:
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=SOON_S)
 

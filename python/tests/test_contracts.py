@@ -30,15 +30,15 @@ def test_a_refusal_is_an_exception_whose_offer_is_granted(thin: Thin) -> None:
     assert grants[-1].within_ms == 300 and 0 < grants[-1].bound_ms <= 300 and hop.bytes_per_s > 0
 
 
-def test_who_publishes_later_is_refused_where_samples_are_waited_for(thin: Thin) -> None:
+def test_a_later_publisher_is_refused_in_the_call_that_waits_for_samples(thin: Thin) -> None:
     robot, operator = thin
     waits = operator.subscriber("lidar", within_ms=100, require=True)
     bears = operator.subscriber("lidar", within_ms=100)
     _lidar = robot.publisher("lidar", hz=20, bytes_max=20_000)
     with pytest.raises(paceline.Refused):
         waits.recv(SOON_S)
-    told: list[object] = []
-    wait_until("it is told", lambda: told.extend(bears.events()) or any(isinstance(e, paceline.Refusal) for e in told))
+    events: list[object] = []
+    wait_until("the refusal arrives", lambda: events.extend(bears.events()) or any(isinstance(e, paceline.Refusal) for e in events))
     assert bears.try_recv() is None
 
 
@@ -48,22 +48,22 @@ def test_a_refused_change_leaves_the_stream_as_it_was(thin: Thin, require: bool)
     pose = robot.publisher("pose", hz=500, bytes_max=1_000)
     wait_until("the pose is known", lambda: operator.quotes("pose"))
     poses = operator.subscriber("pose", max_hz=5, within_ms=2_000, require=require)
-    told: list[object] = []
+    events: list[object] = []
 
-    def is_told(kind: type) -> bool:
-        told.extend(poses.events())
-        return any(isinstance(event, kind) for event in told)
+    def has_event(kind: type) -> bool:
+        events.extend(poses.events())
+        return any(isinstance(event, kind) for event in events)
 
-    wait_until("it is granted", lambda: is_told(paceline.Grant))
+    wait_until("it is granted", lambda: has_event(paceline.Grant))
     poses.change(every=1)
-    wait_until("the change is refused", lambda: is_told(paceline.ChangeRefused))
-    refused = next(event for event in told if isinstance(event, paceline.ChangeRefused))
+    wait_until("the change is refused", lambda: has_event(paceline.ChangeRefused))
+    refused = next(event for event in events if isinstance(event, paceline.ChangeRefused))
     assert refused.within_ms == 2_000 and refused.refusals[0].reason == "capacity"
     pose.put(b"still")
     assert bytes(poses.recv(SOON_S)) == b"still"
 
 
-def test_of_whom_nobody_knows_how_much_it_sends_nothing_is_promised(thin: Thin) -> None:
+def test_a_publisher_without_a_rate_gets_no_contract(thin: Thin) -> None:
     robot, operator = thin
     log = robot.publisher("log")
     waits = operator.subscriber("log", within_ms=100, require=True)
@@ -77,7 +77,7 @@ def test_of_whom_nobody_knows_how_much_it_sends_nothing_is_promised(thin: Thin) 
     assert any(isinstance(event, paceline.BestEffort) for event in bears.events())
 
 
-def test_a_publisher_hears_what_its_subscribers_get(thin: Thin) -> None:
+def test_a_publisher_receives_feedback_of_its_subscribers(thin: Thin) -> None:
     robot, operator = thin
     pose = robot.publisher("pose", hz=10, bytes_max=100, late=True)
     gets = operator.subscriber("pose", within_ms=200, loss="1/10")
@@ -87,23 +87,23 @@ def test_a_publisher_hears_what_its_subscribers_get(thin: Thin) -> None:
     assert gets.recv(SOON_S).seq == 0
     by_id: dict[str, paceline.Feedback] = {}
 
-    def both_are_told() -> bool:
+    def both_are_notified() -> bool:
         by_id.update({one.subscription: one for one in pose.feedback(timeout_s=SOON_S)})
         return gets.id in by_id and by_id[gets.id].grant is not None and by_id[lacks.id].refusal is not None
 
-    wait_until("one is granted, the other refused", both_are_told)
+    wait_until("one is granted, the other refused", both_are_notified)
     got = by_id[gets.id]
     assert got.measured is not None and got.measured.delivered == 1 and got.measured.bytes == 4
     assert (got.node, got.within_ms, got.loss, got.refusal) == ("operator", 200, (1, 10), None)
     assert got.measured.age_mean_ms is not None and got.measured.age_mean_ms >= 0
     assert by_id[lacks.id].grant is None
-    told = pose.events()
-    assert {event.subscription for event in told if isinstance(event, paceline.Grant)} == {gets.id}
+    events = pose.events()
+    assert {event.subscription for event in events if isinstance(event, paceline.Grant)} == {gets.id}
     gets.close()
-    wait_until("the end is told", lambda: any(isinstance(e, paceline.Withdrawn) and e.other == gets.id for e in pose.events()))
+    wait_until("the withdrawal arrives", lambda: any(isinstance(e, paceline.Withdrawn) and e.other == gets.id for e in pose.events()))
 
 
-def test_a_question_reserves_nothing(thin: Thin) -> None:
+def test_a_quote_reserves_nothing(thin: Thin) -> None:
     robot, operator = thin
     _pose = robot.publisher("pose", hz=10, bytes_max=100)
     wait_until("the pose is known", lambda: operator.quotes("pose"))
@@ -116,7 +116,7 @@ def test_a_question_reserves_nothing(thin: Thin) -> None:
     assert offered.granted, offered.refusal
 
 
-def test_another_capacity_grants_what_was_refused(thin: Thin) -> None:
+def test_a_larger_capacity_grants_a_refused_request(thin: Thin) -> None:
     robot, operator = thin
     _lidar = robot.publisher("lidar", hz=20, bytes_max=20_000)
     scans = operator.subscriber("lidar", within_ms=100)
@@ -127,7 +127,7 @@ def test_another_capacity_grants_what_was_refused(thin: Thin) -> None:
         robot.set_capacity("satellite", 1_000_000)
 
 
-def test_the_rate_asked_for_is_the_rate_delivered(node: paceline.Node) -> None:
+def test_samples_are_delivered_at_the_requested_rate(node: paceline.Node) -> None:
     few = node.subscriber("a", max_hz=10)
     third = node.subscriber("a", every=3)
     publisher = node.publisher("a", hz=30)
@@ -140,7 +140,7 @@ def test_the_rate_asked_for_is_the_rate_delivered(node: paceline.Node) -> None:
     assert len(few.try_take()) == 10
 
 
-def test_what_is_asked_for_changes_while_samples_come(node: paceline.Node) -> None:
+def test_a_request_changes_while_samples_arrive(node: paceline.Node) -> None:
     subscriber = node.subscriber("a", every=2)
     publisher = node.publisher("a")
     assert publisher.wait_matching(SOON_S)
@@ -151,13 +151,13 @@ def test_what_is_asked_for_changes_while_samples_come(node: paceline.Node) -> No
     assert [(event.within_ms, event.loss) for event in changed] == [(5_000, (1, 10))]
     got = 0
 
-    def all_come() -> bool:
+    def all_arrived() -> bool:
         nonlocal got
         publisher.put_many([b""] * 4)
         got = len(subscriber.try_take())
         return got == 4
 
-    wait_until("it gets all", all_come)
+    wait_until("it gets all", all_arrived)
     with pytest.raises(TypeError, match="there is no keyword 'queue'"):
         subscriber.change(queue=5)  # type: ignore[call-arg]
     with pytest.raises(paceline.SubscribeError, match="every 0"):
@@ -177,8 +177,8 @@ def test_a_subscription_of_another_node_is_changed(thin: Thin) -> None:
     assert (view.node, view.pattern, view.form, view.proxy) == ("operator", "a", "1 in 2", "publisher")
     assert (view.id, view.within_ms, view.loss) == (subscriber.id, None, None)
     robot.change(view, max_hz=7)
-    told: list[object] = []
-    wait_until("it is told", lambda: told.extend(subscriber.events()) or [e for e in told if isinstance(e, paceline.Changed)])
+    events: list[object] = []
+    wait_until("the refusal arrives", lambda: events.extend(subscriber.events()) or [e for e in events if isinstance(e, paceline.Changed)])
     wait_until("everybody knows", lambda: [view.form for view in robot.subscriptions()] == ["7 Hz"])
     robot.change(view.id, reset=True)
     wait_until("everybody knows", lambda: [view.form for view in robot.subscriptions()] == ["all"])
@@ -193,12 +193,12 @@ def test_a_subscription_of_another_node_is_changed(thin: Thin) -> None:
         robot.change(view, every=1)
 
 
-def test_a_node_holds_what_others_publish(node: paceline.Node) -> None:
+def test_a_node_buffers_samples_of_other_publishers(node: paceline.Node) -> None:
     buffer = node.buffer("log/**", every=2, history_samples=3)
     publisher = node.publisher("log/a")
     assert publisher.wait_matching(SOON_S)
     publisher.put_many([bytes([n]) for n in range(10)])
-    wait_until("three are held", lambda: buffer.held == {"samples": 3, "bytes": 3})
+    wait_until("three are buffered", lambda: buffer.held == {"samples": 3, "bytes": 3})
     assert [bytes(sample)[0] for sample in node.pull("log/a", newest=9, timeout_s=SOON_S)] == [4, 6, 8]
     assert buffer.pattern == "log/**" and buffer.id in {view.id for view in node.subscriptions()}
     with pytest.raises(paceline.SubscribeError, match="every 0"):
@@ -215,10 +215,10 @@ def test_a_node_holds_what_others_publish(node: paceline.Node) -> None:
         node.pull("log/a", timeout_s=SOON_S)
 
 
-def test_what_was_published_before_is_pulled(node: paceline.Node) -> None:
+def test_past_samples_are_pulled(node: paceline.Node) -> None:
     publisher = node.publisher("a", history_samples=100)
     publisher.put_many([bytes([n]) for n in range(20)])
-    wait_until("all are held", lambda: publisher.held == {"samples": 20, "bytes": 20})
+    wait_until("all are buffered", lambda: publisher.held == {"samples": 20, "bytes": 20})
     pulled = node.pull("a", newest=5, timeout_s=SOON_S)
     assert pulled.found == 5 and pulled.summary is None
     assert [bytes(sample)[0] for sample in pulled] == [15, 16, 17, 18, 19]
@@ -231,7 +231,7 @@ def test_what_was_published_before_is_pulled(node: paceline.Node) -> None:
     assert [s.seq for s in node.pull("a", from_ns=last.captured_ns, to_ns=last.captured_ns)][-1] == 19
 
 
-def test_a_pull_says_why_there_is_nothing(node: paceline.Node) -> None:
+def test_an_empty_pull_reports_the_reason(node: paceline.Node) -> None:
     with pytest.raises(paceline.PullError, match="no node buffers 'nobody'"):
         node.pull("nobody", timeout_s=SOON_S)
     with pytest.raises(ValueError, match="not several"):
@@ -240,12 +240,12 @@ def test_a_pull_says_why_there_is_nothing(node: paceline.Node) -> None:
         node.pull("a", seq=(4, 3))
 
 
-def test_a_pull_is_an_async_iterator_too(node: paceline.Node) -> None:
+def test_a_pull_is_an_async_iterator(node: paceline.Node) -> None:
     import asyncio
 
     publisher = node.publisher("a", history_samples=10)
     publisher.put_many([b"x"] * 3)
-    wait_until("all are held", lambda: publisher.held == {"samples": 3, "bytes": 3})
+    wait_until("all are buffered", lambda: publisher.held == {"samples": 3, "bytes": 3})
 
     async def read() -> list[int]:
         return [sample.seq async for sample in node.pull("a", newest=3, timeout_s=SOON_S)]

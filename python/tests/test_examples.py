@@ -71,7 +71,7 @@ def blocks(document: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_lines_of_the_documents_are_python() -> None:
+def test_the_code_in_the_documents_is_valid_python() -> None:
     for block in blocks("docs/guides/python.md"):
         compile(block, "docs/guides/python.md", "exec")
 

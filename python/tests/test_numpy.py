@@ -15,7 +15,7 @@ def address(array: object) -> int:
     return int(np.asarray(array).ctypes.data)
 
 
-def test_a_1080p_frame_is_an_array_of_the_bytes_that_were_received(node: paceline.Node) -> None:
+def test_a_1080p_frame_is_an_array_over_the_received_bytes(node: paceline.Node) -> None:
     frame = np.arange(1080 * 1920 * 3, dtype=np.uint32).astype(np.uint8).reshape(1080, 1920, 3)
     subscriber = node.subscriber("camera")
     camera = node.publisher("camera", encoding=paceline.encoding_of(frame))
@@ -34,7 +34,7 @@ def test_a_1080p_frame_is_an_array_of_the_bytes_that_were_received(node: pacelin
     assert int(array[1079, 1919, 2]) == int(frame[1079, 1919, 2])
 
 
-def test_a_frame_that_came_over_a_link_is_not_copied_either(thin: tuple[paceline.Node, paceline.Node]) -> None:
+def test_a_frame_from_a_link_is_not_copied(thin: tuple[paceline.Node, paceline.Node]) -> None:
     robot, operator = thin
     robot.set_capacity("radio", 1_000_000_000)
     picture = np.full((120, 160, 3), 7, np.uint8)
@@ -47,14 +47,14 @@ def test_a_frame_that_came_over_a_link_is_not_copied_either(thin: tuple[paceline
     assert array.shape == (120, 160, 3) and array.ctypes.data == address(np.frombuffer(sample.payload, np.uint8))
 
 
-def test_bytes_go_through_a_process_without_a_copy(node: paceline.Node) -> None:
+def test_bytes_pass_through_a_process_without_a_copy(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     payload = bytes(100_000)
     publisher.put(payload)
     assert address(np.frombuffer(subscriber.recv(SOON_S).payload, np.uint8)) == address(np.frombuffer(payload, np.uint8))
 
 
-def test_pictures_are_scaled_to_arrays_of_the_size_asked_for(node: paceline.Node) -> None:
+def test_pictures_are_scaled_to_arrays_of_the_requested_size(node: paceline.Node) -> None:
     picture = np.full((240, 320, 3), 200, np.uint8)
     subscriber = node.subscriber("camera", size="160x120")
     camera = node.publisher("camera", encoding=paceline.encoding_of(picture))
@@ -76,7 +76,7 @@ def test_pictures_are_scaled_to_arrays_of_the_size_asked_for(node: paceline.Node
         ("application/octet-stream", 0, (0,), "uint8"),
     ],
 )
-def test_the_shape_goes_by_the_encoding(
+def test_the_shape_follows_the_encoding(
     node: paceline.Node, encoding: str, length: int, shape: tuple[int, ...], kind: str
 ) -> None:
     publisher, subscriber = pair(node)
@@ -85,7 +85,7 @@ def test_the_shape_goes_by_the_encoding(
     assert array.shape == shape and array.dtype == np.dtype(kind)
 
 
-def test_arrays_of_any_layout_and_number_are_published_in_the_order_of_indices(node: paceline.Node) -> None:
+def test_arrays_of_any_layout_are_published_in_index_order(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     square = np.arange(12, dtype="<f4").reshape(3, 4)
     for array in (square, square[:, ::2], square.T, square[::-1], np.asfortranarray(square), np.float64(1.5)):
@@ -94,7 +94,7 @@ def test_arrays_of_any_layout_and_number_are_published_in_the_order_of_indices(n
         assert np.array_equal(sent, np.ascontiguousarray(array).ravel())
 
 
-def test_what_is_sent_is_what_the_array_was(node: paceline.Node) -> None:
+def test_later_changes_of_an_array_do_not_affect_the_sample(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     array = np.zeros(10_000, np.uint8)
     publisher.put(array)
@@ -116,7 +116,7 @@ def test_a_loaned_frame_is_published_without_a_copy(node: paceline.Node) -> None
     assert got[0, 0].tolist() == [7, 7, 7] and got[1079, 1919].tolist() == [1, 2, 3]
 
 
-def test_a_frame_is_loaned_for_one_sample(node: paceline.Node) -> None:
+def test_a_loan_is_valid_for_one_sample(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     frame = publisher.loan(10_000)
     publisher.put(frame)
@@ -127,7 +127,7 @@ def test_a_frame_is_loaned_for_one_sample(node: paceline.Node) -> None:
     assert len(subscriber.recv(SOON_S)) == 10_000
 
 
-def test_who_keeps_a_view_of_a_loan_changes_nothing_of_what_was_sent(node: paceline.Node) -> None:
+def test_a_kept_view_of_a_loan_does_not_change_the_sample(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     frame = publisher.loan((100, 100), "uint16")
     array, buffer = frame.array, frame.buffer
@@ -144,7 +144,7 @@ def test_who_keeps_a_view_of_a_loan_changes_nothing_of_what_was_sent(node: pacel
     assert array[0, 0] == 7 and array[99, 99] == 6
 
 
-def test_a_loan_takes_bytes_of_a_file_in_place(node: paceline.Node, tmp_path: Path) -> None:
+def test_a_file_is_read_into_a_loan_in_place(node: paceline.Node, tmp_path: Path) -> None:
     publisher, subscriber = pair(node)
     (tmp_path / "picture").write_bytes(bytes(range(256)) * 100)
     frame = publisher.loan(25_600)
@@ -169,7 +169,7 @@ def test_loans_of_every_kind_and_size(node: paceline.Node) -> None:
         assert bytes(subscriber.recv(SOON_S)) == zeros.tobytes()
 
 
-def test_loans_that_cannot_be_are_refused(node: paceline.Node) -> None:
+def test_invalid_loans_are_refused(node: paceline.Node) -> None:
     publisher, _subscriber = pair(node)
     for shape in (-1, (3, -1), 1.5, "12", None, (2, "3")):
         with pytest.raises(TypeError, match="shape="):

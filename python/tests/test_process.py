@@ -27,7 +27,7 @@ assert pub.wait_matching(10)
 """
 
 
-def test_a_forked_child_is_told_and_neither_hangs_nor_harms_its_parent() -> None:
+def test_a_forked_child_raises_and_does_not_affect_its_parent() -> None:
     out = run(
         OPENED
         + """
@@ -77,7 +77,7 @@ assert not thread.is_alive()
     )
 
 
-def test_a_node_may_be_opened_after_a_fork_if_none_was_before() -> None:
+def test_a_node_can_be_opened_after_a_fork_without_an_earlier_node() -> None:
     out = run(
         """
 import os, sys, paceline
@@ -95,7 +95,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert out == "1\n"
 
 
-def test_processes_that_are_spawned_open_nodes_of_their_own() -> None:
+def test_spawned_processes_open_their_own_nodes() -> None:
     out = run(
         OPENED
         + """
@@ -121,14 +121,14 @@ print(bytes(sub.recv(10)))
         "frames = []; pub.put(bytes(100_000)); frames.append(sub.recv(10).payload)",
     ],
 )
-def test_the_interpreter_ends_whatever_is_going_on(busy: str) -> None:
+def test_the_interpreter_exits_during_any_activity(busy: str) -> None:
     # No crash, no hang, and the program's own exit code.
     script = OPENED + "pub.put(b'held')\n" + busy + "\ntime.sleep(0.1)\nsys.exit(5)\n"
     for _ in range(3):
         run(script, code=5)
 
 
-def test_what_was_published_last_is_sent_before_the_end(host: Path) -> None:
+def test_the_last_samples_are_sent_before_exit(host: Path) -> None:
     reader = subprocess.Popen(
         [
             sys.executable,

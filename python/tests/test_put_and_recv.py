@@ -16,7 +16,7 @@ def pair(node: paceline.Node, tag: str = "a", **asked: object) -> tuple[paceline
     return publisher, subscriber
 
 
-def test_a_sample_comes_with_all_that_was_said_of_it(node: paceline.Node) -> None:
+def test_a_sample_has_all_attributes_of_the_publication(node: paceline.Node) -> None:
     publisher, subscriber = pair(node, "robot/log")
     put = publisher.put(b"hello", encoding="text/plain", captured_ns=7, attachment=b"beside")
     assert (put.seq, put.taken, put.dropped) == (0, 1, 0)
@@ -54,17 +54,17 @@ def test_a_payload_cannot_be_written(node: paceline.Node) -> None:
         payload[0] = 0
 
 
-def test_iteration_ends_with_the_subscription_and_what_came_before_is_read(node: paceline.Node) -> None:
+def test_iteration_ends_with_the_subscription_after_the_queued_samples(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     publisher.put_many([b"1", b"2", b"3"])
-    wait_until("all have come", lambda: subscriber.status().delivered == 3)
+    wait_until("all have arrived", lambda: subscriber.status().delivered == 3)
     node.close()
     assert [bytes(sample) for sample in subscriber] == [b"1", b"2", b"3"]
     with pytest.raises(paceline.ClosedError):
         subscriber.recv()
 
 
-def test_several_are_taken_at_once(node: paceline.Node) -> None:
+def test_take_returns_several_samples(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     assert subscriber.try_take() == []
     publisher.put_many([bytes([n]) for n in range(10)])
@@ -74,21 +74,21 @@ def test_several_are_taken_at_once(node: paceline.Node) -> None:
     assert taken == list(range(10))
 
 
-def test_what_is_not_read_in_time_is_dropped_and_counted(node: paceline.Node) -> None:
+def test_unread_samples_are_dropped_and_counted(node: paceline.Node) -> None:
     publisher, subscriber = pair(node, queue=2)
     publisher.put_many([b"x"] * 5)
     wait_until("three were dropped", lambda: subscriber.dropped == {"subscriber_full": 3})
     assert [sample.seq for sample in subscriber.try_take()] == [3, 4]
 
 
-def test_waiting_lets_other_threads_go_on(node: paceline.Node) -> None:
+def test_waiting_does_not_block_other_threads(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     timer = threading.Timer(0.1, lambda: publisher.put(b"from another thread"))
     timer.start()
     assert bytes(subscriber.recv(SOON_S)) == b"from another thread"
 
 
-def test_a_timeout_is_one_of_pythons_too(node: paceline.Node) -> None:
+def test_a_timeout_is_a_python_timeout_error(node: paceline.Node) -> None:
     subscriber = node.subscriber("nobody")
     with pytest.raises(TimeoutError):
         subscriber.recv(0)
@@ -125,7 +125,7 @@ def test_async_iteration_waits_without_a_thread(node: paceline.Node) -> None:
     assert asyncio.run(both()) == [n.to_bytes() for n in range(200)]
 
 
-def test_an_async_put_waits_for_room_and_lets_other_tasks_go_on(thin: tuple[paceline.Node, paceline.Node]) -> None:
+def test_an_async_put_waits_for_room_without_blocking_other_tasks(thin: tuple[paceline.Node, paceline.Node]) -> None:
     robot, operator = thin
     subscriber = operator.subscriber("bulk", queue=4096)
     publisher = robot.publisher("bulk", late=True)
@@ -161,7 +161,7 @@ async def _one(publisher: paceline.Publisher) -> None:
     await publisher.put_async(b"x")
 
 
-def test_an_empty_sample_is_one_in_async_code_too(node: paceline.Node) -> None:
+def test_async_code_receives_an_empty_sample(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     publisher.put(b"")
     assert len(asyncio.run(asyncio.wait_for(paceline.aio.recv(subscriber), SOON_S))) == 0
@@ -177,7 +177,7 @@ def test_async_iteration_ends_with_the_node(node: paceline.Node) -> None:
     assert asyncio.run(asyncio.wait_for(read(), SOON_S)) == 0
 
 
-def test_a_publisher_tells_what_it_published_and_sends_it_before_it_ends(node: paceline.Node) -> None:
+def test_a_publisher_reports_its_samples_and_sends_them_before_it_ends(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     with publisher:
         publisher.put(b"x", wait=True)

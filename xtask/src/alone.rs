@@ -56,17 +56,17 @@ impl Alone {
     }
 
     fn run(&self, args: &[&str]) -> Result<()> {
-        let output = self.command(args).output().context("chroot does not start")?;
-        let told = [output.stdout, output.stderr].concat();
-        let told = String::from_utf8_lossy(&told);
-        ensure!(output.status.success(), "paceline {}: {}\n{told}", args.join(" "), output.status);
+        let output = self.command(args).output().context("cannot start chroot")?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        ensure!(output.status.success(), "paceline {}: {}\n{text}", args.join(" "), output.status);
         Ok(())
     }
 
     fn start(&self, args: &[&str]) -> Result<Running> {
         let mut command = self.command(args);
         let child = command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn();
-        Ok(Running(child.context("chroot does not start")?))
+        Ok(Running(child.context("cannot start chroot")?))
     }
 }
 
@@ -97,6 +97,6 @@ fn enter() -> Result<Option<Vec<PathBuf>>> {
     let words = vec![program("unshare")?, "--map-root-user".into(), chroot];
     let mut probe = words.iter();
     let mut command = Command::new(probe.next().map_or(Path::new("unshare"), |word| word));
-    let tried = command.args(probe).arg("--version").output().context("unshare does not start")?;
+    let tried = command.args(probe).arg("--version").output().context("cannot start unshare")?;
     Ok(tried.status.success().then_some(words))
 }

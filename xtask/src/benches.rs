@@ -100,7 +100,7 @@ pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
         }
     }
     match failed.as_slice() {
-        [] => Outcome::passed(&format!("{ran} run to their end")),
+        [] => Outcome::passed(&format!("{ran} completed")),
         _ => Outcome::failed(&format!("{} of {ran}: {}", failed.len(), failed.join(", "))),
     }
 }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_end_where_something_else_begins() {
+    fn names_end_at_the_first_other_character() {
         assert_eq!(name("main-job`, then"), "main-job");
         assert_eq!(name("figure7` ([page]"), "figure7");
         assert_eq!(name("hop. Then"), "hop");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_documents_name_is_known() {
+    fn every_documented_benchmark_is_known() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         assert_eq!(unknown(root), BTreeSet::new());
         let scenarios = commands(root).into_iter().filter(|(name, ..)| name.contains(".toml"));

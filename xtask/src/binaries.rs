@@ -81,7 +81,7 @@ pub(crate) fn build(root: &Path) -> Result<Vec<Binary>, String> {
     let mut cargo = crate::cargo(root);
     cargo.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
     let output = cargo.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| format!("cargo test does not start: {error}"))?;
+    let output = output.map_err(|error| format!("cannot start cargo test: {error}"))?;
     if !output.status.success() {
         return Err(format!("cargo test --no-run: {}", output.status));
     }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn test_binaries_are_found_and_what_they_need() {
+    fn test_binaries_and_their_requirements_are_found() {
         let read = |folder, kind, name| Binary::read(&artifact(folder, kind, name, true)).unwrap();
         let oracle = read("paceline-sched", "test", "oracles");
         assert_eq!(

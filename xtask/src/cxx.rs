@@ -23,7 +23,7 @@ const PROGRAMS: &[(&str, &str)] =
 /// Installs Rust's standard library for the target if it is missing.
 pub(crate) fn add_target(target: &str) -> Result<()> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let sysroot = sysroot.context("rustc does not start; is it on the PATH?")?.stdout;
+    let sysroot = sysroot.context("cannot start rustc; is it on the PATH?")?.stdout;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot).trim());
     if sysroot.join("lib/rustlib").join(target).join("lib").is_dir() {
         return Ok(());
@@ -73,7 +73,7 @@ fn build(folder: &Path) -> Result<PathBuf> {
 }
 
 fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("{command:?} does not start"))?;
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(status.success(), "{command:?}: {status}");
     Ok(())
 }

@@ -39,7 +39,7 @@ fn command(root: &Path, program: [&str; 2], command: &str, args: &[String]) -> R
     let mut run = crate::cargo(root);
     run.args(["run", "--quiet", "--package", package, "--bin", name, "--", command]);
     let status = run.args(args).status();
-    let status = status.with_context(|| format!("{name} {command} does not start"))?;
+    let status = status.with_context(|| format!("cannot start {name} {command}"))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }

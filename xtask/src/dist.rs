@@ -155,7 +155,7 @@ fn copy(file: &Path, folder: &Path, name: &str) -> Result<PathBuf> {
 fn run_shown(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.stdin(Stdio::null()).status();
-    let status = status.with_context(|| format!("{name} does not start"))?;
+    let status = status.with_context(|| format!("cannot start {name}"))?;
     ensure!(status.success(), "{name}: {status}");
     Ok(())
 }
@@ -163,7 +163,7 @@ fn run_shown(command: &mut Command) -> Result<()> {
 /// Runs a command, checks that it succeeds, and returns its standard output.
 fn output(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("{command:?} does not start"))?;
+    let output = output.with_context(|| format!("cannot start {command:?}"))?;
     let problem = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {}\n{}", output.status, problem.trim());
     Ok(output.stdout)
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_takes_a_line_of_the_table() {
+    fn an_error_is_a_row_of_the_table() {
         let mut table = Table::default();
         let file = std::env::current_exe().unwrap();
         table.add("binary", Ok(vec![Artefact { file, proof: "ran".to_owned() }]));

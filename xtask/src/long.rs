@@ -22,7 +22,7 @@ impl Args {
                 ("--fresh", _) => parsed.fresh = true,
                 ("--duration", _) => parsed.minutes = minutes(args.next())?,
                 (_, Some(value)) => parsed.minutes = minutes(Some(value))?,
-                _ => return Err(format!("'{arg}' is not known: write --duration 30min")),
+                _ => return Err(format!("unknown argument '{arg}': try --duration 30min")),
             }
         }
         Ok(parsed)
@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     let mut live = crate::cargo(root);
     live.args(["test", "--quiet", "--workspace", "--test", "live", "--"]);
     let status = live.args(["a_minute_of", "--ignored", "--nocapture"]).status();
-    if !status.context("cargo does not start; is it on the PATH?")?.success() {
+    if !status.context("cannot start cargo; is it on the PATH?")?.success() {
         return Ok(ExitCode::FAILURE);
     }
     let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
@@ -60,11 +60,7 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
         .args(["run", "--quiet", "--package", "paceline-fuzz", "--example", "long", "--"])
         .arg(args.minutes.to_string())
         .args([&progress, &failed]);
-    println!(
-        "{} minutes of scenarios; how far they get is in {}",
-        args.minutes,
-        progress.display()
-    );
+    println!("{} minutes of scenarios; their progress is in {}", args.minutes, progress.display());
     finish(command)
 }
 
@@ -72,12 +68,12 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
 #[cfg(unix)]
 fn finish(mut command: std::process::Command) -> Result<ExitCode> {
     use std::os::unix::process::CommandExt as _;
-    Err(command.exec()).context("cargo does not start; is it on the PATH?")
+    Err(command.exec()).context("cannot start cargo; is it on the PATH?")
 }
 
 #[cfg(not(unix))]
 fn finish(mut command: std::process::Command) -> Result<ExitCode> {
-    let status = command.status().context("cargo does not start; is it on the PATH?")?;
+    let status = command.status().context("cannot start cargo; is it on the PATH?")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -27,18 +27,18 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test            sets up what the tests need, runs everything, prints one table
-  demo [ARGS...]  builds paceline and runs `paceline demo` (20 s where no terminal is)
+  test            installs the programs that the tests need, runs all tests, prints one table
+  demo [ARGS...]  builds paceline and runs `paceline demo` (for 20 s without a terminal)
   impair [ARGS...]
-                  builds paceline-lab and runs `paceline-lab impair`: two programs on a bad network
+                  builds paceline-lab and runs `paceline-lab impair`: two programs on an impaired network
   web             builds the dashboard's page, which the next build of paceline embeds (needs Node)
-  python          builds the Python package as a wheel, installs it in an environment of its own, tests it
+  python          builds the Python package as a wheel, installs it in a separate environment, tests it
   tidy [--figures] [--lower]
                   checks sizes, dependencies, imports, language, markers and links; --figures prints
                   the figures of each crate, --lower lowers the accepted values (ratchet.txt)
   long [--duration TIME] [--fresh]
-                  runs scenarios against the twins of all disciplines (default: 30min), from
-                  where the last run stopped; --fresh from the first seed on
+                  runs scenarios against the twins of all disciplines (default: 30min) and continues
+                  where the last run stopped; --fresh starts at the first seed
   soak [--duration TIME]
                   kills and stops processes of a small network at random moments (default: 30min)
   dist            builds the files of a release (crates, static binary, Debian package, Python wheel),
@@ -59,11 +59,11 @@ fn main() -> ExitCode {
         },
         Some("soak") => match long::Args::parse(&rest) {
             Ok(args) if !args.fresh => soak::run(&root(), args.minutes),
-            Ok(_) => usage("soak knows no '--fresh'"),
+            Ok(_) => usage("soak has no option '--fresh'"),
             Err(problem) => usage(&problem),
         },
-        Some("web") if rest.is_empty() => Ok(told("web", &web::build(&root()))),
-        Some("python") if rest.is_empty() => Ok(told("python", &python::run(&root()))),
+        Some("web") if rest.is_empty() => Ok(print_outcome("web", &web::build(&root()))),
+        Some("python") if rest.is_empty() => Ok(print_outcome("python", &python::run(&root()))),
         Some("tidy") => match tidy::Options::parse(&rest) {
             Ok(options) => tidy::run(&root(), options),
             Err(problem) => usage(&problem),
@@ -73,14 +73,14 @@ fn main() -> ExitCode {
             Err(problem) => usage(&problem),
         },
         Some("test" | "web" | "python") => {
-            usage(&format!("argument '{}' is one too many", rest.join(" ")))
+            usage(&format!("unexpected argument '{}'", rest.join(" ")))
         }
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)
         }
-        Some(other) => usage(&format!("there is no command '{other}'")),
-        None => usage("a command is missing"),
+        Some(other) => usage(&format!("unknown command '{other}'")),
+        None => usage("missing command"),
     };
     result.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     })
 }
 
-fn told(name: &str, outcome: &steps::Outcome) -> ExitCode {
+fn print_outcome(name: &str, outcome: &steps::Outcome) -> ExitCode {
     println!("{name}: {outcome}");
     if outcome.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

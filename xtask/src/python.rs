@@ -39,13 +39,13 @@ fn check(root: &Path, python: &Path) -> Result<(), String> {
         command
     };
     let stubs = ["paceline._native", "--mypy-config-file", "pyproject.toml"];
-    said("stubtest", within("stubtest").args(stubs))?;
-    said("mypy", &mut within("mypy"))?;
-    said("mypy", within("mypy").arg("../examples/python"))?;
-    said("pytest", within("pytest").env("PACELINE_ROOT", root))?;
+    run_tool("stubtest", within("stubtest").args(stubs))?;
+    run_tool("mypy", &mut within("mypy"))?;
+    run_tool("mypy", within("mypy").arg("../examples/python"))?;
+    run_tool("pytest", within("pytest").env("PACELINE_ROOT", root))?;
     // A short run only checks that the benchmark works. Its figures are no measurement.
     let bench = ["-m", "paceline.bench", "--duration", "0.1s"];
-    said("paceline.bench", within("python").args(bench).stdout(Stdio::null()))
+    run_tool("paceline.bench", within("python").args(bench).stdout(Stdio::null()))
 }
 
 /// Installs a new wheel in the virtual environment of the tools. Returns its folder.
@@ -53,7 +53,7 @@ fn install(root: &Path, python: &Path) -> Result<PathBuf, String> {
     let room = tools(root, python)?;
     // The profile of the tests, so that cargo reuses their compiled dependencies.
     let wheel = wheel(root, &room, "dev", &room.join("wheels"))?;
-    said("pip", pip(&room).args(["--no-deps", "--force-reinstall"]).arg(wheel))?;
+    run_tool("pip", pip(&room).args(["--no-deps", "--force-reinstall"]).arg(wheel))?;
     Ok(room)
 }
 
@@ -63,13 +63,13 @@ pub(crate) fn tools(root: &Path, python: &Path) -> Result<PathBuf, String> {
     let tools = root.join(TOOLS);
     let installed = room.join("tools.txt");
     // Programs of a virtual environment contain its path and do not start from another folder.
-    let wanted = std::fs::read_to_string(&tools).map_err(|error| format!("{TOOLS}: {error}"))?;
-    let wanted = format!("{}\n{wanted}", room.display());
-    if std::fs::read_to_string(&installed).ok().as_ref() != Some(&wanted) {
+    let required = std::fs::read_to_string(&tools).map_err(|error| format!("{TOOLS}: {error}"))?;
+    let required = format!("{}\n{required}", room.display());
+    if std::fs::read_to_string(&installed).ok().as_ref() != Some(&required) {
         let mut venv = Command::new(python);
-        said("venv", venv.args(["-m", "venv", "--clear"]).arg(&room))?;
-        said("pip", pip(&room).arg("--requirement").arg(&tools))?;
-        std::fs::write(&installed, wanted).map_err(|error| error.to_string())?;
+        run_tool("venv", venv.args(["-m", "venv", "--clear"]).arg(&room))?;
+        run_tool("pip", pip(&room).arg("--requirement").arg(&tools))?;
+        std::fs::write(&installed, required).map_err(|error| error.to_string())?;
     }
     Ok(room)
 }
@@ -88,8 +88,8 @@ pub(crate) fn wheel(
     maturin.current_dir(root.join("python")).env("CARGO_TARGET_DIR", crate::web::target(root));
     crate::forget_package(&mut maturin);
     let build = ["build", "--quiet", "--profile", profile, "--out"];
-    said("maturin", maturin.args(build).arg(out))?;
-    wheels(out).next().ok_or_else(|| "maturin made no wheel".to_owned())
+    run_tool("maturin", maturin.args(build).arg(out))?;
+    wheels(out).next().ok_or_else(|| "maturin produced no wheel".to_owned())
 }
 
 /// Returns the wheels in a folder.
@@ -105,26 +105,27 @@ pub(crate) fn pip(room: &Path) -> Command {
 }
 
 /// Runs a tool. Its output is shown.
-fn said(name: &str, command: &mut Command) -> Result<(), String> {
+fn run_tool(name: &str, command: &mut Command) -> Result<(), String> {
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{name}: {status}")),
-        Err(error) => Err(format!("{name} does not start: {error}")),
+        Err(error) => Err(format!("cannot start {name}: {error}")),
     }
 }
 
 /// Returns a Python that is new enough and can create environments. Errors with the packages to
 /// install.
 pub(crate) fn find() -> Result<PathBuf, String> {
-    let lack = format!("python3 is not here: install Python 3.{PYTHON_MIN} or newer");
+    let lack = format!("python3 not found: install Python 3.{PYTHON_MIN} or newer");
     let python = setup::find("python3").ok_or(lack)?;
-    let ask =
+    let script =
         format!("import sys, ensurepip, venv; sys.exit(sys.version_info < (3, {PYTHON_MIN}))");
-    let output = Command::new(&python).args(["-c", &ask]).output();
+    let output = Command::new(&python).args(["-c", &script]).output();
     match output {
         Ok(output) if output.status.success() => Ok(python),
         _ => Err(format!(
-            "python3 is older than 3.{PYTHON_MIN} or makes no environments: install python3 and python3-venv"
+            "python3 is older than 3.{PYTHON_MIN} or cannot create environments: install python3 \
+             and python3-venv"
         )),
     }
 }

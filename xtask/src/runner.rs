@@ -61,7 +61,7 @@ pub(crate) fn run(
     let mut command = limited(share, program);
     command.stdin(Stdio::null()).stdout(file).stderr(both);
     let start = Instant::now();
-    let status = command.status().map_err(|error| format!("{name} does not start: {error}"))?;
+    let status = command.status().map_err(|error| format!("cannot start {name}: {error}"))?;
     let output = fs::read(&path).unwrap_or_default();
     let output = String::from_utf8_lossy(&output).into_owned();
     Ok(Ended { status, took: start.elapsed(), output })
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_the_rest_has_the_lowest_priority() {
+    fn the_rest_share_has_the_lowest_priority() {
         let logs = logs("nice");
         let nice = |share| run(&logs, "nice", share, &shell("nice")).unwrap().output;
         let ours = nice(Share::Even);

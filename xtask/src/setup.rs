@@ -25,7 +25,7 @@ pub(crate) fn run() -> Outcome {
 pub(crate) fn bring(programs: &[(&str, &str)]) -> Result<String, String> {
     let missing = missing(programs);
     if missing.is_empty() {
-        return Ok("everything is here".to_owned());
+        return Ok("all programs are installed".to_owned());
     }
     let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     packages.dedup();

@@ -18,7 +18,7 @@ pub(crate) fn run(root: &Path, minutes: u64) -> Result<ExitCode> {
     let status = soak
         .args(["bench", "soak", "--duration", &duration])
         .status()
-        .context("paceline-lab bench soak does not start")?;
+        .context("cannot start paceline-lab bench soak")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }

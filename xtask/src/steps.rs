@@ -31,7 +31,7 @@ impl Outcome {
         match command.status() {
             Ok(status) if status.success() => Self::passed(""),
             Ok(status) => Self::failed(&status.to_string()),
-            Err(error) => Self::failed(&format!("does not start: {error}")),
+            Err(error) => Self::failed(&format!("cannot start: {error}")),
         }
     }
 }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_beyond_its_budget_is_named_and_passes() {
+    fn a_step_beyond_its_budget_is_reported_and_passes() {
         let steps = Steps::default();
         steps.run("quick", 60, || Outcome::passed(""));
         steps.run("slow", 0, || Outcome::passed("12 tests"));

@@ -109,7 +109,7 @@ impl Run<'_> {
         let binaries: Vec<&Binary> = binaries.iter().filter(|it| it.need() == need).collect();
         self.steps.run(name, seconds, || {
             if binaries.is_empty() {
-                return Outcome::failed("there are no tests: see the build");
+                return Outcome::failed("no tests found: see the output of the build");
             }
             let (outcome, tally) = runner::tests(&self.logs, share, lanes, &binaries);
             lock(&self.sum).add(tally);

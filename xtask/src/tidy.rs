@@ -58,7 +58,9 @@ impl Options {
             match arg.as_str() {
                 "--figures" => options.figures = true,
                 "--lower" => options.lower = true,
-                other => return Err(format!("tidy has no option '{other}': --figures, --lower")),
+                other => {
+                    return Err(format!("tidy has no option '{other}'; try --figures or --lower"));
+                }
             }
         }
         Ok(options)
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_known_or_named() {
+    fn unknown_options_are_reported() {
         let parse = |args: &[&str]| {
             Options::parse(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
         };

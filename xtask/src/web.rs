@@ -35,7 +35,7 @@ pub(crate) fn test(root: &Path) -> Outcome {
     }
     let binary = binary(root);
     let Some(browser) = setup::find("chromium") else {
-        return Outcome::failed("chromium is not found");
+        return Outcome::failed("chromium not found");
     };
     let run = |words: &[&str]| {
         let mut run = Command::new("timeout");
@@ -68,7 +68,7 @@ pub(crate) fn target(root: &Path) -> PathBuf {
 
 fn node_is_here() -> Result<(), String> {
     if let Some((name, _)) = BUILD.iter().find(|(name, _)| setup::find(name).is_none()) {
-        return Err(format!("{name} is not here: install Node {NODE_MIN} or newer for the page"));
+        return Err(format!("{name} not found: install Node {NODE_MIN} or newer for the page"));
     }
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -91,7 +91,7 @@ fn install(root: &Path) -> Result<(), String> {
     }
     let status = npm(root).args(["ci", "--ignore-scripts"]).stdin(Stdio::null()).status();
     if !status.is_ok_and(|status| status.success()) {
-        return Err("npm ci failed: it needs the npm registry, once".to_owned());
+        return Err("npm ci failed: its first run needs the npm registry".to_owned());
     }
     std::fs::copy(&lock, &installed).map(|_| ()).map_err(|error| error.to_string())
 }

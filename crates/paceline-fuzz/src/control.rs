@@ -46,7 +46,7 @@ impl Pair {
         let now = Instant::from_millis(1);
         let mut pair = Self { now, me, honest, joined: false, last: Bytes::new() };
         pair.join();
-        pair.me.handle_hop_up(now, STRANGERS[0], way(0));
+        pair.me.handle_hop_up(now, STRANGERS[0], hop_info(0));
         pair.talk();
         pair
     }
@@ -54,8 +54,8 @@ impl Pair {
     fn join(&mut self) {
         self.joined = !self.joined;
         if self.joined {
-            self.me.handle_hop_up(self.now, HONEST, way(0));
-            self.honest.handle_hop_up(self.now, ME, way(0));
+            self.me.handle_hop_up(self.now, HONEST, hop_info(0));
+            self.honest.handle_hop_up(self.now, ME, hop_info(0));
         } else {
             self.me.handle_hop_down(self.now, HONEST);
             self.honest.handle_hop_down(self.now, ME);
@@ -78,7 +78,7 @@ impl Pair {
             13 => self.join(),
             14 => {
                 let (stranger, bytes) = (input.one_of(&STRANGERS), input.byte());
-                self.me.handle_hop_up(now, stranger, way(u64::from(bytes) << 12));
+                self.me.handle_hop_up(now, stranger, hop_info(u64::from(bytes) << 12));
             }
             _ => self.me.handle_hop_down(now, input.one_of(&STRANGERS)),
         }
@@ -187,7 +187,7 @@ fn summary(control: &Control) -> Vec<(NodeId, u64, usize, usize, usize, usize)> 
     .collect()
 }
 
-fn way(bytes_per_s: u64) -> HopInfo {
+fn hop_info(bytes_per_s: u64) -> HopInfo {
     HopInfo { link_name: "eth".into(), capacity: Capacity::from_bytes_per_s(bytes_per_s).ok() }
 }
 

@@ -108,7 +108,7 @@ pub fn sound(data: &[u8]) {
     let scaler = AudioScaler::new(format, to_rate, to);
     assert_eq!(scaler.is_ok(), known(rate, from) && known(to_rate, to));
     let Ok(mut scaler) = scaler else { return };
-    let (mut came, mut went) = (0u64, 0u64);
+    let (mut frames_in, mut frames_out) = (0u64, 0u64);
     for _ in 0..BLOCKS_MAX {
         if input.is_empty() {
             break;
@@ -119,12 +119,16 @@ pub fn sound(data: &[u8]) {
             Ok(out) => {
                 let frame = scaler.output().frame_bytes();
                 assert_eq!((block.len() % format.frame_bytes(), out.len() % frame), (0, 0));
-                came += (block.len() / format.frame_bytes()) as u64;
-                went += (out.len() / frame) as u64;
+                frames_in += (block.len() / format.frame_bytes()) as u64;
+                frames_out += (out.len() / frame) as u64;
             }
             Err(_) => assert_ne!(block.len() % format.frame_bytes(), 0, "whole frames are taken"),
         }
-        assert_eq!(went, came * u64::from(to_rate) / u64::from(rate), "as long as it was");
+        assert_eq!(
+            frames_out,
+            frames_in * u64::from(to_rate) / u64::from(rate),
+            "as long as it was"
+        );
     }
 }
 

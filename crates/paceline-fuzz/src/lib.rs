@@ -20,11 +20,11 @@ mod hostile;
 mod ingress;
 mod input;
 mod link;
-mod mend;
 pub mod mutate;
 mod pictures;
 mod receiver;
 mod recording;
+mod repair;
 pub mod sched;
 mod schedule;
 mod tags;
@@ -36,10 +36,10 @@ pub use files::{png, sound, ulog, wav};
 pub use hostile::{Outcome as HostileOutcome, hostile};
 pub use ingress::ingress;
 pub use link::link;
-pub use mend::mend;
 pub use pictures::{encoding, jpeg, mjpeg, y4m};
 pub use receiver::receiver;
 pub use recording::recording;
+pub use repair::repair;
 pub use sched::body as sched;
 pub use schedule::schedule;
 pub use tags::tags;
@@ -69,7 +69,7 @@ pub const BODIES: &[Body] = &[
     body("control", 2_000, control),
     body("tags", 2_000, tags),
     body("link", 300, link),
-    body("mend", 100, mend),
+    body("repair", 100, repair),
     body("ingress", 300, ingress),
     body("sched", 500, sched),
     body("encoding", 2_000, encoding),

@@ -57,7 +57,7 @@ impl Setup {
     }
 
     /// Returns true if transmission takes no time, so that the model knows the result of every deadline.
-    const fn judged(&self) -> bool {
+    const fn knows_deadlines(&self) -> bool {
         self.capacity.is_none()
     }
 

@@ -29,9 +29,9 @@ fn check(data: &[u8]) {
     };
     let counted: u64 = survey.lanes.values().map(|lane| lane.messages).sum();
     assert!(counted >= all.len() as u64 && survey.whole <= data.len() as u64);
-    let judged = Judgement::of(data).unwrap();
+    let judgement = Judgement::of(data).unwrap();
     let others = survey.lanes.values().filter(|lane| !lane.is_samples());
-    assert_eq!(judged.samples + others.map(|lane| lane.messages).sum::<u64>(), counted);
+    assert_eq!(judgement.samples + others.map(|lane| lane.messages).sum::<u64>(), counted);
     if survey.end.is_none() && counted < MESSAGES_MAX as u64 {
         check_order(data, counted);
     }
@@ -41,13 +41,13 @@ fn check(data: &[u8]) {
 /// Checks that reading in time order returns every message once.
 fn check_order(data: &[u8], counted: u64) {
     let mut ordered = Ordered::new(Reader::new(data).unwrap(), Order::Published);
-    let (mut came, mut back, mut before) = (0, 0, 0);
+    let (mut total, mut back, mut before) = (0, 0, 0);
     while let Some((time, _)) = ordered.next_message().unwrap() {
-        came += 1;
+        total += 1;
         back += u64::from(time < before);
         before = before.max(time);
     }
-    assert_eq!((came, back), (counted, ordered.out_of_order()));
+    assert_eq!((total, back), (counted, ordered.out_of_order()));
 }
 
 /// Checks that recording the messages again preserves their payloads.

@@ -134,11 +134,11 @@ impl Watch {
         let waits = self.setup.ahead == Ahead::Waits;
         if pick.at > self.free {
             for seen in &self.streams {
-                let held = waits && seen.spec.terms.contract().is_some();
+                let waiting = waits && seen.spec.terms.contract().is_some();
                 let arrived = seen.spec.arrivals.nth(seen.next);
                 assert!(
-                    held || arrived.is_none_or(|at| at >= pick.at),
-                    "idle beside {:?}",
+                    waiting || arrived.is_none_or(|at| at >= pick.at),
+                    "idle although due: {:?}",
                     seen.spec
                 );
             }
@@ -169,7 +169,7 @@ impl Watch {
         assert_eq!(decision.window.is_some(), seen.spec.terms.contract().is_some());
         assert!(decision.window.is_none_or(|window| window.x <= window.y));
         match seen.spec.terms.contract() {
-            Some(contract) => seen.judge(&setup, contract, decision),
+            Some(contract) => seen.check(&setup, contract, decision),
             None => assert_eq!(decision.outcome, Outcome::OnTime),
         }
         seen.tally.record(decision);
@@ -215,7 +215,7 @@ impl Seen {
     }
 
     /// Checks the outcome against the deadline by the contract's clock, unless a value exceeds its range.
-    fn judge(&mut self, setup: &Setup, contract: Contract, decision: &Decision) {
+    fn check(&mut self, setup: &Setup, contract: Contract, decision: &Decision) {
         let arrived = self.arrived(setup, contract, decision.seq);
         let release = self.release(setup, contract, decision.seq);
         self.turn = self.turn.max(arrived) + wide(contract.period);

@@ -95,7 +95,7 @@ macro_rules! bodies {
 }
 
 bodies!(
-    frame, segments, receiver, control, tags, link, mend, ingress, sched, encoding, jpeg, mjpeg,
+    frame, segments, receiver, control, tags, link, repair, ingress, sched, encoding, jpeg, mjpeg,
     y4m, png, wav, sound, ulog, h264, recording, schedule
 );
 

@@ -41,7 +41,7 @@ fn link_and_receiver_agree_with_their_models() {
 
 #[test]
 fn each_sample_arrives_at_most_once_and_in_order_under_any_loss() {
-    histories("mend", 3_000, 300, paceline_fuzz::mend);
+    histories("repair", 3_000, 300, paceline_fuzz::repair);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn driver(name: &str) -> &'static Driver {
 }
 
 /// Prints past the test harness, which would capture the line.
-fn say(line: &str) {
+fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -31,13 +31,13 @@ fn run(name: &str) {
     let Some(policy) = driver.watched else {
         (0..SCENARIOS)
             .for_each(|seed| (driver.run)(seed).unwrap_or_else(|error| panic!("{error}")));
-        return say(&format!("twins: {name}: {SCENARIOS} scenarios, {:.1?}", began.elapsed()));
+        return report(&format!("twins: {name}: {SCENARIOS} scenarios, {:.1?}", began.elapsed()));
     };
     let mut seen = Coverage::default();
     for seed in 0..SCENARIOS {
         scenario_seen(policy, seed, &mut seen).unwrap_or_else(|error| panic!("{error}"));
     }
-    say(&format!("twins: {name}: {SCENARIOS} scenarios, {:.1?}, {seen}", began.elapsed()));
+    report(&format!("twins: {name}: {SCENARIOS} scenarios, {:.1?}, {seen}", began.elapsed()));
     assert_rich(policy, &seen);
 }
 
@@ -64,7 +64,7 @@ fn assert_rich(policy: Policy, seen: &Coverage) {
         let often = seen.of(situation);
         match impossible.contains(&situation) {
             true => assert_eq!(often, 0, "{policy}: {situation:?}"),
-            false => assert!(often >= OFTEN, "{policy}: {situation:?} came up {often} times"),
+            false => assert!(often >= OFTEN, "{policy}: {situation:?} occurred {often} times"),
         }
     }
     for row in 1..=rows {
@@ -126,5 +126,5 @@ fn previously_failing_seeds_do_not_fail() {
         }
         kept += 1;
     }
-    say(&format!("twins: {kept} kept seeds"));
+    report(&format!("twins: {kept} kept seeds"));
 }

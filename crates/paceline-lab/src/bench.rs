@@ -29,9 +29,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const AFTER: &str = "\
-paceline-lab bench FILE.toml [FILE.toml …] [--duration TIME] [--json] [--markdown FILE] runs scenarios (docs/reference/scenarios.md) \
-on real nodes, one process each, in network namespaces, beside the same in virtual time (needs root).";
+const AFTER: &str = "paceline-lab bench FILE.toml [FILE.toml …] [--duration TIME] [--json] \
+                     [--markdown FILE] runs scenarios (docs/reference/scenarios.md) on real nodes \
+                     and compares them with virtual time. Each node is a process in its own \
+                     network namespace (needs root).";
 
 /// Measures Paceline and compares it with plain Zenoh
 #[derive(clap::Args, Debug)]

@@ -53,7 +53,7 @@ pub(crate) struct ImpairArgs {
 pub(crate) fn run(args: &ImpairArgs) -> Result<ExitCode> {
     if !netns::may_build() {
         return Err(exit::usage(
-            "impair makes network namespaces and TUN devices, which needs root: run it with sudo",
+            "impair creates network namespaces and TUN devices, which needs root; try sudo",
         ));
     }
     let stop = Stop::on_signals()?;
@@ -98,7 +98,7 @@ impl Session<'_> {
         let ended_early = far_program.iter_mut().any(|program| program.ended_early());
         drop((near_program, far_program));
         if ended_early && self.args.near.is_some() {
-            eprintln!("impair: the far command had ended already");
+            eprintln!("impair: the --far command ended early");
         }
         self.report(true)?;
         Ok(code)

@@ -11,8 +11,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 it failed while running; 2 wrong usage; 3 a check failed; 130 interrupted before it was done.
-PACELINE_LOG sets what is logged to standard error (warn if not set; paceline=debug, trace, off).";
+Exit codes: 0 success; 1 failure while running; 2 usage error; 3 failed check; 130 interrupted.
+PACELINE_LOG sets the filter for log messages (default: warn; for example paceline=debug, off).";
 
 /// The hidden command that runs `paceline`.
 const PACELINE: &str = "paceline";
@@ -72,7 +72,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 /// Runs the `paceline` command line in this process, like the binary of that name.
 fn paceline(lab: OsString, args: &[OsString]) -> ExitCode {
     if let Some((name, value)) = threads::setting() {
-        #[expect(unsafe_code, reason = "Zenoh takes it from the environment alone")]
+        #[expect(unsafe_code, reason = "Zenoh reads it only from the environment")]
         // SAFETY: no other thread runs yet, so none reads the environment.
         unsafe {
             std::env::set_var(name, value);

@@ -32,7 +32,10 @@ impl Namespace {
     /// Creates a namespace in which only the loopback interface is up. A process has at most one namespace
     /// per prefix of [`PREFIXES`].
     pub(crate) fn new(prefix: &str) -> Result<Self> {
-        debug_assert!(PREFIXES.contains(&prefix), "else nobody removes what a killed run left");
+        debug_assert!(
+            PREFIXES.contains(&prefix),
+            "otherwise nothing removes the remains of a killed run"
+        );
         Self::named(format!("{prefix}{}", std::process::id()))
     }
 
@@ -76,7 +79,7 @@ impl Namespace {
                     .context("enter it")?;
                 Ok(work())
             });
-            inside.join().unwrap_or_else(|_| Err(anyhow!("what ran inside panicked")))
+            inside.join().unwrap_or_else(|_| Err(anyhow!("the thread in the namespace panicked")))
         });
         done.with_context(|| format!("network namespace {}", place.display()))
     }
@@ -89,7 +92,7 @@ impl Namespace {
         let number = |field: &str| {
             let found = links.pointer(&format!("/0/stats64/tx/{field}"));
             let found = found.and_then(serde_json::Value::as_u64);
-            found.with_context(|| format!("ip tells no {field} of {device} in {name}"))
+            found.with_context(|| format!("ip reports no {field} for {device} in {name}"))
         };
         Ok(Sent { bytes: number("bytes")?, dropped: number("dropped")? })
     }
@@ -156,7 +159,7 @@ fn tc(arguments: &str) -> Result<()> {
 /// Returns a program's standard output; its standard error becomes the error.
 fn output(program: &str, arguments: &str) -> Result<String> {
     let run = Command::new(program).args(arguments.split_whitespace()).output();
-    let run = run.with_context(|| format!("{program} does not start; install iproute2"))?;
+    let run = run.with_context(|| format!("cannot start {program}; try installing iproute2"))?;
     if !run.status.success() {
         bail!("{program} {arguments}: {}", String::from_utf8_lossy(&run.stderr).trim());
     }

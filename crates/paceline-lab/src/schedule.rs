@@ -28,7 +28,7 @@ const EXAMPLE: &str = r#"Example: two streams of one period share slots of a mil
   {"discipline": "dwcs", "slot": "1ms", "duration": "8ms", "streams": [
     {"id": "A", "period": "1ms", "loss": "1/2"},
     {"id": "B", "period": "1ms", "loss": "1/2"}]}
-docs/reference/schedule.md has every field, and examples/schedule/ what the papers' schedules look like."#;
+docs/reference/schedule.md describes every field. examples/schedule/ has the papers' schedules."#;
 
 /// Arguments of `paceline-lab schedule`.
 #[derive(Debug, clap::Args)]
@@ -60,8 +60,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> anyhow::Result<ExitCode> {
     let plan = read(args)?;
     if args.trace && plan.streams.len() > TRACED_MAX {
         return Err(exit::usage(format!(
-            "--trace: {} streams, and it prints the state of at most {TRACED_MAX} before each \
-             decision; leave out --trace or streams",
+            "--trace: {} streams, must be at most {TRACED_MAX}; try fewer streams, or omit --trace",
             plan.streams.len()
         )));
     }

@@ -95,8 +95,8 @@ mod tests {
             ZenohEncoding::from("something/else;of=its own"),
         ] {
             for _ in 0..2 {
-                let there = import.import(&encoding);
-                assert_eq!(export.export(&there), encoding, "{there}");
+                let imported = import.import(&encoding);
+                assert_eq!(export.export(&imported), encoding, "{imported}");
             }
         }
         assert_eq!(import.import(&ZenohEncoding::default()).as_str(), "zenoh/bytes");

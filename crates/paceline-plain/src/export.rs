@@ -106,10 +106,10 @@ impl Export {
                 .declare_publisher(keys.as_str().to_owned())
                 .allowed_destination(Locality::Remote)
                 .wait()?;
-            let tell = wanted.clone();
+            let update = wanted.clone();
             publisher
                 .matching_listener()
-                .callback(move |status| tell.set(status.matching()))
+                .callback(move |status| update.set(status.matching()))
                 .background()
                 .wait()?;
             wanted.set(publisher.matching_status().wait()?.matching());
@@ -121,7 +121,7 @@ impl Export {
             number,
             rule: rule.clone(),
             wanted: wanted.clone(),
-            said: LogLimit::new(),
+            log_limit: LogLimit::new(),
             small: putter(Lane::Small),
             large: Large::new(putter(Lane::Large)),
         };
@@ -149,7 +149,7 @@ struct Worker {
     node: Node,
     number: usize,
     rule: ExportRule,
-    said: LogLimit,
+    log_limit: LogLimit,
     wanted: Arc<Wanted>,
     small: Putter,
     large: Large,
@@ -158,10 +158,10 @@ struct Worker {
 impl Worker {
     fn run(mut self) {
         while self.wanted.wait() == Want::Somebody {
-            let Some(mut subscriber) = self.told(self.subscribe()) else { return };
+            let Some(mut subscriber) = self.ok_or_log(self.subscribe()) else { return };
             while self.wanted.get() == Want::Somebody {
                 while let Some(event) = subscriber.try_event() {
-                    self.tell(event);
+                    self.handle_event(event);
                 }
                 match subscriber.recv_timeout(LOOK_EVERY) {
                     Ok(delivery) => {
@@ -177,7 +177,7 @@ impl Worker {
         }
     }
 
-    fn told<T>(&self, result: Result<T, SubscribeError>) -> Option<T> {
+    fn ok_or_log<T>(&self, result: Result<T, SubscribeError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(SubscribeError::Closed) => None,
@@ -212,15 +212,15 @@ impl Worker {
         builder.proxy(*proxy).retransmit(*retransmit).declare()
     }
 
-    fn tell(&self, event: SubscriberEvent) {
+    fn handle_event(&self, event: SubscriberEvent) {
         if let SubscriberEvent::Refused(publisher, refusal) = event {
-            self.say(|| format!("{publisher} was refused: {refusal}"));
+            self.warn(|| format!("{publisher} was refused: {refusal}"));
         }
     }
 
     /// Logs a problem of this rule, rate-limited.
-    fn say(&self, what: impl FnOnce() -> String) {
-        if let Some(suppressed) = self.said.pass() {
+    fn warn(&self, what: impl FnOnce() -> String) {
+        if let Some(suppressed) = self.log_limit.pass() {
             let (number, tag) = (self.number, &self.rule.tag);
             tracing::warn!("export {number} (tag '{tag}'): {}{suppressed}", what());
         }

@@ -34,12 +34,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A converted sample before its publication.
 struct Incoming {
     payload: Bytes,
-    beside: PutOptions,
+    options: PutOptions,
 }
 
 impl Incoming {
     fn bytes(&self) -> usize {
-        let attached = self.beside.attachment.as_ref().map_or(0, |bytes| bytes.len());
+        let attached = self.options.attachment.as_ref().map_or(0, |bytes| bytes.len());
         self.payload.len().saturating_add(attached)
     }
 }
@@ -113,7 +113,7 @@ struct Shared {
     number: usize,
     rule: ImportRule,
     keys: Mutex<Keys>,
-    said: LogLimit,
+    log_limit: LogLimit,
     /// Dropped with the rule, which ends the thread.
     to_open: Mutex<Option<SyncSender<String>>>,
 }
@@ -139,7 +139,7 @@ impl Import {
             number,
             rule,
             keys: Mutex::default(),
-            said: LogLimit::new(),
+            log_limit: LogLimit::new(),
             to_open: Mutex::new(Some(to_open)),
         });
         let (worker, taker) = (shared.clone(), shared.clone());
@@ -182,7 +182,7 @@ impl Shared {
         if let Some(most) = self.rule.bytes_max.filter(|most| bytes > *most) {
             self.node.note_dropped(DropReason::TooLarge, 1);
             return self
-                .say(|| format!("takes at most {most} bytes (max_bytes): '{name}' has {bytes}"));
+                .warn(|| format!("takes at most {most} bytes (max_bytes): '{name}' has {bytes}"));
         }
         let mut keys = lock(&self.keys);
         let full = keys.all.len() >= self.rule.keys;
@@ -190,7 +190,7 @@ impl Shared {
             Some(Key::Open(key)) => {
                 if !key.may_enter() {
                     self.node.note_dropped(DropReason::Policed, 1);
-                    return self.say(|| {
+                    return self.warn(|| {
                         format!("'{name}' arrives faster than max_hz; the excess is dropped")
                     });
                 }
@@ -208,7 +208,7 @@ impl Shared {
             None if full => {
                 self.node.note_dropped(DropReason::NotImported, 1);
                 let most = self.rule.keys;
-                self.say(|| {
+                self.warn(|| {
                     format!("has {most} keys, the maximum, and ignores '{name}'; raise keys")
                 });
             }
@@ -232,7 +232,7 @@ impl Shared {
     /// Counts the drop of a sample of a new key that finds no queue space.
     fn crowded(&self, name: &str) {
         self.node.note_dropped(DropReason::QueueFull, 1);
-        self.say(|| {
+        self.warn(|| {
             format!(
                 "new keys arrive faster than they can be declared; samples are dropped, most \
                  recently of '{name}' ({OPENING_SAMPLES} of a key may wait, {} MiB of the rule)",
@@ -243,13 +243,13 @@ impl Shared {
 
     fn publish(&self, key: &mut OpenKey, incoming: Incoming) {
         key.last = Instant::now();
-        match key.publisher.put_with(incoming.payload, incoming.beside) {
+        match key.publisher.put_with(incoming.payload, incoming.options) {
             // A closed node does not count drops.
             Ok(_) | Err(PublishError::Closed) => {}
             Err(error) => {
                 self.node.note_dropped(DropReason::TooLarge, 1);
                 let tag = key.publisher.tag().clone();
-                self.say(|| format!("a sample of {tag} was dropped: {error}"));
+                self.warn(|| format!("a sample of {tag} was dropped: {error}"));
             }
         }
     }
@@ -268,7 +268,7 @@ impl Shared {
     fn open(&self, name: &str) {
         let encoding = match lock(&self.keys).all.get(name) {
             Some(Key::Opening(waiting)) => {
-                waiting.first().and_then(|it| it.beside.encoding.clone())
+                waiting.first().and_then(|it| it.options.encoding.clone())
             }
             _ => return,
         };
@@ -294,7 +294,7 @@ impl Shared {
                 let count = u64::try_from(waiting.len()).unwrap_or(u64::MAX);
                 self.node.note_dropped(DropReason::NotImported, count);
                 keys.all.insert(name.to_owned(), Key::Refused);
-                self.say(|| format!("cannot publish '{name}': {what}"));
+                self.warn(|| format!("cannot publish '{name}': {what}"));
             }
         }
     }
@@ -322,14 +322,14 @@ impl Shared {
 
     /// Removes idle keys if the rule is full.
     fn forget_idle(&self) {
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         let mut keys = lock(&self.keys);
         if keys.all.len() < self.rule.keys {
             return;
         }
         keys.all.retain(|_, key| match key {
             Key::Open(open) if open.last.elapsed() > IDLE => {
-                gone.push(std::mem::replace(key, Key::Refused));
+                removed.push(std::mem::replace(key, Key::Refused));
                 false
             }
             Key::Open(_) | Key::Opening(_) => true,
@@ -337,17 +337,17 @@ impl Shared {
         });
         drop(keys);
         // Dropping a publisher waits for the engine, so drop them without the lock.
-        drop(gone);
+        drop(removed);
     }
 
     fn refuse_loop(&self, name: &str, mark: Mark) {
         self.node.note_dropped(DropReason::Loop, 1);
-        self.say(|| {
+        self.warn(|| {
             let nodes = self.node.nodes();
             let known = nodes.iter().find(|(id, _)| *id == mark.node);
-            let who = known.map_or_else(|| mark.node.to_string(), |(_, name)| name.clone());
+            let peer = known.map_or_else(|| mark.node.to_string(), |(_, name)| name.clone());
             format!(
-                "a loop with export {} of node {who}, which puts '{name}' on a plain side \
+                "a loop with export {} of node {peer}, which puts '{name}' on a plain side \
                  connected to this one; its samples are dropped here. Separate the two sides, or \
                  use other keys",
                 mark.rule
@@ -356,8 +356,8 @@ impl Shared {
     }
 
     /// Logs a problem of this rule, rate-limited.
-    fn say(&self, what: impl FnOnce() -> String) {
-        if let Some(suppressed) = self.said.pass() {
+    fn warn(&self, what: impl FnOnce() -> String) {
+        if let Some(suppressed) = self.log_limit.pass() {
             tracing::warn!(
                 "import {} (key '{}'): {}{suppressed}",
                 self.number,
@@ -379,10 +379,10 @@ fn incoming(
         Some(encoding) => encoding.clone(),
         None => encodings.import(sample.encoding()),
     };
-    let beside = PutOptions {
+    let options = PutOptions {
         encoding: Some(encoding),
         captured: sample.timestamp().map(convert::captured),
         attachment: sample.attachment().map(convert::attachment),
     };
-    Incoming { payload: convert::payload(sample.payload()), beside }
+    Incoming { payload: convert::payload(sample.payload()), options }
 }

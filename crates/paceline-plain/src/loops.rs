@@ -128,10 +128,10 @@ pub fn check(rules: &Rules) -> Result<(), RuleConflict> {
         }
         for (at, import) in rules.imports.iter().enumerate() {
             // Token rules do not rename keys.
-            let comes_back = later.tokens || makes.intersects(&import.key);
+            let returns = later.tokens || makes.intersects(&import.key);
             if import.tokens == later.tokens
                 && import.tag.makes()?.intersects(&later.tag)
-                && comes_back
+                && returns
             {
                 return Err(RuleConflict::Loop {
                     import: at + 1,
@@ -199,9 +199,9 @@ mod tests {
             ("0/**/*/*", "ros2/{1}/{2}/{3}", "ros2/**", "0/{1}"),
         ];
         for (key, tag, pattern, back) in loops {
-            let said = found(&[import(key, tag)], &[export(pattern, back)]).expect(key);
+            let message = found(&[import(key, tag)], &[export(pattern, back)]).expect(key);
             for part in ["import 1", "export 1", key, pattern, "are a loop"] {
-                assert!(said.contains(part), "{part}: {said}");
+                assert!(message.contains(part), "{part}: {message}");
             }
         }
         let fine = [

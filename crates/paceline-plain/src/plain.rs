@@ -68,7 +68,7 @@ impl Plain {
         config.check()?;
         let session = config.open().map_err(|error| {
             let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
-            PlainError::Open { endpoints: endpoints.join(", "), what: said(&error) }
+            PlainError::Open { endpoints: endpoints.join(", "), what: to_text(&error) }
         })?;
         let mut plain = Self {
             node: node.clone(),
@@ -160,11 +160,11 @@ impl Drop for Plain {
 }
 
 fn refused(kind: &str, number: usize, error: &zenoh::Error) -> PlainError {
-    PlainError::Rule { rule: format!("{kind} {number}"), what: said(error) }
+    PlainError::Rule { rule: format!("{kind} {number}"), what: to_text(error) }
 }
 
 /// Returns Zenoh's message without the position in its source code.
-fn said(error: &zenoh::Error) -> String {
+fn to_text(error: &zenoh::Error) -> String {
     let error = error.to_string();
     error.split(" at /").next().unwrap_or(&error).to_owned()
 }

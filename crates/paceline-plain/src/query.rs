@@ -9,13 +9,13 @@
 mod answerer;
 mod asker;
 mod asking;
+mod channel;
 mod lane;
 mod message;
 mod offers;
 mod plainly;
 mod pool;
 mod waiting;
-mod way;
 
 use crate::lock;
 use crate::rule::QueryRule;
@@ -62,7 +62,7 @@ impl Queries {
             session: session.clone(),
             number,
             rule: rule.clone(),
-            said: LogLimit::new(),
+            log_limit: LogLimit::new(),
             names: Mutex::default(),
         };
         let (mut offers, mut answerer, mut asker) = (None, None, None);
@@ -87,7 +87,7 @@ struct Common {
     session: Session,
     number: usize,
     rule: QueryRule,
-    said: LogLimit,
+    log_limit: LogLimit,
     /// The names of nodes seen so far, for log lines about nodes that have left.
     names: Mutex<BTreeMap<NodeId, String>>,
 }
@@ -126,7 +126,7 @@ impl Common {
                     heard = Some(others);
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
-                    self.say(|| format!("{publisher} was refused: {refusal}"));
+                    self.warn(|| format!("{publisher} was refused: {refusal}"));
                 }
                 SubscriberEvent::Granted(_)
                 | SubscriberEvent::Withdrawn(_)
@@ -156,8 +156,8 @@ impl Common {
     }
 
     /// Logs a problem of this rule, rate-limited.
-    fn say(&self, what: impl FnOnce() -> String) {
-        if let Some(suppressed) = self.said.pass() {
+    fn warn(&self, what: impl FnOnce() -> String) {
+        if let Some(suppressed) = self.log_limit.pass() {
             tracing::warn!(
                 "query {} (key '{}'): {}{suppressed}",
                 self.number,

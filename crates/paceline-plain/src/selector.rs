@@ -128,8 +128,8 @@ mod tests {
         assert_eq!(read("", NOW), Ok(Asked::Newest(1)));
         assert_eq!(read("a=b;_max=20", NOW), Ok(Asked::Newest(20)));
         for wrong in ["_max=0", "_max=-1", "_max=x", "_max="] {
-            let said = read(wrong, NOW).unwrap_err();
-            assert!(said.contains(wrong) && said.contains("above 0"), "{said}");
+            let error = read(wrong, NOW).unwrap_err();
+            assert!(error.contains(wrong) && error.contains("above 0"), "{error}");
         }
     }
 
@@ -148,8 +148,8 @@ mod tests {
             "_time=[now(-9e9w)..]",
             "_time=ä..ö",
         ] {
-            let said = read(wrong, NOW).unwrap_err();
-            assert!(said.contains("write _time=[FROM..TO]"), "{wrong}: {said}");
+            let error = read(wrong, NOW).unwrap_err();
+            assert!(error.contains("write _time=[FROM..TO]"), "{wrong}: {error}");
         }
     }
 }

@@ -136,8 +136,8 @@ mod tests {
     fn only_this_host_may_connect_by_default() {
         let listen = vec!["tcp/0.0.0.0:7447".to_owned()];
         let config = PlainConfig { listen, ..PlainConfig::default() };
-        let said = config.check().unwrap_err().to_string();
-        assert!(said.contains("tcp/0.0.0.0:7447") && said.contains("insecure"), "{said}");
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.contains("tcp/0.0.0.0:7447") && error.contains("insecure"), "{error}");
         PlainConfig { insecure: true, ..config }.check().unwrap();
         PlainConfig::default().check().unwrap();
     }

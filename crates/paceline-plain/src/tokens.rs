@@ -51,9 +51,9 @@ impl TokenImport {
         let tokens = Arc::new(Mutex::new(BTreeSet::new()));
         // One pending notification is enough, because the thread reads the whole set.
         let (changed, changes) = sync_channel(1);
-        let teller = Teller { publisher, tokens: tokens.clone() };
+        let announcer = Announcer { publisher, tokens: tokens.clone() };
         let named = std::thread::Builder::new().name(format!("paceline-in-{number}"));
-        let thread = named.spawn(move || teller.run(&changes))?;
+        let thread = named.spawn(move || announcer.run(&changes))?;
         let (own, node, keys) = (own.clone(), node.clone(), rule.keys);
         let subscriber = session
             .liveliness()
@@ -72,7 +72,7 @@ impl TokenImport {
                     SampleKind::Put => tokens.insert(key.to_owned()),
                 };
                 if differs {
-                    tell(&changed);
+                    notify(&changed);
                 }
             })
             .wait()?;
@@ -96,31 +96,31 @@ impl Drop for TokenImport {
     }
 }
 
-fn tell(changed: &SyncSender<()>) {
+fn notify(changed: &SyncSender<()>) {
     if let Err(TrySendError::Disconnected(())) = changed.try_send(()) {
         tracing::debug!("a token change arrived after the end of its rule");
     }
 }
 
-struct Teller {
+struct Announcer {
     publisher: Publisher,
     tokens: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Teller {
+impl Announcer {
     fn run(mut self, changes: &Receiver<()>) {
-        let (mut matching, mut told) = (false, Instant::now());
+        let (mut matching, mut announced) = (false, Instant::now());
         loop {
             let heard = changes.recv_timeout(LOOK_EVERY);
             let newly = self.publisher.matching() && !matching;
             matching = self.publisher.matching();
             match heard {
                 Ok(()) => std::thread::sleep(GATHER),
-                Err(RecvTimeoutError::Timeout) if newly || told.elapsed() > REPEAT => {}
+                Err(RecvTimeoutError::Timeout) if newly || announced.elapsed() > REPEAT => {}
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            told = Instant::now();
+            announced = Instant::now();
             let tokens = lock(&self.tokens).iter().cloned().collect::<Vec<_>>().join("\n");
             if let Err(error) = self.publisher.put(tokens.into_bytes()) {
                 tracing::debug!("{}: {error}", self.publisher.tag());
@@ -179,8 +179,8 @@ impl Declarer {
     fn run(&mut self, mut subscriber: Subscriber, ended: &Receiver<()>) {
         while !matches!(ended.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected)) {
             while let Some(event) = subscriber.try_event() {
-                if let SubscriberEvent::Publishers(there) = event {
-                    self.heard.retain(|publisher, _| there.contains(publisher));
+                if let SubscriberEvent::Publishers(present) = event {
+                    self.heard.retain(|publisher, _| present.contains(publisher));
                     self.declare();
                 }
             }
@@ -216,9 +216,9 @@ impl Declarer {
                 }
             }
         }
-        let gone: Vec<_> =
+        let removed: Vec<_> =
             self.declared.keys().filter(|key| !wanted.contains(key)).cloned().collect();
-        for key in gone {
+        for key in removed {
             self.declared.remove(&key);
             lock(&self.own).remove(&key);
         }

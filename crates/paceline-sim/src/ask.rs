@@ -210,7 +210,7 @@ pub trait Ask: Sized {
     fn losing(self, loss: LossTolerance) -> Self;
     /// Selects the retransmission mode.
     #[must_use]
-    fn mended(self, retransmit: Retransmit) -> Self;
+    fn retransmit(self, retransmit: Retransmit) -> Self;
     /// Places the scaling at the subscriber.
     #[must_use]
     fn scaled_here(self) -> Self;
@@ -242,7 +242,7 @@ impl Ask for SubscriptionSpec {
         self
     }
 
-    fn mended(mut self, retransmit: Retransmit) -> Self {
+    fn retransmit(mut self, retransmit: Retransmit) -> Self {
         self.retransmit = retransmit;
         self
     }

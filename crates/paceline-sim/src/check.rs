@@ -23,7 +23,7 @@ impl World {
         }
         for wire in &self.wires {
             let counters = wire.counters();
-            assert!(counters.held_max <= ON_WIRE_MAX, "{counters:?}");
+            assert!(counters.in_flight_max <= ON_WIRE_MAX, "{counters:?}");
         }
         self.check_hops();
     }
@@ -72,13 +72,13 @@ fn check_streams(node: &Node) {
         for (index, spec, counters, waiting) in end.link.streams() {
             seen += 1;
             let what = || format!("{}: {index:?} {spec:?} {counters:?}", node.name);
-            let gone = counters.sent + counters.drops.total();
-            assert_eq!(counters.offered, gone + waiting as u64, "{}", what());
+            let accounted = counters.sent + counters.drops.total();
+            assert_eq!(counters.offered, accounted + waiting as u64, "{}", what());
             assert!(waiting <= WAITING_MAX, "{}: {waiting} wait", what());
             let Some(ring) = end.rings.get(index) else { panic!("no ring: {}", what()) };
             assert!(ring.waiting.len() <= RING_MAX, "{}", what());
-            let came = ring.pushed + ring.lost;
-            assert_eq!(came, counters.offered + ring.waiting.len() as u64, "{}", what());
+            let arrived = ring.pushed + ring.lost;
+            assert_eq!(arrived, counters.offered + ring.waiting.len() as u64, "{}", what());
         }
         assert_eq!(seen, end.rings.len(), "{}: streams of {}", node.name, end.name);
     }
@@ -86,7 +86,7 @@ fn check_streams(node: &Node) {
 
 fn check_sinks(node: &Node) {
     for (id, sink) in &node.sinks {
-        let gone = sink.counted.samples + sink.drops.total();
-        assert_eq!(sink.offered, gone, "{}: {id:?}", node.name);
+        let accounted = sink.counted.samples + sink.drops.total();
+        assert_eq!(sink.offered, accounted, "{}: {id:?}", node.name);
     }
 }

@@ -1,7 +1,7 @@
 //! Applies the output plans of a node's control to its streams.
 
 use crate::node::{Node, Source};
-use crate::outlet::{LinkEnd, LocalPort, Port, Retired, Way};
+use crate::outlet::{Destination, LinkEnd, LocalPort, Port, Retired};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
@@ -26,13 +26,13 @@ impl Node {
         for plan in plans {
             self.renew(now, key, &publisher, plan, source.ingress.outputs_mut());
         }
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         source.ingress.install(
             plans,
             |plan| self.open(key, &publisher, plan),
-            |output, port| gone.push((output, port)),
+            |output, port| removed.push((output, port)),
         );
-        for (output, port) in gone {
+        for (output, port) in removed {
             let followed = plans.iter().any(|plan| plan.target == output.target);
             self.close(now, key, (output, followed), port);
         }
@@ -63,15 +63,15 @@ impl Node {
         let spec = self.stream_spec(source, publisher, plan);
         let key = OutputKey::of(plan);
         let Some(output) = outputs.iter_mut().find(|output| output.is_for(plan)) else { return };
-        let way = match &mut output.port {
-            Port::Way(way) => Some(way),
-            Port::Video(scaler) => Some(scaler.way_mut()),
+        let destination = match &mut output.port {
+            Port::Destination(destination) => Some(destination),
+            Port::Video(scaler) => Some(scaler.destination_mut()),
             Port::Scale(place) => {
-                self.scalers.get_mut(place).and_then(|scaler| scaler.ways.get_mut(&key))
+                self.scalers.get_mut(place).and_then(|scaler| scaler.destinations.get_mut(&key))
             }
         };
-        match way {
-            Some(Way::Stream(link, index)) => {
+        match destination {
+            Some(Destination::Stream(link, index)) => {
                 let Some(spec) = spec else { return };
                 let Some(end) = self.links.get_mut(*link) else { return };
                 if end.link.spec_of(*index).is_some_and(|old| *old != spec) {
@@ -79,7 +79,7 @@ impl Node {
                     end.touched = true;
                 }
             }
-            Some(Way::Local(local)) => {
+            Some(Destination::Local(local)) => {
                 local.set_subscriptions(&plan.subscriptions);
                 local.late = plan.late;
             }
@@ -106,8 +106,8 @@ impl Node {
         publisher: &PublisherSpec,
         plan: &OutputPlan,
     ) -> Option<Port> {
-        let way = match plan.target {
-            Target::Local => Way::Local(LocalPort::new(source.publisher, plan)),
+        let destination = match plan.target {
+            Target::Local => Destination::Local(LocalPort::new(source.publisher, plan)),
             Target::Hop(hop) => {
                 let spec = self.stream_spec(source, publisher, plan)?;
                 let link = self.ways.link(hop)?;
@@ -118,14 +118,22 @@ impl Node {
                 }
                 end.rings.open();
                 end.touched = true;
-                Way::Stream(link, index)
+                Destination::Stream(link, index)
             }
         };
-        Some(Port::new((plan.kind, plan.at_port(), publisher.period), way, |size, way| {
-            let place = (source, size);
-            self.scalers.entry(place).or_default().ways.insert(OutputKey::of(plan), way);
-            place
-        }))
+        Some(Port::new(
+            (plan.kind, plan.at_port(), publisher.period),
+            destination,
+            |size, destination| {
+                let place = (source, size);
+                self.scalers
+                    .entry(place)
+                    .or_default()
+                    .destinations
+                    .insert(OutputKey::of(plan), destination);
+                place
+            },
+        ))
     }
 
     /// Closes an output. If another one to the same target follows, the output first sends its backlog.
@@ -136,19 +144,22 @@ impl Node {
         (key, followed): (OutputKey, bool),
         port: Port,
     ) {
-        let way = match port {
-            Port::Way(way) => Some(way),
-            Port::Video(scaler) => Some(scaler.into_way()),
+        let destination = match port {
+            Port::Destination(destination) => Some(destination),
+            Port::Video(scaler) => Some(scaler.into_destination()),
             Port::Scale(place) => {
                 let Some(scaler) = self.scalers.get_mut(&place) else { return };
-                let way = scaler.ways.remove(&key);
-                if scaler.ways.is_empty() {
+                let destination = scaler.destinations.remove(&key);
+                if scaler.destinations.is_empty() {
                     self.scalers.remove(&place);
                 }
-                way
+                destination
             }
         };
-        let (Some(Way::Stream(link, index)), Target::Hop(hop)) = (way, key.target) else { return };
+        let (Some(Destination::Stream(link, index)), Target::Hop(hop)) = (destination, key.target)
+        else {
+            return;
+        };
         let Some(end) = self.links.get_mut(link) else { return };
         end.drain(now, index);
         end.touched = true;

@@ -138,13 +138,13 @@ impl World {
     #[must_use]
     pub fn stream(&self, from: NodeIx, to: NodeIx, publisher: Pub) -> StreamCounters {
         let (to, id, node) = (self.node(to), self.id(publisher), self.node(from));
-        let goes_there = |hop: NodeId| to.id == hop || to.former.contains(&hop);
+        let is_target = |hop: NodeId| to.id == hop || to.former.contains(&hop);
         let mut sum = StreamCounters::default();
-        for (_, _, counters) in node.open_streams().filter(|(h, p, _)| goes_there(*h) && *p == id) {
+        for (_, _, counters) in node.open_streams().filter(|(h, p, _)| is_target(*h) && *p == id) {
             sum.merge(&counters);
         }
         for ((_, _, _), counters) in
-            node.closed.iter().filter(|((h, p, _), _)| goes_there(*h) && *p == id)
+            node.closed.iter().filter(|((h, p, _), _)| is_target(*h) && *p == id)
         {
             sum.merge(counters);
         }

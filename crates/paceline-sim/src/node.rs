@@ -240,7 +240,7 @@ impl Node {
             }
             Received::Sample { publisher, form, sample } => {
                 let key = SourceKey { publisher, form };
-                let place = self.come_by(from, key);
+                let place = self.arrival_place(from, key);
                 if let Some(arrived) = self.arrived.get_mut(place) {
                     arrived.whole += 1;
                 }
@@ -282,7 +282,7 @@ impl Node {
     ///
     /// A sample that arrives over another path than the one before may leave a gap. Each path alone delivers
     /// decodable video, but a mix of both may not.
-    fn come_by(&mut self, hop: NodeId, key: SourceKey) -> usize {
+    fn arrival_place(&mut self, hop: NodeId, key: SourceKey) -> usize {
         let by = self.sources.get(&key).and_then(|source| source.by);
         if let Some((_, place)) = by.filter(|(last, _)| *last == hop) {
             return place;
@@ -404,19 +404,19 @@ impl Node {
             match event {
                 LinkEvent::HopUp(node) => {
                     let change = self.ways.up(node, link, capacity);
-                    self.change_way(now, node, change);
+                    self.change_path(now, node, change);
                 }
                 LinkEvent::HopDown(node) => {
                     let change = self.ways.down(node, link);
-                    self.change_way(now, node, change);
+                    self.change_path(now, node, change);
                 }
             }
         }
         self.close_retired(now, link);
         let Some(end) = self.links.get_mut(link) else { return moved };
         let LinkEnd { hops, parted, link, .. } = end;
-        let gone: Vec<_> = hops.keys().copied().filter(|node| link.epoch(*node) == 0).collect();
-        for node in gone {
+        let departed: Vec<_> = hops.keys().copied().filter(|node| link.epoch(*node) == 0).collect();
+        for node in departed {
             parted.extend(hops.remove(&node).map(|hop| (node, hop.receiver)));
         }
         while let Some(node) = end.link.poll_frame(now, &mut self.frame) {
@@ -439,7 +439,7 @@ impl Node {
 
     /// Notifies control of a changed path to a neighbour. Streams on a link no longer in use are closed
     /// before streams on the new link are opened.
-    fn change_way(&mut self, now: Instant, node: NodeId, change: WayChange) {
+    fn change_path(&mut self, now: Instant, node: NodeId, change: WayChange) {
         if matches!(change, WayChange::Moved(_) | WayChange::Down) {
             self.control.handle_hop_down(now, node);
             self.take_outputs(now);
@@ -458,8 +458,8 @@ impl Node {
             moved = true;
             match output {
                 Output::Send { hop, message } => {
-                    let way = self.ways.link(hop).and_then(|link| self.links.get_mut(link));
-                    if let Some(end) = way {
+                    let end = self.ways.link(hop).and_then(|link| self.links.get_mut(link));
+                    if let Some(end) = end {
                         end.link.handle_control(hop, message);
                         end.touched = true;
                     }

@@ -61,9 +61,9 @@ impl LinkEnd {
 
     /// Returns the instant of the next service without input.
     pub(super) fn next_turn(&self) -> Instant {
-        let held = self.hops.values().map(|hop| hop.receiver.poll_timeout());
+        let receivers = self.hops.values().map(|hop| hop.receiver.poll_timeout());
         let retired = self.retired.iter().map(|retired| retired.until);
-        held.chain(retired).fold(self.link.poll_timeout(), Instant::min)
+        receivers.chain(retired).fold(self.link.poll_timeout(), Instant::min)
     }
 
     /// Queues a sample for a stream. Returns false if there is no room.
@@ -115,7 +115,7 @@ impl LinkEnd {
 
 /// A target that needs no further scaling.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum Destination {
     /// A stream of a link.
     Stream(usize, StreamIndex),
     /// Subscriptions of this node.
@@ -153,7 +153,7 @@ impl LocalPort {
 #[derive(Debug)]
 pub(super) enum Port {
     /// Directly to a stream or to subscriptions.
-    Way(Way),
+    Destination(Destination),
     /// To the scaler first, which stores the final target.
     Scale(ScaleKey),
     /// Video, which is scaled per output.
@@ -161,17 +161,17 @@ pub(super) enum Port {
 }
 
 impl Port {
-    /// Creates the port that applies `scale` to samples of the given kind and period before `way`. `keep`
-    /// stores `way` at a shared scaler and returns its key.
+    /// Creates the port that applies `scale` to samples of the given kind and period before `destination`.
+    /// `keep` stores `destination` at a shared scaler and returns its key.
     pub(super) fn new(
         (kind, scale, period): (Kind, Form, Option<Duration>),
-        way: Way,
-        keep: impl FnOnce(Size, Way) -> ScaleKey,
+        destination: Destination,
+        keep: impl FnOnce(Size, Destination) -> ScaleKey,
     ) -> Self {
         match scale.size {
-            None if scale.rate == Rate::All => Self::Way(way),
-            Some(size) if !kind.is_video() => Self::Scale(keep(size, way)),
-            _ => Self::Video(Box::new(VideoScaler::new(scale, period, way))),
+            None if scale.rate == Rate::All => Self::Destination(destination),
+            Some(size) if !kind.is_video() => Self::Scale(keep(size, destination)),
+            _ => Self::Video(Box::new(VideoScaler::new(scale, period, destination))),
         }
     }
 }
@@ -182,7 +182,7 @@ pub(super) type ScaleKey = (SourceKey, Size);
 /// Scales one picture at a time, each with the configured service time. Only the newest picture waits.
 #[derive(Debug, Default)]
 pub(super) struct Scaler {
-    pub(super) ways: BTreeMap<OutputKey, Way>,
+    pub(super) destinations: BTreeMap<OutputKey, Destination>,
     pub(super) busy: Option<(Instant, Job)>,
     pub(super) waiting: Option<Job>,
 }
@@ -222,7 +222,7 @@ impl Outlets<'_> {
     /// Passes a sample to a port. Returns false if the sample was dropped.
     pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: RawSample) -> bool {
         match port {
-            Port::Way(way) => self.leave(way, sample),
+            Port::Destination(destination) => self.leave(destination, sample),
             Port::Scale(place) => {
                 self.submit(*place, key, sample);
                 true
@@ -231,13 +231,13 @@ impl Outlets<'_> {
                 Ok(None) => true,
                 Ok(Some(scaled)) => {
                     let kind = scaled.kind;
-                    if !self.leave(scaler.way_mut(), scaled) {
+                    if !self.leave(scaler.destination_mut(), scaled) {
                         scaler.broke(kind);
                     }
                     true
                 }
                 Err(reason) => {
-                    self.count_on(scaler.way(), reason, 1);
+                    self.count_on(scaler.destination(), reason, 1);
                     true
                 }
             },
@@ -247,28 +247,28 @@ impl Outlets<'_> {
     /// Counts samples that were lost upstream of `port`.
     pub(super) fn count(&mut self, key: OutputKey, port: &Port, reason: DropReason, samples: u64) {
         match port {
-            Port::Way(way) => self.count_on(way, reason, samples),
-            Port::Video(scaler) => self.count_on(scaler.way(), reason, samples),
+            Port::Destination(destination) => self.count_on(destination, reason, samples),
+            Port::Video(scaler) => self.count_on(scaler.destination(), reason, samples),
             Port::Scale(place) => {
                 let Some(mut scaler) = self.scalers.remove(place) else { return };
-                if let Some(way) = scaler.ways.get_mut(&key) {
-                    self.count_on(way, reason, samples);
+                if let Some(destination) = scaler.destinations.get_mut(&key) {
+                    self.count_on(destination, reason, samples);
                 }
                 self.scalers.insert(*place, scaler);
             }
         }
     }
 
-    fn count_on(&mut self, way: &Way, reason: DropReason, samples: u64) {
-        match way {
-            Way::Stream(link, index) => {
+    fn count_on(&mut self, destination: &Destination, reason: DropReason, samples: u64) {
+        match destination {
+            Destination::Stream(link, index) => {
                 let Some(end) = self.links.get_mut(*link) else { return };
                 end.link.handle_dropped(*index, reason, samples);
                 if let Some(ring) = end.rings.get_mut(*index) {
                     ring.lost += samples;
                 }
             }
-            Way::Local(local) => {
+            Destination::Local(local) => {
                 for (subscription, _) in &local.subscriptions {
                     if let Some(sink) = self.sinks.get_mut(subscription) {
                         sink.count(reason, samples);
@@ -280,13 +280,13 @@ impl Outlets<'_> {
 
     /// Sends a sample to its final target. Returns false if the sample was dropped; each local subscription
     /// counts its own drops.
-    fn leave(&mut self, way: &mut Way, sample: RawSample) -> bool {
-        match way {
-            Way::Stream(link, index) => {
+    fn leave(&mut self, destination: &mut Destination, sample: RawSample) -> bool {
+        match destination {
+            Destination::Stream(link, index) => {
                 let end = self.links.get_mut(*link);
                 end.is_some_and(|end| end.push(self.now, *index, sample))
             }
-            Way::Local(local) => {
+            Destination::Local(local) => {
                 self.deliver(local, &sample);
                 true
             }
@@ -325,8 +325,8 @@ impl Outlets<'_> {
     }
 
     fn lose(&mut self, scaler: &Scaler, job: &Job, reason: DropReason) {
-        for way in job.keys.iter().filter_map(|key| scaler.ways.get(key)) {
-            self.count_on(way, reason, 1);
+        for destination in job.keys.iter().filter_map(|key| scaler.destinations.get(key)) {
+            self.count_on(destination, reason, 1);
         }
     }
 
@@ -360,8 +360,8 @@ impl Outlets<'_> {
         }
         let scaled = RawSample { payload: job.sample.payload.slice(..bytes), ..job.sample.clone() };
         for key in &job.keys {
-            if let Some(way) = scaler.ways.get_mut(key) {
-                let _ = self.leave(way, scaled.clone());
+            if let Some(destination) = scaler.destinations.get_mut(key) {
+                let _ = self.leave(destination, scaled.clone());
             }
         }
     }

@@ -115,7 +115,7 @@ struct Publishes {
     publisher: Pub,
     source: Source,
     /// The nodes that may subscribe. Each has its number of hops and the least capacity on its path.
-    ways: Vec<(NodeIx, (u64, u64))>,
+    paths: Vec<(NodeIx, (u64, u64))>,
 }
 
 struct Run {
@@ -225,9 +225,9 @@ impl Run {
             }
             1 => {
                 let place = self.chance.place(self.publishers.len());
-                let ways = self.publishers.get(place).map(|it| it.ways.clone());
-                if let Some((to, way)) = self.chance.one_of(&ways.unwrap_or_default()) {
-                    self.add_subscription(place, to, way);
+                let paths = self.publishers.get(place).map(|it| it.paths.clone());
+                if let Some((to, path)) = self.chance.one_of(&paths.unwrap_or_default()) {
+                    self.add_subscription(place, to, path);
                 }
             }
             2 => {

@@ -35,8 +35,8 @@ impl Entry {
             Event::Node(place) => (3, place),
         };
         debug_assert!(place < 1 << Self::PLACE, "{event:?}");
-        let who = rank << Self::PLACE | place as u64;
-        Self(u128::from(at.as_nanos()) << 64 | u128::from(who))
+        let target = rank << Self::PLACE | place as u64;
+        Self(u128::from(at.as_nanos()) << 64 | u128::from(target))
     }
 
     const fn at(self) -> Instant {
@@ -45,9 +45,9 @@ impl Entry {
 
     #[expect(clippy::cast_possible_truncation, reason = "the lower half, and half of that")]
     fn event(self) -> Event {
-        let who = self.0 as u64;
-        let place = who as u32 as usize;
-        match who >> Self::PLACE {
+        let target = self.0 as u64;
+        let place = target as u32 as usize;
+        match target >> Self::PLACE {
             0 => Event::Beacons,
             1 => Event::Wire(place),
             2 => Event::Driver(place),

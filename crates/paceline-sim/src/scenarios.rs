@@ -8,7 +8,7 @@ mod video;
 
 pub use links::{
     a_dead_neighbour_is_noticed_and_streams_recover, best_effort_sheds_pictures_not_data,
-    chain_knows_everything, matching_is_told, refusal_names_the_numbers,
+    chain_knows_everything, matching_is_notified, refusal_names_the_numbers,
 };
 pub use streams::{
     one_stream_serves_all_behind_a_hop, patterns_match, proxy_places_give_the_same_samples,
@@ -16,8 +16,7 @@ pub use streams::{
 };
 
 pub use video::{
-    video_begins_with_an_i, video_is_thinned_to_what_can_be_decoded,
-    video_sheds_b_before_p_before_i,
+    thinned_video_can_be_decoded, video_begins_with_an_i, video_sheds_b_before_p_before_i,
 };
 
 use crate::net::{LinkPlan, Net, NodeIx};
@@ -40,9 +39,9 @@ pub const ALL: [(&str, Scenario); 13] = [
     ),
     ("unsubscribing_stops_the_stream", unsubscribing_stops_the_stream),
     ("refusal_names_the_numbers", refusal_names_the_numbers),
-    ("matching_is_told", matching_is_told),
+    ("matching_is_notified", matching_is_notified),
     ("best_effort_sheds_pictures_not_data", best_effort_sheds_pictures_not_data),
-    ("video_is_thinned_to_what_can_be_decoded", video_is_thinned_to_what_can_be_decoded),
+    ("thinned_video_can_be_decoded", thinned_video_can_be_decoded),
     ("video_begins_with_an_i", video_begins_with_an_i),
     ("video_sheds_b_before_p_before_i", video_sheds_b_before_p_before_i),
 ];

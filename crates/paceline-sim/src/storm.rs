@@ -62,16 +62,16 @@ pub fn run(seed: u64) -> Outcome {
             storm.fault();
         }
         storm.world.run_for(SECOND);
-        storm.ask_oracle();
+        storm.check_oracle();
     }
-    storm.mend();
+    storm.end_faults();
     storm.world.run_for(CALM);
-    storm.ask_oracle();
+    storm.check_oracle();
     storm.oracle.check_known(&storm.world, &storm.nodes, storm.publishers.len());
     let before = storm.oracle.mark(&storm.world);
     storm.publish(2);
     storm.world.run_for(Duration::from_secs(4));
-    storm.ask_oracle();
+    storm.check_oracle();
     storm.oracle.check_calm(&storm.world, &storm.publishers, &before);
     Outcome {
         samples: storm.world.hops(),
@@ -214,7 +214,7 @@ impl Storm {
         }
     }
 
-    fn mend(&mut self) {
+    fn end_faults(&mut self) {
         for &(a, b) in &self.pairs {
             self.world.restore(a, b);
             self.world.set_loss(a, b, 0);
@@ -225,7 +225,7 @@ impl Storm {
         }
     }
 
-    fn ask_oracle(&mut self) {
+    fn check_oracle(&mut self) {
         self.oracle.check(&self.world, &self.publishers, &self.subscriptions);
     }
 }

@@ -1,6 +1,6 @@
 //! A toy video scaler.
 
-use crate::outlet::Way;
+use crate::outlet::Destination;
 use paceline_proto::form::{Form, Size};
 use paceline_proto::reason::DropReason;
 use paceline_proto::sample::{Kind, RawSample};
@@ -12,7 +12,7 @@ use paceline_sched::Duration;
 /// their own. A picture of w×h is the first w·h bytes of a larger one.
 #[derive(Debug)]
 pub(super) struct VideoScaler {
-    way: Way,
+    destination: Destination,
     thinner: Thinner,
     due: TemporalScaler,
     coding: bool,
@@ -20,23 +20,23 @@ pub(super) struct VideoScaler {
 }
 
 impl VideoScaler {
-    pub(super) fn new(scale: Form, period: Option<Duration>, way: Way) -> Self {
+    pub(super) fn new(scale: Form, period: Option<Duration>, destination: Destination) -> Self {
         let Form { rate, size, .. } = scale;
         let (thinner, due) = (Thinner::new(rate, period), TemporalScaler::new(rate, period));
         // A reduction in size always requires transcoding.
-        Self { way, thinner, due, coding: size.is_some(), size }
+        Self { destination, thinner, due, coding: size.is_some(), size }
     }
 
-    pub(super) const fn way(&self) -> &Way {
-        &self.way
+    pub(super) const fn destination(&self) -> &Destination {
+        &self.destination
     }
 
-    pub(super) const fn way_mut(&mut self) -> &mut Way {
-        &mut self.way
+    pub(super) const fn destination_mut(&mut self) -> &mut Destination {
+        &mut self.destination
     }
 
-    pub(super) fn into_way(self: Box<Self>) -> Way {
-        self.way
+    pub(super) fn into_destination(self: Box<Self>) -> Destination {
+        self.destination
     }
 
     /// Records that a sample passed on was dropped after all.

@@ -22,7 +22,7 @@ const ACKNOWLEDGEMENT_ALONE: u64 = 66;
 /// The size of a beacon.
 const BEACON_BYTES: u64 = 60;
 /// Frames that the layers below buffer for a node that does not read; further frames are lost.
-const HELD_MAX: usize = 64;
+const IN_FLIGHT_MAX: usize = 64;
 
 /// The properties of one direction of a wire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -83,7 +83,7 @@ pub struct WireCounters {
     /// Retransmissions of a reliable wire.
     pub retransmitted: u64,
     /// The most frames in flight at a time.
-    pub held_max: usize,
+    pub in_flight_max: usize,
     /// The longest time that a frame waited for earlier frames.
     pub queued_max: Duration,
 }
@@ -140,7 +140,7 @@ impl Wire {
             unheard: 0,
             log: None,
             acknowledged: 0,
-            emulator: Emulator::new(spec.kind, spec.impairment, HELD_MAX, seed),
+            emulator: Emulator::new(spec.kind, spec.impairment, IN_FLIGHT_MAX, seed),
         }
     }
 
@@ -187,7 +187,7 @@ impl Wire {
             reordered: counters.reordered,
             duplicated: counters.duplicated,
             retransmitted: counters.retransmitted,
-            held_max: counters.held_max,
+            in_flight_max: counters.in_flight_max,
             queued_max: counters.waited_max,
         }
     }
@@ -207,7 +207,7 @@ impl Wire {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.emulator.on_their_way() == 0
+        self.emulator.in_flight() == 0
     }
 }
 

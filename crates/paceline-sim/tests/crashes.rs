@@ -56,16 +56,16 @@ fn streams_resume_within_two_seconds_of_a_return() {
 fn a_subscription_keeps_its_samples_and_handle() {
     let (mut world, [a, _, c]) = chain(2, 0);
     let (sensor, other) = (world.publish(a, data("sensor")), world.publish(a, data("other")));
-    let (end, gone) = (world.subscribe(c, all("sensor")), world.subscribe(c, all("sensor")));
+    let (end, removed) = (world.subscribe(c, all("sensor")), world.subscribe(c, all("sensor")));
     world.run_for(SECOND);
     world.every(sensor, Duration::from_millis(10), 100, payloads(50));
     world.run_for(TWO);
-    world.unsubscribe(gone);
+    world.unsubscribe(removed);
     world.unpublish(other);
     world.crash(c);
     world.crash(a);
     world.crash(a); // a second crash changes nothing
-    assert_eq!((world.delivered(end).len(), world.delivered(gone).len()), (100, 100));
+    assert_eq!((world.delivered(end).len(), world.delivered(removed).len()), (100, 100));
     assert!(world.heard(end).is_empty() && !world.matching(sensor));
     // A publisher or subscription added while its node is down starts with the node. Samples published there
     // are lost.
@@ -88,7 +88,7 @@ fn a_subscription_keeps_its_samples_and_handle() {
     let seqs: Vec<u64> = world.delivered(end).iter().map(|sample| sample.seq).collect();
     let expected: Vec<u64> = (0..100).chain(0..100).collect();
     assert_eq!(seqs, expected, "a new publisher begins at 0");
-    assert_eq!(world.delivered(gone).len(), 100);
+    assert_eq!(world.delivered(removed).len(), 100);
     assert_eq!(world.delivered(all_of_it).len(), 200);
 }
 

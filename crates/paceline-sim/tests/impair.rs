@@ -168,10 +168,10 @@ fn the_bad_state_may_lose_only_a_part() {
 fn delayed_packets_are_overtaken() {
     let by = Duration::from_millis(10);
     let delay = Duration::from_millis(20);
-    let held = Impairment { delay, reorder_ppm: PPM_MAX, reorder_by: by, ..Impairment::NONE };
-    let mut emulator = datagrams(held);
+    let delaying = Impairment { delay, reorder_ppm: PPM_MAX, reorder_by: by, ..Impairment::NONE };
+    let mut emulator = datagrams(delaying);
     emulator.handle(ms(0), 100, 0);
-    emulator.set(ms(1), Impairment { reorder_ppm: 0, ..held });
+    emulator.set(ms(1), Impairment { reorder_ppm: 0, ..delaying });
     (1..=12).for_each(|k| assert_eq!(emulator.handle(ms(k), 100, k), None));
     let order: Vec<u64> = arrivals(&mut emulator).iter().map(|&(_, item)| item).collect();
     // Of two packets that arrive at once, the one sent first is first.
@@ -267,10 +267,10 @@ fn packets_in_flight_are_bounded() {
     let mut emulator = Emulator::new(WireKind::Datagrams, long, 100, 1);
     for number in 0..1_000_u64 {
         emulator.handle(ms(number), 100, number);
-        assert!(emulator.on_their_way() <= 100);
+        assert!(emulator.in_flight() <= 100);
     }
     let counters = *emulator.counters();
-    assert_eq!((counters.held_max, emulator.on_their_way()), (100, 100));
+    assert_eq!((counters.in_flight_max, emulator.in_flight()), (100, 100));
     assert_eq!(counters.packets + counters.duplicated, 100 + counters.dropped.overflow);
     emulator.clear();
     assert_eq!((emulator.next_at(), emulator.counters().dropped.cleared), (Instant::FAR, 100));

@@ -108,8 +108,8 @@ fn a_link_without_capacity_keeps_a_bounded_window() {
     world.stall(ends[0]);
     world.run_for(Duration::from_millis(1_500));
     // 12 frames of data, 3 of control, and a probe every 100 ms.
-    let held = world.wire(hub, ends[0]).held_max;
-    assert!(held <= 12 + 3 + 16, "{held}");
+    let in_flight = world.wire(hub, ends[0]).in_flight_max;
+    assert!(in_flight <= 12 + 3 + 16, "{in_flight}");
     world.resume(ends[0]);
     world.run_for(Duration::from_secs(1));
 }

@@ -6,7 +6,7 @@
 mod lossy {
     mod choices;
     mod network;
+    mod path;
     mod promised;
     mod steering;
-    mod way;
 }

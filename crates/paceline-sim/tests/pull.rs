@@ -40,7 +40,7 @@ fn run(pulls: bool) -> Outcome {
         panic!("no private tag")
     };
     // The samples of a pull do not replace each other, even if they are pictures.
-    let held = world.publish(robot, PublisherSpec { tag, ..pictures("held", 30, 1_000_000) });
+    let buffered = world.publish(robot, PublisherSpec { tag, ..pictures("held", 30, 1_000_000) });
     let pull = world.subscribe(home, all(pattern.as_str()));
     world.run_for(Duration::from_secs(2));
     world.every(steering, Duration::from_millis(10), SECONDS * 100, payloads(64));
@@ -51,7 +51,7 @@ fn run(pulls: bool) -> Outcome {
     for tenth in 1..=SECONDS * 10 {
         // Keeps the backlog non-empty and below its limit.
         while pulls && put < PULLED && put < world.delivered(pull).len() as u64 + 3 {
-            world.put(held, payload(put, PULLED_BYTES));
+            world.put(buffered, payload(put, PULLED_BYTES));
             put += 1;
         }
         world.run_for(Duration::from_millis(100));
@@ -70,32 +70,32 @@ fn run(pulls: bool) -> Outcome {
 }
 
 /// Returns the additional delay of each sample. Both runs must deliver all of them.
-fn later(alone: &[Delivered], beside: &[Delivered]) -> Vec<Duration> {
-    assert_eq!(alone.len(), beside.len());
-    let pairs = alone.iter().zip(beside);
+fn later(alone: &[Delivered], with_pull: &[Delivered]) -> Vec<Duration> {
+    assert_eq!(alone.len(), with_pull.len());
+    let pairs = alone.iter().zip(with_pull);
     pairs
-        .map(|(alone, beside)| {
-            assert_eq!(alone.seq, beside.seq);
-            beside.at.since(alone.at)
+        .map(|(alone, with_pull)| {
+            assert_eq!(alone.seq, with_pull.seq);
+            with_pull.at.since(alone.at)
         })
         .collect()
 }
 
 #[test]
 fn a_pull_costs_live_streams_no_more_than_a_frame() {
-    let (alone, beside) = (run(false), run(true));
+    let (alone, with_pull) = (run(false), run(true));
     assert_eq!(alone.commands.len() as u64, SECONDS * 100);
     assert_eq!(alone.pictures.len() as u64, SECONDS * 30);
-    assert!(beside.commands.iter().all(|sample| !sample.late));
-    let commands = later(&alone.commands, &beside.commands);
-    let pictures = later(&alone.pictures, &beside.pictures);
+    assert!(with_pull.commands.iter().all(|sample| !sample.late));
+    let commands = later(&alone.commands, &with_pull.commands);
+    let pictures = later(&alone.pictures, &with_pull.pictures);
     let most = |all: &[Duration]| all.iter().copied().max().unwrap_or_default();
-    println!("later by {} and {}; used {}", most(&commands), most(&pictures), beside.used);
+    println!("later by {} and {}; used {}", most(&commands), most(&pictures), with_pull.used);
     assert!(most(&commands) <= FRAME_TIME, "{}", most(&commands));
     assert!(most(&pictures) <= FRAME_TIME, "{}", most(&pictures));
 
-    let seqs = beside.pulled.iter().map(|sample| sample.seq);
-    assert!(seqs.eq(0..PULLED), "all of them, in order: {}", beside.pulled.len());
+    let seqs = with_pull.pulled.iter().map(|sample| sample.seq);
+    assert!(seqs.eq(0..PULLED), "all of them, in order: {}", with_pull.pulled.len());
     // Except for the time in which it waits for the acknowledgement of its last frame.
-    assert!(beside.used > 0.9, "the pull takes what is left: {}", beside.used);
+    assert!(with_pull.used > 0.9, "the pull takes what is left: {}", with_pull.used);
 }

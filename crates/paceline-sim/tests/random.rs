@@ -131,7 +131,7 @@ impl History {
         }
     }
 
-    fn mend(&mut self) {
+    fn end_faults(&mut self) {
         for &(a, b) in &self.pairs {
             self.world.restore(a, b);
             let rate = self.world.impairment(a, b).rate;
@@ -185,7 +185,7 @@ fn run(seed: u64, steps: usize) -> History {
 fn counters_agree_and_all_streams_recover() {
     for seed in 0..300 {
         let mut history = run(seed, 150);
-        history.mend();
+        history.end_faults();
         history.check_end(seed);
     }
 }

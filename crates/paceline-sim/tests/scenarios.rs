@@ -29,9 +29,9 @@ scenarios! {
     a_dead_neighbour_is_noticed_and_streams_recover
     unsubscribing_stops_the_stream
     refusal_names_the_numbers
-    matching_is_told
+    matching_is_notified
     best_effort_sheds_pictures_not_data
-    video_is_thinned_to_what_can_be_decoded
+    thinned_video_can_be_decoded
     video_begins_with_an_i
     video_sheds_b_before_p_before_i
 }

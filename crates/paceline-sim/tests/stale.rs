@@ -57,7 +57,10 @@ fn after_an_outage_nothing_old_is_delivered() {
             let after = &world.delivered(end)[before..];
             let oldest = after.iter().map(|sample| sample.age).max().unwrap();
             let late = after.iter().filter(|sample| sample.late).count();
-            println!("{outage:?} {seconds} s: {} came, {late} late, oldest {oldest}", after.len());
+            println!(
+                "{outage:?} {seconds} s: {} arrived, {late} late, oldest {oldest}",
+                after.len()
+            );
             assert!(after.len() >= 50, "{outage:?} {seconds} s: {}", after.len());
             assert_eq!(late, 0, "{outage:?} {seconds} s: oldest {oldest}");
             world.check();

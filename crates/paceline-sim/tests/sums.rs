@@ -35,7 +35,7 @@ for = "0.1s"
 "#;
 
 /// The delay of each sample in milliseconds. The third and the eighth were lost.
-const CAME_AFTER_MS: [Option<u64>; 10] =
+const ARRIVES_AFTER_MS: [Option<u64>; 10] =
     [Some(10), Some(20), None, Some(60), Some(30), Some(40), Some(10), None, Some(20), Some(30)];
 
 const ID: PublisherId = PublisherId { node: NodeId(7), index: 0 };
@@ -48,7 +48,7 @@ fn record() -> Record {
     let published: Vec<_> = warm_up.into_iter().chain((0..10).map(|k| at(100 * k))).collect();
     let arrival = |seq: u64, at| Arrival { from: ID, seq, at, bytes: 100 };
     let mut arrivals = vec![arrival(1, at(5))];
-    for (k, after) in (0..).zip(CAME_AFTER_MS) {
+    for (k, after) in (0..).zip(ARRIVES_AFTER_MS) {
         arrivals.extend(after.map(|after| arrival(k + 2, at(100 * k + after))));
     }
     // A duplicate counts once.
@@ -63,7 +63,7 @@ fn record() -> Record {
         received: vec![Received { arrivals, drops, refusals: Vec::new() }],
         links: vec![[Carried { bytes: 25_000, lost: Some(3) }, Carried { bytes: 500, lost: None }]],
         dropped: vec![[drops, Drops::default()]],
-        streams: vec![Streamed { link: 0, way: 0, publisher: 0, counters }],
+        streams: vec![Streamed { link: 0, direction: 0, publisher: 0, counters }],
     }
 }
 

@@ -69,8 +69,8 @@ fn a_window_is_granted_only_if_a_whole_sample_ends_in_time() {
     let (mut promised, mut refused) = (0, 0);
     for millis in 15..45 {
         match pictures_within(millis) {
-            Ok(came) => {
-                assert!(came >= 45, "{millis} ms: 3 of 4 were granted, {came} of 60 arrived");
+            Ok(arrived) => {
+                assert!(arrived >= 45, "{millis} ms: 3 of 4 were granted, {arrived} of 60 arrived");
                 promised += 1;
             }
             Err(why) => {

@@ -44,10 +44,10 @@ fn numbers(delivered: &[Delivered]) -> Vec<u64> {
 }
 
 /// Returns the delay of the fastest sample. The first was published at `start`.
-fn way(delivered: &[Delivered], start: Instant) -> Duration {
+fn path_delay(delivered: &[Delivered], start: Instant) -> Duration {
     let published = (0..).map(|number: u64| start + Duration::from_millis(5 * number));
-    let ways = delivered.iter().zip(published).map(|(sample, at)| sample.at.since(at));
-    ways.min().unwrap_or_default()
+    let delays = delivered.iter().zip(published).map(|(sample, at)| sample.at.since(at));
+    delays.min().unwrap_or_default()
 }
 
 fn far() -> Impairment {
@@ -61,14 +61,14 @@ fn impairment_changes_a_running_wire_in_both_directions() {
     let start = pair.world.now();
     let before = pair.run();
     assert_eq!(before.len() as u64, SAMPLES);
-    assert!(way(&before, start) < Duration::from_millis(2));
+    assert!(path_delay(&before, start) < Duration::from_millis(2));
     pair.world.impair(pair.here, pair.there, far());
     assert_eq!(pair.world.impairment(pair.there, pair.here), far());
     let start = pair.world.now();
     let after = pair.run();
     assert_eq!(after.len() as u64, SAMPLES);
-    let way = way(&after, start);
-    assert!(way >= Duration::from_millis(20) && way < Duration::from_millis(22), "{way}");
+    let delay = path_delay(&after, start);
+    assert!(delay >= Duration::from_millis(20) && delay < Duration::from_millis(22), "{delay}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub(super) fn ar(files: &[(&str, &[u8])], time: u64) -> Result<Vec<u8>> {
 pub(super) fn compress(program: &str, args: &[&str], bytes: &[u8]) -> Result<Vec<u8>> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().with_context(|| format!("{program} does not start"))?;
+    let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
     let input = child.stdin.take();
     let (written, output) = thread::scope(|scope| {
         // The program writes before it has read everything.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_once_and_before_their_files() {
+    fn folders_are_listed_once_before_their_files() {
         let tar = tar();
         let mut names = Vec::new();
         let mut at = 0;
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_pipe_takes_is_compressed() {
+    fn input_larger_than_a_pipe_is_compressed() {
         let bytes = vec![b'x'; 1 << 20];
         let packed = compress("gzip", &["-9n"], &bytes).unwrap();
         assert!(packed.starts_with(&[0x1f, 0x8b]) && packed.len() < bytes.len() / 100);

@@ -35,7 +35,7 @@ fn static_binary(plan: &Plan<'_>, sources: &Sources) -> Result<Artefact> {
     let file = copy(&folder.join("dist/paceline"), &plan.out, &name)?;
     let shown = file.display();
     let bytes = fs::read(&file).with_context(|| format!("cannot read {shown}"))?;
-    ensure!(is_static(&bytes)?, "{shown} names a loader: something in it is not static");
+    ensure!(is_static(&bytes)?, "{shown} names a loader, so a part of it is not static");
     let works = proof::works(&file)?;
     let alone = match Alone::new(&file)? {
         Some(alone) => format!("in an empty root folder: {}", alone.check()?),

@@ -50,8 +50,8 @@ pub(super) fn works(program: &Path) -> Result<String> {
     let host = Folder::new("host")?;
     let version = output(alone(program, &host).arg("--version"))?;
     let version = String::from_utf8_lossy(&version).trim().to_owned();
-    let wanted = format!("paceline {}", super::VERSION);
-    ensure!(version == wanted, "{} --version: '{version}', not '{wanted}'", program.display());
+    let expected = format!("paceline {}", super::VERSION);
+    ensure!(version == expected, "{} --version: '{version}', not '{expected}'", program.display());
     let mut camera = alone(program, &host);
     camera.args(["pub", "robot/camera", "--test-card", "320x240@30"]);
     let camera = camera.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn();
@@ -70,7 +70,7 @@ pub(super) fn demo(program: &Path) -> Result<String> {
     // The status is that of the demo, and 137 if it ignores the interrupt.
     demo.args(["--preserve-status", "--signal=INT", "--kill-after=20", DEMO_S]);
     let demo = demo.arg(program).args(["demo", "--no-http", "--json"]);
-    let output = demo.output().context("timeout does not start")?;
+    let output = demo.output().context("cannot start timeout")?;
     let (text, problem) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     // Code 3: this machine is too busy for the demo's rates, which is no fault of the package.

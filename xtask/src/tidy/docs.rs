@@ -25,7 +25,7 @@ pub(super) fn check(root: &Path, findings: &mut Findings) {
         }
         let folder = path.parent().unwrap_or(root);
         for target in links(&text).filter(|target| !folder.join(target).exists()) {
-            findings.error(format!("{name}: the link to {target} leads nowhere"));
+            findings.error(format!("{name}: the link target {target} does not exist"));
         }
     }
 }

@@ -158,13 +158,11 @@ pub(super) fn check(root: &Path, findings: &mut Findings) {
     for member in &members {
         match LAYERS.iter().find(|layer| layer.folder == member) {
             Some(layer) => check_crate(root, layer, findings),
-            None => {
-                findings.error(format!("{member}: not a layer yet: add it to xtask's graph.rs"))
-            }
+            None => findings.error(format!("{member}: has no layer: add it to xtask's graph.rs")),
         }
     }
     for layer in LAYERS.iter().filter(|layer| !members.iter().any(|m| m == layer.folder)) {
-        findings.error(format!("{}: a layer in graph.rs, but no member", layer.folder));
+        findings.error(format!("{}: has a layer in graph.rs, but is not a member", layer.folder));
     }
 }
 

@@ -133,7 +133,7 @@ pub(super) fn check(
     let accepted = match parse(&text) {
         Ok(accepted) => accepted,
         Err(line) => {
-            findings.error(format!("{FILE}: '{line}' is not: check group value"));
+            findings.error(format!("{FILE}: '{line}' must be: check group value"));
             Accepted::new()
         }
     };
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_a_limit_is_named() {
+    fn an_invalid_line_is_reported() {
         assert_eq!(parse("# a\nwhat cli\n"), Err("what cli"));
         assert_eq!(parse("what cli ten"), Err("what cli ten"));
         assert_eq!(parse("what cli 10 11"), Err("what cli 10 11"));

@@ -27,7 +27,9 @@ pub(super) fn check(root: &Path, findings: &mut Findings) {
 
 fn check_file(name: &str, text: &str, findings: &mut Findings) {
     if name.ends_with("/mod.rs") {
-        findings.error(format!("{name}: name it after its folder, beside it (foo.rs and foo/)"));
+        findings.error(format!(
+            "{name}: name it after its folder and move it next to the folder (foo.rs and foo/)"
+        ));
     }
     let layers = scan::layers(text);
     for function in scan::functions(&layers.code) {
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_count_as_words_and_not_in_texts() {
+    fn markers_count_as_words_outside_of_strings() {
         assert_eq!(errors("a.rs", "// TODO later\n").len(), 1);
         assert_eq!(errors("a.rs", "fn f() { todo!() }\n").len(), 1);
         assert_eq!(errors("a.rs", "// TODOS\nlet a = \"TODO todo!\";\n").len(), 0);

@@ -23,7 +23,7 @@ fn wav(coding: Coding, channels: u8) -> Vec<u8> {
 }
 
 /// Returns a PCM WAV file with the given header values.
-fn pcm(tag: u16, bits: u16, frame: u16, data: &[u8], said: u32) -> Vec<u8> {
+fn pcm(tag: u16, bits: u16, frame: u16, data: &[u8], claimed: u32) -> Vec<u8> {
     let mut out = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0".to_vec();
     out.extend(tag.to_le_bytes());
     out.extend([1, 0]);
@@ -32,7 +32,7 @@ fn pcm(tag: u16, bits: u16, frame: u16, data: &[u8], said: u32) -> Vec<u8> {
     out.extend(frame.to_le_bytes());
     out.extend(bits.to_le_bytes());
     out.extend(b"data");
-    out.extend(said.to_le_bytes());
+    out.extend(claimed.to_le_bytes());
     out.extend(data);
     out
 }

@@ -68,7 +68,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
     for number in 0..20u64 {
         let len = usize::try_from(60 + number * 15).unwrap();
         seeds.push(("link", format!("chance-{number:02}"), chance(number, len)));
-        seeds.push(("mend", format!("chance-{number:02}"), chance(number + 500, 2 * len)));
+        seeds.push(("repair", format!("chance-{number:02}"), chance(number + 500, 2 * len)));
         seeds.push(("ingress", format!("chance-{number:02}"), chance(!number, len)));
         // One seed per policy and eligibility.
         let policy = u8::try_from(number % 12).unwrap();

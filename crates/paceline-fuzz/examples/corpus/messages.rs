@@ -49,19 +49,19 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
 /// Returns messages from the stranger to the listener: a digest, snapshots, and deltas of every kind.
 fn messages() -> Vec<Bytes> {
     let capacity = Capacity::from_bytes_per_s(10_000).ok();
-    let way = HopInfo { link_name: "radio".into(), capacity };
+    let hop_info = HopInfo { link_name: "radio".into(), capacity };
     let now = Instant::from_millis(5);
     let (mut stranger, mut listener) =
         (Control::new(STRANGER, "stranger"), Control::new(LISTENER, "me"));
-    listener.handle_hop_up(now, STRANGER, way.clone());
-    stranger.handle_hop_up(now, LISTENER, way);
-    let mut said = Vec::new();
-    let talk = |stranger: &mut Control, listener: &mut Control, said: &mut Vec<Bytes>| loop {
+    listener.handle_hop_up(now, STRANGER, hop_info.clone());
+    stranger.handle_hop_up(now, LISTENER, hop_info);
+    let mut messages = Vec::new();
+    let talk = |stranger: &mut Control, listener: &mut Control, messages: &mut Vec<Bytes>| loop {
         let mut quiet = true;
         while let Some(output) = stranger.poll_output() {
             if let Output::Send { message, .. } = output {
                 quiet = false;
-                said.push(message.clone());
+                messages.push(message.clone());
                 listener.handle_message(now, STRANGER, message).unwrap();
             }
         }
@@ -77,25 +77,25 @@ fn messages() -> Vec<Bytes> {
     };
     for full in [false, true] {
         stranger.publish(now, publisher("robot/left", full));
-        talk(&mut stranger, &mut listener, &mut said);
+        talk(&mut stranger, &mut listener, &mut messages);
         listener.publish(now, publisher("robot/right", full));
         let id = stranger.subscribe(now, subscription("robot/*", full));
-        talk(&mut stranger, &mut listener, &mut said);
+        talk(&mut stranger, &mut listener, &mut messages);
         listener.subscribe(now, subscription("**", full));
-        talk(&mut stranger, &mut listener, &mut said);
+        talk(&mut stranger, &mut listener, &mut messages);
         if !full {
             stranger.unsubscribe(now, id);
         }
     }
     stranger.handle_hop_up(now, NodeId(9), HopInfo { link_name: "b".into(), capacity: None });
-    talk(&mut stranger, &mut listener, &mut said);
+    talk(&mut stranger, &mut listener, &mut messages);
     stranger.handle_hop_down(now, NodeId(9));
-    talk(&mut stranger, &mut listener, &mut said);
-    said
+    talk(&mut stranger, &mut listener, &mut messages);
+    messages
 }
 
 /// Returns the step of the body in which the stranger sends `message`.
-fn says(message: &[u8]) -> Vec<u8> {
+fn script(message: &[u8]) -> Vec<u8> {
     let len = u16::try_from(message.len()).unwrap().to_le_bytes();
     [&[0], &len[..], message].concat()
 }
@@ -121,15 +121,15 @@ fn wrong() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 pub(crate) fn seeds() -> Vec<Seed> {
-    let said = messages();
+    let messages = messages();
     let mut seeds = Vec::new();
-    for (place, message) in said.iter().enumerate() {
-        seeds.extend(with_cuts("control", &format!("message-{place:02}"), &says(message)));
+    for (place, message) in messages.iter().enumerate() {
+        seeds.extend(with_cuts("control", &format!("message-{place:02}"), &script(message)));
     }
-    let all: Vec<u8> = said.iter().flat_map(|message| says(message)).collect();
+    let all: Vec<u8> = messages.iter().flat_map(|message| script(message)).collect();
     seeds.extend(with_cuts("control", "all", &all));
     for (name, message) in wrong() {
-        seeds.push(("control", name.to_owned(), says(&message)));
+        seeds.push(("control", name.to_owned(), script(&message)));
     }
     // Publishers and subscriptions of the node itself, hops that go up and down, and time.
     let steps = [

@@ -301,8 +301,8 @@ impl Attacker {
         if self.chance.below(2) == 0 {
             write_open(stream, publisher, &Form::FULL, out);
         } else {
-            let ways = [Retransmit::None, Retransmit::GoBackN, Retransmit::Selective];
-            let retransmit = ways[self.chance.below(3)];
+            let modes = [Retransmit::None, Retransmit::GoBackN, Retransmit::Selective];
+            let retransmit = modes[self.chance.below(3)];
             let hold = Duration::from_micros(self.number().min(u64::MAX / 1_000));
             let first = self.sample_number(stream);
             let mend = Mend { retransmit, first, hold: Some(hold) };

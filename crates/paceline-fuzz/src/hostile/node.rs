@@ -125,9 +125,9 @@ impl Node {
                 self.link.handle_control(hop, message);
             }
         }
-        let gone = |hop: &NodeId| self.link.epoch(*hop) == 0;
-        let gone: Vec<_> = self.neighbours.keys().copied().filter(gone).collect();
-        for hop in gone {
+        let departed = |hop: &NodeId| self.link.epoch(*hop) == 0;
+        let departed: Vec<_> = self.neighbours.keys().copied().filter(departed).collect();
+        for hop in departed {
             self.neighbours.insert(hop, Neighbour::default());
             self.find(now, hop);
         }

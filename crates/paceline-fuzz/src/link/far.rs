@@ -159,14 +159,14 @@ impl Far {
             }
             Segment::Data { stream, number, place: Place::At(offset), last, payload } => {
                 let Some(known) = self.known(*stream) else { return };
-                let Some((seq, came)) = known.begun.filter(|_| known.next_number == number + 1)
+                let Some((seq, received)) = known.begun.filter(|_| known.next_number == number + 1)
                 else {
                     return;
                 };
-                if came != *offset {
+                if received != *offset {
                     return self.give_up(*stream, DropReason::LinkLoss, found);
                 }
-                known.begun = (!last).then_some((seq, came + payload.len()));
+                known.begun = (!last).then_some((seq, received + payload.len()));
                 found.extend(last.then_some(Found::Sample(known.publisher, known.form, seq)));
             }
             Segment::Control { total, last, payload } => {
@@ -186,9 +186,9 @@ impl Far {
         if let Some(total) = total {
             self.control = Some((0, total));
         }
-        let Some((came, total)) = self.control else { return };
-        self.control = (!last).then_some((came + len, total));
-        found.extend((last && came + len == total).then_some(Found::Control(total)));
+        let Some((received, total)) = self.control else { return };
+        self.control = (!last).then_some((received + len, total));
+        found.extend((last && received + len == total).then_some(Found::Control(total)));
     }
 
     fn open(&mut self, id: u32, publisher: PublisherId, form: Form, found: &mut Vec<Found>) {

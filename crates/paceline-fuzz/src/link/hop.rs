@@ -78,7 +78,7 @@ impl Hop {
     }
 
     /// Checks that the next piece of control is `payload`.
-    pub(super) fn said(&mut self, total: Option<usize>, last: bool, payload: &[u8]) {
+    pub(super) fn sent_control(&mut self, total: Option<usize>, last: bool, payload: &[u8]) {
         let message = self.control.front().expect("control that nobody queued");
         let begin = self.control_sent;
         let end = begin + payload.len();
@@ -92,7 +92,7 @@ impl Hop {
         }
     }
 
-    pub(super) fn said_closed(&mut self, close: (u32, u64)) {
+    pub(super) fn sent_close(&mut self, close: (u32, u64)) {
         if let Some(place) = self.closes.iter().position(|other| *other == close) {
             self.closed.push(self.closes.remove(place));
         }
@@ -105,11 +105,11 @@ impl Hop {
         Self { closes, closed, ..Self::new(now, self.node, epoch) }
     }
 
-    pub(super) fn owes_abort(&self, id: u32, number: u64) -> bool {
+    pub(super) fn expects_abort(&self, id: u32, number: u64) -> bool {
         self.aborts.contains(&Aborted { hop: self.node, id, number })
     }
 
-    pub(super) fn said_aborted(&mut self, id: u32, number: u64) {
+    pub(super) fn sent_abort(&mut self, id: u32, number: u64) {
         let aborted = Aborted { hop: self.node, id, number };
         let place = self.aborts.iter().position(|other| *other == aborted);
         self.aborts.remove(place.expect("an abort of a sample that was not aborted"));

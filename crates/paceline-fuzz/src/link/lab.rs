@@ -123,9 +123,9 @@ impl Lab {
         self.model.begin_turn(self.now, self.link.is_behind());
         self.expire();
         for hop in 0..self.setup.hops {
-            let gone = self.hops[hop].is_forgotten(self.now);
-            assert_eq!(gone, self.link.epoch(node(hop)) == 0, "{} forgotten", node(hop));
-            if gone {
+            let forgotten = self.hops[hop].is_forgotten(self.now);
+            assert_eq!(forgotten, self.link.epoch(node(hop)) == 0, "{} forgotten", node(hop));
+            if forgotten {
                 self.find(hop);
             }
         }
@@ -138,7 +138,7 @@ impl Lab {
 
     /// Copies the number of heads that the link gave up per stream. The link may keep a late head until it is
     /// hopeless.
-    fn hear_given_up(&mut self) {
+    fn handle_given_up(&mut self) {
         let missed = |index: StreamIndex, counters: StreamCounters| {
             (index.0, counters.drops.of(DropReason::DeadlineMissed))
         };
@@ -148,7 +148,7 @@ impl Lab {
 
     /// Checks that every head given up so far was hopeless.
     fn settle(&mut self) {
-        self.hear_given_up();
+        self.handle_given_up();
         for index in self.model.lines.keys().copied().collect::<Vec<_>>() {
             while self.model.give_up(self.now, index) {}
         }
@@ -324,7 +324,7 @@ impl Lab {
         for _ in 0..ROUNDS_MAX {
             self.expire();
             let to = self.link.poll_frame(self.now, &mut frame);
-            self.hear_given_up();
+            self.handle_given_up();
             let Some(to) = to else { return self.settle() };
             let hop = (0..self.setup.hops).find(|&hop| node(hop) == to).unwrap();
             self.frame(hop, &frame.to_bytes());
@@ -367,7 +367,7 @@ impl Lab {
                 self.take_aborts();
             }
             Segment::Control { total, last, payload } => {
-                self.hops[hop].said(*total, *last, payload);
+                self.hops[hop].sent_control(*total, *last, payload);
             }
             Segment::Open { stream, publisher, form, mend } => {
                 assert_eq!(*mend, None, "this carrier loses nothing");
@@ -377,13 +377,13 @@ impl Lab {
                 assert!(!line.announced || self.setup.lossy, "stream {stream} opened twice");
                 line.announced = true;
             }
-            Segment::Close { stream, end } => self.hops[hop].said_closed((*stream, *end)),
+            Segment::Close { stream, end } => self.hops[hop].sent_close((*stream, *end)),
             Segment::Abort { stream, number } => {
-                if !self.hops[hop].owes_abort(*stream, *number) {
+                if !self.hops[hop].expects_abort(*stream, *number) {
                     self.model.give_up(self.now, stream % 4_096);
                     self.take_aborts();
                 }
-                self.hops[hop].said_aborted(*stream, *number);
+                self.hops[hop].sent_abort(*stream, *number);
             }
             Segment::Part { .. } => panic!("{segment:?} where nothing is lost"),
         }

@@ -18,7 +18,7 @@ pub(super) struct Head {
     pub(super) release: Instant,
     pub(super) deadline: Instant,
     /// The head was already counted as met or missed.
-    pub(super) judged: bool,
+    pub(super) counted: bool,
 }
 
 /// Counters of a stream's samples.
@@ -48,7 +48,7 @@ pub(super) struct Line {
     pub(super) number: u64,
     next_release: Instant,
     /// Whether each sample since the start of the contract missed its deadline.
-    verdicts: Vec<bool>,
+    misses: Vec<bool>,
     violations_before: u64,
     /// The position of the next requested sample, if known.
     expected: Option<u64>,
@@ -70,7 +70,7 @@ impl Line {
             begun: None,
             number: 0,
             next_release: Instant::ZERO,
-            verdicts: Vec::new(),
+            misses: Vec::new(),
             violations_before: 0,
             expected: None,
             passed: BTreeSet::new(),
@@ -112,9 +112,9 @@ impl Line {
         if self.newest_only() {
             // Without a contract it takes over the position of the sample that it replaces.
             replaces = self.spec.contract.is_none() && self.begun.is_none() && self.head.is_some();
-            let stays = usize::from(self.begun.is_some());
-            let gone = self.queue.split_off(stays.min(self.queue.len()));
-            self.counts.drops.extend(gone.iter().map(|_| DropReason::Superseded));
+            let kept = usize::from(self.begun.is_some());
+            let dropped = self.queue.split_off(kept.min(self.queue.len()));
+            self.counts.drops.extend(dropped.iter().map(|_| DropReason::Superseded));
         } else if !self.has_room() {
             self.counts.drops.push(DropReason::QueueFull);
             // The next sample will reveal the gap.
@@ -142,7 +142,7 @@ impl Line {
             self.next_release = self.next_release.max(arrived) + contract.period;
             deadline = release + contract.deadline;
         }
-        self.head = Some(Head { arrived, serial: *serial, release, deadline, judged: false });
+        self.head = Some(Head { arrived, serial: *serial, release, deadline, counted: false });
     }
 
     /// Changes the contract. A new contract starts a new window and new periods; an equal one changes
@@ -160,14 +160,14 @@ impl Line {
                 |sample: Option<&RawSample>| sample.and_then(|sample| self.place_of(sample));
             let (first, last) = (place(self.queue.first()), place(self.queue.last()));
             self.expected = last.map(|last| last + 1);
-            self.came_before(first.unwrap_or_default(), false);
+            self.count_absent(first.unwrap_or_default(), false);
             self.announce(now, serial);
         }
     }
 
     fn forget_contract(&mut self) {
         self.violations_before = self.violations();
-        self.verdicts.clear();
+        self.misses.clear();
         self.next_release = Instant::ZERO;
         self.expected = None;
     }
@@ -191,22 +191,22 @@ impl Line {
     fn count_up_to(&mut self, sample: &RawSample) {
         let Some(place) = self.place_of(sample) else { return };
         match self.expected {
-            Some(expected) => self.came_before(place - expected, true),
-            None => self.came_before(place, false),
+            Some(expected) => self.count_absent(place - expected, true),
+            None => self.count_absent(place, false),
         }
         self.expected = Some(place + 1);
     }
 
     /// Records `samples` absent samples with the given result. Whole windows of them are already over.
-    fn came_before(&mut self, samples: u64, missed: bool) {
+    fn count_absent(&mut self, samples: u64, missed: bool) {
         let within = if self.window() > 1 { samples % self.window() } else { 0 };
-        self.verdicts.extend((0..within).map(|_| missed));
+        self.misses.extend((0..within).map(|_| missed));
     }
 
     pub(super) fn take_down(&mut self) {
         self.forget_contract();
-        let gone = self.queue.drain(..).map(|_| DropReason::LinkDown);
-        self.counts.drops.extend(gone);
+        let dropped = self.queue.drain(..).map(|_| DropReason::LinkDown);
+        self.counts.drops.extend(dropped);
         (self.up, self.announced) = (false, false);
         // The numbers continue when the hop is up again.
         self.number += u64::from(self.begun.is_some());
@@ -235,8 +235,8 @@ impl Line {
         let (Some(head), Some(contract)) = (&mut self.head, contract(&self.spec)) else {
             return false;
         };
-        if !core::mem::replace(&mut head.judged, true) {
-            self.verdicts.push(true);
+        if !core::mem::replace(&mut head.counted, true) {
+            self.misses.push(true);
             self.noted |= is_patient(&self.spec);
         }
         if contract.late == Late::Drop {
@@ -276,8 +276,8 @@ impl Line {
 
     /// Drops a hopeless head. Returns its number if its transmission had begun.
     pub(super) fn give_up(&mut self, now: Instant, serial: &mut u64) -> Option<u64> {
-        if self.head.is_some_and(|head| !head.judged) {
-            self.verdicts.push(true);
+        if self.head.is_some_and(|head| !head.counted) {
+            self.misses.push(true);
         }
         self.counts.drops.push(DropReason::DeadlineMissed);
         self.pop(now, serial)
@@ -294,17 +294,17 @@ impl Line {
         self.counts.sent += 1;
         let (Some(head), Some(_)) = (self.head, self.spec.contract) else { return };
         let late = now > head.deadline;
-        if !head.judged {
-            self.verdicts.push(late);
+        if !head.counted {
+            self.misses.push(late);
         }
-        self.counts.late += u64::from(late || head.judged);
+        self.counts.late += u64::from(late || head.counted);
     }
 
     /// Returns the number of windows of y samples with more than x misses.
     pub(super) fn violations(&self) -> u64 {
         let loss = self.spec.contract.map(|contract| (contract.loss.x(), contract.loss.y()));
         let Some((x, y)) = loss.filter(|(_, y)| *y > 0) else { return self.violations_before };
-        let windows = self.verdicts.chunks(usize::try_from(y).unwrap());
+        let windows = self.misses.chunks(usize::try_from(y).unwrap());
         let broken = windows.filter(|window| {
             window.iter().filter(|missed| **missed).count() > usize::try_from(x).unwrap()
         });

@@ -104,9 +104,9 @@ impl Pair {
             (0..13, Some(leaf)) => {
                 // Some leaves are activated with an earlier arrival time than leaves activated before them.
                 let ago = if self.random.once_in(3) { self.random.below(self.packet) } else { 0 };
-                let came = self.now.saturating_sub(ago);
-                self.hfsc.set_active(Instant::from_nanos(came), index(leaf), len);
-                self.twin.set_active(came, leaf, len);
+                let arrival = self.now.saturating_sub(ago);
+                self.hfsc.set_active(Instant::from_nanos(arrival), index(leaf), len);
+                self.twin.set_active(arrival, leaf, len);
             }
             (13, Some(leaf)) => self.empty(leaf),
             (14, Some(leaf)) => {

@@ -92,15 +92,15 @@ fn original(a: Seen<'_>, b: Seen<'_>) -> Settled {
 
 /// Returns Vd = d − T + k'·T/m' as a fraction, or `None` if no service is owed.
 fn virtual_deadline(seen: Seen<'_>) -> Option<(i128, i128)> {
-    let (left, owed) = seen.line.owes();
+    let (left, required) = seen.line.remaining();
     let contract = seen.line.contract?;
     let (deadline, period) =
         (i128::from(seen.head.deadline), i128::from(contract.period.as_nanos()));
     if contract.loss.y() == 0 {
         return Some((deadline, 1));
     }
-    let (left, owed) = (i128::from(left), i128::from(owed));
-    (owed > 0).then_some(((deadline - period) * owed + left * period, owed))
+    let (left, required) = (i128::from(left), i128::from(required));
+    (required > 0).then_some(((deadline - period) * required + left * period, required))
 }
 
 /// Row 1: the earliest virtual deadline. Row 2: a stream that is owed service precedes one that is not. Row

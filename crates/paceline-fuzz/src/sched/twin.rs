@@ -53,7 +53,7 @@ pub(crate) struct Line {
     next_release: u64,
     suspended: bool,
     head: Option<Waiting>,
-    verdicts: Vec<bool>,
+    misses: Vec<bool>,
 }
 
 pub(crate) struct Twin {
@@ -93,7 +93,7 @@ impl Twin {
             next_release: 0,
             suspended: false,
             head: None,
-            verdicts: Vec::new(),
+            misses: Vec::new(),
         });
     }
 
@@ -245,10 +245,10 @@ impl Twin {
         };
         if finish.as_nanos() > head.deadline {
             line.missed(policy);
-            service.violated = !head.late && line.judge(true);
+            service.violated = !head.late && line.record(true);
         } else if !head.late {
             line.met(policy);
-            line.judge(false);
+            line.record(false);
             return service;
         }
         service.on_time = false;
@@ -295,16 +295,16 @@ impl Twin {
             head.deadline = u64::try_from(deadline).unwrap_or(NEVER);
             line.head = Some(head);
         }
-        first.then(|| Miss { stream, dropped, violated: line.judge(true) })
+        first.then(|| Miss { stream, dropped, violated: line.record(true) })
     }
 
     pub(crate) fn remove_head(&mut self, stream: StreamIndex) -> bool {
         let policy = self.policy;
         let Some(line) = self.line(stream) else { return false };
-        let judged = line.contract.is_none();
-        let Some(_) = line.head.take().filter(|head| !judged && !head.late) else { return false };
+        let exempt = line.contract.is_none();
+        let Some(_) = line.head.take().filter(|head| !exempt && !head.late) else { return false };
         line.missed(policy);
-        line.judge(true)
+        line.record(true)
     }
 
     pub(crate) fn handle_skipped(&mut self, stream: StreamIndex) -> bool {
@@ -313,7 +313,7 @@ impl Twin {
             return false;
         };
         line.missed(policy);
-        line.judge(true)
+        line.record(true)
     }
 
     pub(crate) fn handle_earlier(&mut self, stream: StreamIndex, samples: u64) {
@@ -326,7 +326,7 @@ impl Twin {
         }
         for _ in 0..if window > 0 { left } else { 0 } {
             line.met(policy);
-            line.judge(false);
+            line.record(false);
         }
     }
 
@@ -347,8 +347,8 @@ impl Twin {
             let Window { x, y, tagged } = line.window;
             return Some(WindowState { x, y, tagged });
         }
-        let (left, owed) = line.owes();
-        Some(WindowState { x: left.saturating_sub(owed), y: left, tagged: false })
+        let (left, required) = line.remaining();
+        Some(WindowState { x: left.saturating_sub(required), y: left, tagged: false })
     }
 
     pub(crate) fn deadline(&self, stream: StreamIndex) -> Option<Instant> {
@@ -382,21 +382,21 @@ impl Line {
     }
 
     /// Appends a result. Returns true if it raises the misses in its aligned window from x to x + 1.
-    fn judge(&mut self, missed: bool) -> bool {
-        self.verdicts.push(missed);
+    fn record(&mut self, missed: bool) -> bool {
+        self.misses.push(missed);
         let (x, y) = (self.loss().x() as usize, self.loss().y() as usize);
-        let window = self.verdicts.chunks(y.max(1)).next_back().unwrap_or_default();
+        let window = self.misses.chunks(y.max(1)).next_back().unwrap_or_default();
         let misses = window.iter().filter(|&&missed| missed).count();
         y > 0 && missed && misses == x + 1
     }
 
     /// Returns k', the samples left in the window, and m', the services that the stream is still owed.
-    pub(crate) fn owes(&self) -> (u32, u32) {
+    pub(crate) fn remaining(&self) -> (u32, u32) {
         let loss = self.loss();
-        let window = self.verdicts.chunks_exact(loss.y().max(1) as usize).remainder();
+        let window = self.misses.chunks_exact(loss.y().max(1) as usize).remainder();
         let met = window.iter().filter(|&&missed| !missed).count();
-        let judged = u32::try_from(window.len()).unwrap_or(u32::MAX);
+        let counted = u32::try_from(window.len()).unwrap_or(u32::MAX);
         let met = u32::try_from(met).unwrap_or(u32::MAX);
-        (loss.y() - judged, (loss.y() - loss.x()).saturating_sub(met))
+        (loss.y() - counted, (loss.y() - loss.x()).saturating_sub(met))
     }
 }

@@ -107,8 +107,11 @@ pub(super) fn run(data: &[u8]) {
                 free = pick.at;
             }
             Some(Step::Decided(Decision { at, stream, seq, finish, .. })) => {
-                let came = arrivals[stream.0 as usize].nth(seq);
-                assert!(came.is_some_and(|came| came <= at), "{stream:?} {seq}: {came:?} {at:?}");
+                let arrived = arrivals[stream.0 as usize].nth(seq);
+                assert!(
+                    arrived.is_some_and(|arrived| arrived <= at),
+                    "{stream:?} {seq}: {arrived:?} {at:?}"
+                );
                 assert!(finish.is_none_or(|finish| finish >= at), "{stream:?} {seq}");
                 assert!(decided.insert((stream, seq)), "{stream:?} {seq} twice");
             }

@@ -54,7 +54,7 @@ impl Child {
         let quiet = ("PACELINE_LOG", "error,zenoh=off".to_owned());
         command.envs([log::for_child().unwrap_or(quiet)]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().with_context(|| format!("{name} does not start"))?;
+        let mut process = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let stdout = process.stdout.take().context("output of a role")?;
         Ok(Self { name: name.to_owned(), process, messages: read_messages(stdout) })
     }
@@ -64,12 +64,12 @@ impl Child {
     }
 
     pub(super) fn go(&mut self) -> Result<()> {
-        self.say("go")
+        self.send("go")
     }
 
     /// Like [`Self::go`], with the instant at which a scenario begins.
     pub(super) fn go_at(&mut self, start: u64) -> Result<()> {
-        self.say(&format!("go {start}"))
+        self.send(&format!("go {start}"))
     }
 
     /// Stops (`still`) or continues the process by a signal.
@@ -79,28 +79,28 @@ impl Child {
 
     /// Kills the process without notice.
     pub(super) fn crash(&mut self) -> Result<()> {
-        self.process.kill().with_context(|| format!("{} cannot be killed", self.name))?;
+        self.process.kill().with_context(|| format!("cannot kill {}", self.name))?;
         self.process.wait().map(drop).context("role")
     }
 
     fn signal(&self, signal: Signal) -> Result<()> {
         let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
         let pid = pid.context("a process without an id")?;
-        kill_process(pid, signal).with_context(|| format!("{} takes no signal", self.name))
+        kill_process(pid, signal).with_context(|| format!("cannot send a signal to {}", self.name))
     }
 
     /// Returns the messages received so far, without waiting.
-    pub(super) fn told(&self) -> Vec<Message> {
+    pub(super) fn received(&self) -> Vec<Message> {
         self.messages.try_iter().collect()
     }
 
     pub(super) fn stop(&mut self) -> Result<()> {
-        self.say("stop")
+        self.send("stop")
     }
 
-    fn say(&mut self, word: &str) -> Result<()> {
+    fn send(&mut self, word: &str) -> Result<()> {
         let stdin = self.process.stdin.as_mut().context("input of a role")?;
-        writeln!(stdin, "{word}").with_context(|| format!("{} has ended early", self.name))
+        writeln!(stdin, "{word}").with_context(|| format!("{} ended early", self.name))
     }
 
     /// Waits for a message that `pick` accepts and discards all others.

@@ -40,7 +40,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let seconds = if args.output.short { 1 } else { args.seconds };
     let args = &Args { seconds, ..args.clone() };
     let mut report = Report::new("Many subscribers in one process", &command);
-    for (queues, how) in [(false, "a callback each"), (true, "a queue each, read by one thread")] {
+    for (queues, how) in
+        [(false, "one callback each"), (true, "one queue each, read by one thread")]
+    {
         eprintln!("{how}: {} s", args.seconds);
         report.add(measure(args, &scratch, queues, how)?, &args.output);
     }
@@ -65,11 +67,11 @@ fn measure(args: &Args, scratch: &Scratch, queues: bool, how: &str) -> Result<Se
         args.subscriptions
     ));
     let most = Bound::AtMost(PERCENT_MAX);
-    section.must("of one core", Unit::Percent, cpu_percent, f64::NAN, most);
-    let name = "resident memory of each, bytes";
+    section.must("processor time, of one core", Unit::Percent, cpu_percent, f64::NAN, most);
+    let name = "resident memory per subscription, bytes";
     section.must(name, Unit::Count, bytes_each, f64::NAN, Bound::AtMost(BYTES_MAX));
     let missing = float(published * u64::from(args.subscriptions)) - float(delivered);
     section.must("samples not delivered", Unit::Count, missing, f64::NAN, Bound::AtMost(0.0));
-    section.tell("deliveries", Unit::Count, float(delivered), f64::NAN);
+    section.show("deliveries", Unit::Count, float(delivered), f64::NAN);
     Ok(section)
 }

@@ -65,14 +65,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn costs_section(measured: &costs::Measured) -> Section {
-    let mut section = Section::new("What the scheduler's work costs on this machine");
-    section.tell("an empty turn, ns", Unit::Count, measured.turn_ns, f64::NAN);
-    section.tell("each packet, ns", Unit::Count, measured.packet_ns, f64::NAN);
+    let mut section = Section::new("Cost of the scheduler on this machine");
+    section.show("empty iteration, ns", Unit::Count, measured.turn_ns, f64::NAN);
+    section.show("per packet, ns", Unit::Count, measured.packet_ns, f64::NAN);
     section.note(
-        "measured in a loop: deciding when and whom to serve, and counting, without waking a \
-         thread and without sending; the tables below charge it in virtual time",
+        "Measured in a loop: the decision and the counting, without waking a thread and without \
+         sending. The tables below charge this cost in virtual time.",
     );
-    section.note("the paper measured 26 µs for an empty turn on a 140 MHz machine");
+    section.note("The paper measured 26 µs for an empty iteration on a 140 MHz machine.");
     section
 }
 
@@ -97,9 +97,9 @@ fn paces() -> Vec<(String, Pace)> {
 /// Builds a table with one row per pace: Mbit/s of each of 1 to 16 interactors, then the cost of
 /// the iterations with 16.
 fn table(cost: Cost, senders: Senders) -> Result<Table> {
-    let mut headings = vec!["Mbit/s each of".to_owned()];
+    let mut headings = vec!["interactors (Mbit/s each)".to_owned()];
     headings.extend(COUNTS.map(|count| count.to_string()));
-    headings.extend(["turns/s of 16", "empty, %", "of one core, %"].map(str::to_owned));
+    headings.extend(["iterations/s with 16", "empty, %", "of one core, %"].map(str::to_owned));
     let mut table = Table::new(headings);
     for (name, pace) in paces() {
         let mut cells = Vec::new();
@@ -128,7 +128,7 @@ const fn every(millis: u64) -> Pace {
 
 fn coarse(cost: Cost) -> Result<Section> {
     let mut section =
-        Section::new("(a) Packets of 62,500 bytes, 2 a second of each interactor, 1 Mbit/s");
+        Section::new("(a) Packets of 62,500 bytes, 2 per second from each interactor, 1 Mbit/s");
     section.table(table(cost, COARSE)?);
     let full = Bound::Near(OFFERED_MBITS, 0.02);
     let sixteen = Senders { count: 16, ..COARSE };
@@ -144,16 +144,16 @@ fn coarse(cost: Cost) -> Result<Section> {
     section.must("16 interactors, every 500 ms, Mbit/s", Unit::Ratio, slow, f64::NAN, shared);
     adaptive(&mut section, cost, sixteen)?;
     section.note(
-        "agrees with the paper: one interactor gets its full rate whatever the period, more of \
-         them need shorter ones, and 10 ms suffice for 16; differs: nothing is lost below 10 ms, \
-         because senders and scheduler share no lock",
+        "Agrees with the paper: one interactor gets its full rate at any period. More interactors \
+         need shorter periods, and 10 ms are enough for 16. Differs: nothing is lost below 10 ms, \
+         because senders and scheduler share no lock.",
     );
     Ok(section)
 }
 
 fn fine(cost: Cost) -> Result<Section> {
     let mut section =
-        Section::new("(b) Packets of 5,208 bytes, 24 a second of each interactor, 1 Mbit/s");
+        Section::new("(b) Packets of 5,208 bytes, 24 per second from each interactor, 1 Mbit/s");
     section.table(table(cost, FINE)?);
     let full = Bound::Near(OFFERED_MBITS, 0.02);
     let ten = each(cost, every(10), FINE)?;
@@ -163,9 +163,9 @@ fn fine(cost: Cost) -> Result<Section> {
     section.must("1 interactor, every 50 ms, Mbit/s", Unit::Ratio, slow, f64::NAN, fallen);
     adaptive(&mut section, cost, Senders { count: 16, ..FINE })?;
     section.note(
-        "agrees with the paper: finer packets need more turns, here exactly 12 times as many; \
-         differs: at 10 ms one interactor gets its full rate where the paper measured less than \
-         0.8 Mbit/s and blames its locks",
+        "Agrees with the paper: finer packets need more iterations, here exactly 12 times as many. \
+         Differs: at 10 ms one interactor gets its full rate. The paper measured less than 0.8 \
+         Mbit/s and attributes the loss to its locks.",
     );
     Ok(section)
 }
@@ -177,21 +177,22 @@ fn adaptive(section: &mut Section, cost: Cost, senders: Senders) -> Result<()> {
     section.must("16 interactors, adaptive, Mbit/s", Unit::Ratio, rate, f64::NAN, full);
     let empty = float(figures.empty_turns);
     let none = Bound::AtMost(0.0);
-    section.must("16 interactors, adaptive, empty turns", Unit::Count, empty, f64::NAN, none);
+    section.must("16 interactors, adaptive, empty iterations", Unit::Count, empty, f64::NAN, none);
     Ok(())
 }
 
 fn paper() -> Result<Section> {
-    let mut section = Section::new("The paper's host: 26 µs a turn, senders held up 10.5 ms");
+    let mut section =
+        Section::new("The paper's host: 26 µs per iteration, senders blocked for 10.5 ms");
     let held_up = PAPER_HELD_UP;
     let coarse = each(PAPER_COST, every(10), Senders { held_up, ..COARSE })?;
     let fine = each(PAPER_COST, every(10), Senders { held_up, ..FINE })?;
-    section.tell("(a) 1 interactor, every 10 ms, Mbit/s", Unit::Ratio, coarse, f64::NAN);
-    section.tell("(b) 1 interactor, every 10 ms, Mbit/s", Unit::Ratio, fine, f64::NAN);
+    section.show("(a) 1 interactor, every 10 ms, Mbit/s", Unit::Ratio, coarse, f64::NAN);
+    section.show("(b) 1 interactor, every 10 ms, Mbit/s", Unit::Ratio, fine, f64::NAN);
     section.note(
-        "given, not measured: 10.5 ms a packet is what takes fine packets below 0.8 Mbit/s; with \
-         it coarse ones still get nearly all, which is what the paper reports of both; its loss \
-         below 10 ms is not modelled, since it gives no figures for it",
+        "The 10.5 ms per packet are assumed, not measured. They bring fine packets below 0.8 \
+         Mbit/s, and coarse packets keep nearly their full rate, as in the paper. The paper's loss \
+         below 10 ms is not modelled, because the paper gives no figures for it.",
     );
     Ok(section)
 }
@@ -201,9 +202,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_must_hold_does_with_the_paper_s_turns() {
+    fn all_bounds_are_met_with_the_paper_s_costs() {
         for section in [coarse(PAPER_COST).unwrap(), fine(PAPER_COST).unwrap()] {
-            assert!(section.holds(), "{section:?}");
+            assert!(section.is_met(), "{section:?}");
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         args.clone()
     };
-    let mut report = Report::new("What one hop costs", &command);
+    let mut report = Report::new("The cost of one hop", &command);
     report.add(round_trips(args, &scratch)?, &args.output);
     for (bytes, name) in [(1_000, "1 KB"), (64_000, "64 KB")] {
         report.add(throughput(args, &scratch, bytes, name)?, &args.output);
@@ -96,7 +96,7 @@ fn round_trips(args: &Args, scratch: &Scratch) -> Result<Section> {
     let ratio = pairs.ratio();
     let name = "p50 / bare Zenoh's p50";
     section.must(name, Unit::Ratio, ratio, f64::NAN, Bound::AtMost(1.5));
-    section.tell("p50", Unit::Micros, median(&pairs.ours), median(&pairs.plain));
+    section.show("p50", Unit::Micros, median(&pairs.ours), median(&pairs.plain));
     section.load(Some(watch.load()?), None);
     Ok(section)
 }
@@ -128,7 +128,7 @@ fn throughput(args: &Args, scratch: &Scratch, bytes: usize, name: &str) -> Resul
     ));
     let ratio = pairs.ratio();
     section.must("rate / bare Zenoh's rate", Unit::Ratio, ratio, f64::NAN, Bound::AtLeast(0.9));
-    section.tell("samples", Unit::PerSecond, median(&pairs.ours), median(&pairs.plain));
+    section.show("samples", Unit::PerSecond, median(&pairs.ours), median(&pairs.plain));
     section.load(Some(watch.load()?), None);
     Ok(section)
 }

@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         meetings => format!("paceline-lab bench meet --meetings {meetings}"),
     };
     let meetings = if args.output.short { 1 } else { args.meetings };
-    let mut report = Report::new("How soon two commands meet", &command);
+    let mut report = Report::new("Time until two commands meet", &command);
     report.add(one_host(meetings, &scratch)?, &args.output);
     report.add(three_hops(meetings, &scratch)?, &args.output);
     report.finish(&args.output)
@@ -52,37 +52,36 @@ enum First {
 
 fn one_host(meetings: u32, scratch: &Scratch) -> Result<Section> {
     let mut section = Section::new(format!(
-        "Two terminals, two commands, no flags: start of the later one to its first picture \
-         ({meetings} meetings each)"
+        "Two commands in two terminals, without flags: time from the later start to the first \
+         picture ({meetings} meetings each)"
     ));
     for (name, first) in [
-        ("both at once", First::Neither),
-        ("the publisher is there", First::Publisher),
-        ("the subscriber is there", First::Subscriber),
+        ("both at the same time", First::Neither),
+        ("publisher first", First::Publisher),
+        ("subscriber first", First::Subscriber),
     ] {
         let meet = || {
             let dir = scratch.host();
             meeting(first, &dir, &dir)
         };
-        tell(&mut section, name, &repeat(meetings, meet)?);
+        add_rows(&mut section, name, &repeat(meetings, meet)?);
     }
     Ok(section)
 }
 
 fn three_hops(meetings: u32, scratch: &Scratch) -> Result<Section> {
     let mut section = Section::new(format!(
-        "Over three hops, four standing nodes: start of the later one to its first picture \
-         ({meetings} meetings each)"
+        "Over three hops between four running nodes: time from the later start to the first \
+         picture ({meetings} meetings each)"
     ));
     let hosts: Vec<PathBuf> = (0..4).map(|_| scratch.host()).collect();
     let _chain = chain(&hosts)?;
     interrupt::sleep(STANDING)?;
     let [near, .., far] = hosts.as_slice() else { unreachable!("there are four hosts") };
-    for (name, first) in [
-        ("the publisher is there", First::Publisher),
-        ("the subscriber is there", First::Subscriber),
-    ] {
-        tell(&mut section, name, &repeat(meetings, || meeting(first, near, far))?);
+    for (name, first) in
+        [("publisher first", First::Publisher), ("subscriber first", First::Subscriber)]
+    {
+        add_rows(&mut section, name, &repeat(meetings, || meeting(first, near, far))?);
     }
     Ok(section)
 }
@@ -143,9 +142,9 @@ fn meeting(first: First, publisher: &Path, subscriber: &Path) -> Result<u64> {
     Ok(u64::try_from(met.as_nanos()).unwrap_or(u64::MAX))
 }
 
-fn tell(section: &mut Section, name: &str, nanos: &[u64]) {
+fn add_rows(section: &mut Section, name: &str, nanos: &[u64]) {
     let all: Vec<f64> = nanos.iter().map(|&nanos| millis(Some(nanos))).collect();
-    section.tell(&format!("{name}: median"), Unit::Millis, median(&all), f64::NAN);
+    section.show(&format!("{name}: median"), Unit::Millis, median(&all), f64::NAN);
     let longest = millis(Samples::new(nanos.to_vec()).max());
     section.must(&format!("{name}: longest"), Unit::Millis, longest, f64::NAN, MET_WITHIN);
 }

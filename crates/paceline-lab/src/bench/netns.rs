@@ -49,8 +49,8 @@ pub(super) fn can_build(bench: &str) -> bool {
     let root = netns::may_build();
     if !root {
         eprintln!(
-            "paceline-lab bench {bench} builds network namespaces and a shaped link, which needs root: run \
-             it with sudo, or see `paceline demo`, which needs nothing"
+            "paceline-lab bench {bench} creates network namespaces and a shaped link, which needs \
+             root; try sudo, or `paceline demo`, which needs no root"
         );
     }
     root

@@ -42,7 +42,8 @@ pub(super) struct Args {
 const RATE: u64 = 1_000;
 const KEY: &str = "robot/imu";
 /// The rules of the importing and of the exporting node.
-const ONE_WAY: [&str; 2] = ["[[import]]\nkey = \"robot/**\"", "[[export]]\ntag = \"robot/**\""];
+const ONE_DIRECTION: [&str; 2] =
+    ["[[import]]\nkey = \"robot/**\"", "[[export]]\ntag = \"robot/**\""];
 /// The number of initial samples that are not counted, because discovery is not complete yet.
 const WARM_UP: u64 = 500;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -88,20 +89,31 @@ fn measure(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Section> {
         || directly(args, bytes),
     )?;
     let mut section = Section::new(format!(
-        "{RATE} samples of {bytes} bytes a second, one way over TCP on loopback ({} pairs of {} s)",
+        "{RATE} samples of {bytes} bytes per second, in one direction over TCP on loopback ({} \
+         pairs of {} s)",
         args.pairs, args.seconds
     ));
     let ratio = ratio_of(&through, &direct, |f| f.p50_us);
     let name = "p50 / direct p50";
     match bytes {
         64 => section.must(name, Unit::Ratio, ratio, f64::NAN, Bound::AtMost(5.0)),
-        _ => section.tell(name, Unit::Ratio, ratio, f64::NAN),
+        _ => section.show(name, Unit::Ratio, ratio, f64::NAN),
     }
-    section.tell("p50", Unit::Micros, of(&through, |f| f.p50_us), of(&direct, |f| f.p50_us));
-    section.tell("p99", Unit::Micros, of(&through, |f| f.p99_us), of(&direct, |f| f.p99_us));
+    section.show("p50", Unit::Micros, of(&through, |f| f.p50_us), of(&direct, |f| f.p50_us));
+    section.show("p99", Unit::Micros, of(&through, |f| f.p99_us), of(&direct, |f| f.p99_us));
     let [import, export] = [of(&through, |f| f.cpu_us[0]), of(&through, |f| f.cpu_us[1])];
-    section.tell("processor time of the importing node, a sample", Unit::Micros, import, f64::NAN);
-    section.tell("processor time of the exporting node, a sample", Unit::Micros, export, f64::NAN);
+    section.show(
+        "processor time of the importing node, per sample",
+        Unit::Micros,
+        import,
+        f64::NAN,
+    );
+    section.show(
+        "processor time of the exporting node, per sample",
+        Unit::Micros,
+        export,
+        f64::NAN,
+    );
     section.load(Some(watch.load()?), None);
     Ok(section)
 }
@@ -146,7 +158,7 @@ impl Node {
             .args([crate::PACELINE, "node", "--config"])
             .arg(&file)
             .env("PACELINE_RUNTIME_DIR", dir);
-        let mut child = command.stdout(Stdio::piped()).spawn().context("a node does not start")?;
+        let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start a node")?;
         let stdout = child.stdout.take().context("output of a node")?;
         let node = Self(child);
         let mut line = String::new();
@@ -175,9 +187,9 @@ struct NodePair {
 impl NodePair {
     fn start(scratch: &Scratch, rules: [&str; 2]) -> Result<Self> {
         let [link, here, there] = [free_port()?, free_port()?, free_port()?];
-        let config = |way: &str, port: u16, rule: &str| {
+        let config = |kind: &str, port: u16, rule: &str| {
             format!(
-                "[[link]]\nname = \"wire\"\n{way} = [\"tcp/127.0.0.1:{link}\"]\n\
+                "[[link]]\nname = \"wire\"\n{kind} = [\"tcp/127.0.0.1:{link}\"]\n\
                  [plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rule}\n"
             )
         };
@@ -192,7 +204,7 @@ impl NodePair {
 }
 
 fn through_nodes(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Figures> {
-    let pair = NodePair::start(scratch, ONE_WAY)?;
+    let pair = NodePair::start(scratch, ONE_DIRECTION)?;
     let publisher = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{}", pair.here)], &[])?;
     let subscriber = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{}", pair.there)], &[])?;
     drive(args, [&publisher, &subscriber], bytes, &pair.processes())
@@ -235,7 +247,7 @@ fn drive(
     let until = std::time::Instant::now() + PATIENCE;
     let count = || delays.lock().unwrap_or_else(PoisonError::into_inner).len();
     while count() == 0 {
-        anyhow::ensure!(std::time::Instant::now() < until, "nothing came within {PATIENCE:?}");
+        anyhow::ensure!(std::time::Instant::now() < until, "no sample arrived within {PATIENCE:?}");
         put()?;
         interrupt::sleep(Duration::from_millis(10))?;
     }
@@ -255,10 +267,10 @@ fn drive(
     read_cpu(processes, &mut used)?;
     drop((subscriber, publisher));
     let delays = std::mem::take(&mut *delays.lock().unwrap_or_else(PoisonError::into_inner));
-    let came = delays.len();
+    let arrived = delays.len();
     let sent = total - WARM_UP;
-    if u64::try_from(came).unwrap_or(0) < sent {
-        eprintln!("{came} of {sent} samples came");
+    if u64::try_from(arrived).unwrap_or(0) < sent {
+        eprintln!("{arrived} of {sent} samples arrived");
     }
     let delays = Samples::new(delays);
     let micros = |per_mille| delays.percentile(per_mille).map_or(f64::NAN, |it| float(it) / 1e3);

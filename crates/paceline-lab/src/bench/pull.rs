@@ -3,7 +3,7 @@
 use super::netns::{self, Rig, Side};
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Content, Engine, Source, Want};
-use super::stage::{Beside, Hosts, Listener, Measured, Plan, Stage};
+use super::stage::{Actions, Hosts, Listener, Measured, Plan, Stage};
 use super::stats::{Samples, count, float, millis};
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
@@ -50,26 +50,27 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let before = |hosts: &Hosts| {
         // The previous node's host no longer exists.
         drop(lock(&holder).take());
-        *lock(&holder) = Some(hold(&rig, hosts, samples)?);
+        *lock(&holder) = Some(start_holder(&rig, hosts, samples)?);
         Ok(())
     };
     eprintln!("the live streams alone: {} s", args.seconds);
-    let alone = stage.measure_beside(&plan, &Beside { before: &before, meanwhile: &|_| Ok(()) })?;
-    eprintln!("the same beside the pull");
+    let alone = stage.measure_with(&plan, &Actions { before: &before, meanwhile: &|_| Ok(()) })?;
+    eprintln!("the live streams with the pull");
     let pull = Mutex::new(None);
     let meanwhile = |hosts: &Hosts| {
         *lock(&pull) = Some(pull_all(&rig, hosts, samples)?);
         Ok(())
     };
-    let beside = stage.measure_beside(&plan, &Beside { before: &before, meanwhile: &meanwhile })?;
+    let with_pull =
+        stage.measure_with(&plan, &Actions { before: &before, meanwhile: &meanwhile })?;
     let pulled = *lock(&pull);
     drop(holder);
     let command = match args.seconds {
         40 => "paceline-lab bench pull".to_owned(),
         seconds => format!("paceline-lab bench pull --duration {seconds}s"),
     };
-    let mut report = Report::new("Pulling while live", &command);
-    report.add(section(samples, (&alone, &beside), pulled.unwrap_or_default()), &args.output);
+    let mut report = Report::new("A large pull during live streams", &command);
+    report.add(section(samples, (&alone, &with_pull), pulled.unwrap_or_default()), &args.output);
     report.finish(&args.output)
 }
 
@@ -107,7 +108,7 @@ fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Starts a node on the robot's host and fills its pull buffer.
-fn hold(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Terminal> {
+fn start_holder(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Terminal> {
     let robot = rig.namespace(Side::Robot);
     let file = hosts.robot.with_extension("bulk");
     std::fs::write(&file, vec![7; samples * PULLED_BYTES]).context("samples to pull")?;
@@ -142,31 +143,35 @@ fn pull_all(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Pulled> {
     Ok(pulled)
 }
 
-fn section(samples: usize, (alone, beside): (&Measured, &Measured), pulled: Pulled) -> Section {
+fn section(samples: usize, (alone, with_pull): (&Measured, &Measured), pulled: Pulled) -> Section {
     let mut section = Section::new(format!(
-        "{samples} samples of 1 MB over 8 Mbit/s, beside 100 Hz steering and a camera of 2.4 Mbit/s"
+        "{samples} samples of 1 MB over 8 Mbit/s, next to 100 Hz steering and a camera of 2.4 \
+         Mbit/s"
     ));
     let whole = count(samples) - float(pulled.samples);
     section.must("samples not pulled", Unit::Count, whole, f64::NAN, Bound::AtMost(0.0));
     let rate = float(pulled.bytes) * 8.0 / 1e6 / pulled.seconds;
-    section.tell("pulled, Mbit/s", Unit::Ratio, rate, f64::NAN);
+    section.show("pulled, Mbit/s", Unit::Ratio, rate, f64::NAN);
     for (name, source) in [("steering", STEERING), ("camera", CAMERA)] {
         let delays = |measured: &Measured| measured.flow(source, (0, source), usize::MAX);
-        let (before, after) = (delays(alone), delays(beside));
+        let (before, after) = (delays(alone), delays(with_pull));
         for (what, per_mille) in [("p50", 500), ("p99", 990), ("p99.9", 999)] {
             let of = |samples: Samples| millis(samples.percentile(per_mille));
             let (before, after) = (of(before.delays()), of(after.delays()));
-            section.tell(&format!("{name} alone: {what}"), Unit::Millis, before, f64::NAN);
-            let name = format!("{name} beside the pull: {what}");
+            section.show(&format!("{name} alone: {what}"), Unit::Millis, before, f64::NAN);
+            let name = format!("{name} with the pull: {what}");
             let most = Bound::AtMost(before + SEGMENT_MS);
             section.must(&name, Unit::Millis, after, f64::NAN, most);
         }
         let lost = count(after.lost());
         let none = Bound::AtMost(0.0);
-        section.must(&format!("{name}: lost beside the pull"), Unit::Count, lost, f64::NAN, none);
+        section.must(&format!("{name}: lost with the pull"), Unit::Count, lost, f64::NAN, none);
     }
-    section.load(beside.load, None);
+    section.load(with_pull.load, None);
     section.warn_if_busy();
-    section.note("A bound is the delay alone and one segment: 2 ms of link time and its headers.");
+    section.note(
+        "Each bound is the delay without the pull plus one segment: 2 ms of link time and its \
+         headers.",
+    );
     section
 }

@@ -89,6 +89,6 @@ fn recording(data: &Path, name: &str) -> Result<String> {
     let path = data.join(name);
     match path.to_str() {
         Some(text) if path.is_file() => Ok(text.to_owned()),
-        _ => bail!("--data {}: there is no {name} in it", data.display()),
+        _ => bail!("--data {}: the folder has no {name}", data.display()),
     }
 }

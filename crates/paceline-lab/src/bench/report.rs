@@ -37,7 +37,7 @@ pub(super) enum Bound {
 
 impl Bound {
     /// Returns true if `value` meets the bound; NaN never does.
-    fn holds(self, value: f64) -> bool {
+    fn is_met(self, value: f64) -> bool {
         match self {
             Self::AtMost(most) => value <= most,
             Self::AtLeast(least) => value >= least,
@@ -117,12 +117,12 @@ impl Section {
 
     /// Adds a row with a value that must meet `bound`.
     pub(super) fn must(&mut self, name: &str, unit: Unit, value: f64, plain: f64, bound: Bound) {
-        let holds = Some(bound.holds(value));
+        let holds = Some(bound.is_met(value));
         self.push(name, unit, value, plain, Some(bound), holds);
     }
 
     /// Adds a row with a value that has no bound.
-    pub(super) fn tell(&mut self, name: &str, unit: Unit, value: f64, plain: f64) {
+    pub(super) fn show(&mut self, name: &str, unit: Unit, value: f64, plain: f64) {
         self.push(name, unit, value, plain, None, None);
     }
 
@@ -157,7 +157,7 @@ impl Section {
     }
 
     /// Returns true if every checked row meets its bound.
-    pub(super) fn holds(&self) -> bool {
+    pub(super) fn is_met(&self) -> bool {
         self.rows.iter().all(|row| row.holds != Some(false))
     }
 
@@ -176,7 +176,9 @@ impl Section {
         let busiest =
             [self.load, self.load_plain_zenoh].into_iter().flatten().map(|load| load.busy_percent);
         if busiest.fold(0.0, f64::max) >= BUSY_PERCENT_MAX {
-            self.note("WARNING: the machine was 70 % busy or more; its delays are in the figures");
+            self.note(
+                "WARNING: the machine was at least 70 % busy; the figures include its delays",
+            );
         }
     }
 }
@@ -199,7 +201,7 @@ impl Report {
         if output.short {
             self.missing.extend(section.unchecked());
         }
-        self.holds &= section.holds();
+        self.holds &= section.is_met();
         if !output.json {
             print!("{}", render::text(&section));
         }
@@ -218,7 +220,7 @@ impl Report {
             println!("{}", serde_json::to_string_pretty(&self)?);
         } else {
             println!("\n{}", render::machine(&self));
-            println!("{}", render::verdict(&self));
+            println!("{}", render::result(&self));
         }
         if let Some(path) = &output.markdown {
             std::fs::write(path, render::markdown(&self))
@@ -233,12 +235,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_run_checks_no_bound_and_fails_where_a_value_is_missing() {
+    fn a_short_run_checks_no_bound_and_fails_if_a_value_is_missing() {
         let output = |short| OutputArgs { short, json: false, markdown: None };
         let section = |value| {
             let mut section = Section::new("a link");
             section.must("delay", Unit::Millis, value, f64::NAN, Bound::AtMost(1.0));
-            section.tell("samples", Unit::Count, f64::NAN, f64::NAN);
+            section.show("samples", Unit::Count, f64::NAN, f64::NAN);
             section
         };
         let ends = |short, value| {
@@ -253,11 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn bounds_include_their_ends_and_exclude_what_does_not_exist() {
-        assert!(Bound::AtMost(11.5).holds(11.5) && !Bound::AtMost(11.5).holds(11.51));
-        assert!(Bound::AtLeast(7.0).holds(7.0) && !Bound::AtLeast(7.0).holds(6.99));
-        assert!(Bound::Near(30.0, 0.2).holds(29.8) && !Bound::Near(30.0, 0.2).holds(30.3));
+    fn bounds_include_their_ends_and_exclude_missing_values() {
+        assert!(Bound::AtMost(11.5).is_met(11.5) && !Bound::AtMost(11.5).is_met(11.51));
+        assert!(Bound::AtLeast(7.0).is_met(7.0) && !Bound::AtLeast(7.0).is_met(6.99));
+        assert!(Bound::Near(30.0, 0.2).is_met(29.8) && !Bound::Near(30.0, 0.2).is_met(30.3));
         let all = [Bound::AtMost(1.0), Bound::AtLeast(1.0), Bound::Near(1.0, 1.0)];
-        assert!(all.iter().all(|bound| !bound.holds(f64::NAN)));
+        assert!(all.iter().all(|bound| !bound.is_met(f64::NAN)));
     }
 }

@@ -152,7 +152,7 @@ pub(super) struct Scene {
 }
 
 /// A publisher's id: node and index.
-pub(super) type Who = (u64, u32);
+pub(super) type PublisherKey = (u64, u32);
 
 /// The notes of a scenario's node.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -164,7 +164,7 @@ pub(super) struct Report {
     /// Dropped samples: subscriber, index of the reason, number of samples.
     pub(super) drops: Vec<(usize, usize, u64)>,
     /// Refusals: subscriber, publisher, reason.
-    pub(super) refusals: Vec<(usize, Who, String)>,
+    pub(super) refusals: Vec<(usize, PublisherKey, String)>,
     pub(super) streams: Vec<Stream>,
     /// Samples that closed streams did not send, per link: index of the reason, number of samples.
     pub(super) closed: Vec<(String, Vec<(usize, u64)>)>,
@@ -174,7 +174,7 @@ pub(super) struct Report {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Life {
     pub(super) publisher: usize,
-    pub(super) id: Who,
+    pub(super) id: PublisherKey,
     pub(super) at: Vec<u64>,
 }
 
@@ -182,7 +182,7 @@ pub(super) struct Life {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) struct Arrived {
     pub(super) subscriber: usize,
-    pub(super) from: Who,
+    pub(super) from: PublisherKey,
     pub(super) seq: u64,
     pub(super) at: u64,
     pub(super) bytes: u64,
@@ -192,7 +192,7 @@ pub(super) struct Arrived {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Stream {
     pub(super) hop: u64,
-    pub(super) publisher: Who,
+    pub(super) publisher: PublisherKey,
     pub(super) offered: u64,
     pub(super) sent: u64,
     pub(super) bytes: u64,
@@ -270,7 +270,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Sends a message to the parent. Errors are ignored: when the parent ends, the closed input ends
 /// the role.
-fn tell(message: &Message) {
+fn send(message: &Message) {
     if let Ok(line) = serde_json::to_string(message) {
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -50,8 +50,8 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     let first = words.first().map(Path::new).unwrap_or(Path::new(""));
     if first.extension().is_none_or(|end| end != "toml") {
         return Err(exit::usage(format!(
-            "'{}' is no benchmark, and no scenario, whose name ends in .toml; paceline-lab bench --help \
-             lists the benchmarks",
+            "'{}' is neither a benchmark nor a scenario file (*.toml); try `paceline-lab bench \
+             --help` for a list",
             first.display()
         )));
     }

@@ -49,14 +49,14 @@ const MANY_SHORT: u32 = 10_000;
 const STALLED: u32 = 10_000;
 
 const ELIGIBILITIES: [(Eligibility, &str); 2] = [
-    (Eligibility::WorkConserving, "whenever there is a head"),
+    (Eligibility::WorkConserving, "work-conserving"),
     (Eligibility::OncePerPeriod, "once per period"),
 ];
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install()?;
     let scratch = Scratch::new("schedule")?;
-    let mut report = Report::new("What one decision costs", &command(args));
+    let mut report = Report::new("The cost of one scheduling decision", &command(args));
     let (args, many) = &match args.output.short {
         true => (Args { streams: vec![4, 1_024], decisions: 6_400, ..args.clone() }, MANY_SHORT),
         false => (args.clone(), MANY),
@@ -111,24 +111,24 @@ fn decisions(
                 let most = Bound::AtMost(most);
                 section.must(&name("p50"), Unit::Nanos, cost.p50, f64::NAN, most);
             }
-            None => section.tell(&name("p50"), Unit::Nanos, cost.p50, f64::NAN),
+            None => section.show(&name("p50"), Unit::Nanos, cost.p50, f64::NAN),
         }
-        section.tell(&name("p99"), Unit::Nanos, cost.p99, f64::NAN);
-        section.tell(&name("p99.9"), Unit::Nanos, cost.p999, f64::NAN);
-        section.tell(&name("misses per packet"), Unit::Ratio, cost.missed, f64::NAN);
+        section.show(&name("p99"), Unit::Nanos, cost.p99, f64::NAN);
+        section.show(&name("p99.9"), Unit::Nanos, cost.p999, f64::NAN);
+        section.show(&name("misses per packet"), Unit::Ratio, cost.missed, f64::NAN);
         if args.instructions {
             let counted = count::instructions(policy, eligibility, streams)?;
-            section.tell(&name("instructions"), Unit::Count, counted, f64::NAN);
+            section.show(&name("instructions"), Unit::Count, counted, f64::NAN);
         }
     }
-    section.note("percentiles over batches of 64 decisions; misses and window changes included");
+    section.note("Percentiles over batches of 64 decisions, including misses and window changes.");
     Ok(section)
 }
 
 /// Measures the resident memory of a stream, each policy in its own process.
 fn memory(policies: &[Policy], scratch: &Scratch, many: u32) -> Result<Section> {
     let mut section =
-        Section::new(format!("Resident bytes per stream at {many} streams, without its queue"))
+        Section::new(format!("Resident bytes per stream without its queue, with {many} streams"))
             .alone("Paceline");
     for &policy in policies {
         let role = Role::Streams { policy: policy.name().to_owned(), streams: many };
@@ -147,7 +147,7 @@ fn memory(policies: &[Policy], scratch: &Scratch, many: u32) -> Result<Section> 
                 section.must(policy.name(), Unit::Count, bytes, f64::NAN, most);
             }
             Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus => {
-                section.tell(policy.name(), Unit::Count, bytes, f64::NAN);
+                section.show(policy.name(), Unit::Count, bytes, f64::NAN);
             }
         }
     }
@@ -156,21 +156,21 @@ fn memory(policies: &[Policy], scratch: &Scratch, many: u32) -> Result<Section> 
 
 /// Measures the recovery from a stalled link, after every stream has missed periods.
 fn stall(policies: &[Policy]) -> Result<Section> {
-    let title = format!("The first turns after a stall of 30 s with {STALLED} streams");
+    let title = format!("The first iterations after a stall of 30 s, with {STALLED} streams");
     let mut section = Section::new(title).alone("Paceline");
     for &policy in policies {
         interrupt::check()?;
         let stall = measure::stall(policy, STALLED);
-        let longest = format!("{policy}: longest turn of {} misses", measure::TURN);
+        let longest = format!("{policy}: longest iteration of {} misses", measure::TURN);
         let most = Bound::AtMost(1.0);
         match bounded(policy) {
             true => section.must(&longest, Unit::Millis, stall.longest_ms, f64::NAN, most),
-            false => section.tell(&longest, Unit::Millis, stall.longest_ms, f64::NAN),
+            false => section.show(&longest, Unit::Millis, stall.longest_ms, f64::NAN),
         }
-        let all = format!("{policy}: all turns");
-        section.tell(&all, Unit::Millis, stall.whole_ms, f64::NAN);
+        let all = format!("{policy}: all iterations");
+        section.show(&all, Unit::Millis, stall.whole_ms, f64::NAN);
         let misses = format!("{policy}: misses reported");
-        section.tell(&misses, Unit::Count, float(stall.misses), f64::NAN);
+        section.show(&misses, Unit::Count, float(stall.misses), f64::NAN);
     }
     Ok(section)
 }
@@ -190,8 +190,8 @@ fn papers() -> Section {
         ("ShareStreams FPGA, Virtex II, 32 streams", 132.0),
         ("ShareStreams FPGA, Virtex II, 1024 streams", 1_650.0),
     ] {
-        section.tell(name, Unit::Nanos, nanos, f64::NAN);
+        section.show(name, Unit::Nanos, nanos, f64::NAN);
     }
-    section.note("seed 004, tables 1 to 3; the host's figure is of West & Schwan");
+    section.note("Krishnamurthy et al., tables 1 to 3. The host's figure is from West & Schwan.");
     section
 }

@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         true => format!("paceline-lab bench soak --seed {}", args.seed),
         false => format!("paceline-lab bench soak --duration {seconds}s --seed {}", args.seed),
     };
-    let mut report = Report::new("Bad days, one after the other", &command);
+    let mut report = Report::new("Random faults", &command);
     report.add(soak.section(seconds, unequal), &args.output);
     report.finish(&args.output)
 }
@@ -117,7 +117,7 @@ impl Soak {
             }
             if since.elapsed() > GIVES_UP_AFTER {
                 bail!(
-                    "{} s after a fault had passed {} still got nothing (kills {}, stops {})",
+                    "within {} s after a fault, no sample reached {} (kills {}, stops {})",
                     GIVES_UP_AFTER.as_secs(),
                     silent.join(", "),
                     self.kills,
@@ -133,30 +133,36 @@ impl Soak {
         );
         let mut section = Section::new(title).alone("measured");
         let none = f64::NAN;
-        section.tell("processes killed", Unit::Count, count_of(self.kills), none);
-        section.tell("processes stopped for a while", Unit::Count, count_of(self.stops), none);
+        section.show("processes killed", Unit::Count, count_of(self.kills), none);
+        section.show("processes suspended", Unit::Count, count_of(self.stops), none);
         let resumed = Samples::new(self.resumed);
         let most = Bound::AtMost(RESUMES_WITHIN_MS);
-        section.tell(
-            "everybody gets samples again: p50",
+        section.show(
+            "recovery of all subscribers: p50",
             Unit::Millis,
             millis(resumed.percentile(500)),
             none,
         );
         let longest = millis(resumed.percentile(1_000));
-        section.must("everybody gets samples again: longest", Unit::Millis, longest, none, most);
+        section.must("recovery of all subscribers: longest", Unit::Millis, longest, none, most);
         let zero = Bound::AtMost(0.0);
-        section.must("streams whose sums do not agree", Unit::Count, count_of(unequal), none, zero);
+        section.must(
+            "streams whose counters do not add up",
+            Unit::Count,
+            count_of(unequal),
+            none,
+            zero,
+        );
         for (name, Growth { bytes, descriptors, threads }) in self.cast.growth() {
             let most = Bound::AtMost(GROWTH_BYTES_MAX);
-            section.must(&format!("{name}: memory grew by, bytes"), Unit::Count, bytes, none, most);
+            section.must(&format!("{name}: memory growth, bytes"), Unit::Count, bytes, none, most);
             let few = Bound::AtMost(2.0);
             section.must(&format!("{name}: descriptors"), Unit::Count, descriptors, none, few);
             section.must(&format!("{name}: threads"), Unit::Count, threads, none, few);
         }
         section.note(
-            "Memory, descriptors and threads are those of processes that were never hit: the median of the \
-             last fifth of the run against that of the second fifth.",
+            "Memory, descriptors and threads are measured on processes without faults: the median \
+             of the last fifth of the run minus that of the second fifth.",
         );
         section
     }

@@ -58,7 +58,7 @@ pub(super) struct Hosts {
 }
 
 /// Additional actions during a measurement.
-pub(super) struct Beside<'a> {
+pub(super) struct Actions<'a> {
     /// Runs before the interval, once every listener has its first sample.
     pub(super) before: &'a dyn Fn(&Hosts) -> Result<()>,
     /// Runs during the interval.
@@ -111,22 +111,22 @@ impl<'a> Stage<'a> {
 
     /// Runs a plan in child processes.
     pub(super) fn measure(&self, plan: &Plan) -> Result<Measured> {
-        self.measure_beside(plan, &Beside { before: &|_| Ok(()), meanwhile: &|_| Ok(()) })
+        self.measure_with(plan, &Actions { before: &|_| Ok(()), meanwhile: &|_| Ok(()) })
     }
 
     /// Runs a plan and additional actions on its hosts.
-    pub(super) fn measure_beside(&self, plan: &Plan, beside: &Beside<'_>) -> Result<Measured> {
+    pub(super) fn measure_with(&self, plan: &Plan, actions: &Actions<'_>) -> Result<Measured> {
         let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
         let (mut robot, mut listeners) = self.begin(plan, &hosts)?;
         for (child, listener) in listeners.iter_mut().zip(&plan.listeners) {
             wait_for_first(child, listener)?;
         }
-        (beside.before)(&hosts)?;
+        (actions.before)(&hosts)?;
         interrupt::sleep_until(clock::now() + if self.short { SHORT } else { WARM_UP })?;
         let mut measured = std::thread::scope(|scope| {
-            let other = scope.spawn(|| (beside.meanwhile)(&hosts));
+            let other = scope.spawn(|| (actions.meanwhile)(&hosts));
             let measured = self.watch(plan.seconds);
-            other.join().unwrap_or_else(|_| Err(anyhow!("what ran meanwhile panicked")))?;
+            other.join().unwrap_or_else(|_| Err(anyhow!("the concurrent task panicked")))?;
             measured
         })?;
         interrupt::sleep_until(clock::now() + if self.short { SHORT } else { COOL_DOWN })?;
@@ -145,7 +145,8 @@ impl<'a> Stage<'a> {
             let Message::Refused { want: refused, bytes } = message else { return None };
             (refused == want).then_some(bytes)
         })?;
-        let bytes = offer.context("samples of no size would be promised beside the others")?;
+        let bytes =
+            offer.context("no sample size can be granted next to the other subscriptions")?;
         Ok(usize::try_from(bytes)?)
     }
 
@@ -221,13 +222,13 @@ fn wait_for_first(child: &mut Child, listener: &Listener) -> Result<()> {
         .filter(|(_, want)| want.within_ms.is_some() || !bounded)
         .map(|(index, _)| index)
         .collect();
-    let came = child.expect("first sample", PATIENCE, |message| {
+    let arrived = child.expect("first sample", PATIENCE, |message| {
         if let Message::First { want } = message {
             missing.retain(|index| *index != want);
         }
         missing.is_empty().then_some(())
     });
-    let Err(error) = came else { return Ok(()) };
+    let Err(error) = arrived else { return Ok(()) };
     interrupt::check()?;
     child.stop()?;
     let refusals = child.expect("result", PATIENCE, |message| {

@@ -39,7 +39,7 @@ const DWCS: Policy = Policy::Dwcs { ordering: RuleSet::Original, adjustment: Rul
 /// The disciplines that must not violate any window.
 const PROMISING: [Policy; 2] = [Policy::Vds, DWCS];
 /// The disciplines for comparison, and DWCS with its precondition not met.
-const BESIDE: [Policy; 4] = [Policy::DWCS, Policy::Edf, Policy::StaticPriority, Policy::Fifo];
+const COMPARED: [Policy; 4] = [Policy::DWCS, Policy::Edf, Policy::StaticPriority, Policy::Fifo];
 
 /// 33 samples of 2,400 bytes per second use 37 % of the link including headers, so three streams
 /// use 111 %. The windows require 0.5, 0.33 and 0.25 of the streams: 40 %, and never more than the
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let rig = Rig::over(&args.path, THIN_BITS_PER_S)?;
     let scratch = Scratch::new("storm")?;
     let stage = Stage::new(&rig, &scratch, args.output.short);
-    let mut report = Report::new("Contracts under a flood", &args.command());
+    let mut report = Report::new("Contracts on an overloaded link", &args.command());
     for flood in [64, 64_000] {
         report.add(section(args, &stage, flood)?, &args.output);
     }
@@ -90,23 +90,23 @@ impl Args {
 
     fn policies(&self) -> Vec<Policy> {
         match self.policy.as_slice() {
-            // With the disciplines of `BESIDE` a subscription may wait for its first sample until the
-            // timeout, which takes too long for a short run.
+            // With the disciplines of `COMPARED` a subscription may wait for its first sample until
+            // the timeout, which takes too long for a short run.
             [] if self.output.short => PROMISING.to_vec(),
-            [] => PROMISING.into_iter().chain(BESIDE).collect(),
+            [] => PROMISING.into_iter().chain(COMPARED).collect(),
             asked => asked.to_vec(),
         }
     }
 }
 
 fn section(args: &Args, stage: &Stage<'_>, flood: usize) -> Result<Section> {
-    let mut section = Section::new(format!("a flood of {flood}-byte samples, 3 × the capacity"));
+    let mut section = Section::new(format!("overload with {flood}-byte samples, 3 × the capacity"));
     for policy in args.policies() {
-        eprintln!("{policy}, a flood of {flood}-byte samples: {} s", args.seconds);
+        eprintln!("{policy}, overload with {flood}-byte samples: {} s", args.seconds);
         let plan = plan(policy, flood, f64::from(args.seconds));
         match stage.measure(&plan) {
             Ok(measured) => {
-                tell(&mut section, policy, &measured)?;
+                add_rows(&mut section, policy, &measured)?;
                 section.load(measured.load, None);
             }
             // If the overload fills the link, no other sample may ever arrive. That is a result,
@@ -119,14 +119,12 @@ fn section(args: &Args, stage: &Stage<'_>, flood: usize) -> Result<Section> {
         }
     }
     section.note(
-        "Three streams of 33 Hz want more than the link has; what their windows promise, at most 1 \
-         of 2, 2 of 3 and 3 of 4 samples late or lost, fits into it. Windows are counted where they are promised, at \
-         the subscriber, as the simulator counts them: of the samples published in the measured interval \
-         those numbered ky to ky + y − 1 by their source, and one that did not come within 50 ms is a miss. \
-         The links' own count beside it is what the scheduler saw: it judges by the link's share of that \
-         time, and over the whole run, warm-up and end included. VDS \
-         and DWCS with windows first (dwcs-original-order) must hold that. The others do not count on samples \
-         that may miss, and refuse the third stream.",
+        "Three streams of 33 Hz request more than the link carries. Their windows, with at most 1 \
+         of 2, 2 of 3 and 3 of 4 samples late or lost, fit. Windows count at the subscriber, by \
+         the source's numbers; a sample that does not arrive within 50 ms is a miss. The links' \
+         own count uses their part of the deadline, and includes warm-up and end. VDS and DWCS \
+         with windows first (dwcs-original-order) must keep all windows. The others charge every \
+         sample, and refuse the third stream.",
     );
     section.warn_if_busy();
     Ok(section)
@@ -162,33 +160,33 @@ fn plan(policy: Policy, flood: usize, seconds: f64) -> Plan {
     }
 }
 
-fn tell(section: &mut Section, policy: Policy, measured: &Measured) -> Result<()> {
+fn add_rows(section: &mut Section, policy: Policy, measured: &Measured) -> Result<()> {
     let windows = at_the_subscriber(measured)?;
     let violations = float(windows.violated);
     let name = format!("{policy}: windows violated at the subscriber");
     if PROMISING.contains(&policy) {
         section.must(&name, Unit::Count, violations, f64::NAN, Bound::AtMost(0.0));
     } else {
-        section.tell(&name, Unit::Count, violations, f64::NAN);
+        section.show(&name, Unit::Count, violations, f64::NAN);
     }
-    let name = format!("{policy}: of so many windows");
-    section.tell(&name, Unit::Count, float(windows.all), f64::NAN);
-    let name = format!("{policy}: windows violated, the links' own count");
-    section.tell(&name, Unit::Count, float(measured.violations), f64::NAN);
+    let name = format!("{policy}: windows counted");
+    section.show(&name, Unit::Count, float(windows.all), f64::NAN);
+    let name = format!("{policy}: windows violated, counted by the links");
+    section.show(&name, Unit::Count, float(measured.violations), f64::NAN);
     for (place, stream) in STREAMS.iter().enumerate() {
         let flow = measured.flow(place, (0, place), usize::MAX);
         let in_time = flow.delays.values().filter(|&&delay| delay <= WITHIN_MS * 1_000_000);
         let percent = 100.0 * count(in_time.count()) / count(flow.sent.max(1));
         let (x, y) = stream.loss;
         let name = format!("{policy}: {} ({x}/{y}) in time", stream.tag);
-        section.tell(&name, Unit::Percent, percent, f64::NAN);
+        section.show(&name, Unit::Percent, percent, f64::NAN);
         let p99 = millis(flow.delays().percentile(990));
-        section.tell(&format!("{policy}: {} p99", stream.tag), Unit::Millis, p99, f64::NAN);
+        section.show(&format!("{policy}: {} p99", stream.tag), Unit::Millis, p99, f64::NAN);
     }
     let flood = measured.flow(STREAMS.len(), (0, STREAMS.len()), usize::MAX);
     let per_second = count(flood.arrived.len()) / measured.seconds();
-    section.tell(&format!("{policy}: flood delivered"), Unit::PerSecond, per_second, f64::NAN);
-    section.tell(&format!("{policy}: link used"), Unit::Percent, measured.fill_percent(), f64::NAN);
+    section.show(&format!("{policy}: overload delivered"), Unit::PerSecond, per_second, f64::NAN);
+    section.show(&format!("{policy}: link used"), Unit::Percent, measured.fill_percent(), f64::NAN);
     measured.remarks.iter().for_each(|remark| section.note(format!("{policy}: {remark}")));
     Ok(())
 }
@@ -207,8 +205,8 @@ fn at_the_subscriber(measured: &Measured) -> Result<Windows> {
 
 /// Returns the windows of one stream. A late or absent sample is a miss.
 fn windows(flow: &Flow, loss: LossTolerance) -> Windows {
-    let came = |seq| flow.delays.get(&seq).is_some_and(|delay| *delay <= WITHIN_MS * 1_000_000);
-    let missed: Vec<bool> = (flow.first..).take(flow.sent).map(|seq| !came(seq)).collect();
+    let in_time = |seq| flow.delays.get(&seq).is_some_and(|delay| *delay <= WITHIN_MS * 1_000_000);
+    let missed: Vec<bool> = (flow.first..).take(flow.sent).map(|seq| !in_time(seq)).collect();
     Windows::of(&missed, flow.first, loss)
 }
 
@@ -217,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_are_those_of_the_sources_numbers_and_what_is_late_or_absent_is_a_miss() {
+    fn windows_follow_the_source_numbers_and_late_or_absent_samples_are_misses() {
         // Samples 5 to 13; 7 is late, and 8, 9 and 12 are absent.
         let delays = [(5, 10), (6, WITHIN_MS), (7, WITHIN_MS + 1), (10, 1), (11, 2), (13, 3)];
         let delays = delays.map(|(seq, millis)| (seq, millis * 1_000_000)).into();
@@ -242,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_streams_want_more_than_the_link_has_and_their_windows_less() {
+    fn the_streams_exceed_the_link_and_their_windows_fit() {
         let all: f64 = STREAMS.iter().map(share).sum();
         let promised: f64 = STREAMS
             .iter()

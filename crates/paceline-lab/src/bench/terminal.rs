@@ -55,7 +55,7 @@ impl Terminal {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("{command} does not start"))?;
+            .with_context(|| format!("cannot start {command}"))?;
         let stdout = process.stdout.take().context("output of a command")?;
         Ok(Self { command, process, lines: read_lines(stdout) })
     }

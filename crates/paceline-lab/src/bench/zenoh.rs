@@ -13,7 +13,7 @@ pub(super) fn open(
     let mut config = Config::default();
     let (listen, connect) = (format!("{listen:?}"), format!("{connect:?}"));
     let mode = format!("{mode:?}");
-    let said = [
+    let settings = [
         ("mode", mode.as_str()),
         ("listen/endpoints", &listen),
         ("connect/endpoints", &connect),
@@ -21,7 +21,7 @@ pub(super) fn open(
         ("scouting/gossip/enabled", "false"),
         ("timestamping/enabled", "false"),
     ];
-    for (key, value) in said.iter().chain(more) {
+    for (key, value) in settings.iter().chain(more) {
         let inserted = config.insert_json5(key, value);
         inserted.map_err(|error| anyhow!("Zenoh configuration {key} = {value}: {error}"))?;
     }

@@ -14,7 +14,7 @@ const BURST_MAX: f64 = 1_000.0;
 
 /// Impairments of packets.
 #[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "What happens to packets")]
+#[command(next_help_heading = "Packet impairments")]
 pub(crate) struct PathArgs {
     /// Delay of every packet: 40ms, 250us, 1s
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "0ms")]
@@ -178,25 +178,24 @@ fn share(text: &str) -> Result<u32, String> {
     let ppm = text.strip_suffix('%').and_then(|number| scaled(number.trim(), 10_000));
     match ppm.map(|(ppm, _)| u32::try_from(ppm)) {
         Some(Ok(ppm @ 0..=PPM_MAX)) => Ok(ppm),
-        _ => Err("must be a number from 0% to 100%, in steps of 0.0001%; 1% is one".to_owned()),
+        _ => Err("must be from 0% to 100% in steps of 0.0001%, for example 1%".to_owned()),
     }
 }
 
 fn queue(text: &str) -> Result<u64, String> {
-    args::bytes_in(text, &(1_500..=1_000_000_000), "64kB is usual; less than a packet holds none")
+    args::bytes_in(text, &(1_500..=1_000_000_000), "64kB is usual")
 }
 
 fn burst(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(packets) if (1.0..=BURST_MAX).contains(&packets) => Ok(packets),
-        _ => Err(format!("must be a number from 1 to {BURST_MAX} (packets); 4 is usual for radio")),
+        _ => Err(format!("must be from 1 to {BURST_MAX} packets; 4 is usual for radio")),
     }
 }
 
 fn blackout(text: &str) -> Result<Blackout, String> {
-    let (at, time) = text
-        .split_once('+')
-        .ok_or("must be two times, when it begins and how long it lasts; 5s+2s is one")?;
+    let (at, time) =
+        text.split_once('+').ok_or("must be a start and a length, for example 5s+2s")?;
     let (from, time) = (span(at)?, span(time)?);
     Ok(Blackout { from, to: Duration::from_nanos(from.as_nanos() + time.as_nanos()) })
 }
@@ -255,11 +254,15 @@ mod tests {
         };
         let (blackout, only) = (vec![dark], Some(Side::Far));
         let args = NetworkArgs { path, rate: None, queue: 65_536, blackout, only };
-        let at = |millis| args.at(Duration::from_millis(millis)).map(|way| way.blackout);
+        let at =
+            |millis| args.at(Duration::from_millis(millis)).map(|direction| direction.blackout);
         assert_eq!((at(4_999), at(5_000), at(7_000)), ([false; 2], [false, true], [false; 2]));
         let next = |secs| args.next_change(Duration::from_secs(secs));
         assert_eq!((next(0), next(5), next(7)), (Some(dark.from), Some(dark.to), None));
         assert_eq!(args.path.to_string(), " --delay 1000us --seed 1");
-        assert_eq!(args.at(Duration::ZERO).map(|way| way.delay), [Duration::ZERO, args.path.delay]);
+        assert_eq!(
+            args.at(Duration::ZERO).map(|direction| direction.delay),
+            [Duration::ZERO, args.path.delay]
+        );
     }
 }

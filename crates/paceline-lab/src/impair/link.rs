@@ -94,7 +94,10 @@ fn open(end: End<'_>) -> Result<SyncDevice> {
         device.tx_queue_len(KERNEL_PACKETS).enable(false).build_sync()
     })?;
     let device = device.with_context(|| {
-        format!("TUN device {name}: this needs /dev/net/tun (modprobe tun) and the right to use it")
+        format!(
+            "cannot create TUN device {name}, which needs permission to use /dev/net/tun; try \
+             modprobe tun"
+        )
     })?;
     device.set_nonblocking(true).with_context(|| format!("TUN device {name}"))?;
     namespace.ip(&format!("link set {name} addrgenmode none"))?;

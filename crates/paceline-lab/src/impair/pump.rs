@@ -81,7 +81,7 @@ struct Packet {
     len: usize,
 }
 
-struct Way {
+struct Direction {
     emulator: Emulator<Packet>,
     refused: u64,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Pump {
     /// The devices from which the packets of each direction are read; they are written to the other
     /// one.
     tuns: [SyncDevice; DIRECTIONS],
-    ways: [Way; DIRECTIONS],
+    directions: [Direction; DIRECTIONS],
     free: Vec<Packet>,
     origin: std::time::Instant,
     control: Arc<Control>,
@@ -105,25 +105,25 @@ impl Pump {
         control: Arc<Control>,
     ) -> Self {
         let mut seed = seed;
-        let ways = impairments.map(|impairment| {
+        let directions = impairments.map(|impairment| {
             seed = seed.wrapping_add(1);
             let emulator = Emulator::new(WireKind::Datagrams, impairment, PACKETS_MAX, seed);
-            Way { emulator, refused: 0 }
+            Direction { emulator, refused: 0 }
         });
-        Self { tuns, ways, free: Vec::new(), origin: std::time::Instant::now(), control }
+        Self { tuns, directions, free: Vec::new(), origin: std::time::Instant::now(), control }
     }
 
     /// Carries packets until it is stopped.
     pub(crate) fn run(mut self) -> Result<()> {
         if let Err(error) = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)) {
-            tracing::debug!("timers stay 50 µs late: {error}");
+            tracing::debug!("cannot change the timer slack, timers stay 50 µs late: {error}");
         }
         while !self.control.stopped.load(Ordering::Relaxed) {
             let mut more = false;
             let [a, b] = &self.tuns;
-            for (way, (from, to)) in self.ways.iter_mut().zip([(a, b), (b, a)]) {
-                more |= read(way, from, &mut self.free, self.origin)?;
-                deliver(way, to, &mut self.free, self.origin);
+            for (direction, (from, to)) in self.directions.iter_mut().zip([(a, b), (b, a)]) {
+                more |= read(direction, from, &mut self.free, self.origin)?;
+                deliver(direction, to, &mut self.free, self.origin);
             }
             self.publish();
             if !more {
@@ -131,8 +131,8 @@ impl Pump {
             }
             if let Some(impairments) = self.control.orders() {
                 let now = now(self.origin);
-                for (way, impairment) in self.ways.iter_mut().zip(impairments) {
-                    way.emulator.set(now, impairment);
+                for (direction, impairment) in self.directions.iter_mut().zip(impairments) {
+                    direction.emulator.set(now, impairment);
                 }
             }
         }
@@ -141,15 +141,15 @@ impl Pump {
 
     fn publish(&self) {
         let mut seen = self.control.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = self
-            .ways
-            .each_ref()
-            .map(|way| Traffic { counters: *way.emulator.counters(), refused: way.refused });
+        *seen = self.directions.each_ref().map(|direction| Traffic {
+            counters: *direction.emulator.counters(),
+            refused: direction.refused,
+        });
     }
 
     /// Waits for a packet, for the next due time, or for a command.
     fn sleep(&self) -> Result<()> {
-        let due = self.ways.iter().map(|way| way.emulator.next_at()).min();
+        let due = self.directions.iter().map(|direction| direction.emulator.next_at()).min();
         let left = due.filter(|due| *due < Instant::FAR).map(|due| due.since(now(self.origin)));
         let timeout = left.map(|left| Timespec::try_from(std::time::Duration::from(left)));
         let timeout = timeout.transpose().context("time to sleep")?;
@@ -170,7 +170,7 @@ fn now(origin: std::time::Instant) -> Instant {
 
 /// Reads a batch of packets; returns true if there may be more.
 fn read(
-    way: &mut Way,
+    direction: &mut Direction,
     from: &SyncDevice,
     free: &mut Vec<Packet>,
     origin: std::time::Instant,
@@ -191,17 +191,22 @@ fn read(
                 return Err(error).context("read from a TUN device");
             }
         }
-        let dropped = way.emulator.handle(now(origin), packet.len as u64, packet);
+        let dropped = direction.emulator.handle(now(origin), packet.len as u64, packet);
         free.extend(dropped);
     }
     Ok(true)
 }
 
 /// Writes the packets that are due.
-fn deliver(way: &mut Way, to: &SyncDevice, free: &mut Vec<Packet>, origin: std::time::Instant) {
-    while let Some(packet) = way.emulator.poll(now(origin)) {
+fn deliver(
+    direction: &mut Direction,
+    to: &SyncDevice,
+    free: &mut Vec<Packet>,
+    origin: std::time::Instant,
+) {
+    while let Some(packet) = direction.emulator.poll(now(origin)) {
         let bytes = packet.buffer.get(..packet.len).unwrap_or_default();
-        way.refused += u64::from(to.send(bytes).is_err());
+        direction.refused += u64::from(to.send(bytes).is_err());
         free.push(packet);
     }
 }

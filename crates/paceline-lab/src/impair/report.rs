@@ -14,12 +14,12 @@ use std::time::Duration;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     elapsed_s: f64,
-    near_to_far: Way,
-    far_to_near: Way,
+    near_to_far: Direction,
+    far_to_near: Direction,
 }
 
 #[derive(Debug, Serialize)]
-struct Way {
+struct Direction {
     /// The packets that entered the emulator, and their bytes.
     packets: u64,
     bytes: u64,
@@ -55,13 +55,13 @@ impl Report {
     ) -> Self {
         let [there, back] = traffic;
         let [near, far] = ends;
-        let way = |traffic: Traffic, end: &Namespace| {
+        let direction = |traffic: Traffic, end: &Namespace| {
             let before =
                 if last { end.sent(end.name()).ok().map(|sent| sent.dropped) } else { None };
-            Way::new(&traffic, before.map(|before| before + traffic.refused))
+            Direction::new(&traffic, before.map(|before| before + traffic.refused))
         };
         let elapsed_s = (elapsed.as_secs_f64() * 1e3).round() / 1e3;
-        Self { elapsed_s, near_to_far: way(there, near), far_to_near: way(back, far) }
+        Self { elapsed_s, near_to_far: direction(there, near), far_to_near: direction(back, far) }
     }
 
     /// Prints one line of JSON to standard output.
@@ -84,7 +84,7 @@ impl Report {
     }
 }
 
-impl Way {
+impl Direction {
     fn new(traffic: &Traffic, kernel: Option<u64>) -> Self {
         let counters = &traffic.counters;
         let dropped = &counters.dropped;
@@ -124,6 +124,6 @@ pub(super) fn print_usage(ends: [&Namespace; 2]) {
     let [near, far] = ends.map(Namespace::name);
     eprintln!("near, {NEAR}: ip netns exec {near} COMMAND");
     eprintln!("far,  {FAR}: ip netns exec {far} COMMAND");
-    eprintln!("Give Paceline's commands a PACELINE_RUNTIME_DIR of its own at each end.");
-    eprintln!("Ctrl-C ends it and removes both.");
+    eprintln!("Set a separate PACELINE_RUNTIME_DIR for Paceline's commands at each end.");
+    eprintln!("Ctrl-C ends impair and removes both namespaces.");
 }

@@ -37,7 +37,8 @@ pub(super) fn run(near: &Namespace, far: &Namespace, link: &Link) -> Result<Exit
     let trips = ping(&client, &server)?;
     let half = |permille| trips.permille(permille) / 2;
     println!(
-        "one way, half of {PINGS} round trips of small packets: median {} µs, 99 % within {} µs",
+        "one direction, half of {PINGS} round trips of small packets: median {} µs, 99 % within \
+         {} µs",
         half(500),
         half(990)
     );
@@ -48,8 +49,8 @@ pub(super) fn run(near: &Namespace, far: &Namespace, link: &Link) -> Result<Exit
         let share = (busy()? - idle).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
         let carried = link.traffic()[0].counters.delivered - before.counters.delivered;
         println!(
-            "{mbit} Mbit/s of full packets: {sent} sent, {carried} carried, {arrived} read in time at \
-             the other end; its thread was busy {share:.0} % of a core"
+            "{mbit} Mbit/s of full packets: {sent} sent, {carried} carried, {arrived} read in time \
+             at the other end; the emulator's thread used {share:.0} % of a core"
         );
     }
     let [there, back] = link.traffic();
@@ -57,7 +58,7 @@ pub(super) fn run(near: &Namespace, far: &Namespace, link: &Link) -> Result<Exit
         + back.refused
         + near.sent(near.name())?.dropped
         + far.sent(far.name())?.dropped;
-    println!("{lost} packets were dropped by the kernel before or behind the emulator");
+    println!("the kernel dropped {lost} packets before or after the emulator");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -70,7 +71,7 @@ fn ping(client: &UdpSocket, server: &UdpSocket) -> Result<Histogram> {
         for number in 0..PINGS {
             let sent = Instant::now();
             client.send(&number.to_le_bytes()).context("send")?;
-            client.recv(&mut buffer).context("no answer came back")?;
+            client.recv(&mut buffer).context("no answer arrived")?;
             trips.add(u64::try_from(sent.elapsed().as_micros())?);
             std::thread::sleep(PING_EVERY);
         }
@@ -126,5 +127,5 @@ fn busy() -> Result<Duration> {
         let ticks = numbers.split_whitespace().skip(11).take(2).flat_map(str::parse::<u64>);
         return Ok(Duration::from_millis(ticks.sum::<u64>() * 10));
     }
-    bail!("the thread {THREAD} is gone")
+    bail!("the thread {THREAD} has ended")
 }

@@ -39,7 +39,7 @@ impl Program {
         if aside {
             command.stdout(std::io::stderr());
         }
-        let process = command.spawn().with_context(|| format!("'{text}' does not start"))?;
+        let process = command.spawn().with_context(|| format!("cannot start '{text}'"))?;
         Ok(Self { text: text.to_owned(), process })
     }
 

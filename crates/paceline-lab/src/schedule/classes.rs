@@ -39,7 +39,7 @@ pub(super) fn read(value: Json, ahead: Ahead) -> Result<Classes, String> {
         return Err(format!("classes is {value}: must be a list of classes"));
     };
     if values.is_empty() {
-        return Err("classes is empty: list at least one, or leave it out".to_owned());
+        return Err("classes is empty: add at least one class, or omit it".to_owned());
     }
     let mut list = Vec::with_capacity(values.len());
     for (number, value) in values.into_iter().enumerate() {
@@ -49,7 +49,8 @@ pub(super) fn read(value: Json, ahead: Ahead) -> Result<Classes, String> {
     for (number, class) in list.iter().enumerate() {
         if let Some(first) = places.insert(class.name.clone(), number) {
             return Err(format!(
-                "classes[{number}].id is {}, as that of classes[{first}]: give each class its own",
+                "classes[{number}].id is {}, the same as classes[{first}].id: give each class a \
+                 unique id",
                 class.name
             ));
         }
@@ -64,8 +65,8 @@ pub(super) fn read(value: Json, ahead: Ahead) -> Result<Classes, String> {
     for (number, class) in list.iter().enumerate() {
         if class.inner && class.policy.is_some() {
             return Err(format!(
-                "classes[{number}].discipline is there, and classes are below {}: only a class \
-                 without any has streams; leave it out",
+                "classes[{number}].discipline is set, but class {} has child classes: only classes \
+                 without children have streams; omit it",
                 class.name
             ));
         }
@@ -100,7 +101,7 @@ impl Class {
 }
 
 /// Formats an error with the path of the faulty class.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the others say all there is to say themselves")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other errors need no path")]
 fn refused(error: &SpecError, list: &[Class], places: &HashMap<String, usize>) -> String {
     let at = |name: &String| places.get(name).copied().unwrap_or_default();
     if let SpecError::UnknownParent { name, .. } | SpecError::Loop { name } = error {
@@ -110,16 +111,16 @@ fn refused(error: &SpecError, list: &[Class], places: &HashMap<String, usize>) -
     let parent = list.get(at(name)).and_then(|class| class.parent.as_ref()).map_or(0, at);
     match inner {
         HfscError::RealTimeOnInner(_) => format!(
-            "classes[{parent}].real_time is there, and class {name:?} is below: only a class of \
-             streams is guaranteed something; move it there"
+            "classes[{parent}].real_time is set, but class {name:?} is its child: only classes \
+             without children have a guarantee; move it to the child"
         ),
         HfscError::InnerWithoutLinkShare(_) => format!(
-            "classes[{parent}].link_share is missing, and class {name:?} is below: give its share \
-             beside its siblings"
+            "classes[{parent}].link_share is missing, but class {name:?} is its child: set its \
+             share relative to its siblings"
         ),
         HfscError::TooDeep(_) => format!(
-            "classes[{}].parent: class {name:?} is more than {DEPTH_MAX} below the link: at most \
-             {DEPTH_MAX}",
+            "classes[{}].parent: class {name:?} is too deep: must be at most {DEPTH_MAX} levels \
+             below the link",
             at(name)
         ),
         other => format!("classes[{}]: {other}", at(name)),
@@ -134,20 +135,18 @@ impl Classes {
         name: Option<&str>,
     ) -> Result<(ClassIndex, Policy), String> {
         let Some(name) = name else {
-            return Err(format!(
-                "streams[{number}].class is missing: name one of the classes, since there are some"
-            ));
+            return Err(format!("streams[{number}].class is missing: set it to the id of a class"));
         };
         let place = self.places.get(name).copied();
         let found = place.and_then(|at| Some((self.list.get(at)?, *self.indexes.get(at)?)));
         let Some((class, index)) = found else {
             return Err(format!(
-                "streams[{number}].class is {name:?}, and there is no such class: list it in classes"
+                "streams[{number}].class is {name:?}, but no class has this id: add it to classes"
             ));
         };
         if class.inner {
             return Err(format!(
-                "streams[{number}].class is {name:?}, which has classes below it: name one of those"
+                "streams[{number}].class is {name:?}, which has child classes: use one of them"
             ));
         }
         Ok((index, class.policy()))

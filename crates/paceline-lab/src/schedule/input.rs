@@ -26,7 +26,7 @@ pub(super) const FIELDS: [&str; 7] =
 pub(super) const OPTION_FIELDS: [&str; 4] = ["ordering", "adjustment", "eligibility", "segment"];
 
 const STREAMS: &str = "must be a list of 1 to 4194304 streams";
-const LINK: &str = "give one of them: the rate of the link, or the time that each segment takes";
+const LINK: &str = "set one of them: the rate of the link, or the time per segment";
 
 /// A complete description.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(super) fn read(from: impl Read) -> Result<Plan, String> {
     let mut reader = serde_json::Deserializer::from_reader(&mut from);
     let document = reader.deserialize_any(Document).and_then(|found| reader.end().map(|()| found));
     if from.limit() == 0 {
-        return Err(format!("longer than {INPUT_MAX} bytes: give fewer streams or arrivals"));
+        return Err(format!("longer than {INPUT_MAX} bytes: use fewer streams or arrivals"));
     }
     let (fields, streams) = document.map_err(|error| error.to_string())?;
     plan(fields, streams)
@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for Document {
         while let Some(name) = from.next_key::<String>()? {
             if name == "streams" {
                 if streams.is_some() {
-                    return Err(A::Error::custom("streams is there twice: keep one"));
+                    return Err(A::Error::custom("streams is given twice: keep one"));
                 }
                 streams = Some(from.next_value_seed(Streams)?);
             } else {
@@ -110,7 +110,7 @@ impl<'de> Visitor<'de> for Streams {
         let mut streams = Vec::new();
         while let Some(value) = from.next_element::<Json>()? {
             if streams.len() == STREAMS_MAX {
-                return Err(A::Error::custom(format!("streams is too long a list: {STREAMS}")));
+                return Err(A::Error::custom(format!("streams has too many entries: {STREAMS}")));
             }
             streams.push(stream::read(streams.len(), value).map_err(A::Error::custom)?);
         }
@@ -121,11 +121,11 @@ impl<'de> Visitor<'de> for Streams {
 fn plan(mut fields: Fields, mut streams: Vec<Stream>) -> Result<Plan, String> {
     let policy = fields.text("discipline", str::parse::<Policy>)?.ok_or_else(|| {
         let names: Vec<_> = Policy::ALL.iter().map(|policy| policy.name()).collect();
-        fields.missing("discipline", &format!("give one of {}", names.join(", ")))
+        fields.missing("discipline", &format!("set it to one of {}", names.join(", ")))
     })?;
     let link = link(&mut fields)?;
-    let mend = "give the time that is to be run, such as \"10s\"";
-    let end = fields.nanos("duration", 1)?.ok_or_else(|| fields.missing("duration", mend))?;
+    let fix = "set the time to simulate, such as \"10s\"";
+    let end = fields.nanos("duration", 1)?.ok_or_else(|| fields.missing("duration", fix))?;
     let options = fields.take("options").unwrap_or(Json::Object(Vec::new()));
     let options = Fields::open("options".to_owned(), options, &OPTION_FIELDS)?;
     let setup = with_options(options, policy, link, Instant::from_nanos(end))?;
@@ -136,15 +136,15 @@ fn plan(mut fields: Fields, mut streams: Vec<Stream>) -> Result<Plan, String> {
     let classes = fields.take("classes");
     if policy == Policy::Hfsc && classes.is_none() && streams.len() > CLASSES_MAX as usize {
         return Err(format!(
-            "streams: {} of them, and hfsc has at most {CLASSES_MAX} classes, one for each: seat \
-             them in \"classes\"",
+            "streams has {} entries, but hfsc has at most {CLASSES_MAX} classes, one per stream: \
+             put several streams in one of \"classes\"",
             streams.len()
         ));
     }
     if classes.is_some() && policy != Policy::Hfsc {
         return Err(format!(
-            "classes share the link by hfsc, and the discipline is {policy}: write hfsc, and \
-             {policy} as the discipline of a class"
+            "classes need the discipline hfsc, but it is {policy}: set it to hfsc, and set \
+             {policy} on a class"
         ));
     }
     let classes = classes.map(|value| classes::read(value, setup.ahead)).transpose()?;
@@ -175,7 +175,7 @@ fn seat(
         }
         (None, Some(name)) => {
             return Err(format!(
-                "streams[{number}].class is {name:?}, and there are no classes: list it in classes"
+                "streams[{number}].class is {name:?}, but there are no classes: add it to classes"
             ));
         }
         (None, None) => {}
@@ -183,16 +183,17 @@ fn seat(
     let Some(curves) = stream.spec.terms.curves else { return Ok(()) };
     let at = format!("streams[{number}].{}", curves::first(&curves));
     if policy != Policy::Hfsc {
-        return Err(format!(
-            "{at} is a choice of hfsc, and its discipline is {policy}: leave it out"
-        ));
+        return Err(format!("{at} applies only to hfsc, but the discipline is {policy}: omit it"));
     }
     if stream.spec.terms.class == Class::Background {
-        return Err(format!("{at} is beside background, which has no share: leave one out"));
+        return Err(format!(
+            "{at} conflicts with background, which has no share: omit one of them"
+        ));
     }
     if classes.is_some() && curves.real_time.is_some() {
         return Err(format!(
-            "{at} is a promise of the link, and the stream is in a class: give the curve to the class"
+            "{at} is a guarantee of the link, but the stream is in a class: set the curve on the \
+             class"
         ));
     }
     Ok(())
@@ -215,8 +216,8 @@ fn promises(setup: &Setup, streams: &[Stream], classes: Option<&Classes>) -> Res
         (_, None) => Ok(()),
         (Link::Capacity(capacity), Some(_)) => curves::fit(list, &curves, capacity),
         (Link::Slots(_), Some((number, _))) => Err(format!(
-            "{list}[{number}].real_time promises bits, and slot has a link without them: give \
-             capacity instead"
+            "{list}[{number}].real_time is a rate in bits, but slot defines no capacity: set \
+             capacity instead of slot"
         )),
     }
 }
@@ -229,7 +230,7 @@ fn link(fields: &mut Fields) -> Result<Link, String> {
             .map_err(|error| format!("capacity: {error}")),
         (None, Some(slot)) => Ok(Link::Slots(Duration::from_nanos(slot))),
         (None, None) => Err(format!("capacity and slot are missing: {LINK}")),
-        (Some(_), Some(_)) => Err(format!("capacity and slot are both there: {LINK}")),
+        (Some(_), Some(_)) => Err(format!("capacity and slot are both set: {LINK}")),
     }
 }
 
@@ -247,15 +248,15 @@ fn with_options(
             (Policy::Dwcs { adjustment, .. }, _) => *adjustment = rules,
             (other, _) => {
                 return Err(format!(
-                    "{} is a choice of dwcs, and the discipline is {other}: leave it out",
+                    "{} applies only to dwcs, but the discipline is {other}: omit it",
                     options.at(name)
                 ));
             }
         }
     }
     let ahead = options.text("eligibility", ahead)?.unwrap_or_default();
-    let mend = "leave it out for samples in one piece";
-    let segment = options.size("segment", 1..=u64::from(u32::MAX), mend)?;
+    let fix = "omit it for samples in one piece";
+    let segment = options.size("segment", 1..=u64::from(u32::MAX), fix)?;
     let segment = u32::try_from(segment.unwrap_or(u64::MAX)).unwrap_or(u32::MAX);
     Ok(Setup { policy, ahead, link, segment, end })
 }
@@ -273,8 +274,8 @@ fn ahead(text: &str) -> Result<Ahead, &'static str> {
         "once-per-period" => Ok(Ahead::Waits),
         "shared" => Ok(Ahead::Shares),
         "work-conserving" => Ok(Ahead::Competes),
-        _ => Err("must be once-per-period (a sample ahead of its period waits), shared (it takes \
-                  turns with best effort) or work-conserving (it competes)"),
+        _ => Err("must be once-per-period (early samples wait), shared (early samples alternate \
+                  with best effort) or work-conserving (early samples compete)"),
     }
 }
 
@@ -285,7 +286,8 @@ fn distinct(streams: &[Stream]) -> Result<(), String> {
         if let Some(first) = seen.insert(stream.id.to_string(), number) {
             let id = &stream.id;
             return Err(format!(
-                "streams[{number}].id is {id}, as that of streams[{first}]: give each stream its own"
+                "streams[{number}].id is {id}, the same as streams[{first}].id: give each stream a \
+                 unique id"
             ));
         }
     }
@@ -296,16 +298,16 @@ fn distinct(streams: &[Stream]) -> Result<(), String> {
 fn check(number: usize, spec: &Spec, setup: &Setup) -> Result<(), String> {
     if spec.sizes.is_empty() && matches!(setup.link, Link::Capacity(_)) {
         return Err(format!(
-            "streams[{number}].size is missing: give the size of its samples, since the link has \
-             a capacity"
+            "streams[{number}].size is missing: set the size of its samples, which a link with a \
+             capacity requires"
         ));
     }
     let Some(contract) = spec.terms.contract() else { return Ok(()) };
     let (bytes, service) = (spec.largest(), setup.service(spec.largest()));
     if service > contract.deadline {
         return Err(format!(
-            "streams[{number}].deadline is {}: must be at least {}, for so long a sample of \
-             {bytes} bytes keeps the link; give a longer deadline, smaller samples or more capacity",
+            "streams[{number}].deadline is {}: must be at least {}, the transmission time of a \
+             sample of {bytes} bytes; use a longer deadline, smaller samples or more capacity",
             In(contract.deadline.as_nanos(), TIMES),
             In(service.as_nanos(), TIMES)
         ));

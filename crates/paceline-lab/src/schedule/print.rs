@@ -67,7 +67,7 @@ impl<'a> Printer<'a> {
     }
 
     fn id(&self, stream: StreamIndex) -> anyhow::Result<&'a Id> {
-        self.ids.get(stream.0 as usize).context("a decision about a stream that is not there")
+        self.ids.get(stream.0 as usize).context("a decision for an unknown stream")
     }
 
     pub(super) fn decision(&mut self, decision: &Decision, violated: bool) -> anyhow::Result<()> {
@@ -111,7 +111,7 @@ impl<'a> Printer<'a> {
         let states = (0..).zip(self.ids).map(state);
         let chosen = self.id(pick.stream)?;
         if self.text {
-            let states: Vec<String> = states.map(|state| told(&state)).collect();
+            let states: Vec<String> = states.map(|state| render(&state)).collect();
             let at = pick.at.to_string();
             return show::written(writeln!(self.out, "{at:>12}  [{}]", states.join(", ")));
         }
@@ -125,7 +125,7 @@ impl<'a> Printer<'a> {
     pub(super) fn summary(&mut self, sums: &Sums<'_>, timeline: &Timeline) -> anyhow::Result<()> {
         let rows = sums.rows(timeline);
         if self.text {
-            show::written(self.out.write_all(sums.told(timeline, rows).as_bytes()))?;
+            show::written(self.out.write_all(sums.to_text(timeline, rows).as_bytes()))?;
         } else {
             self.json(&sums.line(timeline, Rows::new(rows)))?;
         }
@@ -159,7 +159,7 @@ impl<'a, I: Iterator<Item = Row<'a>>> Serialize for Rows<I> {
 }
 
 /// Formats a state as text: `A 1/2*(3 ms)`.
-fn told(state: &State<'_>) -> String {
+fn render(state: &State<'_>) -> String {
     let mut text = state.stream.to_string();
     if let Some(window) = &state.window {
         text.push_str(&format!(" {window}{}", if state.tagged { "*" } else { "" }));

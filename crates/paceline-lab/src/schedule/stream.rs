@@ -34,7 +34,7 @@ const EVERY_FIELDS: [&str; 3] = ["every", "first", "count"];
 
 const ID: &str = "must be text of 1 to 64 characters without control characters, or a whole number \
      from 0 to 18446744073709551615";
-const SIZE: &str = "for example 10kB, or a list of them, which the samples take in turn";
+const SIZE: &str = "for example 10kB, or a list of sizes, which the samples use in turn";
 const ARRIVALS: &str = "must be \"backlogged\", a list of instants such as \"5ms\", or an object such \
      as {\"every\": \"10ms\"}";
 
@@ -70,12 +70,12 @@ pub(super) fn read(number: usize, value: Json) -> Result<Stream, String> {
     let id = id(&mut fields)?;
     let class = class(&mut fields)?;
     let mut terms = Terms::new(class);
-    let mend = "the lowest number goes first";
-    if let Some(level) = fields.whole("priority", 0..=u64::from(u32::MAX), mend)? {
+    let fix = "the lowest number is served first";
+    if let Some(level) = fields.whole("priority", 0..=u64::from(u32::MAX), fix)? {
         terms = terms.with_priority(u32::try_from(level).unwrap_or(u32::MAX));
     }
-    let mend = "leave it out for a share as that of 1B/s";
-    if let Some(bits) = fields.rate("rate", 8..=u64::MAX, mend)? {
+    let fix = "omit it for the same share as 1B/s";
+    if let Some(bits) = fields.rate("rate", 8..=u64::MAX, fix)? {
         terms = terms.with_rate(bits / 8);
     }
     if let Some(curves) = curves::read(&mut fields)? {
@@ -113,14 +113,14 @@ fn named(fields: &mut Fields, field: &str) -> Result<Option<Id>, String> {
 }
 
 fn class(fields: &mut Fields) -> Result<Class, String> {
-    let mend = "true: served when nobody else waits";
-    let background = fields.flag("background", mend)?.unwrap_or(false);
+    let fix = "true serves the stream only if no other stream waits";
+    let background = fields.flag("background", fix)?.unwrap_or(false);
     let Some(period) = fields.nanos("period", 1)? else {
         for name in ["deadline", "loss", "droppable", "jitter"] {
             if fields.has(name) {
                 return Err(format!(
-                    "{} is part of a contract, and there is no period: give the time between \
-                     two samples, or leave it out for best effort",
+                    "{} is part of a contract, but there is no period: set the time between two \
+                     samples, or omit it for best effort",
                     fields.at(name)
                 ));
             }
@@ -129,7 +129,7 @@ fn class(fields: &mut Fields) -> Result<Class, String> {
     };
     if background {
         return Err(format!(
-            "{} is true beside a period: what is in the background has no contract; leave one out",
+            "{} is true, but period is set: background streams have no contract; omit one of them",
             fields.at("background")
         ));
     }
@@ -139,8 +139,8 @@ fn class(fields: &mut Fields) -> Result<Class, String> {
 fn contract(fields: &mut Fields, period: Duration) -> Result<Contract, String> {
     let deadline = fields.nanos("deadline", 1)?.map_or(period, Duration::from_nanos);
     let loss = fields.text("loss", loss)?.unwrap_or(LossTolerance::NONE);
-    let mend = "true drops late samples, false sends them late";
-    let droppable = fields.flag("droppable", mend)?.unwrap_or(true);
+    let fix = "true drops late samples, false sends them late";
+    let droppable = fields.flag("droppable", fix)?.unwrap_or(true);
     let jitter = fields.nanos("jitter", 0)?.map_or(Duration::ZERO, Duration::from_nanos);
     let late = if droppable { Late::Drop } else { Late::Send };
     Ok(Contract { period, deadline, loss, late, jitter })
@@ -164,7 +164,7 @@ fn sizes(fields: &mut Fields) -> Result<Vec<u32>, String> {
     match fields.take("size") {
         None => Ok(Vec::new()),
         Some(Json::List(list)) if list.is_empty() => {
-            Err(format!("{place} is an empty list: give at least one size"))
+            Err(format!("{place} is an empty list: add at least one size"))
         }
         Some(Json::List(list)) => {
             let all = list.iter().enumerate();
@@ -190,8 +190,8 @@ fn police(fields: &mut Fields, arrivals: &Arrivals) -> Result<Option<Police>, St
     let Some(police) = fields.text("police", str::parse::<Police>)? else { return Ok(None) };
     if *arrivals == Arrivals::Backlogged {
         return Err(format!(
-            "{place} is beside backlogged arrivals, of which all are there at once: give instants, or \
-             an object such as {{\"every\": \"10ms\"}}"
+            "{place} conflicts with backlogged arrivals, which arrive all at once: use instants, \
+             or an object such as {{\"every\": \"10ms\"}}"
         ));
     }
     Ok(Some(police))
@@ -205,7 +205,7 @@ fn instants(place: &str, list: &[Json]) -> Result<Vec<Instant>, String> {
         let found = value_at(place, number, value)?;
         if found < before {
             return Err(format!(
-                "{place}[{number}] is {}, before the {} of the one in front of it: sort the list",
+                "{place}[{number}] is {}, which is before the previous entry, {}: sort the list",
                 In(found, TIMES),
                 In(before, TIMES)
             ));
@@ -229,11 +229,11 @@ fn value_at(place: &str, number: usize, value: &Json) -> Result<u64, String> {
 
 fn every(place: String, object: Json) -> Result<Arrivals, String> {
     let mut fields = Fields::open(place, object, &EVERY_FIELDS)?;
-    let mend = "give the time between two samples";
-    let every = fields.nanos("every", 1)?.ok_or_else(|| fields.missing("every", mend))?;
+    let fix = "set the time between two samples";
+    let every = fields.nanos("every", 1)?.ok_or_else(|| fields.missing("every", fix))?;
     let first = fields.nanos("first", 0)?.unwrap_or(0);
-    let mend = "leave it out for samples until the end";
-    let count = fields.whole("count", 0..=u64::MAX, mend)?.unwrap_or(u64::MAX);
+    let fix = "omit it for samples until the end";
+    let count = fields.whole("count", 0..=u64::MAX, fix)?.unwrap_or(u64::MAX);
     let (first, every) = (Instant::from_nanos(first), Duration::from_nanos(every));
     Ok(Arrivals::Every { first, every, count })
 }

@@ -94,7 +94,7 @@ fn share(part: Duration, whole: Instant) -> f64 {
     millionths_of_one(u64::try_from(millionths).unwrap_or(u64::MAX))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "at most a few millions matter")]
+#[expect(clippy::cast_precision_loss, reason = "small enough for f64")]
 fn millionths_of_one(millionths: u64) -> f64 {
     millionths as f64 / MILLION
 }
@@ -157,7 +157,11 @@ impl<'a> Sums<'a> {
     }
 
     /// Formats the summary as text.
-    pub(super) fn told(&self, timeline: &Timeline, rows: impl Iterator<Item = Row<'a>>) -> String {
+    pub(super) fn to_text(
+        &self,
+        timeline: &Timeline,
+        rows: impl Iterator<Item = Row<'a>>,
+    ) -> String {
         use Align::{Left, Right};
         let mut table = Table::new(&[
             ("STREAM", Left),
@@ -179,7 +183,7 @@ impl<'a> Sums<'a> {
         }
         let mut text = table.render(usize::MAX);
         if let Some(more) = self.ids.len().checked_sub(ROWS_SHOWN).filter(|more| *more > 0) {
-            text.push_str(&format!("and {more} streams more; --json has all\n"));
+            text.push_str(&format!("and {more} more streams; --json lists all\n"));
         }
         let all = self.summary(timeline, ());
         if !all.classes.is_empty() {
@@ -192,8 +196,8 @@ impl<'a> Sums<'a> {
             text.push_str(&table.render(usize::MAX));
         }
         text.push_str(&format!(
-            "{} {}: {} decided in {}, {} windows violated; contracts ask {:.3} of the link, {:.3} \
-             comes, {:.3} was used\n",
+            "{} {}: {} decided in {}, {} windows violated; contracts reserve {:.3} of the link, \
+             {:.3} is offered, {:.3} was used\n",
             all.discipline,
             all.eligibility,
             all.decided,

@@ -30,7 +30,7 @@ fn refused(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn what_is_not_said_has_a_default() {
+fn omitted_fields_have_defaults() {
     let plan = read(&with(A, "")).unwrap();
     assert_eq!(plan.setup.ahead, Ahead::Waits);
     assert_eq!((plan.setup.policy, plan.setup.segment), (Policy::DWCS, u32::MAX));
@@ -55,7 +55,10 @@ fn arrivals_are_backlogged_listed_or_regular() {
     let regular = Arrivals::Every { first, every, count: 9 };
     assert_eq!(arrivals(r#"{"every":"7ns","first":"3ns","count":9}"#), Ok(regular));
     let error = arrivals(r#"["3ns","7ns","5ns"]"#).unwrap_err();
-    assert!(error.starts_with("streams[0].arrivals[2] is 5ns, before the 7ns of"), "{error}");
+    assert!(
+        error.starts_with("streams[0].arrivals[2] is 5ns, which is before the previous entry, 7ns"),
+        "{error}"
+    );
     for (wrong, part) in [
         ("7", "streams[0].arrivals is 7: must be \"backlogged\", a list of instants"),
         ("\"now\"", "streams[0].arrivals is \"now\""),
@@ -82,7 +85,7 @@ fn arrivals_are_backlogged_listed_or_regular() {
 }
 
 #[test]
-fn contracts_that_cannot_be_are_refused_by_name() {
+fn invalid_contracts_are_refused_with_their_field() {
     for (fields, parts) in [
         (
             r#""period":"1us","loss":"3/2""#,
@@ -109,19 +112,25 @@ fn contracts_that_cannot_be_are_refused_by_name() {
         (r#""period":"1us","deadline":"0s""#, &["streams[0].deadline is \"0s\""]),
         (
             r#""period":"2us","deadline":"999ns""#,
-            &["streams[0].deadline is 999ns: must be at least 1us", "give a longer deadline"],
+            &["streams[0].deadline is 999ns: must be at least 1us", "use a longer deadline"],
         ),
         (r#""period":"500ns""#, &["streams[0].deadline is 500ns: must be at least 1us"]),
         (r#""deadline":"1us""#, &["streams[0].deadline is part of a contract", "no period"]),
         (r#""loss":"1/2""#, &["streams[0].loss is part of a contract"]),
-        (r#""period":"1us","background":true"#, &["streams[0].background is true beside"]),
+        (
+            r#""period":"1us","background":true"#,
+            &["streams[0].background is true, but period is set"],
+        ),
         (r#""period":"1us","droppable":1"#, &["streams[0].droppable is 1: must be true or false"]),
         (r#""priority":4294967296"#, &["streams[0].priority is 4294967296", "to 4294967295"]),
         (r#""rate":"0bit""#, &["streams[0].rate is \"0bit\""]),
         (r#""size":"0B""#, &["streams[0].size is \"0B\": must be from 1B to 4294967295B"]),
         (r#""size":[]"#, &["streams[0].size is an empty list"]),
         (r#""police":"leaky:1B""#, &["streams[0].police is \"leaky:1B\""]),
-        (r#""police":"leaky:9B,9mbit else drop""#, &["streams[0].police is beside backlogged"]),
+        (
+            r#""police":"leaky:9B,9mbit else drop""#,
+            &["streams[0].police conflicts with backlogged"],
+        ),
         (r#""size":["7B","0B"]"#, &["streams[0].size[1] is \"0B\""]),
     ] {
         refused(&stream(fields), parts);
@@ -138,12 +147,12 @@ fn contracts_that_cannot_be_are_refused_by_name() {
 }
 
 #[test]
-fn fields_are_known_there_and_there_once() {
+fn unknown_missing_and_duplicate_fields_are_refused() {
     refused(
         &stream(r#""colour":"red""#),
         &["streams[0]: unknown field \"colour\": the fields are id,"],
     );
-    refused(&stream(r#""id":"B""#), &["streams[0].id is there twice: keep one"]);
+    refused(&stream(r#""id":"B""#), &["streams[0].id is given twice: keep one"]);
     refused(&with(A, r#""colour":1"#), &["options: unknown field \"colour\"", "segment"]);
     let known = with(A, "");
     refused(
@@ -151,10 +160,10 @@ fn fields_are_known_there_and_there_once() {
         &["unknown field \"slots\": the fields are discipline"],
     );
     refused(&known.replace("slot", "slot_ns"), &["unknown field \"slot_ns\": write \"slot\": "]);
-    refused(&known.replace("slot", "duration"), &["duration is there twice"]);
+    refused(&known.replace("slot", "duration"), &["duration is given twice"]);
     refused(
         &known.replace(r#""options""#, r#""streams":[],"options""#),
-        &["streams is there twice"],
+        &["streams is given twice"],
     );
     refused(&known.replace(r#""streams""#, r#""stream""#), &["unknown field \"stream\""]);
     refused(
@@ -168,7 +177,7 @@ fn fields_are_known_there_and_there_once() {
     );
     refused(&known.replace(r#""slot":"1us","#, ""), &["capacity and slot are missing"]);
     let both = known.replace(r#""slot""#, r#""capacity":"8bit","slot""#);
-    refused(&both, &["are both there: give one of them"]);
+    refused(&both, &["are both set: set one of them"]);
     refused(&both.replace("8bit", "0bit"), &["capacity is \"0bit\": must be from 1B/s to"]);
     refused(&known.replace("100us", "0us"), &["duration is \"0us\""]);
     refused(
@@ -194,16 +203,19 @@ fn options_belong_to_the_discipline() {
         refused(&with(A, options), &[part]);
     }
     let vds = with(A, r#""ordering":"N""#).replace("dwcs", "vds");
-    refused(&vds, &["options.ordering is a choice of dwcs, and the discipline is vds"]);
+    refused(&vds, &["options.ordering applies only to dwcs, but the discipline is vds"]);
     refused(&with(A, "").replace("{}", "3"), &["options is 3: must be an object with the fields"]);
 }
 
 #[test]
-fn streams_are_some_and_have_names_of_their_own() {
+fn streams_are_not_empty_and_have_unique_ids() {
     refused(&with("", ""), &["streams is empty: must be a list of 1 to 4194304 streams"]);
     refused(&with("7", ""), &["streams[0] is 7: must be an object"]);
-    refused(&with(&format!("{A},{A}"), ""), &["streams[1].id is A, as that of streams[0]"]);
-    refused(&with(r#"{"id":1},{"id":"1"}"#, ""), &["streams[1].id is 1, as that of streams[0]"]);
+    refused(&with(&format!("{A},{A}"), ""), &["streams[1].id is A, the same as streams[0].id"]);
+    refused(
+        &with(r#"{"id":1},{"id":"1"}"#, ""),
+        &["streams[1].id is 1, the same as streams[0].id"],
+    );
     for id in ["\"\"", "\"a\\nb\"", "-1", "1.5", "true", &format!("\"{}\"", "x".repeat(65))] {
         refused(
             &with(&format!(r#"{{"id":{id}}}"#), ""),
@@ -221,13 +233,10 @@ fn hfsc(classes: &str, streams: &str) -> String {
 }
 
 #[test]
-fn curves_that_cannot_be_are_refused_by_name() {
+fn invalid_curves_are_refused_with_their_field() {
     let one = |curves: &str| hfsc("", &format!(r#"{{"id":1,"size":"9B",{curves}}}"#));
     for (curves, part) in [
-        (
-            r#""real_time":"8001bit""#,
-            "streams[0].real_time is too much for the link, with those before",
-        ),
+        (r#""real_time":"8001bit""#, "streams[0].real_time and those before it exceed the link"),
         (r#""real_time":"8001bit""#, "promise 8001 bit/s in the long run, the link carries 8000"),
         (
             r#""real_time":{"burst":"2B","within":"1ms","rate":"8bit"}"#,
@@ -249,23 +258,26 @@ fn curves_that_cannot_be_are_refused_by_name() {
             r#""link_share":{"burst":"2B","within":"0s","rate":"8bit"}"#,
             "streams[0].link_share: service curve with a burst of 2 bytes within 0 ns",
         ),
-        (r#""upper_limit":"8bit""#, "streams[0].upper_limit is there without a link_share"),
-        (r#""link_share":"8bit","background":true"#, "streams[0].link_share is beside background"),
-        (r#""class":"a""#, "streams[0].class is \"a\", and there are no classes"),
+        (r#""upper_limit":"8bit""#, "streams[0].upper_limit is given without the link_share"),
+        (
+            r#""link_share":"8bit","background":true"#,
+            "streams[0].link_share conflicts with background",
+        ),
+        (r#""class":"a""#, "streams[0].class is \"a\", but there are no classes"),
     ] {
         refused(&one(curves), &[part]);
     }
     let curve = stream(r#""real_time":"8bit""#);
-    refused(&curve, &["streams[0].real_time is a choice of hfsc"]);
-    refused(&curve.replace("dwcs", "hfsc"), &["streams[0].real_time promises bits, and slot"]);
+    refused(&curve, &["streams[0].real_time applies only to hfsc"]);
+    refused(&curve.replace("dwcs", "hfsc"), &["streams[0].real_time is a rate in bits, but slot"]);
     let two =
         r#"{"id":1,"size":"9B","real_time":"5kbit"},{"id":2,"size":"9B","real_time":"4kbit"}"#;
-    refused(&hfsc("", two), &["streams[1].real_time is too much"]);
+    refused(&hfsc("", two), &["streams[1].real_time and those before it exceed"]);
     assert!(read(&one(r#""real_time":"8kbit","link_share":"1bit","upper_limit":"9bit""#)).is_ok());
 }
 
 #[test]
-fn classes_that_are_no_tree_are_refused_by_name() {
+fn classes_that_form_no_tree_are_refused() {
     let run = |classes: &str, class: &str| {
         hfsc(&format!(r#""classes":[{classes}],"#), &format!(r#"{{"id":1,"size":"9B",{class}}}"#))
     };
@@ -274,16 +286,16 @@ fn classes_that_are_no_tree_are_refused_by_name() {
     let both = format!("{a},{b}");
     for (classes, class, part) in [
         ("", r#""class":"a""#, "classes is empty"),
-        (&*both, r#""class":"a""#, "streams[0].class is \"a\", which has classes below it"),
-        (&both, r#""class":"c""#, "streams[0].class is \"c\", and there is no such class"),
+        (&*both, r#""class":"a""#, "streams[0].class is \"a\", which has child classes"),
+        (&both, r#""class":"c""#, "streams[0].class is \"c\", but no class has this id"),
         (&both, r#""priority":1"#, "streams[0].class is missing"),
         (
             &both,
             r#""class":"b","link_share":"1bit""#,
-            "link_share is a choice of hfsc, and its disc",
+            "link_share applies only to hfsc, but the disc",
         ),
         (b, r#""class":"b""#, "classes[0].parent: class \"b\" has the parent \"a\""),
-        (&format!("{a},{a}"), r#""class":"a""#, "classes[1].id is a, as that of classes[0]"),
+        (&format!("{a},{a}"), r#""class":"a""#, "classes[1].id is a, the same as classes[0].id"),
         (&b.replace("\"a\"", "\"b\""), r#""class":"b""#, "classes[0].parent: class \"b\" is below"),
         (
             &both.replacen("link", "real", 1).replacen("share", "time", 1),
@@ -296,21 +308,28 @@ fn classes_that_are_no_tree_are_refused_by_name() {
             "classes[0].discipline",
         ),
         (r#"{"id":"a"}"#, "", "classes[0]: class without a curve"),
-        (r#"{"id":"a","real_time":"9kbit"}"#, r#""class":"a""#, "classes[0].real_time is too much"),
+        (
+            r#"{"id":"a","real_time":"9kbit"}"#,
+            r#""class":"a""#,
+            "classes[0].real_time and those before it exceed",
+        ),
     ] {
         let class = if class.is_empty() { r#""class":"b""# } else { class };
         refused(&run(classes, class), &[part]);
     }
     refused(
         &run(&both, r#""class":"b""#).replace("hfsc", "vds"),
-        &["classes share the link by hfsc"],
+        &["classes need the discipline hfsc"],
     );
     let mut deep = a.to_owned();
     for level in 0..16 {
         let above = if level == 0 { "a".to_owned() } else { format!("{}", level - 1) };
         deep.push_str(&format!(r#",{{"id":{level},"parent":"{above}","link_share":"1bit"}}"#));
     }
-    refused(&run(&deep, r#""class":15"#), &["classes[16].parent", "more than 16 below the link"]);
+    refused(
+        &run(&deep, r#""class":15"#),
+        &["classes[16].parent", "at most 16 levels below the link"],
+    );
     assert!(read(&run(&both, r#""class":"b""#)).is_ok());
 }
 
@@ -332,7 +351,7 @@ fn with_other_digits(seed: &[u8], number: usize) -> Vec<u8> {
 
 /// Arbitrary bytes are either a description that runs or an error.
 #[test]
-fn any_bytes_are_a_run_or_an_error() {
+fn any_bytes_give_a_run_or_an_error() {
     let capacity = r#"{"discipline":"vds","capacity":"2mbit","duration":"60s",
         "options":{"segment":"1200B","eligibility":"shared"},"streams":[{"id":"a","size":["20kB","6kB"],
         "arrivals":{"every":"66666667ns","first":"5ns"},"period":"66666667ns","deadline":"200ms",

@@ -96,8 +96,8 @@ fn socket(namespace: &str, address: &str, other: &str) -> UdpSocket {
 }
 
 #[test]
-fn packets_are_late_and_lost_as_asked_and_keep_their_order() {
-    if !can_run("packets_are_late_and_lost_as_asked_and_keep_their_order") {
+fn packets_are_delayed_and_lost_as_configured_in_order() {
+    if !can_run("packets_are_delayed_and_lost_as_configured_in_order") {
         return;
     }
     let host = Host::new();
@@ -110,31 +110,31 @@ fn packets_are_late_and_lost_as_asked_and_keep_their_order() {
     let lost = 2_000 - numbers.len();
     assert!((51..=149).contains(&lost), "{lost} lost");
     assert!(numbers.is_sorted_by(|a, b| a < b), "nobody overtakes");
-    let said = network.ended();
-    assert_eq!((&said["packets"], &said["reordered"]), (&2_000.into(), &0.into()), "{said}");
-    assert_eq!(said["dropped"]["loss"], lost, "{said}");
+    let report = network.ended();
+    assert_eq!((&report["packets"], &report["reordered"]), (&2_000.into(), &0.into()), "{report}");
+    assert_eq!(report["dropped"]["loss"], lost, "{report}");
 }
 
 #[test]
-fn packets_overtake_and_come_twice_if_asked() {
-    if !can_run("packets_overtake_and_come_twice_if_asked") {
+fn packets_are_reordered_and_duplicated_as_configured() {
+    if !can_run("packets_are_reordered_and_duplicated_as_configured") {
         return;
     }
     let host = Host::new();
     let flags = ["--reorder", "10%", "--reorder-by", "20ms", "--duplicate", "10%"];
     let network = Network::new(&host, &flags);
     let (mut numbers, _) = network.send(500, Duration::from_millis(1));
-    let said = network.ended();
-    println!("{said}");
+    let report = network.ended();
+    println!("{report}");
     assert!(!numbers.is_sorted());
     numbers.sort_unstable();
     let all = numbers.len();
     numbers.dedup();
     assert_eq!(
         (numbers.len(), all - 500),
-        (500, usize::try_from(said["duplicated"].as_u64().unwrap()).unwrap())
+        (500, usize::try_from(report["duplicated"].as_u64().unwrap()).unwrap())
     );
-    assert!(all > 500 && said["reordered"].as_u64().unwrap() > 0, "{said}");
+    assert!(all > 500 && report["reordered"].as_u64().unwrap() > 0, "{report}");
 }
 
 /// Runs a publisher at the far end and a subscriber at the near end.
@@ -147,8 +147,8 @@ fn publish_and_subscribe(host: &Host, flags: &[&str], publish: &str, subscribe: 
 }
 
 #[test]
-fn everything_published_arrives_over_tcp_on_a_lossy_way() {
-    if !can_run("everything_published_arrives_over_tcp_on_a_lossy_way") {
+fn every_sample_arrives_over_tcp_on_a_lossy_path() {
+    if !can_run("every_sample_arrives_over_tcp_on_a_lossy_path") {
         return;
     }
     let host = Host::new();
@@ -164,8 +164,8 @@ fn everything_published_arrives_over_tcp_on_a_lossy_way() {
 }
 
 #[test]
-fn a_blackout_ends_no_program_and_both_go_on() {
-    if !can_run("a_blackout_ends_no_program_and_both_go_on") {
+fn both_programs_continue_after_a_blackout() {
+    if !can_run("both_programs_continue_after_a_blackout") {
         return;
     }
     let host = Host::new();
@@ -188,8 +188,8 @@ fn a_blackout_ends_no_program_and_both_go_on() {
 }
 
 #[test]
-fn a_way_of_600_ms_there_and_back_is_connected() {
-    if !can_run("a_way_of_600_ms_there_and_back_is_connected") {
+fn a_path_with_a_600_ms_round_trip_connects() {
+    if !can_run("a_path_with_a_600_ms_round_trip_connects") {
         return;
     }
     let host = Host::new();
@@ -203,8 +203,8 @@ fn a_way_of_600_ms_there_and_back_is_connected() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_removed_by_the_next() {
-    if !can_run("what_a_killed_run_left_is_removed_by_the_next") {
+fn the_next_run_removes_the_remains_of_a_killed_run() {
+    if !can_run("the_next_run_removes_the_remains_of_a_killed_run") {
         return;
     }
     let host = Host::new();

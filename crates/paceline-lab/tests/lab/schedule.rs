@@ -81,7 +81,7 @@ fn the_later_rules_of_dwcs_give_their_schedules() {
 }
 
 #[test]
-fn the_original_rules_of_dwcs_give_theirs() {
+fn the_original_rules_of_dwcs_give_their_schedules() {
     under("e1-half-quarter-quarter", "dwcs-original", &"1213".repeat(8), "");
     under("e2-mixed-periods", "dwcs-original", "BCAAAAAAAABCAAAAAAAABCAA", "");
     under("e3-overload", "dwcs-original", "BABABBAB", "AB");
@@ -93,7 +93,7 @@ fn the_original_rules_of_dwcs_give_theirs() {
 }
 
 #[test]
-fn virtual_deadlines_give_theirs() {
+fn virtual_deadlines_give_their_schedules() {
     under("e2-mixed-periods", "vds", "ABCAAAAAAAABCAAAAAAAABCA", "");
     under("e4-five-sixths", "vds", "CABCABCAABCACABCABCAABCA", "");
     under("e5-deadlines-alone", "vds", "ABABACABABAC", "");
@@ -177,7 +177,7 @@ fn a_trace_prints_the_state_before_each_choice() {
 }
 
 #[test]
-fn the_summary_counts_what_the_lines_tell() {
+fn the_summary_agrees_with_the_decision_lines() {
     let (decisions, summary) = decided(&example("e6-run-of-misses"), &[]);
     for stream in summary["streams"].as_array().unwrap() {
         let of = decisions.iter().filter(|line| line["stream"] == stream["stream"]);
@@ -200,7 +200,7 @@ fn the_summary_counts_what_the_lines_tell() {
 }
 
 #[test]
-fn where_windows_are_not_promised_it_says_so() {
+fn a_warning_names_missing_window_guarantees() {
     let e2 = example("e2-mixed-periods");
     let ended = run(&e2.to_string(), &["--summary"]);
     ended.said(
@@ -262,7 +262,7 @@ fn a_steep_first_piece_gives_a_low_rate_a_short_delay() {
 }
 
 #[test]
-fn a_storm_of_one_tenant_leaves_the_contracts_of_the_other_alone() {
+fn overload_by_one_tenant_does_not_affect_contracts_of_another() {
     let mut description = example("tenants");
     let (_, summary) = decided(&description, &["--summary"]);
     for stream in ["steering", "camera"] {
@@ -289,7 +289,7 @@ fn a_storm_of_one_tenant_leaves_the_contracts_of_the_other_alone() {
 }
 
 #[test]
-fn a_flood_costs_no_window_where_windows_are_counted() {
+fn overload_violates_no_counted_window() {
     let small = example("flood");
     let mut large = small.clone();
     large["streams"][3]["size"] = json!("64kB");
@@ -312,7 +312,7 @@ fn a_flood_costs_no_window_where_windows_are_counted() {
 }
 
 #[test]
-fn people_get_columns() {
+fn text_output_has_columns() {
     let host = Host::new();
     let path = examples().join("e3-overload.json");
     let text = host.run(&["schedule", arg(&path), "--text", "--trace"]);
@@ -320,13 +320,13 @@ fn people_get_columns() {
     let all = text.text();
     assert!(all.contains("[A 0/2*(2 ms), B 0/1(2 ms)]"), "{all}");
     assert!(all.contains("ON TIME") && all.contains("window violated"), "{all}");
-    assert!(all.contains("contracts ask 2.000 of the link"), "{all}");
+    assert!(all.contains("contracts reserve 2.000 of the link"), "{all}");
     let summary = host.run(&["schedule", arg(&path), "--text", "--summary"]).text();
     assert!(summary.starts_with("STREAM") && summary.lines().count() == 4, "{summary}");
 }
 
 #[test]
-fn every_example_is_run_by_name_somewhere_here() {
+fn every_example_has_a_test() {
     let here = include_str!("schedule.rs");
     for entry in std::fs::read_dir(examples()).unwrap() {
         let path = entry.unwrap().path();
@@ -336,7 +336,7 @@ fn every_example_is_run_by_name_somewhere_here() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn invalid_input_is_refused_with_its_field() {
     let host = Host::new();
     host.run(&["schedule", "no-such.json"]).said(1, "cannot open no-such.json");
     host.run(&["schedule"]).said(2, "<FILE>");
@@ -366,8 +366,7 @@ fn a_million_streams_are_scheduled() {
     let ended = run(&description, &["--text", "--summary"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let all = ended.text();
-    assert!(all.contains("and 999900 streams more; --json has all"), "{all}");
+    assert!(all.contains("and 999900 more streams; --json lists all"), "{all}");
     assert!(all.contains("vds once-per-period: 3000 decided in 3 µs"), "{all}");
-    run(&description, &["--trace"])
-        .said(2, "1000000 streams, and it prints the state of at most 1000");
+    run(&description, &["--trace"]).said(2, "1000000 streams, must be at most 1000");
 }

@@ -16,7 +16,7 @@ use zenoh::sample::Locality;
 use zenoh::{Session, Wait};
 
 /// The shortest time between two log lines about drops of one rule.
-const SAY_EVERY: Duration = Duration::from_secs(10);
+const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// The size class of samples, which decides the congestion control.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -30,7 +30,7 @@ pub(super) enum Lane {
 }
 
 /// The Zenoh publisher for one tag.
-struct Way {
+struct Output {
     publisher: Publisher<'static>,
     encodings: Encodings<Encoding, ZenohEncoding>,
 }
@@ -44,8 +44,8 @@ pub(super) struct Putter {
     /// Converts a tag to a key.
     pub(super) key: Template,
     pub(super) lane: Lane,
-    keys: HashMap<Tag, Way>,
-    said: Option<Instant>,
+    keys: HashMap<Tag, Output>,
+    warned: Option<Instant>,
 }
 
 impl Putter {
@@ -56,7 +56,7 @@ impl Putter {
         lane: Lane,
     ) -> Self {
         let (node, session, keys) = (node.clone(), session.clone(), HashMap::new());
-        Self { node, session, mark, number, key, lane, keys, said: None }
+        Self { node, session, mark, number, key, lane, keys, warned: None }
     }
 
     /// Undeclares all keys.
@@ -71,8 +71,8 @@ impl Putter {
         if !self.keys.contains_key(&delivery.tag) {
             match self.declare(&delivery.tag) {
                 Ok(publisher) => {
-                    let way = Way { publisher, encodings: Encodings::default() };
-                    self.keys.insert(delivery.tag.clone(), way);
+                    let output = Output { publisher, encodings: Encodings::default() };
+                    self.keys.insert(delivery.tag.clone(), output);
                 }
                 Err(what) => {
                     self.node.note_dropped(DropReason::NotExported, 1);
@@ -81,22 +81,22 @@ impl Putter {
                 }
             }
         }
-        let Some(way) = self.keys.get_mut(&delivery.tag) else { return };
+        let Some(output) = self.keys.get_mut(&delivery.tag) else { return };
         let began = Instant::now();
         let tag = delivery.tag.clone();
-        let put = put(way, self.mark, delivery);
+        let put = put(output, self.mark, delivery);
         if let Err(error) = put {
             self.node.note_dropped(DropReason::NotExported, 1);
             tracing::debug!("export {}: {tag}: {error}", self.number);
         } else if self.lane == Lane::Large && began.elapsed() >= CLOSES_AFTER {
             self.node.note_dropped(DropReason::NotExported, 1);
-            self.say_slow(&tag);
+            self.warn_slow(&tag);
         }
     }
 
-    fn say_slow(&mut self, tag: &Tag) {
-        if self.said.is_none_or(|last| last.elapsed() > SAY_EVERY) {
-            self.said = Some(Instant::now());
+    fn warn_slow(&mut self, tag: &Tag) {
+        if self.warned.is_none_or(|last| last.elapsed() > WARN_EVERY) {
+            self.warned = Some(Instant::now());
             let (number, seconds) = (self.number, CLOSES_AFTER.as_secs());
             tracing::warn!(
                 "export {number}: a plain program did not accept a sample of {tag} within \
@@ -119,13 +119,13 @@ impl Putter {
     }
 }
 
-fn put(way: &mut Way, mark: Mark, delivery: Sample) -> zenoh::Result<()> {
+fn put(output: &mut Output, mark: Mark, delivery: Sample) -> zenoh::Result<()> {
     let stamp = mark.stamp(delivery.captured);
     let attachment = delivery.attachment.map(|bytes| bytes.to_vec());
     if delivery.encoding.as_str() == DELETION {
-        return way.publisher.delete().attachment(attachment).timestamp(stamp).wait();
+        return output.publisher.delete().attachment(attachment).timestamp(stamp).wait();
     }
-    let encoding = way.encodings.export(&delivery.encoding);
-    let put = way.publisher.put(delivery.payload).encoding(encoding);
+    let encoding = output.encodings.export(&delivery.encoding);
+    let put = output.publisher.put(delivery.payload).encoding(encoding);
     put.attachment(attachment).timestamp(stamp).wait()
 }

@@ -61,9 +61,9 @@ fn invalid_templates_are_explained() {
         ("robot/#", "is not a key expression"),
         ("a/**/b/**", "more than one **"),
     ] {
-        let said = KeyPattern::new(text).unwrap_err().to_string();
-        assert!(said.contains(what) && said.contains(text), "{text}: {said}");
-        assert!(!said.contains(".rs"), "{said}");
+        let message = KeyPattern::new(text).unwrap_err().to_string();
+        assert!(message.contains(what) && message.contains(text), "{text}: {message}");
+        assert!(!message.contains(".rs"), "{message}");
     }
     let from = pattern("robot/*/camera");
     for (text, what) in [
@@ -75,13 +75,13 @@ fn invalid_templates_are_explained() {
         ("{-1}", "is not known"),
         ("{1}/{2}", "names {2}, but robot/*/camera has 1 wildcards"),
     ] {
-        let said = Template::new(text, "key", &from).unwrap_err().to_string();
-        assert!(said.contains(what), "{text}: {said}");
+        let message = Template::new(text, "key", &from).unwrap_err().to_string();
+        assert!(message.contains(what), "{text}: {message}");
     }
     for (from, text) in [("a/*", "a b//c"), ("a/*", "{1}//x"), ("a/**", "x{1}"), ("a/*", "")] {
         let template = Template::new(text, "key", &pattern(from)).unwrap();
-        let said = template.makes().unwrap_err().to_string();
-        assert!(said.contains("is not a key expression"), "{text}: {said}");
+        let message = template.makes().unwrap_err().to_string();
+        assert!(message.contains("is not a key expression"), "{text}: {message}");
     }
 }
 

@@ -1,9 +1,9 @@
 //! Forwards queries of programs at other nodes to the queryables of programs here.
 
+use super::channel::{Channel, Line};
 use super::message::{Ask, Body, Message, Value};
 use super::plainly::answer;
 use super::pool::{Next, Watch, Work, WorkerPool};
-use super::way::{Line, Way};
 use super::{Common, LOOK_EVERY, MARK};
 use crate::convert;
 use paceline::status::{DropReason, NodeId};
@@ -40,7 +40,7 @@ struct Worker {
 
 /// A node that sends queries.
 struct Peer {
-    way: Way,
+    channel: Channel,
     /// The number of its queries in progress.
     running: Arc<AtomicUsize>,
 }
@@ -70,12 +70,12 @@ impl Worker {
             if self.askers.contains_key(node) {
                 continue;
             }
-            match Way::open(&self.common, &self.common.answer_tag(*node)) {
-                Ok(way) => {
+            match Channel::open(&self.common, &self.common.answer_tag(*node)) {
+                Ok(channel) => {
                     let running = Arc::new(AtomicUsize::new(0));
-                    self.askers.insert(*node, Peer { way, running });
+                    self.askers.insert(*node, Peer { channel, running });
                 }
-                Err(error) => self.common.say(|| error.to_string()),
+                Err(error) => self.common.warn(|| error.to_string()),
             }
         }
     }
@@ -88,13 +88,13 @@ impl Worker {
             (message, self.askers.get(&node))
         else {
             self.common.node.note_dropped(DropReason::NotExported, 1);
-            self.common.say(|| format!("node {node} sent an invalid query"));
+            self.common.warn(|| format!("node {node} sent an invalid query"));
             return None;
         };
         peer.running.fetch_add(1, Ordering::Relaxed);
         let answers = Answers {
             common: self.common.clone(),
-            line: peer.way.line().clone(),
+            line: peer.channel.line().clone(),
             running: peer.running.clone(),
             query,
             given: AtomicU64::new(0),
@@ -133,8 +133,8 @@ impl Answers {
     /// drops the callback.
     fn ask(answers: &Arc<Self>, node: NodeId, ask: Ask) -> Result<(), String> {
         let Common { rule, session, .. } = &*answers.common;
-        let said = |error: zenoh::Error| error.to_string();
-        let asked = <&keyexpr>::try_from(ask.key.as_str()).map_err(said)?;
+        let to_text = |error: zenoh::Error| error.to_string();
+        let asked = <&keyexpr>::try_from(ask.key.as_str()).map_err(to_text)?;
         let Some(key) = rule.key.narrowed(asked) else {
             return Err(format!("'{asked}' exceeds this rule; query '{}'", rule.key));
         };
@@ -151,7 +151,7 @@ impl Answers {
         if let Some(Value { encoding, payload }) = ask.value {
             get = get.payload(payload).encoding(Encoding::from(encoding));
         }
-        get.callback(move |reply| to.give(reply)).wait().map_err(said)
+        get.callback(move |reply| to.give(reply)).wait().map_err(to_text)
     }
 
     /// Forwards one reply. Runs on a thread of Zenoh and never blocks.
@@ -178,7 +178,7 @@ impl Answers {
     }
 
     fn refuse(&self, what: String) {
-        self.common.say(|| what.clone());
+        self.common.warn(|| what.clone());
         let value = Value { encoding: Encoding::TEXT_PLAIN.to_string(), payload: what.into() };
         self.send(Message { query: self.query, body: Body::Error(value) }.encode());
     }
@@ -187,7 +187,7 @@ impl Answers {
         // Counted before sending, so that the asking node detects an answer that found no room.
         self.given.fetch_add(1, Ordering::Relaxed);
         if !self.line.send(message) {
-            self.common.say(|| {
+            self.common.warn(|| {
                 "answers arrive faster than the link sends them; some are dropped".to_owned()
             });
         }

@@ -2,9 +2,9 @@
 //! remote ones.
 
 use super::asking::{Asking, Peer};
+use super::channel::Channel;
 use super::offers::{self, Key, Keys, OFFERS_MAX};
 use super::pool::{Next, Watch, Work, WorkerPool};
-use super::way::Way;
 use super::{Common, LOOK_EVERY};
 use paceline::status::NodeId;
 use paceline::{RecvError, Sample, Subscriber};
@@ -76,7 +76,7 @@ impl Watch for Worker {
         let missing = self.asking.state().waiting.only(&BTreeSet::new());
         let asking = &self.asking;
         let refusals = std::mem::take(&mut asking.state().refusals);
-        let missing = missing.into_iter().filter_map(|missing| asking.tell(missing));
+        let missing = missing.into_iter().filter_map(|missing| asking.report(missing));
         self.todo.into_iter().chain(refusals).chain(missing).collect()
     }
 }
@@ -84,16 +84,17 @@ impl Watch for Worker {
 impl Worker {
     /// Updates the state of other nodes and ends expired queries.
     fn look(&mut self, now: Instant) {
-        if let Some(there) = self.asking.common.heard(&self.offers) {
-            let there: BTreeSet<_> = there.into_iter().collect();
-            let mut gone = Vec::new();
+        if let Some(present) = self.asking.common.heard(&self.offers) {
+            let present: BTreeSet<_> = present.into_iter().collect();
+            let mut removed = Vec::new();
             let mut state = self.asking.state();
-            while let Some(node) = state.peers.keys().find(|node| !there.contains(node)).copied() {
-                gone.extend(state.peers.remove(&node));
+            while let Some(node) = state.peers.keys().find(|node| !present.contains(node)).copied()
+            {
+                removed.extend(state.peers.remove(&node));
             }
             drop(state);
             // Dropping a channel joins its thread, so drop it without the lock.
-            drop(gone);
+            drop(removed);
         }
         while let Some(delivery) = self.offers.try_recv() {
             self.learn(&delivery);
@@ -103,7 +104,7 @@ impl Worker {
         }
         let mut state = self.asking.state();
         for (node, peer) in &mut state.peers {
-            peer.ready = peer.way.stands() && self.heard.contains(node);
+            peer.ready = peer.channel.stands() && self.heard.contains(node);
         }
         let mut missing = state.waiting.only(&self.heard);
         missing.extend(state.waiting.expired(now));
@@ -115,8 +116,8 @@ impl Worker {
         }
         self.todo.extend(state.refusals.drain(..));
         drop(state);
-        let told = missing.into_iter().filter_map(|missing| self.asking.tell(missing));
-        self.todo.extend(told);
+        let reports = missing.into_iter().filter_map(|missing| self.asking.report(missing));
+        self.todo.extend(reports);
         self.declare(&wanted);
     }
 
@@ -136,12 +137,12 @@ impl Worker {
             peer.offers = offers;
             return;
         }
-        match Way::open(common, &common.ask_tag(node)) {
-            Ok(way) => {
-                let peer = Peer { way, offers, ready: false };
+        match Channel::open(common, &common.ask_tag(node)) {
+            Ok(channel) => {
+                let peer = Peer { channel, offers, ready: false };
                 self.asking.state().peers.insert(node, peer);
             }
-            Err(error) => common.say(|| error.to_string()),
+            Err(error) => common.warn(|| error.to_string()),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Queries of programs here that wait for other nodes, and their answers.
 
-use super::lane::{Held, Lane};
+use super::channel::Channel;
+use super::lane::{Buffered, Lane};
 use super::message::{Body, Message};
 use super::offers::Keys;
 use super::plainly::ask;
 use super::pool::Work;
 use super::waiting::{Missing, Waiting, Why};
-use super::way::Way;
 use super::{Common, MARK};
 use crate::lock;
 use paceline::Sample;
@@ -22,7 +22,7 @@ const REFUSALS_MAX: usize = 256;
 pub(super) struct Asking {
     pub(super) common: Arc<Common>,
     state: Mutex<State>,
-    held: Arc<Held>,
+    buffered: Arc<Buffered>,
 }
 
 pub(super) struct State {
@@ -33,7 +33,7 @@ pub(super) struct State {
 
 /// A node that can be queried.
 pub(super) struct Peer {
-    pub(super) way: Way,
+    pub(super) channel: Channel,
     pub(super) offers: Keys,
     /// True if messages pass in both directions.
     pub(super) ready: bool,
@@ -43,7 +43,7 @@ impl Asking {
     pub(super) fn new(common: Common) -> Self {
         let waiting = Waiting::new(common.rule.at_once, common.rule.patience);
         let state = State { waiting, peers: BTreeMap::new(), refusals: VecDeque::new() };
-        Self { common: Arc::new(common), state: Mutex::new(state), held: Arc::default() }
+        Self { common: Arc::new(common), state: Mutex::new(state), buffered: Arc::default() }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -55,7 +55,7 @@ impl Asking {
         if let Some(from) = query.parameters().get(MARK) {
             self.common.node.note_dropped(DropReason::Loop, 1);
             let key = query.key_expr();
-            return self.common.say(|| {
+            return self.common.warn(|| {
                 format!(
                     "a loop: node {from} queries '{key}' on its plain side, which is connected to \
                      this one; its queries are not forwarded here. Separate the two sides, or use \
@@ -65,7 +65,7 @@ impl Asking {
         }
         if let Err((reason, what)) = self.carry(query) {
             self.common.node.note_dropped(reason, 1);
-            self.common.say(|| format!("'{}' was not queried: {what}", query.key_expr()));
+            self.common.warn(|| format!("'{}' was not queried: {what}", query.key_expr()));
             self.refuse(query, what);
         }
     }
@@ -80,7 +80,7 @@ impl Asking {
     }
 
     fn lane(&self, query: &Query) -> Arc<Lane> {
-        Arc::new(Lane::new(query.clone(), self.held.clone()))
+        Arc::new(Lane::new(query.clone(), self.buffered.clone()))
     }
 
     fn carry(&self, query: &Query) -> Result<(), (DropReason, String)> {
@@ -108,7 +108,8 @@ impl Asking {
         let matches =
             |peer: &Peer| peer.offers.keys().any(|key| key.0.intersects(query.key_expr()));
         let ready = state.peers.iter().filter(|(_, peer)| peer.ready && matches(peer));
-        let nodes: Vec<_> = ready.map(|(node, peer)| (*node, peer.way.line().clone())).collect();
+        let nodes: Vec<_> =
+            ready.map(|(node, peer)| (*node, peer.channel.line().clone())).collect();
         let now = Instant::now();
         let asked = nodes.iter().map(|(node, _)| *node);
         let number = state.waiting.ask(now, self.lane(query), asked);
@@ -131,7 +132,7 @@ impl Asking {
         let node = delivery.publisher.node;
         let Some(Message { query: number, body }) = Message::decode(&delivery.payload) else {
             self.common.node.note_dropped(DropReason::NotExported, 1);
-            self.common.say(|| format!("node {node} sent an invalid message"));
+            self.common.warn(|| format!("node {node} sent an invalid message"));
             return None;
         };
         match body {
@@ -157,7 +158,7 @@ impl Asking {
     }
 
     /// Reports missing answers to the program.
-    pub(super) fn tell(&self, missing: Missing<Arc<Lane>>) -> Option<Work> {
+    pub(super) fn report(&self, missing: Missing<Arc<Lane>>) -> Option<Work> {
         let Missing { query: lane, node, why } = missing;
         let name = self.common.name(node);
         let (reason, count, what) = match why {
@@ -166,14 +167,14 @@ impl Asking {
                 let what = format!("node {name} has not answered within {patience:?} (timeout)");
                 (DropReason::DeadlineMissed, 1, what)
             }
-            Why::Gone => (DropReason::LinkDown, 1, format!("node {name} left before it answered")),
+            Why::Left => (DropReason::LinkDown, 1, format!("node {name} left before it answered")),
             Why::Lost(count) => {
                 let what = format!("{count} answers of node {name} were dropped there");
                 (DropReason::LinkLoss, count, what)
             }
         };
         self.common.node.note_dropped(reason, count);
-        self.common.say(|| format!("'{}': {what}", lane.key()));
+        self.common.warn(|| format!("'{}': {what}", lane.key()));
         lane.refuse(&self.common, what)
     }
 }

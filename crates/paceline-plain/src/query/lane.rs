@@ -21,12 +21,13 @@ const BYTES_MAX: usize = 64 << 20;
 
 /// The bytes queued for the programs of a rule.
 #[derive(Debug, Default)]
-pub(super) struct Held(AtomicUsize);
+pub(super) struct Buffered(AtomicUsize);
 
-impl Held {
+impl Buffered {
     /// Reserves `bytes`. Returns false if the limit would be exceeded.
     fn take(&self, bytes: usize) -> bool {
-        let more = |held: usize| held.checked_add(bytes).filter(|held| *held <= BYTES_MAX);
+        let more =
+            |buffered: usize| buffered.checked_add(bytes).filter(|buffered| *buffered <= BYTES_MAX);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
@@ -38,7 +39,7 @@ impl Held {
 /// A query of a program here. The query ends for the program when the last reference is dropped.
 pub(super) struct Lane {
     query: Query,
-    held: Arc<Held>,
+    buffered: Arc<Buffered>,
     todo: Mutex<Todo>,
 }
 
@@ -53,8 +54,8 @@ struct Todo {
 }
 
 impl Lane {
-    pub(super) fn new(query: Query, held: Arc<Held>) -> Self {
-        Self { query, held, todo: Mutex::default() }
+    pub(super) fn new(query: Query, buffered: Arc<Buffered>) -> Self {
+        Self { query, buffered, todo: Mutex::default() }
     }
 
     pub(super) fn key(&self) -> &KeyExpr<'static> {
@@ -70,13 +71,13 @@ impl Lane {
         bytes: usize,
     ) -> Option<Work> {
         let mut todo = lock(&self.todo);
-        if todo.answers.len() < ANSWERS_MAX && self.held.take(bytes) {
+        if todo.answers.len() < ANSWERS_MAX && self.buffered.take(bytes) {
             return self.begin(common, &mut todo, (answer, bytes));
         }
         todo.lost += 1;
         drop(todo);
         common.node.note_dropped(DropReason::SubscriberFull, 1);
-        common.say(|| {
+        common.warn(|| {
             let key = self.key();
             format!(
                 "answers to '{key}' arrive faster than the program here reads them; some are dropped"
@@ -87,7 +88,7 @@ impl Lane {
 
     /// Queues an error for the program. This is not limited, because it happens once per node.
     pub(super) fn refuse(self: &Arc<Self>, common: &Arc<Common>, what: String) -> Option<Work> {
-        self.begin(common, &mut lock(&self.todo), (said(what), 0))
+        self.begin(common, &mut lock(&self.todo), (error_body(what), 0))
     }
 
     fn begin(
@@ -113,12 +114,12 @@ impl Lane {
     fn next(&self) -> Option<Body> {
         let mut todo = lock(&self.todo);
         if let Some((answer, bytes)) = todo.answers.pop_front() {
-            self.held.give_back(bytes);
+            self.buffered.give_back(bytes);
             return Some(answer);
         }
         let lost = std::mem::take(&mut todo.lost);
         if lost > 0 {
-            return Some(said(format!(
+            return Some(error_body(format!(
                 "{lost} answers were dropped: they arrived faster than this program reads them"
             )));
         }
@@ -151,10 +152,10 @@ impl Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         let todo = lock(&self.todo);
-        self.held.give_back(todo.answers.iter().map(|(_, bytes)| bytes).sum());
+        self.buffered.give_back(todo.answers.iter().map(|(_, bytes)| bytes).sum());
     }
 }
 
-fn said(what: String) -> Body {
+fn error_body(what: String) -> Body {
     Body::Error(Value { encoding: Encoding::TEXT_PLAIN.to_string(), payload: what.into() })
 }

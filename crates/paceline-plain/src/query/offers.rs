@@ -72,17 +72,17 @@ impl Drop for Offers {
 }
 
 fn run(common: &Common, mut publisher: Publisher, ended: &Receiver<()>) {
-    let (mut keys, mut matching, mut told, mut pause) =
+    let (mut keys, mut matching, mut announced, mut pause) =
         (Keys::new(), false, Instant::now(), Duration::ZERO);
     while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let began = Instant::now();
         let newly = publisher.matching() && !matching;
         matching = publisher.matching();
-        let again = told.elapsed() > REPEAT;
+        let again = announced.elapsed() > REPEAT;
         // Skip the scan while no other node subscribes.
         let found = if matching { scan(common, &keys, again) } else { Keys::new() };
         if newly || again || found != keys {
-            (keys, told) = (found, began);
+            (keys, announced) = (found, began);
             if let Err(error) = publisher.put(write(&keys).into_bytes()) {
                 tracing::debug!("{}: {error}", publisher.tag());
             }
@@ -113,7 +113,7 @@ fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
     if found.len() > OFFERS_MAX {
         let over = found.len() - OFFERS_MAX;
         common.node.note_dropped(DropReason::NotImported, over.try_into().unwrap_or(u64::MAX));
-        common.say(|| {
+        common.warn(|| {
             format!("{over} queryables beyond {OFFERS_MAX} cannot be queried from other nodes")
         });
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A leader is replaced after this time in one piece of work.
-const HELD_UP: Duration = Duration::from_millis(20);
+const BLOCKED_AFTER: Duration = Duration::from_millis(20);
 /// The number of threads. All but one of them may be blocked; further work waits.
 const THREADS_MAX: usize = 65;
 
@@ -93,9 +93,9 @@ impl<W: Watch> Turns<W> {
 
     fn run(self: &Arc<Self>, watch: Option<Box<W>>) {
         let mut watch = watch.or_else(|| self.stand_by());
-        while let Some(held) = watch {
+        while let Some(current) = watch {
             self.have_relief();
-            self.lead(held);
+            self.lead(current);
             watch = self.stand_by();
         }
         lock(&self.place).threads -= 1;
@@ -150,10 +150,10 @@ impl<W: Watch> Turns<W> {
             return None;
         }
         place.stands_by = true;
-        let is_held_up = |place: &Place<W>| {
-            place.laid.as_ref().is_some_and(|(_, since)| since.elapsed() >= HELD_UP)
+        let is_blocked = |place: &Place<W>| {
+            place.laid.as_ref().is_some_and(|(_, since)| since.elapsed() >= BLOCKED_AFTER)
         };
-        while !place.over && !is_held_up(&place) {
+        while !place.over && !is_blocked(&place) {
             place = self.wait(place);
         }
         place.stands_by = false;
@@ -161,7 +161,7 @@ impl<W: Watch> Turns<W> {
     }
 
     fn wait<'a>(&self, place: MutexGuard<'a, Place<W>>) -> MutexGuard<'a, Place<W>> {
-        let waited = self.changed.wait_timeout(place, HELD_UP);
+        let waited = self.changed.wait_timeout(place, BLOCKED_AFTER);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
@@ -201,33 +201,33 @@ mod tests {
     #[test]
     fn a_blocked_job_delays_no_other() {
         let (pool, order, _end) = pool(Vec::new());
-        let (free, held) = sync_channel::<()>(0);
-        let held = Arc::new(Mutex::new(held));
+        let (free, blocker) = sync_channel::<()>(0);
+        let blocker = Arc::new(Mutex::new(blocker));
         // All threads but one are blocked. Work that arrives afterwards is still done.
         for _ in 0..THREADS_MAX - 1 {
-            let held = held.clone();
-            order.send(Box::new(move || lock(&held).recv().unwrap())).unwrap();
+            let blocker = blocker.clone();
+            order.send(Box::new(move || lock(&blocker).recv().unwrap())).unwrap();
         }
-        let (tell, told) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         for n in 0..100 {
-            let tell = tell.clone();
-            order.send(Box::new(move || tell.send(n).unwrap())).unwrap();
-            assert_eq!(told.recv().unwrap(), n);
+            let sender = sender.clone();
+            order.send(Box::new(move || sender.send(n).unwrap())).unwrap();
+            assert_eq!(receiver.recv().unwrap(), n);
         }
         for _ in 0..THREADS_MAX - 1 {
             free.send(()).unwrap();
         }
-        order.send(Box::new(move || tell.send(100).unwrap())).unwrap();
-        assert_eq!(told.recv().unwrap(), 100);
+        order.send(Box::new(move || sender.send(100).unwrap())).unwrap();
+        assert_eq!(receiver.recv().unwrap(), 100);
         drop(pool);
     }
 
     #[test]
     fn closing_waits_for_the_watch_but_not_for_the_work() {
-        let ((free, held), (tell, told)) = (sync_channel::<()>(0), sync_channel(1));
+        let ((free, blocker), (sender, receiver)) = (sync_channel::<()>(0), sync_channel(1));
         let left: Work = Box::new(move || {
-            held.recv().unwrap();
-            tell.send("left").unwrap();
+            blocker.recv().unwrap();
+            sender.send("left").unwrap();
         });
         let (pool, order, end) = pool(vec![left]);
         let (go, going) = sync_channel::<()>(0);
@@ -235,7 +235,7 @@ mod tests {
         drop(pool);
         assert_eq!(end.try_recv(), Ok(()), "the watch ended");
         free.send(()).unwrap();
-        assert_eq!(told.recv(), Ok("left"));
+        assert_eq!(receiver.recv(), Ok("left"));
         go.send(()).unwrap();
     }
 

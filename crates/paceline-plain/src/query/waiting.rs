@@ -17,7 +17,7 @@ pub(super) enum Why {
     /// The node did not finish in time.
     TimedOut,
     /// The node has left.
-    Gone,
+    Left,
     /// This number of answers did not arrive.
     Lost(u64),
 }
@@ -114,9 +114,9 @@ impl<Q: Clone> Waiting<Q> {
         if heard.is_complete() { self.end(number, node) } else { None }
     }
 
-    /// Stops waiting for nodes that are not in `there`.
-    pub(super) fn only(&mut self, there: &BTreeSet<NodeId>) -> Vec<Missing<Q>> {
-        self.part(|node, _| (!there.contains(&node)).then_some(Why::Gone))
+    /// Stops waiting for nodes that are not in `present`.
+    pub(super) fn only(&mut self, present: &BTreeSet<NodeId>) -> Vec<Missing<Q>> {
+        self.part(|node, _| (!present.contains(&node)).then_some(Why::Left))
     }
 
     /// Removes the entries that have expired at `now`.
@@ -141,8 +141,8 @@ impl<Q: Clone> Waiting<Q> {
             let Asked { query, nodes } = asked;
             nodes.retain(|node, heard| {
                 let why = why(*node, heard);
-                let told = why.map(|why| Missing { query: query.clone(), node: *node, why });
-                missing.extend(told);
+                let missed = why.map(|why| Missing { query: query.clone(), node: *node, why });
+                missing.extend(missed);
                 why.is_none()
             });
             !nodes.is_empty()
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn a_lost_node_ends_only_queries_that_wait_for_it() {
         let (now, mut waiting) = two();
-        let gone = waiting.only(&[A].into());
-        let why = Why::Gone;
+        let left = waiting.only(&[A].into());
+        let why = Why::Left;
         let both = Missing { query: "both", node: B, why };
-        assert_eq!(gone, [both, Missing { query: "one", node: B, why }]);
+        assert_eq!(left, [both, Missing { query: "one", node: B, why }]);
         assert!(waiting.any(|query| *query == "both"));
         waiting.ended(now, 0, A, 0);
         assert!(!waiting.any(|_| true));

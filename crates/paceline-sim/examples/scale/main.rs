@@ -68,7 +68,7 @@ fn plan(args: &[String]) -> Result<Plan, String> {
             "mbit" => plan.capacity = Capacity::from_bits_per_s(u64::from(value) * 1_000_000).ok(),
             _ => {
                 return Err(format!(
-                    "'{name}' is none of nodes, site, streams, hertz, bytes, seconds, phases, mbit"
+                    "'{name}' is unknown; must be one of nodes, site, streams, hertz, bytes, seconds, phases, mbit"
                 ));
             }
         }

@@ -1,6 +1,6 @@
 //! One direction of an impaired network.
 
-use super::line::{Held, Line};
+use super::line::{Line, Packet};
 use super::loss::Chooser;
 use super::{Impairment, MIN_RTO, WireKind};
 use crate::random::Random;
@@ -31,7 +31,7 @@ pub struct Counters {
     /// The longest time that a packet waited for earlier packets.
     pub waited_max: Duration,
     /// The most packets in flight at a time.
-    pub held_max: usize,
+    pub in_flight_max: usize,
 }
 
 /// Packets that do not arrive, by reason.
@@ -90,7 +90,7 @@ pub struct Emulator<T> {
     resumes_at: Instant,
     ordered: Line<T>,
     /// Packets that others overtake.
-    held_back: Line<T>,
+    delayed: Line<T>,
     number: u64,
     newest: u64,
     counters: Counters,
@@ -115,7 +115,7 @@ impl<T: Clone> Emulator<T> {
             busy_until: Instant::ZERO,
             resumes_at: Instant::ZERO,
             ordered: Line::new(),
-            held_back: Line::new(),
+            delayed: Line::new(),
             number: 0,
             newest: 0,
             counters: Counters::default(),
@@ -154,15 +154,17 @@ impl<T: Clone> Emulator<T> {
             self.counters.dropped.queue += 1;
             return Some(item);
         };
-        if self.on_their_way() >= self.packets_max {
+        if self.in_flight() >= self.packets_max {
             self.counters.dropped.overflow += 1;
             return Some(item);
         }
         let arrives = left + self.impairment.delay + self.jitter();
         match self.kind {
-            WireKind::Datagrams => self.send_datagram(Held::new(arrives, self.number, bytes, item)),
+            WireKind::Datagrams => {
+                self.send_datagram(Packet::new(arrives, self.number, bytes, item))
+            }
             WireKind::Reliable => {
-                self.send_reliably(Held::new(arrives, self.number, bytes, item));
+                self.send_reliably(Packet::new(arrives, self.number, bytes, item));
                 None
             }
         }
@@ -173,36 +175,36 @@ impl<T: Clone> Emulator<T> {
         if self.next_at() > self.advance(now) {
             return None;
         }
-        let first = if self.held_back.first() < self.ordered.first() {
-            &mut self.held_back
+        let first = if self.delayed.first() < self.ordered.first() {
+            &mut self.delayed
         } else {
             &mut self.ordered
         };
-        let held = first.pop()?;
+        let packet = first.pop()?;
         self.counters.delivered += 1;
-        self.counters.delivered_bytes += held.bytes;
-        self.counters.reordered += u64::from(held.number < self.newest);
-        self.newest = self.newest.max(held.number);
-        Some(held.item)
+        self.counters.delivered_bytes += packet.bytes;
+        self.counters.reordered += u64::from(packet.number < self.newest);
+        self.newest = self.newest.max(packet.number);
+        Some(packet.item)
     }
 
     /// Returns the arrival time of the next packet, or [`Instant::FAR`] if none is in flight.
     #[must_use]
     pub fn next_at(&self) -> Instant {
-        self.ordered.first().min(self.held_back.first()).0.max(self.resumes_at)
+        self.ordered.first().min(self.delayed.first()).0.max(self.resumes_at)
     }
 
     /// Returns the number of packets in flight, including those that arrived but were not polled.
     #[must_use]
-    pub fn on_their_way(&self) -> usize {
-        self.ordered.len() + self.held_back.len()
+    pub fn in_flight(&self) -> usize {
+        self.ordered.len() + self.delayed.len()
     }
 
     /// Drops all packets in flight.
     pub fn clear(&mut self) {
-        self.counters.dropped.cleared += self.on_their_way() as u64;
+        self.counters.dropped.cleared += self.in_flight() as u64;
         self.ordered.clear();
-        self.held_back.clear();
+        self.delayed.clear();
     }
 
     /// Returns the counters.
@@ -242,7 +244,7 @@ impl<T: Clone> Emulator<T> {
         }
     }
 
-    fn send_datagram(&mut self, mut packet: Held<T>) -> Option<T> {
+    fn send_datagram(&mut self, mut packet: Packet<T>) -> Option<T> {
         let Impairment { loss, duplicate_ppm, blackout, .. } = self.impairment;
         if blackout {
             self.counters.dropped.blackout += 1;
@@ -252,23 +254,23 @@ impl<T: Clone> Emulator<T> {
             self.counters.dropped.loss += 1;
             return Some(packet.item);
         }
-        let held_back = self.holds_back();
-        if held_back {
+        let delayed = self.delays();
+        if delayed {
             packet.arrives += self.impairment.reorder_by;
         }
         let double = duplicate_ppm > 0 && self.duplicate.ppm(duplicate_ppm);
-        let double = double && self.on_their_way() + 1 < self.packets_max;
-        let line = if held_back { &mut self.held_back } else { &mut self.ordered };
+        let double = double && self.in_flight() + 1 < self.packets_max;
+        let line = if delayed { &mut self.delayed } else { &mut self.ordered };
         if double {
             self.counters.duplicated += 1;
             line.push(packet.clone());
         }
         line.push(packet);
-        self.note_held();
+        self.note_in_flight();
         None
     }
 
-    fn send_reliably(&mut self, mut packet: Held<T>) {
+    fn send_reliably(&mut self, mut packet: Packet<T>) {
         let mut timeout = timeout(&self.impairment);
         for _ in 0..LOST_IN_A_ROW_MAX {
             if !self.loss.loses(self.impairment.loss) {
@@ -278,19 +280,19 @@ impl<T: Clone> Emulator<T> {
             packet.arrives += timeout;
             timeout = timeout.mul_div(2, 1);
         }
-        if self.holds_back() {
+        if self.delays() {
             packet.arrives += self.impairment.reorder_by;
         }
         self.ordered.push(packet);
-        self.note_held();
+        self.note_in_flight();
     }
 
-    fn holds_back(&mut self) -> bool {
+    fn delays(&mut self) -> bool {
         self.impairment.reorder_ppm > 0 && self.reorder.ppm(self.impairment.reorder_ppm)
     }
 
-    fn note_held(&mut self) {
-        self.counters.held_max = self.counters.held_max.max(self.on_their_way());
+    fn note_in_flight(&mut self) {
+        self.counters.in_flight_max = self.counters.in_flight_max.max(self.in_flight());
     }
 }
 

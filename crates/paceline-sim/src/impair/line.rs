@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// A packet in flight.
 #[derive(Clone, Debug)]
-pub(super) struct Held<T> {
+pub(super) struct Packet<T> {
     pub(super) arrives: Instant,
     /// Its position in the order of sending.
     pub(super) number: u64,
@@ -13,7 +13,7 @@ pub(super) struct Held<T> {
     pub(super) item: T,
 }
 
-impl<T> Held<T> {
+impl<T> Packet<T> {
     pub(super) const fn new(arrives: Instant, number: u64, bytes: u64, item: T) -> Self {
         Self { arrives, number, bytes, item }
     }
@@ -22,38 +22,40 @@ impl<T> Held<T> {
 /// Packets in the order of their arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Line<T> {
-    held: VecDeque<Held<T>>,
+    packets: VecDeque<Packet<T>>,
     last: Instant,
 }
 
 impl<T> Line<T> {
     pub(super) const fn new() -> Self {
-        Self { held: VecDeque::new(), last: Instant::ZERO }
+        Self { packets: VecDeque::new(), last: Instant::ZERO }
     }
 
     /// Adds a packet, which arrives no earlier than those before it.
-    pub(super) fn push(&mut self, mut packet: Held<T>) {
+    pub(super) fn push(&mut self, mut packet: Packet<T>) {
         self.last = self.last.max(packet.arrives);
         packet.arrives = self.last;
-        self.held.push_back(packet);
+        self.packets.push_back(packet);
     }
 
     /// Returns the arrival time and number of the first packet, which order two lines.
     pub(super) fn first(&self) -> (Instant, u64) {
-        self.held.front().map_or((Instant::FAR, u64::MAX), |held| (held.arrives, held.number))
+        self.packets
+            .front()
+            .map_or((Instant::FAR, u64::MAX), |packet| (packet.arrives, packet.number))
     }
 
-    pub(super) fn pop(&mut self) -> Option<Held<T>> {
-        self.held.pop_front()
+    pub(super) fn pop(&mut self) -> Option<Packet<T>> {
+        self.packets.pop_front()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.held.len()
+        self.packets.len()
     }
 
     /// Drops all packets, so that the next one need not wait for them.
     pub(super) fn clear(&mut self) {
-        self.held.clear();
+        self.packets.clear();
         self.last = Instant::ZERO;
     }
 }

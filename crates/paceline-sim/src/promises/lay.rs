@@ -82,30 +82,30 @@ impl Run {
     }
 
     /// Returns the number of links on the shortest path from `from` to each node, and their least capacity.
-    fn ways(&self, from: NodeIx) -> BTreeMap<NodeIx, (u64, u64)> {
-        let mut ways = BTreeMap::from([(from, (0, u64::MAX))]);
+    fn paths(&self, from: NodeIx) -> BTreeMap<NodeIx, (u64, u64)> {
+        let mut paths = BTreeMap::from([(from, (0, u64::MAX))]);
         let mut next = VecDeque::from([from]);
         while let Some(node) = next.pop_front() {
-            let (hops, least) = ways.get(&node).copied().unwrap_or_default();
+            let (hops, least) = paths.get(&node).copied().unwrap_or_default();
             for Joined { a, b, bits } in self.joined.iter().copied() {
                 let to = if a == node { b } else { a };
-                if a != node && b != node || ways.contains_key(&to) {
+                if a != node && b != node || paths.contains_key(&to) {
                     continue;
                 }
                 let bits = if bits == 0 { u64::MAX } else { bits };
-                ways.insert(to, (hops + 1, least.min(bits)));
+                paths.insert(to, (hops + 1, least.min(bits)));
                 next.push_back(to);
             }
         }
-        ways
+        paths
     }
 
     /// Adds a publisher with one or two subscriptions.
     pub(super) fn add_asked(&mut self) {
         let Some(node) = self.chance.one_of(&self.nodes) else { return };
-        let ways: Vec<(NodeIx, (u64, u64))> =
-            self.ways(node).into_iter().filter(|(to, _)| *to != node).collect();
-        let Some((to, (hops, least))) = self.chance.one_of(&ways) else { return };
+        let paths: Vec<(NodeIx, (u64, u64))> =
+            self.paths(node).into_iter().filter(|(to, _)| *to != node).collect();
+        let Some((to, (hops, least))) = self.chance.one_of(&paths) else { return };
         let least = if least == u64::MAX { 100_000_000 } else { least };
         let place = self.publishers.len();
         let spec = self.declare(place, least);
@@ -113,11 +113,11 @@ impl Run {
         let mut source = Source::new(&mut self.chance, period, spec.bytes_max.unwrap_or_default());
         source.start = Instant::FAR;
         let publisher = self.world.publish(node, spec);
-        let other = self.chance.one_of(&ways).filter(|_| self.chance.chance(300));
-        self.publishers.push(Publishes { publisher, source, ways });
+        let other = self.chance.one_of(&paths).filter(|_| self.chance.chance(300));
+        self.publishers.push(Publishes { publisher, source, paths });
         self.add_subscription(place, to, (hops, least));
-        if let Some((to, way)) = other {
-            self.add_subscription(place, to, way);
+        if let Some((to, path)) = other {
+            self.add_subscription(place, to, path);
         }
     }
 

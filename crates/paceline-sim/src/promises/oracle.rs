@@ -86,7 +86,7 @@ impl Asked {
         let Some(since) = self.since else { return Ok(()) };
         for sample in all.get(from..).unwrap_or_default() {
             if source.at(sample.seq) >= since {
-                self.judge(sample, source, sums)?;
+                self.check_sample(sample, source, sums)?;
             }
         }
         let lost = world.drops(self.subscription);
@@ -104,7 +104,7 @@ impl Asked {
         Ok(())
     }
 
-    fn judge(
+    fn check_sample(
         &mut self,
         sample: &Delivered,
         source: &Source,
@@ -146,16 +146,16 @@ impl Asked {
             Rate::Every(n) => u64::from(n.get()),
             Rate::All | Rate::Max(_) => 1,
         };
-        let (mut window, mut judged) = (first.div_ceil(y), 0);
+        let (mut window, mut checked) = (first.div_ceil(y), 0);
         while source.at((window + 1) * y * each) + within < until {
-            let came = u64::from(self.windows.get(&window).copied().unwrap_or_default());
-            if y - came > u64::from(x) {
-                return Err(format!("window {window} of {x}/{y}: {came} arrived in time"));
+            let arrived = u64::from(self.windows.get(&window).copied().unwrap_or_default());
+            if y - arrived > u64::from(x) {
+                return Err(format!("window {window} of {x}/{y}: {arrived} arrived in time"));
             }
-            sums.missed += y - came;
-            (window, judged) = (window + 1, judged + 1);
+            sums.missed += y - arrived;
+            (window, checked) = (window + 1, checked + 1);
         }
-        sums.windows += judged;
+        sums.windows += checked;
         Ok(())
     }
 }

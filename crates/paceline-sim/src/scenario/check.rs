@@ -58,14 +58,14 @@ fn renamed(message: &str) -> Option<String> {
 fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
     let place = Place::new(String::new(), 0..0);
     let read = |text: &str| name(text);
-    let mend = "the measured time, after the warm-up";
-    let range = (Duration::from_millis(100)..=TIME_MAX, mend);
+    let fix = "the measured time, after the warm-up";
+    let range = (Duration::from_millis(100)..=TIME_MAX, fix);
     let duration = place.seconds("duration", &written.duration, range, checked);
-    let mend = "the time before measuring starts; defaults to 2s";
-    let range = (Duration::ZERO..=Duration::from_secs(3_600), mend);
+    let fix = "the time before measuring starts; defaults to 2s";
+    let range = (Duration::ZERO..=Duration::from_secs(3_600), fix);
     let warm_up = place.seconds("warm_up", &written.warm_up, range, checked);
-    let mend = "the same seed gives the same run";
-    let seed = place.whole("seed", &written.seed, (0..=i64::MAX, mend), checked).unwrap_or(1);
+    let fix = "the same seed gives the same run";
+    let seed = place.whole("seed", &written.seed, (0..=i64::MAX, fix), checked).unwrap_or(1);
     let mut plan = Plan {
         name: place
             .text("name", &written.name, read, checked)
@@ -152,9 +152,9 @@ fn clock(
     duration: Duration,
     checked: &mut Checked<'_>,
 ) {
-    let mend = "100 is a clock that gains 0.1 ms a second";
+    let fix = "100 is a clock that gains 0.1 ms a second";
     let drift =
-        place.whole("clock.drift_ppm", &clock.drift_ppm, (-100_000..=100_000, mend), checked);
+        place.whole("clock.drift_ppm", &clock.drift_ppm, (-100_000..=100_000, fix), checked);
     node.drift_ppm = drift.and_then(|ppm| i32::try_from(ppm).ok()).unwrap_or_default();
     if let Some(one) = clock.steps.get(STEPS_MAX) {
         checked.add(&one.span(), format!("{}more than {STEPS_MAX} clock.steps", place.name));
@@ -180,15 +180,15 @@ fn needs_at(
     duration: Duration,
     checked: &mut Checked<'_>,
 ) -> Option<Duration> {
-    let mend = "counted from the end of the warm-up";
+    let fix = "counted from the end of the warm-up";
     if at.is_none() {
-        checked.add(&place.span, format!("{}at is missing: set the time, {mend}", place.name));
+        checked.add(&place.span, format!("{}at is missing: set the time, {fix}", place.name));
     }
-    let read = place.time("at", at, mend, checked)?;
+    let read = place.time("at", at, fix, checked)?;
     if read < duration {
         return Some(read);
     }
-    let rule = format!("must be below duration, which is {duration}; {mend}");
+    let rule = format!("must be below duration, which is {duration}; {fix}");
     checked.refuse(&span_of(at, place), &place.name, "at", &rule);
     None
 }
@@ -260,13 +260,13 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
             let rule = "another link joins these two; two nodes may have only one link";
             checked.refuse(&list.span(), &place.name, "between", rule);
         }
-        if let (Some(told), Some(rate)) = (capacity, rate)
-            && told > rate
+        if let (Some(configured), Some(rate)) = (capacity, rate)
+            && configured > rate
         {
             let [a, b] = between.map(|node| plan.node(node).to_owned());
             plan.warnings.push(format!(
-                "link {a} - {b}: the configured capacity is {told} and the wire carries {rate}; \
-                 the excess waits in a queue that the nodes cannot see"
+                "link {a} - {b}: the configured capacity is {configured} and the wire carries {rate}; the \
+                 excess waits in a queue that the nodes cannot see"
             ));
         }
         plan.links.push(Wiring { between, capacity, policy, protocol, wire });
@@ -321,9 +321,9 @@ fn wire(
 ) -> Impairment {
     let range = (1_600..=QUEUE_BYTES_MAX, "64kB is usual");
     let queue = place.size("queue", fields.queue, range, checked);
-    let mend = "omit it for none";
-    let delay = place.link_time("delay", fields.delay, mend, checked);
-    let jitter = place.link_time("jitter", fields.jitter, mend, checked);
+    let fix = "omit it for none";
+    let delay = place.link_time("delay", fields.delay, fix, checked);
+    let jitter = place.link_time("jitter", fields.jitter, fix, checked);
     let reorder = place.share("reorder", fields.reorder, checked);
     let duplicate = place.share("duplicate", fields.duplicate, checked);
     Impairment {

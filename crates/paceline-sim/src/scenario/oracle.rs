@@ -27,25 +27,27 @@ fn arrivals(plan: &Plan, record: &Record, broken: &mut Vec<String>) {
     let published: BTreeMap<PublisherId, &[paceline_sched::Instant]> =
         record.published.iter().map(|life| (life.id, life.at.as_slice())).collect();
     for (subscriber, received) in plan.subscribers.iter().zip(&record.received) {
-        let who =
+        let flow =
             || format!("{} at {}", subscriber.spec.pattern.as_str(), plan.node(subscriber.node));
         let mut last: BTreeMap<PublisherId, u64> = BTreeMap::new();
         for arrival in &received.arrivals {
             let at = published
                 .get(&arrival.from)
                 .and_then(|at| at.get(usize::try_from(arrival.seq).unwrap_or(usize::MAX)));
-            let (seq, came) = (arrival.seq, arrival.at);
+            let (seq, arrived) = (arrival.seq, arrival.at);
             match at {
-                None => broken.push(format!("{}: got sample {seq}, which nobody published", who())),
-                Some(at) if *at > came => {
-                    broken.push(format!("{}: got sample {seq} at {came}, before {at}", who()));
+                None => {
+                    broken.push(format!("{}: got sample {seq}, which nobody published", flow()))
+                }
+                Some(at) if *at > arrived => {
+                    broken.push(format!("{}: got sample {seq} at {arrived}, before {at}", flow()));
                 }
                 Some(_) => {}
             }
             if let Some(before) = last.insert(arrival.from, seq)
                 && before >= seq
             {
-                broken.push(format!("{}: got sample {seq} after {before}", who()));
+                broken.push(format!("{}: got sample {seq} after {before}", flow()));
             }
         }
     }

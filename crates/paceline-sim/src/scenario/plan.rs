@@ -262,7 +262,7 @@ impl Plan {
 
     /// Describes a fault.
     #[must_use]
-    pub fn told(&self, fault: &Fault) -> String {
+    pub fn describe(&self, fault: &Fault) -> String {
         let pair = |[a, b]: [usize; 2]| format!("{} - {}", self.node(a), self.node(b));
         match &fault.what {
             FaultKind::Cut(between) => format!("cut {}", pair(*between)),

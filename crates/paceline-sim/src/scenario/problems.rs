@@ -63,7 +63,7 @@ impl<'t> Checked<'t> {
 
     /// Returns the errors, in the order of their lines.
     pub(super) fn problems(self) -> Problems {
-        let told = |(line, what)| format!("{}:{line}: {what}", self.file);
-        Problems { found: self.found.into_iter().map(told).collect() }
+        let to_text = |(line, what)| format!("{}:{line}: {what}", self.file);
+        Problems { found: self.found.into_iter().map(to_text).collect() }
     }
 }

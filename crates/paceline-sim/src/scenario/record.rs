@@ -71,7 +71,7 @@ pub struct Streamed {
     /// The index of the link in the plan.
     pub link: usize,
     /// The direction: 0 from the first of its two nodes to the second, 1 back.
-    pub way: usize,
+    pub direction: usize,
     /// The index of the publisher in the plan.
     pub publisher: usize,
     /// The counters of its samples.

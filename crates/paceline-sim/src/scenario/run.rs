@@ -20,7 +20,7 @@ enum Event {
     /// A clock step: the node and the size in nanoseconds.
     Clock(usize, i64),
     /// The end of a fault.
-    Mend(usize),
+    Recover(usize),
     /// The start of a fault.
     Break(usize),
     Subscribe(usize),
@@ -154,7 +154,7 @@ impl<'p> Run<'p> {
         for (place, fault) in plan.faults.iter().enumerate() {
             self.at(start + fault.at, Event::Break(place));
             if let Some(until) = fault.until {
-                self.at(start + until, Event::Mend(place));
+                self.at(start + until, Event::Recover(place));
             }
         }
         self.at(start + plan.duration, Event::End);
@@ -176,7 +176,7 @@ impl<'p> Run<'p> {
                 node.into_iter().for_each(|node| self.world.step_clock(node, by));
             }
             Event::Break(fault) => self.fault(fault, true),
-            Event::Mend(fault) => self.fault(fault, false),
+            Event::Recover(fault) => self.fault(fault, false),
             Event::Subscribe(place) => self.subscribe(place),
             Event::Unsubscribe(place) => {
                 let subscribed = self.subscribed.get(place).copied().flatten();
@@ -351,8 +351,10 @@ impl<'p> Run<'p> {
         self.record.streams = self.streams();
         self.record.dropped = vec![<[Drops; 2]>::default(); self.plan.links.len()];
         for stream in &self.record.streams {
-            let ways = self.record.dropped.get_mut(stream.link);
-            if let Some(dropped) = ways.and_then(|ways| ways.get_mut(stream.way)) {
+            let directions = self.record.dropped.get_mut(stream.link);
+            if let Some(dropped) =
+                directions.and_then(|directions| directions.get_mut(stream.direction))
+            {
                 dropped.merge(&stream.counters.drops);
             }
         }
@@ -363,12 +365,12 @@ impl<'p> Run<'p> {
         let mut streams = Vec::new();
         for (link, wiring) in self.plan.links.iter().enumerate() {
             let [a, b] = self.pair(wiring);
-            for (way, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
+            for (direction, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
                 for (publisher, source) in self.sources.iter().enumerate() {
                     let Some(declared) = source.publisher else { continue };
                     let counters = self.world.stream(from, to, declared);
                     if counters != StreamCounters::default() {
-                        streams.push(Streamed { link, way, publisher, counters });
+                        streams.push(Streamed { link, direction, publisher, counters });
                     }
                 }
             }

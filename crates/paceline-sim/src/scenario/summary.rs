@@ -114,14 +114,14 @@ fn by_reason(drops: &Drops) -> BTreeMap<&'static str, u64> {
     drops.iter().map(|(reason, samples)| (reason.name(), samples)).collect()
 }
 
-fn ends(plan: &Plan, link: usize, way: usize) -> Option<(String, String)> {
+fn ends(plan: &Plan, link: usize, direction: usize) -> Option<(String, String)> {
     let [a, b] = plan.links.get(link)?.between.map(|node| plan.node(node).to_owned());
-    Some(if way == 0 { (a, b) } else { (b, a) })
+    Some(if direction == 0 { (a, b) } else { (b, a) })
 }
 
 fn streams(plan: &Plan, record: &Record) -> Vec<StreamRow> {
     let row = |stream: &super::Streamed| {
-        let (from, to) = ends(plan, stream.link, stream.way)?;
+        let (from, to) = ends(plan, stream.link, stream.direction)?;
         let counters = stream.counters;
         Some(StreamRow {
             from,
@@ -142,12 +142,12 @@ fn links(plan: &Plan, record: &Record) -> Vec<LinkRow> {
     let mut rows = Vec::new();
     for (link, (wiring, carried)) in plan.links.iter().zip(&record.links).enumerate() {
         let most = wiring.capacity.map(|capacity| capacity.bytes_in(plan.duration));
-        for (way, carried) in carried.iter().enumerate() {
-            let Some((from, to)) = ends(plan, link, way) else { continue };
+        for (direction, carried) in carried.iter().enumerate() {
+            let Some((from, to)) = ends(plan, link, direction) else { continue };
             let millionths =
                 |most: u64| u128::from(carried.bytes) * 1_000_000 / u128::from(most.max(1));
             let used_ppm = most.map(|most| u64::try_from(millionths(most)).unwrap_or(u64::MAX));
-            let dropped = record.dropped.get(link).and_then(|ways| ways.get(way));
+            let dropped = record.dropped.get(link).and_then(|directions| directions.get(direction));
             rows.push(LinkRow {
                 from,
                 to,
@@ -171,7 +171,7 @@ fn faults(plan: &Plan, record: &Record, flows: &[(flow::Key, Flow)]) -> Vec<Faul
         let at = record.start + fault.at;
         let until = fault.until.map(|until| record.start + until);
         let mut row = FaultRow {
-            fault: plan.told(fault),
+            fault: plan.describe(fault),
             at_ns: fault.at.as_nanos(),
             until_ns: fault.until.map(Duration::as_nanos),
             ran: 0,
@@ -180,19 +180,20 @@ fn faults(plan: &Plan, record: &Record, flows: &[(flow::Key, Flow)]) -> Vec<Faul
         };
         for (key, _) in flows {
             let samples = key.samples(plan, record);
-            let ran = |came: &Instant| {
-                *came <= at && at.since(*came) <= RAN.max(key.period(plan).mul_div(3, 1))
+            let ran = |arrived: &Instant| {
+                *arrived <= at && at.since(*arrived) <= RAN.max(key.period(plan).mul_div(3, 1))
             };
-            if !samples.iter().any(|(_, came)| ran(came)) {
+            if !samples.iter().any(|(_, arrived)| ran(arrived)) {
                 continue;
             }
             row.ran += 1;
             let Some(until) = until else { continue };
-            let first =
-                samples.iter().find(|(published, came)| *published >= until && *came >= until);
-            if let Some((_, came)) = first {
+            let first = samples
+                .iter()
+                .find(|(published, arrived)| *published >= until && *arrived >= until);
+            if let Some((_, arrived)) = first {
                 row.again += 1;
-                row.again_after_ns = row.again_after_ns.max(Some(came.since(until).as_nanos()));
+                row.again_after_ns = row.again_after_ns.max(Some(arrived.since(until).as_nanos()));
             }
         }
         rows.push(row);

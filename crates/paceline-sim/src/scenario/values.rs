@@ -27,13 +27,13 @@ pub(super) struct Rule {
     pub(super) min: f64,
     pub(super) max: f64,
     pub(super) unit: &'static str,
-    pub(super) mend: &'static str,
+    pub(super) fix: &'static str,
 }
 
 impl Rule {
     fn text(&self) -> String {
-        let Self { min, max, unit, mend } = self;
-        format!("must be from {min} to {max} {unit}; {mend}")
+        let Self { min, max, unit, fix } = self;
+        format!("must be from {min} to {max} {unit}; {fix}")
     }
 }
 
@@ -64,7 +64,7 @@ impl Place {
         &self,
         field: &str,
         value: &Field<i64>,
-        (range, mend): (RangeInclusive<i64>, &str),
+        (range, fix): (RangeInclusive<i64>, &str),
         checked: &mut Checked<'_>,
     ) -> Option<i64> {
         let value = value.as_ref()?;
@@ -72,7 +72,7 @@ impl Place {
             return Some(*value.get_ref());
         }
         let (least, most) = range.into_inner();
-        let rule = format!("must be a whole number from {least} to {most}; {mend}");
+        let rule = format!("must be a whole number from {least} to {most}; {fix}");
         checked.refuse(&value.span(), &self.name, field, &rule);
         None
     }
@@ -100,12 +100,12 @@ impl Place {
         &self,
         field: &str,
         value: &Field<String>,
-        mend: &str,
+        fix: &str,
         read: impl FnOnce(&str) -> Result<T, String>,
         checked: &mut Checked<'_>,
     ) -> Option<T> {
         if value.is_none() {
-            checked.add(&self.span, format!("{}{field} is missing: {mend}", self.name));
+            checked.add(&self.span, format!("{}{field} is missing: {fix}", self.name));
         }
         self.text(field, value, read, checked)
     }
@@ -115,10 +115,10 @@ impl Place {
         &self,
         field: &str,
         value: &Field<Amount>,
-        (range, mend): (RangeInclusive<Duration>, &str),
+        (range, fix): (RangeInclusive<Duration>, &str),
         checked: &mut Checked<'_>,
     ) -> Option<Duration> {
-        self.amount(field, value, mend, |text| units::duration_in(text, &range), checked)
+        self.amount(field, value, fix, |text| units::duration_in(text, &range), checked)
     }
 
     /// Like [`Self::duration`], and suggests seconds for a bare number.
@@ -126,11 +126,11 @@ impl Place {
         &self,
         field: &str,
         value: &Field<Amount>,
-        (range, mend): (RangeInclusive<Duration>, &str),
+        (range, fix): (RangeInclusive<Duration>, &str),
         checked: &mut Checked<'_>,
     ) -> Option<Duration> {
         let read = |text: &str| units::duration_in(text, &range).map_err(UnitError::or_seconds);
-        self.amount(field, value, mend, read, checked)
+        self.amount(field, value, fix, read, checked)
     }
 
     /// Returns a time of the scenario.
@@ -138,10 +138,10 @@ impl Place {
         &self,
         field: &str,
         value: &Field<Amount>,
-        mend: &str,
+        fix: &str,
         checked: &mut Checked<'_>,
     ) -> Option<Duration> {
-        self.seconds(field, value, (Duration::ZERO..=TIME_MAX, mend), checked)
+        self.seconds(field, value, (Duration::ZERO..=TIME_MAX, fix), checked)
     }
 
     /// Returns a time on a link.
@@ -149,10 +149,10 @@ impl Place {
         &self,
         field: &str,
         value: &Field<Amount>,
-        mend: &str,
+        fix: &str,
         checked: &mut Checked<'_>,
     ) -> Option<Duration> {
-        self.duration(field, value, (Duration::ZERO..=LINK_TIME_MAX, mend), checked)
+        self.duration(field, value, (Duration::ZERO..=LINK_TIME_MAX, fix), checked)
     }
 
     /// Returns a signed duration of at most a million seconds in nanoseconds.
@@ -160,7 +160,7 @@ impl Place {
         &self,
         field: &str,
         value: &Field<Amount>,
-        mend: &str,
+        fix: &str,
         checked: &mut Checked<'_>,
     ) -> Option<i64> {
         let range = Duration::ZERO..=Duration::from_secs(1_000_000);
@@ -169,7 +169,7 @@ impl Place {
             let span = units::duration_in(amount, &range)?;
             Ok(sign * i64::try_from(span.as_nanos()).unwrap_or(i64::MAX))
         };
-        self.amount(field, value, mend, read, checked)
+        self.amount(field, value, fix, read, checked)
     }
 
     /// Returns a size in bytes, if present. Reports an error if it is out of range.
@@ -177,17 +177,17 @@ impl Place {
         &self,
         field: &str,
         value: &Field<Amount>,
-        (range, mend): (RangeInclusive<u64>, &str),
+        (range, fix): (RangeInclusive<u64>, &str),
         checked: &mut Checked<'_>,
     ) -> Option<u64> {
-        self.amount(field, value, mend, |text| units::size_in(text, &range), checked)
+        self.amount(field, value, fix, |text| units::size_in(text, &range), checked)
     }
 
     fn amount<T>(
         &self,
         field: &str,
         value: &Field<Amount>,
-        mend: &str,
+        fix: &str,
         read: impl FnOnce(&str) -> Result<T, UnitError>,
         checked: &mut Checked<'_>,
     ) -> Option<T> {
@@ -195,7 +195,7 @@ impl Place {
         match read(&value.get_ref().0) {
             Ok(read) => Some(read),
             Err(error) => {
-                checked.refuse(&value.span(), &self.name, field, &format!("{error}; {mend}"));
+                checked.refuse(&value.span(), &self.name, field, &format!("{error}; {fix}"));
                 None
             }
         }
@@ -239,7 +239,7 @@ impl Place {
 }
 
 const SHARE: Rule =
-    Rule { min: 0.0, max: 1.0, unit: "as a share of all frames", mend: "0.01 is one in a hundred" };
+    Rule { min: 0.0, max: 1.0, unit: "as a share of all frames", fix: "0.01 is one in a hundred" };
 const LOSS: &str = "must be a share from 0 to 1, such as 0.01, or all of { good_to_bad, bad_to_good, \
      loss_good, loss_bad } as shares from 0 to 1, of which bad_to_good is above 0";
 

@@ -106,7 +106,7 @@ pub fn refusal_names_the_numbers(net: &mut dyn Net) {
 ///
 /// # Panics
 /// Panics if this does not hold.
-pub fn matching_is_told(net: &mut dyn Net) {
+pub fn matching_is_notified(net: &mut dyn Net) {
     let (here, there) = pair(net, LinkPlan::default());
     let sensor = net.publish(here, data("sensor/a"));
     net.run_for(KNOWN_AFTER);

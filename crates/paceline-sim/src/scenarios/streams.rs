@@ -122,24 +122,24 @@ pub fn one_stream_serves_all_behind_a_hop(net: &mut dyn Net) {
 pub fn unsubscribing_stops_the_stream(net: &mut dyn Net) {
     let (here, there) = pair(net, LinkPlan::default());
     let sensor = net.publish(here, data("sensor"));
-    let (goes, stays) =
+    let (leaving, staying) =
         (net.subscribe(there, all("sensor").one_in(2)), net.subscribe(there, all("**")));
     net.run_for(KNOWN_AFTER);
     net.every(sensor, Duration::from_millis(20), 200, payloads(100));
     net.run_for(Duration::from_secs(2));
-    net.unsubscribe(goes);
+    net.unsubscribe(leaving);
     net.run_for(KNOWN_AFTER);
-    let (got, sent) = (net.delivered(goes).len(), net.stream(here, there, sensor).sent);
+    let (got, sent) = (net.delivered(leaving).len(), net.stream(here, there, sensor).sent);
     assert_eq!(net.streams(here, there, sensor), 1);
     net.run_for(Duration::from_secs(3));
     assert!((50..=150).contains(&got), "{got}");
-    assert_eq!(net.delivered(goes).len(), got);
-    assert_eq!(seqs(&net.delivered(stays)), (0..200).collect::<Vec<_>>());
-    net.unsubscribe(stays);
+    assert_eq!(net.delivered(leaving).len(), got);
+    assert_eq!(seqs(&net.delivered(staying)), (0..200).collect::<Vec<_>>());
+    net.unsubscribe(staying);
     net.run_for(KNOWN_AFTER);
     assert_eq!(net.streams(here, there, sensor), 0);
     net.put(sensor, payload(0, 100));
     net.run_for(KNOWN_AFTER);
     assert!(net.stream(here, there, sensor).sent >= sent);
-    assert_eq!(net.delivered(stays).len(), 200);
+    assert_eq!(net.delivered(staying).len(), 200);
 }

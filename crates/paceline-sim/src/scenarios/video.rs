@@ -12,7 +12,7 @@ use paceline_sched::{Capacity, Duration};
 ///
 /// # Panics
 /// Panics if this does not hold.
-pub fn video_is_thinned_to_what_can_be_decoded(net: &mut dyn Net) {
+pub fn thinned_video_can_be_decoded(net: &mut dyn Net) {
     const GROUP: &str = "IBBPBBPBBPBB";
     let (here, there) = pair(net, LinkPlan::default());
     let camera = net.publish(here, video("camera", 30, 900));

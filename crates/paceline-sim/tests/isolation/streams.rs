@@ -20,7 +20,9 @@ fn check(place: usize, hops: usize, (before, after): (&Got, &Got), what: &str) {
 
 #[test]
 fn a_stream_delays_others_by_at_most_a_segment_per_hop() {
-    println!("| hops | who | does | others: most p99 added | longest of its bound | samples |");
+    println!(
+        "| hops | sender | misbehaviour | others: most p99 added | longest of its bound | samples |"
+    );
     for hops in [2, 3] {
         for late in [Late::Drop, Late::Send] {
             let calm = Chain::new(hops, late).run((0, Misdeed::None));
@@ -36,9 +38,9 @@ fn a_stream_delays_others_by_at_most_a_segment_per_hop() {
                     part = part.max(got[place].longest.as_nanos() * 100 / bound.as_nanos());
                     samples += got[place].samples;
                 }
-                let who = STREAMS[bad].0;
+                let sender = STREAMS[bad].0;
                 println!(
-                    "| {hops} | {who} | {misdeed:?}, {late:?} | {added} | {part} % | {samples} |"
+                    "| {hops} | {sender} | {misdeed:?}, {late:?} | {added} | {part} % | {samples} |"
                 );
             }
         }
@@ -47,7 +49,7 @@ fn a_stream_delays_others_by_at_most_a_segment_per_hop() {
 
 #[test]
 fn under_tenfold_load_each_stream_waits_at_most_a_segment_per_hop() {
-    println!("| hops | offered | stream | p99 alone | beside it | longest | bound |");
+    println!("| hops | offered | stream | p99 alone | with the overload | longest | bound |");
     for hops in [2, 3] {
         let calm = Chain::new(hops, Late::Drop).run((0, Misdeed::None));
         for times in [5, 10] {

@@ -1,6 +1,6 @@
 //! Contracts next to retransmissions: losses of one stream make no other stream late.
 
-use super::way::{Way, millis, per_mille, radio};
+use super::path::{Path, millis, per_mille, radio};
 use paceline_proto::Retransmit;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::reason::DropReason;
@@ -34,7 +34,7 @@ struct Asked {
 }
 
 /// Requests streams until the link refuses more. All begin in phase, which is the worst case.
-fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
+fn fill(path: &mut Path, chance: &mut Random) -> Vec<Asked> {
     let (mut asked, mut refused) = (Vec::new(), 0);
     let mut begin = Vec::new();
     while refused < REFUSED {
@@ -50,14 +50,14 @@ fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
             late: Late::Drop,
             ..data(&name)
         };
-        let publisher = way.publish(spec);
+        let publisher = path.publish(spec);
         let choice = if once { Retransmit::None } else { Retransmit::Selective };
-        let spec = all(&name).within_ms(within.as_nanos() / 1_000_000).mended(choice);
-        let subscription = way.subscribe(spec);
-        if way.world.grants(subscription).is_empty() {
+        let spec = all(&name).within_ms(within.as_nanos() / 1_000_000).retransmit(choice);
+        let subscription = path.subscribe(spec);
+        if path.world.grants(subscription).is_empty() {
             refused += 1;
-            way.world.unsubscribe(subscription);
-            way.world.unpublish(publisher);
+            path.world.unsubscribe(subscription);
+            path.world.unpublish(publisher);
         } else {
             refused = 0;
             begin.push((publisher, period, bytes));
@@ -66,14 +66,14 @@ fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
     }
     for (publisher, period, bytes) in begin {
         let count = FOR.as_nanos() / period.as_nanos();
-        way.world.every(publisher, period, count, payloads(bytes));
+        path.world.every(publisher, period, count, payloads(bytes));
     }
     asked
 }
 
 /// Returns the number of networks: the value of `PACELINE_SCENARIOS`, or 12 by default.
 #[expect(clippy::disallowed_methods, reason = "the caller of the test sets the duration")]
-fn ways() -> u64 {
+fn path_count() -> u64 {
     std::env::var("PACELINE_SCENARIOS").map_or(12, |it| it.parse().expect("a number of paths"))
 }
 
@@ -82,20 +82,20 @@ fn ways() -> u64 {
 /// With `back`, best effort also fills the opposite direction, so that acknowledgements wait for its frames.
 fn run(back: bool) -> (u64, u64, u64) {
     let (mut samples, mut repeated, mut late) = (0, 0, 0);
-    for seed in 0..ways() {
+    for seed in 0..path_count() {
         let mut chance = Random::new(seed);
-        let mut way = Way::new(seed, lossy());
-        let asked = fill(&mut way, &mut chance);
+        let mut path = Path::new(seed, lossy());
+        let asked = fill(&mut path, &mut chance);
         if back {
-            let film = way.world.publish(way.there, pictures("back", 50, 8_000));
-            way.world.subscribe(way.here, all("back"));
-            way.world.every(film, millis(20), FOR.as_nanos() / 20_000_000, payloads(8_000));
+            let film = path.world.publish(path.there, pictures("back", 50, 8_000));
+            path.world.subscribe(path.here, all("back"));
+            path.world.every(film, millis(20), FOR.as_nanos() / 20_000_000, payloads(8_000));
         }
-        way.world.run_for(FOR.saturating_add(millis(1_000)));
-        repeated += way.mended().0.repeated;
+        path.world.run_for(FOR.saturating_add(millis(1_000)));
+        repeated += path.repairs().0.repeated;
         for Asked { name, within, publisher, subscription, once } in &asked {
-            let sent = way.world.stream(way.here, way.there, *publisher);
-            let got = way.got(*subscription);
+            let sent = path.world.stream(path.here, path.there, *publisher);
+            let got = path.got(*subscription);
             let lost = sent.drops.of(DropReason::LinkLoss);
             let mut its = sent.late + sent.offered - sent.sent - lost;
             samples += sent.offered;
@@ -125,22 +125,22 @@ fn retransmissions_make_nothing_else_late() {
 
 #[test]
 fn best_effort_losses_delay_no_contracted_repair() {
-    let mut way = Way::new(7, lossy());
+    let mut path = Path::new(7, lossy());
     let steady = PublisherSpec { bytes_max: Some(1_300), late: Late::Drop, ..data("steady") };
-    let steady = way.publish(PublisherSpec { period: Some(millis(8)), ..steady });
+    let steady = path.publish(PublisherSpec { period: Some(millis(8)), ..steady });
     let slow = PublisherSpec { bytes_max: Some(300), late: Late::Drop, ..data("slow") };
-    let slow = way.publish(PublisherSpec { period: Some(millis(50)), ..slow });
-    let film = way.publish(pictures("film", 50, 4_000));
-    let kept = way.subscribe(all("steady").within_ms(50).mended(Retransmit::None));
-    let asked = way.subscribe(all("slow").within_ms(400));
-    way.subscribe(all("film"));
-    assert!(!way.world.grants(kept).is_empty() && !way.world.grants(asked).is_empty());
+    let slow = path.publish(PublisherSpec { period: Some(millis(50)), ..slow });
+    let film = path.publish(pictures("film", 50, 4_000));
+    let kept = path.subscribe(all("steady").within_ms(50).retransmit(Retransmit::None));
+    let asked = path.subscribe(all("slow").within_ms(400));
+    path.subscribe(all("film"));
+    assert!(!path.world.grants(kept).is_empty() && !path.world.grants(asked).is_empty());
     for (publisher, period, bytes) in [(steady, 8, 1_300), (slow, 50, 300), (film, 20, 4_000)] {
-        way.world.every(publisher, millis(period), 60_000 / period, payloads(bytes));
+        path.world.every(publisher, millis(period), 60_000 / period, payloads(bytes));
     }
-    way.world.run_for(Duration::from_secs(62));
-    let got = way.got(asked);
+    path.world.run_for(Duration::from_secs(62));
+    let got = path.got(asked);
     let longest = per_mille(got, 1_000);
-    println!("{} of 1200, the last after {longest}; {:?}", got.len(), way.mended());
+    println!("{} of 1200, the last after {longest}; {:?}", got.len(), path.repairs());
     assert!(got.len() >= 1_199 && longest <= millis(80), "{} {longest}", got.len());
 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_sentence_is_named() {
+    fn a_long_sentence_is_reported() {
         let text = format!("Short.\n\n{}end.\n", "word ".repeat(WORDS_MAX));
         let found = long_sentences("README.md", &text);
         assert_eq!(found.len(), 1);

@@ -15,8 +15,8 @@ pub(super) fn circles(edges: &Edges) -> Vec<Vec<String>> {
     let mut found = BTreeSet::new();
     for (from, targets) in &next {
         for to in targets {
-            if let Some(way) = shortest(&next, to, from) {
-                found.insert(rotated(way));
+            if let Some(path) = shortest(&next, to, from) {
+                found.insert(rotated(path));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn comments_and_texts_are_not_code() {
+fn comments_and_strings_are_not_code() {
     let source = "let a = \"// no { comment\"; // yes }\nlet c = '{'; let d: &'a str = r#\"}\"\"#;";
     let layers = layers(source);
     assert!(!layers.code.contains(['{', '}']), "{}", layers.code);

@@ -29,8 +29,8 @@ impl Lab {
 
     pub(super) fn compare(&self, index: u32, line: &Line, real: StreamCounters, waiting: usize) {
         let counts = &line.counts;
-        let gone = real.sent + real.drops.total();
-        assert_eq!(real.offered, gone + waiting as u64, "stream {index}: the sums agree");
+        let accounted = real.sent + real.drops.total();
+        assert_eq!(real.offered, accounted + waiting as u64, "stream {index}: the sums agree");
         assert_eq!(real.offered, counts.offered, "stream {index}: offered");
         assert_eq!(real.sent, counts.sent, "stream {index}: sent");
         assert_eq!(real.bytes, counts.bytes, "stream {index}: bytes");
@@ -38,7 +38,7 @@ impl Lab {
             let count = counts.drops.iter().filter(|other| **other == reason).count();
             assert_eq!(real.drops.of(reason), count as u64, "stream {index}: {reason}");
         }
-        if self.setup.judged() {
+        if self.setup.knows_deadlines() {
             assert_eq!(real.late, counts.late, "stream {index}: late");
             assert_eq!(real.violations, line.violations(), "stream {index}: violations");
         }
@@ -78,11 +78,11 @@ impl Lab {
             let waits = self.model.lines.values().any(|line| !line.queue.is_empty());
             // A close announced in a lost frame may stay pending.
             let closed = |hop: &Hop| self.setup.lossy || hop.closes.is_empty();
-            let says = |hop: &Hop| {
+            let sends = |hop: &Hop| {
                 !hop.up || !hop.control.is_empty() || !hop.aborts.is_empty() || !closed(hop)
             };
             let flies = self.link.hops().any(|(_, hop)| hop.flight_frames() > 0);
-            if !waits && !self.hops.iter().any(says) && !flies {
+            if !waits && !self.hops.iter().any(sends) && !flies {
                 return;
             }
             // Samples queued for hops that are down are freed in steps, each due at once.

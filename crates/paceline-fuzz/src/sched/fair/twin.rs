@@ -41,17 +41,17 @@ pub(crate) trait Twin {
 pub(crate) struct Drr {
     lines: Vec<Line>,
     at: usize,
-    gone: Option<usize>,
+    emptied: Option<usize>,
 }
 
 impl Drr {
     pub(crate) fn new(streams: usize) -> Self {
-        Self { lines: vec![Line::default(); streams], at: 0, gone: None }
+        Self { lines: vec![Line::default(); streams], at: 0, emptied: None }
     }
 
     fn settle(&mut self) {
-        if let Some(gone) = self.gone.take() {
-            let line = &mut self.lines[gone];
+        if let Some(emptied) = self.emptied.take() {
+            let line = &mut self.lines[emptied];
             line.deficit = line.deficit.min(0);
         }
     }
@@ -92,7 +92,7 @@ impl Twin for Drr {
     }
 
     fn head(&mut self, stream: usize, segment: u32) {
-        self.gone.take_if(|gone| *gone == stream);
+        self.emptied.take_if(|emptied| *emptied == stream);
         self.lines[stream].head = Some(segment);
     }
 
@@ -102,13 +102,13 @@ impl Twin for Drr {
         assert_eq!(served, Some(stream), "the picked stream sends");
         self.lines[stream].deficit -= i128::from(bytes) << 20;
         self.lines[stream].head = left;
-        self.gone = left.is_none().then_some(stream);
+        self.emptied = left.is_none().then_some(stream);
     }
 
     fn withdrawn(&mut self, stream: usize) {
         self.settle();
         self.lines[stream].head = None;
-        self.gone = Some(stream);
+        self.emptied = Some(stream);
     }
 
     fn suspend(&mut self, stream: usize) {
@@ -138,8 +138,8 @@ pub(crate) struct Wf2q {
     lines: Vec<Line>,
     now: u128,
     /// The advance of virtual time at the end of the segment in transmission.
-    on_its_way: u128,
-    gone: Option<usize>,
+    in_flight: u128,
+    emptied: Option<usize>,
     latest: u128,
     /// Rates whose tags are exact are compared to the last bit. With other rates, equal tags may appear in
     /// either order, and a start equal to virtual time may or may not be eligible.
@@ -156,8 +156,8 @@ impl Wf2q {
         Self {
             lines: vec![Line::default(); streams],
             now: 0,
-            on_its_way: 0,
-            gone: None,
+            in_flight: 0,
+            emptied: None,
             latest: 0,
             strict,
         }
@@ -179,13 +179,13 @@ impl Wf2q {
     }
 
     fn settle(&mut self) {
-        if self.gone.take().is_some_and(|gone| !self.lines[gone].suspended) {
+        if self.emptied.take().is_some_and(|emptied| !self.lines[emptied].suspended) {
             self.end();
         }
     }
 
     fn arrived(&mut self) {
-        self.now += std::mem::take(&mut self.on_its_way);
+        self.now += std::mem::take(&mut self.in_flight);
     }
 
     /// Ends the busy period: once all queues are empty, earlier service no longer counts against a stream.
@@ -213,7 +213,7 @@ impl Twin for Wf2q {
     }
 
     fn head(&mut self, stream: usize, segment: u32) {
-        let follows = self.gone.take_if(|gone| *gone == stream).is_some();
+        let follows = self.emptied.take_if(|emptied| *emptied == stream).is_some();
         self.lines[stream].head = Some(segment);
         if !follows && !self.lines[stream].suspended {
             self.begin(stream);
@@ -224,19 +224,19 @@ impl Twin for Wf2q {
         self.settle();
         let rates = self.lines.iter().map(|line| line.rate).sum();
         self.arrived();
-        self.on_its_way = self.after(bytes, rates);
+        self.in_flight = self.after(bytes, rates);
         let step = self.after(bytes, self.lines[stream].rate);
         let line = &mut self.lines[stream];
         line.start += step;
         line.head = left;
-        self.gone = left.is_none().then_some(stream);
+        self.emptied = left.is_none().then_some(stream);
         self.latest = self.latest.max(line.start);
     }
 
     fn withdrawn(&mut self, stream: usize) {
         self.settle();
         self.lines[stream].head = None;
-        self.gone = Some(stream);
+        self.emptied = Some(stream);
     }
 
     fn suspend(&mut self, stream: usize) {
@@ -263,7 +263,7 @@ impl Twin for Wf2q {
             (0..self.lines.len()).filter(|&at| self.lines[at].waits()).collect();
         let starts = waiting.iter().map(|&at| self.lines[at].start);
         let Some(first) = starts.min() else {
-            return picked.map_or(Ok(()), |who| Err(format!("{who} has no packet")));
+            return picked.map_or(Ok(()), |stream| Err(format!("{stream} has no packet")));
         };
         self.now = self.now.max(first);
         let eligible = |at: &usize| self.lines[*at].start <= self.now;

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_notices_by_how_much_it_overslept() {
+    fn the_longest_delay_of_the_thread_is_reported() {
         let seen = Seen::default();
         seen.nap();
         assert!(seen.longest_nanos.load(Ordering::Relaxed) > 0, "nothing sleeps to the nanosecond");

@@ -17,19 +17,19 @@ pub(super) fn measure(stage: &Stage<'_>, commands: u32) -> Result<Section> {
     let ours = stage.measure(&plan(Engine::Paceline))?;
     let plain = stage.measure(&plan(Engine::Plain))?;
     let mut section =
-        Section::new("The idle link: 100 commands of 64 bytes a second, nothing else");
+        Section::new("The idle link: 100 commands of 64 bytes per second, nothing else");
     let (a, b) = (Commands::of(&ours, commands), Commands::of(&plain, commands));
     let delay = |commands: &Commands, per_mille| millis(commands.delays.percentile(per_mille));
     for (name, per_mille) in [("delay p50", 500), ("delay p99", 990), ("delay p99.9", 999)] {
-        section.tell(name, Unit::Millis, delay(&a, per_mille), delay(&b, per_mille));
+        section.show(name, Unit::Millis, delay(&a, per_mille), delay(&b, per_mille));
     }
-    section.tell("delay max", Unit::Millis, millis(a.delays.max()), millis(b.delays.max()));
-    section.tell("lost", Unit::Count, count(a.lost), count(b.lost));
+    section.show("delay max", Unit::Millis, millis(a.delays.max()), millis(b.delays.max()));
+    section.show("lost", Unit::Count, count(a.lost), count(b.lost));
     let per_command = |measured: &Measured, commands: &Commands| {
         measured.wire_to_operator / measured.seconds() / commands.hertz
     };
     let (ours_bytes, plain_bytes) = (per_command(&ours, &a), per_command(&plain, &b));
-    section.tell("wire bytes per command", Unit::Count, ours_bytes, plain_bytes);
+    section.show("wire bytes per command", Unit::Count, ours_bytes, plain_bytes);
     section.load(ours.load, plain.load);
     section.warn_if_busy();
     ours.remarks.iter().for_each(|remark| section.note(remark));

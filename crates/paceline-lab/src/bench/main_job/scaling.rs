@@ -29,7 +29,9 @@ pub(super) fn measure(stage: &Stage<'_>, commands: u32) -> Result<Section> {
     wire(&mut section, &ours, &plain);
     section.load(ours.load, plain.load);
     section.warn_if_busy();
-    section.note("Plain Zenoh has no rate or size per subscriber: everybody gets the full stream.");
+    section.note(
+        "Plain Zenoh has no rate or size per subscriber: every subscriber gets the full stream.",
+    );
     ours.remarks.iter().for_each(|remark| section.note(remark));
     Ok(section)
 }
@@ -65,9 +67,9 @@ fn flow(measured: &Measured, listener: usize) -> Flow {
 
 fn rates(section: &mut Section, ours: &Measured, plain: &Measured) {
     let rows = [
-        ("local subscriber, asked for all", 0, Bound::Near(30.0, 0.2)),
-        ("second local subscriber, asked for 10 Hz", 1, Bound::Near(10.0, 0.05)),
-        ("operator behind the link, asked for 5 Hz", 2, Bound::Near(5.0, 0.05)),
+        ("local subscriber, every picture", 0, Bound::Near(30.0, 0.2)),
+        ("second local subscriber, 10 Hz", 1, Bound::Near(10.0, 0.05)),
+        ("operator behind the link, 5 Hz", 2, Bound::Near(5.0, 0.05)),
     ];
     for (name, listener, bound) in rows {
         let (value, other) = (flow(ours, listener).hertz(), flow(plain, listener).hertz());
@@ -87,8 +89,8 @@ fn operator(section: &mut Section, ours: &Measured, plain: &Measured) {
     let beyond = count(a.misses_beyond(STEP, WITHIN_MS * 1_000_000, (1, 10)));
     let name = "operator: misses of 200 ms beyond 1 in 10";
     section.must(name, Unit::Count, beyond, f64::NAN, Bound::AtMost(0.0));
-    section.tell(
-        "windows violated, the robot's count",
+    section.show(
+        "windows violated, counted by the robot",
         Unit::Count,
         float(ours.violations),
         f64::NAN,
@@ -96,9 +98,9 @@ fn operator(section: &mut Section, ours: &Measured, plain: &Measured) {
     let (a, b) = (a.delays(), b.delays());
     for (name, per_mille) in [("operator: delay p50", 500), ("operator: delay p99", 990)] {
         let delay = |delays: &crate::bench::stats::Samples| millis(delays.percentile(per_mille));
-        section.tell(name, Unit::Millis, delay(&a), delay(&b));
+        section.show(name, Unit::Millis, delay(&a), delay(&b));
     }
-    section.tell("operator: delay max", Unit::Millis, millis(a.max()), millis(b.max()));
+    section.show("operator: delay max", Unit::Millis, millis(a.max()), millis(b.max()));
 }
 
 fn wire(section: &mut Section, ours: &Measured, plain: &Measured) {
@@ -106,6 +108,6 @@ fn wire(section: &mut Section, ours: &Measured, plain: &Measured) {
     let (a, b) = (ratio(ours, ours.wire_to_operator), ratio(plain, plain.wire_to_operator));
     section.must("wire bytes / payload bytes", Unit::Ratio, a, b, Bound::AtMost(1.2));
     let (a, b) = (ratio(ours, ours.wire_to_robot), ratio(plain, plain.wire_to_robot));
-    section.tell("wire bytes back / payload bytes", Unit::Ratio, a, b);
-    section.tell("link filled", Unit::Percent, ours.fill_percent(), plain.fill_percent());
+    section.show("wire bytes back / payload bytes", Unit::Ratio, a, b);
+    section.show("link filled", Unit::Percent, ours.fill_percent(), plain.fill_percent());
 }

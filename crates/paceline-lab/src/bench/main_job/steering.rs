@@ -114,13 +114,14 @@ impl Case {
                 plain.add(&stage.measure(&self.plan(Engine::Plain))?, self.commands);
             }
         }
-        self.tell_commands(&mut section, &ours, &plain);
-        self.tell_camera(&mut section, &ours, &plain);
+        self.add_command_rows(&mut section, &ours, &plain);
+        self.add_camera_rows(&mut section, &ours, &plain);
         section.load(ours.load, plain.load);
         section.warn_if_busy();
         section.note(format!(
-            "{} commands a run. Paceline: runs: {}, the median of each figure, losses added up. Plain \
-             Zenoh: one run, camera Background and dropping, commands RealTime and express.",
+            "{} commands per run. Paceline: number of runs {}, each figure is their median, losses \
+             are their sum. Plain Zenoh: one run, camera Background and dropping, commands \
+             RealTime and express.",
             self.commands, self.runs
         ));
         Ok(section)
@@ -130,10 +131,12 @@ impl Case {
         let bytes = self.bytes;
         match self.camera {
             Camera::Contracted(size) => format!(
-                "Commands of {bytes} bytes beside the largest contracted camera that is granted ({PICTURES_HZ} Hz x {size} bytes)"
+                "Commands of {bytes} bytes next to the largest contracted camera that is granted \
+                 ({PICTURES_HZ} Hz x {size} bytes)"
             ),
             Camera::BestEffort => format!(
-                "Commands of {bytes} bytes beside a best-effort camera (30 Hz x 30 KB): 3.6 x the link"
+                "Commands of {bytes} bytes next to a best-effort camera (30 Hz x 30 KB): 3.6 x the \
+                 link"
             ),
         }
     }
@@ -144,18 +147,18 @@ impl Case {
         plan(engine, self.bytes, Some(self.camera), seconds)
     }
 
-    fn tell_commands(&self, section: &mut Section, ours: &Numbers, plain: &Numbers) {
+    fn add_command_rows(&self, section: &mut Section, ours: &Numbers, plain: &Numbers) {
         let (a, b) = (median(&ours.p999), median(&plain.p999));
         section.must("command delay p99.9", Unit::Millis, a, b, Bound::AtMost(P999_MS_MAX));
         let none = Bound::AtMost(0.0);
         section.must("commands lost", Unit::Count, count(ours.lost), count(plain.lost), none);
-        section.tell("commands sent", Unit::Count, count(ours.sent), count(plain.sent));
-        section.tell("command delay p50", Unit::Millis, median(&ours.p50), median(&plain.p50));
-        section.tell("command delay p99", Unit::Millis, median(&ours.p99), median(&plain.p99));
-        section.tell("command delay max", Unit::Millis, median(&ours.max), median(&plain.max));
+        section.show("commands sent", Unit::Count, count(ours.sent), count(plain.sent));
+        section.show("command delay p50", Unit::Millis, median(&ours.p50), median(&plain.p50));
+        section.show("command delay p99", Unit::Millis, median(&ours.p99), median(&plain.p99));
+        section.show("command delay max", Unit::Millis, median(&ours.max), median(&plain.max));
     }
 
-    fn tell_camera(&self, section: &mut Section, ours: &Numbers, plain: &Numbers) {
+    fn add_camera_rows(&self, section: &mut Section, ours: &Numbers, plain: &Numbers) {
         let (rate, plain_rate) = (median(&ours.pictures), median(&plain.pictures));
         let (p50, plain_p50) = (median(&ours.picture_p50), median(&plain.picture_p50));
         let (rate_name, p50_name) = ("whole pictures", "picture delay p50");
@@ -169,25 +172,26 @@ impl Case {
                 section.must(p50_name, Unit::Millis, p50, plain_p50, most);
                 if least < PICTURES_HZ_MIN {
                     section.note(format!(
-                        "Beside these commands {:.2} whole pictures a second fit: they must be \
-                         95 % of that instead of {PICTURES_HZ_MIN} Hz, and the bound on their delay \
-                         grows as the room shrinks (to {:.0} %).",
+                        "The link has room for {:.2} whole pictures per second next to these \
+                         commands. The bound on their rate is 95 % of that instead of \
+                         {PICTURES_HZ_MIN} Hz. The bound on their delay is divided by the \
+                         remaining share of the link, {:.0} %.",
                         self.fit,
                         100.0 * self.share
                     ));
                 }
             }
             Camera::Contracted(_) => {
-                section.tell(rate_name, Unit::Hertz, rate, plain_rate);
-                section.tell(p50_name, Unit::Millis, p50, plain_p50);
+                section.show(rate_name, Unit::Hertz, rate, plain_rate);
+                section.show(p50_name, Unit::Millis, p50, plain_p50);
                 let name = "picture misses of 200 ms beyond 1 in 10";
                 let (a, b) = (median(&ours.beyond), median(&plain.beyond));
-                section.tell(name, Unit::Count, a, b);
+                section.show(name, Unit::Count, a, b);
             }
         }
         let (a, b) = (median(&ours.picture_p99), median(&plain.picture_p99));
-        section.tell("picture delay p99", Unit::Millis, a, b);
-        section.tell("link filled", Unit::Percent, median(&ours.fill), median(&plain.fill));
+        section.show("picture delay p99", Unit::Millis, a, b);
+        section.show("link filled", Unit::Percent, median(&ours.fill), median(&plain.fill));
     }
 }
 

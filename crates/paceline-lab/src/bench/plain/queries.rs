@@ -40,17 +40,17 @@ pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
         || through_a_router(args, scratch),
     )?;
     let mut section = Section::new(format!(
-        "A query of {BYTES} bytes and its answer of as many, one after the other ({} pairs of {})",
+        "Queries of {BYTES} bytes with answers of the same size, one at a time ({} pairs of {})",
         args.pairs,
         EACH_SECOND * args.seconds
     ));
     let ratio = ratio_of(&through, &routed, |f| f.p50_us);
-    section.tell("p50 / p50 through one router", Unit::Ratio, ratio, f64::NAN);
-    section.tell("p50", Unit::Micros, of(&through, |f| f.p50_us), of(&routed, |f| f.p50_us));
-    section.tell("p99", Unit::Micros, of(&through, |f| f.p99_us), of(&routed, |f| f.p99_us));
+    section.show("p50 / p50 through one router", Unit::Ratio, ratio, f64::NAN);
+    section.show("p50", Unit::Micros, of(&through, |f| f.p50_us), of(&routed, |f| f.p50_us));
+    section.show("p99", Unit::Micros, of(&through, |f| f.p99_us), of(&routed, |f| f.p99_us));
     let [ask, answer] = [of(&through, |f| f.cpu_us[0]), of(&through, |f| f.cpu_us[1])];
-    section.tell("processor time of the asking node, a query", Unit::Micros, ask, f64::NAN);
-    section.tell("processor time of the answering node, a query", Unit::Micros, answer, f64::NAN);
+    section.show("processor time of the querying node, per query", Unit::Micros, ask, f64::NAN);
+    section.show("processor time of the answering node, per query", Unit::Micros, answer, f64::NAN);
     section.load(Some(watch.load()?), None);
     Ok(section)
 }
@@ -80,7 +80,7 @@ fn drive(args: &Args, [answers, asks]: [u16; 2], processes: &[u32]) -> Result<Tr
     let queryable = queryable.wait().map_err(plain_error)?;
     let until = Instant::now() + PATIENCE;
     while !ask(&asking)? {
-        ensure!(Instant::now() < until, "nothing was answered within {PATIENCE:?}");
+        ensure!(Instant::now() < until, "no query was answered within {PATIENCE:?}");
         interrupt::sleep(Duration::from_millis(10))?;
     }
     let count = EACH_SECOND * args.seconds;

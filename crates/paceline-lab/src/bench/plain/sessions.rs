@@ -1,8 +1,8 @@
 //! The cost of serving many plain programs at one node, compared with a plain Zenoh router.
 
 use super::{
-    Args, NodePair, ONE_WAY, clock, cpu_seconds, free_port, in_turn, interrupt, of, plain_error,
-    ratio_of, zenoh,
+    Args, NodePair, ONE_DIRECTION, clock, cpu_seconds, free_port, in_turn, interrupt, of,
+    plain_error, ratio_of, zenoh,
 };
 use crate::bench::child::Child;
 use crate::bench::machine::Watch;
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The figures of one run: processor time per delivery, and the percentage of samples delivered.
 struct Cost {
     delivery_us: f64,
-    came_percent: f64,
+    delivered_percent: f64,
 }
 
 pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
@@ -38,16 +38,17 @@ pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
         || at_a_router(args, scratch),
     )?;
     let mut section = Section::new(format!(
-        "{RATE} samples of {BYTES} bytes a second to {} programs, from another node ({} pairs of {} s)",
+        "{RATE} samples of {BYTES} bytes per second to {} programs, from another node ({} pairs of \
+         {} s)",
         args.sessions, args.pairs, args.seconds
     ));
     let ratio = ratio_of(&node, &router, |cost| cost.delivery_us);
     let name = "processor time of the node / of the router";
     section.must(name, Unit::Ratio, ratio, f64::NAN, Bound::AtMost(1.5));
     let [ours, plain] = [&node, &router].map(|runs| of(runs, |cost| cost.delivery_us));
-    section.tell("processor time, a sample and program", Unit::Micros, ours, plain);
-    let [ours, plain] = [&node, &router].map(|runs| of(runs, |cost| cost.came_percent));
-    section.tell("of what was sent, came", Unit::Percent, ours, plain);
+    section.show("processor time, per sample and program", Unit::Micros, ours, plain);
+    let [ours, plain] = [&node, &router].map(|runs| of(runs, |cost| cost.delivered_percent));
+    section.show("samples delivered", Unit::Percent, ours, plain);
     section.load(Some(watch.load()?), None);
     Ok(section)
 }
@@ -55,7 +56,7 @@ pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
 /// Measures a node. The publishing program is at another node, so each sample crosses a link and is
 /// exported by a rule.
 fn at_a_node(args: &Args, scratch: &Scratch) -> Result<Cost> {
-    let pair = NodePair::start(scratch, ONE_WAY)?;
+    let pair = NodePair::start(scratch, ONE_DIRECTION)?;
     let [_, serving] = pair.processes();
     drive(args, [pair.here, pair.there], serving)
 }
@@ -70,12 +71,12 @@ fn at_a_router(args: &Args, scratch: &Scratch) -> Result<Cost> {
 
 /// Publishes at the fixed rate to all programs and measures the processor time of `process`.
 fn drive(args: &Args, [from, to]: [u16; 2], process: u32) -> Result<Cost> {
-    let came = Arc::new(AtomicU64::new(0));
+    let arrived = Arc::new(AtomicU64::new(0));
     let mut programs = Vec::new();
     for _ in 0..args.sessions {
         interrupt::check()?;
         let session = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{to}")], &[])?;
-        let count = came.clone();
+        let count = arrived.clone();
         let declared = session.declare_subscriber(super::KEY).callback(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         });
@@ -84,39 +85,39 @@ fn drive(args: &Args, [from, to]: [u16; 2], process: u32) -> Result<Cost> {
     }
     let session = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{from}")], &[])?;
     let publisher = session.declare_publisher(super::KEY).wait().map_err(plain_error)?;
-    reach_all(&publisher, &came, u64::from(args.sessions))?;
+    reach_all(&publisher, &arrived, u64::from(args.sessions))?;
 
     let total = RATE * u64::from(args.seconds);
     let (used, start) = (cpu_seconds(process)?, clock::now());
-    came.store(0, Ordering::Relaxed);
+    arrived.store(0, Ordering::Relaxed);
     for n in 0..total {
         interrupt::sleep_until(start + n * (1_000_000_000 / RATE))?;
         publisher.put(vec![7; BYTES]).wait().map_err(plain_error)?;
     }
     interrupt::sleep(Duration::from_millis(500))?;
     let used = cpu_seconds(process)? - used;
-    let came = came.load(Ordering::Relaxed);
-    ensure!(came > 0, "no program got anything");
+    let arrived = arrived.load(Ordering::Relaxed);
+    ensure!(arrived > 0, "no program received a sample");
     let sent = total * u64::from(args.sessions);
     Ok(Cost {
-        delivery_us: used * 1e6 / float(came),
-        came_percent: 100.0 * float(came) / float(sent),
+        delivery_us: used * 1e6 / float(arrived),
+        delivered_percent: 100.0 * float(arrived) / float(sent),
     })
 }
 
 /// Publishes until every program has received one sample.
-fn reach_all(publisher: &Publisher<'_>, came: &AtomicU64, programs: u64) -> Result<()> {
+fn reach_all(publisher: &Publisher<'_>, arrived: &AtomicU64, programs: u64) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut reached = 0;
     while reached < programs {
         ensure!(
             Instant::now() < until,
-            "within {PATIENCE:?} a sample came to {reached} of {programs} programs at most"
+            "a sample reached at most {reached} of {programs} programs within {PATIENCE:?}"
         );
-        came.store(0, Ordering::Relaxed);
+        arrived.store(0, Ordering::Relaxed);
         publisher.put(vec![7; BYTES]).wait().map_err(plain_error)?;
         interrupt::sleep(Duration::from_millis(500))?;
-        reached = came.load(Ordering::Relaxed);
+        reached = arrived.load(Ordering::Relaxed);
     }
     Ok(())
 }

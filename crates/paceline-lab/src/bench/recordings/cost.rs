@@ -23,9 +23,9 @@ pub(super) fn measure(scratch: &Scratch, film: &str, short: bool) -> Result<Sect
     for subscribers in [0, 1, 8] {
         eprintln!("{subscribers} subscribers");
         let percent = percent(scratch, film, subscribers, interval)?;
-        let name = format!("{subscribers} subscribers: of one core");
+        let name = format!("{subscribers} subscribers: processor time, of one core");
         match subscribers {
-            0 => section.tell(&name, Unit::Percent, percent, f64::NAN),
+            0 => section.show(&name, Unit::Percent, percent, f64::NAN),
             _ => {
                 let most = Bound::AtMost(PERCENT_MAX);
                 section.must(&name, Unit::Percent, percent, f64::NAN, most);

@@ -46,33 +46,45 @@ pub(super) fn measure(
             let subscribe = [&["robot/camera", "--out", out][..], rate, size].concat();
             let outcome = case::run(rig, scratch, &publish, &subscribe, Duration::from_secs(60))?;
             let decoded = decode(out)?;
-            let asked = Asked { pictures: f64::from(pictures) * hz / HZ, pixels };
-            done(section(&format!("{rate_name} at {size_name}"), rig, asked, &outcome, &decoded));
+            let requested = Requested { pictures: f64::from(pictures) * hz / HZ, pixels };
+            done(section(
+                &format!("{rate_name} at {size_name}"),
+                rig,
+                requested,
+                &outcome,
+                &decoded,
+            ));
         }
     }
     Ok(())
 }
 
 #[derive(Clone, Copy)]
-struct Asked {
+struct Requested {
     pictures: f64,
     pixels: u64,
 }
 
-fn section(name: &str, rig: &Rig, asked: Asked, outcome: &Outcome, decoded: &Decoded) -> Section {
+fn section(
+    name: &str,
+    rig: &Rig,
+    requested: Requested,
+    outcome: &Outcome,
+    decoded: &Decoded,
+) -> Section {
     let mut section = Section::new(format!("The film, {name}"));
     let delivered = float(outcome.delivered());
-    let wanted = asked.pictures;
-    section.tell("pictures asked for", Unit::Count, wanted, f64::NAN);
-    section.tell("pictures delivered", Unit::Count, delivered, f64::NAN);
+    let wanted = requested.pictures;
+    section.show("pictures requested", Unit::Count, wanted, f64::NAN);
+    section.show("pictures delivered", Unit::Count, delivered, f64::NAN);
     let none = Bound::AtMost(0.0);
     let missing = delivered - count(decoded.pictures);
     let rows = [
-        ("delivered and not decoded by ffmpeg", missing.abs()),
+        ("pictures delivered but not decoded by ffmpeg", missing.abs()),
         ("errors that ffmpeg reports", count(decoded.errors)),
         ("pictures out of presentation order", count(decoded.out_of_order)),
-        ("pictures of another size", count(decoded.other_sizes(asked.pixels))),
-        ("samples that nobody accounts for", float(outcome.unaccounted())),
+        ("pictures of another size", count(decoded.other_sizes(requested.pixels))),
+        ("samples that no counter explains", float(outcome.unaccounted())),
     ];
     for (name, value) in rows {
         // Without arrivals there is no valid figure.
@@ -81,14 +93,14 @@ fn section(name: &str, rig: &Rig, asked: Asked, outcome: &Outcome, decoded: &Dec
     }
     let above = delivered - wanted;
     section.must(
-        "pictures above the rate asked for",
+        "pictures above the requested rate",
         Unit::Count,
         above,
         f64::NAN,
         Bound::AtMost(3.0),
     );
     let fill = 800.0 * outcome.wire_bytes / outcome.seconds / float(rig.bits_per_s());
-    section.tell("link filled", Unit::Percent, fill, f64::NAN);
+    section.show("link filled", Unit::Percent, fill, f64::NAN);
     let drops = outcome.drops();
     if !drops.is_empty() {
         let drops: Vec<_> = drops.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
@@ -117,7 +129,7 @@ fn decode(file: &str) -> Result<Decoded> {
     let run = Command::new("ffmpeg")
         .args(["-v", "error", "-i", file, "-f", "framehash", "-hash", "crc32", "-"])
         .output()
-        .context("ffmpeg does not start; install ffmpeg")?;
+        .context("cannot start ffmpeg; try installing it")?;
     let (hashes, errors) =
         (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     if !run.status.success() && errors.is_empty() {

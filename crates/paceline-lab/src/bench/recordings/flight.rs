@@ -14,34 +14,41 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn measure(rig: &Rig, scratch: &Scratch, flight: &str, speed: f64) -> Result<Section> {
-    eprintln!("the flight, {speed} times as fast as it was");
+    eprintln!("the flight, at {speed} × its original speed");
     let factor = speed.to_string();
     let publish = ["px4", "--file", flight, "--speed", &factor];
     let subscribe = ["px4/**", "--queue", "65536"];
     let outcome = case::run(rig, scratch, &publish, &subscribe, PATIENCE)?;
-    let mut section = Section::new(format!("The flight, every topic, at {speed} × its own speed"));
+    let mut section =
+        Section::new(format!("The flight, every topic, at {speed} × its original speed"));
     let published = outcome.published;
     let streams = order(&outcome.samples);
     let drops: u64 = outcome.drops().values().sum();
-    section.tell("messages published", Unit::Count, float(published), f64::NAN);
-    section.tell("topics", Unit::Count, count(streams.len()), f64::NAN);
+    section.show("messages published", Unit::Count, float(published), f64::NAN);
+    section.show("topics", Unit::Count, count(streams.len()), f64::NAN);
     let lost = float(published) - count(outcome.samples.len());
     let none = Bound::AtMost(0.0);
     section.must("messages not delivered", Unit::Count, lost, f64::NAN, none);
-    let unsaid = (lost - float(drops)).abs();
-    section.must("of them without a reason", Unit::Count, unsaid, f64::NAN, none);
+    let unexplained = (lost - float(drops)).abs();
+    section.must(
+        "messages not delivered, without a reason",
+        Unit::Count,
+        unexplained,
+        f64::NAN,
+        none,
+    );
     let wrong = streams.values().map(|stream| stream.wrong).sum::<usize>();
     let wrong = if outcome.samples.is_empty() { f64::NAN } else { count(wrong) };
-    section.must("messages twice or out of order", Unit::Count, wrong, f64::NAN, none);
+    section.must("messages duplicated or out of order", Unit::Count, wrong, f64::NAN, none);
     let unaccounted = float(outcome.unaccounted());
-    section.must("samples that nobody accounts for", Unit::Count, unaccounted, f64::NAN, none);
+    section.must("samples that no counter explains", Unit::Count, unaccounted, f64::NAN, none);
     let ages = outcome.samples.iter().filter_map(|sample| sample.get("age_us")?.as_u64());
     let ages = Samples::new(ages.map(|age| age * 1_000).collect());
     for (name, per_mille) in [("delay p50", 500), ("delay p99", 990), ("delay p99.9", 999)] {
-        section.tell(name, Unit::Millis, millis(ages.percentile(per_mille)), f64::NAN);
+        section.show(name, Unit::Millis, millis(ages.percentile(per_mille)), f64::NAN);
     }
     let fill = 800.0 * outcome.wire_bytes / outcome.seconds / float(rig.bits_per_s());
-    section.tell("link filled", Unit::Percent, fill, f64::NAN);
+    section.show("link filled", Unit::Percent, fill, f64::NAN);
     for (reason, n) in outcome.drops() {
         section.note(format!("dropped: {reason} {n}"));
     }
@@ -73,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_twice_or_late_is_wrong() {
+    fn duplicate_and_late_samples_are_wrong() {
         let sample = |tag: &str, seq: u64| serde_json::json!({ "tag": tag, "seq": seq });
         let samples = [sample("a", 0), sample("b", 0), sample("a", 1), sample("a", 1)];
         let streams = order(&samples);

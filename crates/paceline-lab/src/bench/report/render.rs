@@ -4,8 +4,8 @@ use super::{Bound, Load, Report, Row, Section, Unit};
 use std::fmt::Write as _;
 
 fn headings(section: &Section) -> [&'static str; 5] {
-    let [ours, beside] = section.headings;
-    ["", ours, beside, "must be", "holds"]
+    let [ours, second] = section.headings;
+    ["", ours, second, "bound", "met"]
 }
 
 /// Formats a section for a terminal, with aligned columns.
@@ -37,7 +37,7 @@ pub(super) fn text(section: &Section) -> String {
 /// Formats the whole report as a Markdown page.
 pub(super) fn markdown(report: &Report) -> String {
     let mut out = format!("# {}\n\nMeasured by `{}`.\n", report.title, report.command);
-    let _ = writeln!(out, "{}\n\n{}", machine(report), verdict(report));
+    let _ = writeln!(out, "{}\n\n{}", machine(report), result(report));
     for section in &report.sections {
         let _ = writeln!(out, "\n## {}\n", section.title);
         if let Some(table) = &section.table {
@@ -59,27 +59,30 @@ pub(super) fn machine(report: &Report) -> String {
     let (cores, kernel) = (report.machine.cores, &report.machine.kernel);
     let commit = report.machine.commit.as_ref();
     let commit = commit.map(|commit| format!(" Commit {commit}.")).unwrap_or_default();
-    format!("Machine: {cores} cores, Linux {kernel}. Zenoh 1.10.2 below and beside.{commit}")
+    format!(
+        "Machine: {cores} cores, Linux {kernel}. Zenoh 1.10.2, as transport and for \
+         comparison.{commit}"
+    )
 }
 
-pub(super) fn verdict(report: &Report) -> String {
+pub(super) fn result(report: &Report) -> String {
     if report.short {
         let mut text = "A short run: no bound was checked.".to_owned();
         report.missing.iter().for_each(|row| text += &format!("\nno value: {row}"));
         return text;
     }
     let all = report.sections.iter().flat_map(|section| &section.rows);
-    let judged: Vec<_> = all.filter_map(|row| row.holds).collect();
-    let held = judged.iter().filter(|&&holds| holds).count();
-    format!("{held} of {} rows that must hold do.", judged.len())
+    let checked: Vec<_> = all.filter_map(|row| row.holds).collect();
+    let met = checked.iter().filter(|&&holds| holds).count();
+    format!("{met} of {} bounds are met.", checked.len())
 }
 
 fn rows(section: &Section) -> Vec<[String; 5]> {
     let mut rows: Vec<_> = section.rows.iter().map(cells).collect();
     for (name, unit, share) in [
-        ("whole machine busy", Unit::Percent, Load::busy as fn(Load) -> f64),
-        ("of it stolen by the host", Unit::Percent, Load::steal),
-        ("a thread that only sleeps overslept by at most", Unit::Millis, Load::stall),
+        ("machine busy", Unit::Percent, Load::busy as fn(Load) -> f64),
+        ("stolen by the host", Unit::Percent, Load::steal),
+        ("longest delay of a sleeping thread", Unit::Millis, Load::stall),
     ] {
         let cell =
             |load: Option<Load>| load.map(|load| value(unit, share(load))).unwrap_or_default();

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_to_the_left_and_values_to_the_right() {
+    fn names_are_left_aligned_and_values_right_aligned() {
         let mut table = Table::new(vec!["pace".to_owned(), "1".to_owned()]);
         table.row("every 1 ms".to_owned(), vec![0.5]);
         table.row("all".to_owned(), vec![1_234.5]);

@@ -24,7 +24,7 @@ pub(super) enum Publisher {
 }
 
 /// A declared subscription; dropping it ends the subscription.
-#[expect(dead_code, reason = "held, never read: dropping it ends the subscription")]
+#[expect(dead_code, reason = "never read: dropping it ends the subscription")]
 pub(super) enum Subscription {
     Paceline(paceline::Subscription),
     Plain(zenoh::pubsub::Subscriber<()>),

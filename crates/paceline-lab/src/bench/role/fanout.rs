@@ -1,6 +1,6 @@
 //! One publisher and many subscribers in one process.
 
-use super::{Message, tell, wait_for_go};
+use super::{Message, send, wait_for_go};
 use crate::bench::clock;
 use crate::bench::machine::{cpu_seconds, resident_bytes};
 use anyhow::{Context as _, Result};
@@ -18,7 +18,7 @@ const WARM_UP: u64 = 33;
 
 /// The subscribers, by type of delivery.
 enum Subscribers {
-    Callbacks { _held: Vec<Subscription> },
+    Callbacks { _subscriptions: Vec<Subscription> },
     Queues { reader: std::thread::JoinHandle<Vec<Subscriber>> },
 }
 
@@ -26,7 +26,7 @@ pub(super) fn run(subscriptions: u32, seconds: u32, queues: bool) -> Result<()> 
     let node = Node::builder().isolated().open().context("node")?;
     let mut publisher = node.publisher(TAG).hz(HZ).declare()?;
     publisher.put(&PAYLOAD[..])?;
-    tell(&Message::Ready);
+    send(&Message::Ready);
     wait_for_go()?;
     let before = resident_bytes()?;
     let delivered = Arc::new(AtomicU64::new(0));
@@ -50,7 +50,7 @@ pub(super) fn run(subscriptions: u32, seconds: u32, queues: bool) -> Result<()> 
     let used = cpu_seconds(std::process::id())? - cpu;
     let cpu_percent = 100.0 * used / since.elapsed().as_secs_f64();
     let delivered = delivered.load(Ordering::Relaxed) - warm;
-    tell(&Message::Fanout { cpu_percent, bytes_each, delivered, published: samples });
+    send(&Message::Fanout { cpu_percent, bytes_each, delivered, published: samples });
     stop.store(true, Ordering::Relaxed);
     if let Subscribers::Queues { reader } = subscribers {
         drop(reader.join());
@@ -67,14 +67,14 @@ fn subscribe(
     stop: &Arc<AtomicBool>,
 ) -> Result<Subscribers> {
     if !queues {
-        let mut held = Vec::new();
+        let mut declared = Vec::new();
         for _ in 0..subscriptions {
             let delivered = delivered.clone();
-            held.push(node.subscriber(TAG).callback(move |_| {
+            declared.push(node.subscriber(TAG).callback(move |_| {
                 delivered.fetch_add(1, Ordering::Relaxed);
             })?);
         }
-        return Ok(Subscribers::Callbacks { _held: held });
+        return Ok(Subscribers::Callbacks { _subscriptions: declared });
     }
     let mut subscribers = Vec::new();
     for _ in 0..subscriptions {

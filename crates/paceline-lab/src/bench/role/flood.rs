@@ -1,7 +1,7 @@
 //! Throughput: one process publishes as fast as the engine accepts samples, another counts them.
 
 use super::engine::{Sample, Session};
-use super::{Message, Place, Want, tell, wait_for_go, wait_for_stop};
+use super::{Message, Place, Want, send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
 use anyhow::{Result, anyhow};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ const TAG: &str = "bench/flood";
 pub(super) fn flood(place: &Place, bytes: usize) -> Result<()> {
     let session = Session::open(place)?;
     let mut publisher = session.plain_publisher(TAG, false)?;
-    tell(&Message::Ready);
+    send(&Message::Ready);
     wait_for_go()?;
     let stop = AtomicBool::new(false);
     let payload = Bytes::from(vec![7; bytes]);
@@ -25,7 +25,7 @@ pub(super) fn flood(place: &Place, bytes: usize) -> Result<()> {
             }
             Ok(())
         });
-        tell(&Message::Started);
+        send(&Message::Started);
         wait_for_stop();
         stop.store(true, Ordering::Relaxed);
         pump.join().unwrap_or_else(|_| Err(anyhow!("the publishing thread panicked")))
@@ -42,17 +42,17 @@ pub(super) fn sink(place: &Place) -> Result<()> {
     let want = Want { tag: TAG.to_owned(), ..Want::default() };
     let count = move |_: Sample| {
         if counted.fetch_add(1, Ordering::Relaxed) == 0 {
-            tell(&Message::First { want: 0 });
+            send(&Message::First { want: 0 });
         }
     };
     let subscription = session.subscribe(&want, count)?;
-    tell(&Message::Ready);
+    send(&Message::Ready);
     wait_for_go()?;
     let (start, before) = (clock::now(), counter.load(Ordering::Relaxed));
-    tell(&Message::Started);
+    send(&Message::Started);
     wait_for_stop();
     let (end, after) = (clock::now(), counter.load(Ordering::Relaxed));
-    tell(&Message::Counted { samples: after - before, nanos: end - start });
+    send(&Message::Counted { samples: after - before, nanos: end - start });
     drop(subscription);
     session.close();
     Ok(())

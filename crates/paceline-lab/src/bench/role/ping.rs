@@ -1,7 +1,7 @@
 //! Round trips: one process publishes, the other publishes each sample back.
 
 use super::engine::{Sample, Session};
-use super::{Message, Place, Want, tell, wait_for_go, wait_for_stop};
+use super::{Message, Place, Want, send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -22,7 +22,7 @@ pub(super) fn ping(place: &Place, warm_up: u32, count: u32) -> Result<()> {
         let _ = sender.try_send(());
     })?;
     let mut publisher = session.plain_publisher(PING, true)?;
-    tell(&Message::Ready);
+    send(&Message::Ready);
     wait_for_go()?;
     let payload = Bytes::from(vec![7; BYTES]);
     // Until discovery is complete in both directions, samples are lost.
@@ -44,7 +44,7 @@ pub(super) fn ping(place: &Place, warm_up: u32, count: u32) -> Result<()> {
             nanos.push(clock::now() - start);
         }
     }
-    tell(&Message::RoundTrips { nanos });
+    send(&Message::RoundTrips { nanos });
     wait_for_stop();
     drop((subscription, publisher));
     session.close();
@@ -57,7 +57,7 @@ pub(super) fn pong(place: &Place) -> Result<()> {
     let want = Want { tag: PING.to_owned(), ..Want::default() };
     let answer = move |sample: Sample| drop(publisher.put(sample.into_payload()));
     let subscription = session.subscribe(&want, answer)?;
-    tell(&Message::Ready);
+    send(&Message::Ready);
     wait_for_go()?;
     wait_for_stop();
     drop(subscription);

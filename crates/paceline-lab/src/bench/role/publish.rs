@@ -1,7 +1,7 @@
 //! Sources that publish at their rate until the parent stops them.
 
 use super::engine::{Publisher, Session};
-use super::{Content, Message, Place, Source, tell, wait_for_go, wait_for_stop};
+use super::{Content, Message, Place, Source, send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
 use anyhow::{Context as _, Result, anyhow};
 use bytes::Bytes;
@@ -24,14 +24,14 @@ pub(super) fn run(place: &Place, sources: &[Source]) -> Result<()> {
     for source in sources {
         pumps.push(Pump::new(&session, source)?);
     }
-    tell(&Message::Ready);
+    send(&Message::Ready);
     wait_for_go()?;
     let stop = AtomicBool::new(false);
     let start = clock::now();
     let sent = thread::scope(|scope| {
         let threads: Vec<_> =
             pumps.into_iter().map(|pump| scope.spawn(|| pump.run(start, &stop))).collect();
-        tell(&Message::Started);
+        send(&Message::Started);
         wait_for_stop();
         stop.store(true, Ordering::Relaxed);
         let join = |thread: thread::ScopedJoinHandle<'_, Result<Vec<u64>>>| {
@@ -40,7 +40,7 @@ pub(super) fn run(place: &Place, sources: &[Source]) -> Result<()> {
         threads.into_iter().map(join).collect::<Result<Vec<_>>>()
     })?;
     let (violations, drops) = session.link_report();
-    tell(&Message::Published { sent, violations, drops });
+    send(&Message::Published { sent, violations, drops });
     session.close();
     Ok(())
 }

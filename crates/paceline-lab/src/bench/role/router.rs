@@ -1,6 +1,6 @@
 //! A plain Zenoh router.
 
-use super::{Message, tell, wait_for_stop};
+use super::{Message, send, wait_for_stop};
 use crate::bench::zenoh;
 use ::zenoh::Wait as _;
 use anyhow::Result;
@@ -10,7 +10,7 @@ const SESSIONS_MAX: (&str, &str) = ("transport/unicast/max_sessions", "4096");
 
 pub(super) fn run(listen: &str) -> Result<()> {
     let session = zenoh::open("router", &[listen.to_owned()], &[], &[SESSIONS_MAX])?;
-    tell(&Message::Ready);
+    send(&Message::Ready);
     wait_for_stop();
     // An error at the very end does not matter.
     drop(session.close().wait());

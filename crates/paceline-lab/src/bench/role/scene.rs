@@ -1,6 +1,6 @@
 //! One node of a scenario with its links, publishers and subscribers. It uses its parent's clock.
 
-use super::{Arrived, Life, Message, Report, Scene, Stream, Who, tell};
+use super::{Arrived, Life, Message, PublisherKey, Report, Scene, Stream, send};
 use crate::bench::clock;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
@@ -14,11 +14,11 @@ use std::thread;
 use std::time::Duration;
 
 /// The reporting interval of a node that will crash.
-const TELL_EVERY: Duration = Duration::from_millis(100);
+const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// The time for which everything stays open after the end, so that the streams can be read, in
 /// nanoseconds.
-const STAYS: u64 = 1_500_000_000;
+const LINGER_NS: u64 = 1_500_000_000;
 
 /// The notes shared by all threads of this process.
 #[derive(Clone, Default)]
@@ -56,10 +56,10 @@ pub(super) fn run(scene: &Scene) -> Result<()> {
     let plan = Plan::read(&scene.text, &scene.file).map_err(|why| anyhow!("{why}"))?;
     let plan = plan.squeezed(paceline_sched::Duration::from_nanos(scene.duration_ns));
     let node = open(scene)?;
-    tell(&Message::Ready);
+    send(&Message::Ready);
     let start = wait_for_start()?;
     let end = start + plan.duration.as_nanos();
-    let times = Times { start, end, until: start + plan.end().as_nanos() + STAYS };
+    let times = Times { start, end, until: start + plan.end().as_nanos() + LINGER_NS };
     let notes = Notes::default();
     let until = start + plan.end().as_nanos();
     thread::scope(|scope| {
@@ -76,15 +76,15 @@ pub(super) fn run(scene: &Scene) -> Result<()> {
             }
         }
         while scene.crashes && clock::now() < until {
-            thread::sleep(TELL_EVERY);
-            tell(&Message::Scene(notes.take()));
+            thread::sleep(REPORT_EVERY);
+            send(&Message::Scene(notes.take()));
         }
         clock::sleep_until(until);
         streams(&node, &notes);
     });
     super::wait_for_stop();
-    tell(&Message::Scene(notes.take()));
-    tell(&Message::Done);
+    send(&Message::Scene(notes.take()));
+    send(&Message::Done);
     node.close();
     Ok(())
 }
@@ -117,7 +117,7 @@ fn open(scene: &Scene) -> Result<Node> {
     builder.open().with_context(|| format!("node {}", scene.name))
 }
 
-const fn who(id: PublisherId) -> Who {
+const fn publisher_key(id: PublisherId) -> PublisherKey {
     (id.node.0, id.index)
 }
 
@@ -145,7 +145,7 @@ fn try_publish(
     let builder = node.publisher(plan.tag.as_str()).period(Duration::from_nanos(period));
     let builder = builder.kind(kind).late(plan.late).bytes_max(plan.bytes);
     let mut publisher = builder.declare()?;
-    let id = who(publisher.id());
+    let id = publisher_key(publisher.id());
     let payload = Bytes::from(vec![0x5A; usize::try_from(plan.bytes)?]);
     let (since, end) = (clock::now(), times.of(to, times.end));
     let mut tick = 0;
@@ -171,7 +171,7 @@ fn try_publish(
     Ok(())
 }
 
-fn note_put(report: &mut Report, publisher: usize, id: Who, at: u64) {
+fn note_put(report: &mut Report, publisher: usize, id: PublisherKey, at: u64) {
     match report.lives.iter_mut().find(|life| life.id == id) {
         Some(life) => life.at.push(at),
         None => report.lives.push(Life { publisher, id, at: vec![at] }),
@@ -180,18 +180,18 @@ fn note_put(report: &mut Report, publisher: usize, id: Who, at: u64) {
 
 fn subscribe(node: &Node, (place, plan): (usize, &SubscriberPlan), times: Times, notes: &Notes) {
     clock::sleep_until(times.of(plan.span.from, 0));
-    let held = match declare(node, place, plan, notes) {
-        Ok(held) => held,
+    let subscription = match declare(node, place, plan, notes) {
+        Ok(subscription) => subscription,
         Err(error) => return eprintln!("subscriber {}: {error:#}", plan.spec.pattern.as_str()),
     };
     clock::sleep_until(times.of(plan.span.to, times.until));
     let mut report = notes.lock();
-    for event in std::iter::from_fn(|| held.try_event()) {
+    for event in std::iter::from_fn(|| subscription.try_event()) {
         if let SubscriberEvent::Refused(id, why) = event {
-            report.refusals.push((place, who(id), why.to_string()));
+            report.refusals.push((place, publisher_key(id), why.to_string()));
         }
     }
-    for (reason, samples) in held.drops().iter() {
+    for (reason, samples) in subscription.drops().iter() {
         report.drops.push((place, reason.index(), samples));
     }
 }
@@ -218,7 +218,7 @@ fn declare(
     let notes = notes.clone();
     let deliver = move |sample: Sample| {
         let (at, bytes) = (clock::now(), sample.payload.len() as u64);
-        let from = who(sample.publisher);
+        let from = publisher_key(sample.publisher);
         notes.lock().arrived.push(Arrived { subscriber: place, from, seq: sample.seq, at, bytes });
     };
     Ok(builder.callback(deliver)?)
@@ -238,7 +238,7 @@ fn streams(node: &Node, notes: &Notes) {
         let counters = &stream.counters;
         report.streams.push(Stream {
             hop: stream.hop.0,
-            publisher: who(stream.publisher),
+            publisher: publisher_key(stream.publisher),
             offered: counters.offered,
             sent: counters.sent,
             bytes: counters.bytes,

@@ -1,6 +1,6 @@
 //! Streams under a discipline: their memory, and decisions for an external instruction counter.
 
-use super::{Message, tell};
+use super::{Message, send};
 use crate::bench::machine::resident_bytes;
 use crate::bench::schedule::Decisions;
 use anyhow::{Result, anyhow};
@@ -18,7 +18,7 @@ pub(super) fn streams(name: &str, streams: u32) -> Result<()> {
     let before = resident_bytes()?;
     let load = Load::new(policy, Eligibility::default(), streams);
     let bytes_each = (resident_bytes()? - before) / f64::from(streams);
-    tell(&Message::Streams { bytes_each });
+    send(&Message::Streams { bytes_each });
     drop(load);
     Ok(())
 }

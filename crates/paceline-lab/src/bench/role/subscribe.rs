@@ -2,7 +2,7 @@
 
 use super::engine::{Sample, Session, Subscription};
 use super::publish::TRAILER;
-use super::{Arrival, Message, Place, Want, tell, wait_for_go, wait_for_stop};
+use super::{Arrival, Message, Place, Want, send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
 use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,20 +32,20 @@ pub(super) fn run(place: &Place, wants: &[Want]) -> Result<()> {
             let at = clock::now();
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             if log.arrivals.is_empty() {
-                tell(&Message::First { want: index });
+                send(&Message::First { want: index });
             }
             log.note(at, &sample);
         };
         subscriptions.push(session.subscribe(want, deliver)?);
     }
-    tell(&Message::Ready);
+    send(&Message::Ready);
     wait_for_go()?;
     let over = AtomicBool::new(false);
     let refusals = thread::scope(|scope| {
-        let heard = scope.spawn(|| refusals(&subscriptions, &over));
+        let watcher = scope.spawn(|| refusals(&subscriptions, &over));
         wait_for_stop();
         over.store(true, Ordering::Relaxed);
-        heard.join().unwrap_or_default()
+        watcher.join().unwrap_or_default()
     });
     drop(subscriptions);
     let (mut arrivals, mut wrong) = (Vec::new(), 0);
@@ -54,7 +54,7 @@ pub(super) fn run(place: &Place, wants: &[Want]) -> Result<()> {
         arrivals.push(std::mem::take(&mut log.arrivals));
         wrong += log.wrong;
     }
-    tell(&Message::Received { arrivals, wrong, refusals });
+    send(&Message::Received { arrivals, wrong, refusals });
     session.close();
     Ok(())
 }
@@ -64,9 +64,9 @@ fn refusals(subscriptions: &[Subscription], over: &AtomicBool) -> Vec<String> {
     let mut all = Vec::new();
     loop {
         let last = over.load(Ordering::Relaxed);
-        for (want, held) in subscriptions.iter().enumerate() {
-            for refusal in held.refusals() {
-                tell(&Message::Refused { want, bytes: refusal.offer.bytes });
+        for (want, subscription) in subscriptions.iter().enumerate() {
+            for refusal in subscription.refusals() {
+                send(&Message::Refused { want, bytes: refusal.offer.bytes });
                 all.push(refusal.to_string());
             }
         }

@@ -72,17 +72,17 @@ fn flow(section: &mut Section, live: &Flow, simulated: &Flow, segment_ms: f64) {
         let (a, b) = delays(|delays| delays.p99);
         section.must(&name("delay p99"), Unit::Millis, a, b, near(b, segment_ms + P99_MS));
         let (a, b) = delays(|delays| delays.p999);
-        section.tell(&name("delay p99.9"), Unit::Millis, a, b);
+        section.show(&name("delay p99.9"), Unit::Millis, a, b);
         let (a, b) = delays(|delays| delays.max);
-        section.tell(&name("delay max"), Unit::Millis, a, b);
+        section.show(&name("delay max"), Unit::Millis, a, b);
     }
     if let (Some(a), Some(b)) = (live.windows, simulated.windows) {
-        section.tell(&name("windows violated"), Unit::Count, float(a.violated), float(b.violated));
+        section.show(&name("windows violated"), Unit::Count, float(a.violated), float(b.violated));
     }
-    section.tell(&name("longest gap"), Unit::Millis, millis(live.gap_ns), millis(simulated.gap_ns));
-    for (who, why) in [("live", &live.refused), ("simulated", &simulated.refused)] {
+    section.show(&name("longest gap"), Unit::Millis, millis(live.gap_ns), millis(simulated.gap_ns));
+    for (kind, why) in [("live", &live.refused), ("simulated", &simulated.refused)] {
         if let Some(why) = why {
-            section.note(format!("{who}: {subscriber} refused {publisher}: {why}"));
+            section.note(format!("{kind}: {subscriber} refused {publisher}: {why}"));
         }
     }
 }
@@ -101,13 +101,14 @@ fn link(section: &mut Section, live: &LinkRow, simulated: &LinkRow) {
 }
 
 fn fault(section: &mut Section, live: &FaultRow, simulated: &FaultRow, cut: bool) {
-    let name = format!("{}: streams that ran again", live.fault);
+    let name = format!("{}: streams that recovered", live.fault);
     let (a, b) = (float(live.again), float(simulated.again));
     section.must(&name, Unit::Count, a, b, near(b, 0.0));
     let after = |row: &FaultRow| row.again_after_ns.map_or(f64::NAN, millis);
-    let (name, a, b) = (format!("{}: all ran after", live.fault), after(live), after(simulated));
+    let (name, a, b) =
+        (format!("{}: recovery of all streams", live.fault), after(live), after(simulated));
     match cut {
         true => section.must(&name, Unit::Millis, a, b, Bound::AtMost(AGAIN_MS_MAX)),
-        false => section.tell(&name, Unit::Millis, a, b),
+        false => section.show(&name, Unit::Millis, a, b),
     }
 }

@@ -4,7 +4,7 @@ use super::net::{Net, link_name};
 use super::road::Passed;
 use crate::bench::child::Child;
 use crate::bench::machine::{Load, Watch};
-use crate::bench::role::{Message, Report, Role, Scene, Who};
+use crate::bench::role::{Message, PublisherKey, Report, Role, Scene};
 use crate::bench::{clock, interrupt};
 use anyhow::Result;
 use paceline::status::{Drops, NodeId, PublisherId};
@@ -38,7 +38,7 @@ enum Event {
     Begin,
     End,
     Break(usize),
-    Mend(usize),
+    Recover(usize),
 }
 
 /// The state of a run.
@@ -83,7 +83,7 @@ fn events(plan: &Plan) -> Vec<(u64, Event)> {
     let mut events = vec![(0, Event::Begin), (plan.duration.as_nanos(), Event::End)];
     for (place, fault) in plan.faults.iter().enumerate() {
         events.push((fault.at.as_nanos(), Event::Break(place)));
-        events.extend(fault.until.map(|until| (until.as_nanos(), Event::Mend(place))));
+        events.extend(fault.until.map(|until| (until.as_nanos(), Event::Recover(place))));
     }
     events.sort_by_key(|(at, _)| *at);
     events
@@ -139,7 +139,7 @@ impl<'s> Stage<'s> {
                 }
             }
             Event::Break(place) => self.fault(place, true)?,
-            Event::Mend(place) => self.fault(place, false)?,
+            Event::Recover(place) => self.fault(place, false)?,
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl<'s> Stage<'s> {
         let Some(slot) = self.children.get_mut(node) else { return Ok(()) };
         let Some(mut child) = slot.take() else { return Ok(()) };
         child.crash()?;
-        for message in child.told() {
+        for message in child.received() {
             if let (Message::Scene(report), Some(all)) = (message, self.reports.get_mut(node)) {
                 all.push(report);
             }
@@ -184,15 +184,15 @@ impl<'s> Stage<'s> {
             let Some(child) = child else { continue };
             child.stall(false)?;
             child.stop()?;
-            let mut told = Vec::new();
+            let mut reports = Vec::new();
             child.expect("result", PATIENCE, |message| {
                 let done = matches!(message, Message::Done);
                 if let Message::Scene(report) = message {
-                    told.push(report);
+                    reports.push(report);
                 }
                 done.then_some(())
             })?;
-            self.reports.get_mut(node).into_iter().for_each(|all| all.append(&mut told));
+            self.reports.get_mut(node).into_iter().for_each(|all| all.append(&mut reports));
         }
         let load = match self.load {
             Some(load) => load,
@@ -226,15 +226,17 @@ impl<'s> Stage<'s> {
         let plan = &self.script.plan;
         let mut all = vec![<[Drops; 2]>::default(); plan.links.len()];
         for stream in &record.streams {
-            let ways = all.get_mut(stream.link);
-            if let Some(drops) = ways.and_then(|ways| ways.get_mut(stream.way)) {
+            let directions = all.get_mut(stream.link);
+            if let Some(drops) =
+                directions.and_then(|directions| directions.get_mut(stream.direction))
+            {
                 drops.merge(&stream.counters.drops);
             }
         }
         for (name, reasons) in self.reports.iter().flatten().flat_map(|report| &report.closed) {
-            for (ways, wiring) in all.iter_mut().zip(&plan.links) {
+            for (directions, wiring) in all.iter_mut().zip(&plan.links) {
                 let [a, b] = wiring.between;
-                for (drops, (from, to)) in ways.iter_mut().zip([(a, b), (b, a)]) {
+                for (drops, (from, to)) in directions.iter_mut().zip([(a, b), (b, a)]) {
                     if *name == link_name(plan, from, to) {
                         add(drops, reasons);
                     }
@@ -258,13 +260,13 @@ impl<'s> Stage<'s> {
             for stream in &report.streams {
                 let Some(to) = named(stream.hop) else { continue };
                 let links = self.script.plan.links.iter().enumerate();
-                let way = links.filter_map(|(link, wiring)| match wiring.between {
+                let direction = links.filter_map(|(link, wiring)| match wiring.between {
                     [a, b] if (a, b) == (from, to) => Some((link, 0)),
                     [a, b] if (b, a) == (from, to) => Some((link, 1)),
                     _ => None,
                 });
                 let life = record.published.iter().find(|life| life.id == id(stream.publisher));
-                for ((link, way), life) in way.zip(life) {
+                for ((link, direction), life) in direction.zip(life) {
                     let mut counters = paceline::status::StreamCounters {
                         offered: stream.offered,
                         sent: stream.sent,
@@ -276,16 +278,16 @@ impl<'s> Stage<'s> {
                     add(&mut counters.drops, &stream.drops);
                     let publisher = life.publisher;
                     let same = |one: &&mut Streamed| {
-                        (one.link, one.way, one.publisher) == (link, way, publisher)
+                        (one.link, one.direction, one.publisher) == (link, direction, publisher)
                     };
                     match streams.iter_mut().find(same) {
                         Some(one) => one.counters.merge(&counters),
-                        None => streams.push(Streamed { link, way, publisher, counters }),
+                        None => streams.push(Streamed { link, direction, publisher, counters }),
                     }
                 }
             }
         }
-        streams.sort_by_key(|one| (one.link, one.way, one.publisher));
+        streams.sort_by_key(|one| (one.link, one.direction, one.publisher));
         streams
     }
 }
@@ -301,7 +303,7 @@ const fn carried(passed: Passed) -> Carried {
     Carried { bytes: passed.bytes, lost: passed.lost }
 }
 
-const fn id((node, index): Who) -> PublisherId {
+const fn id((node, index): PublisherKey) -> PublisherId {
     PublisherId { node: NodeId(node), index }
 }
 

@@ -34,8 +34,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         if links > Node::LINKS_MAX {
             let name = &node.name;
             return Err(format!(
-                "node {name} has {links} links, a live node takes at most {max}: join them in a \
-                 row, or use paceline simulate",
+                "node {name} has {links} links, must be at most {max} on a live node; try a chain \
+                 of nodes, or paceline simulate",
                 max = Node::LINKS_MAX
             ));
         }
@@ -44,7 +44,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         }
     }
     if plan.links.len() > NETS_MAX {
-        return Err(format!("{} links, at most {NETS_MAX} live", plan.links.len()));
+        return Err(format!(
+            "{} links, must be at most {NETS_MAX} on live nodes; try paceline simulate",
+            plan.links.len()
+        ));
     }
     for publisher in &plan.publishers {
         if matches!(publisher.content, paceline_sim::scenario::Content::Video(_)) {
@@ -55,7 +58,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
 }
 
 fn only_simulated(what: &str) -> String {
-    format!("{what} is simulated only: leave it out, or use paceline simulate")
+    format!("{what} is available only in simulation; remove it, or try paceline simulate")
 }
 
 /// Returns true if a link ever does more to packets than limit their rate.

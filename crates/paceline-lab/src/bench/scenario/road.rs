@@ -122,10 +122,10 @@ impl Road {
                     |end: &Namespace| end.sent(&self.device).map(|sent| Passed::of(sent.bytes));
                 Ok([passed(a)?, passed(b)?])
             }
-            Carrier::Emulator(link) => Ok(link.traffic().map(|way| {
-                let counters = way.counters;
+            Carrier::Emulator(link) => Ok(link.traffic().map(|direction| {
+                let counters = direction.counters;
                 let bytes = counters.bytes + counters.packets * ETHERNET_HEADER;
-                Passed { bytes, lost: Some(counters.dropped.total() + way.refused) }
+                Passed { bytes, lost: Some(counters.dropped.total() + direction.refused) }
             })),
         }
     }

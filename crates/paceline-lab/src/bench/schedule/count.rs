@@ -41,10 +41,10 @@ fn collected(role: &Role) -> Result<f64> {
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(executable);
     command.args(["bench", "role"]).arg(serde_json::to_string(role)?);
     command.stdin(Stdio::null()).env("PACELINE_LOG", "off");
-    let output = command.output().context("valgrind, which --instructions needs")?;
+    let output = command.output().context("cannot start valgrind, which --instructions needs")?;
     let text = String::from_utf8_lossy(&output.stderr);
     let Some(count) = parse(&text) else {
-        bail!("valgrind ended ({}) without counting: {}", output.status, text.trim());
+        bail!("valgrind ended ({}) without a count: {}", output.status, text.trim());
     };
     Ok(count)
 }
@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_count_is_found_among_what_valgrind_says() {
-        let said = "==7== Callgrind\n==7== Events    : Ir\n==7== Collected : 4711\n==7== \n";
-        assert!(parse(said).is_some_and(|count| (count - 4_711.0).abs() < 0.5));
+    fn the_count_is_parsed_from_valgrind_output() {
+        let output = "==7== Callgrind\n==7== Events    : Ir\n==7== Collected : 4711\n==7== \n";
+        assert!(parse(output).is_some_and(|count| (count - 4_711.0).abs() < 0.5));
         assert_eq!(parse("==7== Events : Ir"), None);
     }
 }

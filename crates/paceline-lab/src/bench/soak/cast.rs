@@ -22,7 +22,7 @@ struct Actor {
     process: Option<Terminal>,
     stopped: bool,
     /// The time of the last line.
-    heard: Option<Instant>,
+    last_line_at: Option<Instant>,
     vitals: Vec<Vitals>,
 }
 
@@ -41,7 +41,7 @@ impl Cast {
         let (lan, thin) = (free_port()?, free_port()?);
         std::fs::create_dir_all(&robot).context("the robot's folder")?;
         let steering = robot.with_extension("steering");
-        std::fs::write(&steering, vec![0x5a; 6_400]).context("what is steered")?;
+        std::fs::write(&steering, vec![0x5a; 6_400]).context("the steering commands")?;
         let steering = steering.to_str().context("a path that is text")?;
         let actor = |name, host: &PathBuf, words: &str| Actor {
             name,
@@ -51,7 +51,7 @@ impl Cast {
             spared: false,
             process: None,
             stopped: false,
-            heard: None,
+            last_line_at: None,
             vitals: Vec::new(),
         };
         let spared = |actor| Actor { spared: true, ..actor };
@@ -137,7 +137,7 @@ impl Cast {
         for actor in &mut self.actors {
             let Some(process) = &mut actor.process else { continue };
             if let Some(last) = process.last_line() {
-                actor.heard = Some(last);
+                actor.last_line_at = Some(last);
             }
             if let Some(status) = process.ended()? {
                 bail!("{} ended by itself: {status}", actor.name);
@@ -153,7 +153,7 @@ impl Cast {
     pub(super) fn silent_since(&self, since: Instant) -> Vec<&'static str> {
         let there =
             self.actors.iter().filter(|a| a.subscribes && a.process.is_some() && !a.stopped);
-        there.filter(|a| a.heard.is_none_or(|at| at < since)).map(|a| a.name).collect()
+        there.filter(|a| a.last_line_at.is_none_or(|at| at < since)).map(|a| a.name).collect()
     }
 
     /// Ends the publishers normally; returns the number of streams whose counters do not add up.
@@ -186,6 +186,6 @@ impl Actor {
     }
 
     fn signal(&self, signal: Signal) -> Result<()> {
-        self.process.as_ref().context("a process that is there")?.signal(signal)
+        self.process.as_ref().context("a running process")?.signal(signal)
     }
 }

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_neither_sent_nor_dropped_is_left() {
+    fn samples_neither_sent_nor_dropped_are_missing() {
         let of = |text: &str| left(&serde_json::from_str(text).unwrap());
         assert_eq!(of(r#"{"offered":9,"sent":5,"dropped":{"queue_full":3}}"#), Some(1));
         assert_eq!(of(r#"{"offered":9,"sent":5,"dropped":{"queue_full":3,"no_route":2}}"#), None);

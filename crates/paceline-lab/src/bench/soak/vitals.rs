@@ -72,11 +72,11 @@ mod tests {
         assert!(
             near(grew.bytes, 30_000.0) && near(grew.descriptors, 0.0) && near(grew.threads, 3.0)
         );
-        assert!(near(Growth::of(&run[..3]).bytes, 0.0), "too short to say anything");
+        assert!(near(Growth::of(&run[..3]).bytes, 0.0), "too few measurements");
     }
 
     #[test]
-    fn this_process_has_all_of_them() {
+    fn the_vitals_of_this_process_are_read() {
         let vitals = Vitals::read(std::process::id()).unwrap();
         assert!(vitals.resident_bytes > 0 && vitals.descriptors > 2 && vitals.threads > 0);
     }

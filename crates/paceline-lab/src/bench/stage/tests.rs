@@ -20,7 +20,7 @@ fn measured() -> Measured {
 }
 
 #[test]
-fn samples_count_by_when_they_were_published_and_rates_by_when_they_arrived() {
+fn samples_count_at_publication_and_rates_at_arrival() {
     let flow = measured().flow(0, (0, 0), usize::MAX);
     assert_eq!((flow.sent, flow.lost()), (5, 1));
     assert_eq!(flow.delays().max(), Some(150));

@@ -18,7 +18,7 @@ const VIDEO_BYTES_MIN: u64 = 9;
 const GROUP: &str = "IBBPBBPBBPBB";
 const GROUP_MAX: usize = 1_000;
 
-const HZ: Rule = Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", mend: "defaults to 10" };
+const HZ: Rule = Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", fix: "defaults to 10" };
 const NODE: &str = "set it to the name of its node";
 const TAG: &str = "set its tag, such as tag = \"robot/camera\"";
 const PATTERN: &str = "set a tag or a pattern, such as \"robot/**\"";
@@ -55,8 +55,8 @@ fn one_publisher(
     let least = if matches!(content, Content::Video(_)) { VIDEO_BYTES_MIN } else { 1 };
     let bytes = (least..=most, "the payload of each sample; defaults to 1kB");
     let bytes = place.size("bytes", &written.bytes, bytes, checked).unwrap_or(1_000);
-    let mend = "each sample is late by up to this time";
-    let jitter = place.link_time("jitter", &written.jitter, mend, checked).unwrap_or_default();
+    let fix = "each sample is late by up to this time";
+    let jitter = place.link_time("jitter", &written.jitter, fix, checked).unwrap_or_default();
     let span = span(place, (&written.from, &written.to), plan.duration, checked);
     let late = match written.late.as_ref().is_some_and(|late| *late.get_ref()) {
         true => Late::Send,
@@ -95,10 +95,10 @@ fn span(
     duration: Duration,
     checked: &mut Checked<'_>,
 ) -> Span {
-    let mend = "counted from the end of the warm-up; defaults to that";
-    let from = place.time("from", from_field, mend, checked);
-    let mend = "counted from the end of the warm-up; defaults to the end of the scenario";
-    let to = place.time("to", to_field, mend, checked);
+    let fix = "counted from the end of the warm-up; defaults to that";
+    let from = place.time("from", from_field, fix, checked);
+    let fix = "counted from the end of the warm-up; defaults to the end of the scenario";
+    let to = place.time("to", to_field, fix, checked);
     for (name, at, field) in [("from", from, from_field), ("to", to, to_field)] {
         if at.is_some_and(|at| at > duration) {
             let rule = format!("must be at most duration, which is {duration}");
@@ -132,8 +132,8 @@ fn one_subscriber(
     let read = |text: &str| Pattern::new(text).map_err(|error| error.to_string());
     let pattern = place.needs("tag", &written.tag, PATTERN, read, checked);
     let rate = rate(place, written, checked);
-    let mend = "the longest time from publish to delivery; omit it for no bound";
-    let range = (Duration::from_micros(1)..=TIME_MAX, mend);
+    let fix = "the longest time from publish to delivery; omit it for no bound";
+    let range = (Duration::from_micros(1)..=TIME_MAX, fix);
     let within = place.duration("within", &written.within, range, checked);
     let read = |text: &str| text.parse::<LossTolerance>().map_err(|error| error.to_string());
     let loss = place.text("loss", &written.loss, read, checked);
@@ -157,7 +157,7 @@ fn rate(place: &Place, written: &Subscriber, checked: &mut Checked<'_>) -> Rate 
         let rule = "conflicts with max_hz; set only one of them";
         checked.refuse(&every.span(), &place.name, "every", rule);
     }
-    let rule = Rule { mend: "omit it for every sample", ..HZ };
+    let rule = Rule { fix: "omit it for every sample", ..HZ };
     let max = place.number("max_hz", &written.max_hz, rule, checked).map(millihertz);
     let every = (1..=i64::from(u32::MAX), "3 takes one in three; omit it for every sample");
     let every = place.whole("every", &written.every, every, checked);

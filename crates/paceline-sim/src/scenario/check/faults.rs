@@ -16,11 +16,11 @@ pub(super) fn faults(written: &File, plan: &mut Plan, checked: &mut Checked<'_>)
     for (place, fault) in tables("fault", &written.fault) {
         let Some(made) = one(&place, fault, plan, checked) else { continue };
         if let Some(other) = plan.faults.iter().find(|other| meet(other, &made)) {
-            let told = plan.told(other);
+            let text = plan.describe(other);
             checked.add(
                 &place.span,
                 format!(
-                    "{}overlaps '{told}' at {}: end one fault before the other begins",
+                    "{}overlaps '{text}' at {}: end one fault before the other begins",
                     place.name, other.at
                 ),
             );
@@ -88,12 +88,12 @@ fn lasts(
         Some(_) => ("restart_after", &fault.restart_after),
         None => ("for", &fault.lasts),
     };
-    let mend = "omit it for a permanent fault";
-    let lasts = place.time(field, value, mend, checked)?;
+    let fix = "omit it for a permanent fault";
+    let lasts = place.time(field, value, fix, checked)?;
     let end = at.unwrap_or_default().saturating_add(lasts);
     if lasts.is_zero() || end > plan.duration {
         let rule =
-            format!("must be above 0 and end within duration, which is {}; {mend}", plan.duration);
+            format!("must be above 0 and end within duration, which is {}; {fix}", plan.duration);
         checked.refuse(&span_of(value, place), &place.name, field, &rule);
     }
     Some(lasts)

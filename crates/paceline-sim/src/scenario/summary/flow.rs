@@ -120,7 +120,7 @@ pub(super) fn flows(plan: &Plan, record: &Record) -> Vec<(Key, Flow)> {
 struct Due {
     seq: u64,
     published: Instant,
-    came: Option<(Instant, u64)>,
+    arrived: Option<(Instant, u64)>,
 }
 
 impl Key {
@@ -136,9 +136,9 @@ impl Key {
         let Some(received) = record.received.get(self.subscriber) else { return Vec::new() };
         let mut samples: Vec<_> = self
             .due(record, received, (Instant::ZERO, Instant::FAR))
-            .filter_map(|due| Some((due.published, due.came?.0)))
+            .filter_map(|due| Some((due.published, due.arrived?.0)))
             .collect();
-        samples.sort_unstable_by_key(|(_, came)| *came);
+        samples.sort_unstable_by_key(|(_, arrived)| *arrived);
         samples
     }
 
@@ -149,9 +149,9 @@ impl Key {
         received: &Received,
         (from, to): (Instant, Instant),
     ) -> impl Iterator<Item = Due> + use<'r> {
-        let mut came = BTreeMap::new();
+        let mut arrived = BTreeMap::new();
         for arrival in &received.arrivals {
-            came.entry((arrival.from, arrival.seq)).or_insert((arrival.at, arrival.bytes));
+            arrived.entry((arrival.from, arrival.seq)).or_insert((arrival.at, arrival.bytes));
         }
         let lives = record.published.iter().filter(move |life| life.publisher == self.publisher);
         lives.flat_map(move |life| {
@@ -160,7 +160,7 @@ impl Key {
                 .map(|(&published, seq)| Due {
                     seq,
                     published,
-                    came: came.get(&(life.id, seq)).copied(),
+                    arrived: arrived.get(&(life.id, seq)).copied(),
                 })
                 .collect();
             due
@@ -176,14 +176,13 @@ impl Key {
     ) -> Flow {
         let (from, to) = interval(plan, record, asks, publishes);
         let due: Vec<Due> = self.due(record, received, (from, to)).collect();
-        let delivered = || due.iter().filter_map(|due| Some((due.published, due.came?)));
-        let delay = |(published, (came, _)): (Instant, (Instant, u64))| came.since(published);
-        let late = asks
-            .spec
-            .within
-            .map_or(0, |within| delivered().filter(|came| delay(*came) > within).count() as u64);
+        let delivered = || due.iter().filter_map(|due| Some((due.published, due.arrived?)));
+        let delay = |(published, (arrived, _)): (Instant, (Instant, u64))| arrived.since(published);
+        let late = asks.spec.within.map_or(0, |within| {
+            delivered().filter(|arrived| delay(*arrived) > within).count() as u64
+        });
         let count = delivered().count() as u64;
-        let (time, nanos) = (to.since(from).as_nanos(), |came| delay(came).as_nanos());
+        let (time, nanos) = (to.since(from).as_nanos(), |arrived| delay(arrived).as_nanos());
         let millihertz = u128::from(count) * 1_000_000_000_000 / u128::from(time.max(1));
         Flow {
             subscriber: plan.node(asks.node).to_owned(),
@@ -213,8 +212,8 @@ impl Key {
     fn refusal(self, record: &Record, received: &Received) -> Option<String> {
         let lives = self.lives(record);
         let last = received.refusals.iter().rev().find(|(id, _)| lives.contains(id))?;
-        let came = received.arrivals.iter().any(|arrival| arrival.from == last.0);
-        (!came).then(|| last.1.clone())
+        let arrived = received.arrivals.iter().any(|arrival| arrival.from == last.0);
+        (!arrived).then(|| last.1.clone())
     }
 
     /// Counts the windows of the due samples. A subscriber that asks for a lower rate is due one of every
@@ -228,11 +227,11 @@ impl Key {
         let mut waiting = 0;
         for one in due {
             waiting += 1;
-            let Some((came, _)) = one.came else { continue };
+            let Some((arrived, _)) = one.arrived else { continue };
             // Samples missing before this one. Less than half a step counts as jitter.
             let absent = ((waiting + step / 2) / step).saturating_sub(1);
             missed.extend((0..absent).map(|_| true));
-            missed.push(came.since(one.published) > within);
+            missed.push(arrived.since(one.published) > within);
             waiting = 0;
         }
         missed.extend((0..waiting / step).map(|_| true));

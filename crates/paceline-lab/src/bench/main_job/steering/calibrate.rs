@@ -26,7 +26,8 @@ pub(super) struct Room {
 /// Measures the remaining capacity with commands of `command` bytes.
 pub(super) fn room(stage: &Stage<'_>, command: usize) -> Result<Room> {
     eprintln!(
-        "commands of {command} bytes: how large pictures may be beside them, and what they cost on the wire"
+        "commands of {command} bytes: measuring the largest pictures that fit next to them, and \
+         their bytes on the wire"
     );
     let with = |bytes| plan(Engine::Paceline, command, Some(Camera::Contracted(bytes)), SECONDS);
     let picture = stage.offered(&with(whole(TOO_LARGE)), 1).context("the contracted camera")?;

@@ -19,7 +19,7 @@ pub(super) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-pub(super) struct Way {
+pub(super) struct Path {
     pub(super) world: World,
     pub(super) here: NodeIx,
     pub(super) there: NodeIx,
@@ -27,7 +27,7 @@ pub(super) struct Way {
     back: LinkIx,
 }
 
-impl Way {
+impl Path {
     /// Connects two nodes and applies the impairment once the links are up.
     ///
     /// The links assume the wire's rate minus a margin, as a user would configure it.
@@ -67,7 +67,7 @@ impl Way {
     }
 
     /// Returns the retransmission counters and the frame counters of the forward direction.
-    pub(super) fn mended(&self) -> (MendCounters, Fates) {
+    pub(super) fn repairs(&self) -> (MendCounters, Fates) {
         let link = self.world.link(self.out);
         let fates = link.hops().map(|(_, hop)| hop.fates()).next().unwrap_or_default();
         (link.mended(), fates)

@@ -40,7 +40,7 @@ struct Lab {
     arrived: BTreeMap<u32, Arrived>,
     offered: BTreeMap<u32, u64>,
     messages: u64,
-    heard_messages: u64,
+    received_messages: u64,
     /// A hop was down, so that its ends lost their shared state.
     broken: bool,
 }
@@ -50,7 +50,7 @@ fn payload(seq: u64, len: usize) -> Bytes {
 }
 
 /// Runs `data` as a sequence of steps: time, samples, control, and faults of the wire.
-pub fn mend(data: &[u8]) {
+pub fn repair(data: &[u8]) {
     let mut input = Input::new(data);
     let mut lab = Lab::new(&mut input);
     for _ in 0..STEPS_MAX {
@@ -80,7 +80,7 @@ impl Lab {
             arrived: BTreeMap::new(),
             offered: BTreeMap::new(),
             messages: 0,
-            heard_messages: 0,
+            received_messages: 0,
             broken: false,
         };
         for index in 0..STREAMS {
@@ -220,9 +220,9 @@ impl Lab {
             Received::Control(message) => {
                 if !self.broken {
                     let number = u64::from_le_bytes(message[..8].try_into().unwrap());
-                    assert_eq!(number, self.heard_messages, "messages arrive in order");
+                    assert_eq!(number, self.received_messages, "messages arrive in order");
                 }
-                self.heard_messages += 1;
+                self.received_messages += 1;
             }
         }
     }
@@ -241,17 +241,17 @@ impl Lab {
                 hop().next(),
             );
             let arrived = self.arrived.remove(&index.0).unwrap_or_default();
-            let came = arrived.samples + arrived.lost;
+            let total = arrived.samples + arrived.lost;
             let what = || format!("{:?}: {arrived:?} {counters:?}", spec.retransmit);
             assert!(arrived.samples <= counters.offered, "{}", what());
             assert_eq!(counters.offered, counters.sent + counters.drops.total(), "{}", what());
             if !self.broken {
-                assert!(counters.sent <= came && came <= counters.offered, "{}", what());
+                assert!(counters.sent <= total && total <= counters.offered, "{}", what());
                 let whole = spec.retransmit != Retransmit::None && spec.contract.is_none();
                 assert!(!whole || arrived.samples == counters.sent, "{}", what());
             }
         }
-        assert!(self.broken || self.heard_messages == self.messages, "control is lost");
+        assert!(self.broken || self.received_messages == self.messages, "control is lost");
         let up = self.ends[0].link.hops().all(|(_, hop)| hop.is_up());
         assert!(up, "the hop stays down");
     }

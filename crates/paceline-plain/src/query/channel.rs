@@ -66,8 +66,8 @@ impl Line {
     /// Waking a thread for each message would cost more than both links.
     fn pass(&self, mut queue: MutexGuard<'_, Queue>, message: Bytes) {
         if queue.messages.is_empty()
-            && let Ok(mut held) = self.publisher.try_lock()
-            && let Some(publisher) = held.as_mut()
+            && let Ok(mut guard) = self.publisher.try_lock()
+            && let Some(publisher) = guard.as_mut()
             && publisher.room().is_none()
         {
             // Other messages are queued until this one is published.
@@ -112,8 +112,8 @@ impl Line {
     /// Publishes the queued messages in order.
     fn run(&self) {
         while self.wait().is_some() {
-            let mut held = lock(&self.publisher);
-            let Some(publisher) = held.as_mut() else { return };
+            let mut guard = lock(&self.publisher);
+            let Some(publisher) = guard.as_mut() else { return };
             self.stands.store(publisher.matching(), Ordering::Relaxed);
             while let Some(room) = publisher.room() {
                 let _ = room.wait_until(Instant::now() + ROOM_EVERY);
@@ -129,12 +129,12 @@ impl Line {
 }
 
 /// The message channel to one node. Closes when dropped.
-pub(super) struct Way {
+pub(super) struct Channel {
     line: Arc<Line>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Way {
+impl Channel {
     pub(super) fn open(common: &Common, tag: &str) -> zenoh::Result<Self> {
         // A late answer is better than none for the asking program.
         let mut builder = common.node.publisher(tag).late(Late::Send);
@@ -153,7 +153,7 @@ impl Way {
             publisher: Mutex::new(Some(publisher)),
         });
         let runs = line.clone();
-        let named = std::thread::Builder::new().name(format!("paceline-way-{}", common.number));
+        let named = std::thread::Builder::new().name(format!("paceline-out-{}", common.number));
         let thread = named.spawn(move || runs.run())?;
         Ok(Self { line, thread: Some(thread) })
     }
@@ -168,7 +168,7 @@ impl Way {
     }
 }
 
-impl Drop for Way {
+impl Drop for Channel {
     fn drop(&mut self) {
         lock(&self.line.queue).closed = true;
         self.line.changed.notify_all();
