@@ -31,18 +31,18 @@ const DURATION_MAX: Span = Span::from_secs(1_000_000_000);
 const PULLED_MAX: u32 = 65_536;
 
 /// Parses a number from `min` to `max`.
-fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64, String> {
+fn number(text: &str, min: f64, max: f64, unit: &str, fix: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
-        _ => Err(format!("must be a number from {min} to {max} ({unit}); {mend}")),
+        _ => Err(format!("must be a number from {min} to {max} ({unit}); {fix}")),
     }
 }
 
 /// Parses a whole number from `min` to `max`.
-pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
+pub(crate) fn whole(text: &str, min: u64, max: u64, fix: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
-        _ => Err(format!("must be a whole number from {min} to {max}; {mend}")),
+        _ => Err(format!("must be a whole number from {min} to {max}; {fix}")),
     }
 }
 
@@ -60,8 +60,8 @@ pub(crate) fn period(text: &str) -> Result<f64, String> {
 
 /// Parses a delay bound such as `200ms`.
 pub(crate) fn within(text: &str) -> Result<Duration, String> {
-    let mend = "give the longest time from publish to delivery, or leave it out";
-    duration_in(text, &(Span::from_micros(1)..=Span::from_secs(86_400)), mend, false)
+    let fix = "give the longest time from publish to delivery, or leave it out";
+    duration_in(text, &(Span::from_micros(1)..=Span::from_secs(86_400)), fix, false)
 }
 
 /// Parses a duration such as `5s`; zero is allowed.
@@ -91,22 +91,22 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 
 /// Parses a waiting time for nodes, from 1 ms to 60 s.
 pub(crate) fn wait(text: &str) -> Result<Duration, String> {
-    let mend = "1s reaches every node that answers";
-    duration_in(text, &(Span::from_millis(1)..=Span::from_secs(60)), mend, false)
+    let fix = "1s reaches every node that answers";
+    duration_in(text, &(Span::from_millis(1)..=Span::from_secs(60)), fix, false)
 }
 
-/// Parses a duration in a range. `mend` follows an error about the range; `seconds` is true if a
+/// Parses a duration in a range. `fix` follows an error about the range; `seconds` is true if a
 /// bare number most likely means seconds.
 fn duration_in(
     text: &str,
     range: &RangeInclusive<Span>,
-    mend: &str,
+    fix: &str,
     seconds: bool,
 ) -> Result<Duration, String> {
     let read = units::duration_in(text, range);
     read.map(|span| Duration::from_nanos(span.as_nanos())).map_err(|error| {
         if matches!(error, UnitError::Range { .. }) {
-            format!("{error}; {mend}")
+            format!("{error}; {fix}")
         } else if seconds {
             error.or_seconds().to_string()
         } else {
@@ -120,11 +120,11 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     units::size(text).map_err(|error| error.to_string())
 }
 
-/// Parses a size in a range; `mend` follows an error about the range.
-pub fn bytes_in(text: &str, range: &RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
+/// Parses a size in a range; `fix` follows an error about the range.
+pub fn bytes_in(text: &str, range: &RangeInclusive<u64>, fix: &str) -> Result<u64, String> {
     units::size_in(text, range).map_err(|error| {
         let range = matches!(error, UnitError::Range { .. });
-        if range { format!("{error}; {mend}") } else { error.to_string() }
+        if range { format!("{error}; {fix}") } else { error.to_string() }
     })
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn queue(text: &str) -> Result<usize, String> {
 
 /// Parses the length of a measuring window in samples.
 pub(crate) fn window(text: &str) -> Result<usize, String> {
-    let samples = whole(text, 1, 100_000, "leave it out for what is usual")?;
+    let samples = whole(text, 1, 100_000, "leave it out for the default")?;
     usize::try_from(samples).map_err(|error| error.to_string())
 }
 
@@ -166,13 +166,13 @@ pub(crate) fn chunk(text: &str) -> Result<usize, String> {
 
 /// Parses a JPEG quality from 1 to 100.
 pub(crate) fn quality(text: &str) -> Result<u8, String> {
-    let quality = whole(text, 1, 100, "80 is usual")?;
+    let quality = whole(text, 1, 100, "the default is 80")?;
     u8::try_from(quality).map_err(|error| error.to_string())
 }
 
 /// The error message for an invalid name.
 pub(crate) const NAME: &str =
-    "must be text of 1 to 255 bytes without line breaks and other control characters";
+    "must be text of 1 to 255 bytes without line breaks or other control characters";
 
 /// Parses the display name of a node.
 pub(crate) fn name(text: &str) -> Result<String, String> {
@@ -198,8 +198,8 @@ pub(crate) struct CardSpec {
 pub(crate) fn card(text: &str) -> Result<CardSpec, String> {
     let (pixels, hz) = match text.split_once('@') {
         Some((pixels, hz)) => {
-            let mend = "write WIDTHxHEIGHT@HZ, such as 640x480@30";
-            let hz = number(hz, RATE_MIN, RATE_MAX, "Hz", mend)
+            let fix = "write WIDTHxHEIGHT@HZ, such as 640x480@30";
+            let hz = number(hz, RATE_MIN, RATE_MAX, "Hz", fix)
                 .map_err(|error| format!("rate '{hz}': {error}"))?;
             (pixels, hz)
         }
@@ -211,7 +211,7 @@ pub(crate) fn card(text: &str) -> Result<CardSpec, String> {
 /// Parses the number of samples to pull, at most [`PULLED_MAX`].
 pub(crate) fn pulled(text: &str) -> Result<u32, String> {
     let max = u64::from(PULLED_MAX);
-    let n = whole(text, 1, max, "1 is the newest; pull older samples by --seq or --from")?;
+    let n = whole(text, 1, max, "1 is the newest; pull older samples with --seq or --from")?;
     u32::try_from(n).map_err(|error| error.to_string())
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn speed(text: &str) -> Result<Speed, String> {
     if text == "max" {
         return Ok(Speed::Max);
     }
-    number(text, 0.01, 1_000.0, "times", "1 is as it was; max is as fast as it is taken")
+    number(text, 0.01, 1_000.0, "times", "1 is the original speed; max is the subscribers' pace")
         .map(Speed::Times)
 }
 
@@ -247,17 +247,17 @@ pub(crate) fn telemetry(text: &str) -> Result<Telemetry, String> {
     match text {
         "raw" => Ok(Telemetry::Raw),
         "json" => Ok(Telemetry::Json),
-        _ => Err("must be raw or json; raw is as it is in the file".to_owned()),
+        _ => Err("must be raw or json; raw keeps the bytes of the file".to_owned()),
     }
 }
 
 /// Parses `RATExCHANNELS`: samples per second and the number of channels.
 pub(crate) fn audio(text: &str) -> Result<(u32, u8), String> {
-    let mend = "write RATExCHANNELS, such as 8000x1";
-    let (rate, channels) = text.split_once('x').ok_or_else(|| format!("has no x; {mend}"))?;
+    let fix = "write RATExCHANNELS, such as 8000x1";
+    let (rate, channels) = text.split_once('x').ok_or_else(|| format!("has no x; {fix}"))?;
     let (min, max) = (u64::from(RATE_MIN_AUDIO), u64::from(RATE_MAX_AUDIO));
-    let rate = whole(rate, min, max, mend).map_err(|error| format!("rate '{rate}': {error}"))?;
-    let channels = whole(channels, 1, u64::from(CHANNELS_MAX), mend)
+    let rate = whole(rate, min, max, fix).map_err(|error| format!("rate '{rate}': {error}"))?;
+    let channels = whole(channels, 1, u64::from(CHANNELS_MAX), fix)
         .map_err(|error| format!("channels '{channels}': {error}"))?;
     let rate = u32::try_from(rate).map_err(|error| error.to_string())?;
     Ok((rate, u8::try_from(channels).map_err(|error| error.to_string())?))
@@ -272,7 +272,8 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
         "audio" => Ok(Kind::Audio),
         "video" => Ok(Kind::VideoI),
         _ => {
-            Err("must be data, state, picture, audio or video; leave it out to go by the encoding"
+            Err("must be data, state, picture, audio or video; leave it out to derive it from the \
+                 encoding"
                 .to_owned())
         }
     }
@@ -285,7 +286,7 @@ pub(crate) fn publisher(text: &str) -> Result<PublisherId, String> {
         Some(PublisherId { node: NodeId(node), index: index.parse().ok()? })
     });
     id.ok_or_else(|| {
-        "must be a node's id, a point and a number, like 00112233aabbccdd.0; ls --json prints them"
+        "must be a node's id, a dot and a number, such as 00112233aabbccdd.0; ls --json prints it"
             .to_owned()
     })
 }
@@ -293,7 +294,7 @@ pub(crate) fn publisher(text: &str) -> Result<PublisherId, String> {
 /// Parses a retransmission policy.
 pub(crate) fn retransmit(text: &str) -> Result<Retransmit, String> {
     text.parse()
-        .map_err(|_| "must be none, selective or go-back-n; selective if not said".to_owned())
+        .map_err(|_| "must be none, selective or go-back-n; the default is selective".to_owned())
 }
 
 /// Parses the location of the proxy.
@@ -301,7 +302,7 @@ pub(crate) fn proxy(text: &str) -> Result<Proxy, String> {
     match text {
         "publisher" => Ok(Proxy::Publisher),
         "subscriber" => Ok(Proxy::Subscriber),
-        _ => Err("must be publisher or subscriber; publisher keeps the links free".to_owned()),
+        _ => Err("must be publisher or subscriber; publisher saves bandwidth on links".to_owned()),
     }
 }
 

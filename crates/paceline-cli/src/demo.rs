@@ -99,7 +99,8 @@ impl Demo<'_> {
             match (begun, self.args.duration) {
                 (None, _) if now >= start + MEETING => {
                     return Err(exit::refused(format!(
-                        "after {} s {} still got nothing; PACELINE_LOG=info shows what the nodes do",
+                        "no sample within {} s for {}; PACELINE_LOG=info shows the messages of \
+                         the nodes",
                         MEETING.as_secs(),
                         self.state.silent().join(", ")
                     )));
@@ -117,9 +118,7 @@ impl Demo<'_> {
             }
             match children.next(tick.saturating_duration_since(now).min(crate::stop::STOP_SLICE)) {
                 Some(Event::Ended(role)) => {
-                    anyhow::bail!(
-                        "the demo's {role} ended before its time; see its messages above"
-                    );
+                    anyhow::bail!("the demo's {role} ended too early; see its messages above");
                 }
                 Some(event) => self.state.take(event),
                 None => {}

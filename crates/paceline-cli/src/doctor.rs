@@ -55,7 +55,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         show::json(&Document { schema: 1, ok, rows: &rows })?;
     } else {
-        show::text(&told(&rows))?;
+        show::text(&render(&rows))?;
     }
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(exit::REFUSED) })
 }
@@ -79,7 +79,7 @@ fn rows(runtime_dir: Option<PathBuf>) -> Vec<Row> {
 }
 
 /// Formats a table, followed by the fixes.
-fn told(rows: &[Row]) -> String {
+fn render(rows: &[Row]) -> String {
     let columns = [
         ("WHAT", Align::Left),
         ("FOUND", Align::Left),
@@ -101,9 +101,9 @@ fn told(rows: &[Row]) -> String {
     let lacks = rows.iter().filter(|row| row.state == State::Lack);
     for (number, row) in lacks.enumerate() {
         if number == 0 {
-            text.push_str("\nTo mend:\n");
+            text.push_str("\nTo fix:\n");
         }
-        text.push_str(&format!("  {}: {}\n", row.what, row.mend.as_deref().unwrap_or_default()));
+        text.push_str(&format!("  {}: {}\n", row.what, row.fix.as_deref().unwrap_or_default()));
     }
     text
 }
@@ -113,31 +113,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_ends_with_the_mends() {
+    fn the_table_ends_with_the_fixes() {
         let rows = [
             Row::new("cores", "4", "2 or more", State::Ok, ""),
             Row::new("runtime folder", "/x", "writable", State::Lack, "chmod u+w /x").needed(),
             Row::new("ffmpeg", "not found", "found", State::Lack, "apt install ffmpeg"),
         ];
-        let text = told(&rows);
+        let text = render(&rows);
         assert!(text.contains("cores           4          2 or more  ok\n"), "{text}");
         assert!(text.contains("LACK, needed\n"), "{text}");
-        let mends = "To mend:\n  runtime folder: chmod u+w /x\n  ffmpeg: apt install ffmpeg\n";
-        assert!(text.ends_with(mends), "{text}");
+        let fixes = "To fix:\n  runtime folder: chmod u+w /x\n  ffmpeg: apt install ffmpeg\n";
+        assert!(text.ends_with(fixes), "{text}");
     }
 
     #[test]
-    fn every_row_has_what_it_should() {
+    fn every_row_is_complete_and_unique() {
         let dir = std::env::temp_dir().join(format!("pld-{}", std::process::id()));
         let rows = rows(Some(dir.clone()));
         std::fs::remove_dir_all(dir).unwrap();
         let mut names: Vec<&str> = rows.iter().map(|row| row.what).collect();
         for row in &rows {
             assert!(!row.found.is_empty() && !row.wanted.is_empty(), "{row:?}");
-            assert_eq!(row.mend.is_some(), row.state == State::Lack, "{row:?}");
+            assert_eq!(row.fix.is_some(), row.state == State::Lack, "{row:?}");
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), rows.len(), "no two rows of one name");
+        assert_eq!(names.len(), rows.len(), "the names are unique");
     }
 }

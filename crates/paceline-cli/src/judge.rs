@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER: &str = "\
-kept: no window had more late or missing samples than --loss allowed, or none was if no --loss was asked for; \
-broken: some had; refused: it was told no; best_effort: nothing was promised; unknown: the file does not say. beyond: \
-windows with more misses than that; on links: samples that links of the way dropped. Ends with \
-code 3 if anything was broken or refused.";
+kept: no window had more late or missing samples than --loss allows; without --loss, no sample was late or missing.
+broken: a window had more. refused: the path refused the request. best_effort: there was no contract.
+unknown: the file does not contain the answer.
+beyond: windows with more misses than --loss allows. on links: samples that links of the path dropped.
+Exits with code 3 if a stream is broken or refused.";
 
 /// Options of `paceline judge`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     let judgement = judgement.map_err(|error| anyhow!("{} {error}", file.display()))?;
     match args.json {
         true => show::json(&judgement)?,
-        false => show::text(&told(file, &judgement))?,
+        false => show::text(&render(file, &judgement))?,
     }
     let failed = |stream: &StreamJudgement| match stream.verdict {
         Verdict::Broken | Verdict::Refused => true,
@@ -44,20 +45,20 @@ pub(crate) fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-fn told(file: &Path, judgement: &Judgement) -> String {
+fn render(file: &Path, judgement: &Judgement) -> String {
     let Judgement { recorder, asked, samples, seconds, ended, cut, dropped, streams } = judgement;
     let by = recorder.as_ref().map_or_else(String::new, |name| format!(", recorded by {name}"));
     let ended = match (cut, ended) {
         (Some(cut), _) => format!("it {cut}"),
         (None, Some(why)) => format!("ended by {why}"),
-        (None, None) => "it does not say why it ended".to_owned(),
+        (None, None) => "the reason for the end is unknown".to_owned(),
     };
     let name = file.display();
     let of = show::count(streams.len(), "publisher");
     let mut text = format!("{name}: {samples} samples of {of} in {seconds:.1} s{by}; {ended}\n");
     match asked {
         Some(asked) => text.push_str(&format!("asked: {}\n", wish(asked))),
-        None => text.push_str("it does not say what was asked for\n"),
+        None => text.push_str("the request is unknown\n"),
     }
     if !dropped.is_empty() {
         let reasons: Vec<String> =

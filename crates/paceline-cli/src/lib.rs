@@ -45,10 +45,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 it failed while running; 2 wrong usage; 3 refused, or not delivered what was \
-required; 130 interrupted before it was done.
-PACELINE_LOG sets what is logged to standard error (warn if not set; paceline=debug, trace, off).
-PACELINE_CONFIG names a configuration file (else ~/.config or /etc, paceline/config.toml).
+Exit codes: 0 success; 1 failure; 2 wrong usage; 3 refused, or the required service was not delivered; 130 \
+interrupted before the end.
+PACELINE_LOG sets the filter for log messages (default: warn; for example paceline=debug, off).
+PACELINE_CONFIG names a configuration file (default: ~/.config or /etc, paceline/config.toml).
 PACELINE_RUNTIME_DIR sets the folder that joins the processes of this host.";
 
 /// Real-time publish/subscribe: every subscriber gets each stream at its requested rate, size and deadline,
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_contradicts_itself_nowhere() {
+    fn the_command_line_definition_is_consistent() {
         command_line().debug_assert();
     }
 

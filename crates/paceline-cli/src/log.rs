@@ -29,7 +29,7 @@ static LOG: OnceLock<Log> = OnceLock::new();
 struct Log {
     filter: reload::Handle<EnvFilter, Registry>,
     /// The filter from a flag or the environment; a configuration file does not override it.
-    said: Option<String>,
+    chosen: Option<String>,
 }
 
 /// Starts logging. `flag` overrides the environment, which overrides configuration files.
@@ -41,8 +41,8 @@ pub fn start(flag: Option<&str>) -> anyhow::Result<()> {
     if let (None, Some(text)) = (flag, &named) {
         check(text).map_err(|rule| exit::usage(format!("{VARIABLE} '{text}': {rule}")))?;
     }
-    let said = flag.or(named.as_deref());
-    let (filter, handle) = reload::Layer::new(filter(said.unwrap_or(DEFAULT)));
+    let chosen = flag.or(named.as_deref());
+    let (filter, handle) = reload::Layer::new(filter(chosen.unwrap_or(DEFAULT)));
     let lines = fmt::layer().with_writer(std::io::stderr).fmt_fields(line::fields());
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
     // The journal adds the time itself.
@@ -54,7 +54,7 @@ pub fn start(flag: Option<&str>) -> anyhow::Result<()> {
     let lines = lines.with_filter(filter);
     let given_up = GivenUp.with_filter(Watched);
     if tracing_subscriber::registry().with(lines).with(given_up).try_init().is_ok() {
-        let _ = LOG.set(Log { filter: handle, said: said.map(str::to_owned) });
+        let _ = LOG.set(Log { filter: handle, chosen: chosen.map(str::to_owned) });
     }
     Ok(())
 }
@@ -62,20 +62,20 @@ pub fn start(flag: Option<&str>) -> anyhow::Result<()> {
 /// Applies the filter of a configuration file, unless a flag or the environment has set one; `None`
 /// restores the default.
 pub(crate) fn configure(text: Option<&str>) {
-    let Some(log) = LOG.get().filter(|log| log.said.is_none()) else { return };
+    let Some(log) = LOG.get().filter(|log| log.chosen.is_none()) else { return };
     if let Err(error) = log.filter.reload(filter(text.unwrap_or(DEFAULT))) {
-        tracing::error!("the log stays as it was: {error}");
+        tracing::error!("the log filter is unchanged: {error}");
     }
 }
 
 /// Returns true if a flag or the environment has set the filter.
-pub(crate) fn is_said() -> bool {
-    LOG.get().is_some_and(|log| log.said.is_some())
+pub(crate) fn is_overridden() -> bool {
+    LOG.get().is_some_and(|log| log.chosen.is_some())
 }
 
 /// Returns the environment variable that passes such a filter on to a child process.
 pub fn for_child() -> Option<(&'static str, String)> {
-    Some((VARIABLE, LOG.get()?.said.clone()?))
+    Some((VARIABLE, LOG.get()?.chosen.clone()?))
 }
 
 /// Parses a filter for the command line.
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn zenoh_speaks_only_where_it_is_named() {
+    fn zenoh_logs_only_if_the_filter_names_it() {
         let parts = |text: &str| {
             let text = filter(text).to_string();
             let mut parts: Vec<String> = text.split(',').map(str::to_owned).collect();

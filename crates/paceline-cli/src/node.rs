@@ -105,9 +105,9 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     if args.json {
         show::json(&line)?
     } else {
-        show::line(&told(&line))?
+        show::line(&describe(&line))?
     }
-    notify.ready(&told(&line));
+    notify.ready(&describe(&line));
     serve(args, (settings, buffers, plain), &node, (&stop, &hangup, &notify));
     notify.stopping();
     drop(http);
@@ -137,7 +137,7 @@ fn serve(
         }
         notify.reloading();
         reload::reload(args.settings(), &mut settings, (&mut buffers, &mut plain), node);
-        notify.ready(&told(&NodeLine::new(node, &settings)));
+        notify.ready(&describe(&NodeLine::new(node, &settings)));
     }
 }
 
@@ -145,7 +145,7 @@ fn serve(
 fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
     settings.check()?;
     let Some(file) = &settings.file else {
-        show::line("no configuration file: every default holds")?;
+        show::line("no configuration file: all defaults apply")?;
         return Ok(ExitCode::SUCCESS);
     };
     let (links, buffers) = (settings.links.len(), settings.buffers.len());
@@ -157,7 +157,7 @@ fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
         format!(", imports: {imports}, exports: {exports}, queries: {queries}")
     };
     let file = file.display();
-    show::line(&format!("{file}: right; links: {links}, buffers: {buffers}{rules}"))?;
+    show::line(&format!("{file}: valid; links: {links}, buffers: {buffers}{rules}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -206,7 +206,7 @@ impl BufferLine {
     }
 }
 
-fn told(node: &NodeLine) -> String {
+fn describe(node: &NodeLine) -> String {
     let mut text = format!("node {} {}", node.name, node.id);
     for link in &node.links {
         text.push_str(&format!("; link {}", link.name));
@@ -222,7 +222,7 @@ fn told(node: &NodeLine) -> String {
     }
     for buffer in &node.buffers {
         let BufferLine { pattern, samples_max, bytes_max, .. } = buffer;
-        text.push_str(&format!("; holds {pattern}: {samples_max} samples, {bytes_max} bytes"));
+        text.push_str(&format!("; buffers {pattern}: {samples_max} samples, {bytes_max} bytes"));
     }
     if let Some(PlainLine { listen, connect, imports, exports, queries }) = &node.plain {
         let endpoints: Vec<_> = listen.iter().chain(connect).map(String::as_str).collect();

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_notify_is_no_failure() {
+    fn a_missing_service_manager_is_no_error() {
         Notify::to(None).ready("x");
         Notify::to(Some(OsStr::new(""))).stopping();
         Notify::to(Some(OsStr::new("/no/such/folder/socket"))).stopping();

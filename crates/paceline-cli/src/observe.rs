@@ -4,9 +4,9 @@
 mod args;
 mod choice;
 mod echo;
+mod line;
 mod meter;
 mod session;
-mod tell;
 mod trace;
 mod watch;
 
@@ -98,7 +98,7 @@ impl Target for Measuring<'_> {
     }
 
     fn report(&mut self, watch: &mut Watch, now: Instant, named: bool) -> anyhow::Result<()> {
-        if self.look.json { watch.tell_json(now) } else { watch.tell(now, named) }
+        if self.look.json { watch.print_json(now) } else { watch.print(now, named) }
     }
 
     fn end(&mut self, _watch: &mut Watch, _node: &Node) -> anyhow::Result<()> {

@@ -9,5 +9,5 @@ mod wave;
 
 #[cfg(test)]
 pub(crate) use sample::tests::delivery as test_delivery;
-pub(crate) use sample::{SampleLine, Told, picture_size};
+pub(crate) use sample::{LatestForm, SampleLine, picture_size};
 pub(crate) use sink::{Sink, is_stdout};

@@ -8,8 +8,8 @@ mod promises;
 mod topic;
 
 pub(crate) use heard::wait as wait_until_heard;
-pub(crate) use links::tell as tell_links;
-pub(crate) use progress::{Counts, Teller};
+pub(crate) use links::report as report_links;
+pub(crate) use progress::{Counts, Reporter};
 pub(crate) use topic::{Topic, Whole};
 
 use crate::exit;
@@ -33,7 +33,7 @@ pub(crate) struct Playback {
     json: bool,
     topics: Vec<Topic>,
     counts: Counts,
-    teller: Teller,
+    reporter: Reporter,
     stop: Stop,
 }
 
@@ -45,7 +45,7 @@ impl Playback {
             json,
             topics,
             counts: Counts::default(),
-            teller: Teller::new(name, json),
+            reporter: Reporter::new(name, json),
             stop: stop.clone(),
         }
     }
@@ -63,18 +63,18 @@ impl Playback {
         if !wait.is_zero() && self.topics.iter().any(|topic| topic.publisher.matching()) {
             heard::wait(node, self.topics.iter().map(|topic| &topic.publisher), &self.stop);
         }
-        self.teller = Teller::new(&self.name, self.json);
+        self.reporter = Reporter::new(&self.name, self.json);
         true
     }
 
     /// Waits until `due` and reports progress once per second; returns false if the user interrupts it.
     pub(crate) fn wait_until(&mut self, due: Instant) -> anyhow::Result<bool> {
         loop {
-            if self.stop.wait_until(due.min(self.teller.next())) {
+            if self.stop.wait_until(due.min(self.reporter.next())) {
                 return Ok(false);
             }
             let wanted = wanted(&self.topics);
-            self.teller.tick(self.counts, || wanted)?;
+            self.reporter.tick(self.counts, || wanted)?;
             if due <= Instant::now() {
                 return Ok(true);
             }
@@ -95,7 +95,7 @@ impl Playback {
 
     /// Waits until everything was sent, and prints the totals of each tag.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
-        self.teller.end(self.counts, wanted(&self.topics))?;
+        self.reporter.end(self.counts, wanted(&self.topics))?;
         let until = Instant::now() + SENT_WITHIN;
         let mut rows = Vec::new();
         let mut sent = true;
@@ -119,7 +119,7 @@ impl Playback {
 /// Returns whether any tag has a subscriber, with a description.
 fn wanted(topics: &[Topic]) -> (bool, String) {
     let wanted = topics.iter().filter(|topic| topic.publisher.matching()).count();
-    (wanted > 0, format!("{wanted} of {} topics wanted", topics.len()))
+    (wanted > 0, format!("{wanted} of {} topics have subscribers", topics.len()))
 }
 
 /// Prints a note that queued samples are lost.
@@ -167,7 +167,7 @@ pub(crate) fn wait_for_subscriber(
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             if !wait.is_zero() {
-                show::note(&format!("no subscriber for {name} yet; publishing all the same"));
+                show::note(&format!("no subscriber for {name} yet; publishing anyway"));
             }
             return true;
         }

@@ -17,7 +17,7 @@ pub(crate) use args::PubArgs;
 
 use crate::exit::{self, INTERRUPTED};
 use crate::playback::{
-    SENT_WITHIN, declare_with, declared, not_all_sent, tell_links, wait_for_subscriber,
+    SENT_WITHIN, declare_with, declared, not_all_sent, report_links, wait_for_subscriber,
     wait_until_heard,
 };
 use crate::show;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(flag) = args.telemetry_flag() {
         return Err(exit::usage(format!(
-            "{flag}: only messages of .ulg files have times and forms of their own; leave it out"
+            "{flag}: only .ulg files support this option; leave it out"
         )));
     }
     let stop = Stop::on_signals()?;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         not_all_sent();
     }
     if !stop.requested() {
-        tell_links(&node, args.json)?;
+        report_links(&node, args.json)?;
     }
     node.close();
     Ok(if ended? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })

@@ -150,7 +150,7 @@ fn take_all(
                 if args.json {
                     show::json(&SampleLine::new(&delivery, false))?;
                 } else if args.out.is_none() {
-                    show::line(&told(&delivery))?;
+                    show::line(&describe(&delivery))?;
                 }
                 sink.write(&delivery, args.asked_rate(), node)?;
             }
@@ -165,7 +165,7 @@ fn take_all(
 }
 
 /// Describes a sample in one line.
-fn told(delivery: &Sample) -> String {
+fn describe(delivery: &Sample) -> String {
     let size = picture_size(delivery).map(|size| format!(" {size}")).unwrap_or_default();
     format!(
         "{} {} seq {} captured {} age {} s  {} {}{size}  {} bytes",
@@ -199,10 +199,10 @@ fn print(args: &PullArgs, summary: &PullSummary) -> anyhow::Result<()> {
         show::line(&text)?
     }
     if summary.more {
-        show::note("more was selected than one pull brings; pull the rest by --seq or --from");
+        show::note("the selection exceeds one pull; pull the rest with --seq or --from");
     }
     for node in &summary.silent {
-        show::note(&format!("node {node} did not answer: what it holds was left out"));
+        show::note(&format!("node {node} did not answer: its samples were left out"));
     }
     Ok(())
 }
@@ -236,7 +236,7 @@ fn verdict(summary: &PullSummary) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Err(exit::refused(format!(
-        "{} of {} samples did not come: {}",
+        "{} of {} samples did not arrive: {}",
         summary.missing.len(),
         summary.found,
         reasons(&summary.missing)
@@ -265,7 +265,7 @@ mod tests {
     use paceline::status::{NodeId, PublisherId};
 
     #[test]
-    fn what_is_missing_is_told_by_reason() {
+    fn missing_samples_are_grouped_by_reason() {
         let publisher = PublisherId { node: NodeId(1), index: 0 };
         let missing = |seq, reason| Missing { publisher, seq, reason };
         let all = [

@@ -14,7 +14,7 @@ use crate::exit;
 use crate::shortfall;
 use crate::show::{self, Block};
 use crate::stats::by_reason;
-use crate::status::told_tags;
+use crate::status::describe_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use anyhow::{Context as _, anyhow};
 use file::OutFile;
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         };
         let why = session.run(&stop, || thread.is_finished())?;
         session.end(why, thread.is_finished());
-        let joined = thread.join().map_err(|_| anyhow!("the thread that writes has ended"))??;
+        let joined = thread.join().map_err(|_| anyhow!("the writer thread has ended"))??;
         session.verdict(why, &joined)
     });
     node.close();
@@ -111,12 +111,12 @@ enum End {
 }
 
 impl End {
-    const fn told(self) -> &'static str {
+    const fn reason(self) -> &'static str {
         match self {
             Self::Duration => "--duration",
             Self::Bytes => "--max-bytes",
             Self::Stopped => "a signal",
-            Self::Refused => "a refusal, and --require",
+            Self::Refused => "a refusal with --require",
             Self::Failed => "an error",
         }
     }
@@ -199,7 +199,7 @@ impl Session<'_> {
 
     fn look(&mut self) {
         for event in self.news.look(self.node, &self.args.patterns) {
-            self.tell(event);
+            self.send(event);
         }
         if !self.asked && !self.news.sources().is_empty() {
             self.asked = true;
@@ -208,17 +208,17 @@ impl Session<'_> {
     }
 
     fn hear(&mut self) {
-        let told = self.subscriptions.iter().enumerate().map(|(place, subscription)| {
+        let pending = self.subscriptions.iter().enumerate().map(|(place, subscription)| {
             (place, std::iter::from_fn(|| subscription.try_event()).collect::<Vec<_>>())
         });
-        let told: Vec<_> = told.filter(|(_, events)| !events.is_empty()).collect();
-        if told.is_empty() {
+        let pending: Vec<_> = pending.filter(|(_, events)| !events.is_empty()).collect();
+        if pending.is_empty() {
             return;
         }
         // Events refer to publishers; their tags have to be known.
         self.look();
         let news = &mut self.news;
-        let jobs = told.into_iter().flat_map(|one| news.hear(one, &self.shared));
+        let jobs = pending.into_iter().flat_map(|one| news.hear(one, &self.shared));
         let jobs = jobs.collect::<Vec<_>>();
         for note in core::mem::take(&mut self.news.notes) {
             self.block.note(&note);
@@ -229,7 +229,7 @@ impl Session<'_> {
                     self.block.note(&format!("refused: {tag}: {reason}"));
                 }
                 Job::Changed(_, wish) => {
-                    self.block.note(&format!("asks for something else now: {}", wish.words()));
+                    self.block.note(&format!("the request changed: {}", wish.words()));
                 }
                 Job::Event(_) | Job::Sample(_) | Job::End(_) => {}
             }
@@ -237,7 +237,7 @@ impl Session<'_> {
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn send(&self, event: Event) {
         self.hand(Job::Event(event));
     }
 
@@ -269,14 +269,15 @@ impl Session<'_> {
         self.links.look(self.node, self.news.sources());
         let drops = self.drops();
         if let Some(event) = self.news.dropped(drops) {
-            self.tell(event);
+            self.send(event);
         }
         let progress = self.progress();
         if self.news.sources().is_empty() && !self.noted && now >= self.began + PATIENCE {
             self.noted = true;
             let (wanted, there) = (self.args.patterns_in_words(), self.there());
-            self.block
-                .note(&format!("no publisher on {wanted} yet; {there}; waiting on (Ctrl-C ends)"));
+            self.block.note(&format!(
+                "no publisher on {wanted} yet; {there}; still waiting (Ctrl-C ends)"
+            ));
         }
         self.show(&progress, drops)
     }
@@ -299,24 +300,24 @@ impl Session<'_> {
         self.hear();
         if self.asked && !failed {
             for event in self.links.end(self.node, self.news.sources()) {
-                self.tell(event);
+                self.send(event);
             }
         }
         let drops = self.drops();
         // No samples arrive after this.
         self.subscriptions.clear();
         if let Some(event) = self.news.dropped(drops) {
-            self.tell(event);
+            self.send(event);
         }
         // A failed writer no longer receives.
         if !failed {
-            let _ = self.jobs.send(Job::End(why.told()));
+            let _ = self.jobs.send(Job::End(why.reason()));
         }
     }
 
     fn there(&self) -> String {
         let all = Pattern::new("**").map(|all| self.node.sources(&all)).unwrap_or_default();
-        told_tags(&all.iter().map(|source| source.tag.to_string()).collect())
+        describe_tags(&all.iter().map(|source| source.tag.to_string()).collect())
     }
 
     /// Explains why no samples arrived.

@@ -6,7 +6,7 @@ mod lanes;
 pub(crate) use args::ReplayArgs;
 
 use crate::exit::{self, INTERRUPTED};
-use crate::playback::{Playback, Whole, tell_links};
+use crate::playback::{Playback, Whole, report_links};
 use crate::record::open;
 use crate::show;
 use crate::stop::Stop;
@@ -30,18 +30,18 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let (lanes, topics) = lanes::open(args, &node, &survey)?;
     lanes.left_out.iter().for_each(|what| show::note(&format!("{}: {what}", file.display())));
     if lanes.played.is_empty() {
-        bail!("{}: nothing of it can be published", file.display());
+        bail!("{}: none of its topics can be published", file.display());
     }
     let name = file.display().to_string();
     if !args.json {
-        show::note(&told(args, &lanes, &span, &name));
+        show::note(&describe(args, &lanes, &span, &name));
     }
     let playback = Playback::new(&name, args.json, topics, &stop);
     let replay = Replay { args, lanes, span, playback, disordered: 0, unfit: 0 };
     let wait = args.wait.unwrap_or(Duration::from_secs(u64::from(!args.repeat)));
     let done = replay.run(&node, wait);
     if !stop.requested() {
-        tell_links(&node, args.json)?;
+        report_links(&node, args.json)?;
     }
     node.close();
     let whole = done?;
@@ -59,19 +59,18 @@ fn survey(args: &ReplayArgs, file: &Path) -> anyhow::Result<Survey> {
     let survey = Survey::of(open(file)?, args.by, |_| {});
     let survey = survey.map_err(|error| anyhow!("{name} {error}"))?;
     if let Some(error) = &survey.end {
-        let is = if error.is_cut() { "" } else { "can't be read to its end: " };
-        show::note(&format!("{name} {is}{error}; what comes before is replayed"));
+        let is = if error.is_cut() { "" } else { "cannot be read to its end: " };
+        show::note(&format!("{name} {is}{error}; the part before it is replayed"));
     }
     if survey.strays > 0 {
         let strays = survey.strays;
-        show::note(&format!(
-            "{name}: {strays} messages of channels that the file does not say are left out"
-        ));
+        show::note(&format!("{name}: {strays} messages of undeclared channels are left out"));
     }
     if let Some(apart) = survey.clocks_apart() {
         let apart = Duration::from_nanos(apart).as_secs_f64();
         show::note(&format!(
-            "{name}: its publishers' clocks seem to differ by up to {apart:.1} s; --by arrival goes by the recorder's"
+            "{name}: its publishers' clocks seem to differ by up to {apart:.1} s; --by arrival \
+             uses the recorder's clock"
         ));
     }
     Ok(survey)
@@ -97,9 +96,9 @@ fn span(args: &ReplayArgs, file: &Path, survey: &Survey) -> anyhow::Result<Span>
     Span::new(times, part, speed, gap.unwrap_or_default()).map_err(exit::usage)
 }
 
-fn told(args: &ReplayArgs, lanes: &Lanes, span: &Span, name: &str) -> String {
+fn describe(args: &ReplayArgs, lanes: &Lanes, span: &Span, name: &str) -> String {
     let speed = match args.times() {
-        None => "as fast as they are taken".to_owned(),
+        None => "at the subscribers' pace".to_owned(),
         Some(times) => format!("at {times} times their speed"),
     };
     let seconds = Duration::from_nanos(span.lasts()).as_secs_f64();
@@ -140,7 +139,7 @@ impl Replay<'_> {
         if self.disordered > 0 {
             let (late, name) = (self.disordered, self.args.file.display());
             show::note(&format!(
-                "{name}: {late} messages stand too far from their place in the file; they were late"
+                "{name}: {late} messages are too far out of order in the file; they were late"
             ));
         }
         if self.unfit > 0 {
@@ -189,7 +188,7 @@ impl Replay<'_> {
                 continue;
             }
             let due = began.checked_add(Duration::from_nanos(self.span.due(pass, time)));
-            let due = due.context("the replay would last longer than any clock goes")?;
+            let due = due.context("the replay would exceed the range of the clock")?;
             if !self.playback.wait_until(due)? {
                 return Ok(false);
             }

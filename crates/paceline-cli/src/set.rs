@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 const STEP: Duration = Duration::from_millis(100);
 
 const AFTER: &str = "\
-What is not said stays as it is: --max-hz 5 leaves size and delay bound alone, --every 1 is every sample, --reset takes all of it back \
-first. Delivery continues: the old contract stays in force until the path has granted the new one, and after a refusal. With --or-stop \
-a refusal ends the stream instead. Ends with 3 if no subscription matches or the path refuses, and with 1 if the path does not \
-answer within --timeout or another request replaces this one first.";
+Options that are not given stay unchanged: --max-hz 5 keeps the size and the delay bound. --every 1 requests every \
+sample. --reset clears the whole request first. Delivery continues: the old contract stays in force until the path \
+has granted the new one, and after a refusal. With --or-stop, a refusal ends the stream. Exits with code 3 if no \
+subscription matches or the path refuses. Exits with code 1 if the path does not answer within --timeout, or if \
+another request replaces this one first.";
 
 /// Arguments of `paceline set`.
 #[derive(Debug, clap::Args)]
@@ -90,9 +91,10 @@ enum Answer {
 
 /// Changes the matching subscriptions and waits for the answers.
 pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
-    if !args.says_something() {
+    if !args.has_changes() {
         return Err(exit::usage(
-            "nothing to change: say --max-hz, --every, --size, --audio, --within, --loss, --proxy, --retransmit or --reset",
+            "nothing to change: give --max-hz, --every, --size, --audio, --within, --loss, \
+             --proxy, --retransmit or --reset",
         ));
     }
     let stop = Stop::on_signals()?;
@@ -119,7 +121,7 @@ fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<Li
         let line = change(args, node, &before)?;
         match args.json {
             true => show::json(&line)?,
-            false => show::line(&line.told(args.timeout))?,
+            false => show::line(&line.to_text(args.timeout))?,
         }
         changed.push(line);
     }
@@ -167,26 +169,26 @@ fn change(args: &SetArgs, node: &Node, before: &SubscriptionView) -> anyhow::Res
 }
 
 impl Line {
-    fn told(&self, timeout: Duration) -> String {
+    fn to_text(&self, timeout: Duration) -> String {
         let Self { pattern, node, before, asked, after, granted, refused, .. } = self;
         let answer = match self.answer {
             Answer::BestEffort => String::new(),
             Answer::Granted => format!("\n\tgranted: {}", granted.join("; ")),
             Answer::Refused if after == before => {
-                format!("\n\trefused: {}\n\tit stays as it was: {before}", refused.join("; "))
+                format!("\n\trefused: {}\n\tthe request is unchanged: {before}", refused.join("; "))
             }
             Answer::Refused => {
                 format!(
-                    "\n\trefused: {}\n\tit gets nothing until there is room",
+                    "\n\trefused: {}\n\tit receives nothing until there is room",
                     refused.join("; ")
                 )
             }
             Answer::Replaced => {
-                "\n\treplaced: it was asked for something else before its path had answered"
-                    .to_owned()
+                "\n\treplaced: another request replaced it before the path answered".to_owned()
             }
             Answer::None => format!(
-                "\n\tno answer: its path did not answer within --timeout {}ms; it stays as it was until then",
+                "\n\tno answer: the path did not answer within --timeout {}ms; the request is \
+                 unchanged until it does",
                 timeout.as_millis()
             ),
         };
@@ -195,9 +197,9 @@ impl Line {
 }
 
 impl SetArgs {
-    fn says_something(&self) -> bool {
+    fn has_changes(&self) -> bool {
         let way = self.proxy.is_some() || self.retransmit.is_some();
-        self.reset || self.wish.promises() || way || self.wish.says_form()
+        self.reset || self.wish.promises() || way || self.wish.has_form()
     }
 
     fn apply<'a>(&self, mut builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
@@ -234,14 +236,14 @@ impl SetArgs {
             };
             return match found.len() {
                 0 => Err(exit::refused(format!(
-                    "no subscription to {}{}; ls shows those there are",
+                    "no subscription to {}{}; ls lists all subscriptions",
                     self.pattern,
                     self.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default()
                 ))),
                 1 => Ok(found),
                 _ if self.all => Ok(found),
                 many => Err(exit::usage(format!(
-                    "{many} subscriptions to {}: at {}; name one node with --at, or say --all",
+                    "{many} subscriptions to {}: at {}; name one node with --at, or give --all",
                     self.pattern,
                     found.iter().map(|it| it.node.as_str()).collect::<Vec<_>>().join(", ")
                 ))),

@@ -43,7 +43,7 @@ impl Published {
     fn hertz(&self) -> Option<f64> {
         let rate = |[first, last]: &[(u64, u64); 2]| {
             let (numbers, nanos) = (last.0.checked_sub(first.0)?, last.1.checked_sub(first.1)?);
-            #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+            #[expect(clippy::cast_precision_loss, reason = "displayed only")]
             let hertz = numbers as f64 * 1e9 / nanos as f64;
             (numbers > 0 && nanos > 0).then_some(hertz)
         };
@@ -81,7 +81,7 @@ pub(crate) fn reason(
     losses.extend(mine.flat_map(|status| dropped(&status.drops, None, "here")));
     losses.extend(on_links(&status, sources));
     match losses.into_iter().max_by_key(|loss| loss.samples) {
-        Some(loss) => loss.told(),
+        Some(loss) => loss.to_text(),
         None => too_few(&status, sources, asked, longer),
     }
 }
@@ -136,20 +136,18 @@ fn too_few(
     let known: Vec<_> = publishers.filter(|publisher| theirs(publisher.id)).collect();
     let published: u64 = known.iter().map(|publisher| publisher.published).sum();
     let millihertz: u64 = known.iter().map(|publisher| publisher.rate_millihertz).sum();
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    #[expect(clippy::cast_precision_loss, reason = "displayed only")]
     let hertz = millihertz as f64 / 1_000.0;
     match (asked.max_hz, asked.every) {
         _ if known.is_empty() => {
             format!("the publisher has gone; start it again or give a longer {longer}")
         }
         (Some(max), _) if max < hertz => {
-            format!(
-                "at most {max} Hz were asked for, and none of those was lost; give a longer {longer}"
-            )
+            format!("at most {max} Hz were requested, and none was lost; give a longer {longer}")
         }
         (_, Some(n @ 2..)) => format!(
-            "1 sample in {n} was asked for, and the publisher sends too few: {hertz:.2} Hz, {published} so far; give \
-             a longer {longer}"
+            "1 sample in {n} was requested, and the publisher sends too few: {hertz:.2} Hz, \
+             {published} so far; give a longer {longer}"
         ),
         _ => format!(
             "the publisher sends too few: {hertz:.2} Hz, {published} so far, and none was lost; give a longer {longer}"
@@ -158,7 +156,7 @@ fn too_few(
 }
 
 impl Loss {
-    fn told(&self) -> String {
+    fn to_text(&self) -> String {
         let Self { samples, of, reason, place } = self;
         let many = match of {
             Some(of) => format!("{samples} of {of} samples"),
@@ -166,11 +164,11 @@ impl Loss {
         };
         match reason {
             None => {
-                format!("{many} still wait {place}; ask for a lower --max-hz or a smaller --size")
+                format!("{many} still wait {place}; try a lower --max-hz or a smaller --size")
             }
             Some(DropReason::Undecodable) => format!(
-                "waiting for a keyframe: {many} dropped {place} ({reason}) need one that was not delivered; the \
-                 publisher's next I picture ends that",
+                "waiting for a keyframe: {many} dropped {place} ({reason}) need one that was not \
+                 delivered; delivery resumes with the publisher's next I picture",
                 reason = DropReason::Undecodable
             ),
             Some(reason) => format!("{many} dropped {place} ({reason}): {}", remedy(*reason)),
@@ -182,34 +180,37 @@ impl Loss {
 const fn remedy(reason: DropReason) -> &'static str {
     match reason {
         DropReason::DeadlineMissed => {
-            "they could not arrive in time; give a longer --within, a lower --max-hz or a smaller --size"
+            "they could not arrive in time; try a longer --within, a lower --max-hz or a smaller --size"
         }
         DropReason::QueueFull => {
-            "they come faster than the link takes them; ask for a lower --max-hz or a smaller --size"
+            "they arrive faster than the link can send; try a lower --max-hz or a smaller --size"
         }
         DropReason::Superseded => {
-            "a newer one took their place before the link could send them; ask for a lower --max-hz or a smaller --size"
+            "newer ones replaced them before the link could send them; try a lower --max-hz or a smaller --size"
         }
         DropReason::LinkDown => {
-            "the link or the node behind it went away; paceline ls shows the links"
+            "the link or the node behind it went down; paceline ls lists the links"
         }
-        DropReason::LinkLoss => "the link lost a piece of them; paceline ls shows what it loses",
-        DropReason::NoRoute => "nobody behind that node asked for them at that time",
+        DropReason::LinkLoss => {
+            "the link lost a piece of them; paceline ls shows the losses of \
+             the link"
+        }
+        DropReason::NoRoute => "no subscription behind that node matched at that time",
         DropReason::Expired => {
-            "they waited too long for the link; ask for a lower --max-hz or a smaller --size, or publish with --late"
+            "they waited too long for the link; try a lower --max-hz or a smaller --size, or publish with --late"
         }
-        DropReason::SubscriberFull => "they were not read fast enough; give a larger --queue",
+        DropReason::SubscriberFull => "they were not read fast enough; try a larger --queue",
         DropReason::CannotScale => {
-            "they cannot be scaled to the size asked for; ask for another --size"
+            "they cannot be scaled to the requested size; try another --size"
         }
-        DropReason::ScalerBusy => "the scaler is too slow; ask for a lower --max-hz",
+        DropReason::ScalerBusy => "the scaler is too slow; try a lower --max-hz",
         DropReason::Duplicate => "they had been delivered before",
         DropReason::TooLarge => "they are larger than a node accepts",
         DropReason::Undecodable => "they need a picture that was not delivered",
-        DropReason::Policed => "they come faster than their class or rule allows",
-        DropReason::Loop => "a node had sent them to plain programs already",
+        DropReason::Policed => "they arrive faster than their class or rule allows",
+        DropReason::Loop => "a node had already sent them to plain programs",
         DropReason::NotImported | DropReason::NotExported => {
-            "the rules between Paceline and plain programs have no room for them"
+            "the rules between Paceline and plain programs do not accept them"
         }
     }
 }
@@ -224,25 +225,25 @@ mod tests {
 
     #[test]
     fn each_reason_is_named_with_its_count_and_a_remedy() {
-        let told = loss(57, Some(DropReason::DeadlineMissed)).told();
+        let text = loss(57, Some(DropReason::DeadlineMissed)).to_text();
         assert!(
-            told.starts_with(
+            text.starts_with(
                 "57 of 60 samples dropped on link 'thin' of 'robot' (deadline_missed): "
-            ) && told.contains("give a longer --within"),
-            "{told}"
+            ) && text.contains("try a longer --within"),
+            "{text}"
         );
-        let told = loss(29, Some(DropReason::Undecodable)).told();
-        assert!(told.starts_with("waiting for a keyframe: 29 of 60 samples "), "{told}");
-        assert!(loss(5, None).told().starts_with("5 of 60 samples still wait on link"));
+        let text = loss(29, Some(DropReason::Undecodable)).to_text();
+        assert!(text.starts_with("waiting for a keyframe: 29 of 60 samples "), "{text}");
+        assert!(loss(5, None).to_text().starts_with("5 of 60 samples still wait on link"));
         for reason in DropReason::ALL {
-            assert!(loss(1, Some(reason)).told().contains(reason.name()), "{reason}");
+            assert!(loss(1, Some(reason)).to_text().contains(reason.name()), "{reason}");
         }
     }
 
     #[test]
     fn a_reason_is_given_where_nothing_was_lost() {
         let any = AskedRate { max_hz: None, every: None };
-        let told = too_few(&[], &[], any, "--timeout");
-        assert!(told.starts_with("the publisher has gone"), "{told}");
+        let text = too_few(&[], &[], any, "--timeout");
+        assert!(text.starts_with("the publisher has gone"), "{text}");
     }
 }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_told_as_one() {
+    fn a_count_of_one_is_singular() {
         assert_eq!(count(1, "publisher"), "1 publisher");
         assert_eq!(
             (count(0, "channel"), count(2, "channel")),
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_cannot_rule_the_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(harmless("a\tb\nc"), "a\tb\nc");
         assert_eq!(harmless("\x1b[2J\r\u{9b}é"), "\\u{1b}[2J\\r\\u{9b}é");
         assert_eq!(harmless("cam\u{202e}gpj"), "cam\\u{202e}gpj");
     }
 
     #[test]
-    fn json_says_the_same_without_acting_on_a_terminal() {
+    fn json_escapes_control_characters() {
         let text = "a\u{7f}\u{9b}31m\u{202e}b\u{feff}\u{e0041}\x1b\n\"ü";
         let written = serde_json::to_string(&text).unwrap();
         let escaped = json_escaped(&written);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_left_is_no_failure() {
+    fn a_closed_standard_output_is_no_failure() {
         let gone = written(Err(io::ErrorKind::BrokenPipe.into())).unwrap_err();
         assert!(gone.is::<StdoutClosed>());
         assert!(!written(Err(io::ErrorKind::Other.into())).unwrap_err().is::<StdoutClosed>());

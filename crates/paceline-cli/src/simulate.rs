@@ -2,7 +2,7 @@
 
 mod print;
 
-use print::text as told;
+use print::text as summary_text;
 
 use crate::exit;
 use crate::show::StdoutClosed;
@@ -17,15 +17,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER: &str = "\
-docs/reference/scenarios.md has the fields of the file; examples/scenarios has files to begin with. The same seed gives \
-the same output, byte for byte. paceline-lab bench FILE.toml runs the same file on real nodes.
-Exit codes: 0 done; 1 something that must always hold did not: the seed that shows it is named; 2 the file is \
-wrong.";
+docs/reference/scenarios.md describes the fields of the file, and examples/scenarios has example files. The same \
+seed gives the same output, byte for byte. paceline-lab bench FILE.toml runs the same file on real nodes.
+Exit codes: 0 success; 1 an invariant failed, and the output names the seed; 2 the file is invalid.";
 
 /// Limit of the file in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Limit of the printed oracle failures per seed.
-const TOLD_MAX: usize = 10;
+const SHOWN_MAX: usize = 10;
 
 /// Arguments of `paceline simulate`.
 #[derive(Debug, clap::Args)]
@@ -45,7 +44,7 @@ pub(crate) struct SimulateArgs {
 }
 
 fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
-    let rule = || "must be A..B with whole numbers, A at most B; 1..1000 is one".to_owned();
+    let rule = || "must be A..B with whole numbers, A at most B; for example 1..1000".to_owned();
     let (a, b) = text.split_once("..").ok_or_else(rule)?;
     let read = |text: &str| text.trim().parse::<u64>().map_err(|_| rule());
     let range = read(a)?..=read(b)?;
@@ -61,11 +60,12 @@ pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     let seed = args.seed.unwrap_or(plan.seed);
     let done = simulate(&plan, seed);
     if let Ok((summary, _)) = &done {
-        let sums = if args.json { serde_json::to_string(summary)? + "\n" } else { told(summary) };
+        let sums =
+            if args.json { serde_json::to_string(summary)? + "\n" } else { summary_text(summary) };
         print(&sums)?;
     }
     let broken = done.map_or_else(|why| vec![why], |(_, broken)| broken);
-    tell(&args.file, seed, &broken);
+    report(&args.file, seed, &broken);
     Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
@@ -86,30 +86,30 @@ pub fn source(file: &Path) -> anyhow::Result<(String, String)> {
 /// Returns the summary and the oracle failures of one run, or the message of the simulator's panic.
 fn simulate(plan: &Plan, seed: u64) -> Result<(Summary, Vec<String>), String> {
     let ran = catch_unwind(AssertUnwindSafe(|| run_plan(plan, seed)));
-    let record = ran.map_err(|panic| said(panic.as_ref()))?;
+    let record = ran.map_err(|panic| panic_text(panic.as_ref()))?;
     Ok((Summary::of(plan, &record, seed), oracles(plan, &record)))
 }
 
 /// Returns the message of a panic.
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    text.unwrap_or_else(|| "the simulator stopped without a word".to_owned())
+    text.unwrap_or_else(|| "the simulator panicked without a message".to_owned())
 }
 
 /// Prints the failures and the command that reproduces them.
-fn tell(file: &Path, seed: u64, broken: &[String]) {
-    let mut told = String::new();
-    for why in broken.iter().take(TOLD_MAX) {
-        let _ = writeln!(told, "error: seed {seed}: {why}");
+fn report(file: &Path, seed: u64, broken: &[String]) {
+    let mut text = String::new();
+    for why in broken.iter().take(SHOWN_MAX) {
+        let _ = writeln!(text, "error: seed {seed}: {why}");
     }
-    if let Some(more) = broken.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
-        let _ = writeln!(told, "error: seed {seed}: and {more} more");
+    if let Some(more) = broken.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        let _ = writeln!(text, "error: seed {seed}: and {more} more");
     }
     if !broken.is_empty() {
-        let _ = writeln!(told, "again: paceline simulate {} --seed {seed}", file.display());
+        let _ = writeln!(text, "to reproduce: paceline simulate {} --seed {seed}", file.display());
     }
-    let _ = std::io::stderr().write_all(told.as_bytes());
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 fn all(args: &SimulateArgs, plan: &Plan, seeds: RangeInclusive<u64>) -> anyhow::Result<ExitCode> {
@@ -118,17 +118,17 @@ fn all(args: &SimulateArgs, plan: &Plan, seeds: RangeInclusive<u64>) -> anyhow::
         ran += 1;
         let broken = simulate(plan, seed).map_or_else(|why| vec![why], |(_, broken)| broken);
         if !broken.is_empty() {
-            tell(&args.file, seed, &broken);
+            report(&args.file, seed, &broken);
             failed.push(seed);
         }
     }
-    let told = match args.json {
+    let text = match args.json {
         true => {
             serde_json::json!({ "name": plan.name, "seeds": ran, "failed": failed }).to_string()
         }
         false => format!("{}: {ran} seeds, {} failed", plan.name, failed.len()),
     };
-    print(&(told + "\n"))?;
+    print(&(text + "\n"))?;
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 /// An old flag, the new flag, and an example of the new flag.
 const RENAMED: [(&str, &str, &str); 2] = [
     ("--seconds", "duration", "--duration 10s"),
-    ("--time", "from", "--from -10s --to -5s, of which either may be left out"),
+    ("--time", "from", "--from -10s --to -5s, either of which may be left out"),
 ];
 
 /// Prints an error of the command line `words`, or its help, and returns the exit code.

@@ -245,8 +245,8 @@ mod tests {
         assert!((tally.rate_hz() - 10.0).abs() < 1e-9);
         let period = Duration::from_millis(100);
         let until = |ms| tally.rate_until_hz(start + Duration::from_millis(ms), period);
-        assert!((until(3_050) - 10.0).abs() < 1e-9, "nothing was due");
-        assert!((until(6_200) - 5.0).abs() < 1e-9, "silent since the middle");
+        assert!((until(3_050) - 10.0).abs() < 1e-9, "no sample was due");
+        assert!((until(6_200) - 5.0).abs() < 1e-9, "no sample since the middle");
         let mut second = tally.next();
         second.arrive(start + Duration::from_millis(3_200));
         assert!((second.rate_hz() - 5.0).abs() < 1e-9);

@@ -17,4 +17,4 @@ pub(crate) use neighbour::Neighbour;
 #[cfg(test)]
 pub(crate) use reservation::Processor;
 pub(crate) use reservation::{Reservation, ReservedHop};
-pub(crate) use tags::{there as published_tags, told as told_tags};
+pub(crate) use tags::{describe as describe_tags, published as published_tags};

@@ -70,22 +70,22 @@ impl Stop {
 /// SIGHUP: requests a reload, or reports that the terminal was closed.
 #[derive(Debug)]
 pub(crate) struct Hangup {
-    told: Arc<AtomicBool>,
+    received: Arc<AtomicBool>,
     had_terminal: bool,
 }
 
 impl Hangup {
     /// Installs the handler; the signal no longer ends the process.
     pub(crate) fn watch() -> anyhow::Result<Self> {
-        let told = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(SIGHUP, Arc::clone(&told))
+        let received = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGHUP, Arc::clone(&received))
             .context("cannot watch for SIGHUP")?;
-        Ok(Self { told, had_terminal: io::stdin().is_terminal() })
+        Ok(Self { received, had_terminal: io::stdin().is_terminal() })
     }
 
     /// Returns true if the signal arrived since the last call.
     pub(crate) fn take(&self) -> bool {
-        self.told.swap(false, Ordering::Relaxed)
+        self.received.swap(false, Ordering::Relaxed)
     }
 
     /// Returns true if the terminal of the command was closed, which the kernel reports by the same signal.

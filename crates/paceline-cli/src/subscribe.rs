@@ -7,7 +7,7 @@ pub(crate) use args::SubArgs;
 pub(crate) use dry_run::{AskArgs, run_ask};
 
 use crate::exit::{self, INTERRUPTED};
-use crate::payload::{SampleLine, Sink, Told};
+use crate::payload::{LatestForm, SampleLine, Sink};
 use crate::shortfall::{self, Published};
 use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
@@ -87,7 +87,7 @@ struct Session<'a> {
     block: Block,
     total: Tally,
     window: Tally,
-    told: Told,
+    latest: LatestForm,
     heard: bool,
     noted: bool,
     refused: BTreeMap<PublisherId, String>,
@@ -108,7 +108,7 @@ impl<'a> Session<'a> {
             sink,
             total: Tally::new(),
             window: Tally::new(),
-            told: Told::default(),
+            latest: LatestForm::default(),
             heard: false,
             noted: false,
             refused: BTreeMap::new(),
@@ -159,7 +159,7 @@ impl<'a> Session<'a> {
         if self.args.json {
             show::json(&SampleLine::new(delivery, self.args.read_card))?;
         } else {
-            self.told.take(delivery);
+            self.latest.take(delivery);
         }
         self.sink.write(delivery, self.args.wish.asked_rate(), self.node)
     }
@@ -174,7 +174,7 @@ impl<'a> Session<'a> {
                 {
                     let pattern = &self.args.pattern;
                     self.block.note(&format!(
-                        "no publisher on {pattern} any more; waiting on (Ctrl-C ends)"
+                        "no publisher on {pattern} any more; still waiting (Ctrl-C ends)"
                     ));
                 }
                 SubscriberEvent::Publishers(publishers) => {
@@ -189,24 +189,25 @@ impl<'a> Session<'a> {
                     // A refused publisher is reported again once it is granted or received.
                     if self.granted.remove(&publisher) {
                         self.block.note(&format!(
-                            "over: publisher {publisher}: what was granted is promised no longer"
+                            "ended: publisher {publisher}: the contract no longer applies"
                         ));
                     }
                 }
                 SubscriberEvent::BestEffort(publisher, why) => {
-                    self.tell_best_effort(publisher, why)
+                    self.report_best_effort(publisher, why)
                 }
                 SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
                     let Excess { early, long } = excess;
                     self.block.note(&format!(
-                        "more than granted: publisher {publisher}: {early} samples came too soon and {long} were too \
-                         long at node '{node_name}'; they wait behind all that was promised"
+                        "more than granted: publisher {publisher}: {early} samples arrived too \
+                         early and {long} were too large at node '{node_name}'; they are sent \
+                         after all contracts"
                     ));
                 }
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
                     let asked = show::asked(form, within, loss);
-                    self.block.note(&format!("asks for something else now: {asked}"));
+                    self.block.note(&format!("the request changed: {asked}"));
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
                     for refusal in &refusals {
@@ -214,8 +215,9 @@ impl<'a> Session<'a> {
                         self.block.note(&format!("refused: publisher {publisher}: {refusal}"));
                     }
                     let asked = show::asked(form, within, loss);
-                    self.block
-                        .note(&format!("the change was refused; it stays as it was: {asked}"));
+                    self.block.note(&format!(
+                        "the change was refused; the request is unchanged: {asked}"
+                    ));
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     self.heard = true;
@@ -241,7 +243,7 @@ impl<'a> Session<'a> {
             self.noted = true;
             let there = published_tags(self.node);
             self.block.note(&format!(
-                "no publisher on {} yet; {there}; waiting on (Ctrl-C ends)",
+                "no publisher on {} yet; {there}; still waiting (Ctrl-C ends)",
                 self.args.pattern
             ));
         }
@@ -256,15 +258,15 @@ impl<'a> Session<'a> {
     /// Notes that a publisher is carried without the requested promise. With `--require` this counts as a
     /// refusal if a link of the path would have to make the promise. An unknown size is not reported: the
     /// first sample resolves it.
-    fn tell_best_effort(&mut self, publisher: PublisherId, why: BestEffort) {
+    fn report_best_effort(&mut self, publisher: PublisherId, why: BestEffort) {
         if why == BestEffort::SizeUnknown {
             return;
         }
         self.block.note(&format!(
-            "nothing is promised of publisher {publisher}: {why}; it is carried as best effort"
+            "no contract for publisher {publisher}: {why}; it is delivered as best effort"
         ));
         if why.is_no() && self.args.require {
-            self.refused.insert(publisher, format!("nothing is promised: {why}"));
+            self.refused.insert(publisher, format!("no contract: {why}"));
         }
     }
 
@@ -277,7 +279,7 @@ impl<'a> Session<'a> {
         format!(
             "average rate: {:.2} Hz  {}  age p50 {} p99 {} max {} ms  late {}  dropped {}",
             window.rate_hz(),
-            self.told,
+            self.latest,
             show::millis(ages.p50),
             show::millis(ages.p99),
             show::millis(ages.max),
@@ -348,7 +350,7 @@ impl<'a> Session<'a> {
         };
         let Tally { delivered, bytes, late, .. } = total;
         let fewer =
-            reason.map(|reason| format!("; fewer than asked: {reason}")).unwrap_or_default();
+            reason.map(|reason| format!("; fewer than requested: {reason}")).unwrap_or_default();
         let text = format!(
             "delivered {delivered} samples, {bytes} bytes{age}; late {late}; dropped {}{fewer}",
             show::drops(&dropped)
@@ -379,9 +381,12 @@ impl<'a> Session<'a> {
             (End::Count | End::Timeout | End::Stopped, Some(timeout)) => {
                 format!("within --timeout {}s", timeout.as_secs_f64())
             }
-            (End::Count | End::Timeout | End::Stopped, None) => "before the end".to_owned(),
+            (End::Count | End::Timeout | End::Stopped, None) => {
+                "before the command ended".to_owned()
+            }
         };
-        let why = reason.unwrap_or_else(|| "it was ended before a publisher was there".to_owned());
+        let why = reason
+            .unwrap_or_else(|| "the command was ended before a publisher appeared".to_owned());
         Err(exit::refused(format!("{asked} {waited}: {why}")))
     }
 }

@@ -31,7 +31,7 @@ impl Table {
 
     /// Adds a row with one cell per column.
     pub fn row(&mut self, cells: Vec<String>) {
-        debug_assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
+        debug_assert_eq!(cells.len(), self.columns.len(), "one cell per column");
         // Escapes line breaks, which would look like additional rows.
         self.rows.push(cells.iter().map(|cell| escape(cell).into_owned()).collect());
     }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_text_gives_way_and_says_so() {
+    fn a_wide_text_is_truncated_with_a_mark() {
         assert_eq!(table().render(14), "TAG         HZ\nrobot/c~  30.0\na          5.0\n");
         let mut narrow = Table::new(&[("TAG", Align::Name)]);
         ["robot/left", "robot/right"].iter().for_each(|tag| narrow.row(vec![(*tag).to_owned()]));

@@ -19,11 +19,11 @@ use screen::Screen;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use view::{Look, Said};
+use view::{Effect, Look};
 
 const AFTER: &str = "\
-Keys: s or > and < choose the column to sort by, r turns the order, Tab goes from streams to subscriptions to \
-refusals, arrows and Page keys move, space holds still, h helps, q ends. Where standard output is no terminal it \
+Keys: s or > and < choose the sort column, r reverses the order, Tab switches between streams, subscriptions and \
+refusals, arrows and Page keys scroll, space pauses, h shows help, q ends. If standard output is not a terminal, it \
 prints plain tables, as with --batch.";
 
 /// Arguments of `paceline top`.
@@ -77,7 +77,7 @@ fn print(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
     while !stop.requested() {
         let Some(reading) = asker.wait(STOP_SLICE) else {
             if asker.has_ended() && !stop.requested() {
-                bail!("the nodes are not asked any more; start paceline top again");
+                bail!("the thread that queries the nodes has ended; start paceline top again");
             }
             continue;
         };
@@ -110,7 +110,7 @@ fn watch(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
         let whole: Vec<Key> = typed.into_iter().filter_map(|byte| keys.take(byte)).collect();
         for key in whole.into_iter().chain(keys.settle(Instant::now())) {
             changed = true;
-            if look.press(key) == Said::End {
+            if look.press(key) == Effect::End {
                 return Ok(());
             }
         }
@@ -119,7 +119,7 @@ fn watch(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
             changed |= !look.is_held();
         }
         if asker.has_ended() && !stop.requested() {
-            bail!("the nodes are not asked any more; start paceline top again");
+            bail!("the thread that queries the nodes has ended; start paceline top again");
         }
         let size = screen.size();
         if changed || drawn != Some(size) {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 const KEYS: &str = "samples, bytes, age";
-const MEND: &str = "write 100, or samples=100,bytes=10MB,age=60s";
+const FIX: &str = "write 100, or samples=100,bytes=10MB,age=60s";
 
 /// The limits that the text names so far.
 #[derive(Clone, Debug, Default)]
@@ -39,13 +39,13 @@ fn named(key: &str, text: &str, error: &str) -> String {
 }
 
 fn samples(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("samples '{text}': must be a whole number; {MEND}"))
+    text.parse().map_err(|_| format!("samples '{text}': must be a whole number; {FIX}"))
 }
 
 fn once<T>(place: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
     match place.replace(value) {
         None => Ok(()),
-        Some(_) => Err(format!("{key} is there twice; {MEND}")),
+        Some(_) => Err(format!("{key} is given twice; {FIX}")),
     }
 }
 
@@ -67,7 +67,7 @@ impl Written {
 
     fn set(&mut self, item: &str) -> Result<(), String> {
         match item.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
-            Some((_, "")) => Err(format!("'{item}' has no value; {MEND}")),
+            Some((_, "")) => Err(format!("'{item}' has no value; {FIX}")),
             Some(("samples", value)) => once(&mut self.samples, "samples", samples(value)?),
             Some(("bytes", value)) => once(&mut self.bytes, "bytes", bytes(value)?),
             Some(("age", value)) => once(&mut self.age, "age", age(value)?),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_limits_name_what_is_wrong() {
+    fn invalid_limits_are_refused_with_the_reason() {
         for (text, part) in [
             ("", "samples ''"),
             ("0", "0 samples"),
@@ -137,7 +137,7 @@ mod tests {
             ("age=0s", "age 0"),
             ("age=2000h", "a day"),
             ("colour=red", "key 'colour' is not known: the keys are samples, bytes, age"),
-            ("100,200", "samples is there twice"),
+            ("100,200", "samples is given twice"),
             ("bytes=", "'bytes=' has no value"),
             ("99999999999999999999", "samples '99999999999999999999'"),
         ] {

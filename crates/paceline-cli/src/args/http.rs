@@ -31,8 +31,8 @@ impl FromStr for HttpAddress {
         let address: SocketAddr = text.parse().map_err(|_| RULE.to_owned())?;
         if !address.ip().is_loopback() {
             return Err(format!(
-                "{RULE}: what is served has no password; from another host reach it through \
-                 ssh -L {PORT}:127.0.0.1:{PORT}"
+                "{RULE}: the server has no password; to reach it from another host, run ssh -L \
+                 {PORT}:127.0.0.1:{PORT} HOST there"
             ));
         }
         Ok(Self::Tcp(address))

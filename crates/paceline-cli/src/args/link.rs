@@ -66,7 +66,7 @@ impl LinkSpec {
             _ => return Err(format!("key '{key}' is not known: the keys are {KEYS}")),
         };
         match key {
-            "name" if self.name.is_some() => return Err("name is there twice".to_owned()),
+            "name" if self.name.is_some() => return Err("name is given twice".to_owned()),
             "name" => self.name = Some(named(key, value, name)?),
             "listen" => self.listen.push(named(key, value, endpoint)?),
             "connect" => self.connect.push(named(key, value, endpoint)?),
@@ -108,7 +108,7 @@ pub(crate) fn endpoint(text: &str) -> Result<String, String> {
     let (protocol, address) = text.split_once('/').unwrap_or((text, ""));
     if address.is_empty() || !PROTOCOLS.contains(&protocol) {
         return Err(format!(
-            "must be PROTOCOL/ADDRESS with protocol {}; tcp/127.0.0.1:7600 is one",
+            "must be PROTOCOL/ADDRESS with protocol {}; for example tcp/127.0.0.1:7600",
             PROTOCOLS.join(", "),
         ));
     }
@@ -160,7 +160,7 @@ mod tests {
                 "must be text of 1 to 255 bytes without line breaks",
             ),
             ("name=,listen=tcp/[::1]:1", "name has no value: write name=VALUE"),
-            ("name=a,name=b,listen=tcp/[::1]:1", "name is there twice"),
+            ("name=a,name=b,listen=tcp/[::1]:1", "name is given twice"),
             ("listen=tcp/[::1]:1,capacity=0mbit", "capacity is 0 bit/s"),
             ("listen=tcp/[::1]:1,policy=lottery", "policy 'lottery': unknown policy: must be fifo"),
             (

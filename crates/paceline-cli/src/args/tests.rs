@@ -45,7 +45,7 @@ fn counts_are_whole() {
 }
 
 #[test]
-fn sizes_name_the_side_that_is_wrong() {
+fn size_errors_name_the_side() {
     assert_eq!(size("640x480"), Ok(Size { width: 640, height: 480 }));
     assert!(size("0x480").unwrap_err().contains("width is \"0\", must be a whole number from 1"));
     assert!(size("60000x60000").unwrap_err().contains("width is \"60000\""));
@@ -63,7 +63,7 @@ fn cards_have_a_size_and_a_rate() {
 }
 
 #[test]
-fn words_are_listed_when_none_fits() {
+fn unknown_words_are_refused_with_the_list() {
     assert_eq!(kind("state"), Ok(Kind::State));
     assert_eq!(kind("video"), Ok(Kind::VideoI));
     assert!(kind("film").unwrap_err().contains("data, state, picture, audio or video"));
@@ -88,13 +88,14 @@ fn sound_is_a_rate_and_channels() {
 }
 
 #[test]
-fn time_goes_a_hundredth_to_a_thousand_times_as_fast() {
+fn speed_is_a_hundredth_to_a_thousand_times() {
     assert_eq!(speed("max"), Ok(Speed::Max));
     assert_eq!(speed("0.01"), Ok(Speed::Times(0.01)));
     for wrong in ["0", "1001", "-1", "nan", "fast", ""] {
         let error = speed(wrong).unwrap_err();
         assert!(
-            error.starts_with("must be a number from 0.01 to 1000 (times); 1 is as"),
+            error
+                .starts_with("must be a number from 0.01 to 1000 (times); 1 is the original speed"),
             "{error}"
         );
     }

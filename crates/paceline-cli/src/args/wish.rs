@@ -50,7 +50,7 @@ impl WishArgs {
     }
 
     /// Returns true if the options request a rate, a picture size or a sound format.
-    pub(crate) const fn says_form(&self) -> bool {
+    pub(crate) const fn has_form(&self) -> bool {
         self.every.is_some() || self.max_hz.is_some() || self.size.is_some() || self.audio.is_some()
     }
 
@@ -101,7 +101,7 @@ impl WishArgs {
 /// Also returns a flag if both flags contradict each other.
 fn contradiction(size: bool, audio: bool, encodings: &[&str]) -> Option<(&'static str, String)> {
     if size && audio {
-        let what = "is one tag, so it is pictures or sound, and --size is for pictures";
+        let what = "is one tag with either pictures or sound, and --size is for pictures";
         return Some(("--audio", what.to_owned()));
     }
     let first = encodings.first()?;
@@ -113,8 +113,8 @@ fn contradiction(size: bool, audio: bool, encodings: &[&str]) -> Option<(&'stati
         return None;
     }
     Some(match audio {
-        true => ("--audio", format!("is {first}, which is no sound")),
-        false => ("--size", format!("is {first}, which is no picture")),
+        true => ("--audio", format!("has the type {first}, which is not sound")),
+        false => ("--size", format!("has the type {first}, which is not a picture")),
     })
 }
 
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(contradiction(false, true, &[sound]), None);
         assert_eq!(contradiction(true, false, &["image/jpeg"]), None);
         assert_eq!(contradiction(true, false, &[sound, "video/h264"]), None, "one of two");
-        assert_eq!(contradiction(true, false, &[]), None, "nobody yet");
+        assert_eq!(contradiction(true, false, &[]), None, "no publisher yet");
         let flag =
             |size, audio, encodings: &[&str]| contradiction(size, audio, encodings).unwrap().0;
         assert_eq!(flag(false, true, &["image/jpeg"]), "--audio");

@@ -31,21 +31,21 @@ pub(super) const CLASS_KEYS: [&str; 13] = [
 /// The largest number of entries in a list of names or tags.
 const LIST_MAX: usize = 64;
 
-const NAME: &str = "must be text of 1 to 64 bytes without control characters; \"video\" is one";
-const PARENT: &str = "must be the name of another class of the link; leave it out for one right below \
-     the link";
-const SHARE: &str = "must be a whole number from 1 to 100, percent of what the class above has; leave \
-     it out for an even part of what the others leave";
-const NAMES: &str = "must be a list of 1 to 64 names of nodes; [\"operator\"] is one, or leave it out \
-     for any";
-const TAGS: &str = "must be a list of 1 to 64 tags or patterns; [\"robot/**\"] is one, or leave it out \
-     for any";
-const BEST_EFFORT: &str = "must be true for streams without a contract or false for those with one; \
-     leave it out for both";
-const PER_PEER: &str = "must be true or false; true gives each next hop a class of its own below this \
+const NAME: &str = "must be text of 1 to 64 bytes without control characters, such as \"video\"";
+const PARENT: &str = "must be the name of another class of the link; leave it out for a class \
+     directly below the link";
+const SHARE: &str = "must be a whole number from 1 to 100, percent of the bandwidth of the class \
+     above; leave it out for an equal share of the rest";
+const NAMES: &str = "must be a list of 1 to 64 names of nodes, such as [\"operator\"]; leave it \
+     out for any";
+const TAGS: &str = "must be a list of 1 to 64 tags or patterns, such as [\"robot/**\"]; leave it \
+     out for any";
+const BEST_EFFORT: &str = "must be true for streams without a contract, or false for streams with \
+     one; leave it out for both";
+const PER_PEER: &str = "must be true or false; true gives each next hop its own class below this \
      one";
 const POLICE: &str = "must be text such as \"leaky:20kB,400kbit + leaky:100p,500p/s else drop\"; \
-     docs/concepts/policing.md has all, or leave it out";
+     docs/concepts/policing.md lists all forms; leave it out for no limit";
 
 /// Reads the classes of `link`, which has this capacity.
 pub(super) fn read(
@@ -68,7 +68,7 @@ pub(super) fn read(
 
 fn class(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkClass {
     if table.is_without("name") {
-        problems.add(&table.span, format!("{}no name: it {NAME}", table.place));
+        problems.add(&table.span, format!("{}name is missing: it {NAME}", table.place));
     }
     let name = |value: &DeValue<'_>, rule: &str| text(value, rule, |text| Ok(text.to_owned()));
     let list = |key, problems: &mut Problems<'_>| {

@@ -94,12 +94,15 @@ impl NodeArgs {
             return Ok(own);
         }
         if !settings.buffers.is_empty() {
-            tracing::warn!("[[buffer]] of the configuration holds for `paceline node` alone");
+            tracing::warn!(
+                "ignoring [[buffer]] of the configuration: only `paceline node` uses it"
+            );
             settings.buffers.clear();
         }
         if settings.plain.take().is_some() || !settings.rules.is_empty() {
             tracing::warn!(
-                "[plain], [[import]], [[export]] and [[query]] of the configuration hold for `paceline node` alone"
+                "ignoring [plain], [[import]], [[export]] and [[query]] of the configuration: \
+                 only `paceline node` uses them"
             );
             settings.rules = Rules::default();
         }
@@ -138,7 +141,7 @@ impl NodeArgs {
 fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {
     if links.len() > Node::LINKS_MAX {
         return Err(exit::usage(format!(
-            "--link: {} links given, a node takes at most {max}; endpoints may share one link",
+            "--link: {} links given, a node has at most {max}; one link can have several endpoints",
             links.len(),
             max = Node::LINKS_MAX
         )));
@@ -148,7 +151,7 @@ fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {
         let name = link.name(at + 1);
         if !names.insert(name.clone()) {
             return Err(exit::usage(format!(
-                "--link: two links are named '{name}'; give each a name of its own"
+                "--link: two links are named '{name}'; give each link a unique name"
             )));
         }
     }
@@ -157,17 +160,17 @@ fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {
 
 impl Settings {
     pub(crate) fn open(&self) -> anyhow::Result<Node> {
-        self.builder().open().map_err(|error| self.told(error))
+        self.builder().open().map_err(|error| self.explain(error))
     }
 
     fn open_guest(&self) -> anyhow::Result<Node> {
-        self.builder().guest().open().map_err(|error| self.told(error))
+        self.builder().guest().open().map_err(|error| self.explain(error))
     }
 
     /// Validates the links as opening the node would, without opening any.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let links = (1..).zip(&self.links).map(|(number, link)| link.config(number));
-        links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.told(error))
+        links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.explain(error))
     }
 
     fn builder(&self) -> NodeBuilder {
@@ -192,14 +195,14 @@ impl Settings {
 
     /// Turns an open error into the command's error: an invalid link is a usage error, a port in
     /// use is not.
-    fn told(&self, error: OpenError) -> anyhow::Error {
+    fn explain(&self, error: OpenError) -> anyhow::Error {
         let from = &self.links_from;
         if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
             return exit::usage(format!("{from}: {error}"));
         }
         if matches!(error, OpenError::Transport { .. }) {
-            let mend = format!("give {from} another port or address");
-            return anyhow::anyhow!("cannot open the node: {error}; {mend}");
+            let fix = format!("try another port or address in {from}");
+            return anyhow::anyhow!("cannot open the node: {error}; {fix}");
         }
         anyhow::anyhow!("cannot open the node: {error}")
     }

@@ -40,37 +40,40 @@ pub(super) const EXPORT_KEYS: [&str; 13] = [
 const ENDPOINTS_MAX: usize = 64;
 
 const PLAIN: &str = "plain must be a table: write [plain] above its keys";
-const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints; [\"tcp/localhost:7447\"] is one";
+const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints, such as [\"tcp/localhost:7447\"]";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
-const KEY: &str = "must be text: a key expression of Zenoh; \"robot/**\" is one";
-const TAG_OF: &str = "must be text with {key} for the key, {1} to {9} for what its wildcards stand \
-     for; leave it out for \"{key}\"";
+const KEY: &str = "must be text: a key expression of Zenoh, such as \"robot/**\"";
+const TAG_OF: &str = "must be text with {key} for the key and {1} to {9} for its wildcard \
+     matches; leave it out for \"{key}\"";
 const KEYS: &str =
-    "must be a whole number from 1 to 4096, how many keys the rule takes; leave it out for 256";
-const IMPORT_MAX_HZ: &str = "must be a number from 0.001 to 1000000: how many samples a second of each key enter at \
-     most; leave it out for all";
-const MAX_BYTES: &str = "must be from 1B to 67MB; \"100kB\" is one, or leave it out for 67MB";
-const HZ: &str = "must be a number from 0.001 to 1000000, samples per second; leave it out if they \
-     do not come evenly";
-const KIND: &str = "must be \"data\", \"state\", \"picture\", \"audio\" or \"video\"; leave it out to go by the \
-     encoding";
-const ENCODING: &str = "must be text of 1 to 255 bytes, the media type of the samples; \"image/jpeg\" is \
-     one, or leave it out for what they say themselves";
-const LOSS: &str = "must be text \"X/Y\": of each Y samples at most X may be late or lost; \"1/10\" is \
-     one, or leave it out";
-const TAG: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
-const KEY_OF: &str = "must be text with {tag} for the tag, {1} to {9} for what its wildcards stand \
-     for; leave it out for \"{tag}\"";
-const ALWAYS: &str = "must be true or false; false subscribes only while a plain program listens";
-const TOKENS: &str = "must be true or false; true is for liveliness tokens in place of samples";
+    "must be a whole number from 1 to 4096, the largest number of keys; leave it out for 256";
+const IMPORT_MAX_HZ: &str = "must be a number from 0.001 to 1000000, the rate limit of each key \
+     in samples per second; leave it out for no limit";
+const MAX_BYTES: &str = "must be from 1B to 67MB, such as \"100kB\"; leave it out for 67MB";
+const HZ: &str = "must be a number from 0.001 to 1000000, samples per second; leave it out if the \
+     rate varies";
+const KIND: &str = "must be \"data\", \"state\", \"picture\", \"audio\" or \"video\"; leave it \
+     out to derive it from the encoding";
+const ENCODING: &str = "must be text of 1 to 255 bytes, the media type of the samples, such as \
+     \"image/jpeg\"; leave it out for the type in each sample";
+const LOSS: &str = "must be text \"X/Y\", such as \"1/10\": of each Y samples at most X may be \
+     late or lost; leave it out for the default";
+const TAG: &str = "must be text: a tag or a pattern, such as \"robot/**\"";
+const KEY_OF: &str = "must be text with {tag} for the tag and {1} to {9} for its wildcard \
+     matches; leave it out for \"{tag}\"";
+const ALWAYS: &str = "must be true or false; false subscribes only while a plain program \
+     subscribes";
+const TOKENS: &str = "must be true or false; true carries liveliness tokens instead of samples";
 const QUERIES: &str = "must be true or false; true answers queries for the keys from pull buffers";
 const EVERY: &str = "must be a whole number from 1 to 4294967295; 3 takes one sample in three";
 const MAX_HZ: &str =
     "must be a number from 0.001 to 1000000, samples per second; leave it out for every sample";
-const SIZE: &str = "must be text \"WIDTHxHEIGHT\"; \"320x240\" is one, or leave it out";
-const AUDIO: &str = "must be text \"RATExCHANNELS\"; \"8000x1\" is one, or leave it out";
-const WITHIN: &str = "must be from 1ms to 24h, from publish to delivery; \"200ms\" is one, or leave it \
-     out";
+const SIZE: &str = "must be text \"WIDTHxHEIGHT\", such as \"320x240\"; leave it out for the \
+     original size";
+const AUDIO: &str = "must be text \"RATExCHANNELS\", such as \"8000x1\"; leave it out for the \
+     original sound";
+const WITHIN: &str = "must be from 1ms to 24h, from publish to delivery, such as \"200ms\"; leave \
+     it out for no bound";
 const PROXY: &str = "must be \"publisher\" or \"subscriber\"; leave it out for publisher";
 const RETRANSMIT: &str =
     "must be \"none\", \"selective\" or \"go-back-n\"; leave it out for selective";
@@ -105,7 +108,7 @@ pub(super) fn rules(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> R
             let given = tables.len();
             problems.add(
                 &first.span,
-                format!("{given} {name}, a node takes at most {RULES_MAX}; a pattern may cover several keys"),
+                format!("{given} {name}, a node has at most {RULES_MAX}; one pattern can cover several keys"),
             );
         }
     }
@@ -129,9 +132,10 @@ pub(super) fn rules(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> R
 
 fn import(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<ImportRule> {
     if table.is_without("key") {
-        problems.add(&table.span, format!("{}no key: it {KEY}", table.place));
+        problems.add(&table.span, format!("{}key is missing: it {KEY}", table.place));
     }
-    let key = table.read("key", problems, |value| text(value, KEY, |it| said(KeyPattern::new(it))));
+    let key =
+        table.read("key", problems, |value| text(value, KEY, |it| text_error(KeyPattern::new(it))));
     let keys = u64::try_from(KEYS_MAX).unwrap_or(u64::MAX);
     let keys = table.read("keys", problems, |value| whole(value, keys, KEYS));
     let max_hz = table.read("max_hz", problems, |value| hertz(value, IMPORT_MAX_HZ));
@@ -153,11 +157,11 @@ fn import(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Import
     let template = template(table, "tag", ("key", TAG_OF), &key, problems, |made| {
         // A pattern of tags has no wildcard inside a chunk; the actual tag is checked for each
         // sample.
-        said(Pattern::new(&made.replace("$*", "x"))).map(|_| ())
+        text_error(Pattern::new(&made.replace("$*", "x"))).map(|_| ())
     })?;
     if tokens && template.makes().is_ok_and(|made| made.as_str().contains('*')) {
         let what = format!(
-            "{}tokens needs a tag without wildcards; tag = \"robot/@tokens\" is one",
+            "{}tokens needs a tag without wildcards, such as tag = \"robot/@tokens\"",
             table.place
         );
         problems.add(&table.span_of("tokens"), what);
@@ -177,18 +181,18 @@ fn import(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Import
 
 fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<ExportRule> {
     if table.is_without("tag") {
-        problems.add(&table.span, format!("{}no tag: it {TAG}", table.place));
+        problems.add(&table.span, format!("{}tag is missing: it {TAG}", table.place));
     }
     let tag = table.read("tag", problems, |value| {
         text(value, TAG, |it| {
-            said(Pattern::new(it))?;
-            said(KeyPattern::new(it))
+            text_error(Pattern::new(it))?;
+            text_error(KeyPattern::new(it))
         })
     });
     let every = table.read("every", problems, |value| whole(value, u64::from(u32::MAX), EVERY));
     let max_hz = table.read("max_hz", problems, |value| hertz(value, MAX_HZ));
     if every.is_some() && max_hz.is_some() {
-        let what = format!("{}every and max_hz are both there: keep one", table.place);
+        let what = format!("{}every and max_hz are both given: keep one", table.place);
         problems.add(&table.span_of("max_hz"), what);
     }
     let size = table.read("size", problems, |value| {
@@ -210,7 +214,7 @@ fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Export
     let key = template(table, "key", ("tag", KEY_OF), &tag, problems, |_| Ok(()))?;
     if queries && key.inverse().is_none() {
         let what = format!(
-            "{}queries needs keys that can be made tags again: name each wildcard of '{tag}' once, as a whole chunk",
+            "{}queries needs a key that determines the tag: name each wildcard of '{tag}' once, as a whole chunk",
             table.place
         );
         problems.add(&table.span_of("queries"), what);
@@ -242,8 +246,8 @@ fn template(
     check: impl Fn(&str) -> Result<(), String>,
 ) -> Option<Template> {
     let read = |it: &str| {
-        let template = said(Template::new(it, whole, from))?;
-        check(said(template.makes())?.as_str())?;
+        let template = text_error(Template::new(it, whole, from))?;
+        check(text_error(template.makes())?.as_str())?;
         Ok(template)
     };
     if table.is_without(key) {
@@ -252,7 +256,7 @@ fn template(
     table.read(key, problems, |value| text(value, rule, read))
 }
 
-pub(super) fn said<T, E: Display>(result: Result<T, E>) -> Result<T, String> {
+pub(super) fn text_error<T, E: Display>(result: Result<T, E>) -> Result<T, String> {
     result.map_err(|error| error.to_string())
 }
 
@@ -273,7 +277,7 @@ fn rate(every: Option<u64>, max_hz: Option<f64>) -> Rate {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "read as from 0.001 to 1,000,000"
+        reason = "the range is 0.001 to 1,000,000"
     )]
     let max = max_hz.and_then(|hz| NonZeroU32::new((hz * 1_000.0).round() as u32));
     every.map(Rate::Every).or_else(|| max.map(Rate::Max)).unwrap_or(Rate::All)

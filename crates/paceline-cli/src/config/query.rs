@@ -1,6 +1,6 @@
 //! Parses `[[query]]`: queries from plain Zenoh programs at one node to programs at another.
 
-use super::plain::{hertz, said};
+use super::plain::{hertz, text_error};
 use super::read::{text, truth, whole};
 use super::section::{Problems, Section};
 use super::units;
@@ -15,29 +15,32 @@ pub(super) const QUERY_KEYS: [&str; 9] =
 /// The size limit of the tag. The node appends a chunk with the purpose and its id.
 const TAG_BYTES_MAX: usize = 200;
 
-const KEY: &str = "must be text: a key expression of Zenoh; \"robot/**\" is one";
-const TAG: &str = "must be text of at most 200 bytes without wildcards: the tag that nodes ask each other on, \
-     the same at all of them; leave it out for \"queries\"";
-const ASKS: &str = "must be true or false; false lets no program here ask those elsewhere";
-const ANSWERS: &str = "must be true or false; false lets no program elsewhere ask those here";
-const TIMEOUT: &str = "must be from 1ms to 24h, how long a query may take; leave it out for 10s";
+const KEY: &str = "must be text: a key expression of Zenoh, such as \"robot/**\"";
+const TAG: &str = "must be text of at most 200 bytes without wildcards: the tag of queries \
+     between nodes, the same on all of them; leave it out for \"queries\"";
+const ASKS: &str = "must be true or false; false blocks queries from programs here to programs \
+     elsewhere";
+const ANSWERS: &str = "must be true or false; false blocks queries from programs elsewhere to \
+     programs here";
+const TIMEOUT: &str = "must be from 1ms to 24h, the time limit of a query; leave it out for 10s";
 const MAX_BYTES: &str =
-    "must be from 1kB to 67MB, the largest query and the largest answer; leave it out for 1MB";
+    "must be from 1kB to 67MB, the size limit of a query and of an answer; leave it out for 1MB";
 const AT_ONCE: &str =
-    "must be a whole number from 1 to 4096, how many queries wait at a time; leave it out for 64";
-const WITHIN: &str = "must be from 1ms to 24h, the delay bound of a query and of an answer, each; \"50ms\" is \
-     one, or leave it out";
-const HZ: &str = "must be a number from 0.001 to 1000000, queries or answers per second that the delay bound \
-     holds for; leave it out if nobody knows";
+    "must be a whole number from 1 to 4096, the limit of concurrent queries; leave it out for 64";
+const WITHIN: &str = "must be from 1ms to 24h, the delay bound of each query and each answer, \
+     such as \"50ms\"; leave it out for no bound";
+const HZ: &str = "must be a number from 0.001 to 1000000, the queries or answers per second that \
+     the delay bound covers; leave it out if the rate is unknown";
 
 pub(super) fn query(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<QueryRule> {
     if table.is_without("key") {
-        problems.add(&table.span, format!("{}no key: it {KEY}", table.place));
+        problems.add(&table.span, format!("{}key is missing: it {KEY}", table.place));
     }
-    let key = table.read("key", problems, |value| text(value, KEY, |it| said(KeyPattern::new(it))));
+    let key =
+        table.read("key", problems, |value| text(value, KEY, |it| text_error(KeyPattern::new(it))));
     let tag = table.read("tag", problems, |value| {
         text(value, TAG, |it| {
-            let pattern = said(Pattern::new(it))?;
+            let pattern = text_error(Pattern::new(it))?;
             let fits = pattern.is_tag() && !pattern.is_private() && it.len() <= TAG_BYTES_MAX;
             fits.then(|| it.to_owned()).ok_or_else(|| TAG.to_owned())
         })
@@ -45,7 +48,11 @@ pub(super) fn query(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Opt
     let asks = table.read("asks", problems, |value| truth(value, ASKS));
     let answers = table.read("answers", problems, |value| truth(value, ANSWERS));
     if (asks, answers) == (Some(false), Some(false)) {
-        let what = format!("{}asks and answers are both false: it carries nothing", table.place);
+        let what = format!(
+            "{}asks and answers are both false, so the rule carries nothing: set \
+             one to true",
+            table.place
+        );
         problems.add(&table.span_of("answers"), what);
     }
     let timeout = table.read("timeout", problems, |value| units::time(value, TIMEOUT));

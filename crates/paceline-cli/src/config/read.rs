@@ -42,18 +42,18 @@ const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; l
      $XDG_RUNTIME_DIR/paceline, or for a folder below /tmp";
 const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
-const HTTP: &str = "must be text: an address of this host with a port; \"127.0.0.1:8470\" is one, or leave it out for none";
-const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints; [\"tcp/127.0.0.1:7600\"] is one";
+const HTTP: &str = "must be text: an address of this host with a port, such as \"127.0.0.1:8470\"; leave it out for none";
+const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints, such as [\"tcp/127.0.0.1:7600\"]";
 const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one processor, 0 charges nothing; \
      leave it out for 50";
-const CAPACITY: &str = "must be text with a number above 0 and a unit; \"2mbit\" is one, or leave it \
-     out for a link that takes whatever comes";
-pub(super) const POLICY: &str = "must be the name of a discipline, \"vds\", \"dwcs\" or \"fifo\" for example; \
-     docs/reference/cli.md lists all; leave it out for vds";
-const PATTERN: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
-const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit beside bytes and age, or 1000 without those";
-const BYTES: &str =
-    "must be from 1B to 4294967296B; \"64MB\" is one, or leave it out for 268435456B";
+const CAPACITY: &str = "must be text with a number above 0 and a unit, such as \"2mbit\"; leave \
+     it out for a link without a capacity";
+pub(super) const POLICY: &str = "must be the name of a discipline, such as \"vds\", \"dwcs\" or \
+     \"fifo\"; docs/reference/cli.md lists all; leave it out for vds";
+const PATTERN: &str = "must be text: a tag or a pattern, such as \"robot/**\"";
+const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit except \
+     bytes and age, or for 1000 without those";
+const BYTES: &str = "must be from 1B to 4294967296B, such as \"64MB\"; leave it out for 268435456B";
 
 /// Parses `text` from `file`; the error lists every mistake, one per line.
 pub(super) fn read(text: &str, file: &str) -> Result<Config, String> {
@@ -65,18 +65,18 @@ pub(super) fn read(text: &str, file: &str) -> Result<Config, String> {
         problems.add(
             &span,
             match error.message() {
-                "duplicate key" => format!("{shown} is there twice: keep one"),
+                "duplicate key" => format!("{shown} is given twice: keep one"),
                 what => format!("not TOML at '{shown}': {what}"),
             },
         );
     }
     if !problems.is_empty() {
-        return Err(problems.told());
+        return Err(problems.render());
     }
     let span = document.span();
     let section = Section::new(String::new(), span, document.get_ref(), &KEYS, &mut problems);
     let config = config(&section, &mut problems);
-    if problems.is_empty() { Ok(config) } else { Err(problems.told()) }
+    if problems.is_empty() { Ok(config) } else { Err(problems.render()) }
 }
 
 fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
@@ -141,7 +141,7 @@ fn links(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<LinkSpec
         problems.add(
             &first.span,
             format!(
-                "{given} links, a node takes at most {max}; endpoints may share one link",
+                "{given} links, a node has at most {max}; one link can have several endpoints",
                 max = Node::LINKS_MAX
             ),
         );
@@ -153,7 +153,7 @@ fn links(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<LinkSpec
         if (0..at).any(|before| named(before).as_ref() == Some(&name)) {
             problems.add(
                 &table.span_of("name"),
-                format!("two links are named '{name}'; give each a name of its own"),
+                format!("two links are named '{name}'; give each link a unique name"),
             );
         }
     }
@@ -198,7 +198,7 @@ fn buffers(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<Buffer
         let given = tables.len();
         problems.add(
             &first.span,
-            format!("{given} buffers, a node keeps at most {BUFFERS_MAX}; a pattern may cover several tags"),
+            format!("{given} buffers, a node has at most {BUFFERS_MAX}; one pattern can cover several tags"),
         );
     }
     let mut buffers: Vec<BufferSpec> = Vec::new();
@@ -218,7 +218,7 @@ fn buffers(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<Buffer
 
 fn buffer(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<BufferSpec> {
     if table.is_without("pattern") {
-        problems.add(&table.span, format!("{}no pattern: it {PATTERN}", table.place));
+        problems.add(&table.span, format!("{}pattern is missing: it {PATTERN}", table.place));
     }
     let samples = table.read("samples", problems, |value| whole(value, SAMPLES_MAX, SAMPLES));
     let bytes = table.read("bytes", problems, |value| units::size(value, &(1..=BYTES_MAX), BYTES));

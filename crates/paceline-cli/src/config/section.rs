@@ -49,7 +49,7 @@ impl<'t> Problems<'t> {
     }
 
     /// Formats all problems, sorted by line.
-    pub(super) fn told(self) -> String {
+    pub(super) fn render(self) -> String {
         let Self { file, found, .. } = self;
         let lines = found.iter().map(|(line, what)| format!("{file}:{line}: {what}"));
         lines.collect::<Vec<_>>().join("\n")
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_count_what_a_typist_does() {
+    fn distances_count_typing_errors() {
         for (from, to, steps) in [
             ("name", "name", 0),
             ("nmae", "name", 1),

@@ -4,186 +4,188 @@
 /// explanation. Without the bare `#` characters the template is a configuration with every key.
 pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.0.
 #
-# Looked for in $PACELINE_CONFIG, $XDG_CONFIG_HOME/paceline/config.toml (~/.config if not set) and
-# /etc/paceline/config.toml: the first one holds. Flags and environment variables win over it.
+# The first existing file applies: $PACELINE_CONFIG, $XDG_CONFIG_HOME/paceline/config.toml (~/.config by default),
+# /etc/paceline/config.toml. Flags and environment variables override it.
 # Check it:  paceline node --check-config
-# Reload it: kill -HUP; log, capacity, classes, buffers and rules change at once, the log says what needs a restart.
+# Reload it: kill -HUP. Changes of log, capacity, classes, buffers and rules apply at once. The log lists changes
+# that need a restart.
 
-# What people call this node. Text of 1 to 255 bytes.
-# Default: the host name and the number of the process.
+# The displayed name of this node. Text of 1 to 255 bytes.
+# Default: the host name and the process number.
 #name = "gate"
 
 # The folder that joins the processes of this host. An absolute path of 2 to 97 bytes.
 # Default: $PACELINE_RUNTIME_DIR, else $XDG_RUNTIME_DIR/paceline, else /tmp/paceline-USERID.
 #runtime_dir = "/run/paceline"
 
-# Stays apart from the other processes of this host: only the links below. true or false.
+# Does not connect to other processes of this host, only to the links below. true or false.
 # Default: false.
 #isolated = false
 
-# What is logged to standard error: off, error, warn, info, debug or trace, or a list of
-# TARGET=LEVEL. Zenoh logs errors only unless the list names zenoh.
+# The filter for log messages on standard error: off, error, warn, info, debug or trace, or a list of
+# TARGET=LEVEL. Zenoh logs only errors unless the list names zenoh.
 # Default: "warn".
 #log = "warn"
 
-# Serves the dashboard, its API and metrics here: an address of this host with a port, or unix:/PATH.
+# The address of the dashboard, its API and metrics: an address of this host with a port, or unix:/PATH.
 # Default: none.
 #http = "127.0.0.1:8470"
 
-# What of one processor promises may use on this host, in percent: a whole number from 0 to 6400, 0 to charge
-# nothing. Counts where paceline doctor --calibrate has measured what samples cost.
+# The share of one processor that contracts may use on this host, in percent: a whole number from 0 to 6400.
+# 0 turns the limit off. Requires the costs measured by paceline doctor --calibrate.
 # Default: 50.
 #processor_percent = 50
 
-# A link to other hosts: at most 16, each under a [[link]] of its own.
+# A link to other hosts. At most 16, each under its own [[link]].
 #[[link]]
 # Text of 1 to 255 bytes. Default: link1, link2.
 #name = "radio"
-# Where it waits for neighbours, and whom it reaches out to: each a list of 1 to 64 endpoints
-# PROTOCOL/ADDRESS with protocol tcp, udp, tls or unixsock-stream. At least one of the two.
+# The endpoints on which it listens for neighbours, and those to which it connects. Each is a list of 1 to 64
+# endpoints PROTOCOL/ADDRESS with protocol tcp, udp, tls or unixsock-stream. At least one list is required.
 #listen = ["tcp/127.0.0.1:7600"]
 #connect = ["tcp/192.0.2.1:7600"]
-# What it carries on the wire, headers counted: a number above 0 and bit, kbit, mbit, gbit, B/s, kB/s,
-# MB/s or GB/s. Default: none; then it takes whatever comes and can hold no contract.
+# Its capacity on the wire, including headers: a number above 0 and bit, kbit, mbit, gbit, B/s, kB/s, MB/s or
+# GB/s. Default: none; the link then has no limit and supports no contracts.
 #capacity = "2mbit"
-# Which discipline schedules it: "vds" (the default), "dwcs", "edf", "static-priority", "fifo" …;
-# docs/reference/cli.md has all.
+# The discipline that schedules it: "vds" (the default), "dwcs", "edf", "static-priority", "fifo" …;
+# docs/reference/cli.md lists all.
 #policy = "vds"
 # Allows listening beyond this host without TLS. true or false. Default: false.
 #insecure = false
 
-# A class of the link above: they share it, and each stream belongs to the first that takes it; what
-# none takes has a class "default". At most 64. Default: none; then all streams are in one.
+# A class of the link above. Classes share the link, and each stream belongs to the first class that matches.
+# Other streams belong to the class "default". At most 64. Default: none; then all streams share one class.
 #[[link.class]]
-# Text of 1 to 64 bytes, of which no two are alike. No default.
+# Text of 1 to 64 bytes, unique on the link. No default.
 #name = "contracts"
-# What it takes: streams to these next hops, from these nodes, on these tags or patterns, and with
-# (false) or without (true) a contract; all that is said must hold. Default: any.
+# The streams of the class: to these next hops, from these nodes, on these tags or patterns, and with
+# (false) or without (true) a contract. A stream must match all given keys. Default: any.
 #peers = ["operator"]
 #nodes = ["robot"]
 #tags = ["robot/**"]
 #best_effort = false
-# What it is guaranteed, what it has beside its siblings while all are busy, and the most that it gets:
-# a rate such as "2mbit", {m1, d, m2} (rate m1 for the time d, then m2) or {burst, within, rate}.
+# Its guarantee, its share compared with its siblings while all are busy, and its limit: a rate such as
+# "2mbit", {m1, d, m2} (rate m1 for the time d, then m2) or {burst, within, rate}.
 # Default: no guarantee, a share, no limit.
 #real_time = { burst = "1500B", within = "20ms", rate = "400kbit" }
 #link_share = "1mbit"
 #upper_limit = "2mbit"
-# Which of its streams goes first. Default: the policy of the link.
+# The discipline that schedules its streams. Default: the policy of the link.
 #discipline = "vds"
 #[[link.class]]
 #name = "others"
-# The class above it, which takes no streams then. Default: the link.
+# The class above it, which then has no streams itself. Default: the link.
 #[[link.class]]
 #name = "peers"
 #parent = "others"
-# In place of link_share: percent of what the class above has, 1 to 100. Default: an even part of what the
-# others leave.
+# Instead of link_share: percent of the bandwidth of the class above, 1 to 100. Default: an equal share of
+# the rest.
 #share = 100
-# Each next hop has a class of its own below this one. true or false. Default: false.
+# Gives each next hop its own class below this one. true or false. Default: false.
 #per_peer = true
-# What its streams may send (docs/concepts/policing.md), ending with else drop or else delay. Default: no limit.
+# The limit of its streams (docs/concepts/policing.md); ends with else drop or else delay. Default: no limit.
 #police = "leaky:20kB,400kbit + leaky:100p,500p/s else drop"
 
-# A pull buffer: what matches the pattern is kept for whoever asks later. At most 64.
+# A pull buffer: keeps samples that match the pattern, for later pulls. At most 64.
 #[[buffer]]
-# A tag, or a pattern: * stands for one chunk, ** for any number. No default.
+# A tag, or a pattern: * matches one chunk, ** any number. No default.
 #pattern = "robot/**"
-# The most samples: a whole number from 1 to 1000000. Default: no limit beside the other two, or 1000
-# if neither is given.
+# The largest number of samples, from 1 to 1000000. Default: no limit, or 1000 if neither bytes nor age is
+# given.
 #samples = 300
 # The largest sum of payloads: a number and B, kB, MB or GB, from 1B to 4294967296B. Default: 268435456B.
 #bytes = "64MB"
-# How old a sample may become: a number and ms, s, min or h, from 1ms to 24h. Default: 24h.
+# The largest age of a sample: a number and ms, s, min or h, from 1ms to 24h. Default: 24h.
 #age = "10s"
 
-# Where plain Zenoh and ROS 2 programs are met: a Zenoh router of the node's own, apart from the links. It is
-# there if this table or a rule below is.
+# A Zenoh router of the node for plain Zenoh and ROS 2 programs, separate from the links. It runs if the file
+# has this table or one of the rules below.
 #[plain]
-# Where it waits for them, and which Zenoh routers it reaches out to: each a list of 1 to 64 endpoints.
-# Default: ["tcp/localhost:7447", "unixsock-stream/RUNTIME_DIR/plain.sock"], and none.
+# The endpoints on which it listens, and the Zenoh routers to which it connects. Each is a list of 1 to 64
+# endpoints. Default: ["tcp/localhost:7447", "unixsock-stream/RUNTIME_DIR/plain.sock"], and none.
 #listen = ["tcp/localhost:7447"]
 #connect = ["tcp/localhost:7448"]
 # Allows listening beyond this host without TLS. true or false. Default: false.
 #insecure = false
 
-# What plain programs put on these keys is published by the node. At most 64.
+# The node publishes the samples that plain programs put on these keys. At most 64.
 #[[import]]
-# A key expression of Zenoh: * stands for one chunk, ** for any number. No default.
+# A key expression of Zenoh: * matches one chunk, ** any number. No default.
 #key = "robot/**"
-# The tag that a key becomes: {key} is the key, {1} what its first wildcard stands for. Default: "{key}".
+# The tag for a key: {key} is the key, {1} the match of its first wildcard. Default: "{key}".
 #tag = "{key}"
-# Takes the liveliness tokens with these keys in place of samples; the tag has no wildcard then, as
+# Carries the liveliness tokens with these keys instead of samples. The tag then has no wildcard, such as
 # "robot/@tokens". true or false. Default: false.
 #tokens = false
-# How many keys it takes: a whole number from 1 to 4096. Default: 256.
+# The largest number of keys, from 1 to 4096. Default: 256.
 #keys = 256
-# How many samples a second of each key enter at most; the rest is dropped (policed). A number from 0.001 to 1000000.
-# Default: all.
+# The rate limit of each key in samples per second, from 0.001 to 1000000. Samples above it are dropped (policed).
+# Default: no limit.
 #max_hz = 100
-# The largest payload that enters; larger ones are dropped (too_large). A number and B, kB, MB or GB, from 1B to 67MB.
+# The largest payload; larger ones are dropped (too_large). A number and B, kB, MB or GB, from 1B to 67MB.
 # Default: 67MB.
 #max_bytes = "100kB"
-# Samples per second that each key is to have, which deadlines are spaced by: a number from 0.001 to
-# 1000000. Default: none; then they are spaced as the rate asked for says.
+# The declared rate of each key in samples per second, from 0.001 to 1000000. It sets the distance of deadlines.
+# Default: none; the requested rate then sets the distance.
 #hz = 30
-# What samples are: "data", "state", "picture", "audio" or "video". Default: by their encoding.
+# The kind of the samples: "data", "state", "picture", "audio" or "video". Default: derived from the encoding.
 #kind = "picture"
-# Their media type, whatever they say. Text of 1 to 255 bytes. Default: what they say.
+# The media type, instead of the type in each sample. Text of 1 to 255 bytes. Default: the type in each sample.
 #encoding = "image/jpeg"
-# For subscribers that state a delay bound and no loss tolerance: of Y samples at most X. Default: "0/1".
+# For subscribers with a delay bound and no loss tolerance: of Y samples at most X may be late or lost.
+# Default: "0/1".
 #loss = "1/10"
 
-# A subscription of the node, whose samples are put on keys for plain programs. At most 64.
+# A subscription of the node. The node puts its samples on keys for plain programs. At most 64.
 #[[export]]
-# A tag, or a pattern: * stands for one chunk, ** for any number. No default.
+# A tag, or a pattern: * matches one chunk, ** any number. No default.
 #tag = "operator/**"
-# The key that a tag becomes: {tag} is the tag, {1} what its first wildcard stands for. Default: "{tag}".
+# The key for a tag: {tag} is the tag, {1} the match of its first wildcard. Default: "{tag}".
 #key = "{1}"
-# Declares the liveliness tokens that come on these tags, under their own keys. true or false. Default: false.
+# Declares the liveliness tokens received on these tags, under their own keys. true or false. Default: false.
 #tokens = false
-# Subscribes although no plain program listens. true or false. Default: false.
+# Subscribes even if no plain program subscribes. true or false. Default: false.
 #always = false
-# Answers queries for the keys from the pull buffers that hold the tags. true or false. Default: false.
+# Answers queries for the keys from the pull buffers of the tags. true or false. Default: false.
 #queries = false
-# At most so many samples per second, from 0.001 to 1000000; or one in every so many. Default: every sample.
+# The largest rate in samples per second, from 0.001 to 1000000, or every = N for one in N. Default: every sample.
 #max_hz = 10
-# Pictures of this size; sound with this rate and these channels. Default: as they are.
+# The size of pictures; the sample rate and channels of sound. Default: unchanged.
 #size = "320x240"
 #audio = "8000x1"
 # The delay bound: a number and ms, s, min or h, from 1ms to 24h. Default: none.
 #within = "200ms"
-# Of Y samples at most X may be late or lost. Default: what the publisher says.
+# Of Y samples at most X may be late or lost. Default: the publisher's loss tolerance.
 #loss = "1/10"
-# Where rate and size are reduced: "publisher" or "subscriber". Default: "publisher".
+# The node that reduces rate and size: "publisher" or "subscriber". Default: "publisher".
 #proxy = "publisher"
-# What is done about samples lost on links over UDP: "none", "selective" or "go-back-n". Default: "selective".
+# Retransmission of samples lost on UDP links: "none", "selective" or "go-back-n". Default: "selective".
 #retransmit = "selective"
 #[[export]]
 #tag = "lab/**"
 #every = 3
 
-# Queries for these keys, services of ROS 2 for example, that programs of one node answer for programs of another: the
-# same rule on both. At most 64.
+# Queries for these keys, such as services of ROS 2, between programs of different nodes. Both nodes need the same
+# rule. At most 64.
 #[[query]]
-# A key expression of Zenoh: * stands for one chunk, ** for any number. No default.
+# A key expression of Zenoh: * matches one chunk, ** any number. No default.
 #key = "robot/**"
-# The tag below which nodes ask each other. Text of at most 200 bytes without wildcards. Default: "queries".
+# The tag prefix of queries between nodes. Text of at most 200 bytes without wildcards. Default: "queries".
 #tag = "queries"
-# Programs here may ask those elsewhere, and those elsewhere may ask these. true or false. Default: true.
+# Carries queries from programs here to programs elsewhere, and the reverse. true or false. Default: true.
 #asks = true
 #answers = true
-# How long a query may take: a number and ms, s, min or h, from 1ms to 24h. Default: 10s.
+# The time limit of a query: a number and ms, s, min or h, from 1ms to 24h. Default: 10s.
 #timeout = "10s"
-# The largest query and the largest answer; larger ones are refused. A number and B, kB, MB or GB, from 1kB to 67MB.
+# The size limit of a query and of an answer; larger ones are refused. A number and B, kB, MB or GB, from 1kB to 67MB.
 # Default: 1MB.
 #max_bytes = "1MB"
-# How many queries of programs here wait at a time, and how many of each other node; more are refused. A whole number
-# from 1 to 4096. Default: 64.
+# The limit of concurrent queries from programs here, and from each other node; more are refused. A whole number from
+# 1 to 4096. Default: 64.
 #at_once = 64
-# The delay bound of a query and of an answer, each: a number and ms, s, min or h, from 1ms to 24h. Each may have
-# max_bytes. Default: none.
+# The delay bound of each query and each answer: a number and ms, s, min or h, from 1ms to 24h. It covers sizes up
+# to max_bytes. Default: none.
 #within = "100ms"
-# Queries, or answers, a second that the delay bound is for: a number from 0.001 to 1000000. Default: none.
+# The rate of queries, or answers, per second that the delay bound covers, from 0.001 to 1000000. Default: none.
 #hz = 10
 "#;

@@ -20,7 +20,7 @@ const CASES: &[Case] = &[
     // The file itself.
     ("name = ", 1, &["not TOML"]),
     ("name = \"a\"\nwhat is this\n", 2, &["not TOML"]),
-    ("name = \"a\"\nname = \"b\"\n", 2, &["name is there twice: keep one"]),
+    ("name = \"a\"\nname = \"b\"\n", 2, &["name is given twice: keep one"]),
     ("\nnmae = \"a\"\n", 2, &["nmae is not known", "did you mean name?", "runtime_dir"]),
     ("colour = 1\n", 1, &["colour is not known: the keys here are name, runtime_dir"]),
     // Text.
@@ -119,7 +119,7 @@ const CASES: &[Case] = &[
         "[[link]]\nname = \"a\"\nlisten = [\"tcp/[::1]:1\"]\n[[link]]\nname = \"a\"\n\
          listen = [\"tcp/[::1]:2\"]\n",
         5,
-        &["two links are named 'a'; give each a name of its own"],
+        &["two links are named 'a'; give each link a unique name"],
     ),
     (
         "[[link]]\nname = \"link2\"\nlisten = [\"tcp/[::1]:1\"]\n[[link]]\n\
@@ -132,7 +132,7 @@ const CASES: &[Case] = &[
     (
         "[[import]]\nkey = \"@ros2_lv/**\"\ntokens = true\n",
         3,
-        &["import 1: tokens needs a tag without wildcards; tag = \"robot/@tokens\" is one"],
+        &["import 1: tokens needs a tag without wildcards, such as tag = \"robot/@tokens\""],
     ),
     (
         "[[import]]\nkey = \"@a/**\"\ntag = \"x\"\ntokens = true\n[[export]]\ntag = \"x\"\ntokens = true\n",
@@ -156,7 +156,11 @@ const CASES: &[Case] = &[
         &["'plain'", "listening on tcp/0.0.0.0:7447 accepts connections from any host", "insecure"],
     ),
     ("import = 5\n", 1, &["import must be a list of tables: write [[import]]"]),
-    ("[[import]]\ntag = \"a\"\n", 1, &["import 1: no key: it must be text: a key expression"]),
+    (
+        "[[import]]\ntag = \"a\"\n",
+        1,
+        &["import 1: key is missing: it must be text: a key expression"],
+    ),
     ("[[import]]\nkey = 5\n", 2, &["import 1: key = 5: must be text: a key expression of Zenoh"]),
     (
         "[[import]]\nkey = \"/a\"\n",
@@ -176,9 +180,7 @@ const CASES: &[Case] = &[
     (
         "[[import]]\nkey = \"a\"\nmax_hz = 0\n",
         3,
-        &[
-            "max_hz = 0: must be a number from 0.001 to 1000000: how many samples a second of each key",
-        ],
+        &["max_hz = 0: must be a number from 0.001 to 1000000, the rate limit of each key"],
     ),
     (
         "[[import]]\nkey = \"a\"\nmax_bytes = 5\n",
@@ -204,7 +206,11 @@ const CASES: &[Case] = &[
     ),
     ("[[import]]\nkey = \"a\"\nloss = \"2\"\n", 3, &["loss = \"2\": must be text \"X/Y\""]),
     ("[[import]]\nkey = \"a\"\nrate = 3\n", 3, &["import 1: rate is not known: "]),
-    ("[[export]]\nkey = \"a\"\n", 1, &["export 1: no tag: it must be text: a tag or a pattern"]),
+    (
+        "[[export]]\nkey = \"a\"\n",
+        1,
+        &["export 1: tag is missing: it must be text: a tag or a pattern"],
+    ),
     ("[[export]]\ntag = \"a b\"\n", 2, &["export 1: tag = \"a b\"", "contains ' '"]),
     ("[[export]]\ntag = \"a\"\nkey = \"{key}\"\n", 3, &["{key} is not known: write {tag}"]),
     ("[[export]]\ntag = \"a\"\nalways = 1\n", 3, &["always = 1: must be true or false"]),
@@ -212,13 +218,13 @@ const CASES: &[Case] = &[
     (
         "[[export]]\ntag = \"a/*\"\nkey = \"b\"\nqueries = true\n",
         4,
-        &["export 1: queries needs keys that can be made tags again: name each wildcard of 'a/*'"],
+        &["export 1: queries needs a key that determines the tag: name each wildcard of 'a/*'"],
     ),
     ("[[export]]\ntag = \"a\"\nevery = 0\n", 3, &["every = 0: must be a whole number from 1"]),
     ("[[export]]\ntag = \"a\"\nmax_hz = -1\n", 3, &["max_hz = -1: must be a number from 0.001"]),
     ("[[export]]\ntag = \"a\"\nmax_hz = nan\n", 3, &["max_hz = nan: must be a number from 0.001"]),
-    ("[[export]]\ntag = \"a\"\nevery = 2\nmax_hz = 1\n", 4, &["every and max_hz are both there"]),
-    ("[[export]]\ntag = \"a\"\nsize = \"big\"\n", 3, &["size = \"big\": ", "\"320x240\" is one"]),
+    ("[[export]]\ntag = \"a\"\nevery = 2\nmax_hz = 1\n", 4, &["every and max_hz are both given"]),
+    ("[[export]]\ntag = \"a\"\nsize = \"big\"\n", 3, &["size = \"big\": ", "such as \"320x240\""]),
     ("[[export]]\ntag = \"a\"\naudio = \"8000\"\n", 3, &["audio = \"8000\": has no x"]),
     (
         "[[export]]\ntag = \"a\"\nwithin = 200\n",
@@ -228,7 +234,7 @@ const CASES: &[Case] = &[
     (
         "[[export]]\ntag = \"a\"\nwithin = \"0ms\"\n",
         3,
-        &["within = \"0ms\": must be from 1ms to 24h", "\"200ms\" is one"],
+        &["within = \"0ms\": must be from 1ms to 24h", "such as \"200ms\""],
     ),
     ("[[export]]\ntag = \"a\"\nloss = \"3/2\"\n", 3, &["loss = \"3/2\": must be text \"X/Y\""]),
     (
@@ -237,7 +243,11 @@ const CASES: &[Case] = &[
         &["proxy = \"moon\": must be \"publisher\""],
     ),
     ("[[export]]\ntag = \"a\"\nretransmit = 1\n", 3, &["retransmit = 1: must be \"none\""]),
-    ("[[query]]\ntag = \"a\"\n", 1, &["query 1: no key: it must be text: a key expression"]),
+    (
+        "[[query]]\ntag = \"a\"\n",
+        1,
+        &["query 1: key is missing: it must be text: a key expression"],
+    ),
     ("[[query]]\nkey = \"a//b\"\n", 2, &["query 1: key = \"a//b\"", "is not a key expression"]),
     ("[[query]]\nkey = \"a\"\ntag = \"a/*\"\n", 3, &["tag = \"a/*\": must be text of at most 200"]),
     ("[[query]]\nkey = \"a\"\ntag = \"@a\"\n", 3, &["tag = \"@a\": must be text of at most 200"]),
@@ -246,7 +256,7 @@ const CASES: &[Case] = &[
     (
         "[[query]]\nkey = \"a\"\nasks = false\nanswers = false\n",
         4,
-        &["query 1: asks and answers are both false: it carries nothing"],
+        &["query 1: asks and answers are both false, so the rule carries nothing"],
     ),
     ("[[query]]\nkey = \"a\"\ntimeout = \"0s\"\n", 3, &["timeout = \"0s\": ", "from 1ms to 24h"]),
     ("[[query]]\nkey = \"a\"\nmax_bytes = \"9B\"\n", 3, &["max_bytes = \"9B\": ", "1kB to 67MB"]),
@@ -283,7 +293,11 @@ const CASES: &[Case] = &[
         ],
     ),
     // Classes.
-    (CLASS_WITHOUT_NAME, 3, &["link 1: class 1: no name: it must be text of 1 to 64 bytes"]),
+    (
+        CLASS_WITHOUT_NAME,
+        3,
+        &["link 1: class 1: name is missing: it must be text of 1 to 64 bytes"],
+    ),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nshare = 0\n",
         5,
@@ -346,7 +360,11 @@ const CASES: &[Case] = &[
     ),
     // Buffers.
     ("buffer = {}\n", 1, &["buffer must be a list of tables: write [[buffer]]"]),
-    ("[[buffer]]\nsamples = 5\n", 1, &["buffer 1: no pattern: it must be text", "robot/**"]),
+    (
+        "[[buffer]]\nsamples = 5\n",
+        1,
+        &["buffer 1: pattern is missing: it must be text", "robot/**"],
+    ),
     ("[[buffer]]\npatern = \"a\"\npattern = \"b\"\n", 2, &["did you mean pattern?"]),
     ("[[buffer]]\npattern = 5\n", 2, &["buffer 1: pattern = 5: must be text: a tag or a pattern"]),
     ("[[buffer]]\npattern = \"a//b\"\n", 2, &["pattern = \"a//b\": ", "empty chunk"]),
@@ -355,7 +373,7 @@ const CASES: &[Case] = &[
         "[[buffer]]\npattern = \"a\"\nsamples = 0\n",
         3,
         &[
-            "samples = 0: must be a whole number from 1 to 1000000; leave it out for no limit beside",
+            "samples = 0: must be a whole number from 1 to 1000000; leave it out for no limit except",
         ],
     ),
     ("[[buffer]]\npattern = \"a\"\nsamples = -1\n", 3, &["samples = -1: must be a whole number"]),
@@ -409,7 +427,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn what_is_wrong_names_line_field_value_range_and_mend() {
+fn errors_name_line_field_value_range_and_fix() {
     for (text, line, parts) in CASES {
         let error = wrong(text);
         assert!(error.starts_with(&format!("p.toml:{line}: ")), "{text}: {error}");
@@ -435,14 +453,14 @@ fn values_that_are_too_long_are_cut_in_the_message() {
     assert!(error.contains("must be a list of 1 to 64 endpoints"), "{error}");
     let buffers: String = (0..65).map(|n| format!("[[buffer]]\npattern = \"a/{n}\"\n")).collect();
     let error = wrong(&buffers);
-    assert!(error.starts_with("p.toml:129: 65 buffers, a node keeps at most 64"), "{error}");
+    assert!(error.starts_with("p.toml:129: 65 buffers, a node has at most 64"), "{error}");
     let link = |n| format!("[[link]]\nlisten = [\"tcp/[::1]:{n}\"]\n");
     let error = wrong(&(1..=17).map(link).collect::<String>());
-    assert!(error.starts_with("p.toml:33: 17 links, a node takes at most 16"), "{error}");
+    assert!(error.starts_with("p.toml:33: 17 links, a node has at most 16"), "{error}");
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once_in_order() {
+fn all_errors_are_reported_together_in_order() {
     let error = wrong("name = 1\nisolated = 2\n[[link]]\ncapacity = 3\n");
     let lines: Vec<&str> = error.lines().collect();
     assert_eq!(lines.len(), 4, "{error}");
@@ -453,7 +471,7 @@ fn everything_that_is_wrong_is_said_at_once_in_order() {
 }
 
 #[test]
-fn what_is_right_is_read() {
+fn a_valid_file_is_read() {
     let config = read(
         "name = \"gate\"\nruntime_dir = \"/run/x\"\nisolated = true\nlog = \"info,zenoh=warn\"\n\
          [[link]]\nname = \"radio\"\nlisten = [\"tcp/[::1]:1\"]\nconnect = [\"udp/h:2\", \"tls/h:3\"]\n\
@@ -523,7 +541,7 @@ fn a_share_of_the_processor_may_be_none() {
 }
 
 #[test]
-fn files_are_looked_for_where_people_put_them() {
+fn files_are_searched_in_the_documented_places() {
     let dir = std::env::temp_dir().join(format!("plc-{}", std::process::id()));
     std::fs::create_dir_all(dir.join("paceline")).unwrap();
     let user = dir.join(FILE);

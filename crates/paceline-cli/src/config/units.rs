@@ -8,7 +8,7 @@ use toml::de::DeValue;
 /// The longest duration: one day.
 const NANOS_MAX: u64 = 24 * 3_600_000_000_000;
 /// The range of a duration that an error message states.
-pub(super) const AGE: &str = "must be from 1ms to 24h; \"10s\" is one, or leave it out for 24h";
+pub(super) const AGE: &str = "must be from 1ms to 24h, such as \"10s\"; leave it out for 24h";
 
 /// Reads a duration from 1 ms to 24 h. `rule` states the range and a fix.
 pub(super) fn time(value: &DeValue<'_>, rule: &str) -> Result<Duration, String> {

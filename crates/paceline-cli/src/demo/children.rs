@@ -37,12 +37,12 @@ pub(crate) struct Orders(Vec<(Role, Input)>);
 impl Orders {
     /// Writes a line to the children of these roles; returns false if one of them has ended.
     pub(crate) fn give(&self, roles: &[Role], line: &str) -> bool {
-        let told = self.0.iter().filter(|(role, _)| roles.contains(role)).map(|(_, input)| {
+        let sent = self.0.iter().filter(|(role, _)| roles.contains(role)).map(|(_, input)| {
             let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
             input.as_mut().is_some_and(|input| writeln!(input, "{line}").is_ok())
         });
         // `fold` instead of `all`: write to all children even if one has ended.
-        told.fold(true, |all, told| all & told)
+        sent.fold(true, |all, sent| all & sent)
     }
 }
 

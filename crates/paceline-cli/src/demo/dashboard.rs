@@ -40,12 +40,14 @@ fn switches() -> Vec<Switch> {
         switch(
             FLOOD,
             "Flood the thin link",
-            "The operator also takes robot/bulk, six times what the link carries, without a contract.",
+            "The operator also subscribes to robot/bulk without a contract, at six times the \
+             capacity of the link.",
         ),
         switch(
             GREED,
-            "Ask for too much",
-            "The operator also asks for every full picture within 200 ms, which does not fit.",
+            "Request too much",
+            "The operator also requests every full-size picture within 200 ms, which exceeds the \
+             link.",
         ),
     ]
 }

@@ -29,7 +29,7 @@ impl Load {
             match name {
                 FLOOD => self.flood.store(on == "on", Ordering::Relaxed),
                 GREED => self.greed.store(on == "on", Ordering::Relaxed),
-                other => tracing::warn!("an order that is not known: {other}"),
+                other => tracing::warn!("unknown order: {other}"),
             }
         }
     }

@@ -177,14 +177,14 @@ fn failings(row: &Row, line: &RowLine) -> Vec<String> {
     }
     let (asked, got) = (f64::from(row.hz), line.whole.rate_hz);
     if (got - asked).abs() > RATE_BAND_HZ {
-        why.push(format!("{got:.2} Hz, asked {asked} ± {RATE_BAND_HZ}"));
+        why.push(format!("{got:.2} Hz, requested {asked} ± {RATE_BAND_HZ}"));
     }
     let size = row.size.map(|size| (size.width, size.height));
     if line.size != size {
         let text = |size: Option<(u32, u32)>| {
             size.map_or_else(|| "no picture".to_owned(), |(w, h)| format!("{w}x{h}"))
         };
-        why.push(format!("{}, asked {}", text(line.size), text(size)));
+        why.push(format!("{}, requested {}", text(line.size), text(size)));
     }
     if let Some((x, y)) = row.loss
         && line.whole.beyond > 0

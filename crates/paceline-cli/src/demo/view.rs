@@ -61,7 +61,7 @@ pub(crate) fn seconds_line(state: &State, since: Duration) -> String {
 /// Formats the result.
 pub(crate) fn verdict(summary: &Summary) -> String {
     if summary.ok {
-        return "everybody got what was asked for".to_owned();
+        return "every subscriber received the requested service".to_owned();
     }
     let failed = summary.rows.iter().filter(|row| !row.why.is_empty());
     let lines: Vec<String> = failed
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_fits_and_puts_asked_beside_delivered() {
+    fn the_table_fits_and_shows_requested_next_to_delivered() {
         let text = table(&good(), Some(Duration::from_secs(7)));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         let operator = text.lines().find(|line| line.starts_with("operator")).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_second_is_one_line_elsewhere() {
+    fn one_second_is_one_line_without_a_terminal() {
         let line = seconds_line(&good(), Duration::from_secs(7));
         assert_eq!(
             line,
@@ -119,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_names_who_got_less() {
-        assert_eq!(verdict(&good().summary()), "everybody got what was asked for");
+    fn the_verdict_names_the_unserved_subscribers() {
+        assert_eq!(verdict(&good().summary()), "every subscriber received the requested service");
         let bad = verdict(&State::default().summary());
         assert!(
-            bad.starts_with("NOT delivered to 'console, all': 0.00 Hz, asked 30 ± 0.5"),
+            bad.starts_with("NOT delivered to 'console, all': 0.00 Hz, requested 30 ± 0.5"),
             "{bad}"
         );
     }

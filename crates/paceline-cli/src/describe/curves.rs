@@ -23,7 +23,7 @@ pub fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
         Curves { real_time: real_time?, link_share: link_share?, upper_limit: upper_limit? };
     if curves.upper_limit.is_some() && curves.link_share.is_none() {
         return Err(format!(
-            "{} is there without a link_share, which is all that it limits: give one, or leave it out",
+            "{} is given without the link_share that it limits: add a link_share, or leave it out",
             fields.at("upper_limit")
         ));
     }
@@ -86,9 +86,9 @@ pub fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(),
     let fitting = counts.partition_point(|count| check(*count).is_ok());
     let number = all.get(fitting).map_or(0, |(number, _)| *number);
     match check(fitting + 1) {
-        Err(error) => Err(format!(
-            "{list}[{number}].real_time is too much for the link, with those before it: {error}"
-        )),
+        Err(error) => {
+            Err(format!("{list}[{number}].real_time and those before it exceed the link: {error}"))
+        }
         Ok(()) => Ok(()),
     }
 }

@@ -33,7 +33,7 @@ impl Fields {
         for (place, (name, _)) in fields.entries.iter().enumerate() {
             fields.check_name(name)?;
             if fields.entries.iter().skip(place + 1).any(|(other, _)| other == name) {
-                return Err(format!("{}is there twice: keep one", fields.before(name)));
+                return Err(format!("{}is given twice: keep one", fields.before(name)));
             }
         }
         Ok(fields)
@@ -78,8 +78,8 @@ impl Fields {
     }
 
     /// Returns the error for a missing field.
-    pub fn missing(&self, name: &str, mend: &str) -> String {
-        format!("{} is missing: {mend}", self.at(name))
+    pub fn missing(&self, name: &str, fix: &str) -> String {
+        format!("{} is missing: {fix}", self.at(name))
     }
 
     /// Reads a whole number in a range.
@@ -87,9 +87,9 @@ impl Fields {
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
-        mend: &str,
+        fix: &str,
     ) -> Result<Option<u64>, String> {
-        self.take(name).map(|value| whole(&self.at(name), &value, range, mend)).transpose()
+        self.take(name).map(|value| whole(&self.at(name), &value, range, fix)).transpose()
     }
 
     /// Reads a duration of at least `least` nanoseconds; returns nanoseconds.
@@ -102,9 +102,9 @@ impl Fields {
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
-        mend: &str,
+        fix: &str,
     ) -> Result<Option<u64>, String> {
-        self.amount(name, Quantity::Size, range, mend)
+        self.amount(name, Quantity::Size, range, fix)
     }
 
     /// Reads a rate; returns bits per second.
@@ -112,9 +112,9 @@ impl Fields {
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
-        mend: &str,
+        fix: &str,
     ) -> Result<Option<u64>, String> {
-        self.amount(name, Quantity::Rate, range, mend)
+        self.amount(name, Quantity::Rate, range, fix)
     }
 
     fn amount(
@@ -122,19 +122,19 @@ impl Fields {
         name: &str,
         quantity: Quantity,
         range: RangeInclusive<u64>,
-        mend: &str,
+        fix: &str,
     ) -> Result<Option<u64>, String> {
         let value = self.take(name);
-        value.map(|value| amount(&self.at(name), &value, quantity, &range, mend)).transpose()
+        value.map(|value| amount(&self.at(name), &value, quantity, &range, fix)).transpose()
     }
 
     /// Reads a boolean.
-    pub fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
+    pub fn flag(&mut self, name: &str, fix: &str) -> Result<Option<bool>, String> {
         match self.take(name) {
             None => Ok(None),
             Some(Json::Bool(value)) => Ok(Some(value)),
             Some(other) => {
-                Err(format!("{} is {other}: must be true or false; {mend}", self.at(name)))
+                Err(format!("{} is {other}: must be true or false; {fix}", self.at(name)))
             }
         }
     }
@@ -161,29 +161,29 @@ pub fn amount(
     value: &Json,
     quantity: Quantity,
     range: &RangeInclusive<u64>,
-    mend: &str,
+    fix: &str,
 ) -> Result<u64, String> {
     let text = match value {
         Json::Text(text) => text.clone(),
         // A bare number counts as text, so that the error can suggest a unit.
         Json::Number(number) => number.to_string(),
         Json::Null | Json::Bool(_) | Json::List(_) | Json::Object(_) => {
-            return Err(format!("{place} is {value}: must be text with a unit; {mend}"));
+            return Err(format!("{place} is {value}: must be text with a unit; {fix}"));
         }
     };
     units::in_range(&text, quantity, range)
-        .map_err(|error| format!("{place} is {value}: {error}; {mend}"))
+        .map_err(|error| format!("{place} is {value}: {error}; {fix}"))
 }
 
 /// Converts `value` to a whole number in a range.
-fn whole(place: &str, value: &Json, range: RangeInclusive<u64>, mend: &str) -> Result<u64, String> {
+fn whole(place: &str, value: &Json, range: RangeInclusive<u64>, fix: &str) -> Result<u64, String> {
     let found = match value {
         Json::Number(number) => number.as_u64().filter(|found| range.contains(found)),
         Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => None,
     };
     found.ok_or_else(|| {
         let (least, most) = range.into_inner();
-        format!("{place} is {value}: must be a whole number from {least} to {most}; {mend}")
+        format!("{place} is {value}: must be a whole number from {least} to {most}; {fix}")
     })
 }
 

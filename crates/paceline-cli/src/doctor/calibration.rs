@@ -25,7 +25,7 @@ const SCHEMA: u32 = 1;
 /// applications.
 const PERCENT: u32 = 50;
 /// The remedy that error messages suggest.
-const MEND: &str = "paceline doctor --calibrate";
+const FIX: &str = "paceline doctor --calibrate";
 
 /// The content of the file.
 #[derive(Deserialize, Serialize)]
@@ -116,17 +116,21 @@ fn load(path: &Path) -> Result<CpuTable> {
 }
 
 fn read(text: &str, here: &Facts) -> Result<CpuTable> {
-    let document: Document = serde_json::from_str(text).context("it is no calibration")?;
+    let document: Document = serde_json::from_str(text).context("it is not a calibration")?;
     let Document { schema, version, processor, cores, samples } = document;
     if schema != SCHEMA {
-        return Err(anyhow!("its schema is {schema}, and {SCHEMA} is what this version reads"));
+        return Err(anyhow!("its schema is {schema}, and this version reads {SCHEMA}"));
     }
     let there = Facts { version, processor, cores };
     if there != *here {
-        let told = |facts: &Facts| {
+        let describe = |facts: &Facts| {
             format!("paceline {} on {} cores of {}", facts.version, facts.cores, facts.processor)
         };
-        return Err(anyhow!("it is of {}, and this is {}", told(&there), told(here)));
+        return Err(anyhow!(
+            "it was measured by {}, and this is {}",
+            describe(&there),
+            describe(here)
+        ));
     }
     let point =
         |&Sample { bytes, load_permille, nanos }: &Sample| CpuPoint { bytes, load_permille, nanos };
@@ -149,7 +153,7 @@ fn save(path: &Path, table: &CpuTable) -> Result<()> {
         cores,
         samples,
     })?;
-    let cannot = || format!("cannot write {}: name another file with --out", path.display());
+    let cannot = || format!("cannot write {}: try another file with --out", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.map_or(Ok(()), std::fs::create_dir_all).with_context(cannot)?;
     let new = path.with_extension(format!("new-{}", std::process::id()));
@@ -174,8 +178,8 @@ pub(crate) fn budget(percent: Option<u32>) -> Option<CpuBudget> {
         Err(error) => {
             let shown = path.display();
             tracing::warn!(
-                "calibration {shown} is not used, and nothing is charged of the processor: {error:#}; \
-                 mend: {MEND}"
+                "ignoring the calibration {shown}, no processor time is charged: {error:#}; try \
+                 {FIX}"
             );
             None
         }

@@ -30,8 +30,8 @@ pub(super) fn cores() -> Row {
         &cores.to_string(),
         "2 or more",
         ok_if(cores >= 2),
-        "give the machine or container two cores: links and applications then do not wait for each \
-         other (docker run --cpus 2)",
+        "give the machine or container two cores (docker run --cpus 2): links and applications \
+         then do not wait for each other",
     )
 }
 
@@ -45,7 +45,7 @@ fn clock_row(source: Option<&str>) -> Row {
     Row::new(
         "clock source",
         source.unwrap_or("unknown"),
-        "fast and fine: tsc, kvm-clock, arch_sys_counter",
+        "fast and precise: tsc, kvm-clock, arch_sys_counter",
         state,
         "boot with clocksource=tsc if \
          /sys/devices/system/clocksource/clocksource0/available_clocksource lists it",
@@ -64,7 +64,7 @@ pub(super) fn governor() -> Row {
 fn governor_row(governors: &BTreeSet<String>) -> Row {
     let found: Vec<&str> = governors.iter().map(String::as_str).collect();
     let (found, state) = match found.as_slice() {
-        [] => ("not ours to set".to_owned(), State::Unknown),
+        [] => ("not available here".to_owned(), State::Unknown),
         all => (all.join(", "), ok_if(all == ["performance"])),
     };
     Row::new(
@@ -72,7 +72,8 @@ fn governor_row(governors: &BTreeSet<String>) -> Row {
         &found,
         "performance",
         state,
-        "cpupower frequency-set -g performance (else waking takes longer when the host idles)",
+        "cpupower frequency-set -g performance (otherwise wake-ups take longer while the host is \
+         idle)",
     )
 }
 
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(clock_row(Some("tsc")).state, State::Ok);
         let slow = clock_row(Some("hpet"));
         assert_eq!(slow.state, State::Lack);
-        assert!(slow.mend.unwrap().contains("clocksource=tsc"));
+        assert!(slow.fix.unwrap().contains("clocksource=tsc"));
         assert_eq!(clock_row(None).state, State::Unknown);
     }
 

@@ -73,8 +73,8 @@ fn limit(limit: Option<u64>) -> String {
 
 fn files_row(files: Option<u64>) -> Row {
     let state = ok_if(files.is_none_or(|files| files >= FILES));
-    let mend = "ulimit -n 1024, or LimitNOFILE=1024 in the unit";
-    Row::new("file descriptors", &limit(files), "1024 or more", state, mend).needed()
+    let fix = "ulimit -n 1024, or LimitNOFILE=1024 in the unit";
+    Row::new("file descriptors", &limit(files), "1024 or more", state, fix).needed()
 }
 
 fn locked_row(bytes: Option<u64>, rights: Rights) -> Row {
@@ -85,8 +85,8 @@ fn locked_row(bytes: Option<u64>, rights: Rights) -> Row {
         None => "unlimited".to_owned(),
     };
     let state = ok_if(any || bytes.is_some_and(|bytes| bytes >= LOCKED_BYTES));
-    let mend = "ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit";
-    Row::new("locked memory", &found, "67108864 bytes or more", state, mend)
+    let fix = "ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit";
+    Row::new("locked memory", &found, "67108864 bytes or more", state, fix)
 }
 
 fn priority_row(most: Option<u64>, rights: Rights) -> Row {
@@ -96,26 +96,25 @@ fn priority_row(most: Option<u64>, rights: Rights) -> Row {
     } else {
         format!("at most {}", limit(most))
     };
-    let mend = "LimitRTPRIO=50 in the unit, or a line 'USER - rtprio 50' in \
+    let fix = "LimitRTPRIO=50 in the unit, or a line 'USER - rtprio 50' in \
         /etc/security/limits.conf";
-    Row::new("real-time priority", &found, "1 or more", state, mend)
+    Row::new("real-time priority", &found, "1 or more", state, fix)
 }
 
 fn namespaces_row(there: bool, rights: Rights) -> Row {
     let root = rights.has(CAP_SYS_ADMIN) && rights.has(CAP_NET_ADMIN);
     let found = match (there, root) {
         (false, _) => "none in this kernel",
-        (true, true) => "may be made",
-        (true, false) => "may not be made by this user",
+        (true, true) => "allowed",
+        (true, false) => "not allowed for this user",
     };
-    let mend =
-        "run paceline-lab bench main-job, pull and recordings as root; nothing else needs them";
+    let fix = "run paceline-lab bench main-job, pull and recordings as root; only these need them";
     Row::new(
         "network namespaces",
         found,
-        "for benches that need root only",
+        "only for benches that need root",
         ok_if(there && root),
-        mend,
+        fix,
     )
 }
 
@@ -144,7 +143,7 @@ mod tests {
     fn small_socket_buffers_name_the_setting() {
         let row = buffer_row("UDP send buffer", Some(212_992), "net.core.wmem_max=1048576");
         assert_eq!(row.state, State::Lack);
-        assert_eq!(row.mend.as_deref(), Some("sysctl -w net.core.wmem_max=1048576"));
+        assert_eq!(row.fix.as_deref(), Some("sysctl -w net.core.wmem_max=1048576"));
         assert_eq!(buffer_row("x", Some(4 << 20), "").state, State::Ok);
         assert_eq!(buffer_row("x", None, "").state, State::Unknown);
     }

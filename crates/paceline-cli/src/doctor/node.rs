@@ -16,16 +16,16 @@ const SAMPLES: usize = 20;
 
 /// Checks the configuration file, and returns its runtime folder.
 pub(super) fn configuration() -> (Row, Option<PathBuf>) {
-    let row = |found: &str, state, mend: &str| {
-        Row::new("configuration", found, "right, or none", state, mend).needed()
+    let row = |found: &str, state, fix: &str| {
+        Row::new("configuration", found, "valid, or none", state, fix).needed()
     };
     let Some(file) = config::find() else {
-        return (row("none: every default holds", State::Ok, ""), None);
+        return (row("none: all defaults apply", State::Ok, ""), None);
     };
     let shown = file.display();
     match config::load(&file) {
         Ok(config) => (row(&shown.to_string(), State::Ok, ""), config.runtime_dir),
-        Err(error) => (row(&format!("{shown} is wrong"), State::Lack, &error.to_string()), None),
+        Err(error) => (row(&format!("{shown} is invalid"), State::Lack, &error.to_string()), None),
     }
 }
 
@@ -35,8 +35,8 @@ pub(super) fn runtime_dir(flag: Option<PathBuf>, configured: Option<PathBuf>) ->
     let environment = std::env::var_os("PACELINE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty());
     let named = flag.or(configured.filter(|_| !environment));
     let dir = named.unwrap_or_else(paceline::NodeBuilder::default_runtime_dir);
-    let row = |found: &str, state, mend: &str| {
-        Row::new("runtime folder", found, "writable, this user's own", state, mend).needed()
+    let row = |found: &str, state, fix: &str| {
+        Row::new("runtime folder", found, "writable, owned by this user", state, fix).needed()
     };
     let shown = dir.display();
     match Node::builder().runtime_dir(&dir).guest().open() {
@@ -56,7 +56,7 @@ fn socket(dir: &Path) -> &'static str {
     let socket = dir.join("node.sock");
     match UnixStream::connect(&socket) {
         Ok(_) => "a node listens",
-        Err(_) if socket.exists() => "the last node is gone",
+        Err(_) if socket.exists() => "the last node has ended",
         Err(_) => "no node yet",
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn delivery() -> Row {
         &found,
         "delivered within 1.5 s",
         ok_if(delivered),
-        "ip link set lo up; paceline doctor --log info says how far they get",
+        "ip link set lo up; paceline doctor --log info shows the steps of the nodes",
     )
     .needed()
 }
@@ -82,7 +82,7 @@ pub(super) fn delivery() -> Row {
 /// Returns the median time from publish to delivery.
 fn deliver() -> anyhow::Result<Duration> {
     let until = Instant::now() + DELIVERY_MAX;
-    let port = TcpListener::bind(("127.0.0.1", 0)).context("no port of 127.0.0.1")?;
+    let port = TcpListener::bind(("127.0.0.1", 0)).context("no free port on 127.0.0.1")?;
     let endpoint = format!("tcp/{}", port.local_addr()?);
     drop(port);
     let open = |name, link| Node::builder().name(name).isolated().link(link).open();
@@ -103,7 +103,7 @@ fn deliver() -> anyhow::Result<Duration> {
         }
     }
     ages.sort_unstable();
-    ages.get(ages.len() / 2).copied().context("nothing arrives")
+    ages.get(ages.len() / 2).copied().context("no sample arrives")
 }
 
 #[cfg(test)]
@@ -117,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_is_a_lack_with_its_mend() {
+    fn an_unusable_folder_is_a_lack_with_its_fix() {
         let row = runtime_dir(Some(PathBuf::from("/proc/nowhere")), None);
         assert!(row.needed && row.state == State::Lack, "{row:?}");
-        assert!(row.mend.unwrap().contains("set PACELINE_RUNTIME_DIR"));
+        assert!(row.fix.unwrap().contains("set PACELINE_RUNTIME_DIR"));
     }
 }

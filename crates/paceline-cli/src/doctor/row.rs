@@ -24,7 +24,7 @@ pub(super) struct Row {
     /// True if Paceline does not work without it.
     pub(super) needed: bool,
     /// The fix, a command or a sentence; only if the check failed.
-    pub(super) mend: Option<String>,
+    pub(super) fix: Option<String>,
 }
 
 impl Row {
@@ -34,10 +34,10 @@ impl Row {
         found: &str,
         wanted: &'static str,
         state: State,
-        mend: &str,
+        fix: &str,
     ) -> Self {
-        let mend = (state == State::Lack).then(|| mend.to_owned());
-        Self { what, found: found.to_owned(), wanted, state, needed: false, mend }
+        let fix = (state == State::Lack).then(|| fix.to_owned());
+        Self { what, found: found.to_owned(), wanted, state, needed: false, fix }
     }
 
     /// Marks the row as a requirement.

@@ -56,9 +56,9 @@ fn row(late: Option<Vec<Duration>>, slack_ns: Option<&str>) -> Row {
         &found,
         "9 in 10 below 1 ms",
         state,
-        "let nodes go before others (Nice=-10 or CPUSchedulingPolicy=rr in the unit, chrt -r 10 paceline \
-         node), leave a core idle, or take away a CPU quota (CPUQuota=, docker --cpus); deep sleep \
-         states are kept out by cpupower idle-set -D 10",
+        "give nodes a higher priority (Nice=-10 or CPUSchedulingPolicy=rr in the unit, chrt -r 10 \
+         paceline node), leave a core idle, or remove a CPU quota (CPUQuota=, docker --cpus); \
+         cpupower idle-set -D 10 prevents deep sleep states",
     )
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 /// The programs, their purpose and the fix if they are missing.
 const TOOLS: [(&str, &str, &str); 3] = [
-    ("ffmpeg", "for cameras and films of other formats", "apt-get install ffmpeg"),
-    ("ip", "for benches that need root only", "apt-get install iproute2"),
-    ("tc", "for benches that need root only", "apt-get install iproute2"),
+    ("ffmpeg", "for cameras and videos of other formats", "apt-get install ffmpeg"),
+    ("ip", "only for benches that need root", "apt-get install iproute2"),
+    ("tc", "only for benches that need root", "apt-get install iproute2"),
 ];
 /// The folders of system programs, which a user's PATH may omit.
 const MORE: [&str; 2] = ["/usr/sbin", "/sbin"];
@@ -16,13 +16,13 @@ pub(super) fn rows() -> Vec<Row> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
         std::env::split_paths(&path).chain(MORE.iter().map(PathBuf::from)).collect();
-    TOOLS.iter().map(|(name, wanted, mend)| row(name, wanted, mend, &folders)).collect()
+    TOOLS.iter().map(|(name, wanted, fix)| row(name, wanted, fix, &folders)).collect()
 }
 
-fn row(name: &'static str, wanted: &'static str, mend: &str, folders: &[PathBuf]) -> Row {
+fn row(name: &'static str, wanted: &'static str, fix: &str, folders: &[PathBuf]) -> Row {
     let found = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
     let shown = found.as_ref().map_or_else(|| "not found".to_owned(), |p| p.display().to_string());
-    Row::new(name, &shown, wanted, ok_if(found.is_some()), mend)
+    Row::new(name, &shown, wanted, ok_if(found.is_some()), fix)
 }
 
 #[cfg(test)]
@@ -31,10 +31,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_where_the_path_says() {
+    fn a_program_is_found_on_the_path() {
         let there = row("sh", "x", "y", &["/nowhere".into(), "/bin".into(), "/usr/bin".into()]);
         assert_eq!((there.state, there.found.ends_with("/sh")), (State::Ok, true));
         let gone = row("no-such-program", "x", "apt-get install it", &["/bin".into()]);
-        assert_eq!((gone.state, gone.mend.as_deref()), (State::Lack, Some("apt-get install it")));
+        assert_eq!((gone.state, gone.fix.as_deref()), (State::Lack, Some("apt-get install it")));
     }
 }

@@ -95,9 +95,9 @@ impl Source for Gateway {
             404 => Err(NoPicture::Unknown),
             503 => Err(NoPicture::Busy),
             _ => {
-                let told: serde_json::Value =
+                let reported: serde_json::Value =
                     serde_json::from_slice(&answer.body).unwrap_or_default();
-                let why = told.get("error").and_then(serde_json::Value::as_str);
+                let why = reported.get("error").and_then(serde_json::Value::as_str);
                 Err(NoPicture::NotShown(why.unwrap_or("no picture").to_owned()))
             }
         }
@@ -155,14 +155,14 @@ impl Answered {
 
 /// Sends one request to a Paceline server, which closes the connection after its answer.
 fn ask(socket: &PathBuf, path: &str) -> anyhow::Result<Answered> {
-    let mut stream = UnixStream::connect(socket).context("nobody listens")?;
+    let mut stream = UnixStream::connect(socket).context("no listener")?;
     stream.set_read_timeout(Some(PATIENCE)).context("no timeout")?;
     stream.set_write_timeout(Some(PATIENCE)).context("no timeout")?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).context("does not take the question")?;
+    stream.write_all(request.as_bytes()).context("does not accept the request")?;
     let mut answer = Vec::new();
     stream.take(ANSWER_MAX).read_to_end(&mut answer).context("does not answer in time")?;
-    parse(answer).context("its answer is not understood")
+    parse(answer).context("its answer is invalid")
 }
 
 /// Parses a complete answer with a content length.

@@ -37,8 +37,8 @@ impl Guard {
     /// Returns the status and the reason if the request must be rejected.
     pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
         let Some(hosts) = &self.hosts else { return Ok(()) };
-        let mut said = headers.get_all(HOST).iter();
-        let one = (said.next().and_then(|host| host.to_str().ok()), said.next());
+        let mut named = headers.get_all(HOST).iter();
+        let one = (named.next().and_then(|host| host.to_str().ok()), named.next());
         let (Some(host), None) = one else {
             let error = "exactly one Host header is needed".to_owned();
             return Err((StatusCode::BAD_REQUEST, error));
@@ -70,8 +70,9 @@ impl Guard {
 }
 
 fn foreign(header: &str) -> Refused {
-    let error =
-        format!("{header} says that another site's page asks: only pages of this server may");
+    let error = format!(
+        "{header} shows a request from another site: only pages of this server are allowed"
+    );
     (StatusCode::FORBIDDEN, error)
 }
 

@@ -93,12 +93,12 @@ pub(super) fn write(state: &State) -> String {
 }
 
 fn write_node(to: &mut Families, at: &Labels<'_>, node: &Node) {
-    to.gauge("paceline_node_info", "A node that answers; always 1.", at, 1);
-    let help = "Threads of the node whose next iteration is more than two seconds late.";
+    to.gauge("paceline_node_info", "1 for each node that answers.", at, 1);
+    let help = "Threads of the node that are more than two seconds late with their next iteration.";
     to.gauge("paceline_node_stalled_threads", help, at, node.stalled.len() as u64);
     to.drops(
         "paceline_node_dropped_samples_total",
-        "Samples that arrived at the node and found nobody to go to.",
+        "Samples dropped at the node because no subscription matched.",
         at,
         &node.dropped,
     );
@@ -121,7 +121,7 @@ fn write_publisher<'a>(to: &mut Families, mut at: Labels<'a>, publisher: &'a Pub
     to.count("paceline_publisher_samples_total", "Samples published.", &at, publisher.published);
     to.gauge(
         "paceline_publisher_matching",
-        "1 if anybody subscribes.",
+        "1 if a subscription matches, else 0.",
         &at,
         u64::from(publisher.matching),
     );
@@ -138,7 +138,7 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
     to.count("paceline_subscription_bytes_total", "Payload bytes delivered.", at, row.bytes);
     to.count(
         "paceline_subscription_late_samples_total",
-        "Samples older than the delay bound.",
+        "Samples delivered later than the delay bound.",
         at,
         row.late,
     );
@@ -151,31 +151,31 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
     to.add(
         Kind::Counter,
         "paceline_subscription_age_seconds_total",
-        "Ages of the samples at delivery, together.",
+        "Sum of the sample ages at delivery.",
         at,
         &seconds(row.age_sum_us),
     );
     to.add(
         Kind::Gauge,
         "paceline_subscription_age_max_seconds",
-        "The oldest sample of the last second or more.",
+        "Largest sample age at delivery, over the last second or more.",
         at,
         &seconds(row.age_max_us),
     );
     if let Some(mean) = row.age_mean_us {
-        let help = "Mean age of the same samples; missing if none arrived.";
+        let help = "Mean sample age at delivery, over the same time; missing if no sample arrived.";
         let name = "paceline_subscription_age_mean_seconds";
         to.add(Kind::Gauge, name, help, at, &seconds(mean));
     }
     to.gauge(
         "paceline_subscription_publishers",
-        "Publishers that are heard.",
+        "Publishers that are received.",
         at,
         row.publishers.len() as u64,
     );
     to.gauge(
         "paceline_subscription_refusals",
-        "Publishers that are refused.",
+        "Publishers that refuse the subscription.",
         at,
         row.refusals.len() as u64,
     );
@@ -183,34 +183,47 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
 
 fn write_buffer<'a>(to: &mut Families, mut at: Labels<'a>, buffer: &'a Buffer) {
     at.extend([("subscription", buffer.id.as_str()), ("pattern", buffer.pattern.as_str())]);
-    to.gauge("paceline_buffer_samples", "Samples that the pull buffer holds.", &at, buffer.samples);
-    to.gauge("paceline_buffer_bytes", "Payload bytes that it holds.", &at, buffer.bytes);
-    let limit = "Samples that it may hold.";
+    to.gauge("paceline_buffer_samples", "Samples in the pull buffer.", &at, buffer.samples);
+    to.gauge("paceline_buffer_bytes", "Payload bytes in the pull buffer.", &at, buffer.bytes);
+    let limit = "Limit of the samples in the pull buffer.";
     to.gauge("paceline_buffer_samples_max", limit, &at, buffer.samples_max as u64);
-    to.gauge("paceline_buffer_bytes_max", "Payload bytes that it may hold.", &at, buffer.bytes_max);
+    to.gauge(
+        "paceline_buffer_bytes_max",
+        "Limit of the payload bytes in the pull buffer.",
+        &at,
+        buffer.bytes_max,
+    );
 }
 
 fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     at.push(("link", link.name.as_str()));
-    to.count("paceline_link_wire_bytes_total", "Bytes on the wire.", &at, link.wire_bytes);
+    to.count("paceline_link_wire_bytes_total", "Bytes sent on the wire.", &at, link.wire_bytes);
     to.count("paceline_link_frames_total", "Frames sent.", &at, link.frames);
-    to.gauge("paceline_link_hops", "Nodes at its other end.", &at, link.hops.len() as u64);
+    to.gauge("paceline_link_hops", "Neighbours of the link.", &at, link.hops.len() as u64);
     if let Some(bits) = link.capacity_bits_per_s {
-        let help = "What it carries.";
+        let help = "Capacity of the link.";
         to.gauge("paceline_link_capacity_bits_per_second", help, &at, bits);
     }
-    let help = "What contracts hold of it.";
+    let help = "Capacity of the link that contracts reserve.";
     to.gauge("paceline_link_reserved_bits_per_second", help, &at, link.reserved_bits_per_s);
-    let (name, help) = ("paceline_link_round_trip_seconds", "The least round trip seen.");
+    let (name, help) = ("paceline_link_round_trip_seconds", "Minimum round-trip time.");
     to.add(Kind::Gauge, name, help, &at, &seconds(link.round_trip_us));
-    let mended = link.mended;
+    let repaired = link.mended;
     for (name, help, value) in [
-        ("paceline_link_repeated_pieces_total", "Lost pieces sent again.", mended.repeated),
-        ("paceline_link_repeated_bytes_total", "Their payload bytes.", mended.repeated_bytes),
+        (
+            "paceline_link_repeated_pieces_total",
+            "Lost pieces that were retransmitted.",
+            repaired.repeated,
+        ),
+        (
+            "paceline_link_repeated_bytes_total",
+            "Payload bytes of the retransmitted pieces.",
+            repaired.repeated_bytes,
+        ),
         (
             "paceline_link_given_up_samples_total",
-            "Samples of which something was lost that could not arrive in time any more.",
-            mended.given_up,
+            "Samples with a lost piece that could no longer arrive in time.",
+            repaired.given_up,
         ),
     ] {
         to.count(name, help, &at, value);
@@ -218,7 +231,11 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     for neighbour in &link.neighbours {
         let mut at = at.clone();
         at.push(("hop", neighbour.id.as_str()));
-        let (name, help) = ("paceline_hop_wire_bytes_total", "Bytes on the wire to one neighbour.");
+        let (name, help) = (
+            "paceline_hop_wire_bytes_total",
+            "Bytes sent on the wire to one \
+             neighbour.",
+        );
         to.count(name, help, &at, neighbour.wire_bytes);
     }
     for row in &link.muted {
@@ -226,24 +243,31 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
         at.push(("peer", row.peer.as_str()));
         at.push(("flood", row.flood.as_str()));
         let (name, help) =
-            ("paceline_link_muted", "1 while a neighbour that floods this node is not heard.");
+            ("paceline_link_muted", "1 while the node ignores a neighbour that floods it, else 0.");
         to.gauge(name, help, &at, u64::from(row.muted));
-        let help = "Control messages, samples or frames of it that were dropped.";
+        let help = "Control messages, samples or frames of the flooding neighbour that were \
+             dropped.";
         to.count("paceline_link_muted_dropped_total", help, &at, row.dropped);
     }
     let closed = &link.closed;
     for (name, help, value) in [
         (
             "paceline_link_closed_offered_samples_total",
-            "Offered to closed streams.",
+            "Samples offered to closed streams.",
             closed.offered,
         ),
-        ("paceline_link_closed_sent_samples_total", "Sent by closed streams.", closed.sent),
-        ("paceline_link_closed_late_samples_total", "Sent late by closed streams.", closed.late),
+        ("paceline_link_closed_sent_samples_total", "Samples sent by closed streams.", closed.sent),
+        (
+            "paceline_link_closed_late_samples_total",
+            "Samples that closed streams sent after the \
+             deadline.",
+            closed.late,
+        ),
     ] {
         to.count(name, help, &at, value);
     }
-    let (name, help) = ("paceline_link_closed_dropped_samples_total", "Dropped of closed streams.");
+    let (name, help) =
+        ("paceline_link_closed_dropped_samples_total", "Samples dropped by closed streams.");
     to.drops(name, help, &at, &closed.dropped);
     for stream in streams::together(&link.streams) {
         write_stream(to, at.clone(), &stream);
@@ -262,10 +286,10 @@ fn write_stream<'a>(to: &mut Families, mut at: Labels<'a>, stream: &'a Stream) {
     ]);
     let at = &at;
     for (name, help, value) in [
-        ("paceline_stream_offered_samples_total", "Samples handed to the link.", stream.offered),
-        ("paceline_stream_sent_samples_total", "Samples sent to their end.", stream.sent),
+        ("paceline_stream_offered_samples_total", "Samples offered to the link.", stream.offered),
+        ("paceline_stream_sent_samples_total", "Samples sent completely.", stream.sent),
         ("paceline_stream_bytes_total", "Payload bytes sent.", stream.bytes),
-        ("paceline_stream_late_samples_total", "Sent after the deadline.", stream.late),
+        ("paceline_stream_late_samples_total", "Samples sent after the deadline.", stream.late),
         (
             "paceline_stream_violations_total",
             "Windows with more misses than the loss tolerance allows.",
@@ -273,17 +297,17 @@ fn write_stream<'a>(to: &mut Families, mut at: Labels<'a>, stream: &'a Stream) {
         ),
         (
             "paceline_stream_early_samples_total",
-            "Samples that came sooner than the contract allows.",
+            "Samples that arrived earlier than the contract allows.",
             stream.too_early,
         ),
         (
             "paceline_stream_long_samples_total",
-            "Samples that were longer than declared.",
+            "Samples that were larger than declared.",
             stream.too_long,
         ),
         (
             "paceline_stream_entered_samples_total",
-            "Samples that the link took.",
+            "Samples that entered the link.",
             stream.ages.entered,
         ),
     ] {
@@ -292,21 +316,21 @@ fn write_stream<'a>(to: &mut Families, mut at: Labels<'a>, stream: &'a Stream) {
     for (name, help, micros) in [
         (
             "paceline_stream_entered_age_seconds_total",
-            "Ages of the samples when the link took them, together.",
+            "Sum of the sample ages on entering the link.",
             stream.ages.entered_us,
         ),
         (
             "paceline_stream_left_age_seconds_total",
-            "Ages of the sent samples when their last byte left, together.",
+            "Sum of the ages of sent samples when their last byte left.",
             stream.ages.left_us,
         ),
     ] {
         to.add(Kind::Counter, name, help, at, &seconds(micros));
     }
-    let (name, help) = ("paceline_stream_dropped_samples_total", "Dropped, by reason.");
+    let (name, help) = ("paceline_stream_dropped_samples_total", "Samples dropped, by reason.");
     to.drops(name, help, at, &stream.dropped);
     let reserved = stream.contract.as_ref().map_or(0, |contract| contract.bits_per_s);
-    let help = "What its contract holds of the link; 0 for best effort.";
+    let help = "Capacity of the link that the contract reserves; 0 for best effort.";
     to.gauge("paceline_stream_reserved_bits_per_second", help, at, reserved);
 }
 
@@ -315,20 +339,25 @@ fn write_class<'a>(to: &mut Families, mut at: Labels<'a>, class: &'a Class) {
     at.push(("peer", class.peer.as_deref().unwrap_or_default()));
     let at = &at;
     for (name, help, value) in [
-        ("paceline_class_served_bytes_total", "Bytes that left.", class.served_bytes),
+        ("paceline_class_served_bytes_total", "Bytes that the class sent.", class.served_bytes),
         (
             "paceline_class_guaranteed_bytes_total",
-            "Bytes that left because of the guarantee.",
+            "Bytes that the class sent because of its guarantee.",
             class.guaranteed_bytes,
         ),
-        ("paceline_class_offered_samples_total", "Samples handed to the class.", class.offered),
-        ("paceline_class_sent_samples_total", "Samples sent to their end.", class.sent),
-        ("paceline_class_late_samples_total", "Sent after the deadline.", class.late),
-        ("paceline_class_violations_total", "Windows violated.", class.violations),
+        ("paceline_class_offered_samples_total", "Samples offered to the class.", class.offered),
+        ("paceline_class_sent_samples_total", "Samples sent completely.", class.sent),
+        ("paceline_class_late_samples_total", "Samples sent after the deadline.", class.late),
+        (
+            "paceline_class_violations_total",
+            "Windows with more misses than the loss tolerance \
+             allows.",
+            class.violations,
+        ),
     ] {
         to.count(name, help, at, value);
     }
-    let (name, help) = ("paceline_class_dropped_samples_total", "Dropped, by reason.");
+    let (name, help) = ("paceline_class_dropped_samples_total", "Samples dropped, by reason.");
     to.drops(name, help, at, &class.dropped);
     to.gauge("paceline_class_streams", "Streams in the class.", at, u64::from(class.streams));
 }

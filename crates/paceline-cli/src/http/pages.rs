@@ -9,8 +9,8 @@ const MISSING: &str = r#"<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Paceline</title>
 <h1>Paceline</h1>
 <p>This <code>paceline</code> was built without its pages. With Node 20 or newer,
-<code>cargo xtask web</code> builds them; build <code>paceline</code> again after it.</p>
-<p>The API is here all the same: <a href="/api/v1/state">/api/v1/state</a>, <a href="/metrics">/metrics</a>.
+<code>cargo xtask web</code> builds them. Then build <code>paceline</code> again.</p>
+<p>The API works without them: <a href="/api/v1/state">/api/v1/state</a>, <a href="/metrics">/metrics</a>.
 </html>
 "#;
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_always_a_first_page_and_never_a_file_beside_the_embedded_ones() {
+    fn only_embedded_files_are_served_and_always_a_first_page() {
         assert!(find("/").is_some() && find("/index.html").is_some());
         for path in ["/nothing.js", "/../Cargo.toml", "/assets/../index.html", "//index.html", ""] {
             assert!(find(path).is_none(), "{path}");

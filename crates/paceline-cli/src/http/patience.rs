@@ -84,7 +84,7 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
 
     #[test]
-    fn a_client_that_does_not_read_is_given_up() {
+    fn a_client_that_does_not_read_is_disconnected() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (ours, theirs) = tokio::io::duplex(8);

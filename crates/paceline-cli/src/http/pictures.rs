@@ -130,7 +130,7 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
     let not_shown = |why: &dyn std::fmt::Display| NoPicture::NotShown(format!("{encoding}: {why}"));
     let format: Format = encoding.parse().map_err(|_| not_shown(&"no picture"))?;
     if format == Format::H264 {
-        return Err(not_shown(&"video is not decoded for looking; subscribe to it"));
+        return Err(not_shown(&"the dashboard does not decode video; subscribe to it"));
     }
     let made = (|| {
         let size = format.picture_size(&delivery.payload)?;
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_small_and_keeps_its_shape() {
+    fn shown_pictures_are_small_and_keep_their_aspect_ratio() {
         let fitted = |width, height| {
             let Size { width, height } = fitting(Size { width, height });
             (width, height)

@@ -45,7 +45,7 @@ async fn answered(served: &Served, request: Request<Incoming>) -> Result<Answer,
         return turn(served, name, request).await;
     }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let error = format!("{} is not answered here: use GET", request.method());
+        let error = format!("{} is not supported here: use GET", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
     }
     let has_body = request.headers().contains_key(TRANSFER_ENCODING)
@@ -59,7 +59,7 @@ async fn answered(served: &Served, request: Request<Incoming>) -> Result<Answer,
     if path == "/api/v1/events" {
         let place = served.place().ok_or((
             StatusCode::SERVICE_UNAVAILABLE,
-            "too many follow the events: close a page, or ask /api/v1/state".to_owned(),
+            "too many clients follow the events: close a page, or poll /api/v1/state".to_owned(),
         ))?;
         return Ok(events::follow(served.ticks.clone(), place));
     }
@@ -70,10 +70,10 @@ async fn answered(served: &Served, request: Request<Incoming>) -> Result<Answer,
     match path.strip_prefix(API) {
         Some(rest) => {
             let newest = tick(served).await?;
-            told(&newest, rest)
+            state_answer(&newest, rest)
         }
         None => pages::find(&path)
-            .ok_or((StatusCode::NOT_FOUND, format!("there is no {path}: / is the page"))),
+            .ok_or((StatusCode::NOT_FOUND, format!("there is no {path}: the page is /"))),
     }
 }
 
@@ -89,7 +89,7 @@ async fn tick(served: &Served) -> Result<Arc<Tick>, Problem> {
 }
 
 /// Answers the paths that need only the reading.
-fn told(tick: &Tick, path: &str) -> Result<Answer, Problem> {
+fn state_answer(tick: &Tick, path: &str) -> Result<Answer, Problem> {
     let state = &tick.state;
     Ok(match path {
         "state" => answer::json(state),
@@ -104,7 +104,7 @@ fn told(tick: &Tick, path: &str) -> Result<Answer, Problem> {
         other => match other.strip_prefix("nodes/").and_then(|name| state.node(name)) {
             Some(node) => answer::json(node),
             None => {
-                let error = format!("there is no {API}{other}: there are {PATHS}");
+                let error = format!("there is no {API}{other}: the paths are {PATHS}");
                 return Err((StatusCode::NOT_FOUND, error));
             }
         },
@@ -118,7 +118,8 @@ async fn picture(
 ) -> Result<Answer, Problem> {
     let after = match query.map(|query| query.strip_prefix("after=").and_then(|n| n.parse().ok())) {
         Some(None) => {
-            let error = "the query must be after=NUMBER, of the picture that you have".to_owned();
+            let error =
+                "the query must be after=NUMBER, the number of the previous picture".to_owned();
             return Err((StatusCode::BAD_REQUEST, error));
         }
         after => after.flatten(),
@@ -146,7 +147,7 @@ async fn picture(
             Err((StatusCode::NOT_FOUND, error.to_owned()))
         }
         Ok(Err(NoPicture::Busy)) => {
-            let error = "pictures of 16 subscriptions are shown already: close some";
+            let error = "pictures of 16 subscriptions are already shown: close some";
             Err((StatusCode::SERVICE_UNAVAILABLE, error.to_owned()))
         }
         Ok(Err(NoPicture::NotShown(why))) => Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why)),
@@ -156,7 +157,8 @@ async fn picture(
 
 async fn turn(served: &Served, name: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
     if request.method() != Method::POST {
-        let error = format!("{} turns nothing: use POST with {{\"on\":true}}", request.method());
+        let error =
+            format!("{} cannot turn a switch: use POST with {{\"on\":true}}", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
     }
     // Without a CORS preflight request, a page of another site cannot send this content type.

@@ -143,8 +143,12 @@ impl Drop for Http {
 
 /// Opens the listener and returns its actual address; port 0 selects a free one.
 fn bind(address: &HttpAddress) -> anyhow::Result<(Listener, HttpAddress)> {
-    let failed =
-        || format!("cannot serve HTTP on {address}: give another address, or end what uses it");
+    let failed = || {
+        format!(
+            "cannot serve HTTP on {address}: give another address, or end the program that \
+             uses it"
+        )
+    };
     match address {
         HttpAddress::Tcp(to) => {
             let listener = std::net::TcpListener::bind(to).with_context(failed)?;

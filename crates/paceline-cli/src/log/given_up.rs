@@ -99,7 +99,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
     #[test]
-    fn what_is_given_up_is_counted_and_nothing_else() {
+    fn only_discarded_messages_are_counted() {
         let layer = GivenUp.with_filter(Watched);
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, || {
@@ -108,7 +108,7 @@ mod tests {
                 tracing::trace!(target: "zenoh_transport::unicast", "{}", what);
             };
             say("Defragmentation buffer full: too soon");
-            assert_eq!(take(), 0, "nobody watches");
+            assert_eq!(take(), 0, "nothing is counted yet");
             watch();
             for what in ["Defragmentation buffer", "", "Received: Frame", "Defragmentation SN"] {
                 say(what);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_choose_stays_on_one_line_and_moves_no_cursor() {
+    fn foreign_text_stays_on_one_line_without_control_characters() {
         let name = "robot\n\x1b[2J ERROR all is lost\u{202e}";
         let lines = lines(|| {
             tracing::warn!(%name, "node {name} is gone");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn zenoh_repeats_itself_once_in_ten_seconds() {
+    fn repeated_messages_of_zenoh_are_logged_once_per_ten_seconds() {
         let lines = lines(|| {
             for number in 0..1_000 {
                 tracing::error!(target: "zenoh_transport::x", "bad bytes {number}");

@@ -28,7 +28,7 @@ pub(super) fn tables(document: &Document) -> String {
         ("bound", Right),
         ("node", Left),
         ("link", Left),
-        ("holds", Right),
+        ("reserved", Right),
         ("of", Right),
         ("bytes at once", Right),
         ("delay", Right),
@@ -71,7 +71,7 @@ pub(super) fn tables(document: &Document) -> String {
     let mut hops = seen.values().flat_map(|(_, reservation)| &reservation.hops);
     let unknown = hops.any(|hop| hop.capacity_bits_per_s.is_none());
     let unknown = if unknown {
-        "a link that holds nothing has no capacity: nothing is promised on it, and its delay is what is counted with\n"
+        "a link that reserves nothing has no capacity: it is best effort, and its delay is an estimate\n"
     } else {
         ""
     };
@@ -87,7 +87,7 @@ fn percent(us_per_s: u64) -> String {
 
 /// Formats the processor time reserved on the hosts that charge it.
 fn processors(document: &Document) -> String {
-    let mut table = Table::new(&[("node", Left), ("holds", Right), ("of", Right)]);
+    let mut table = Table::new(&[("node", Left), ("reserved", Right), ("of", Right)]);
     for node in &document.nodes {
         if let Some(processor) = &node.processor {
             table.row(vec![
@@ -112,7 +112,7 @@ mod tests {
     use paceline::status::{PublisherId, PublisherStatus, SubscriptionId};
 
     #[test]
-    fn long_tags_that_differ_in_one_character_are_told_in_full() {
+    fn long_tags_that_differ_in_one_character_are_not_truncated() {
         let mut status = status();
         let tags = ["a", "b"].map(|end| format!("{}/answers/{end}", "q".repeat(120)));
         let publisher = status[0].publishers[0].clone();
@@ -126,9 +126,9 @@ mod tests {
             let subscription = SubscriptionId { index, ..grant.subscription };
             status[0].reservations.push(Grant { publisher: id, subscription, ..grant.clone() });
         }
-        let told = tables(&Document::new(&status));
+        let text = tables(&Document::new(&status));
         for tag in &tags {
-            assert_eq!(told.lines().filter(|line| line.starts_with(tag)).count(), 1, "{told}");
+            assert_eq!(text.lines().filter(|line| line.starts_with(tag)).count(), 1, "{text}");
         }
         // Shortened lines also keep the characters in which the tags differ.
         let listed = crate::ls::view::tables(&Document::new(&status));

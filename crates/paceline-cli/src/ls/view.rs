@@ -38,13 +38,17 @@ pub(crate) fn tables(document: &Document) -> String {
     for node in &document.nodes {
         for stalled in &node.stalled {
             let (thread, seconds) = (&stalled.thread, stalled.for_us / 1_000_000);
-            let _ = write!(out, "\n{}: thread {thread} has stood still for {seconds} s", node.name);
+            let _ = write!(
+                out,
+                "\n{}: thread {thread} has made no progress for {seconds} s",
+                node.name
+            );
         }
     }
     let names = names(document);
     for (node, link) in all_links(document) {
         if link.mended.repeated > 0 || link.mended.given_up > 0 {
-            let _ = write!(out, "\n{}", mended(&node.name, &link.name, link.mended));
+            let _ = write!(out, "\n{}", repaired(&node.name, &link.name, link.mended));
         }
         for row in &link.muted {
             let _ =
@@ -54,11 +58,11 @@ pub(crate) fn tables(document: &Document) -> String {
     out
 }
 
-fn mended(node: &str, link: &str, row: Mended) -> String {
+fn repaired(node: &str, link: &str, row: Mended) -> String {
     let pieces = show::count(usize::try_from(row.repeated).unwrap_or(usize::MAX), "piece");
     let samples = show::count(usize::try_from(row.given_up).unwrap_or(usize::MAX), "sample");
     let bytes = row.repeated_bytes;
-    format!("{node}.{link}: {pieces} sent again after loss ({bytes} bytes), {samples} given up")
+    format!("{node}.{link}: {pieces} retransmitted ({bytes} bytes), {samples} given up")
 }
 
 fn muted(node: &str, link: &str, peer: &str, row: &Muted) -> String {
@@ -164,13 +168,13 @@ fn subscriptions(document: &Document) -> Table {
 
 fn buffers(document: &Document) -> Table {
     let mut table = Table::new(&[
-        ("holds", Name),
+        ("pattern", Name),
         ("node", Left),
         ("samples", Right),
         ("of", Right),
         ("bytes", Right),
         ("of", Right),
-        ("for", Right),
+        ("max age", Right),
         ("spans", Right),
     ]);
     for (node, buffer) in
@@ -323,7 +327,7 @@ mod tests {
     use crate::status::test_status as status;
 
     #[test]
-    fn tables_name_what_was_asked_and_what_became_of_it() {
+    fn tables_show_requests_and_their_results() {
         let expected = "\
 NODES
 node      id                publishers  subscriptions  links  dropped
@@ -339,7 +343,7 @@ pattern   node      asked            within  loss  proxy       Hz   oldest  late
 robot/**  operator  5 Hz at 160x120  200 ms  1/10  publisher  5.0  45.6 ms     1  0
 
 BUFFERS
-holds         node   samples   of   bytes         of      for   spans
+pattern       node   samples   of   bytes         of  max age   spans
 robot/camera  robot      100  100  640000  268435456  86400 s  3.30 s
 
 LINKS
@@ -354,7 +358,7 @@ STREAMS
 link        to        tag           form             offered  sent  late     violated  dropped
 robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1  2, 42 s ago  3 superseded
 
-robot.thin: 41 pieces sent again after loss (10332 bytes), 1 sample given up
+robot.thin: 41 pieces retransmitted (10332 bytes), 1 sample given up
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
         let text = tables(&Document::new(&status()));
         assert_eq!(text, expected);
@@ -362,7 +366,7 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
     }
 
     #[test]
-    fn refusals_are_told_in_full_and_nothing_is_said_of_nothing() {
+    fn refusals_are_not_truncated_and_empty_tables_are_omitted() {
         let mut status = status();
         status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
         status[0].links[0].muted.clear();

@@ -49,8 +49,8 @@ impl PlainSide {
         if count > 0 {
             node.note_dropped(DropReason::TooLarge, count);
             tracing::warn!(
-                "plain programs sent {count} messages of more than {} MiB each, which is the most that Zenoh puts \
-                 together here: they are dropped; send them in parts",
+                "dropped {count} messages of plain programs: each is larger than {} MiB, the \
+                 limit of Zenoh's reassembly; send them in parts",
                 MESSAGE_BYTES_MAX >> 20
             );
         }

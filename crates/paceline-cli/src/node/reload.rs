@@ -38,7 +38,7 @@ pub(super) fn reload(
             for line in format!("{error:#}").lines() {
                 tracing::error!("{line}");
             }
-            tracing::error!("the configuration stays as it was");
+            tracing::error!("the configuration is unchanged");
             return;
         }
     };
@@ -48,7 +48,7 @@ pub(super) fn reload(
     for change in &changes {
         apply(change, settings, (buffers, plain), &new, node);
     }
-    tracing::info!("reloaded {file}: {} keys differ", changes.len());
+    tracing::info!("reloaded {file}: {} keys changed", changes.len());
 }
 
 fn apply(
@@ -62,8 +62,8 @@ fn apply(
         Change::Log => {
             settings.log.clone_from(&new.log);
             log::configure(new.log.as_deref());
-            if log::is_said() {
-                tracing::info!("log: a flag or the environment has said it");
+            if log::is_overridden() {
+                tracing::info!("log: the flag or the environment variable overrides the file");
             }
         }
         Change::Capacity(place, name, capacity) => match node.set_capacity(name, *capacity) {
@@ -71,7 +71,7 @@ fn apply(
                 if let Some(link) = settings.links.get_mut(*place) {
                     link.capacity = Some(*capacity);
                 }
-                tracing::info!("link '{name}': capacity {capacity} from now on");
+                tracing::info!("link '{name}': the capacity is now {capacity}");
             }
             Err(error) => tracing::error!("capacity: {error}"),
         },
@@ -80,14 +80,14 @@ fn apply(
                 if let Some(link) = settings.links.get_mut(*place) {
                     link.classes.clone_from(classes);
                 }
-                tracing::info!("link '{name}': {} classes from now on", classes.len());
+                tracing::info!("link '{name}': the number of classes is now {}", classes.len());
             }
             Err(error) => tracing::error!("classes: {error}"),
         },
         Change::Buffers => {
             settings.buffers.clone_from(&new.buffers);
             match buffers.set(node, &new.buffers) {
-                Ok(()) => tracing::info!("pull buffers: {} from now on", new.buffers.len()),
+                Ok(()) => tracing::info!("pull buffers: now {}", new.buffers.len()),
                 Err(error) => tracing::error!("{error:#}"),
             }
         }
@@ -98,13 +98,13 @@ fn apply(
             match plain.set(node, settings) {
                 Ok(()) => {
                     tracing::info!(
-                        "plain: {imports} imports, {exports} exports, {queries} queries from now on"
+                        "plain: now {imports} imports, {exports} exports, {queries} queries"
                     );
                 }
                 Err(error) => tracing::error!("{error:#}"),
             }
         }
-        Change::Restart(key) => tracing::warn!("{key} differs: restart the node to apply it"),
+        Change::Restart(key) => tracing::warn!("{key} changed: restart the node to apply it"),
     }
 }
 
@@ -159,7 +159,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
             (was, is) if was == is => {}
             (Some(_), Some(capacity)) => changes.push(Change::Capacity(place, name, capacity)),
             _ => changes.push(Change::Restart(format!(
-                "capacity of link '{name}', which can be changed but not given or taken away,"
+                "capacity of link '{name}', which can be neither added nor removed at run time,"
             ))),
         }
         changes.extend(last);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_restart_is_named() {
+    fn changes_that_need_a_restart_are_named() {
         let old = settings(&["name=radio,connect=tcp/h:1,capacity=2mbit"]);
         let new = settings(&["name=thin,listen=tcp/[::1]:1,policy=dwcs,insecure"]);
         let keys = restarts(&old, &new);

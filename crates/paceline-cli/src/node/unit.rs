@@ -41,13 +41,13 @@ Restart=on-failure
 RestartSec=1
 TimeoutStopSec=10
 
-# A link has to wake when a deadline says so, whatever else the host does. Where other programs take every
-# core, the two lines below wake it sooner still; whatever scales pictures then goes before them too.
+# A link must wake up at its deadlines, whatever the load of the host. If other programs use every core, enable
+# the two lines below for earlier wake-ups. Picture scaling then also runs before other programs.
 Nice=-10
 #CPUSchedulingPolicy=rr
 #CPUSchedulingPriority=10
 
-# Processes join this node in /run/paceline, as this user: let their units say User=paceline too.
+# Processes join this node in /run/paceline as this user: set User=paceline in their units too.
 DynamicUser=yes
 User=paceline
 RuntimeDirectory=paceline
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_what_the_node_does() {
+    fn the_unit_runs_the_node() {
         let unit = unit(&quoted(&["/opt/paceline".into()]));
         for line in [
             "Type=notify",

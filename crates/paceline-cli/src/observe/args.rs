@@ -9,10 +9,10 @@ use paceline::{Node, Pattern, SubscriberBuilder};
 use std::time::Duration;
 
 const AFTER: &str = "\
-Unless a rate or size is said it takes every sample where no link with a capacity is on the way, and else what a \
-subscription behind the same links takes already: that costs them nothing. What nobody takes there it does not \
-ask for; --max-hz or --every does. Each second: the lines of `ros2 topic`, and what was asked for, granted and \
-delivered.";
+Without a requested rate or size, it receives every sample if no link on the path has a capacity. Otherwise it \
+receives the same samples as a subscription behind the same links, which adds no load to them; --max-hz or --every \
+requests samples that no such subscription receives. It prints the lines of `ros2 topic` once per second, and the \
+requested, granted and delivered rate.";
 
 const AFTER_WATCH: &str = "\
 paceline watch robot/camera --hz
@@ -25,14 +25,14 @@ per second, and the requested, granted and delivered rate. --print prints text a
 picture, sound or video, and hexadecimal digits for all other payloads; --- follows each sample.";
 
 const AFTER_ECHO: &str = "\
-Text and JSON are printed as they are, pictures, sound and video in one line, everything else as hexadecimal \
-digits; each sample is followed by ---. What is taken of a tag follows the rules of `paceline watch`.";
+Prints text and JSON unchanged, one line for a picture, sound or video, and hexadecimal digits for all other \
+payloads; --- follows each sample. It requests the same samples as `paceline watch`.";
 
 const AFTER_TRACE: &str = "\
-Of each sample its age, how far that may be off, and what each part of the way took of it; at the end mean, median, \
-p99 and the longest of each part. Ten samples unless --count or --duration is said; the first that comes finds the \
-way and is not counted. The nodes of the way are asked once a second. What is taken of the tag follows the rules of \
-`paceline watch`.";
+Prints the age of each sample, the uncertainty of the age, and the time in each part of the path. At the end it \
+prints mean, median, p99 and maximum of each part. Ends after ten samples unless --count or --duration is given. The \
+first sample finds the path and is not counted. The nodes of the path are queried once per second. It requests the \
+same samples as `paceline watch`.";
 
 /// Default number of bytes to print of a binary payload.
 const BYTES: usize = 128;
@@ -139,9 +139,7 @@ pub(crate) struct TraceArgs {
 impl TraceArgs {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         if self.look.names_several() {
-            return Err(exit::usage(
-                "TAG must be one tag, without * and **; ls shows the tags there are",
-            ));
+            return Err(exit::usage("TAG must be one tag, without * and **; ls lists the tags"));
         }
         Ok(())
     }
@@ -149,8 +147,8 @@ impl TraceArgs {
 
 impl LookArgs {
     /// Returns true if flags state the rate or size. Otherwise both follow from the other subscriptions.
-    pub(crate) const fn says_form(&self) -> bool {
-        self.wish.says_form()
+    pub(crate) const fn has_form(&self) -> bool {
+        self.wish.has_form()
     }
 
     /// Builds a subscription to `tag` from the flags; `form` supplies the rate and size that they leave open.
@@ -229,7 +227,7 @@ impl EchoFlags {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         match &self.field {
             Some(path) if path.split('.').any(str::is_empty) => Err(exit::usage(format!(
-                "--field '{path}': must be names joined by points, such as position.x or points.0.x"
+                "--field '{path}': must be names joined by dots, such as position.x or points.0.x"
             ))),
             _ => Ok(()),
         }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_link_has_a_capacity_it_takes_every_sample() {
+    fn without_a_link_capacity_it_requests_every_sample() {
         assert_eq!(choose(&[], None), Choice::Nobody);
         assert_eq!(choose(&[source(vec![], vec![])], None), Choice::Take(Form::FULL));
         let free = source(vec![hop(ROBOT, HOST, None), hop(HOST, ME, None)], vec![]);
@@ -125,20 +125,23 @@ mod tests {
     }
 
     #[test]
-    fn over_a_thin_link_it_takes_what_somebody_behind_it_takes() {
+    fn behind_a_link_with_a_capacity_it_shares_an_existing_stream() {
         let beside = vec![hop(ROBOT, HOST, Some(2)), hop(HOST, 7, None)];
         let camera = source(way(), vec![(few(), beside.clone())]);
         assert_eq!(choose(&[camera], None), Choice::Take(few()));
         let richer = source(way(), vec![(few(), beside.clone()), (Form::FULL, beside)]);
         assert_eq!(choose(std::slice::from_ref(&richer), None), Choice::Take(Form::FULL));
-        assert_eq!(choose(&[richer], Some(few())), Choice::Take(few()), "it stays as it is");
+        assert_eq!(choose(&[richer], Some(few())), Choice::Take(few()), "the form does not change");
     }
 
     #[test]
-    fn what_nobody_behind_the_link_takes_it_leaves() {
+    fn it_requests_no_stream_that_nobody_else_receives() {
         let thin = |choice| matches!(choice, Choice::Leave(Thin { link, .. }) if link == "thin");
         assert!(thin(choose(&[source(way(), vec![])], None)));
-        assert!(thin(choose(&[source(way(), vec![])], Some(few()))), "the other one has ended");
+        assert!(
+            thin(choose(&[source(way(), vec![])], Some(few()))),
+            "the other observer has ended"
+        );
         // A subscription before the link, or behind another link, makes no difference.
         let before = source(way(), vec![(Form::FULL, vec![])]);
         assert!(thin(choose(&[before], None)));
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn another_observer_is_no_reason_to_stay() {
+    fn another_observer_does_not_keep_the_stream() {
         let mut camera = source(way(), vec![(few(), way())]);
         assert_eq!(choose(std::slice::from_ref(&camera), None), Choice::Take(few()));
         camera.taken[0].retransmit = Retransmit::None;
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_link_of_the_way_and_every_publisher_counts() {
+    fn every_link_of_the_path_and_every_publisher_counts() {
         let two = vec![hop(ROBOT, RELAY, Some(2)), hop(RELAY, HOST, Some(1)), hop(HOST, ME, None)];
         let at_relay = (Form::FULL, vec![hop(ROBOT, RELAY, Some(2))]);
         assert!(matches!(choose(&[source(two.clone(), vec![at_relay])], None), Choice::Leave(_)));

@@ -74,7 +74,7 @@ impl Target for Printing<'_> {
                 Err(why) => {
                     if !std::mem::replace(&mut self.noted, true) {
                         show::note(&format!(
-                            "--field {path}: sample {} of {} {why}; it and others like it are left out",
+                            "--field {path}: sample {} of {} {why}; such samples are left out",
                             delivery.seq, delivery.tag
                         ));
                     }

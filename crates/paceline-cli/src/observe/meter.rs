@@ -31,7 +31,7 @@ pub(super) enum Figures {
     Delay { mean_us: f64, min_us: f64, max_us: f64, std_dev_us: f64, window: usize },
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+#[expect(clippy::cast_precision_loss, reason = "displayed only")]
 fn float(value: u64) -> f64 {
     value as f64
 }
@@ -144,17 +144,17 @@ impl Figures {
             }
             Self::Bandwidth { bytes_per_s, mean_bytes, min_bytes, max_bytes, window } => {
                 // The unit of the rate applies to all figures, as in `ros2 topic`.
-                let told = |bytes: f64| match bytes_per_s {
+                let sized = |bytes: f64| match bytes_per_s {
                     few if few < 1e3 => format!("{bytes:.0} B"),
                     some if some < 1e6 => format!("{:.2} KB", bytes / 1e3),
                     _ => format!("{:.2} MB", bytes / 1e6),
                 };
                 format!(
                     "{}/s from {window} messages\n\tMessage size mean: {} min: {} max: {}",
-                    told(bytes_per_s),
-                    told(mean_bytes),
-                    told(float(min_bytes)),
-                    told(float(max_bytes)),
+                    sized(bytes_per_s),
+                    sized(mean_bytes),
+                    sized(float(min_bytes)),
+                    sized(float(max_bytes)),
                 )
             }
         }
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn figures_below_a_millisecond_are_not_zero() {
-        let told = [0.0, 1.5, 0.001, 0.00053, 0.000041, 0.000_000_3].map(|value| digits(value, 3));
-        assert_eq!(told, ["0.000", "1.500", "0.001", "0.00053", "0.000041", "0.00000030"]);
+        let shown = [0.0, 1.5, 0.001, 0.00053, 0.000041, 0.000_000_3].map(|value| digits(value, 3));
+        assert_eq!(shown, ["0.000", "1.500", "0.001", "0.00053", "0.000041", "0.00000030"]);
         assert_eq!((digits(0.0, 5), digits(0.000_003, 5)), ("0.00000".into(), "0.0000030".into()));
     }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_begin_anew() {
+    fn a_meter_can_be_restarted() {
         let start = Instant::now();
         let mut meter = Meter::new(Measure::Delay, 3);
         meter.add(start, 1, Duration::ZERO);

@@ -7,7 +7,7 @@ use super::watch::{Seen, Watch};
 use crate::exit::{self, INTERRUPTED};
 use crate::shortfall;
 use crate::show;
-use crate::status::told_tags;
+use crate::status::describe_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::Form;
 use paceline::status::{Drops, SourceView};
@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
             {
                 let there = self.there();
                 show::note(&format!(
-                    "no publisher on {pattern} yet; {there}; waiting on (Ctrl-C ends)"
+                    "no publisher on {pattern} yet; {there}; still waiting (Ctrl-C ends)"
                 ));
             }
             for source in found {
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
         for (tag, watch) in &mut self.watches {
             watch.hear();
             let publishers = sources.get(tag).map_or(&[][..], Vec::as_slice);
-            let choice = match self.look.says_form() {
+            let choice = match self.look.has_form() {
                 true if publishers.is_empty() => Choice::Nobody,
                 true => Choice::Take(Form::FULL),
                 false => choose(publishers, watch.form()),
@@ -236,6 +236,6 @@ impl<'a> Session<'a> {
     /// Lists all published tags in words.
     fn there(&self) -> String {
         let all = Pattern::new("**").map(|all| self.node.sources(&all)).unwrap_or_default();
-        told_tags(&all.iter().map(|source| source.tag.to_string()).collect())
+        describe_tags(&all.iter().map(|source| source.tag.to_string()).collect())
     }
 }

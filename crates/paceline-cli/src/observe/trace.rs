@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Limit of the age of a node's passage records, and of the time until a node starts to record.
 const STALE: Duration = Duration::from_millis(300);
 /// A sample is printed after this time at the latest, even if its parts are unknown.
-const TOLD_WITHIN: Duration = Duration::from_secs(3);
+const PRINTED_WITHIN: Duration = Duration::from_secs(3);
 /// Default number of traced samples.
 const SAMPLES: u64 = 10;
 
@@ -97,8 +97,8 @@ impl<'a> Tracing<'a> {
             let all: Vec<NodeId> = hops.iter().map(|hop| hop.from).collect();
             way = Way::new(&named(&hops, &node.status_of(&all, PATIENCE)));
             // A node that does not answer is not queried again: it may be of an older version.
-            let told = node.passages(publisher, &all, from, PATIENCE);
-            nodes = told.iter().map(|told| told.node).collect();
+            let answers = node.passages(publisher, &all, from, PATIENCE);
+            nodes = answers.iter().map(|answer| answer.node).collect();
             since = Instant::now() + STALE;
         }
         Followed {
@@ -143,7 +143,7 @@ impl Target for Tracing<'_> {
         };
         followed.waiting.push_back(Sample { at: seen.at, line });
         if followed.hops.is_empty() {
-            followed.tell(Instant::now(), self.args.look.json)?;
+            followed.print(Instant::now(), self.args.look.json)?;
         }
         Ok(true)
     }
@@ -151,7 +151,7 @@ impl Target for Tracing<'_> {
     fn report(&mut self, watch: &mut Watch, now: Instant, _named: bool) -> anyhow::Result<()> {
         let Some(followed) = &mut self.followed else { return Ok(()) };
         followed.read(watch.form_in_words().as_deref());
-        followed.tell(now, self.args.look.json)
+        followed.print(now, self.args.look.json)
     }
 
     fn end(&mut self, watch: &mut Watch, _node: &Node) -> anyhow::Result<()> {
@@ -161,12 +161,12 @@ impl Target for Tracing<'_> {
             // Passage records have to include the last samples.
             std::thread::sleep(STALE);
             followed.read(watch.form_in_words().as_deref());
-            followed.tell(Instant::now() + TOLD_WITHIN, json)?;
+            followed.print(Instant::now() + PRINTED_WITHIN, json)?;
         }
         let summary = followed.way.summary();
         match json {
             true => show::json(&WayLine { trace: summary }),
-            false => show::text(&summary.told()),
+            false => show::text(&summary.to_text()),
         }
     }
 }
@@ -178,9 +178,9 @@ impl Followed {
             return;
         }
         let from = self.waiting.front().map_or(self.from, |sample| sample.line.seq);
-        let told = self.node.passages(self.publisher, &self.nodes, from, PATIENCE);
+        let answers = self.node.passages(self.publisher, &self.nodes, from, PATIENCE);
         for (hop, passed) in self.hops.iter().zip(&mut self.passed) {
-            let node = told.iter().find(|told| told.node == hop.from);
+            let node = answers.iter().find(|answer| answer.node == hop.from);
             let streams = node.into_iter().flat_map(|node| &node.streams);
             let found: Vec<_> =
                 streams.filter(|it| it.link == hop.link && it.hop == hop.to).collect();
@@ -191,13 +191,13 @@ impl Followed {
         }
     }
 
-    /// Prints the samples whose parts are known, and those that waited longer than `TOLD_WITHIN`.
-    fn tell(&mut self, now: Instant, json: bool) -> anyhow::Result<()> {
+    /// Prints the samples whose parts are known, and those that waited longer than `PRINTED_WITHIN`.
+    fn print(&mut self, now: Instant, json: bool) -> anyhow::Result<()> {
         while let Some(sample) = self.waiting.front() {
             let legs: Vec<Leg> =
                 self.passed.iter().map(|passed| leg(passed.get(&sample.line.seq))).collect();
             let known = legs.iter().all(|leg| leg.left_us.is_some());
-            if !known && now.saturating_duration_since(sample.at) < TOLD_WITHIN {
+            if !known && now.saturating_duration_since(sample.at) < PRINTED_WITHIN {
                 break;
             }
             let line = &sample.line;
@@ -210,7 +210,7 @@ impl Followed {
                     show::millis(line.age_us),
                     way::off(line.uncertain_us),
                     line.bytes,
-                    way::told(&parts)
+                    way::describe(&parts)
                 ))?,
             }
             self.from = line.seq.saturating_add(1);

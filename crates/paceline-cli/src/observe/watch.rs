@@ -2,8 +2,8 @@
 
 use super::args::LookArgs;
 use super::choice::{Choice, Thin};
+use super::line::{Asked, Delivered, Granted, Line, line};
 use super::meter::Meter;
-use super::tell::{Asked, Delivered, Granted, Line, line};
 use crate::show;
 use crate::stats::{Tally, round3};
 use anyhow::Context as _;
@@ -83,8 +83,8 @@ impl Watch {
     pub(super) fn why_not(&self) -> Option<String> {
         self.noted.as_ref().map(|thin| {
             format!(
-                "{} would come over link {} ({}), and nobody behind it takes it; --max-hz 1 asks for one \
-                 sample a second, --every 1 for all",
+                "{} would arrive over link {} ({}), and no other subscriber receives it there; \
+                 try --max-hz 1 for one sample per second, or --every 1 for all",
                 self.tag, thin.link, thin.capacity
             )
         })
@@ -111,7 +111,7 @@ impl Watch {
             }
             Choice::Nobody => {
                 if self.asking.is_some() {
-                    show::note(&format!("[{}]: its publisher has gone; waiting on", self.tag));
+                    show::note(&format!("[{}]: its publisher has gone; still waiting", self.tag));
                 }
                 self.leave();
             }
@@ -217,7 +217,7 @@ impl Watch {
             let (numbers, nanos) =
                 (rate.now.0.checked_sub(rate.then.0), rate.now.1.checked_sub(rate.then.1));
             if let (Some(numbers @ 1..), Some(nanos @ 1..)) = (numbers, nanos) {
-                #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+                #[expect(clippy::cast_precision_loss, reason = "displayed only")]
                 let hz = numbers as f64 * 1e9 / nanos as f64;
                 (rate.then, rate.hz) = (rate.now, Some(hz));
             }
@@ -250,7 +250,7 @@ impl Watch {
     }
 
     /// Prints the report of a second as text; prints nothing until a sample has arrived.
-    pub(super) fn tell(&mut self, now: Instant, named: bool) -> anyhow::Result<()> {
+    pub(super) fn print(&mut self, now: Instant, named: bool) -> anyhow::Result<()> {
         let figures = self.meter.as_ref().and_then(|meter| meter.figures(now));
         let (Some(asked), Some(figures)) = (self.asked(), figures) else { return Ok(()) };
         let name = if named { format!("[{}]\n", self.tag) } else { String::new() };
@@ -264,7 +264,7 @@ impl Watch {
     }
 
     /// Prints the report of a second as a line of JSON.
-    pub(super) fn tell_json(&mut self, now: Instant) -> anyhow::Result<()> {
+    pub(super) fn print_json(&mut self, now: Instant) -> anyhow::Result<()> {
         let Some(asked) = self.asked() else { return Ok(()) };
         let figures = self.meter.as_ref().and_then(|meter| meter.figures(now));
         let (granted, delivered) = (self.granted(&asked), self.delivered());

@@ -6,8 +6,9 @@ use paceline::Sample;
 use std::path::Path;
 
 /// The supported file types, for error messages.
-const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .y4m (raw pictures), .wav (sound), .png and .jpg (the \
-     newest picture), and any other name for the payloads as they are, such as .txt or .bin";
+const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .y4m (raw pictures), .wav (sound), \
+     .png and .jpg (the newest picture), and any other ending, such as .txt or .bin, for \
+     unchanged payloads";
 /// Types with a container or coding that this command does not write.
 const CONTAINERS: [&str; 13] =
     ["mp4", "m4v", "mov", "mkv", "avi", "webm", "mpg", "mpeg", "ts", "flv", "ogv", "h265", "ivf"];
@@ -54,7 +55,7 @@ impl Holds {
             _ => return Ok(Self::Any),
         };
         Err(exit::usage(format!(
-            "--out {}: .{end} files are not written; {fix}; written are {WRITTEN}",
+            "--out {}: cannot write .{end} files; {fix}; the known types are {WRITTEN}",
             path.display()
         )))
     }
@@ -67,7 +68,8 @@ pub(super) fn check(path: &Path, encoding: &str, delivery: &Sample) -> anyhow::R
     }
     let end = path.extension().unwrap_or_default().display();
     Err(anyhow!(
-        "--out {}: sample {} of {} is {}, a .{end} file holds {encoding}; give another name; written are {WRITTEN}",
+        "--out {}: sample {} of {} is {}, a .{end} file contains {encoding}; give another name; \
+         the known types are {WRITTEN}",
         path.display(),
         delivery.seq,
         delivery.tag,
@@ -82,7 +84,7 @@ mod tests {
     use paceline::Encoding;
 
     #[test]
-    fn a_name_says_what_its_file_holds() {
+    fn the_name_selects_the_file_type() {
         let holds = |name: &str| Holds::of(Path::new(name)).unwrap();
         assert_eq!(holds("a/b.MJPG"), Holds::Only("image/jpeg"));
         assert_eq!(holds("b.jpg"), Holds::Still("image/jpeg"));
@@ -104,6 +106,6 @@ mod tests {
         let sample = test_delivery(Encoding::new("video/h264"), vec![0]);
         assert!(check(Path::new("x.264"), "video/h264", &sample).is_ok());
         let error = check(Path::new("x.mjpeg"), "image/jpeg", &sample).unwrap_err().to_string();
-        assert!(error.contains("is video/h264, a .mjpeg file holds image/jpeg"), "{error}");
+        assert!(error.contains("is video/h264, a .mjpeg file contains image/jpeg"), "{error}");
     }
 }

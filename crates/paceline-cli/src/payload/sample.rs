@@ -60,12 +60,12 @@ impl SampleLine {
 
 /// The current size and encoding of the samples.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct LatestForm {
     size: Option<Size>,
     encoding: Encoding,
 }
 
-impl Told {
+impl LatestForm {
     /// Updates the description from a sample.
     pub(crate) fn take(&mut self, delivery: &Sample) {
         // In a video stream only the I pictures contain the size.
@@ -76,7 +76,7 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for LatestForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.size {
             Some(size) => write!(f, "{size} {}", self.encoding),

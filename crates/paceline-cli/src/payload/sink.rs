@@ -61,11 +61,11 @@ impl Sink {
         }
         let holds = Holds::of(path)?;
         let file = File::create(path).map_err(|error| {
-            let mend = match error.kind() == io::ErrorKind::NotFound {
+            let fix = match error.kind() == io::ErrorKind::NotFound {
                 true => "create the folder first, or give another --out",
                 false => "give a file that can be written",
             };
-            anyhow!("--out {}: cannot create it: {error}; {mend}", path.display())
+            anyhow!("--out {}: cannot create it: {error}; {fix}", path.display())
         })?;
         Ok(match holds {
             Holds::Sound => Self::Wave(Wave::new(file, path.to_owned())),
@@ -123,7 +123,7 @@ impl Output {
 
     fn no_picture(&self, delivery: &Sample) -> anyhow::Error {
         anyhow!(
-            "--out {}: sample {} of {} is {}, a .y4m file holds image/jpeg, image/png or \
+            "--out {}: sample {} of {} is {}, a .y4m file contains image/jpeg, image/png or \
              video/raw;format=i420 pictures; give a name that does not end in .y4m",
             self.path.display(),
             delivery.seq,
@@ -147,13 +147,14 @@ impl Output {
         if let Err(error) = written {
             // Truncates to the whole samples; devices do not support it.
             let _ = self.file.set_len(self.bytes);
-            let mend = if error.kind() == io::ErrorKind::StorageFull {
+            let fix = if error.kind() == io::ErrorKind::StorageFull {
                 "free some space or give another --out"
             } else {
                 "give another --out"
             };
             return Err(anyhow!(
-                "--out {}: cannot write: {error}; it holds {} whole samples, {} bytes; {mend}",
+                "--out {}: cannot write: {error}; the file contains {} whole samples, {} bytes; \
+                 {fix}",
                 self.path.display(),
                 self.samples,
                 self.bytes
@@ -197,8 +198,8 @@ fn to_terminal(delivery: &Sample) -> anyhow::Result<()> {
             show::text(if end_of(&delivery.encoding).is_empty() { "" } else { "\n" })
         }
         _ => Err(exit::usage(format!(
-            "--out -: sample {} of {} is {}, {} bytes that are no text: a terminal cannot show them; give --out FILE, \
-             or pipe them into a program",
+            "--out -: sample {} of {} is {}, {} bytes that are not text: a terminal cannot show \
+             them; give --out FILE, or pipe them into a program",
             delivery.seq,
             delivery.tag,
             delivery.encoding,
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_a_file_is_what_was_asked_of_what_there_is() {
+    fn the_rate_of_a_file_is_the_requested_part_of_the_published_rate() {
         assert_eq!(rate_of(None, None, None), (30, 1));
         assert_eq!(rate_of(Some(30.0), Some(10.0), None), (10, 1));
         assert_eq!(rate_of(Some(30.0), Some(50.0), None), (30, 1));

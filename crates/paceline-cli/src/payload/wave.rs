@@ -30,7 +30,8 @@ impl Wave {
         let bytes = bytes.and_then(|bytes| self.bytes.checked_add(bytes));
         let Some(bytes) = bytes.filter(|bytes| *bytes < u32::MAX - 1_024) else {
             bail!(
-                "--out {}: a .wav file holds at most 4 GB, it has {} bytes; give another --out",
+                "--out {}: a .wav file has at most 4 GB, and this one has {} bytes; give another \
+                 --out",
                 self.path.display(),
                 self.bytes
             );
@@ -41,8 +42,8 @@ impl Wave {
             // Truncates a partial block; pipes do not support it.
             let _ = self.file.set_len(whole);
             anyhow!(
-                "--out {}: cannot write: {error}; free some space or give another --out; it holds {} \
-                 bytes of sound",
+                "--out {}: cannot write: {error}; the file contains {} bytes of sound; free some \
+                 space or give another --out",
                 self.path.display(),
                 self.bytes
             )
@@ -73,12 +74,13 @@ impl Wave {
         };
         let format: AudioFormat = delivery.encoding.as_str().parse().map_err(|_| {
             refuse(
-                "a .wav file holds audio/pcm, audio/pcmu or audio/pcma; give another --out".into(),
+                "a .wav file contains audio/pcm, audio/pcmu or audio/pcma; give another --out"
+                    .into(),
             )
         })?;
         match self.format {
             Some(first) if first != format => Err(refuse(format!(
-                "the file holds {first}, and only that; ask for one kind of sound with --audio"
+                "the file contains only {first}; request one kind of sound with --audio"
             ))),
             _ => Ok(format),
         }

@@ -28,7 +28,7 @@ struct Line {
 }
 
 /// Prints the counts of each link that carried samples; call it after the publishers are closed.
-pub(crate) fn tell(node: &Node, json: bool) -> anyhow::Result<()> {
+pub(crate) fn report(node: &Node, json: bool) -> anyhow::Result<()> {
     let links: Vec<Line> = settled(node).iter().map(Line::new).collect();
     let links: Vec<Line> = links.into_iter().filter(|line| line.offered > 0).collect();
     if links.is_empty() {

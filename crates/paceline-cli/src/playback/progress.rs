@@ -50,7 +50,7 @@ impl Counts {
 }
 
 /// Prints a progress report once per second.
-pub(crate) struct Teller {
+pub(crate) struct Reporter {
     tag: String,
     json: bool,
     /// True if reports include the quality.
@@ -63,7 +63,7 @@ pub(crate) struct Teller {
     reported: (Instant, Counts),
 }
 
-impl Teller {
+impl Reporter {
     /// Creates a reporter whose first report is due in a second.
     pub(crate) fn new(tag: &str, json: bool) -> Self {
         let now = Instant::now();
@@ -132,7 +132,7 @@ impl Teller {
         let before = std::mem::replace(&mut self.reported.1, counts);
         if counts.skipped > before.skipped {
             self.block.note(&format!(
-                "late: skipped {} periods, this host makes samples more slowly than asked; lower \
+                "late: skipped {} periods, this host is too slow for the requested rate; lower \
                  the rate or the size",
                 counts.skipped - before.skipped
             ));

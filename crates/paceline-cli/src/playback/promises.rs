@@ -21,15 +21,15 @@ impl Promises {
                 format!("refused: subscription {}: {refusal}", refusal.subscription)
             }
             PublisherEvent::Excess(Excess { early, long }) => format!(
-                "more than declared: {early} samples came too soon, {long} were too long; they wait behind all \
-                 that was promised"
+                "more than declared: {early} samples arrived too early, {long} were too large; \
+                 they are sent after all contracts"
             ),
             PublisherEvent::Withdrawn(subscription) => {
                 let what = match self.0.remove(&subscription) {
-                    Some(false) => "what was refused is not asked for any more",
-                    Some(true) | None => "what was granted is promised no longer",
+                    Some(false) => "the refused request has ended",
+                    Some(true) | None => "the contract no longer applies",
                 };
-                format!("over: subscription {subscription}: {what}")
+                format!("ended: subscription {subscription}: {what}")
             }
             // An event of a later version.
             other => format!("{other:?}"),

@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn it_falls_while_somebody_lacks_something_and_rises_when_nobody_does() {
+    fn quality_falls_while_a_subscriber_misses_samples_and_rises_otherwise() {
         let mut control = Control::new(80);
         assert_eq!(control.step(&[got(1, 0, 0), got(2, 50, 0)]), 80, "nothing to compare with");
         // One of two subscriptions receives 4 of 10 samples.
         assert_eq!(control.step(&[got(1, 4, 0), got(2, 60, 0)]), 60);
-        assert_eq!(control.step(&[got(1, 8, 0), got(2, 70, 0)]), 60, "it may not have come yet");
+        assert_eq!(control.step(&[got(1, 8, 0), got(2, 70, 0)]), 60, "it may not have arrived yet");
         assert_eq!(control.step(&[got(1, 12, 0), got(2, 80, 0)]), 45);
         let mut delivered = 12;
         let qualities: Vec<u8> = (0..20)
@@ -161,12 +161,12 @@ mod tests {
             })
             .collect();
         assert_eq!(qualities[..5], [45, 45, 47, 49, 51]);
-        assert_eq!(*qualities.last().unwrap(), 80, "no better than was asked for");
-        assert_eq!(control.step(&[got(1, delivered + 10, 1)]), 60, "late is as bad");
+        assert_eq!(*qualities.last().unwrap(), 80, "no better than requested");
+        assert_eq!(control.step(&[got(1, delivered + 10, 1)]), 60, "late counts as well");
     }
 
     #[test]
-    fn nobody_who_answers_changes_nothing_and_there_is_a_worst() {
+    fn without_answers_quality_stays_and_it_has_a_minimum() {
         let mut control = Control::new(50);
         let silent = Feedback { measured: None, ..got(1, 0, 0) };
         let unknown = |delivered| Feedback { period: None, ..got(1, delivered, 0) };
@@ -178,6 +178,6 @@ mod tests {
         let least = (0..100).map(|_| control.step(&[got(1, 7, 0)])).last();
         assert_eq!(least, Some(QUALITY_MIN));
         let mut poor = Control::new(2);
-        assert!((0..100).all(|_| poor.step(&[got(1, 7, 0)]) == 2), "it was asked for");
+        assert!((0..100).all(|_| poor.step(&[got(1, 7, 0)]) == 2), "it was requested");
     }
 }

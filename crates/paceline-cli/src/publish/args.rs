@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
-.mjpeg and .mjpg files are published picture by picture, 30 a second if not said; .y4m files as raw \
-I420 pictures at their own rate; .264 and .h264 files access unit by access unit, at their own rate if \
-they say one; a .png or .jpg file is one picture; .wav files go in blocks of 20 ms, at their own pace; .ulg files \
-message by message at their own times, each topic on a tag of its own below TAG. Other files and standard input are published line by line if they are text in UTF-8, \
-else in pieces of the size --chunk, or line by line with the --encoding that is said; without --hz or --period as fast as they come.
-Delay bounds belong to subscribers (paceline sub --within), and so do loss tolerances: --loss here is \
-for those that state none of their own.";
+.mjpeg and .mjpg files are published picture by picture, by default 30 per second. .y4m files are published as raw \
+I420 pictures at their own rate, and .264 and .h264 files by access unit, at their own rate if they contain one. A \
+.png or .jpg file is one picture. .wav files are published in blocks of 20 ms at their own pace. .ulg files are \
+published message by message at their own times, each topic on its own tag below TAG.
+Other files and standard input are published line by line if they are UTF-8 text or if --encoding is given, else in \
+pieces of the size --chunk. Without --hz or --period they are published as they arrive.
+Subscribers set delay bounds (paceline sub --within) and loss tolerances. --loss applies to subscribers that set no \
+loss tolerance.";
 
 /// Arguments of `paceline pub`.
 #[derive(Debug, clap::Args)]
@@ -120,10 +121,10 @@ fn encoding(text: &str) -> Result<String, String> {
     match text.len() {
         1..=255 if is_plain(text) => Ok(text.to_owned()),
         1..=255 => {
-            Err("must be text without control characters; application/json is one".to_owned())
+            Err("must be text without control characters, such as application/json".to_owned())
         }
         bytes => {
-            Err(format!("has {bytes} bytes, must have from 1 to 255; application/json is one"))
+            Err(format!("has {bytes} bytes, must have from 1 to 255; for example application/json"))
         }
     }
 }

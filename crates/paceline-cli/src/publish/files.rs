@@ -74,14 +74,16 @@ pub(super) fn check_lines(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
     let fix = match extension(file).as_str() {
         "mcap" => "publish a recording with paceline replay".to_owned(),
         "mp4" | "m4v" | "mov" | "mkv" | "avi" | "webm" | "flv" | "ts" => format!(
-            "take its video out with ffmpeg -i '{}' -c:v copy -bsf:v h264_mp4toannexb OUT.264, and publish that",
+            "extract its video with ffmpeg -i '{}' -c:v copy -bsf:v h264_mp4toannexb OUT.264, and \
+             publish OUT.264",
             file.display()
         ),
-        _ => "give --chunk SIZE to publish it in pieces, or --encoding TYPE if its lines are samples of that type"
+        _ => "give --chunk SIZE to publish it in pieces, or --encoding TYPE if each line is a sample of that type"
             .to_owned(),
     };
     Err(exit::usage(format!(
-        "--file {}: its type is not known and it is no text in UTF-8; {fix}; known are {KNOWN}",
+        "--file {}: its type is unknown and it is not UTF-8 text; {fix}; the known types are \
+         {KNOWN}",
         file.display()
     )))
 }

@@ -116,8 +116,8 @@ fn text(input: &mut impl BufRead, number: u64) -> io::Result<Option<Bytes>> {
     let line = line(input, number)?;
     match &line {
         Some(line) if !is_text(line, false) => Err(io::Error::other(format!(
-            "line {number} is no text in UTF-8; give --chunk SIZE to publish the bytes in pieces, or --encoding TYPE \
-             if lines are samples of that type"
+            "line {number} is not UTF-8 text; give --chunk SIZE to publish the bytes in pieces, \
+             or --encoding TYPE if each line is a sample of that type"
         ))),
         _ => Ok(line),
     }
@@ -166,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_no_text_unless_an_encoding_says_what_lines_hold() {
+    fn bytes_are_not_text_unless_an_encoding_is_given() {
         let (to, samples) = sync_channel(64);
         let error =
             feed(&mut &b"good\n\xff\xd8\nmore\n"[..], Cut::Text, &to).unwrap_err().to_string();
-        assert!(error.contains("line 2 is no text in UTF-8; give --chunk SIZE"), "{error}");
+        assert!(error.contains("line 2 is not UTF-8 text; give --chunk SIZE"), "{error}");
         assert_eq!(samples.try_iter().map(Result::unwrap).collect::<Vec<_>>(), ["good"]);
         assert_eq!(all(b"\xff\xd8\n\0", Cut::Lines), [&b"\xff\xd8"[..], b"\0"]);
     }

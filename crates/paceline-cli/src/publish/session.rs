@@ -4,7 +4,7 @@ use super::adapt::Quality;
 use super::args::PubArgs;
 use super::source::{Next, Source};
 use crate::clock::Pacer;
-use crate::playback::{Counts, Teller};
+use crate::playback::{Counts, Reporter};
 use crate::stop::Stop;
 use anyhow::Context as _;
 use paceline::Publisher;
@@ -15,7 +15,7 @@ pub(super) struct Session<'a> {
     args: &'a PubArgs,
     pacer: Option<Pacer>,
     counts: Counts,
-    teller: Teller,
+    reporter: Reporter,
 }
 
 impl<'a> Session<'a> {
@@ -24,7 +24,7 @@ impl<'a> Session<'a> {
             args,
             pacer: hz.map(|hz| Pacer::new(Instant::now(), hz)),
             counts: Counts::default(),
-            teller: Teller::new(args.tag.as_str(), args.json).with_quality(args.adapt),
+            reporter: Reporter::new(args.tag.as_str(), args.json).with_quality(args.adapt),
         }
     }
 
@@ -44,8 +44,8 @@ impl<'a> Session<'a> {
                 break !bounded;
             }
             self.counts.quality = source.quality().map(Quality::get);
-            self.teller.hear(publisher);
-            self.teller.tick(self.counts, || wanted(publisher))?;
+            self.reporter.hear(publisher);
+            self.reporter.tick(self.counts, || wanted(publisher))?;
             if !self.due(&source, stop) {
                 continue;
             }
@@ -55,8 +55,8 @@ impl<'a> Session<'a> {
                 Next::End => break true,
             }
         };
-        self.teller.hear(publisher);
-        self.teller.end(self.counts, wanted(publisher))?;
+        self.reporter.hear(publisher);
+        self.reporter.end(self.counts, wanted(publisher))?;
         Ok(whole)
     }
 
@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
     fn due(&mut self, source: &Source, stop: &Stop) -> bool {
         let Some(pacer) = &mut self.pacer else { return true };
         let due = pacer.due();
-        if stop.wait_until(due.min(self.teller.next())) || due > Instant::now() {
+        if stop.wait_until(due.min(self.reporter.next())) || due > Instant::now() {
             return false;
         }
         if source.keeps_time() {
@@ -91,5 +91,5 @@ impl<'a> Session<'a> {
 
 fn wanted(publisher: &Publisher) -> (bool, String) {
     let matching = publisher.matching();
-    (matching, if matching { "wanted" } else { "nobody subscribes" }.to_owned())
+    (matching, if matching { "wanted" } else { "no subscriber" }.to_owned())
 }

@@ -16,7 +16,7 @@ const BLOCKS_PER_S: u32 = 50;
 pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     if args.rate().is_some() {
         return Err(crate::exit::usage(format!(
-            "--hz, --period: {} goes at its own pace, in blocks of 20 ms; leave them out",
+            "--hz, --period: {} has a fixed pace, in blocks of 20 ms; leave them out",
             file.display()
         )));
     }

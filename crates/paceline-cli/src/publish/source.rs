@@ -103,12 +103,13 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
     }
     if args.adapt {
         return Err(crate::exit::usage(
-            "--adapt: only the test card is coded here; give --test-card, or leave --adapt out",
+            "--adapt: only the test card is encoded here; give --test-card, or leave --adapt out",
         ));
     }
     if args.quality.is_some() {
         return Err(crate::exit::usage(
-            "--quality: only the test card is coded here; give --test-card, or leave --quality out",
+            "--quality: only the test card is encoded here; give --test-card, or leave --quality \
+             out",
         ));
     }
     let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
@@ -138,7 +139,7 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
         FileType::Other => {
             if args.repeat && args.rate().is_none() {
                 return Err(crate::exit::usage(format!(
-                    "--loop: {} has no rate of its own; give --hz or --period",
+                    "--loop: {} has no rate; give --hz or --period",
                     file.display()
                 )));
             }
@@ -166,7 +167,7 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
         None => "line by line".to_owned(),
     };
     let hz = args.rate();
-    let rate = hz.map_or_else(|| "as it comes".to_owned(), |hz| format!("at {hz} Hz"));
+    let rate = hz.map_or_else(|| "as it arrives".to_owned(), |hz| format!("at {hz} Hz"));
     Opened {
         origin: Origin {
             encoding: encoding.clone(),

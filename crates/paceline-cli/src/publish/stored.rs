@@ -119,9 +119,9 @@ pub(super) fn opened(
     about: About,
 ) -> anyhow::Result<Opened> {
     let About { name, encoding, size, hz, keeps_time } = about;
-    if args.encoding.as_ref().is_some_and(|said| *said != encoding) {
+    if args.encoding.as_ref().is_some_and(|given| *given != encoding) {
         return Err(exit::usage(format!(
-            "--encoding: {} holds {name} of the type {encoding}; leave --encoding out",
+            "--encoding: {} contains {name} of the type {encoding}; leave --encoding out",
             file.display()
         )));
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_a_bad_sample_is_kept() {
+    fn samples_before_a_corrupt_one_are_kept() {
         let bad = || Err(MediaError::SizeText { text: "x".to_owned() });
         let file = Path::new("x.mjpeg");
         let kept = gather(file, "pictures", [Ok(1), bad(), Ok(2)].into_iter(), |_| Bytes::new());

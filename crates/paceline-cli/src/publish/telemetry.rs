@@ -4,7 +4,7 @@ use super::args::PubArgs;
 use super::stored;
 use crate::args::{Speed, Telemetry};
 use crate::exit::{self, INTERRUPTED};
-use crate::playback::{Playback, Topic, declare_with, declared, tell_links};
+use crate::playback::{Playback, Topic, declare_with, declared, report_links};
 use crate::show;
 use crate::stop::Stop;
 use anyhow::{Context as _, bail};
@@ -42,12 +42,12 @@ pub(super) fn run(args: &PubArgs, file: &Path) -> anyhow::Result<ExitCode> {
     let playback = Playback::new(args.tag.as_str(), args.json, topics, &stop);
     let flight = Flight { args, log: &log, playback };
     if !args.json {
-        show::note(&format!("publishing {}/**: {}", args.tag, flight.told(file)));
+        show::note(&format!("publishing {}/**: {}", args.tag, flight.describe(file)));
     }
     let wait = args.wait.unwrap_or(Duration::from_secs(u64::from(!args.repeat)));
     let done = flight.run(&node, wait);
     if !stop.requested() {
-        tell_links(&node, args.json)?;
+        report_links(&node, args.json)?;
     }
     node.close();
     Ok(if done? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
@@ -98,11 +98,11 @@ struct Flight<'a> {
 }
 
 impl Flight<'_> {
-    fn told(&self, file: &Path) -> String {
+    fn describe(&self, file: &Path) -> String {
         let topics = self.log.topics();
         let messages: u64 = topics.iter().map(|topic| topic.messages).sum();
         let speed = match self.speed() {
-            Speed::Max => "as fast as they are taken".to_owned(),
+            Speed::Max => "at the subscribers' pace".to_owned(),
             Speed::Times(times) => format!("at {times} times their speed"),
         };
         format!("{}, {messages} messages of {} topics {speed}", file.display(), topics.len())

@@ -34,7 +34,7 @@ pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     let own = info.as_ref().and_then(|info| info.hz);
     let hz = args.rate().or(own).unwrap_or_else(|| {
         show::note(&format!(
-            "{} does not say its rate; publishing {HZ} pictures a second; --hz gives another rate",
+            "{} contains no rate; publishing {HZ} pictures per second; --hz sets another rate",
             file.display()
         ));
         HZ

@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
-Pulls what buffers hold: those of pub --history, sub --history and node --buffer. Without a selection \
-it is the newest sample. Ranges include both ends, and either may be left out: 100..200, 100.., ..200. \
---from and --to are capture times by the publisher's clock: 2026-01-31T12:00:00Z, a time ago such as -10s, \
-or a time since 1970 such as 1700000000s or, as sub --json prints it, 1700000000123456789ns.";
+Pulls samples from the buffers of pub --history, sub --history and node --buffer. The default is the newest sample. \
+Ranges include both ends, and either end may be left out: 100..200, 100.., ..200. --from and --to are capture times \
+by the publisher's clock: 2026-01-31T12:00:00Z, a time ago such as -10s, or a time since 1970 such as 1700000000s \
+or, as sub --json prints it, 1700000000123456789ns.";
 
 /// Arguments of `paceline pull`.
 #[derive(Debug, clap::Args)]

@@ -4,8 +4,8 @@ use paceline_sched::units::{self, UnitError};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-const SEQ_MEND: &str = "write two sequence numbers such as 100..200, 100.. or ..200";
-const TIME_MEND: &str = "write 2026-01-31T12:00:00Z, a time ago such as -10s, or a time since 1970 \
+const SEQ_FIX: &str = "write two sequence numbers such as 100..200, 100.. or ..200";
+const TIME_FIX: &str = "write 2026-01-31T12:00:00Z, a time ago such as -10s, or a time since 1970 \
      such as 1700000000s; --at selects a node";
 const DAY_S: u64 = 86_400;
 /// Bare numbers with this many digits are nanoseconds; seconds since 1970 never have as many.
@@ -13,9 +13,9 @@ const NANOS_DIGITS: usize = 16;
 
 /// Parses a range of sequence numbers.
 pub(super) fn seqs(text: &str) -> Result<RangeInclusive<u64>, String> {
-    let (first, last) = ends(text, SEQ_MEND)?;
+    let (first, last) = ends(text, SEQ_FIX)?;
     let seq = |text: &str| {
-        text.parse::<u64>().map_err(|_| format!("'{text}' is no sequence number; {SEQ_MEND}"))
+        text.parse::<u64>().map_err(|_| format!("'{text}' is not a sequence number; {SEQ_FIX}"))
     };
     let first = first.map_or(Ok(0), seq)?;
     let last = last.map_or(Ok(u64::MAX), seq)?;
@@ -55,36 +55,36 @@ impl Times {
         if first > last {
             let (first, last) = (rfc3339_of(first), rfc3339_of(last));
             return Err(format!(
-                "from {first} to {last} goes backward: the first time is after the second; exchange them"
+                "from {first} to {last}: the first time is after the second; exchange them"
             ));
         }
         Ok(first..=last)
     }
 }
 
-fn ends<'a>(text: &'a str, mend: &str) -> Result<(Option<&'a str>, Option<&'a str>), String> {
+fn ends<'a>(text: &'a str, fix: &str) -> Result<(Option<&'a str>, Option<&'a str>), String> {
     let Some((first, last)) = text.split_once("..") else {
-        return Err(format!("'{text}' is no range; {mend}"));
+        return Err(format!("'{text}' is not a range; {fix}"));
     };
     let end = |text: &'a str| (!text.trim().is_empty()).then(|| text.trim());
     match (end(first), end(last)) {
-        (None, None) => Err(format!("a range needs at least one end; {mend}")),
+        (None, None) => Err(format!("a range needs at least one end; {fix}")),
         ends => Ok(ends),
     }
 }
 
 /// Parses a capture time.
 pub(super) fn moment(text: &str) -> Result<Moment, String> {
-    let refuse = || format!("'{text}' is no time; {TIME_MEND}");
+    let refuse = || format!("'{text}' is not a time; {TIME_FIX}");
     let (number, _) = units::split(text);
     if number == text && !text.is_empty() {
         let unit = if text.len() >= NANOS_DIGITS { "ns" } else { "s" };
-        return Err(format!("needs a unit: {text}{unit}; {TIME_MEND}"));
+        return Err(format!("needs a unit: {text}{unit}; {TIME_FIX}"));
     }
     if let Some(ago) = text.strip_prefix('-') {
         let ago = units::duration(ago).map_err(|error| {
             let missing = matches!(error, UnitError::Missing { .. });
-            if missing { format!("needs a unit: -{ago}s; {TIME_MEND}") } else { refuse() }
+            if missing { format!("needs a unit: -{ago}s; {TIME_FIX}") } else { refuse() }
         })?;
         return Ok(Moment::Ago(Duration::from_nanos(ago.as_nanos())));
     }
@@ -185,10 +185,10 @@ mod tests {
         for (text, part) in [
             ("7..3", "7 is after 3: write 3..7"),
             ("..", "at least one end"),
-            ("7", "'7' is no range"),
-            ("a..b", "'a' is no sequence number"),
-            ("-1..3", "'-1' is no sequence number"),
-            ("1..99999999999999999999", "is no sequence number"),
+            ("7", "'7' is not a range"),
+            ("a..b", "'a' is not a sequence number"),
+            ("-1..3", "'-1' is not a sequence number"),
+            ("1..99999999999999999999", "is not a sequence number"),
         ] {
             assert!(seqs(text).unwrap_err().contains(part), "{text}: {:?}", seqs(text));
         }
@@ -222,7 +222,10 @@ mod tests {
             "99999999999999999999s",
         ] {
             let error = moment(wrong).unwrap_err();
-            assert!(error.contains("is no time; write 2026-01-31T12:00:00Z"), "{wrong}: {error}");
+            assert!(
+                error.contains("is not a time; write 2026-01-31T12:00:00Z"),
+                "{wrong}: {error}"
+            );
         }
         for (bare, fix) in [
             ("1700000000", "needs a unit: 1700000000s; "),
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_can_be_asked_for() {
+    fn printed_times_can_be_requested() {
         for nanos in
             [0, 1_709_251_199_250_000_000, 1_795_233_600_000_000_001, 951_782_400 * 1_000_000_000]
         {
@@ -248,14 +251,14 @@ mod tests {
     fn ranges_of_times_are_seen_from_now() {
         let now = 100_000_000_000;
         let nanos = |text: &str| {
-            let (first, last) = ends(text, TIME_MEND)?;
+            let (first, last) = ends(text, TIME_FIX)?;
             let (first, last) = (first.map(moment).transpose()?, last.map(moment).transpose()?);
             Times { first, last }.nanos(now)
         };
         assert_eq!(nanos("-10s.."), Ok(90_000_000_000..=u64::MAX));
         assert_eq!(nanos("-10s..-500ms"), Ok(90_000_000_000..=99_500_000_000));
         assert_eq!(nanos("1s..2s"), Ok(1_000_000_000..=2_000_000_000));
-        assert_eq!(nanos("..1 day"), Err("'1 day' is no time; ".to_owned() + TIME_MEND));
+        assert_eq!(nanos("..1 day"), Err("'1 day' is not a time; ".to_owned() + TIME_FIX));
         let error = nanos("2s..1s").unwrap_err();
         let parts = ["1970-01-01T00:00:02", "to 1970-01-01T00:00:01", "exchange them"];
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");

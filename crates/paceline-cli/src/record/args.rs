@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
-The file opens in Foxglove and in the mcap tools. Each publisher's samples are a channel under their tag; qos/events \
-tells what was asked, granted, refused, delivered and dropped. A recorder is a subscriber: it costs a link what it \
-asks for, and without --max-hz, --every or --size that is every sample. Ctrl-C and SIGTERM finish the file; what was \
-written a second before a crash can be read.";
+The file opens in Foxglove and in the mcap tools. The samples of each publisher are a channel under their tag. The \
+channel qos/events contains the requests, grants, refusals, deliveries and drops. A recorder is a subscriber: it \
+uses as much of a link as it requests. Without --max-hz, --every or --size it requests every sample. Ctrl-C and \
+SIGTERM finish the file. After a crash, all data older than one second is readable.";
 
 /// Arguments of `paceline record`.
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,7 @@ fn compression(text: &str) -> Result<Compression, String> {
     match text {
         "lz4" => Ok(Compression::Lz4),
         "none" => Ok(Compression::None),
-        _ => Err("must be lz4 or none; none is for what is compressed already".to_owned()),
+        _ => Err("must be lz4 or none; none is for data that is already compressed".to_owned()),
     }
 }
 

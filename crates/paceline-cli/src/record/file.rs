@@ -22,7 +22,7 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
     let what = || format!("cannot read {}", file.display());
     let opened = File::open(file).with_context(what)?;
     if !opened.metadata().with_context(what)?.is_file() {
-        bail!("cannot read {}: it is no file; give an MCAP file", file.display());
+        bail!("cannot read {}: it is not a file; give an MCAP file", file.display());
     }
     Ok(BufReader::with_capacity(READ_BYTES, opened))
 }
@@ -40,14 +40,14 @@ impl OutFile {
         let file = options.open(path).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 return exit::usage(format!(
-                    "--out {name}: it is there already; give --force to replace it, or another --out"
+                    "--out {name}: it already exists; give --force to replace it, or another --out"
                 ));
             }
-            let mend = match error.kind() == io::ErrorKind::NotFound {
+            let fix = match error.kind() == io::ErrorKind::NotFound {
                 true => "create the folder first, or give another --out",
                 false => "give a file that can be written",
             };
-            anyhow!("--out {name}: cannot create it: {error}; {mend}")
+            anyhow!("--out {name}: cannot create it: {error}; {fix}")
         })?;
         Ok(Self { file, path: path.to_owned(), bytes: 0 })
     }
@@ -64,13 +64,13 @@ impl OutFile {
             self.bytes += records.len() as u64;
             return Ok(());
         };
-        let mended = self.file.set_len(self.bytes).and_then(|()| self.end());
-        let state = match mended {
-            Ok(()) => "it can be read, and",
-            Err(_) => "it has no end, which `paceline replay` does without, and",
+        let repaired = self.file.set_len(self.bytes).and_then(|()| self.end());
+        let state = match repaired {
+            Ok(()) => "the file is readable and",
+            Err(_) => "the file has no end, which `paceline replay` does not need, and",
         };
         let is = |kind| error.kind() == kind;
-        let mend = if is(io::ErrorKind::StorageFull) || is(io::ErrorKind::QuotaExceeded) {
+        let fix = if is(io::ErrorKind::StorageFull) || is(io::ErrorKind::QuotaExceeded) {
             "free some space or give another --out"
         } else if is(io::ErrorKind::FileTooLarge) {
             "raise the limit of file sizes or give --max-bytes"
@@ -78,7 +78,7 @@ impl OutFile {
             "give another --out"
         };
         Err(anyhow!(
-            "--out {}: cannot write: {error}; {state} holds {samples} samples, {} bytes; {mend}",
+            "--out {}: cannot write: {error}; {state} contains {samples} samples, {} bytes; {fix}",
             self.path.display(),
             self.bytes
         ))
@@ -104,7 +104,7 @@ impl OutFile {
         // Devices and pipes do not support syncing.
         match synced.err().filter(|error| error.kind() != io::ErrorKind::InvalidInput) {
             None => Ok(self.bytes),
-            Some(error) => Err(anyhow!("--out {}: the disk says: {error}", self.path.display())),
+            Some(error) => Err(anyhow!("--out {}: the disk reports: {error}", self.path.display())),
         }
     }
 }

@@ -92,7 +92,9 @@ impl News {
                 }
                 // The first sample will resolve it.
                 SubscriberEvent::BestEffort(_, BestEffort::SizeUnknown) => {}
-                SubscriberEvent::BestEffort(publisher, why) => self.bear(publisher, why),
+                SubscriberEvent::BestEffort(publisher, why) => {
+                    self.note_best_effort(publisher, why)
+                }
                 // Its effects, late or missing samples, are recorded.
                 SubscriberEvent::Excess { .. } => {}
                 SubscriberEvent::Changed { form, within, loss, .. } => {
@@ -102,13 +104,16 @@ impl News {
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
                     let why = refusals.iter().map(ToString::to_string).next().unwrap_or_default();
-                    self.notes.push(format!("the change was refused: {why}; it stays as it was"));
+                    self.notes.push(format!(
+                        "the change was refused: {why}; the request is \
+                         unchanged"
+                    ));
                     jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     let reason = refusal.to_string();
-                    let said = self.refused.insert(publisher, reason.clone());
-                    if said.as_ref() != Some(&reason) {
+                    let before = self.refused.insert(publisher, reason.clone());
+                    if before.as_ref() != Some(&reason) {
                         jobs.push(Job::Event(self.refused(publisher, &refusal)));
                     }
                 }
@@ -120,12 +125,12 @@ impl News {
     }
 
     /// Notes that a publisher is carried without the requested promise.
-    fn bear(&mut self, publisher: PublisherId, why: BestEffort) {
+    fn note_best_effort(&mut self, publisher: PublisherId, why: BestEffort) {
         let tag = self.tag(publisher);
-        let note = format!("nothing is promised of {tag}: {why}; it is carried as best effort");
+        let note = format!("no contract for {tag}: {why}; it is delivered as best effort");
         self.notes.push(note);
         if why.is_no() {
-            self.best_effort.insert(publisher, format!("nothing is promised of {tag}: {why}"));
+            self.best_effort.insert(publisher, format!("no contract for {tag}: {why}"));
         }
     }
 
@@ -157,7 +162,7 @@ impl News {
 
     fn refused(&self, publisher: PublisherId, refusal: &Refusal) -> Event {
         let offer = &refusal.offer;
-        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        #[expect(clippy::cast_precision_loss, reason = "displayed only")]
         let max_hz = offer.max_millihertz.map(|millihertz| millihertz as f64 / 1_000.0);
         Event::Refused {
             tag: self.tag(publisher),

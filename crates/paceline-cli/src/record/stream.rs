@@ -18,7 +18,7 @@ pub(super) struct Stream {
     last: Option<u64>,
     second: Tally,
     total: Tally,
-    told: u64,
+    reported: u64,
 }
 
 impl Stream {
@@ -34,7 +34,7 @@ impl Stream {
             last: None,
             second: Tally::new(),
             total: Tally::new(),
-            told: u64::MAX,
+            reported: u64::MAX,
         }
     }
 
@@ -60,7 +60,10 @@ impl Stream {
         self.windows.add(delivery.seq, delivery.late);
         let after = self.last.replace(delivery.seq).filter(|last| *last < delivery.seq)?;
         let missing = self.windows.lost - before;
-        debug_assert!(missing <= (delivery.seq - after) / step.max(1), "no more than there were");
+        debug_assert!(
+            missing <= (delivery.seq - after) / step.max(1),
+            "no more samples than exist"
+        );
         (missing > 0).then(|| Event::Gap {
             tag: self.tag.clone(),
             publisher: self.publisher.clone(),
@@ -73,8 +76,8 @@ impl Stream {
     pub(super) fn news(&mut self) -> Option<Event> {
         let event = self.event(self.second.rate_hz());
         self.second = self.second.next();
-        let told = std::mem::replace(&mut self.told, self.total.delivered);
-        (told != self.total.delivered).then_some(event)
+        let reported = std::mem::replace(&mut self.reported, self.total.delivered);
+        (reported != self.total.delivered).then_some(event)
     }
 
     /// Returns the final statistics, with the average rate of the whole recording.

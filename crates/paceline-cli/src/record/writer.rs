@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
                 Ok(Job::Changed(pattern, wish)) => self.change(pattern, wish)?,
                 Ok(Job::End(why)) => break why,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break "the command went away",
+                Err(RecvTimeoutError::Disconnected) => break "the command has ended",
             }
             let now = Instant::now();
             if now >= flush {

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
-Each channel is published under its topic, with the media type that was recorded, so that rates and sizes can be \
-asked for as of the first publisher. Pictures, video and sound in Foxglove's schemas (protobuf) are taken out of \
-them, whoever recorded them; messages of other kinds go as they are. With --speed max pictures and video that come \
-faster than a link takes them are left out, as those of any publisher. A file that was cut off is replayed as far as \
-it is whole. The file is read twice.";
+Each channel is published under its topic, with the recorded media type. Subscribers can request rates and sizes as \
+from the original publisher. Pictures, video and sound in Foxglove's schemas (protobuf) are unpacked, from any \
+recorder; all other messages are published unchanged. With --speed max, pictures and video are dropped if they \
+arrive faster than a link can send, as for any publisher. A truncated file is replayed up to its first damage. The \
+file is read twice.";
 
 /// Arguments of `paceline replay`.
 #[derive(Debug, clap::Args)]
@@ -74,13 +74,13 @@ pub(super) struct Remap {
 }
 
 fn remap(text: &str) -> Result<Remap, String> {
-    let mend = "write OLD=NEW, such as robot=lab or robot/camera=lab/left";
-    let (old, new) = text.split_once('=').ok_or_else(|| format!("has no =; {mend}"))?;
+    let fix = "write OLD=NEW, such as robot=lab or robot/camera=lab/left";
+    let (old, new) = text.split_once('=').ok_or_else(|| format!("has no =; {fix}"))?;
     // OLD may be a topic of another system, which need not be a valid tag.
     if old.is_empty() {
-        return Err(format!("has nothing before the =; {mend}"));
+        return Err(format!("has nothing before the =; {fix}"));
     }
-    Tag::new(new).map_err(|error| format!("'{new}': {error}; {mend}"))?;
+    Tag::new(new).map_err(|error| format!("'{new}': {error}; {fix}"))?;
     Ok(Remap { old: old.to_owned(), new: new.to_owned() })
 }
 
@@ -88,7 +88,7 @@ fn order(text: &str) -> Result<Order, String> {
     match text {
         "published" => Ok(Order::Published),
         "arrival" => Ok(Order::Came),
-        _ => Err("must be published or arrival; arrival is by one clock".to_owned()),
+        _ => Err("must be published or arrival; arrival uses one clock".to_owned()),
     }
 }
 

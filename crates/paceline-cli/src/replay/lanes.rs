@@ -55,7 +55,7 @@ pub(super) fn check(args: &ReplayArgs, survey: &Survey) -> anyhow::Result<()> {
     for remap in &args.remap {
         if !has(&|topic| remap.apply(topic).is_some()) {
             let (old, there) = (&remap.old, topics(survey));
-            return Err(exit::usage(format!("--remap {old}: no topic begins so; {there}")));
+            return Err(exit::usage(format!("--remap {old}: no topic begins with it; {there}")));
         }
     }
     Ok(())
@@ -77,13 +77,13 @@ pub(super) fn open(
         if let Err(error) = Tag::new(&tag) {
             let messages = lane.messages;
             lanes.left_out.push(format!(
-                "topic '{topic}' makes no tag: {error}; its {messages} messages are left out; --remap gives it one"
+                "topic '{topic}' is not a tag: {error}; its {messages} messages are left out; try --remap"
             ));
             continue;
         }
         if lane.broken > 0 {
             lanes.left_out.push(format!(
-                "topic '{topic}': {} of {} messages are no {}; they are left out",
+                "topic '{topic}': {} of {} messages are not {}; they are left out",
                 lane.broken, lane.messages, lane.channel.schema
             ));
         }
@@ -124,10 +124,10 @@ fn declare(
 fn period(lane: &Lane) -> Option<Duration> {
     let metadata = &lane.channel.metadata;
     let mean = lane.period().map(Duration::from_nanos);
-    let said = metadata.get("period_us").and_then(|period| period.parse().ok());
-    let said = said.map(Duration::from_micros).filter(|period| !period.is_zero());
-    match said {
-        Some(said) => Some(mean.filter(|mean| *mean > said + said / 4).unwrap_or(said)),
+    let stated = metadata.get("period_us").and_then(|period| period.parse().ok());
+    let stated = stated.map(Duration::from_micros).filter(|period| !period.is_zero());
+    match stated {
+        Some(stated) => Some(mean.filter(|mean| *mean > stated + stated / 4).unwrap_or(stated)),
         None if metadata.contains_key("paceline") => None,
         None => mean,
     }

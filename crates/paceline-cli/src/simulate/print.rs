@@ -65,7 +65,7 @@ fn table<T>(
     rows.iter().take(ROWS_SHOWN).for_each(|row| table.row(cells(row)));
     let _ = write!(out, "\n{}", table.render(usize::MAX));
     if let Some(more) = rows.len().checked_sub(ROWS_SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(out, "and {more} more; --json has all");
+        let _ = writeln!(out, "and {more} more; --json prints all");
     }
 }
 

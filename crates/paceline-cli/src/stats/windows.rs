@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_is_a_miss_too() {
+    fn missing_samples_count_as_misses() {
         let mut windows = Windows::new(Some((1, 5)), 3);
         windows.add(0, false);
         windows.add(4, false); // with a step of 3, one sample later than expected

@@ -488,7 +488,7 @@ fn hertz(millihertz: u64) -> f64 {
 
 /// Returns the rate in bits per second for a number of bytes in a time.
 pub(crate) fn bits_per_s(bytes: u64, seconds: f64) -> u64 {
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    #[expect(clippy::cast_precision_loss, reason = "displayed only")]
     let bits = round3(bytes as f64 * 8.0 / seconds.max(1e-6)).clamp(0.0, 1e18);
     #[expect(clippy::cast_possible_truncation, reason = "in range by clamp")]
     let whole = bits as u64;

@@ -168,7 +168,12 @@ mod tests {
         let readings =
             [(1_000, 1_000, 0), (1_500, 126_000, 0), (2_500, 126_000, 0), (3_500, 10, 0)];
         let of_link: Vec<_> = uses(&readings).into_iter().map(|(all, _)| all).collect();
-        assert_eq!(of_link, [None, Some(2_000_000), Some(0), None], "at last it has started again");
+        assert_eq!(
+            of_link,
+            [None, Some(2_000_000), Some(0), None],
+            "the last reading is after a \
+             restart"
+        );
     }
 
     #[test]
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_to_each_neighbour_makes_up_the_use_of_the_link() {
+    fn the_use_of_the_link_is_the_sum_over_its_neighbours() {
         let (all, each) = &uses(&[(0, 0, 0), (1_000, 250_000, 200_000)])[1];
         assert_eq!((*all, &each[..]), (Some(2_000_000), &[Some(1_600_000), Some(400_000)][..]));
     }

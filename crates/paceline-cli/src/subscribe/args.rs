@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
-Once a second it shows rate, size, age at delivery (p50, p99, max), late and dropped samples. --out \
-writes the payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file; a name \
-that ends in .y4m makes a Y4M file, .wav a WAV file, .png and .jpg keep the newest picture; any other name gets the \
-payloads as they are. Text and JSON samples end with a line break each. A terminal is shown text only.
+Once per second it prints rate, size, age at delivery (p50, p99, max), late and dropped samples. --out writes the \
+payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file. A name that ends in .y4m makes a \
+Y4M file, and .wav a WAV file. .png and .jpg keep the newest picture. Any other name receives the payloads \
+unchanged. A line break ends each text and JSON sample. A terminal shows only text.
 
 paceline sub robot/camera --max-hz 10 --within 200ms --dry-run
 --dry-run reserves nothing, so another subscriber may take the bandwidth first. The answer is valid for this place: \

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The reason for best effort if the path needs a publisher's rate and does not know it.
 const UNKNOWN: &str =
-    "how much it sends is not known; pub --hz says how often, and it has to have published once";
+    "its rate or size is unknown; set the rate with pub --hz, and publish one sample";
 
 const STEP: Duration = Duration::from_millis(100);
 
@@ -23,9 +23,9 @@ const STEP: Duration = Duration::from_millis(100);
 const WAIT: Duration = Duration::from_millis(2_500);
 
 const AFTER: &str = "\
-Nothing is reserved: what is granted now may be taken by somebody else before you subscribe. The answer is for this \
-place: run it where the subscriber will be, or give it the subscriber's --link. Ends with 0 if everything that matches would be \
-granted, with 3 if anything would not, or nothing matches.";
+Nothing is reserved, so another subscriber may take the bandwidth first. The answer is valid for this place: run it \
+on the subscriber's host, with its --link flags. Exits with 0 if every matching publisher would grant the request, \
+with 3 otherwise.";
 
 /// Options of `paceline ask`, the old name of `paceline sub --dry-run`.
 #[derive(Debug, clap::Args)]
@@ -139,7 +139,7 @@ impl Query<'_> {
         if quotes.is_empty() {
             let waited = self.timeout.as_millis();
             return Err(exit::refused(format!(
-                "no publisher of {} within {waited} ms; ls shows the tags there are",
+                "no publisher of {} within {waited} ms; ls lists the tags",
                 self.pattern
             )));
         }
@@ -147,7 +147,7 @@ impl Query<'_> {
         for quote in &quotes {
             match self.json {
                 true => show::json(&Line::new(quote, promises))?,
-                false => show::line(&told(quote, promises))?,
+                false => show::line(&describe(quote, promises))?,
             }
         }
         let granted = quotes.iter().all(|quote| is_granted(quote, promises));
@@ -168,16 +168,16 @@ const fn is_granted(quote: &Quote, promises: bool) -> bool {
 }
 
 /// Formats one publisher's answer. `promises` is true if the request has a contract.
-fn told(quote: &Quote, promises: bool) -> String {
+fn describe(quote: &Quote, promises: bool) -> String {
     let Quote { tag, node, .. } = quote;
     let answer = match (&quote.refusal, &quote.grant) {
         (Some(refusal), _) => format!("no: {refusal}"),
         (None, _) if !quote.complete => {
-            "no answer from all nodes of its path: ask again".to_owned()
+            "some nodes of its path did not answer: try again".to_owned()
         }
         (None, Some(grant)) => format!("yes: {grant}"),
         (None, None) if promises => format!("as best effort: {UNKNOWN}"),
-        (None, None) => "as best effort: --within or --loss ask for a promise".to_owned(),
+        (None, None) => "as best effort: --within or --loss requests a contract".to_owned(),
     };
     format!("{tag} of {node}: {answer}")
 }
@@ -240,20 +240,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_promised_says_why_and_what_helps() {
-        let silent = told(&quote(false, None), true);
-        assert_eq!(silent, "cam of robot: no answer from all nodes of its path: ask again");
-        let unknown = told(&quote(true, None), true);
+    fn best_effort_is_explained_with_a_fix() {
+        let silent = describe(&quote(false, None), true);
+        assert_eq!(silent, "cam of robot: some nodes of its path did not answer: try again");
+        let unknown = describe(&quote(true, None), true);
         assert!(
-            unknown.starts_with("cam of robot: as best effort: how much it sends"),
+            unknown.starts_with("cam of robot: as best effort: its rate or size is unknown"),
             "{unknown}"
         );
-        let unasked = told(&quote(true, None), false);
-        assert_eq!(unasked, "cam of robot: as best effort: --within or --loss ask for a promise");
+        let unasked = describe(&quote(true, None), false);
+        assert_eq!(unasked, "cam of robot: as best effort: --within or --loss requests a contract");
     }
 
     #[test]
-    fn only_what_all_nodes_of_a_path_said_is_granted() {
+    fn an_incomplete_answer_is_not_granted() {
         for (complete, promises, granted) in
             [(true, false, true), (false, false, false), (true, true, false)]
         {

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_alone_is_a_key_and_what_never_ends_is_cut() {
+    fn an_escape_alone_is_a_key_and_endless_sequences_are_cut() {
         let mut keys = Keys::default();
         assert_eq!(keys.take(0x1b), None);
         let now = Instant::now();

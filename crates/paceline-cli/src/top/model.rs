@@ -323,7 +323,7 @@ impl Known {
 }
 
 fn per_second(count: u64, seconds: f64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    #[expect(clippy::cast_precision_loss, reason = "displayed only")]
     let rate = count as f64 / seconds;
     rate
 }

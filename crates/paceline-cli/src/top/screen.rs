@@ -34,13 +34,13 @@ impl Screen {
     pub(super) fn open() -> anyhow::Result<Self> {
         let keys = io::stdin().is_terminal();
         let modes = keys.then(|| tcgetattr(io::stdin())).transpose();
-        let modes = modes.context("cannot ask the terminal for its modes; try --batch")?;
+        let modes = modes.context("cannot read the terminal's modes; try --batch")?;
         HOOK.call_once(|| {
-            let tell = std::panic::take_hook();
+            let hook = std::panic::take_hook();
             // Restores the terminal first, so that the panic message is visible.
             std::panic::set_hook(Box::new(move |panic| {
                 give_back();
-                tell(panic);
+                hook(panic);
             }));
         });
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -84,7 +84,7 @@ impl Screen {
     }
 
     /// Returns the current columns and lines.
-    #[expect(clippy::unused_self, reason = "only who has the screen may ask for its size")]
+    #[expect(clippy::unused_self, reason = "only the owner of the screen reads its size")]
     pub(super) fn size(&self) -> (usize, usize) {
         match tcgetwinsize(io::stdout()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
@@ -95,7 +95,7 @@ impl Screen {
     }
 
     /// Draws these lines; they must fit on the screen.
-    #[expect(clippy::unused_self, reason = "only who has the screen may draw")]
+    #[expect(clippy::unused_self, reason = "only the owner of the screen draws")]
     pub(super) fn draw(&self, lines: &[String]) -> anyhow::Result<()> {
         // Overwriting each line and clearing its rest avoids flicker.
         let mut out = "\x1b[H".to_owned();
@@ -140,7 +140,7 @@ mod tests {
     const INSIDE: &str = "PACELINE_TEST_TERMINAL";
 
     #[test]
-    fn a_panic_gives_the_terminal_back_before_it_speaks() {
+    fn a_panic_restores_the_terminal_before_its_message() {
         if std::env::var_os(INSIDE).is_some() {
             // The screen is never dropped: only the panic hook restores the terminal.
             let _screen = ManuallyDrop::new(Screen::open().unwrap());
@@ -149,13 +149,13 @@ mod tests {
         let this = std::env::current_exe().unwrap();
         let line = format!(
             "stty cols 80 rows 24; {} --exact --nocapture \
-             top::screen::tests::a_panic_gives_the_terminal_back_before_it_speaks; stty -a",
+             top::screen::tests::a_panic_restores_the_terminal_before_its_message; stty -a",
             this.display()
         );
         let Ok(script) =
             Command::new("script").args(["-qec", &line, "/dev/null"]).env(INSIDE, "1").output()
         else {
-            println!("skipped: there is no script(1)");
+            println!("skipped: script(1) is missing");
             return;
         };
         let text = String::from_utf8_lossy(&script.stdout).into_owned();

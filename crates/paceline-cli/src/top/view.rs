@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 /// The effect of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Said {
+pub(super) enum Effect {
     /// Continue.
-    Go,
+    Continue,
     /// End.
     End,
 }
@@ -38,16 +38,16 @@ pub(super) struct Look {
 }
 
 const HELP: [&str; 10] = [
-    "s  >  right   sort by the next column     <  left   by the one before",
-    "r             turn the order",
+    "s  >  right   sort by the next column     <  left   by the previous one",
+    "r             reverse the order",
     "Tab           streams, subscriptions, refusals",
     "j  k  arrows  one row down, up            Page keys, Home, End",
-    "space         hold still, and go on",
+    "space         pause, and continue",
     "h  ?          this help",
     "q  Ctrl-C     end",
     "",
-    "Rates, counts and times on links are of the time between two readings, ages",
-    "of the last second. See paceline ls for sums.",
+    "Rates, counts and times on links cover the time between two readings. Ages",
+    "cover the last second. paceline ls prints totals.",
 ];
 
 impl Look {
@@ -78,9 +78,9 @@ impl Look {
     }
 
     /// Processes a key.
-    pub(super) fn press(&mut self, key: Key) -> Said {
+    pub(super) fn press(&mut self, key: Key) -> Effect {
         match key {
-            Key::Quit => return Said::End,
+            Key::Quit => return Effect::End,
             Key::Next => self.order = self.order.moved(1),
             Key::Before => self.order = self.order.moved(Order::ALL.len() - 1),
             Key::Turn => self.turned = !self.turned,
@@ -105,7 +105,7 @@ impl Look {
             Key::Help => self.helps = !self.helps,
             Key::Other => self.helps = false,
         }
-        Said::Go
+        Effect::Continue
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn screen(now: &View, look: &mut Look, (width, height): (usize, usize
         lines.push(String::new());
         body(&view, look, width, height, &mut lines);
     }
-    let keys = "q ends  s sorts  r turns  Tab next table  space holds  h helps";
+    let keys = "q end  s sort  r reverse  Tab next table  space pause  h help";
     lines.truncate(height.saturating_sub(1).max(1));
     while lines.len() + 1 < height {
         lines.push(String::new());
@@ -161,7 +161,7 @@ fn body(view: &View, look: &mut Look, width: usize, height: usize, lines: &mut V
     let mut title = match look.shown {
         Shown::Refusals => format!("{name} ({count})"),
         Shown::Streams | Shown::Subscriptions => {
-            let turned = if look.turned { ", turned" } else { "" };
+            let turned = if look.turned { ", reversed" } else { "" };
             format!("{name} ({count}) by {}{turned}", look.order.name())
         }
     };
@@ -209,13 +209,13 @@ fn title(view: &View, held: bool) -> String {
         view.refusals.len(),
     );
     if view.silent > view.gone.len() {
-        let _ = write!(text, ", {} not asked", view.silent - view.gone.len());
+        let _ = write!(text, ", {} not queried", view.silent - view.gone.len());
     }
     if !view.gone.is_empty() {
         let _ = write!(text, ", gone: {}", view.gone.join(", "));
     }
     if held {
-        text.push_str(", held");
+        text.push_str(", paused");
     }
     text
 }
@@ -298,7 +298,7 @@ fn table_of_links(rows: &[LinkRow], width: usize) -> Vec<String> {
 
 /// Formats all refusals under a header, wrapped to the width.
 fn refusals(all: &[String], width: usize) -> Vec<String> {
-    let mut lines = vec!["who, what, and why".to_owned()];
+    let mut lines = vec!["node, pattern and reason".to_owned()];
     for refusal in all {
         let letters: Vec<char> = refusal.chars().collect();
         lines.extend(letters.chunks(width.max(1)).map(|part| part.iter().collect::<String>()));

@@ -64,8 +64,8 @@ const CASES: &[Case] = &[
         &["size and audio are both set; set only one"],
     ),
     (&["sub", "a", "--isolated", "--runtime-dir", "x"], 2, &["cannot be used with"]),
-    (&["sub", "a", "--out", "x.mp4"], 2, &[".mp4 files are not written", ".264 (H.264)", "ffmpeg"]),
-    (&["pull", "a", "--out", "x.mkv"], 2, &[".mkv files are not written", ".264 (H.264)"]),
+    (&["sub", "a", "--out", "x.mp4"], 2, &["cannot write .mp4 files", ".264 (H.264)", "ffmpeg"]),
+    (&["pull", "a", "--out", "x.mkv"], 2, &["cannot write .mkv files", ".264 (H.264)"]),
     (&["sub", "a", "--out", "x.mcap"], 2, &["paceline record TAG --out FILE.mcap"]),
     (&["pub", "a", "--file", "no-such.mjpeg"], 1, &["cannot read no-such.mjpeg", "No such file"]),
     (&["pub", "a", "--file", "no-such.txt"], 1, &["cannot open no-such.txt", "No such file"]),
@@ -95,9 +95,13 @@ const CASES: &[Case] = &[
     (&["completion", "csh"], 2, &["'csh'", "bash", "zsh", "fish"]),
     (&["man", "--out", "no-such-folder"], 2, &["--out no-such-folder", "mkdir -p no-such-folder"]),
     (&["pull", "a", "--seq", "7..3"], 2, &["--seq", "7 is after 3: write 3..7"]),
-    (&["pull", "a", "--seq", "7"], 2, &["--seq", "'7' is no range", "100..200"]),
+    (&["pull", "a", "--seq", "7"], 2, &["--seq", "'7' is not a range", "100..200"]),
     (&["pull", "a", "--from", "2s", "--to", "1s"], 2, &["--from", "exchange them"]),
-    (&["pull", "a", "--from", "now"], 2, &["--from", "'now' is no time", "-10s", "--at selects"]),
+    (
+        &["pull", "a", "--from", "now"],
+        2,
+        &["--from", "'now' is not a time", "-10s", "--at selects"],
+    ),
     (&["pull", "a", "--from", "-10"], 2, &["--from", "needs a unit: -10s"]),
     (&["pull", "a", "--from", "-10s", "--newest", "1"], 2, &["cannot be used with"]),
     (&["pull", "a", "--newest", "0"], 2, &["--newest", "from 1 to 65536"]),
@@ -131,7 +135,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn wrong_arguments_name_field_value_range_and_mend() {
+fn wrong_arguments_name_field_value_range_and_fix() {
     let host = Host::new();
     for (args, code, parts) in CASES {
         let ended = host.run(args);
@@ -144,11 +148,11 @@ fn wrong_arguments_name_field_value_range_and_mend() {
 }
 
 #[test]
-fn a_tag_that_nobody_publishes_is_told_with_those_there_are() {
+fn an_unpublished_tag_is_reported_with_the_published_ones() {
     let host = Host::new();
     let _camera = host.start(&["pub", "robot/camera", "--test-card", "160x120@10"]);
     let sub = host.run(&["sub", "no/such", "--count", "1", "--timeout", "6s"]);
-    sub.said(3, "no publisher on no/such yet; the tags there are: robot/camera");
+    sub.said(3, "no publisher on no/such yet; published tags: robot/camera");
     assert!(sub.stderr.contains("no sample") || sub.stderr.contains("0 of 1 samples"), "{sub:?}");
     assert!(sub.stderr.contains("check the tag or start a publisher"), "{}", sub.stderr);
 }
@@ -169,7 +173,7 @@ fn a_full_disk_ends_one_subscriber_and_disturbs_no_other() {
     let other = host.start(&["sub", "cam", "--count", "40", "--timeout", "30s", "--json"]);
     let full = host.run(&["sub", "cam", "--out", "/dev/full", "--timeout", "20s"]);
     full.said(1, "--out /dev/full: cannot write: No space left on device");
-    assert!(full.stderr.contains("holds 0 whole samples, 0 bytes; free some space"), "{full:?}");
+    assert!(full.stderr.contains("contains 0 whole samples, 0 bytes; free some space"), "{full:?}");
     let other = other.ended();
     assert_eq!(other.code, Some(0), "{other:?}");
     assert_eq!(other.json()[40]["summary"]["dropped"], serde_json::json!({}));

@@ -27,24 +27,25 @@ fn row(host: &Host) -> Value {
 /// Writes a calibration file for this host; the doctor's report on a stale file describes this host.
 fn calibrate(host: &Host, nanos: u64) {
     write(host, ("0.0.0", 999, "an abacus"), nanos);
-    let mend = row(host)["mend"].as_str().expect("a mend").to_owned();
-    let stale = "it is of paceline 0.0.0 on 999 cores of an abacus, and this is paceline ";
-    let here = mend.strip_prefix(stale).expect("both hosts are told");
-    let here = here.strip_suffix("; paceline doctor --calibrate").expect("the mend is told");
+    let fix = row(host)["fix"].as_str().expect("a fix").to_owned();
+    let stale =
+        "it was measured by paceline 0.0.0 on 999 cores of an abacus, and this is paceline ";
+    let here = fix.strip_prefix(stale).expect("both hosts are described");
+    let here = here.strip_suffix("; paceline doctor --calibrate").expect("the fix is named");
     let (version, rest) = here.split_once(" on ").expect("a version");
     let (cores, processor) = rest.split_once(" cores of ").expect("cores");
     write(host, (version, cores.parse().expect("a number"), processor), nanos);
 }
 
 #[test]
-fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_granted() {
+fn a_contract_beyond_the_processor_is_refused_and_the_offer_is_granted() {
     let (robot, operator) = (Host::new(), Host::new());
-    assert_eq!(row(&robot)["found"], "none: promises are charged nothing of the processor");
+    assert_eq!(row(&robot)["found"], "none: contracts are charged no processor time");
     calibrate(&robot, 40_000_000);
     let row = row(&robot);
     assert_eq!(
         (&row["state"], &row["found"]),
-        (&"ok".into(), &"a sample costs 40000.0 µs and 0.0 µs a KB".into())
+        (&"ok".into(), &"a sample costs 40000.0 µs plus 0.0 µs per KB".into())
     );
     let port = free_port();
     let link = |end: &str| format!("name=wide,{end}=tcp/127.0.0.1:{port},capacity=100mbit");
@@ -68,10 +69,10 @@ fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_gr
     assert_eq!(fewer.code, Some(0), "{fewer:?}");
     // `ls --reservations` reports the reserved share, as text and as numbers.
     let nothing = robot.run(&["ls", "--reservations"]).text();
-    let told = |text: &str| {
+    let shows = |text: &str| {
         text.lines().any(|line| line.starts_with("gate") && line.ends_with(" 50.00 %"))
     };
-    assert!(nothing.starts_with("nothing is reserved") && told(&nothing), "{nothing}");
+    assert!(nothing.starts_with("nothing is reserved") && shows(&nothing), "{nothing}");
     let _holder = operator.start(&[&all[..6], &["--max-hz", offered]].concat());
     let held = crate::plain::wait_for("it is held", || {
         let gate = crate::plain::node_named(&robot, "gate");
@@ -79,7 +80,7 @@ fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_gr
     });
     assert!((440_000..=500_000).contains(&held), "{held}: eleven samples or more of 40 ms");
     let shown = robot.run(&["ls", "--reservations"]).text();
-    assert!(shown.starts_with("RESERVATIONS\n") && told(&shown), "{shown}");
+    assert!(shown.starts_with("RESERVATIONS\n") && shows(&shown), "{shown}");
     let percent = format!("{}.{:02} %", held / 10_000, held % 10_000 / 100);
     assert!(shown.contains(&percent), "{percent}: {shown}");
 }
@@ -97,9 +98,9 @@ fn a_calibration_that_cannot_be_used_is_named_and_nothing_is_charged() {
     let ended = node.ended();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for part in [
-        "calibration.json is not used",
-        "nothing is charged",
-        "it is no calibration",
+        "ignoring the calibration ",
+        "no processor time is charged",
+        "it is not a calibration",
         "doctor --calibrate",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
@@ -109,7 +110,7 @@ fn a_calibration_that_cannot_be_used_is_named_and_nothing_is_charged() {
 /// Runs a real calibration. Its result depends on the host, so the test checks no measured figure, only that
 /// the node charges the measured cost.
 #[test]
-fn what_calibrating_measures_is_read_by_the_node_and_charged() {
+fn the_measured_calibration_is_read_and_charged() {
     const BUSY: &str = "try again when the host is less busy";
     let host = Host::new();
     // The default path for an unprivileged user; root writes a system-wide file.
@@ -122,10 +123,10 @@ fn what_calibrating_measures_is_read_by_the_node_and_charged() {
         }
     }
     assert_eq!(measured.code, Some(0), "{}", measured.stderr);
-    let told = measured.json().remove(0);
+    let reported = measured.json().remove(0);
     let number = |value: &Value| value.as_u64().expect("a number");
-    let samples = told["samples"].as_array().expect("samples");
-    assert_eq!(samples.len(), 8, "four sizes, beside load and not: {told}");
+    let samples = reported["samples"].as_array().expect("samples");
+    assert_eq!(samples.len(), 8, "four sizes, with and without load: {reported}");
     for sample in samples {
         assert!(number(&sample["nanos"]) > 0, "{sample}");
         assert!(number(&sample["charged_nanos"]) >= number(&sample["nanos"]), "{sample}");
@@ -133,9 +134,12 @@ fn what_calibrating_measures_is_read_by_the_node_and_charged() {
     for pair in
         samples.windows(2).filter(|pair| pair[0]["bytes"].as_u64() < pair[1]["bytes"].as_u64())
     {
-        assert!(number(&pair[0]["charged_nanos"]) <= number(&pair[1]["charged_nanos"]), "{told}");
+        assert!(
+            number(&pair[0]["charged_nanos"]) <= number(&pair[1]["charged_nanos"]),
+            "{reported}"
+        );
     }
-    assert_eq!(told["file"], file.display().to_string());
+    assert_eq!(reported["file"], file.display().to_string());
     assert_eq!(row(&host)["state"], "ok", "it is this host's");
     // A node that starts now charges 20 samples per second of 64 bytes with headers.
     let port = free_port();
@@ -161,8 +165,9 @@ fn what_calibrating_measures_is_read_by_the_node_and_charged() {
         let gate = crate::plain::node_named(&host, "gate");
         gate["processor"]["held_us_per_s"].as_u64().filter(|held| *held > 0)
     });
-    let nanos =
-        |bytes: u64| number(&told["sample_nanos"]) + bytes * number(&told["byte_picos"]) / 1_000;
-    assert!(held + 1 >= 20 * nanos(64) / 1_000, "{held} µs of {told}");
-    assert!(held <= 30 * nanos(1_000) / 1_000 + 1, "{held} µs of {told}");
+    let nanos = |bytes: u64| {
+        number(&reported["sample_nanos"]) + bytes * number(&reported["byte_picos"]) / 1_000
+    };
+    assert!(held + 1 >= 20 * nanos(64) / 1_000, "{held} µs of {reported}");
+    assert!(held <= 30 * nanos(1_000) / 1_000 + 1, "{held} µs of {reported}");
 }

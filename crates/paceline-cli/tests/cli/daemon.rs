@@ -29,7 +29,7 @@ impl Manager {
 
     fn heard(&self) -> String {
         let mut bytes = [0; 1_000];
-        let length = self.0.recv(&mut bytes).expect("the node says how far it is");
+        let length = self.0.recv(&mut bytes).expect("the node reports its state");
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
@@ -72,7 +72,7 @@ fn reload(node: &Running, manager: &Manager) -> String {
 }
 
 #[test]
-fn a_file_sets_up_the_node_and_flags_win_over_it() {
+fn a_file_configures_the_node_and_flags_override_it() {
     let host = Host::new();
     let port = free_port();
     let file = write(
@@ -102,10 +102,10 @@ fn a_file_sets_up_the_node_and_flags_win_over_it() {
 }
 
 /// Returns the names of the Zenoh thread pools in which a node runs threads.
-fn pools(link: &str, said: Option<&str>, (expected, threads): (&str, usize)) -> Vec<String> {
+fn pools(link: &str, setting: Option<&str>, (expected, threads): (&str, usize)) -> Vec<String> {
     let host = Host::new();
     let mut command = host.command(&["node", "--json", "--link", link]);
-    command.env_remove("ZENOH_RUNTIME").envs(said.map(|said| ("ZENOH_RUNTIME", said)));
+    command.env_remove("ZENOH_RUNTIME").envs(setting.map(|setting| ("ZENOH_RUNTIME", setting)));
     let mut node = Running::unread(command.spawn().unwrap());
     node.first_line();
     let tasks = format!("/proc/{}/task", node.child().id());
@@ -122,7 +122,7 @@ fn pools(link: &str, said: Option<&str>, (expected, threads): (&str, usize)) -> 
 }
 
 #[test]
-fn tasks_of_zenoh_share_two_threads_unless_the_environment_says_otherwise() {
+fn tasks_of_zenoh_share_two_threads_by_default() {
     let tcp = "listen=tcp/127.0.0.1:0";
     let shared = pools(tcp, None, ("rx", 2));
     assert_eq!(shared.iter().filter(|it| *it == "rx").count(), 2, "{shared:?}");
@@ -143,7 +143,7 @@ fn tasks_of_zenoh_share_one_thread_where_tls_is_used() {
 }
 
 #[test]
-fn a_file_that_is_found_is_the_nodes_and_a_command_beside_it_works() {
+fn a_file_found_by_default_configures_only_the_node() {
     let host = Host::new();
     let port = free_port();
     let text = format!("name = \"gate\"\n[[link]]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n");
@@ -162,7 +162,7 @@ fn a_file_that_is_found_is_the_nodes_and_a_command_beside_it_works() {
 }
 
 #[test]
-fn a_wrong_file_is_told_with_its_lines_before_anything_opens() {
+fn an_invalid_file_is_refused_with_lines_before_the_node_opens() {
     let host = Host::new();
     let text = "nmae = \"gate\"\n[[link]]\nlisten = [\"tcp/127.0.0.1:1\"]\ncapacity = \"0mbit\"\n";
     let file = write(&host, "p.toml", text);
@@ -180,20 +180,20 @@ fn a_wrong_file_is_told_with_its_lines_before_anything_opens() {
     let right = write(&host, "right.toml", "[[link]]\nlisten = [\"tcp/127.0.0.1:7600\"]\n");
     let ended = host.run(&["node", "--check-config", "--config", arg(&right)]);
     assert_eq!(
-        (ended.code, ended.text().contains("right; links: 1")),
+        (ended.code, ended.text().contains("valid; links: 1")),
         (Some(0), true),
         "{ended:?}"
     );
     let none = host.run(&["node", "--check-config"]);
     assert_eq!(
-        (none.code, none.text().contains("every default holds")),
+        (none.code, none.text().contains("all defaults apply")),
         (Some(0), true),
         "{none:?}"
     );
 }
 
 #[test]
-fn the_printed_configuration_is_one() {
+fn the_printed_configuration_is_valid() {
     let host = Host::new();
     let printed = host.run(&["node", "--print-config"]);
     assert_eq!(printed.code, Some(0));
@@ -217,8 +217,8 @@ fn a_reload_changes_capacity_and_log_and_names_what_needs_a_restart() {
     write(&host, "p.toml", &link("1mbit", "dwcs"));
     let ready = reload(&node, &manager);
     assert!(ready.contains("at 1 Mbit/s"), "{ready}");
-    wait_logged(&host, "log", "link 'radio': capacity 1 Mbit/s from now on");
-    wait_logged(&host, "log", "policy of link 'radio' differs: restart the node to apply it");
+    wait_logged(&host, "log", "link 'radio': the capacity is now 1 Mbit/s");
+    wait_logged(&host, "log", "policy of link 'radio' changed: restart the node to apply it");
     let ls = host.run(&["ls", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
     let nodes = document["nodes"].as_array().unwrap();
@@ -230,14 +230,14 @@ fn a_reload_changes_capacity_and_log_and_names_what_needs_a_restart() {
     let ready = reload(&node, &manager);
     assert!(ready.contains("at 1 Mbit/s"), "the old configuration stays: {ready}");
     wait_logged(&host, "log", "p.toml:1: capacity is not known");
-    wait_logged(&host, "log", "the configuration stays as it was");
+    wait_logged(&host, "log", "the configuration is unchanged");
     node.signal(Signal::TERM);
     manager.expect("STOPPING=1");
     assert_eq!(node.status().code(), Some(0));
 }
 
 #[test]
-fn classes_of_the_file_hold_and_change_with_a_reload() {
+fn classes_of_the_file_apply_and_change_with_a_reload() {
     let host = Host::new();
     let link = "log = \"info\"\n[[link]]\nname = \"radio\"\nconnect = [\"tcp/127.0.0.1:1\"]\n\
                 capacity = \"2mbit\"\n";
@@ -260,7 +260,7 @@ fn classes_of_the_file_hold_and_change_with_a_reload() {
     let peers = "[[link.class]]\nname = \"peers\"\nper_peer = true\n";
     write(&host, "p.toml", &format!("{link}{peers}"));
     reload(&node, &manager);
-    wait_logged(&host, "log", "link 'radio': 1 classes from now on");
+    wait_logged(&host, "log", "link 'radio': the number of classes is now 1");
     let until = Instant::now() + LIMIT;
     while classes() != [("peers".to_owned(), 1.0)] {
         assert!(Instant::now() < until, "{:?}", classes());
@@ -272,14 +272,14 @@ fn classes_of_the_file_hold_and_change_with_a_reload() {
         "log",
         "p.toml:10: link 1: class 'peers': name: class \"peers\" is listed twice",
     );
-    wait_logged(&host, "log", "the configuration stays as it was");
+    wait_logged(&host, "log", "the configuration is unchanged");
     node.signal(Signal::TERM);
     manager.expect("STOPPING=1");
     assert_eq!(node.status().code(), Some(0));
 }
 
 #[test]
-fn buffers_of_the_file_hold_and_change_with_a_reload() {
+fn buffers_of_the_file_apply_and_change_with_a_reload() {
     let host = Host::new();
     let file = write(&host, "p.toml", "[[buffer]]\npattern = \"a/**\"\nsamples = 16\n");
     let (node, manager) = daemon(&host, &file, "log");
@@ -291,8 +291,8 @@ fn buffers_of_the_file_hold_and_change_with_a_reload() {
     }
     write(&host, "p.toml", "[[buffer]]\npattern = \"c/**\"\nsamples = 5\n");
     let ready = reload(&node, &manager);
-    assert!(ready.contains("holds c/**: 5 samples") && !ready.contains("a/**"), "{ready}");
-    assert_eq!(pulled().code, Some(3), "nobody holds it any more");
+    assert!(ready.contains("buffers c/**: 5 samples") && !ready.contains("a/**"), "{ready}");
+    assert_eq!(pulled().code, Some(3), "no node buffers it any more");
 }
 
 #[test]
@@ -308,11 +308,11 @@ fn a_second_signal_ends_a_node_at_once() {
 }
 
 #[test]
-fn the_flag_wins_over_the_environment_and_that_over_the_file() {
+fn the_flag_overrides_the_environment_which_overrides_the_file() {
     let host = Host::new();
     let file = write(&host, "p.toml", "log = \"info\"\nisolated = true\n");
     // Connecting to a closed port and loading a file both log at level info or above.
-    let said = |flag: Option<&str>, environment: Option<&str>| {
+    let logs = |flag: Option<&str>, environment: Option<&str>| {
         let (log, manager) = (host.path("log"), Manager::new(&host));
         let mut command = host.command(&["node", "--config", arg(&file)]);
         command.args(flag.map(|level| ["--log", level]).into_iter().flatten());
@@ -327,15 +327,15 @@ fn the_flag_wins_over_the_environment_and_that_over_the_file() {
         std::fs::remove_file(host.path("notify")).unwrap();
         logged(&host, "log").contains("reloaded ")
     };
-    assert!(said(None, None), "the file says info");
-    assert!(!said(None, Some("warn")));
-    assert!(said(Some("info"), Some("warn")));
+    assert!(logs(None, None), "the file sets info");
+    assert!(!logs(None, Some("warn")));
+    assert!(logs(Some("info"), Some("warn")));
     let wrong = host.command(&["ls"]).env("PACELINE_LOG", "wran").spawn().unwrap();
     Running::gathered(wrong).ended().said(2, "PACELINE_LOG 'wran': must be one of off, error");
 }
 
 #[test]
-fn the_journal_gets_no_times() {
+fn messages_in_the_journal_have_no_timestamps() {
     let host = Host::new();
     let file = write(&host, "p.toml", "name = 5\n");
     let lines = |journal: bool| {
@@ -365,7 +365,7 @@ fn the_journal_gets_no_times() {
 }
 
 #[test]
-fn the_unit_is_one_that_systemd_takes() {
+fn systemd_accepts_the_unit() {
     let host = Host::new();
     let unit = host.run(&["node", "--print-unit"]);
     assert_eq!(unit.code, Some(0), "{unit:?}");
@@ -377,9 +377,9 @@ fn the_unit_is_one_that_systemd_takes() {
         println!("skipped: systemd-analyze verify (systemd-analyze is not installed)");
         return;
     };
-    let said = String::from_utf8_lossy(&verify.stderr);
+    let output = String::from_utf8_lossy(&verify.stderr);
     // Ignore errors in other units of this host.
     let about_ours: Vec<&str> =
-        said.lines().filter(|line| line.contains("paceline.service")).collect();
+        output.lines().filter(|line| line.contains("paceline.service")).collect();
     assert!(about_ours.is_empty(), "{about_ours:?}");
 }

@@ -4,7 +4,7 @@ use crate::host::Host;
 use std::time::{Duration, Instant};
 
 #[test]
-fn every_row_has_its_fields_and_the_code_follows_from_them() {
+fn every_row_has_its_fields_and_determines_the_exit_code() {
     let host = Host::new();
     let begun = Instant::now();
     let doctor = host.run(&["doctor", "--json"]);
@@ -19,7 +19,7 @@ fn every_row_has_its_fields_and_the_code_follows_from_them() {
         }
         let state = row["state"].as_str().unwrap();
         assert!(["ok", "lack", "unknown"].contains(&state), "{row}");
-        assert_eq!(row["mend"].is_string(), state == "lack", "{row}");
+        assert_eq!(row["fix"].is_string(), state == "lack", "{row}");
         assert!(row["needed"].is_boolean(), "{row}");
     }
     let lacks = rows.iter().any(|row| row["state"] == "lack" && row["needed"] == true);
@@ -30,7 +30,7 @@ fn every_row_has_its_fields_and_the_code_follows_from_them() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_a_lack_that_counts() {
+fn an_unusable_folder_fails_a_required_check() {
     let host = Host::new();
     let doctor = host.run(&["doctor", "--runtime-dir", "/proc/nowhere"]);
     assert_eq!(doctor.code, Some(3), "{doctor:?}");
@@ -39,11 +39,11 @@ fn a_folder_that_cannot_be_used_is_a_lack_that_counts() {
         text.contains("/proc/nowhere cannot be used") && text.contains("LACK, needed"),
         "{text}"
     );
-    assert!(text.contains("To mend:\n") && text.contains("set PACELINE_RUNTIME_DIR"), "{text}");
+    assert!(text.contains("To fix:\n") && text.contains("set PACELINE_RUNTIME_DIR"), "{text}");
 }
 
 #[test]
-fn a_wrong_configuration_is_a_lack_that_counts() {
+fn an_invalid_configuration_fails_a_required_check() {
     let host = Host::new();
     std::fs::write(host.path("p.toml"), "nmae = 1\n").unwrap();
     let mut command = host.command(&["doctor"]);
@@ -54,7 +54,7 @@ fn a_wrong_configuration_is_a_lack_that_counts() {
 }
 
 #[test]
-fn it_tells_who_listens() {
+fn the_socket_row_shows_a_running_node() {
     let host = Host::new();
     let mut node =
         crate::host::Running::unread(host.command(&["node", "--name", "gate"]).spawn().unwrap());

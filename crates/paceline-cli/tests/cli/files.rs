@@ -60,7 +60,7 @@ fn a_y4m_file_is_published_raw_and_written_again() {
 }
 
 #[test]
-fn a_corrupt_picture_file_is_refused_by_name_and_place() {
+fn a_corrupt_picture_file_is_refused_by_name_and_position() {
     let host = Host::new();
     let (noise, empty, cut) = (host.path("noise.mjpeg"), host.path("no.mjpeg"), host.path("x.y4m"));
     std::fs::write(&noise, [0x41; 1_000]).unwrap();
@@ -74,12 +74,12 @@ fn a_corrupt_picture_file_is_refused_by_name_and_place() {
 }
 
 #[test]
-fn what_is_no_picture_cannot_be_written_as_one() {
+fn text_cannot_be_written_as_a_picture() {
     let host = Host::new();
     let file = host.path("lines.txt");
     std::fs::write(&file, "a\nb\n").unwrap();
     let _player = host.start(&["pub", "t", "--file", arg(&file), "--hz", "10", "--loop"]);
     let out = host.path("t.y4m");
     let sub = host.run(&["sub", "t", "--out", arg(&out), "--count", "1", "--timeout", "30s"]);
-    sub.said(1, "is text/plain, a .y4m file holds image/jpeg, image/png or");
+    sub.said(1, "is text/plain, a .y4m file contains image/jpeg, image/png or");
 }

@@ -30,7 +30,7 @@ fn asked() -> BTreeSet<String> {
 }
 
 #[test]
-fn a_running_node_has_what_the_dashboard_asks_for() {
+fn a_running_node_has_the_families_of_the_dashboard() {
     let host = Host::new();
     let socket = host.path("http.sock");
     let http = format!("unix:{}", arg(&socket));

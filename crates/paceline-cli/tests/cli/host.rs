@@ -157,8 +157,8 @@ impl Running {
             if Instant::now() >= until {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
-                let said = self.stderr.take().and_then(|stderr| stderr.recv().ok());
-                panic!("the command did not end within {LIMIT:?}: {said:?}");
+                let output = self.stderr.take().and_then(|stderr| stderr.recv().ok());
+                panic!("the command did not end within {LIMIT:?}: {output:?}");
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -84,14 +84,14 @@ impl Answer {
 
     /// Fails unless the response is an error with this status whose message contains `part`.
     fn refused(&self, status: u16, part: &str) {
-        let said = self.json()["error"].as_str().unwrap_or_default().to_owned();
+        let output = self.json()["error"].as_str().unwrap_or_default().to_owned();
         assert_eq!(self.status, status, "{self:?}");
-        assert!(said.contains(part), "'{part}' is not in: {said}");
+        assert!(output.contains(part), "'{part}' is not in: {output}");
     }
 }
 
 #[test]
-fn it_tells_what_ls_tells() {
+fn the_api_reports_the_same_as_ls() {
     let host = Host::new();
     let node = Served::start(&host, &["--buffer", "log=10"]);
     let _talk = host.start(&["pub", "log", "--test-card", "320x240@5"]);
@@ -127,7 +127,7 @@ fn it_tells_what_ls_tells() {
 }
 
 #[test]
-fn events_come_again_and_again() {
+fn events_are_sent_repeatedly() {
     let host = Host::new();
     let node = Served::start(&host, &[]);
     let mut stream = node.connect();
@@ -148,7 +148,7 @@ fn events_come_again_and_again() {
 }
 
 #[test]
-fn pictures_are_small_and_those_that_the_subscription_gets() {
+fn pictures_are_small_and_from_the_subscription() {
     let host = Host::new();
     let node = Served::start(&host, &["--buffer", "cam=10", "--buffer", "text=10"]);
     let _card = host.start(&["pub", "cam", "--test-card", "640x480@20"]);
@@ -195,7 +195,7 @@ fn other_origins_and_names_are_refused() {
 }
 
 #[test]
-fn requests_that_are_wrong_or_huge_are_refused_and_harm_nobody() {
+fn invalid_or_huge_requests_are_refused_without_harm() {
     let host = Host::new();
     let node = Served::start(&host, &[]);
     for garbage in ["GARBAGE\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\u{0}\u{1}\u{2}\r\n\r\n"] {
@@ -209,8 +209,8 @@ fn requests_that_are_wrong_or_huge_are_refused_and_harm_nobody() {
     node.ask("GET /api/v1/state", "Content-Length: 99999999999\r\n").refused(413, "no body");
     node.ask("GET /api/v1/state", "Transfer-Encoding: chunked\r\n").refused(413, "no body");
     node.ask("DELETE /api/v1/state", "").refused(405, "use GET");
-    node.get("/api/v1/nothing").refused(404, "there are state, events");
-    node.get("/nothing").refused(404, "/ is the page");
+    node.get("/api/v1/nothing").refused(404, "the paths are state, events");
+    node.get("/nothing").refused(404, "the page is /");
     let turn = "POST /api/v1/switches/flood";
     node.ask(turn, "Content-Length: 0\r\n").refused(415, "application/json");
     let json = "Content-Type: application/json\r\n";
@@ -224,7 +224,7 @@ fn requests_that_are_wrong_or_huge_are_refused_and_harm_nobody() {
 }
 
 #[test]
-fn clients_that_are_slow_or_too_many_do_not_keep_others_out() {
+fn slow_or_excess_clients_do_not_block_others() {
     let host = Host::new();
     let node = Served::start(&host, &[]);
     // Incomplete requests occupy all connection slots.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 const NOISE: &[u8] = b"\x7fELF\n\xff\xd8\0\n\x1b[2J\xfe\n";
 
 #[test]
-fn a_file_that_is_no_text_is_refused_with_the_types_that_are_known() {
+fn an_unknown_file_type_is_refused_with_the_known_types() {
     let host = Host::new();
     for (name, fix) in [
         ("x.bin", "give --chunk SIZE to publish it in pieces"),
@@ -18,8 +18,7 @@ fn a_file_that_is_no_text_is_refused_with_the_types_that_are_known() {
     ] {
         std::fs::write(host.path(name), NOISE).unwrap();
         let refused = host.run(&["pub", "t", "--file", name]);
-        refused
-            .said(2, &format!("--file {name}: its type is not known and it is no text in UTF-8"));
+        refused.said(2, &format!("--file {name}: its type is unknown and it is not UTF-8 text"));
         refused.said(2, fix).said(2, ".264, .h264, .wav and .ulg files");
     }
     // The binary data starts after 64 KiB of text.
@@ -27,16 +26,16 @@ fn a_file_that_is_no_text_is_refused_with_the_types_that_are_known() {
     late.extend_from_slice(b"\xff\n");
     std::fs::write(host.path("late"), late).unwrap();
     let refused = host.run(&["pub", "t", "--file", "late", "--wait", "0s"]);
-    refused.said(1, "line 20001 is no text in UTF-8; give --chunk SIZE");
+    refused.said(1, "line 20001 is not UTF-8 text; give --chunk SIZE");
     let child = host.command(&["pub", "t", "-", "--wait", "0s"]).stdin(Stdio::piped()).spawn();
     let mut child = child.unwrap();
     child.stdin.take().unwrap().write_all(NOISE).unwrap();
     let refused = Running::gathered(child).ended();
-    refused.said(1, "cannot read standard input: line 2 is no text in UTF-8");
+    refused.said(1, "cannot read standard input: line 2 is not UTF-8 text");
 }
 
 #[test]
-fn bytes_are_published_as_they_are_where_that_is_asked_for() {
+fn bytes_are_published_unchanged_on_request() {
     let host = Host::new();
     let _node = host.start_node();
     std::fs::write(host.path("x.bin"), NOISE).unwrap();
@@ -62,7 +61,7 @@ fn bytes_are_published_as_they_are_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_file_holds_what_its_name_says_and_a_terminal_is_shown_text_only() {
+fn a_file_contains_its_type_and_a_terminal_shows_only_text() {
     let host = Host::new();
     let _node = host.start_node();
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
@@ -70,7 +69,7 @@ fn a_file_holds_what_its_name_says_and_a_terminal_is_shown_text_only() {
         host.run(&["sub", "cam", "--out", "x.mp4"]).code == Some(2) && !host.path("x.mp4").exists()
     );
     let video = host.run(&["sub", "cam", "--out", "x.264", "--count", "1", "--timeout", "30s"]);
-    video.said(1, "of cam is image/jpeg, a .264 file holds video/h264; give another name");
+    video.said(1, "of cam is image/jpeg, a .264 file contains video/h264; give another name");
     let still = host.run(&["sub", "cam", "--out", "x.jpg", "--count", "3", "--timeout", "30s"]);
     assert_eq!(still.code, Some(0), "{still:?}");
     assert!(std::fs::read(host.path("x.jpg")).unwrap().starts_with(b"\xff\xd8"));
@@ -82,12 +81,12 @@ fn a_file_holds_what_its_name_says_and_a_terminal_is_shown_text_only() {
         script.stdin(Stdio::null()).output()
     };
     let Ok(shown) = onto("cam") else {
-        println!("skipped: there is no script(1)");
+        println!("skipped: script(1) is missing");
         return;
     };
     let text = String::from_utf8_lossy(&shown.stdout);
     assert!(
-        text.contains("that are no text: a terminal cannot show them; give --out FILE, or pipe"),
+        text.contains("that are not text: a terminal cannot show them; give --out FILE, or pipe"),
         "{text}"
     );
     assert!(!shown.stdout.contains(&0xff), "{text}");
@@ -112,9 +111,14 @@ fn a_size_of_text_and_the_sound_of_pictures_are_refused_before_the_first_sample(
             "cam",
             "--audio",
             "8000x1",
-            "--audio: cam is image/jpeg, which is no sound; leave --audio out",
+            "--audio: cam has the type image/jpeg, which is not sound; leave --audio out",
         ),
-        ("t", "--size", "80x60", "--size: t is text/plain, which is no picture; leave --size out"),
+        (
+            "t",
+            "--size",
+            "80x60",
+            "--size: t has the type text/plain, which is not a picture; leave --size out",
+        ),
     ] {
         for command in ["sub", "echo", "hz", "delay", "ask"] {
             let limit: &[&str] = match command {
@@ -140,11 +144,11 @@ fn rates_and_delays_below_a_millisecond_are_not_zero() {
     let _fast = host.start(&["pub", "t", "--file", "lines", "--hz", "4000", "--loop"]);
     let seconds = format!("{}s", LIMIT.as_secs());
     for command in ["hz", "delay"] {
-        let told = host.run(&[command, "t", "--count", "2000", "--duration", &seconds]);
-        assert_eq!(told.code, Some(0), "{told:?}");
-        let text = told.text();
+        let reported = host.run(&[command, "t", "--count", "2000", "--duration", &seconds]);
+        assert_eq!(reported.code, Some(0), "{reported:?}");
+        let text = reported.text();
         let spreads: Vec<&str> = text.lines().filter(|line| line.starts_with("\tmin: ")).collect();
-        assert!(!spreads.is_empty(), "{told:?}");
+        assert!(!spreads.is_empty(), "{reported:?}");
         for line in spreads {
             let min = line.trim_start_matches("\tmin: ").split('s').next().unwrap();
             assert!(min.parse::<f64>().unwrap() > 0.0, "{line}");
@@ -160,7 +164,7 @@ fn rates_and_delays_below_a_millisecond_are_not_zero() {
 }
 
 #[test]
-fn echo_prints_as_many_as_it_is_told_to() {
+fn echo_prints_the_requested_number() {
     let host = Host::new();
     let _node = host.start_node();
     std::fs::write(host.path("lines"), (0..500).map(|n| format!("{n}\n")).collect::<String>())

@@ -79,7 +79,7 @@ fn a_contract_above_the_capacity_is_refused() {
 }
 
 #[test]
-fn best_effort_is_not_what_was_required() {
+fn require_refuses_best_effort() {
     let (robot, operator) = (Host::new(), Host::new());
     let port = free_port();
     let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=1mbit");
@@ -98,19 +98,23 @@ fn best_effort_is_not_what_was_required() {
     let wish = ["log", "--link", &connect, "--within", "200ms"];
     let borne =
         operator.run(&[&["sub"], &wish[..], &["--count", "60", "--timeout", "15s"]].concat());
-    borne.said(0, "it is carried as best effort");
+    borne.said(0, "it is delivered as best effort");
     let required =
         operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15s"]].concat());
     required.said(3, "and --require: publisher ");
-    required.said(3, "nothing is promised: its publishing rate is unknown");
+    required.said(3, "no contract: its publishing rate is unknown");
     let recorded =
         [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15s"]]
             .concat();
     let recorded = operator.run(&recorded);
-    recorded.said(3, "nothing is promised of log: its publishing rate is unknown");
+    recorded.said(3, "no contract for log: its publishing rate is unknown");
     let asked = operator.run(&[&["ask"], &wish[..]].concat());
     asked.said(3, "");
-    assert!(asked.text().contains("as best effort: how much it sends"), "{}", asked.text());
+    assert!(
+        asked.text().contains("as best effort: its rate or size is unknown"),
+        "{}",
+        asked.text()
+    );
 }
 
 #[test]
@@ -121,18 +125,18 @@ fn a_port_in_use_is_named() {
     let link = format!("name=radio,listen=tcp/127.0.0.1:{port}");
     let node = host.run(&["node", "--link", &link]);
     node.said(1, &format!("link 'radio': cannot open tcp/127.0.0.1:{port}"));
-    node.said(1, "give --link another port or address");
+    node.said(1, "try another port or address in --link");
 }
 
 #[test]
-fn an_open_address_needs_a_word() {
+fn an_open_address_needs_a_flag() {
     let host = Host::new();
     let link = format!("listen=tcp/0.0.0.0:{}", free_port());
     host.run(&["node", "--link", &link]).said(2, "--link: link 'link1': ");
 }
 
 #[test]
-fn asking_says_yes_or_no_and_reservations_are_listed() {
+fn a_dry_run_answers_and_reservations_are_listed() {
     let (robot, operator) = (Host::new(), Host::new());
     let port = free_port();
     let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=10mbit");
@@ -183,7 +187,7 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
 
 /// 40 pictures per second of high quality need several times the link's capacity.
 #[test]
-fn a_source_that_adapts_gets_through_a_link_that_is_too_thin() {
+fn an_adaptive_source_fits_a_thin_link() {
     let (robot, operator) = (Host::new(), Host::new());
     let port = free_port();
     let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
@@ -204,7 +208,7 @@ fn a_source_that_adapts_gets_through_a_link_that_is_too_thin() {
     let file = robot.path("poor.wav");
     std::fs::write(&file, b"RIFF").unwrap();
     let pub_file = ["pub", "cam", "--file", crate::host::arg(&file), "--adapt"];
-    robot.run(&pub_file).said(2, "--adapt: only the test card is coded here");
+    robot.run(&pub_file).said(2, "--adapt: only the test card is encoded here");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn two_terminals_two_commands_no_flags() {
 }
 
 #[test]
-fn a_subscriber_may_come_first() {
+fn a_subscriber_may_start_first() {
     let host = Host::new();
     let sub = host.start(&["sub", "robot/**", "--count", "3", "--timeout", "30s", "--json"]);
     let publisher =
@@ -135,7 +135,7 @@ fn ls_shows_asked_and_delivered() {
 }
 
 #[test]
-fn an_empty_host_says_so() {
+fn an_empty_host_is_reported() {
     let host = Host::new();
     let ls = host.run(&["ls", "--timeout", "200ms"]);
     assert_eq!(ls.code, Some(0), "{ls:?}");

@@ -59,7 +59,7 @@ fn rates_bandwidth_and_delays_of_several_tags_have_the_lines_of_ros2() {
 }
 
 #[test]
-fn json_says_what_was_published_granted_and_delivered() {
+fn json_reports_published_granted_and_delivered() {
     let host = Host::new();
     let _node = host.start_node();
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
@@ -100,14 +100,18 @@ fn forms(robot: &Host) -> Vec<String> {
 }
 
 #[test]
-fn an_observer_adds_nothing_to_a_thin_link_unless_it_is_told_to() {
+fn an_observer_adds_nothing_to_a_thin_link_by_default() {
     let (robot, operator, _running) = joined();
     let unasked = operator.run(&["hz", "cam", "--duration", "6s"]);
-    unasked.said(3, "cam would come over link thin (2 Mbit/s), and nobody behind it takes it");
-    unasked.said(3, "--max-hz 1 asks for one sample a second");
+    unasked.said(
+        3,
+        "cam would arrive over link thin (2 Mbit/s), and no other subscriber receives it there",
+    );
+    unasked.said(3, "--max-hz 1 for one sample per second");
     assert_eq!(forms(&robot), Vec::<String>::new());
-    let told = operator.run(&["hz", "cam", "--max-hz", "4", "--count", "4", "--duration", "20s"]);
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let reported =
+        operator.run(&["hz", "cam", "--max-hz", "4", "--count", "4", "--duration", "20s"]);
+    assert_eq!(reported.code, Some(0), "{reported:?}");
 
     let few = ["sub", "cam", "--max-hz", "5", "--size", "160x120", "--json"];
     let sub = operator.start(&few);
@@ -159,7 +163,7 @@ fn echo_prints_text_json_and_fields() {
 }
 
 #[test]
-fn a_tag_that_nobody_knows_is_waited_for_and_a_publisher_that_dies_is_told() {
+fn an_unknown_tag_is_awaited_and_a_lost_publisher_is_reported() {
     let host = Host::new();
     let _node = host.start_node();
     let _other = host.start(&["pub", "b/other", "--test-card", "160x120@5"]);
@@ -172,19 +176,19 @@ fn a_tag_that_nobody_knows_is_waited_for_and_a_publisher_that_dies_is_told() {
     std::thread::sleep(Duration::from_secs(6));
     hz.signal(Signal::INT);
     let hz = hz.ended();
-    hz.said(0, "no publisher on a/cam yet; the tags there are: b/other; waiting on");
+    hz.said(0, "no publisher on a/cam yet; published tags: b/other; still waiting");
     hz.said(0, "subscribed to [a/cam]: all");
-    hz.said(0, "[a/cam]: its publisher has gone; waiting on");
+    hz.said(0, "[a/cam]: its publisher has gone; still waiting");
     assert!(!hz.json().is_empty(), "{hz:?}");
 }
 
 #[test]
-fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
+fn invalid_arguments_are_refused_and_standard_output_may_close() {
     let host = Host::new();
     host.run(&["hz", "a", "--window", "0"]).said(2, "must be a whole number from 1 to 100000");
     host.run(&["hz"]).said(2, "<TAG>");
     host.run(&["bw", "a//b"]).said(2, "a//b");
-    host.run(&["echo", "a", "--field", "x..y"]).said(2, "must be names joined by points");
+    host.run(&["echo", "a", "--field", "x..y"]).said(2, "must be names joined by dots");
     host.run(&["hz", "a", "--duration", "1s"]).said(3, "no sample within --duration 1s: ");
     host.run(&["watch", "a"]).said(2, "<--hz|--bw|--delay|--print>");
     host.run(&["watch", "a", "--hz", "--print"]).said(2, "cannot be used with");

@@ -42,7 +42,7 @@ impl Pair {
         let path = host.path("config.toml");
         let capacity = match self.capacity {
             "" => String::new(),
-            said => format!("capacity = \"{said}\"\n"),
+            given => format!("capacity = \"{given}\"\n"),
         };
         let text = format!(
             "name = \"{name}\"\n[[link]]\nname = \"radio\"\n{way} = [\"tcp/127.0.0.1:{link}\"]\n\
@@ -157,7 +157,7 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
 const IMPORT: &str = "[[import]]\nkey = \"robot/**\"\n";
 
 #[test]
-fn a_plain_subscriber_is_given_the_rate_that_its_rule_asks_for() {
+fn a_plain_subscriber_receives_the_rate_of_its_rule() {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, IMPORT);
     let rules = "[[export]]\ntag = \"robot/**\"\nkey = \"far/{1}\"\nmax_hz = 10\n";
@@ -189,7 +189,7 @@ fn a_plain_subscriber_is_given_the_rate_that_its_rule_asks_for() {
 }
 
 #[test]
-fn pictures_stay_whole_here_and_come_small_and_seldom_there() {
+fn pictures_stay_whole_here_and_arrive_small_and_seldom_there() {
     let pair = Pair::new();
     let import = "[[import]]\nkey = \"robot/camera\"\nencoding = \"image/jpeg\"\nhz = 30\n";
     let _robot = pair.start(&pair.robot, import);
@@ -237,7 +237,7 @@ fn pictures_stay_whole_here_and_come_small_and_seldom_there() {
 }
 
 #[test]
-fn nothing_is_subscribed_to_while_nobody_listens() {
+fn nothing_is_subscribed_without_a_plain_subscriber() {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, IMPORT);
     let rules = "[[export]]\ntag = \"robot/**\"\nkey = \"far/{1}\"\n";
@@ -262,7 +262,7 @@ fn nothing_is_subscribed_to_while_nobody_listens() {
 }
 
 #[test]
-fn a_reload_leaves_rules_alone_that_stay() {
+fn a_reload_keeps_unchanged_rules() {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, IMPORT);
     let kept = "[[export]]\ntag = \"robot/imu\"\n";
@@ -300,7 +300,7 @@ fn a_reload_leaves_rules_alone_that_stay() {
 }
 
 #[test]
-fn what_comes_round_is_dropped_and_both_rules_are_named() {
+fn looping_samples_are_dropped_and_both_rules_are_named() {
     let pair = Pair::new();
     // The plain endpoints form a loop: the operator's node connects to the robot's programs.
     let _robot = pair.start(&pair.robot, IMPORT);
@@ -431,8 +431,8 @@ fn queries_are_answered_from_pull_buffers() {
         ("far/nobody", "'robot/nobody'"),
     ] {
         let [Err(refused)] = &ask(selector)[..] else { panic!("{selector}") };
-        let said = refused.payload().try_to_string().unwrap();
-        assert!(said.contains(what), "{selector}: {said}");
+        let output = refused.payload().try_to_string().unwrap();
+        assert!(output.contains(what), "{selector}: {output}");
     }
 }
 

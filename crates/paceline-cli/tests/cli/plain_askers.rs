@@ -69,7 +69,7 @@ fn is_named(replies: &[Reply]) -> bool {
 }
 
 #[test]
-fn one_that_reads_its_answers_slowly_holds_up_no_other() {
+fn a_slow_reader_of_answers_delays_no_other() {
     let pair = Pair { capacity: "1gbit", ..Pair::new() };
     let _robot = pair.start(&pair.robot, RULE);
     let _operator = pair.start(&pair.operator, RULE);
@@ -112,18 +112,19 @@ fn one_that_reads_its_answers_slowly_holds_up_no_other() {
     let (answers, errors): (Vec<_>, Vec<_>) =
         replies.iter().map(Reply::result).partition(Result::is_ok);
     let [Err(error)] = errors.as_slice() else { panic!("{errors:?}") };
-    let said = error.payload().try_to_string().unwrap().into_owned();
+    let output = error.payload().try_to_string().unwrap().into_owned();
     let lost = 800 - answers.len() as u64;
-    assert!(count <= lost && Some(lost) == dropped(), "{count}, {lost}: {said}");
-    let told = format!("{lost} answers were dropped: they arrived faster than this program reads");
-    assert!(said.contains(&told), "{said}");
+    assert!(count <= lost && Some(lost) == dropped(), "{count}, {lost}: {output}");
+    let reported =
+        format!("{lost} answers were dropped: they arrived faster than this program reads");
+    assert!(output.contains(&reported), "{output}");
     let log = std::fs::read_to_string(pair.operator.path("log")).unwrap();
     assert!(log.contains("answers to 'robot/large' arrive faster than the program here"), "{log}");
     assert!(is_named(&ask(&far, "robot/name")), "it is answered as before");
 }
 
 #[test]
-fn queries_with_a_delay_bound_have_a_place_on_the_link_both_ways() {
+fn queries_with_a_delay_bound_are_reserved_in_both_directions() {
     let pair = Pair::new();
     let bound = "within = \"300ms\"\nhz = 10\nmax_bytes = \"1kB\"\n";
     let _robot = pair.start(&pair.robot, &format!("{RULE}{bound}"));
@@ -136,8 +137,8 @@ fn queries_with_a_delay_bound_have_a_place_on_the_link_both_ways() {
     wait_for("the robot is asked", || is_named(&ask(&there, "robot/name")).then_some(()));
     // Queries have a reservation on the operator's link, answers on the robot's.
     let reserved = wait_for("both ways are reserved", || {
-        let told = node_of(&pair.operator, "operator");
-        let all = told["reservations"].as_array()?;
+        let reported = node_of(&pair.operator, "operator");
+        let all = reported["reservations"].as_array()?;
         let of = |what: &str, node: &str| {
             let is = |it: &&serde_json::Value| {
                 it["tag"].as_str().is_some_and(|tag| tag.contains(what))

@@ -25,7 +25,7 @@ fn keys_and_attachments_beyond_a_rules_bounds_are_counted() {
 }
 
 #[test]
-fn what_is_larger_or_faster_than_its_rule_allows_is_dropped_by_name() {
+fn samples_beyond_a_rules_limits_are_dropped_by_name() {
     let pair = Pair::new();
     let rule = "[[import]]\nkey = \"robot/**\"\nmax_hz = 5\nmax_bytes = \"1kB\"\n";
     let _robot = pair.start(&pair.robot, rule);
@@ -40,14 +40,14 @@ fn what_is_larger_or_faster_than_its_rule_allows_is_dropped_by_name() {
         put(&here, "robot/imu", n);
         here.put("robot/imu", vec![0u8; 1_001]).wait().unwrap();
     }
-    let told = wait_for("all came", || {
-        let told = robot();
-        (told["dropped"]["too_large"] == 500).then_some(told)
+    let reported = wait_for("all came", || {
+        let reported = robot();
+        (reported["dropped"]["too_large"] == 500).then_some(reported)
     });
-    let dropped = told["dropped"]["policed"].as_u64().unwrap();
+    let dropped = reported["dropped"]["policed"].as_u64().unwrap();
     // 500 samples within a moment arrive at a limit of five per second. Allowed are the two already in
     // transit, and one per 200 ms that the burst takes on a busy machine.
-    assert!(dropped >= 400, "{told}");
+    assert!(dropped >= 400, "{reported}");
     let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
     let named = ["'robot/imu' arrives faster than max_hz", "takes at most 1000 bytes (max_bytes)"];
     assert!(named.iter().any(|part| log.contains(part)), "{log}");
@@ -74,7 +74,7 @@ fn peak(process: u32) -> usize {
 }
 
 #[test]
-fn a_message_of_a_gigabyte_costs_the_others_nothing() {
+fn a_message_of_a_gigabyte_does_not_affect_others() {
     let pair = Pair::new();
     let mut robot = pair.start(&pair.robot, "[[import]]\nkey = \"robot/**\"\n");
     let _operator = pair.start(&pair.operator, "[[export]]\ntag = \"robot/imu\"\n");
@@ -105,13 +105,16 @@ fn a_message_of_a_gigabyte_costs_the_others_nothing() {
     longest = comes("it comes after").payload().len().max(longest);
     assert!(meanwhile > 0 && longest < 10, "{longest} bytes went through");
     let robot_now = || node_of(&pair.robot, "robot");
-    let told = wait_for("it is counted", || {
-        let told = robot_now();
-        (told["dropped"]["too_large"] == 1).then_some(told)
+    let reported = wait_for("it is counted", || {
+        let reported = robot_now();
+        (reported["dropped"]["too_large"] == 1).then_some(reported)
     });
-    assert_eq!(told["dropped"].as_object().unwrap().len(), 1, "{told}");
+    assert_eq!(reported["dropped"].as_object().unwrap().len(), 1, "{reported}");
     let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
-    assert!(log.contains("sent 1 messages of more than 64 MiB each"), "{log}");
+    assert!(
+        log.contains("dropped 1 messages of plain programs: each is larger than 64 MiB"),
+        "{log}"
+    );
     // The node never buffered the whole message: one connection may occupy only a bounded amount.
     let held = peak(robot.child().id()) - before;
     assert!(held < 128 << 20, "{held} bytes");

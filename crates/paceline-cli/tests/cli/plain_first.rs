@@ -49,7 +49,7 @@ fn the_first_sample_of_a_new_key_arrives() {
 }
 
 #[test]
-fn the_first_sample_of_a_new_key_arrives_in_its_asked_form() {
+fn the_first_sample_of_a_new_key_arrives_in_the_requested_form() {
     each_first_sample_arrives(
         "[[export]]\ntag = \"robot/**\"\nkey = \"far/{1}\"\nmax_hz = 10\nwithin = \"5s\"\n",
     );

@@ -53,7 +53,7 @@ fn dropped(host: &crate::host::Host, name: &str, reason: &str) -> u64 {
 }
 
 #[test]
-fn a_program_is_asked_from_the_other_node_with_all_that_belongs_to_it() {
+fn a_program_is_queried_from_the_other_node_with_all_parts_of_a_query() {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, RULE);
     let _operator = pair.start(&pair.operator, RULE);
@@ -159,7 +159,7 @@ fn large_answers_all_arrive() {
 }
 
 #[test]
-fn each_program_answers_once_though_both_nodes_carry_both_ways() {
+fn each_program_answers_once_with_rules_in_both_directions() {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, RULE);
     let operator = pair.start(&pair.operator, RULE);
@@ -212,7 +212,7 @@ fn each_program_answers_once_though_both_nodes_carry_both_ways() {
 }
 
 #[test]
-fn what_the_rule_does_not_carry_is_refused_with_its_limit_and_counted() {
+fn queries_beyond_the_rule_are_refused_with_its_limit_and_counted() {
     let pair = Pair::new();
     let limits = "max_bytes = \"2kB\"\nat_once = 2\ntimeout = \"1s\"\n";
     let _robot = pair.start(&pair.robot, &format!("{RULE}{limits}"));
@@ -227,16 +227,16 @@ fn what_the_rule_does_not_carry_is_refused_with_its_limit_and_counted() {
         let _ = to.send(query);
     });
     assert_eq!(text(&ask_until(&there, "robot/echo")), "x");
-    let said = text(&ask(&there, "robot/echo?bytes=3000"));
+    let output = text(&ask(&there, "robot/echo?bytes=3000"));
     assert!(
-        said.contains("the rule of node robot accepts at most 2000")
-            && said.contains("raise max_bytes"),
-        "{said}"
+        output.contains("the rule of node robot accepts at most 2000")
+            && output.contains("raise max_bytes"),
+        "{output}"
     );
     wait_for("it is counted", || (dropped(&pair.robot, "robot", "too_large") == 1).then_some(()));
     let get = there.get("robot/echo").payload(vec![0; 3_000]).timeout(LIMIT);
-    let said = text(&get.wait().unwrap().iter().collect::<Vec<_>>());
-    assert!(said.contains("its rule accepts at most 2000; raise max_bytes"), "{said}");
+    let output = text(&get.wait().unwrap().iter().collect::<Vec<_>>());
+    assert!(output.contains("its rule accepts at most 2000; raise max_bytes"), "{output}");
     wait_for("it is counted", || {
         (dropped(&pair.operator, "operator", "too_large") == 1).then_some(())
     });
@@ -244,24 +244,27 @@ fn what_the_rule_does_not_carry_is_refused_with_its_limit_and_counted() {
     let silent: Vec<_> =
         (0..2).map(|_| there.get("robot/silent").timeout(LIMIT).wait().unwrap()).collect();
     let queries = [kept.recv_timeout(LIMIT).unwrap(), kept.recv_timeout(LIMIT).unwrap()];
-    let said = text(&ask(&there, "robot/echo"));
-    assert!(said.contains("2 queries already wait") && said.contains("raise at_once"), "{said}");
+    let output = text(&ask(&there, "robot/echo"));
+    assert!(
+        output.contains("2 queries already wait") && output.contains("raise at_once"),
+        "{output}"
+    );
     wait_for("it is counted", || {
         (dropped(&pair.operator, "operator", "queue_full") == 1).then_some(())
     });
     // They time out as in plain Zenoh; then new queries are accepted.
     for replies in silent {
         // Zenoh's session and its router may both report the timeout.
-        let said: Vec<_> = replies.iter().map(|reply| text(&[reply]).to_lowercase()).collect();
-        let ended = said.iter().all(|said| said.contains("timeout"));
-        assert!(ended && !said.is_empty(), "{said:?}");
+        let output: Vec<_> = replies.iter().map(|reply| text(&[reply]).to_lowercase()).collect();
+        let ended = output.iter().all(|output| output.contains("timeout"));
+        assert!(ended && !output.is_empty(), "{output:?}");
     }
     drop(queries);
     assert_eq!(text(&ask(&there, "robot/echo")), "x");
 }
 
 #[test]
-fn whoever_dies_leaves_nobody_waiting() {
+fn a_dead_program_leaves_no_query_waiting() {
     let pair = Pair::new();
     let rule = "[[query]]\nkey = \"0/**\"\ntimeout = \"10min\"\n";
     let mut robot = pair.start(&pair.robot, rule);
@@ -274,7 +277,7 @@ fn whoever_dies_leaves_nobody_waiting() {
         let get = get.attachment(vec![7; 33]).consolidation(ConsolidationMode::None);
         get.timeout(Duration::from_secs(600)).wait().unwrap()
     };
-    if let Some(python) = python("whoever_dies_leaves_nobody_waiting (a Python program)") {
+    if let Some(python) = python("a_dead_program_leaves_no_query_waiting (a Python program)") {
         let mut command = Command::new(python);
         command.args(["-c", PYTHON_SERVICE, &pair.ports[1].to_string(), SERVICE]);
         command.stdout(Stdio::piped());
@@ -303,8 +306,8 @@ fn whoever_dies_leaves_nobody_waiting() {
     });
     robot.signal(Signal::KILL);
     robot.status();
-    let said = text(&waits.iter().collect::<Vec<_>>());
-    assert!(said.contains("node robot left before it answered"), "{said}");
+    let output = text(&waits.iter().collect::<Vec<_>>());
+    assert!(output.contains("node robot left before it answered"), "{output}");
     wait_for("nobody is asked", || call().iter().next().is_none().then_some(()));
 }
 
@@ -328,7 +331,7 @@ with zenoh.open(config) as session:
 ";
 
 #[test]
-fn queries_that_come_round_are_dropped_and_named() {
+fn looping_queries_are_dropped_and_named() {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, RULE);
     // The plain endpoints form a loop: the operator's node connects to the robot's programs.

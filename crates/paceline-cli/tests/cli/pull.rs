@@ -42,7 +42,7 @@ fn summary(pull: &Ended) -> Value {
 }
 
 #[test]
-fn what_a_publisher_holds_is_pulled_by_number_and_time() {
+fn buffered_samples_are_pulled_by_number_and_time() {
     let host = Host::new();
     let _pub = lines(&host, "log", &["--history", "1000", "--name", "robot"]);
     wait_for_seq(&host, "log", 12);
@@ -51,9 +51,12 @@ fn what_a_publisher_holds_is_pulled_by_number_and_time() {
     let first = &pull.json()[0];
     assert_eq!((&first["tag"], &first["bytes"]), (&json!("log"), &json!("line 2".len())));
     assert_eq!(first["encoding"], "text/plain");
-    let told = summary(&pull);
-    assert_eq!((&told["found"], &told["delivered"]), (&json!(4), &json!(4)));
-    assert_eq!((&told["missing"], &told["nodes"][0]["name"]), (&json!([]), &json!("robot")));
+    let reported = summary(&pull);
+    assert_eq!((&reported["found"], &reported["delivered"]), (&json!(4), &json!(4)));
+    assert_eq!(
+        (&reported["missing"], &reported["nodes"][0]["name"]),
+        (&json!([]), &json!("robot"))
+    );
     let [from, to] = [1, 2].map(|line| format!("{}ns", pull.json()[line]["captured_ns"]));
     let pull = host.run(&["pull", "log", "--from", &from, "--to", &to, "--json"]);
     assert_eq!(seqs(&pull), [3, 4]);
@@ -75,7 +78,7 @@ fn what_a_publisher_holds_is_pulled_by_number_and_time() {
 }
 
 #[test]
-fn a_node_holds_for_others_over_a_link_and_is_listed() {
+fn a_node_buffers_samples_of_a_link_and_is_listed() {
     let (robot, operator) = (Host::new(), Host::new());
     let port = free_port();
     let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
@@ -123,11 +126,11 @@ fn a_node_holds_for_others_over_a_link_and_is_listed() {
     assert!(buffer["oldest_ns"].as_u64() < buffer["newest_ns"].as_u64(), "{buffer}");
     assert!(!ls.text().contains("@pull"), "{ls:?}");
     let table = robot.run(&["ls"]).text();
-    assert!(table.contains("BUFFERS\nholds"), "{table}");
+    assert!(table.contains("BUFFERS\npattern"), "{table}");
 }
 
 #[test]
-fn what_a_subscriber_holds_can_be_pulled_too() {
+fn samples_buffered_by_a_subscriber_are_pulled() {
     let host = Host::new();
     let _pub = lines(&host, "log", &[]);
     let _sub = host.start(&["sub", "log", "--history", "100", "--name", "watcher"]);
@@ -137,7 +140,7 @@ fn what_a_subscriber_holds_can_be_pulled_too() {
 }
 
 #[test]
-fn what_cannot_be_pulled_is_told_with_the_mend() {
+fn impossible_pulls_are_refused_with_the_fix() {
     let host = Host::new();
     let _pub = lines(&host, "log", &["--history", "5", "--name", "robot"]);
     wait_for_seq(&host, "log", 10);
@@ -152,7 +155,7 @@ fn what_cannot_be_pulled_is_told_with_the_mend() {
 }
 
 #[test]
-fn a_pull_without_anybody_ends_by_itself() {
+fn a_pull_without_a_buffer_ends_by_itself() {
     let host = Host::new();
     host.run(&["pull", "log"]).said(3, "no node buffers 'log'");
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use support::{events, messages, payloads, wait_for_bytes};
 
 #[test]
-fn what_comes_is_in_the_file_with_its_times_and_numbers() {
+fn received_samples_are_in_the_file_with_times_and_numbers() {
     let host = Host::new();
     let _node = host.start_node();
     let out = host.path("run.mcap");
@@ -59,9 +59,9 @@ fn what_comes_is_in_the_file_with_its_times_and_numbers() {
     assert_eq!(channel.schema, "foxglove.CompressedImage");
     assert_eq!(channel.metadata["asked"], "all within 500 ms");
     assert_eq!(channel.metadata["period_us"], "50000");
-    let told = events(&all);
+    let reported = events(&all);
     for kind in ["begin", "joined", "delivered", "link", "end"] {
-        assert!(told.iter().any(|event| event["event"] == kind), "{kind}: {told:?}");
+        assert!(reported.iter().any(|event| event["event"] == kind), "{kind}: {reported:?}");
     }
     let judgement = Judgement::of(&bytes[..]).unwrap();
     assert_eq!(judgement.streams[0].verdict, Verdict::Kept, "{judgement:?}");
@@ -76,7 +76,7 @@ fn what_comes_is_in_the_file_with_its_times_and_numbers() {
 }
 
 #[test]
-fn each_format_stands_in_the_schema_that_is_shown() {
+fn each_format_is_recorded_in_its_schema() {
     let host = Host::new();
     let (out, lines, sound) = (host.path("run.mcap"), host.path("l.txt"), host.path("s.wav"));
     std::fs::write(&lines, "one\ntwo\n").unwrap();
@@ -118,7 +118,7 @@ fn each_format_stands_in_the_schema_that_is_shown() {
 }
 
 #[test]
-fn a_killed_recorder_leaves_what_it_wrote() {
+fn a_killed_recorder_leaves_a_readable_file() {
     let host = Host::new();
     let out = host.path("run.mcap");
     let _camera = host.start(&["pub", "cam", "--test-card", "320x240@30"]);
@@ -151,7 +151,7 @@ fn a_full_disk_is_an_error_and_the_file_can_be_read() {
     limited.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let ended = Running::gathered(limited.spawn().unwrap()).ended();
     ended.said(1, "run.mcap: cannot write: File too large");
-    ended.said(1, "it can be read, and holds ");
+    ended.said(1, "the file is readable and contains ");
     ended.said(1, "raise the limit of file sizes or give --max-bytes");
     let bytes = std::fs::read(&out).unwrap();
     assert!(bytes.len() <= 2_000 * 1_024, "{}", bytes.len());
@@ -159,12 +159,12 @@ fn a_full_disk_is_an_error_and_the_file_can_be_read() {
     assert!(end.is_none(), "it ends well: {end:?}");
     let pictures = payloads(&all, "cam");
     assert!(!pictures.is_empty());
-    let told = format!("holds {} samples, ", pictures.len());
-    assert!(ended.stderr.contains(&told), "{told}: {}", ended.stderr);
+    let reported = format!("contains {} samples, ", pictures.len());
+    assert!(ended.stderr.contains(&reported), "{reported}: {}", ended.stderr);
 }
 
 #[test]
-fn a_recording_ends_by_itself_and_replaces_nothing_unasked() {
+fn a_recording_ends_by_itself_and_replaces_no_file() {
     let host = Host::new();
     let out = host.path("run.mcap");
     let _camera = host.start(&["pub", "cam", "--test-card", "320x240@30"]);
@@ -174,13 +174,13 @@ fn a_recording_ends_by_itself_and_replaces_nothing_unasked() {
     let (all, end) = messages(&std::fs::read(&out).unwrap());
     assert!(end.is_none());
     assert_eq!(events(&all).last().unwrap()["why"], "--max-bytes");
-    host.run(&record).said(2, "run.mcap: it is there already; give --force to replace it");
+    host.run(&record).said(2, "run.mcap: it already exists; give --force to replace it");
     let again = [&record[..], &["--force", "--duration", "1s"]].concat();
     assert_eq!(host.run(&again).code, Some(0));
 }
 
 #[test]
-fn what_is_asked_for_may_change_while_it_records() {
+fn the_request_may_change_during_a_recording() {
     let host = Host::new();
     let out = host.path("run.mcap");
     let _camera = host.start(&["pub", "cam", "--test-card", "320x240@20"]);
@@ -197,17 +197,18 @@ fn what_is_asked_for_may_change_while_it_records() {
         })
     });
     record.signal(Signal::INT);
-    record.ended().said(0, "asks for something else now: 10 Hz at 160x120");
+    record.ended().said(0, "the request changed: 10 Hz at 160x120");
     let (all, _) = messages(&std::fs::read(&out).unwrap());
-    let told = events(&all);
-    let changed = told.iter().find(|event| event["event"] == "changed").expect("it is told");
+    let reported = events(&all);
+    let changed =
+        reported.iter().find(|event| event["event"] == "changed").expect("it is reported");
     assert_eq!((&changed["pattern"], &changed["asked"]["width"]), (&"cam".into(), &160.into()));
-    let last = told.iter().rfind(|event| event["event"] == "delivered").unwrap();
+    let last = reported.iter().rfind(|event| event["event"] == "delivered").unwrap();
     assert_eq!(last["missing"], serde_json::Value::Null);
 }
 
 #[test]
-fn what_is_asked_wrongly_is_refused_before_anything_is_written() {
+fn invalid_arguments_are_refused_before_anything_is_written() {
     let host = Host::new();
     let out = host.path("run.mcap");
     let none = host.path("none/run.mcap");
@@ -220,8 +221,7 @@ fn what_is_asked_wrongly_is_refused_before_anything_is_written() {
     run(&["-o", arg(&out), "--compression", "zip"]).said(2, "must be lz4 or none");
     host.run(&["record", "a//b", "-o", arg(&out)]).said(2, "'a//b'");
     assert!(!out.exists());
-    run(&["-o", arg(&out), "--duration", "1s"])
-        .said(3, "no publisher on a; no tag is published now");
+    run(&["-o", arg(&out), "--duration", "1s"]).said(3, "no publisher on a; no tag is published");
 }
 
 /// Waits until `done` returns true, checking every 20 ms.

@@ -163,7 +163,7 @@ fn a_replayed_camera_can_be_scaled_and_begins_again() {
 }
 
 #[test]
-fn a_replay_takes_its_time_and_the_part_that_is_asked_for() {
+fn a_replay_keeps_the_pace_and_the_requested_part() {
     let host = Host::new();
     let out = host.path("run.mcap");
     let file = host.path("flight.ulg");

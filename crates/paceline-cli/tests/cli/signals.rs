@@ -9,7 +9,7 @@ fn settle() {
 }
 
 #[test]
-fn a_node_tells_who_it_is_and_ends_when_told() {
+fn a_node_prints_its_name_and_ends_on_a_signal() {
     for signal in [Signal::INT, Signal::TERM] {
         let host = Host::new();
         let node = host.start(&["node", "--name", "gate", "--json"]);
@@ -42,7 +42,7 @@ fn ctrl_c_ends_a_stream_with_its_summary_and_code_0() {
 }
 
 #[test]
-fn a_ctrl_c_that_is_sent_twice_at_once_is_one() {
+fn two_immediate_ctrl_c_count_as_one() {
     let host = Host::new();
     let _camera = host.start(&["pub", "cam", "--test-card", "160x120@10"]);
     let sub = host.start(&["sub", "cam"]);
@@ -56,7 +56,7 @@ fn a_ctrl_c_that_is_sent_twice_at_once_is_one() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_command_quietly() {
+fn a_closed_standard_output_ends_the_command_quietly() {
     let host = Host::new();
     let _camera = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
     let child = host.command(&["sub", "cam", "--json"]).spawn().unwrap();

@@ -22,7 +22,7 @@ fn simulate(args: &[&str]) -> Ended {
 }
 
 #[test]
-fn every_example_gives_what_it_gave_before() {
+fn every_example_matches_its_snapshot() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
     let rewrite = std::env::var_os(REWRITE).is_some();
     let mut changed = Vec::new();
@@ -38,12 +38,12 @@ fn every_example_gives_what_it_gave_before() {
             changed.push(format!("{name}:\n{}", ended.text()));
         }
     }
-    let mend = format!("if that is as it should be: {REWRITE}=1 cargo test --workspace --test cli");
-    assert!(changed.is_empty(), "{}\n{mend}", changed.join("\n"));
+    let fix = format!("if that is as it should be: {REWRITE}=1 cargo test --workspace --test cli");
+    assert!(changed.is_empty(), "{}\n{fix}", changed.join("\n"));
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+fn equal_seeds_give_equal_output_and_others_differ() {
     let file = examples().into_iter().find(|file| file.ends_with("lossy-radio.toml")).unwrap();
     let json = |seed| {
         let ended = simulate(&[arg(&file), "--json", "--seed", seed]);
@@ -71,7 +71,7 @@ fn many_seeds_are_counted() {
 }
 
 #[test]
-fn a_wrong_file_is_told_line_by_line() {
+fn errors_of_a_file_are_reported_by_line() {
     let host = Host::new();
     let file = host.path("wrong.toml");
     std::fs::write(&file, "[[node]]\nname = \"a\"\n[[publisher]]\nnode = \"b\"\nhz = 0\n").unwrap();

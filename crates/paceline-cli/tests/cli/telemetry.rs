@@ -73,8 +73,8 @@ fn check_whole(host: &Host, file: &Path, messages: u64) -> Ended {
         .map(|topic| (format!("uav/{}", topic.suffix()), topic.messages))
         .collect();
     assert_eq!(next, wanted);
-    let told = player.json();
-    let totals = told.iter().find_map(|line| line["topics"].as_array()).unwrap();
+    let reported = player.json();
+    let totals = reported.iter().find_map(|line| line["topics"].as_array()).unwrap();
     for total in totals {
         let published = wanted.get(total["tag"].as_str().unwrap()).copied().unwrap_or_default();
         assert_eq!((&total["published"], &total["dropped"]), (&published.into(), &0.into()));
@@ -83,7 +83,7 @@ fn check_whole(host: &Host, file: &Path, messages: u64) -> Ended {
 }
 
 #[test]
-fn a_flight_comes_whole_and_in_order() {
+fn a_flight_arrives_complete_and_in_order() {
     let host = Host::new();
     let file = host.path("flight.ulg");
     std::fs::write(&file, flight(3_000)).unwrap();
@@ -94,9 +94,9 @@ fn a_flight_comes_whole_and_in_order() {
 }
 
 #[test]
-fn a_real_flight_comes_whole_and_in_order() {
+fn a_real_flight_arrives_complete_and_in_order() {
     let Some(folder) = std::env::var_os("PACELINE_DATA") else {
-        println!("skipped: a_real_flight_comes_whole_and_in_order (PACELINE_DATA is not set)");
+        println!("skipped: a_real_flight_arrives_complete_and_in_order (PACELINE_DATA is not set)");
         return;
     };
     let file = Path::new(&folder).join("telemetry/px4_flight.ulg");
@@ -136,7 +136,7 @@ fn a_flight_keeps_its_times_and_can_be_read() {
 }
 
 #[test]
-fn flags_that_a_flight_does_not_understand_are_refused() {
+fn flags_without_effect_on_a_flight_are_refused() {
     let host = Host::new();
     let (file, noise) = (host.path("flight.ulg"), host.path("noise.ulg"));
     std::fs::write(&file, flight(3)).unwrap();

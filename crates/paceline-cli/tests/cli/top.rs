@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 #[test]
-fn where_there_is_no_terminal_it_prints_tables() {
+fn without_a_terminal_it_prints_tables() {
     let host = Host::new();
     let _node = host.start_node();
     let _card = host.start(&["pub", "robot/cam", "--test-card", "160x120@20"]);
@@ -63,7 +63,7 @@ fn a_node_that_dies_is_shown_as_gone_and_rates_stay_right() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
+fn invalid_arguments_are_refused_and_standard_output_may_close() {
     let host = Host::new();
     let empty = host.run(&["top", "--once", "--timeout", "300ms"]);
     assert!(empty.text().starts_with("no other node answers"), "{empty:?}");
@@ -102,7 +102,7 @@ fn in_terminal(host: &Host, words: &str, typed: &str) -> Option<Ended> {
 }
 
 #[test]
-fn a_terminal_is_given_back_as_it_was() {
+fn a_terminal_is_restored() {
     let host = Host::new();
     let _node = host.start_node();
     let _card = host.start(&["pub", "robot/cam", "--test-card", "160x120@10"]);
@@ -114,7 +114,7 @@ fn a_terminal_is_given_back_as_it_was() {
         ("top & sleep 4; kill -INT $!; wait $!", "", 0),
     ] {
         let Some(ended) = in_terminal(&host, words, keys) else {
-            println!("skipped: there is no script(1)");
+            println!("skipped: script(1) is missing");
             return;
         };
         let text = ended.text();
@@ -124,10 +124,7 @@ fn a_terminal_is_given_back_as_it_was() {
         };
         assert!(at(enter) < at(leave), "{words}: {text:?}");
         assert!(at(leave) < at(&format!("ended {code}")), "{words}: {text:?}");
-        assert!(
-            text.contains("STREAMS (") && text.contains("q ends  s sorts"),
-            "{words}: {text:?}"
-        );
+        assert!(text.contains("STREAMS (") && text.contains("q end  s sort"), "{words}: {text:?}");
         let modes = &text[at("ended")..];
         let modes: Vec<&str> = modes.split_whitespace().collect();
         for mode in ["icanon", "echo", "isig"] {
@@ -179,7 +176,10 @@ fn a_trace_splits_the_age_over_every_hop() {
     assert_eq!(oldest, Some(max), "{way}");
     // Nodes behind a thin link are queried only with `--all`.
     let near = operator.run(&["top", "--once"]).text();
-    assert!(near.starts_with("paceline top: 1 node,") && near.contains(", 2 not asked"), "{near}");
+    assert!(
+        near.starts_with("paceline top: 1 node,") && near.contains(", 2 not queried"),
+        "{near}"
+    );
     let all = operator.run(&["top", "--once", "--all"]).text();
     assert!(all.starts_with("paceline top: 3 nodes,") && all.contains("robot.thin"), "{all}");
     let text = operator.run(&ask);

@@ -11,7 +11,7 @@ use paceline_media::{PixelFormat, Size, TestCard, png};
 use rustix::process::Signal;
 
 #[test]
-fn a_film_passes_whole_and_smaller() {
+fn a_video_passes_unchanged_and_scaled() {
     let host = Host::new();
     let _node = host.start_node();
     let (file, copy, small) = (host.path("film.264"), host.path("copy.h264"), host.path("s.264"));
@@ -60,11 +60,11 @@ fn a_film_passes_whole_and_smaller() {
     let cards: Vec<_> = pictures.iter().filter_map(|picture| picture.card).collect();
     assert_eq!(cards, (0..60).step_by(2).collect::<Vec<_>>());
     assert!(pictures.iter().all(|picture| picture.size == (160, 120)));
-    check_with_ffmpeg("a_film_passes_whole_and_smaller", &stream, 30);
+    check_with_ffmpeg("a_video_passes_unchanged_and_scaled", &stream, 30);
 }
 
 #[test]
-fn a_film_begins_again_and_says_what_rate_it_takes() {
+fn a_video_loops_and_reports_its_default_rate() {
     let host = Host::new();
     let file = host.path("film.h264");
     let units = film(160, 120, 5, 5);
@@ -81,13 +81,13 @@ fn a_film_begins_again_and_says_what_rate_it_takes() {
     player.signal(Signal::INT);
     let player = player.ended();
     player.said(0, "its first 4 pictures need earlier ones and are left out");
-    if !player.stderr.contains("does not say its rate; publishing 30") {
+    if !player.stderr.contains("contains no rate; publishing 30") {
         assert!(player.stderr.contains(" Hz, video/h264"), "{}", player.stderr);
     }
 }
 
 #[test]
-fn who_comes_in_the_middle_of_a_film_waits_for_a_keyframe() {
+fn a_late_subscriber_waits_for_a_keyframe() {
     let host = Host::new();
     let _node = host.start_node();
     let file = host.path("film.264");
@@ -110,7 +110,7 @@ fn who_comes_in_the_middle_of_a_film_waits_for_a_keyframe() {
 }
 
 #[test]
-fn what_is_no_film_is_refused_by_name() {
+fn an_invalid_video_is_refused_by_name() {
     let host = Host::new();
     let (noise, empty) = (host.path("noise.264"), host.path("empty.264"));
     std::fs::write(&noise, [0x41; 1_000]).unwrap();
@@ -118,11 +118,11 @@ fn what_is_no_film_is_refused_by_name() {
     host.run(&["pub", "a", "--file", arg(&noise)]).said(1, "noise.264");
     host.run(&["pub", "a", "--file", arg(&empty)]).said(1, "empty.264 has no pictures");
     host.run(&["pub", "a", "--file", arg(&noise), "--speed", "2"])
-        .said(2, "--speed: only messages of .ulg files have times");
+        .said(2, "--speed: only .ulg files support this option");
 }
 
 #[test]
-fn sound_comes_as_it_is_asked_for() {
+fn sound_is_converted_as_requested() {
     let host = Host::new();
     let _node = host.start_node();
     let (file, phone) = (host.path("tone.wav"), host.path("phone.wav"));
@@ -152,7 +152,7 @@ fn sound_comes_as_it_is_asked_for() {
     assert_eq!(wav.note, None);
     assert!((15_600..=16_000).contains(&wav.data.len()), "{}", wav.data.len());
     host.run(&["sub", "tone", "--audio", "8000"]).said(2, "has no x; write RATExCHANNELS");
-    host.run(&["pub", "tone", "--file", arg(&file), "--hz", "5"]).said(2, "goes at its own pace");
+    host.run(&["pub", "tone", "--file", arg(&file), "--hz", "5"]).said(2, "has a fixed pace");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn camera(robot: &Host) -> (Running, String) {
 }
 
 #[test]
-fn a_promise_is_asked_for_before_and_a_subscription_changed_while_it_runs() {
+fn a_request_is_checked_before_and_changed_while_it_runs() {
     let (robot, operator) = (Host::new(), Host::new());
     let (_camera, connect) = camera(&robot);
     let sub = [
@@ -63,20 +63,20 @@ fn a_promise_is_asked_for_before_and_a_subscription_changed_while_it_runs() {
     assert_eq!(line["after"], "1 in 2, best effort", "{line}");
     assert_eq!((&line["node"], &line["refused"]), (&"console".into(), &serde_json::json!([])));
     console.signal(rustix::process::Signal::INT);
-    let told = console.ended().stderr;
+    let reported = console.ended().stderr;
     for note in [
-        "asks for something else now: 5 Hz, within 200 ms",
+        "the request changed: 5 Hz, within 200 ms",
         "refused: publisher ",
-        "the change was refused; it stays as it was: 5 Hz, within 200 ms",
+        "the change was refused; the request is unchanged: 5 Hz, within 200 ms",
     ] {
-        assert!(told.contains(note), "{note}: {told}");
+        assert!(reported.contains(note), "{note}: {reported}");
     }
 }
 
 /// A daemon on each of two hosts, connected over 1 Mbit/s. The camera is attached to one, the console to the
 /// other.
 #[test]
-fn answers_over_relay_nodes_belong_to_their_requests_and_a_refusal_ends_nothing() {
+fn answers_over_relays_match_their_requests_and_a_refusal_ends_nothing() {
     let (robot, operator) = (Host::new(), Host::new());
     let port = free_port();
     let link = |how| format!("name=radio,{how}=tcp/127.0.0.1:{port},capacity=1mbit");
@@ -127,10 +127,10 @@ fn answers_over_relay_nodes_belong_to_their_requests_and_a_refusal_ends_nothing(
     }
     let end = operator.run(&["set", "cam", "--size", "640x480", "--max-hz", "30", "--or-stop"]);
     printed(&end, 3, "\n\trefused: link 'radio' of 'robot'");
-    printed(&end, 3, "\n\tit gets nothing until there is room");
-    let told = console.ended();
-    assert!(!told.contains("no publisher on"), "{told}");
-    assert!(told.contains(&format!("it stays as it was: 4 Hz {small}")), "{told}");
+    printed(&end, 3, "\n\tit receives nothing until there is room");
+    let reported = console.ended();
+    assert!(!reported.contains("no publisher on"), "{reported}");
+    assert!(reported.contains(&format!("the request is unchanged: 4 Hz {small}")), "{reported}");
 }
 
 /// A `sub --json` whose output is read while it runs.
@@ -163,27 +163,27 @@ impl Console {
     /// Ends the command and returns its standard error.
     fn ended(&mut self) -> String {
         self.running.signal(rustix::process::Signal::INT);
-        let mut told = String::new();
+        let mut reported = String::new();
         let stderr = self.running.child().stderr.take().expect("piped");
         self.running.status();
-        BufReader::new(stderr).read_to_string(&mut told).expect("text");
-        told
+        BufReader::new(stderr).read_to_string(&mut reported).expect("text");
+        reported
     }
 }
 
 #[test]
-fn whom_to_change_and_what_must_be_said() {
+fn set_needs_a_subscription_and_a_change() {
     let host = Host::new();
     let _node = host.start_node();
     let set = |args: &[&str]| host.run(&[&["set"], args].concat());
-    set(&["cam"]).said(2, "nothing to change: say --max-hz, ");
+    set(&["cam"]).said(2, "nothing to change: give --max-hz, ");
     set(&["cam", "--max-hz", "0"]).said(2, "--max-hz");
     set(&["cam", "--max-hz", "5", "--timeout", "300ms"])
-        .said(3, "no subscription to cam; ls shows those there are");
+        .said(3, "no subscription to cam; ls lists all subscriptions");
     let _subs = ["one", "two"].map(|name| host.start(&["sub", "cam", "--name", name]));
     host.wait_for_subscriptions(2);
     set(&["cam", "--max-hz", "5"]).said(2, "2 subscriptions to cam: at ");
-    set(&["cam", "--max-hz", "5"]).said(2, "name one node with --at, or say --all");
+    set(&["cam", "--max-hz", "5"]).said(2, "name one node with --at, or give --all");
     set(&["cam", "--max-hz", "5", "--at", "three", "--timeout", "300ms"])
         .said(3, "no subscription to cam at three");
     printed(
@@ -196,20 +196,20 @@ fn whom_to_change_and_what_must_be_said() {
 }
 
 #[test]
-fn whoever_gets_too_little_is_told_why() {
+fn a_shortfall_is_reported_with_its_reason() {
     let host = Host::new();
     let _node = host.start_node();
     let _pose = host.start(&["pub", "pose", "--test-card", "160x120@20"]);
     // No sample arrives within a microsecond.
     let sub = ["sub", "pose", "--within", "0.001ms", "--count", "5", "--timeout", "3s"];
     let late = host.run(&sub);
-    late.said(3, "(deadline_missed): they could not arrive in time; give a longer --within");
-    printed(&late, 3, "fewer than asked: ");
+    late.said(3, "(deadline_missed): they could not arrive in time; try a longer --within");
+    printed(&late, 3, "fewer than requested: ");
     let json = host.run(&[&sub[..], &["--json"]].concat());
     let summary = &json.json().pop().unwrap()["summary"];
     assert!(summary["reason"].as_str().unwrap().contains("deadline_missed"), "{summary}");
     let slow = host.run(&["sub", "pose", "--max-hz", "1", "--count", "50", "--timeout", "3s"]);
-    slow.said(3, "at most 1 Hz were asked for, and none of those was lost");
+    slow.said(3, "at most 1 Hz were requested, and none was lost");
     let few = host.run(&["echo", "pose", "--count", "500", "--duration", "3s"]);
     few.said(3, "the publisher sends too few: ");
 }

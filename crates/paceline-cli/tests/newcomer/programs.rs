@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// Runs the Rust lines as the example `hello` of this workspace: a separate project would compile Zenoh
 /// again, which takes minutes.
 pub(crate) fn in_rust(host: &Host, readme: &Readme) {
-    readme.says("cargo build --workspace --example hello && target/debug/examples/hello");
+    readme.contains("cargo build --workspace --example hello && target/debug/examples/hello");
     let lines = readme.block("rust");
     assert!(code(&lines) <= 12, "{lines}");
     let example = root().join("crates/paceline/examples/hello.rs");
@@ -26,7 +26,7 @@ pub(crate) fn in_rust(host: &Host, readme: &Readme) {
 /// Runs the Python lines with the interpreter that `cargo xtask python` creates; prints a note and skips if
 /// there is none.
 pub(crate) fn in_python(host: &Host, readme: &Readme) {
-    readme.says("cargo xtask python && target/python/bin/python hello.py");
+    readme.contains("cargo xtask python && target/python/bin/python hello.py");
     let lines = readme.block("python");
     assert!(code(&lines) <= 12, "{lines}");
     let python = target().join("python/bin/python");
@@ -50,8 +50,8 @@ fn runs(host: &Host, mut program: Command) {
     program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let ended = Running::gathered(program.spawn().expect("it starts")).ended();
     assert_eq!(ended.code, Some(0), "if the package is old, cargo xtask python: {ended:?}");
-    let said = ended.text();
-    assert!(said.starts_with("robot/camera 0 "), "tag, number and age: {said}");
+    let output = ended.text();
+    assert!(output.starts_with("robot/camera 0 "), "tag, number and age: {output}");
 }
 
 /// Returns the number of non-empty lines.

@@ -42,7 +42,7 @@ impl Readme {
     }
 
     /// Checks that the README contains this text.
-    pub(crate) fn says(&self, part: &str) {
+    pub(crate) fn contains(&self, part: &str) {
         assert!(joined(&self.text).contains(part), "the README has no '{part}'");
     }
 

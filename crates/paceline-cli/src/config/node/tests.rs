@@ -39,7 +39,7 @@ fn flags_win_over_the_file() {
 }
 
 #[test]
-fn what_opening_would_refuse_is_said_before() {
+fn links_are_checked_without_opening_them() {
     let mut config = config();
     config.links = vec!["listen=tcp/0.0.0.0:7600".parse().unwrap()];
     let settings = NodeArgs::default().merge(config, Some(PathBuf::from("p.toml"))).unwrap();

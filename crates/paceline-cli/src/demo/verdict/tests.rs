@@ -50,7 +50,7 @@ pub(crate) fn good() -> State {
 }
 
 #[test]
-fn who_gets_what_was_asked_is_content() {
+fn a_served_subscriber_passes() {
     let state = good();
     assert!(state.all_begun() && state.silent().is_empty());
     assert!(state.summary().ok);
@@ -68,12 +68,12 @@ fn each_failing_is_named() {
     assert!(!summary.ok);
     assert!(summary.rows[0].ok == Some(true) && summary.rows[2].ok == Some(false));
     assert_eq!(summary.rows[1].why, ["refused: link 'lan' can't carry it"]);
-    assert_eq!(summary.rows[2].why, ["4.20 Hz, asked 5 ± 0.5", "640x480, asked 160x120"]);
+    assert_eq!(summary.rows[2].why, ["4.20 Hz, requested 5 ± 0.5", "640x480, requested 160x120"]);
     assert_eq!(summary.rows[3].why, ["2 windows of 100 samples had more than 5 late or lost"]);
 }
 
 #[test]
-fn drops_of_the_link_belong_to_the_row_with_that_form() {
+fn drops_of_the_link_count_for_the_row_with_that_form() {
     let state = good();
     let rows = state.summary().rows;
     assert_eq!(rows[2].dropped.get("superseded"), Some(&2));

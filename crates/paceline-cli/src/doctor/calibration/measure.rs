@@ -75,7 +75,7 @@ impl Stage {
         let subscription = far.subscriber("calibrate/sample").callback(count)?;
         let publisher = near.publisher("calibrate/sample").declare()?;
         let met = publisher.wait_matching(Duration::from_secs(3));
-        ensure!(met, "the nodes do not find each other: paceline doctor says why");
+        ensure!(met, "the nodes do not find each other: run paceline doctor for the cause");
         Ok(Self {
             stop,
             forward,
@@ -157,7 +157,7 @@ impl Window {
     }
 
     fn each(&self) -> Result<u64> {
-        ensure!(self.arrived > 0, "no sample arrives: paceline doctor says why");
+        ensure!(self.arrived > 0, "no sample arrives: run paceline doctor for the cause");
         Ok(self.spent / self.arrived)
     }
 }

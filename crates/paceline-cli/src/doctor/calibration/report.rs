@@ -1,6 +1,6 @@
 //! Checks the calibration of this host, and measures a new one.
 
-use super::{MEND, find, load, measure, place, save};
+use super::{FIX, find, load, measure, place, save};
 use crate::doctor::row::{Row, State};
 use crate::show;
 use crate::table::{Align, Table};
@@ -15,24 +15,24 @@ pub(in crate::doctor) fn row() -> Row {
 }
 
 fn found(file: Option<&Path>) -> Row {
-    let row = |found: &str, state, mend: &str| {
-        Row::new("calibration", found, "what a sample costs this host", state, mend)
+    let row = |found: &str, state, fix: &str| {
+        Row::new("calibration", found, "the cost of a sample on this host", state, fix)
     };
     let Some(file) = file else {
-        let found = "none: promises are charged nothing of the processor";
-        return row(found, State::Lack, MEND);
+        let found = "none: contracts are charged no processor time";
+        return row(found, State::Lack, FIX);
     };
     match load(file) {
-        Ok(table) => row(&told(table.fit()), State::Ok, ""),
+        Ok(table) => row(&describe(table.fit()), State::Ok, ""),
         Err(error) => {
             let shown = file.display();
-            row(&format!("{shown} is not used"), State::Lack, &format!("{error:#}; {MEND}"))
+            row(&format!("{shown} is not used"), State::Lack, &format!("{error:#}; {FIX}"))
         }
     }
 }
 
-fn told(cost: CpuCost) -> String {
-    format!("a sample costs {} and {} a KB", micros(cost.sample_nanos), micros(cost.byte_picos))
+fn describe(cost: CpuCost) -> String {
+    format!("a sample costs {} plus {} per KB", micros(cost.sample_nanos), micros(cost.byte_picos))
 }
 
 fn micros(nanos: u64) -> String {
@@ -67,8 +67,8 @@ impl Measured {
 pub(in crate::doctor) fn run(out: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
     let file = out.unwrap_or_else(place);
     show::note(&format!(
-        "sends samples by a node of its own, and keeps all processors busy for half of the time: {} s at \
-         most; writes {}",
+        "sends samples through a separate node, and keeps all processors busy for half of the \
+         time; takes at most {} s; writes {}",
         measure::SECONDS_MAX,
         file.display()
     ));
@@ -82,8 +82,8 @@ pub(in crate::doctor) fn run(out: Option<PathBuf>, json: bool) -> anyhow::Result
         show::json(&Document { schema: 1, file, sample_nanos, byte_picos, samples })?;
     } else {
         let sentence =
-            "(charged; never less than was measured); nodes that start from now on charge it";
-        show::text(&format!("{}\n{} {sentence}\n", render(&table, cost), told(cost)))?;
+            "(charged, never less than measured); nodes that start from now on charge it";
+        show::text(&format!("{}\n{} {sentence}\n", render(&table, cost), describe(cost)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -111,18 +111,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_lacks_or_is_wrong_comes_with_its_mend() {
+    fn a_missing_or_invalid_file_is_reported_with_the_fix() {
         let none = found(None);
         assert_eq!((none.state, none.needed), (State::Lack, false));
-        assert_eq!(none.mend.as_deref(), Some(MEND));
+        assert_eq!(none.fix.as_deref(), Some(FIX));
         let gone = found(Some(Path::new("/nowhere/calibration.json")));
         assert_eq!(gone.found, "/nowhere/calibration.json is not used");
-        let mend = gone.mend.unwrap();
-        assert!(mend.contains("No such file") && mend.ends_with(MEND), "{mend}");
+        let fix = gone.fix.unwrap();
+        assert!(fix.contains("No such file") && fix.ends_with(FIX), "{fix}");
     }
 
     #[test]
-    fn the_table_tells_what_was_measured_and_what_is_charged() {
+    fn the_table_shows_the_measured_and_the_charged_cost() {
         let points = [(64, 20_000), (64_000, 90_000)];
         let points = points.map(|(bytes, nanos)| CpuPoint { bytes, load_permille: 0, nanos });
         let table = CpuTable::new(points.to_vec()).unwrap();
@@ -131,6 +131,6 @@ mod tests {
             text.lines().any(|line| line.trim_end().ends_with("0 %   20.0 µs  20.0 µs")),
             "{text}"
         );
-        assert_eq!(told(table.fit()), "a sample costs 19.9 µs and 1.0 µs a KB");
+        assert_eq!(describe(table.fit()), "a sample costs 19.9 µs plus 1.0 µs per KB");
     }
 }

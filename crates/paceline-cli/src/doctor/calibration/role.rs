@@ -78,10 +78,10 @@ fn read_lines(stdout: ChildStdout) -> Receiver<String> {
 /// Runs the child until its input is closed, so that it does not outlive its parent.
 pub(crate) fn run() -> Result<ExitCode> {
     let node = Node::builder().name("forward").open()?;
-    tell(READY);
+    report(READY);
     for line in std::io::stdin().lines() {
         if line?.trim() == SPENT {
-            tell(&spent().to_string());
+            report(&spent().to_string());
         }
     }
     node.close();
@@ -90,7 +90,7 @@ pub(crate) fn run() -> Result<ExitCode> {
 
 /// Sends a line to the parent. Errors are ignored: when the parent ends, the closed input ends the
 /// child.
-fn tell(line: &str) {
+fn report(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -8,7 +8,7 @@ const GOOD: &str = r#"{"schema": 1, "version": "1.2.3", "processor": "a chip", "
     "samples": [{"bytes": 64, "load_permille": 0, "nanos": 20000}]}"#;
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_saved_calibration_is_read_back() {
     let dir = std::env::temp_dir().join(format!("plk-{}", std::process::id()));
     let path = dir.join("deep/calibration.json");
     let table = CpuTable::new(vec![
@@ -25,16 +25,16 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told() {
+fn an_invalid_file_is_refused_with_the_reason() {
     let wrong = |text: &str| format!("{:#}", read(text, &here()).unwrap_err());
     assert!(read(GOOD, &here()).is_ok());
-    for (text, told) in [
-        (&GOOD[..60], "it is no calibration"),
-        ("", "it is no calibration"),
+    for (text, part) in [
+        (&GOOD[..60], "it is not a calibration"),
+        ("", "it is not a calibration"),
         (&GOOD.replace("\"cores\"", "\"kernels\""), "unknown field `kernels`"),
         (&GOOD.replace("\"schema\": 1", "\"schema\": 2"), "its schema is 2"),
         (&GOOD.replace("a chip", "another"), "on 4 cores of another, and this is paceline 1.2.3"),
-        (&GOOD.replace("1.2.3", "1.2.2"), "it is of paceline 1.2.2"),
+        (&GOOD.replace("1.2.3", "1.2.2"), "it was measured by paceline 1.2.2"),
         (&GOOD.replace("20000", "0"), "64 bytes in 0 ns"),
         (&GOOD.replace("20000", "2000000000"), "1 to 1000000000 ns"),
         (&GOOD.replace("20000", "-1"), "invalid value"),
@@ -45,7 +45,7 @@ fn what_is_wrong_with_a_file_is_told() {
         ),
     ] {
         let found = wrong(text);
-        assert!(found.contains(told), "{text}: {found}");
+        assert!(found.contains(part), "{text}: {found}");
     }
     let long = std::env::temp_dir().join(format!("plk-{}.json", std::process::id()));
     std::fs::write(&long, " ".repeat(70_000)).unwrap();

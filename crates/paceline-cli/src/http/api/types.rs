@@ -55,5 +55,9 @@ fn the_types_of_the_page_are_those_of_the_api() {
         std::fs::write(&path, written()).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == written(), "web/src/api.gen.ts is old: PACELINE_REWRITE_TYPES=1 writes it");
+    assert!(
+        found == written(),
+        "web/src/api.gen.ts is out of date: PACELINE_REWRITE_TYPES=1 \
+         regenerates it"
+    );
 }

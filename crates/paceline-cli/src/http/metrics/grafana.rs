@@ -67,7 +67,7 @@ fn queries(dashboard: &Value) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn every_query_is_of_a_family_that_there_is_by_labels_that_it_has() {
+fn every_query_uses_existing_families_and_labels() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let families = families();
     let queries = queries(&dashboard);
@@ -101,12 +101,12 @@ fn every_query_is_of_a_family_that_there_is_by_labels_that_it_has() {
 }
 
 #[test]
-fn the_file_has_what_grafana_needs_to_import_it() {
+fn the_file_can_be_imported_by_grafana() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     for field in ["uid", "title", "schemaVersion", "time", "refresh", "templating", "panels"] {
         assert!(!dashboard[field].is_null(), "{field}");
     }
-    assert!(dashboard["id"].is_null(), "an id would take another dashboard's place");
+    assert!(dashboard["id"].is_null(), "an id would replace another dashboard");
     let mut ids = BTreeSet::new();
     let mut taken = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {

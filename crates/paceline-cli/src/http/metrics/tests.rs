@@ -50,7 +50,7 @@ fn the_text_keeps_the_rules_of_the_format() {
     while let Some(line) = lines.next() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             family = help.split(' ').next().unwrap().to_owned();
-            assert!(families.insert(family.clone()), "{family} is there twice");
+            assert!(families.insert(family.clone()), "{family} appears twice");
             let kind = lines.next().unwrap();
             let counter = kind == format!("# TYPE {family} counter");
             assert!(counter || kind == format!("# TYPE {family} gauge"), "{kind}");
@@ -61,7 +61,7 @@ fn the_text_keeps_the_rules_of_the_format() {
         assert_eq!(name, family);
         let (labels, value) = rest.rsplit_once("} ").unwrap();
         assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
-        assert!(samples.insert((name.to_owned(), labels.to_owned())), "{line} is there twice");
+        assert!(samples.insert((name.to_owned(), labels.to_owned())), "{line} appears twice");
     }
     assert!(families.len() > 30, "{families:?}");
 }

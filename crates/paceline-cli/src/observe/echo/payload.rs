@@ -88,7 +88,7 @@ impl Payload {
             at = found.ok_or_else(|| {
                 let there = match at {
                     Value::Object(all) => all.keys().cloned().collect::<Vec<_>>().join(", "),
-                    Value::Array(all) => format!("places below {}", all.len()),
+                    Value::Array(all) => format!("indices below {}", all.len()),
                     Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                         "no fields".to_owned()
                     }
@@ -180,45 +180,47 @@ mod tests {
         test_delivery(Encoding::new(encoding), payload.to_vec())
     }
 
-    fn told(encoding: &str, payload: &[u8]) -> (String, String) {
+    fn texts(encoding: &str, payload: &[u8]) -> (String, String) {
         let delivery = delivery(encoding, payload);
         let payload = Payload::read(&delivery, 4);
         (payload.text(&delivery), serde_json::to_string(&payload.line()).unwrap())
     }
 
     #[test]
-    fn each_encoding_has_its_words() {
+    fn each_encoding_has_its_description() {
         let two = |text: &str, json: &str| (text.to_owned(), json.to_owned());
-        assert_eq!(told("text/plain", b"hello"), two("hello", r#"{"text":"hello"}"#));
-        let json = told("application/json", b"{\"x\": [1, 2]}");
+        assert_eq!(texts("text/plain", b"hello"), two("hello", r#"{"text":"hello"}"#));
+        let json = texts("application/json", b"{\"x\": [1, 2]}");
         assert_eq!(json, two("{\"x\": [1, 2]}", r#"{"json":{"x":[1,2]}}"#));
-        let broken = told("application/json", b"{\"x\":");
+        let broken = texts("application/json", b"{\"x\":");
         assert_eq!(broken, two("{\"x\":", r#"{"text":"{\"x\":"}"#));
         assert_eq!(
-            told("application/octet-stream", b"\x00\xffabc"),
+            texts("application/octet-stream", b"\x00\xffabc"),
             two(
                 "application/octet-stream, 5 bytes: 00ff6162...",
                 r#"{"hex":"00ff6162","left_out":1}"#
             )
         );
         assert_eq!(
-            told("image/jpeg", b"\xff\xd8rubbish"),
+            texts("image/jpeg", b"\xff\xd8rubbish"),
             two("image/jpeg, 9 bytes, seq 7, age 1.23 ms", "{}"),
         );
-        let raw = told("video/raw;format=i420;width=2;height=2", &[0; 6]);
+        let raw = texts("video/raw;format=i420;width=2;height=2", &[0; 6]);
         assert!(raw.0.starts_with("2x2 video/raw"), "{raw:?}");
         let mut message = 1_000_000u64.to_le_bytes().to_vec();
         message.push(9);
         assert_eq!(
-            told("application/x-ulog;message=att", &message).0,
+            texts("application/x-ulog;message=att", &message).0,
             "att timestamp 1000000 us, 9 bytes: 40420f00..."
         );
-        assert!(told("application/x-ulog;message=att", b"abc").0.starts_with("application/x-ulog"));
-        assert!(told("text/plain", b"\xff\xfe").0.starts_with("text/plain, 2 bytes: fffe"));
+        assert!(
+            texts("application/x-ulog;message=att", b"abc").0.starts_with("application/x-ulog")
+        );
+        assert!(texts("text/plain", b"\xff\xfe").0.starts_with("text/plain, 2 bytes: fffe"));
     }
 
     #[test]
-    fn a_field_is_found_by_its_path_or_it_is_said_what_there_is() {
+    fn a_field_is_found_by_its_path_or_the_fields_are_listed() {
         let payload = |text: &[u8]| Payload::read(&delivery("application/json", text), 4);
         let json = payload(br#"{"a": {"b": [1, {"c": "d"}]}, "e": null}"#);
         let text = |path| json.field(path).map(|part| part.text(&delivery("x/y", b"")));
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(text("a.b"), Ok(r#"[1,{"c":"d"}]"#.to_owned()));
         assert_eq!(text("e"), Ok("null".to_owned()));
         assert_eq!(text("x"), Err("has no x; it has a, e".to_owned()));
-        assert_eq!(text("a.b.7"), Err("has no 7; it has places below 2".to_owned()));
+        assert_eq!(text("a.b.7"), Err("has no 7; it has indices below 2".to_owned()));
         assert_eq!(text("a.b.0.z"), Err("has no z; it has no fields".to_owned()));
         let other = Payload::read(&delivery("text/plain", b"{}"), 4);
         assert_eq!(other.field("a"), Err("is not JSON".to_owned()));

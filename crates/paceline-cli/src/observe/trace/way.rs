@@ -85,9 +85,9 @@ pub(super) struct Way {
     uncertain_us: Option<u64>,
 }
 
-const QUEUED: &str = "until it is queued";
-const LINK: &str = "its turn, and its bytes";
-const WIRE: &str = "on the wire, and received";
+const QUEUED: &str = "before the link's queue";
+const LINK: &str = "queue and transmission";
+const WIRE: &str = "on the wire and received";
 const DELIVERY: &str = "on the wire, received, delivered";
 const HERE: &str = "on this host";
 const WHOLE: &str = "from publish to delivery";
@@ -154,7 +154,7 @@ impl Way {
 
 impl Summary<'_> {
     /// Formats the summary as text.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut table = Table::new(&[
             ("at", Left),
             ("ms", Left),
@@ -178,24 +178,25 @@ impl Summary<'_> {
         for part in &self.parts {
             row(part.at, part.what, &part.times, part.uncertain_us);
         }
-        row("in all", WHOLE, &self.age, self.uncertain_us);
+        row("total", WHOLE, &self.age, self.uncertain_us);
         let samples =
             show::count(usize::try_from(self.age.samples).unwrap_or(usize::MAX), "sample");
         let mut out = format!("\n{samples}\n{}", table.render(WIDTH));
         let known = self.parts.iter().map(|part| part.times.samples).min().unwrap_or_default();
         if known < self.age.samples {
             out.push_str(&format!(
-                "Of {} of them it is not known when they passed everywhere: a node keeps the last {} of a stream, and one \
-                 of an\nolder version none.\n",
+                "The parts of {} of them are unknown: a node records the last {} samples of a \
+                 stream, and a node of an\nolder version records none.\n",
                 self.age.samples - known,
                 paceline::status::PASSAGES_MAX
             ));
         }
         if self.parts.len() > 1 {
             out.push_str(
-                "No clocks are compared: every node counts a sample's age on by its own. For the wire it takes \
-                 half of the\nleast round trip, which is off by at most as much where the two directions \
-                 differ; ? where none was\nmeasured yet, and nothing is taken.\n",
+                "No clocks are compared: every node adds its own time to the age of a sample. The \
+                 time on the wire is half\nof the minimum round trip, and its error \u{b1} is at \
+                 most that. If no round trip was measured yet, the time\non the wire is 0 and its \
+                 error is ?.\n",
             );
         }
         out
@@ -245,7 +246,7 @@ pub(super) fn off(uncertain_us: Option<u64>) -> String {
 }
 
 /// Formats the parts of one sample as text.
-pub(super) fn told(took: &[Took<'_>]) -> String {
+pub(super) fn describe(took: &[Took<'_>]) -> String {
     let part = |Took { at, us }: &Took<'_>| {
         format!("{at} {}", us.map_or_else(|| "-".to_owned(), show::millis))
     };
@@ -271,30 +272,30 @@ mod tests {
         let took = way.add(&[leg(1_200, 19_500), leg(19_900, 20_000)], 20_250);
         assert_eq!(took.iter().filter_map(|part| part.us).sum::<u64>(), 20_250);
         assert_eq!(
-            told(&took),
+            describe(&took),
             "robot 1.20 + robot.thin 18.3 + thin to operator 0.40 + operator.host 0.10 + host to here 0.25"
         );
         way.add(&[leg(1_000, 2_000), leg(2_400, 2_500)], 2_750);
         assert_eq!(
-            way.summary().told(),
+            way.summary().to_text(),
             "
 2 samples
 at                ms                                mean   p50   p99   max     ±
-robot             until it is queued                1.10  1.00  1.20  1.20
-robot.thin        its turn, and its bytes           9.65  1.00  18.3  18.3
-thin to operator  on the wire, and received         0.40  0.40  0.40  0.40  0.15
-operator.host     its turn, and its bytes           0.10  0.10  0.10  0.10
+robot             before the link's queue           1.10  1.00  1.20  1.20
+robot.thin        queue and transmission            9.65  1.00  18.3  18.3
+thin to operator  on the wire and received          0.40  0.40  0.40  0.40  0.15
+operator.host     queue and transmission            0.10  0.10  0.10  0.10
 host to here      on the wire, received, delivered  0.25  0.25  0.25  0.25  0.05
-in all            from publish to delivery          11.5  2.75  20.2  20.2  0.20
-No clocks are compared: every node counts a sample's age on by its own. For the wire it takes half of the
-least round trip, which is off by at most as much where the two directions differ; ? where none was
-measured yet, and nothing is taken.
+total             from publish to delivery          11.5  2.75  20.2  20.2  0.20
+No clocks are compared: every node adds its own time to the age of a sample. The time on the wire is half
+of the minimum round trip, and its error ± is at most that. If no round trip was measured yet, the time
+on the wire is 0 and its error is ?.
 "
         );
     }
 
     #[test]
-    fn on_links_faster_than_they_say_the_parts_make_the_age_too() {
+    fn the_parts_make_the_age_on_links_faster_than_their_capacity() {
         let mut way = Way::new(&[hop("robot", "thin", Some(300)), hop("mast", "eth", None)]);
         let took = way.add(&[leg(1_000, 51_000), leg(47_000, 47_100)], 47_250);
         let us: Vec<_> = took.iter().filter_map(|part| part.us).collect();
@@ -302,31 +303,31 @@ measured yet, and nothing is taken.
     }
 
     #[test]
-    fn what_nobody_knows_is_not_made_up() {
+    fn unknown_parts_have_no_time() {
         let mut way = Way::new(&[hop("robot", "thin", None)]);
         let took = way.add(&[Leg::default()], 5_000);
         assert!(took.iter().all(|part| part.us.is_none()), "{took:?}");
-        assert_eq!(told(&took), "robot - + robot.thin - + thin to here -");
+        assert_eq!(describe(&took), "robot - + robot.thin - + thin to here -");
         way.add(&[leg(1_000, 3_000)], 4_000);
         let summary = way.summary();
         assert_eq!((summary.age.samples, summary.parts[1].times.samples), (2, 1));
         assert_eq!(summary.parts[1].times.us, Some(2_000));
-        let told = summary.told();
-        assert!(told.contains("Of 1 of them it is not known"), "{told}");
-        assert!(told.contains("  ?\n"), "{told}");
+        let text = summary.to_text();
+        assert!(text.contains("The parts of 1 of them are unknown"), "{text}");
+        assert!(text.contains("  ?\n"), "{text}");
     }
 
     #[test]
     fn on_one_host_there_is_one_part() {
         let mut way = Way::new(&[]);
-        assert_eq!(told(&way.add(&[], 250)), "here 0.25");
+        assert_eq!(describe(&way.add(&[], 250)), "here 0.25");
         assert_eq!(
-            way.summary().told(),
+            way.summary().to_text(),
             "
 1 sample
-at      ms                        mean   p50   p99   max   ±
-here    on this host              0.25  0.25  0.25  0.25
-in all  from publish to delivery  0.25  0.25  0.25  0.25
+at     ms                        mean   p50   p99   max   ±
+here   on this host              0.25  0.25  0.25  0.25
+total  from publish to delivery  0.25  0.25  0.25  0.25
 "
         );
         assert_eq!(Way::new(&[]).summary().age.us, None);

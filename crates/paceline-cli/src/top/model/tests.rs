@@ -82,7 +82,7 @@ fn rates_are_of_the_time_between_the_counts_and_not_between_the_answers() {
 }
 
 #[test]
-fn a_stream_that_takes_the_place_of_another_has_counts_of_its_own() {
+fn a_stream_that_replaces_another_has_its_own_counts() {
     let with = |second: u64, sent: &[u64]| {
         let mut status = reading(second);
         let robot = status.iter_mut().find(|node| node.name == "robot").unwrap();
@@ -104,7 +104,7 @@ fn a_stream_that_takes_the_place_of_another_has_counts_of_its_own() {
     };
     assert_eq!(rates(&[1_000, 5], &[1_002, 8]), ["2.0", "3.0"]);
     assert_eq!(rates(&[5, 1_000], &[8, 1_002]), ["2.0", "3.0"], "in any order");
-    assert_eq!(rates(&[1_000], &[1_002, 8]), ["0.0", "2.0"], "the new one has no rate yet");
+    assert_eq!(rates(&[1_000], &[1_002, 8]), ["0.0", "2.0"], "the new stream has no rate yet");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn one_reading_has_no_rates() {
 }
 
 #[test]
-fn a_counter_that_begins_anew_is_no_drop_of_billions() {
+fn a_restarted_counter_gives_no_huge_drop() {
     let view = model(&[(0, reading(9)), (1, reading(1))]).view(Order::Bits, false);
     let row = &view.streams[0];
     assert!(row.rate_hz < 100.0, "{row:?}");
@@ -139,7 +139,7 @@ fn a_node_that_does_not_answer_is_gone_and_then_forgotten() {
 }
 
 #[test]
-fn rows_are_sorted_by_any_column_and_the_other_way_round() {
+fn rows_are_sorted_by_any_column_in_both_orders() {
     let base = two().view(Order::Tag, false).streams.remove(0);
     let row = |tag: &str, rate_hz: f64, bits_per_s: u64, late: u64| Row {
         tag: tag.to_owned(),
@@ -163,7 +163,7 @@ fn rows_are_sorted_by_any_column_and_the_other_way_round() {
         (sorted(Order::Late, false), sorted(Order::Delay, false)),
         ("acb".into(), "acb".into())
     );
-    assert_eq!(sorted(Order::Drops, false), "abc", "equal rows go by name");
+    assert_eq!(sorted(Order::Drops, false), "abc", "equal rows are sorted by name");
     assert_eq!(Order::Drops.moved(1), Order::Tag);
     assert_eq!("late".parse(), Ok(Order::Late));
     assert!("latest".parse::<Order>().is_err());

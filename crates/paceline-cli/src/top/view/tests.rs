@@ -5,7 +5,7 @@ fn shown(width: usize, height: usize, keys: &[Key]) -> String {
     let mut look = Look::new(Order::Bits);
     let _ = screen(&two().view(look.order(), false), &mut look, (width, height));
     for &key in keys {
-        assert_eq!(look.press(key), Said::Go);
+        assert_eq!(look.press(key), Effect::Continue);
     }
     let view = two().view(look.order(), look.is_turned());
     let lines = screen(&view, &mut look, (width, height));
@@ -30,7 +30,7 @@ robot/camera  robot.thin  5 Hz at 16~  5.0   400k    20.0/190     0  2 deadline~
 
 
 
-q ends  s sorts  r turns  Tab next table  space holds  h helps
+q end  s sort  r reverse  Tab next table  space pause  h help
 "
     );
 }
@@ -48,7 +48,7 @@ robot.thin  operator     2.00M  480k  400k  24 %     0.15        1
 STREAMS (1) by bits
 tag           link        to        form              Hz  bit/s  ms on link  late  broken  dropped
 robot/camera  robot.thin  operator  5 Hz at 160x120  5.0   400k    20.0/190     0       0  2 deadline_missed
-q ends  s sorts  r turns  Tab next table  space holds  h helps
+q end  s sort  r reverse  Tab next table  space pause  h help
 "
     );
     let narrow = shown(40, 9, &[]);
@@ -56,7 +56,7 @@ q ends  s sorts  r turns  Tab next table  space holds  h helps
 }
 
 #[test]
-fn tab_goes_on_to_subscriptions_and_refusals() {
+fn tab_switches_to_subscriptions_and_refusals() {
     assert_eq!(
         shown(80, 12, &[Key::Tab]),
         "\
@@ -71,7 +71,7 @@ robot/**  operator  5 Hz at 160x120  5.0   400k  30.0/200     2  0
 
 
 
-q ends  s sorts  r turns  Tab next table  space holds  h helps
+q end  s sort  r reverse  Tab next table  space pause  h help
 "
     );
     let refusals = shown(80, 12, &[Key::Tab, Key::Tab]);
@@ -80,20 +80,20 @@ q ends  s sorts  r turns  Tab next table  space holds  h helps
 }
 
 #[test]
-fn a_node_that_has_gone_is_named_and_its_rows_say_so() {
+fn a_lost_node_is_named_and_its_rows_are_marked() {
     let mut look = Look::new(Order::Bits);
     let lines = screen(&without_robot().view(Order::Bits, false), &mut look, (80, 24));
-    let told = lines.join("\n");
-    assert!(told.starts_with(
+    let text = lines.join("\n");
+    assert!(text.starts_with(
         "paceline top: 1 node, 1 link, 1 stream, 1 subscription, 0 refused, gone: robot"
     ));
     assert!(
         lines.iter().any(|line| line.starts_with("robot/camera") && line.contains("gone")),
-        "{told}"
+        "{text}"
     );
     assert!(
         lines.iter().any(|line| line.starts_with("robot.thin") && line.contains("gone")),
-        "{told}"
+        "{text}"
     );
 }
 
@@ -133,12 +133,12 @@ fn many_rows_are_moved_through_and_many_links_are_cut() {
 }
 
 #[test]
-fn what_is_held_stays_until_it_is_let_go() {
+fn a_paused_screen_does_not_change() {
     let (now, later) = (two().view(Order::Bits, false), without_robot().view(Order::Bits, false));
     let mut look = Look::new(Order::Bits);
     look.press(Key::Hold);
     let held = screen(&now, &mut look, (80, 20));
-    assert!(held[0].ends_with(", held"), "{held:?}");
+    assert!(held[0].ends_with(", paused"), "{held:?}");
     assert_eq!(screen(&later, &mut look, (80, 20)), held);
     look.press(Key::Hold);
     assert!(screen(&later, &mut look, (80, 20))[0].ends_with("gone: robot"));
@@ -150,22 +150,22 @@ fn help_names_every_key_and_q_ends() {
     for line in HELP {
         assert!(help.contains(line), "{help}");
     }
-    assert_eq!(Look::new(Order::Tag).press(Key::Quit), Said::End);
+    assert_eq!(Look::new(Order::Tag).press(Key::Quit), Effect::End);
     let order = shown(80, 24, &[Key::Next, Key::Turn]);
-    assert!(order.contains("STREAMS (1) by delay, turned"), "{order}");
+    assert!(order.contains("STREAMS (1) by delay, reversed"), "{order}");
 }
 
 #[test]
-fn refusals_are_told_in_full_and_cannot_rule_the_terminal() {
+fn refusals_are_wrapped_without_control_characters() {
     let mut view = two().view(Order::Bits, false);
     view.refusals = vec![format!("operator cam: {}\x1b[2J", "no ".repeat(40))];
     let mut look = Look::new(Order::Bits);
     look.press(Key::Tab);
     look.press(Key::Tab);
     let lines = screen(&view, &mut look, (80, 24));
-    let told: String = lines.concat();
-    assert!(told.matches("no ").count() >= 40 && told.ends_with("h helps"), "{lines:?}");
-    assert!(told.contains("?[2J") && !told.contains('\x1b'), "{told:?}");
+    let text: String = lines.concat();
+    assert!(text.matches("no ").count() >= 40 && text.ends_with("h help"), "{lines:?}");
+    assert!(text.contains("?[2J") && !text.contains('\x1b'), "{text:?}");
 }
 
 #[test]
@@ -193,7 +193,7 @@ robot/**  operator  5 Hz at 160x120  5.0   400k  30.0/200     2  0
 
 #[test]
 fn numbers_have_three_digits() {
-    let told =
+    let text =
         [0, 999, 1_000, 12_345, 999_999, 2_000_000, 1_500_000_000, 40_000_000_000].map(short);
-    assert_eq!(told, ["0", "999", "1.00k", "12.3k", "999k", "2.00M", "1.50G", "40.0G"]);
+    assert_eq!(text, ["0", "999", "1.00k", "12.3k", "999k", "2.00M", "1.50G", "40.0G"]);
 }

@@ -6,7 +6,7 @@ use crate::record::support::messages;
 use rustix::process::Signal;
 
 #[test]
-fn what_was_attached_comes_back_with_its_sample() {
+fn attachments_are_replayed_with_their_samples() {
     let pair = Pair::new();
     let rules = "[[import]]\nkey = \"robot/**\"\n[[export]]\ntag = \"again/**\"\n";
     let _robot = pair.start(&pair.robot, rules);

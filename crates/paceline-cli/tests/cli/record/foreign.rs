@@ -57,8 +57,8 @@ pub(crate) fn python(test: &str, modules: &str) -> Option<String> {
 }
 
 #[test]
-fn the_official_reader_finds_what_was_published() {
-    let test = "the_official_reader_finds_what_was_published";
+fn the_official_reader_finds_the_published_samples() {
+    let test = "the_official_reader_finds_the_published_samples";
     let Some(python) = python(test, "mcap, mcap_protobuf") else { return };
     let host = Host::new();
     let (out, lines, sound) = (host.path("run.mcap"), host.path("l.txt"), host.path("s.wav"));
@@ -81,9 +81,9 @@ fn the_official_reader_finds_what_was_published() {
         .output()
         .unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&read.stdout).unwrap();
-    let first = |tag: &str| &told["found"][tag]["first"];
-    assert_eq!(told["found"]["all/camera"]["schema"], "foxglove.CompressedImage");
+    let reported: serde_json::Value = serde_json::from_slice(&read.stdout).unwrap();
+    let first = |tag: &str| &reported["found"][tag]["first"];
+    assert_eq!(reported["found"]["all/camera"]["schema"], "foxglove.CompressedImage");
     assert_eq!(first("all/camera")["format"], "jpeg");
     assert_eq!(
         first("all/camera")["fields"],
@@ -96,9 +96,9 @@ fn the_official_reader_finds_what_was_published() {
     );
     for tag in ["all/camera", "all/text", "all/sound"] {
         assert_eq!(first(tag)["nanos"], 0, "the time within is the time beside");
-        assert!(told["found"][tag]["count"].as_u64().unwrap() > 10, "{told}");
+        assert!(reported["found"][tag]["count"].as_u64().unwrap() > 10, "{reported}");
     }
-    assert_eq!(told["counted"], told["listed"]);
-    assert!(told["chunks"].as_u64().unwrap() >= 3, "one a second");
-    assert_eq!(told["last"], "Footer");
+    assert_eq!(reported["counted"], reported["listed"]);
+    assert!(reported["chunks"].as_u64().unwrap() >= 3, "one a second");
+    assert_eq!(reported["last"], "Footer");
 }

@@ -33,8 +33,8 @@ pub(crate) fn payloads<'a>(all: &'a [Message], tag: &str) -> Vec<(&'a Message, V
 
 /// Returns the events of qos/events.
 pub(crate) fn events(all: &[Message]) -> Vec<Value> {
-    let told = all.iter().filter(|message| message.channel.is_events());
-    told.map(|message| serde_json::from_slice(&message.data).expect("JSON")).collect()
+    let reported = all.iter().filter(|message| message.channel.is_events());
+    reported.map(|message| serde_json::from_slice(&message.data).expect("JSON")).collect()
 }
 
 /// Waits until a file has at least this many bytes.

@@ -34,8 +34,8 @@ with open(sys.argv[3], 'wb') as file:
 ";
 
 #[test]
-fn what_the_official_library_wrote_is_replayed_and_scaled() {
-    let test = "what_the_official_library_wrote_is_replayed_and_scaled";
+fn a_file_of_the_official_library_is_replayed_and_scaled() {
+    let test = "a_file_of_the_official_library_is_replayed_and_scaled";
     let modules = "mcap, mcap_protobuf, foxglove_schemas_protobuf.CompressedImage_pb2";
     let Some(python) = python(test, modules) else { return };
     let host = Host::new();
@@ -64,9 +64,9 @@ fn what_the_official_library_wrote_is_replayed_and_scaled() {
 
     let replay = host.run(&["replay", arg(&others), "--speed", "max", "--wait", "0s"]);
     assert_eq!(replay.code, Some(0), "{replay:?}");
-    let told = replay.text();
-    assert!(told.contains("chatter: 10 messages, 50 bytes"), "{told}");
-    assert!(told.contains("state: 10 messages, 20 bytes"), "{told}");
+    let reported = replay.text();
+    assert!(reported.contains("chatter: 10 messages, 50 bytes"), "{reported}");
+    assert!(reported.contains("state: 10 messages, 20 bytes"), "{reported}");
     let judged = host.run(&["judge", arg(&others), "--json"]).json();
     assert_eq!(judged[0]["streams"][0]["verdict"], "unknown");
     assert_eq!(judged[0]["samples"], 20);

@@ -60,15 +60,15 @@ fn foreign() -> Vec<u8> {
 }
 
 #[test]
-fn what_another_program_recorded_goes_as_it_is() {
+fn samples_of_other_recorders_are_published_unchanged() {
     let host = Host::new();
     let file = host.path("ros.mcap");
     std::fs::write(&file, foreign()).unwrap();
     let sub = host.start(&["sub", "imu", "--count", "5", "--timeout", "30s", "--json"]);
     host.wait_for_subscriptions(1);
     let replay = host.run(&["replay", arg(&file), "--speed", "max", "--wait", "20s"]);
-    replay.said(0, "topic '//odd topic*' makes no tag: ");
-    replay.said(0, "its 5 messages are left out; --remap gives it one");
+    replay.said(0, "topic '//odd topic*' is not a tag: ");
+    replay.said(0, "its 5 messages are left out; try --remap");
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");
     assert!(sub.json()[..5].iter().all(|line| line["encoding"] == "application/cdr"));
@@ -81,14 +81,14 @@ fn what_another_program_recorded_goes_as_it_is() {
 }
 
 #[test]
-fn a_file_that_is_cut_is_replayed_as_far_as_it_is_whole() {
+fn a_truncated_file_is_replayed_up_to_the_damage() {
     let host = Host::new();
     let (whole, cut) = (recording(&["a"], 5), host.path("cut.mcap"));
     let quick = ["replay", arg(&cut), "--speed", "max", "--wait", "0s"];
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let replay = host.run(&quick);
     replay.said(0, "cut.mcap is cut off: it is complete up to byte ");
-    replay.said(0, "what comes before is replayed");
+    replay.said(0, "the part before it is replayed");
     assert!(replay.text().contains("a: "), "{}", replay.text());
     // Only the first bytes are intact.
     std::fs::write(&cut, &whole[..20]).unwrap();
@@ -98,7 +98,7 @@ fn a_file_that_is_cut_is_replayed_as_far_as_it_is_whole() {
 }
 
 #[test]
-fn a_broken_file_is_named_with_its_place() {
+fn a_corrupt_file_is_named_with_the_position() {
     let host = Host::new();
     let broken = host.path("broken.mcap");
     let mut bytes = recording(&["a"], 5);
@@ -107,13 +107,13 @@ fn a_broken_file_is_named_with_its_place() {
     bytes[at] ^= 0xff;
     std::fs::write(&broken, &bytes).unwrap();
     let replay = host.run(&["replay", arg(&broken), "--speed", "max", "--wait", "0s"]);
-    replay.said(1, "can't be read to its end: byte ");
+    replay.said(1, "cannot be read to its end: byte ");
     replay.said(1, ": a chunk: its checksum is ");
     assert!(replay.text().contains("a: 4 messages, 24 bytes"), "{}", replay.text());
 }
 
 #[test]
-fn what_cannot_be_replayed_is_refused_by_name() {
+fn invalid_replays_are_refused_by_name() {
     let host = Host::new();
     let file = host.path("run.mcap");
     std::fs::write(&file, recording(&["robot/a", "robot/b"], 3)).unwrap();
@@ -127,7 +127,7 @@ fn what_cannot_be_replayed_is_refused_by_name() {
     run(&["--tag", "robot/c"])
         .said(2, "--tag robot/c: nothing matches it; the file has robot/a, robot/b");
     run(&["--remap", "lab=x"])
-        .said(2, "--remap lab: no topic begins so; the file has robot/a, robot/b");
+        .said(2, "--remap lab: no topic begins with it; the file has robot/a, robot/b");
     run(&["--remap", "robot"]).said(2, "has no =; write OLD=NEW");
     run(&["--by", "luck"]).said(2, "must be published or arrival");
     let (none, noise) = (host.path("none.mcap"), host.path("noise.mcap"));
@@ -135,7 +135,7 @@ fn what_cannot_be_replayed_is_refused_by_name() {
     host.run(&["replay", arg(&none)]).said(1, "none.mcap: No such file");
     host.run(&["replay", arg(&noise)]).said(1, "noise.mcap is not an MCAP file: ");
     host.run(&["replay", arg(host.path("x").parent().unwrap())])
-        .said(1, "it is no file; give an MCAP file");
+        .said(1, "it is not a file; give an MCAP file");
     let empty = host.path("empty.mcap");
     std::fs::write(&empty, Recording::new(Compression::Lz4, "test").finish()).unwrap();
     host.run(&["replay", arg(&empty)])

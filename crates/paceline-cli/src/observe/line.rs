@@ -70,19 +70,19 @@ impl Asked {
         let size = asked.or_else(|| form.size.map(|size| (size.width, size.height)));
         let asked = look.wish.audio.map(|(rate, channels)| format!("{rate}x{channels}"));
         let audio = asked.or_else(|| form.audio.map(|audio| audio.to_string()));
-        let mut told = match (every, max_hz) {
+        let mut text = match (every, max_hz) {
             (Some(n), _) => format!("1 in {n}"),
             (_, Some(hz)) => format!("{} Hz", round3(hz)),
             (None, None) => "all".to_owned(),
         };
         if let Some((width, height)) = size {
-            told.push_str(&format!(" at {width}x{height}"));
+            text.push_str(&format!(" at {width}x{height}"));
         }
         if let Some(audio) = audio {
-            told.push_str(&format!(" at {audio}"));
+            text.push_str(&format!(" at {audio}"));
         }
         Self {
-            form: told,
+            form: text,
             every,
             max_hz,
             width: size.map(|(width, _)| width),
@@ -111,8 +111,8 @@ pub(super) fn line(asked: &Asked, granted: &Granted, delivered: &Delivered) -> S
     let how = if granted.promised { "promised" } else { "best effort" };
     let rate = granted.rate_hz.map_or_else(|| how.to_owned(), |hz| format!("{hz:.2} Hz {how}"));
     let answer = match granted.refused.first() {
-        Some(why) if granted.rate_hz.is_none() => format!("no: {why}"),
-        Some(why) => format!("{rate}, and of one publisher no: {why}"),
+        Some(why) if granted.rate_hz.is_none() => format!("refused: {why}"),
+        Some(why) => format!("{rate}, but refused by one publisher: {why}"),
         None => rate,
     };
     format!(
@@ -149,20 +149,20 @@ mod tests {
     }
 
     #[test]
-    fn it_says_all_three() {
+    fn the_line_shows_requested_granted_and_delivered() {
         assert_eq!(
             line(&asked(), &granted(&[], Some(5.0)), &delivered()),
             "asked: 5 Hz at 160x120 within 200 ms loss 1/10 | granted: 5.00 Hz promised | \
              delivered: 4.98 Hz, late 1, dropped 0"
         );
-        let told = line(&asked(), &granted(&["link 'thin' is full"], None), &delivered());
-        assert!(told.contains("| granted: no: link 'thin' is full |"), "{told}");
-        let told = line(&asked(), &granted(&["x"], Some(5.0)), &delivered());
-        assert!(told.contains("5.00 Hz promised, and of one publisher no: x"), "{told}");
+        let text = line(&asked(), &granted(&["link 'thin' is full"], None), &delivered());
+        assert!(text.contains("| granted: refused: link 'thin' is full |"), "{text}");
+        let text = line(&asked(), &granted(&["x"], Some(5.0)), &delivered());
+        assert!(text.contains("5.00 Hz promised, but refused by one publisher: x"), "{text}");
     }
 
     #[test]
-    fn what_is_granted_follows_from_what_is_published() {
+    fn the_granted_rate_follows_from_the_published_rate() {
         assert!((asked().of(30.0) - 5.0).abs() < 1e-9);
         assert!((asked().of(2.0) - 2.0).abs() < 1e-9);
         let third = Asked { every: Some(3), max_hz: None, ..asked() };
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_json_has_the_figures_beside_the_rest() {
+    fn a_line_of_json_contains_the_figures() {
         let figures =
             Figures::Rate { rate_hz: 5.0, min_us: 1.0, max_us: 2.0, std_dev_us: 0.5, window: 3 };
         let (asked, granted) = (asked(), granted(&[], None));
