@@ -211,7 +211,7 @@ test("the switch floods the thin link while contracted streams continue", async 
 });
 
 test("an excessive request is refused with an offer", async () => {
-  const button = page.getByRole("switch", { name: "Ask for too much" });
+  const button = page.getByRole("switch", { name: "Request too much" });
   await button.focus();
   await page.keyboard.press("Space");
   const refusal = page.locator("#refusals .refusal");

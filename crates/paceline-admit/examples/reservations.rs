@@ -1,7 +1,7 @@
 //! Measures the rate of reservations through three in-memory nodes on one thread: `cargo run
 //! --release -p paceline-admit --example reservations`.
 
-use paceline_admit::reserve::message::Message;
+use paceline_admit::reserve::message::ReserveMessage;
 use paceline_admit::reserve::{
     Decision, LinkId, NodeIndex, PathAnswer, Request, Reservations, ReserveOutput, Timing, Wanted,
 };

@@ -148,7 +148,7 @@ pub struct Holder {
 #[derive(Clone, Debug)]
 pub struct Admission {
     spec: LinkParameters,
-    trunks: BTreeMap<Trunk, HeldReservation>,
+    trunks: BTreeMap<Trunk, Held>,
     ledger: Ledger,
     corners: Corners,
     levels: Levels,
@@ -395,7 +395,7 @@ impl Admission {
     }
 
     /// Changes the reservations of a stream and updates the sums.
-    fn change(&mut self, trunk: Trunk, change: impl FnOnce(&mut HeldReservation)) {
+    fn change(&mut self, trunk: Trunk, change: impl FnOnce(&mut Held)) {
         let held = self.trunks.entry(trunk).or_default();
         let (charge, firm) = (held.charge, held.firm);
         change(held);

@@ -6,7 +6,7 @@ use paceline_admit::{
 };
 use paceline_sched::discipline::{Class, Terms};
 use paceline_sched::hfsc::Curves;
-use paceline_sched::police::{AdmissionResult as Policed, Constraint, Dual, Policer, Unit};
+use paceline_sched::police::{Constraint, Dual, Policer, Unit, Verdict as Policed};
 use paceline_sched::timeline::{Ahead, Arrivals, Link, Outcome, Setup, Spec, Step, Timeline};
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
 

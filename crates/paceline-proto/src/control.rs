@@ -68,7 +68,7 @@ use admission::Admission;
 use bytes::Bytes;
 use graph::Tree;
 pub use paceline_admit::cpu::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
-use paceline_admit::reserve::Node;
+use paceline_admit::reserve::NodeIndex;
 use paceline_sched::{Instant, Policy};
 use registry::{Change, PairKey, Registry};
 use routes::Installed;

@@ -43,7 +43,24 @@ pub(crate) fn links(links: &[LinkConfig]) -> Result<(), OpenError> {
     Ok(())
 }
 
-pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
+impl LinkConfig {
+    /// Checks the configuration of this link as [`NodeBuilder::open`](crate::NodeBuilder::open) does, without opening
+    /// anything.
+    ///
+    /// # Errors
+    /// Returns [`OpenError::Link`] if
+    /// - the name is empty, too long or not plain text,
+    /// - there is no endpoint,
+    /// - the capacity is below 8 bit/s,
+    /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
+    /// - an endpoint uses TLS and the process does not run Zenoh on a single thread, or
+    /// - the classes contradict each other.
+    pub fn check(&self) -> Result<(), OpenError> {
+        link(self)
+    }
+}
+
+fn link(link: &LinkConfig) -> Result<(), OpenError> {
     let refuse = |what: String| Err(OpenError::Link { link: link.name.clone(), what });
     if !is_name(&link.name) {
         return refuse(format!(

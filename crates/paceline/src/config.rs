@@ -1,13 +1,10 @@
 //! Configuration of a node and its links.
 
-use crate::error::OpenError;
-use crate::node::Node;
-use crate::shell::host::default_dir;
 use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Configuration of one link: endpoints that share one capacity and one scheduler.
 ///
@@ -116,24 +113,9 @@ impl LinkConfig {
             Carrier::Ordered
         }
     }
-
-    /// Checks the configuration of this link as [`NodeBuilder::open`] does, without opening
-    /// anything.
-    ///
-    /// # Errors
-    /// Returns [`OpenError::Link`] if
-    /// - the name is empty, too long or not plain text,
-    /// - there is no endpoint,
-    /// - the capacity is below 8 bit/s,
-    /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
-    /// - an endpoint uses TLS and the process does not run Zenoh on a single thread, or
-    /// - the classes contradict each other.
-    pub fn check(&self) -> Result<(), OpenError> {
-        crate::check::link(self)
-    }
 }
 
-/// Configures and opens a [`Node`]. Created by [`Node::builder`].
+/// Configures and opens a [`Node`](crate::Node). Created by [`Node::builder`](crate::Node::builder).
 #[derive(Clone, Debug, Default)]
 pub struct NodeBuilder {
     pub(crate) name: Option<String>,
@@ -158,7 +140,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds a link. A node accepts [`Node::LINKS_MAX`] links in addition to its host link.
+    /// Adds a link. A node accepts [`Node::LINKS_MAX`](crate::Node::LINKS_MAX) links in addition to its host link.
     #[must_use]
     pub fn link(mut self, link: LinkConfig) -> Self {
         self.links.push(link);
@@ -201,12 +183,19 @@ impl NodeBuilder {
         self.processor = Some(budget);
         self
     }
+}
 
-    /// Opens the node. Connects to neighbours in the background and does not wait for them.
-    ///
-    /// # Errors
-    /// Returns an [`OpenError`] that names the link or folder, the cause and a remedy.
-    pub fn open(self) -> Result<Node, OpenError> {
-        Node::open_with(self)
+/// Returns the default runtime folder.
+///
+/// That is `$PACELINE_RUNTIME_DIR` if set, then `$XDG_RUNTIME_DIR/paceline`, then a folder of this
+/// user in the system's temporary folder.
+pub(crate) fn default_dir() -> PathBuf {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(dir) = named("PACELINE_RUNTIME_DIR") {
+        return dir;
     }
+    if let Some(dir) = named("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir()) {
+        return dir.join("paceline");
+    }
+    std::env::temp_dir().join(format!("paceline-{}", rustix::process::geteuid().as_raw()))
 }

@@ -96,7 +96,7 @@ pub enum OpenError {
         what: String,
     },
     /// The number of links exceeds [`Node::LINKS_MAX`](crate::Node::LINKS_MAX).
-    #[error("{0} links: must be at most {max} in addition to the host's own; remove some", max = crate::Node::LINKS_MAX)]
+    #[error("{0} links: must be at most {max} in addition to the host's own; remove some", max = crate::limits::LINKS_MAX)]
     TooManyLinks(usize),
     /// The operating system cannot start a thread.
     #[error("cannot start a thread: {0}")]

@@ -3,38 +3,19 @@
 //! The feedback path is that of paper 001 in docs/internals/papers.md (Dionisys interactors), section 4.2.
 
 use crate::arrival::Arrival;
+use crate::event::PublisherEvent;
 use crate::node::Node;
 use crate::publisher::Publisher;
 use crate::shell::engine::Command;
 use crate::shell::source::PublisherShared;
 use crate::status::{Feedback, Measured};
 use event_listener::Listener as _;
-use paceline_proto::control::{Grant, Refusal};
-use paceline_proto::{Excess, PublisherId, SubscriptionId};
+use paceline_proto::{PublisherId, SubscriptionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-
-/// An event of a publisher, reported at once.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum PublisherEvent {
-    /// The path to a subscription has granted its request, or has changed its grant, for example
-    /// over another path.
-    Granted(Grant),
-    /// A path refused the request of a subscription.
-    Refused(Refusal),
-    /// A grant or refusal of a subscription is no longer valid, and no contract is in force. The
-    /// path is lost, or the subscription no longer requests a contract.
-    Withdrawn(SubscriptionId),
-    /// The publisher exceeded its declared rate or size: samples arrived too early or were too
-    /// long.
-    ///
-    /// Contains the total so far. Reported at most once per second.
-    Excess(Excess),
-}
 
 /// The interval of a watch without events. Rates over one second change once per second.
 const EVERY: Duration = Duration::from_secs(1);

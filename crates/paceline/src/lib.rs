@@ -46,21 +46,28 @@ pub mod class;
 mod config;
 pub mod contract;
 mod error;
+mod event;
 mod feedback;
+mod history;
 mod limit;
+mod limits;
 mod node;
 mod passages;
 mod publisher;
 pub mod pull;
+mod put;
+mod sample;
 mod shell;
 pub mod status;
 mod subscriber;
+mod summary;
 mod view;
 
 pub use arrival::Arrival;
 pub use config::{LinkConfig, NodeBuilder};
 pub use error::{ChangeError, OpenError, PublishError, RecvError, SubscribeError};
-pub use feedback::{FeedbackWatch, PublisherEvent};
+pub use event::{PublisherEvent, SubscriberEvent};
+pub use feedback::FeedbackWatch;
 #[doc(hidden)]
 pub use limit::{LogLimit, Suppressed};
 pub use node::Node;
@@ -70,6 +77,10 @@ pub use paceline_proto::text;
 pub use paceline_proto::{Encoding, Kind, Pattern, Size, Tag, TagError, Timestamp};
 #[doc(inline)]
 pub use paceline_sched::{Capacity, Late, LossTolerance};
-pub use publisher::{Publisher, PublisherBuilder, PutOptions, PutReport};
-pub use subscriber::{Sample, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};
+pub use publisher::{Publisher, PublisherBuilder};
+pub use put::{PutOptions, PutReport};
+pub use sample::Sample;
+#[doc(hidden)]
+pub use shell::transport::open_session;
+pub use subscriber::{Subscriber, SubscriberBuilder, Subscription};
 pub use view::View;

@@ -2,19 +2,16 @@
 
 mod link;
 
-use crate::buffer::BufferBuilder;
 use crate::check::{self, classes, wrong_class};
-use crate::config::{LinkConfig, NodeBuilder};
+use crate::config::{LinkConfig, NodeBuilder, default_dir};
 use crate::error::{CapacityError, ClassesError, OpenError};
-use crate::publisher::PublisherBuilder;
-use crate::pull::PullBuilder;
+use crate::limits;
 use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, Parts};
-use crate::shell::host::{Host, default_dir};
+use crate::shell::host::Host;
 use crate::shell::opening::WaitingBytes;
 use crate::shell::rx::RxSources;
 use crate::shell::vitals::{Vitals, Watchdog};
 use crate::status::{NodeStatus, SourceView};
-use crate::subscriber::SubscriberBuilder;
 use crate::view::View;
 use link::open_link;
 use paceline_proto::control::Control;
@@ -72,7 +69,7 @@ impl Node {
     /// host.
     ///
     /// Each link uses a thread and a transport session of its own.
-    pub const LINKS_MAX: usize = 16;
+    pub const LINKS_MAX: usize = limits::LINKS_MAX;
 
     /// Opens an embedded node with default settings.
     ///
@@ -91,7 +88,7 @@ impl Node {
         NodeBuilder::default()
     }
 
-    pub(crate) fn open_with(builder: NodeBuilder) -> Result<Self, OpenError> {
+    fn open_with(builder: NodeBuilder) -> Result<Self, OpenError> {
         let name = checked_name(&builder)?;
         let id = NodeId(random());
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
@@ -158,38 +155,6 @@ impl Node {
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.inner.vitals.fault()
-    }
-
-    /// Returns a builder for a publisher on `tag`, such as `robot/camera`.
-    ///
-    /// A tag has at most 255 bytes, no wildcards, and does not begin with `@`.
-    /// [`PublisherBuilder::declare`] reports an invalid one.
-    pub fn publisher(&self, tag: &str) -> PublisherBuilder<'_> {
-        PublisherBuilder::new(self, tag)
-    }
-
-    /// Returns a builder for a subscriber to `pattern`: a tag in which `*` matches one chunk and
-    /// `**` any number of chunks, such as `robot/**`.
-    ///
-    /// [`SubscriberBuilder::declare`] reports an invalid pattern, and one that begins with `@`.
-    pub fn subscriber(&self, pattern: &str) -> SubscriberBuilder<'_> {
-        SubscriberBuilder::new(self, pattern)
-    }
-
-    /// Returns a builder for a pull buffer, which stores samples that match `pattern` for any node
-    /// to pull.
-    ///
-    /// [`BufferBuilder::declare`] reports an invalid pattern, and one that begins with `@`.
-    pub fn buffer(&self, pattern: &str) -> BufferBuilder<'_> {
-        BufferBuilder::new(self.subscriber(pattern))
-    }
-
-    /// Returns a builder that pulls past samples of `tag` from pull buffers. By default it pulls
-    /// the newest sample of each publisher.
-    ///
-    /// [`PullBuilder::run`] reports an invalid tag, and one that begins with `@`.
-    pub fn pull(&self, tag: &str) -> PullBuilder<'_> {
-        PullBuilder::new(self, tag)
     }
 
     /// Asks every reachable node for its status and blocks for at most `timeout`.
@@ -323,6 +288,16 @@ impl Node {
     /// The memory budget shared by the first samples of this node's publishers.
     pub(crate) fn waiting(&self) -> &Arc<WaitingBytes> {
         &self.inner.waiting
+    }
+}
+
+impl NodeBuilder {
+    /// Opens the node. Connects to neighbours in the background and does not wait for them.
+    ///
+    /// # Errors
+    /// Returns an [`OpenError`] that names the link or folder, the cause and a remedy.
+    pub fn open(self) -> Result<Node, OpenError> {
+        Node::open_with(self)
     }
 }
 

@@ -1,9 +1,12 @@
 //! Publishers: declaration, and sending of samples.
 
 use crate::arrival::Arrival;
-use crate::buffer::{Buffer, History};
+use crate::buffer::Buffer;
 use crate::error::{Contradiction, PublishError, set};
+use crate::history::History;
+use crate::limits::HERTZ_MAX;
 use crate::node::Node;
+use crate::put::{PutOptions, PutReport};
 use crate::shell::clock;
 use crate::shell::engine::Command;
 use crate::shell::opening::{Opening, Outlet};
@@ -16,16 +19,12 @@ use paceline_media::h264::{self, ParameterSets};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
-use paceline_proto::{
-    ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag, Timestamp,
-};
+use paceline_proto::{ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag};
 use paceline_sched::{ContractError, Late, LossTolerance};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-pub(crate) const HERTZ_MAX: f64 = 1_000_000.0;
 
 /// Configures and declares a [`Publisher`]. Created by [`Node::publisher`].
 ///
@@ -79,6 +78,16 @@ fn public_tag(tag: &str) -> Result<Tag, PublishError> {
         return Err(PublishError::Private(tag.to_string()));
     }
     Ok(tag)
+}
+
+impl Node {
+    /// Returns a builder for a publisher on `tag`, such as `robot/camera`.
+    ///
+    /// A tag has at most 255 bytes, no wildcards, and does not begin with `@`.
+    /// [`PublisherBuilder::declare`] reports an invalid one.
+    pub fn publisher(&self, tag: &str) -> PublisherBuilder<'_> {
+        PublisherBuilder::new(self, tag)
+    }
 }
 
 impl<'a> PublisherBuilder<'a> {
@@ -237,35 +246,6 @@ fn open<'o>(outlet: &'o mut Option<Outlet>, shared: &PublisherShared) -> Option<
     Some(outlet)
 }
 
-/// The result of publishing one sample: its path inside this node.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct PutReport {
-    /// The sequence number of the sample.
-    pub seq: u64,
-    /// The number of outputs that accepted the sample. An output is a stream, or the subscribers on
-    /// this node that share a form.
-    pub taken: u32,
-    /// The number of outputs that were full. They count the drop by its reason.
-    pub dropped: u32,
-    /// The publisher was declared a moment ago, and the sample is buffered until the existing
-    /// subscriptions are connected. `taken` does not count the streams that accept it then.
-    pub waits: bool,
-}
-
-/// Optional properties of one sample in addition to its payload. Unset fields use the declared
-/// values.
-#[derive(Clone, Debug, Default)]
-pub struct PutOptions {
-    /// The media type of this sample. Defaults to the declared one, which alone decides about
-    /// scaling.
-    pub encoding: Option<Encoding>,
-    /// The capture time. Defaults to now. Temporal scaling uses it; deadlines do not.
-    pub captured: Option<Timestamp>,
-    /// Bytes that are delivered unchanged to every subscriber, at most
-    /// [`Publisher::ATTACHMENT_BYTES_MAX`].
-    pub attachment: Option<Arc<[u8]>>,
-}
-
 /// Publishes samples on one tag.
 ///
 /// Dropping a publisher sends the samples already published and then announces its end to every
@@ -273,7 +253,7 @@ pub struct PutOptions {
 /// threads.
 ///
 /// ```no_run
-/// use paceline::{Beside, Encoding, Node};
+/// use paceline::{Encoding, Node, PutOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let node = Node::open()?;
@@ -282,7 +262,7 @@ pub struct PutOptions {
 /// # let jpeg: Vec<u8> = Vec::new();
 /// let put = camera.put(jpeg)?;
 /// println!("sample {}: {} outputs, {} full", put.seq, put.taken, put.dropped);
-/// let exposure = Beside { attachment: Some(b"exposure 8 ms"[..].into()), ..Beside::default() };
+/// let exposure = PutOptions { attachment: Some(b"exposure 8 ms"[..].into()), ..PutOptions::default() };
 /// # let jpeg: Vec<u8> = Vec::new();
 /// camera.put_with(jpeg, exposure)?;
 /// # Ok(())

@@ -1,36 +1,28 @@
 //! Subscribers: requests for a rate, size, delay bound and loss tolerance, and delivery of samples.
 
 use crate::arrival::Arrival;
-use crate::buffer::History;
 use crate::contract::Quote;
 use crate::error::{Contradiction, RecvError, SubscribeError, set};
+use crate::event::SubscriberEvent;
+use crate::history::History;
+use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
 use crate::node::Node;
-use crate::publisher::HERTZ_MAX;
+use crate::sample::Sample;
 use crate::shell::engine::Command;
+use crate::shell::pull::HeldBuffer;
 use crate::shell::sink::Sink;
-use bytes::Bytes;
 use event_listener::{EventListener, Listener};
-use paceline_media::audio::{CHANNELS_MAX, RATE_MAX, RATE_MIN};
-use paceline_proto::control::{BestEffort, Grant, Refusal, SubscriptionSpec};
+use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::form::Audio;
-use paceline_proto::{
-    Drops, Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Retransmit,
-    Size, SubscriptionId, Tag, Timestamp,
-};
+use paceline_proto::{Drops, Form, Pattern, Proxy, Rate, Retransmit, Size, SubscriptionId};
 use paceline_sched::LossTolerance;
 use std::num::NonZeroU32;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The default length of a subscriber's queue, in samples.
 const QUEUE_SAMPLES: usize = 64;
 const QUEUE_SAMPLES_MAX: usize = 65_536;
-/// The longest side of a requested picture, in pixels.
-pub(crate) const SIDE_MAX: u32 = paceline_media::SIDE_MAX;
-/// Valid sampling rates of a request, in Hz.
-pub(crate) const AUDIO_RATES: RangeInclusive<u32> = RATE_MIN..=RATE_MAX;
-pub(crate) const AUDIO_CHANNELS: RangeInclusive<u8> = 1..=CHANNELS_MAX;
 
 /// Configures and declares a [`Subscriber`]. Created by [`Node::subscriber`].
 ///
@@ -81,16 +73,6 @@ impl Draft {
     }
 }
 
-/// Returns a rate from 0.001 to 1,000,000 Hz in millihertz; `None` for any other number.
-pub(crate) fn millihertz(hertz: f64) -> Option<NonZeroU32> {
-    if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
-        return None;
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-    let millihertz = (hertz * 1_000.0).round() as u32;
-    NonZeroU32::new(millihertz)
-}
-
 /// Refuses an invalid pattern, and one of the system's.
 fn public_pattern(pattern: &str) -> Result<Pattern, SubscribeError> {
     let pattern = Pattern::new(pattern)?;
@@ -98,6 +80,16 @@ fn public_pattern(pattern: &str) -> Result<Pattern, SubscribeError> {
         return Err(SubscribeError::Private(pattern.to_string()));
     }
     Ok(pattern)
+}
+
+impl Node {
+    /// Returns a builder for a subscriber to `pattern`: a tag in which `*` matches one chunk and
+    /// `**` any number of chunks, such as `robot/**`.
+    ///
+    /// [`SubscriberBuilder::declare`] reports an invalid pattern, and one that begins with `@`.
+    pub fn subscriber(&self, pattern: &str) -> SubscriberBuilder<'_> {
+        SubscriberBuilder::new(self, pattern)
+    }
 }
 
 impl<'a> SubscriberBuilder<'a> {
@@ -321,7 +313,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// [`SubscribeError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
         let (node, Draft { spec, queue, history, .. }) = self.into_draft()?;
-        let held = history.map(History::hold).transpose()?;
+        let held = history.map(HeldBuffer::open).transpose()?;
         let sink = Sink::with_queue(&spec, queue).holding(held);
         Ok(Subscriber { subscription: Subscription::declare(node, spec, sink)? })
     }
@@ -337,94 +329,10 @@ impl<'a> SubscriberBuilder<'a> {
         deliver: impl FnMut(Sample) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
         let (node, Draft { spec, history, .. }) = self.into_draft()?;
-        let held = history.map(History::hold).transpose()?;
+        let held = history.map(HeldBuffer::open).transpose()?;
         let sink = Sink::with_callback(&spec, Box::new(deliver)).holding(held);
         Subscription::declare(node, spec, sink)
     }
-}
-
-/// A delivered sample.
-#[derive(Clone, Debug)]
-pub struct Sample {
-    /// The tag of its publisher.
-    pub tag: Tag,
-    /// The publisher.
-    pub publisher: PublisherId,
-    /// The publisher's sequence number.
-    pub seq: u64,
-    /// The capture time by the publisher's clock.
-    pub captured: Timestamp,
-    /// The age at delivery: the time since publish.
-    pub age: Duration,
-    /// True if the age exceeds the delay bound.
-    pub late: bool,
-    /// The kind of the sample.
-    pub kind: Kind,
-    /// The media type.
-    pub encoding: Encoding,
-    /// The message.
-    pub payload: Bytes,
-    /// The publisher's attachment, unchanged.
-    pub attachment: Option<Arc<[u8]>>,
-}
-
-/// An event of a subscription.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum SubscriberEvent {
-    /// The set of publishers that the subscription receives has changed; lists all of them.
-    Publishers(Vec<PublisherId>),
-    /// A path refused the request for a publisher's stream.
-    Refused(PublisherId, Refusal),
-    /// The path of a publisher's stream has granted the request, or has changed its grant. The
-    /// grant lists the delay bound, the nodes and links, and the share of each.
-    Granted(Grant),
-    /// A grant or refusal of a publisher's stream is no longer valid, and no contract is in force.
-    /// The path is lost, or the subscription no longer requests a contract.
-    Withdrawn(PublisherId),
-    /// A publisher's stream is delivered as best effort although a contract was requested. Lasts
-    /// until the path grants or refuses the contract, or the publisher ends.
-    BestEffort(PublisherId, BestEffort),
-    /// A publisher sent more than the grant: samples arrived too early or were too long. They were
-    /// queued behind all contracted traffic.
-    ///
-    /// Reported at most once per second for each node of the path.
-    Excess {
-        /// The publisher of the samples.
-        publisher: PublisherId,
-        /// The node whose link counted them. Each node of the path counts for itself.
-        node: NodeId,
-        /// The display name of that node.
-        node_name: String,
-        /// The total since that node opened the stream.
-        excess: Excess,
-    },
-    /// The request has changed, by this program or by another node
-    /// ([`Node::change`](crate::Node::change)). The old grant stays in force until the paths have
-    /// answered.
-    Changed {
-        /// The number of the request, repeated in its answers ([`Grant::revision`],
-        /// [`Refusal::revision`]).
-        revision: u64,
-        /// The requested rate and size.
-        form: Form,
-        /// The requested delay bound.
-        within: Option<Duration>,
-        /// The requested loss tolerance.
-        loss: Option<LossTolerance>,
-    },
-    /// A path refused the last change. The previous request is active again; its grant stayed in
-    /// force throughout.
-    ChangeRefused {
-        /// The reason, for each publisher.
-        refusals: Vec<Refusal>,
-        /// The rate and size of the previous request.
-        form: Form,
-        /// The delay bound of the previous request.
-        within: Option<Duration>,
-        /// The loss tolerance of the previous request.
-        loss: Option<LossTolerance>,
-    },
 }
 
 /// A subscription that delivers samples to a callback. Created by [`SubscriberBuilder::callback`].

@@ -1,7 +1,7 @@
 //! Views of the samples that a subscription receives, for displays.
 
+use crate::sample::Sample;
 use crate::shell::sink::Sink;
-use crate::subscriber::Sample;
 use std::sync::Arc;
 
 /// A view of the newest sample of a subscription. Created by [`Node::view`](crate::Node::view).

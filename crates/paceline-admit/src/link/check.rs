@@ -2,7 +2,7 @@
 
 use super::{Admission, AdmissionTest, Holder, Trunk};
 use crate::bounds::LatencyRate;
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::levels::TooLong;
 use crate::verdict::{LinkGrant, Resource};
 use paceline_sched::{Curve, Duration};

@@ -2,7 +2,7 @@
 //! them.
 
 use super::{Admission, Holder};
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::traffic::Traffic;
 use paceline_sched::police::Dual;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ struct Hold {
 
 /// The reservations of one stream.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HeldReservation {
+pub(super) struct Held {
     holds: BTreeMap<Holder, Hold>,
     /// The joint demand of all reservations, and that of the installed ones.
     pub(super) charge: Option<StreamDemand>,
@@ -26,7 +26,7 @@ pub(super) struct HeldReservation {
     pub(super) used: u64,
 }
 
-impl HeldReservation {
+impl Held {
     pub(super) fn is_empty(&self) -> bool {
         self.holds.is_empty()
     }

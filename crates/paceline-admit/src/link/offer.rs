@@ -1,8 +1,8 @@
 //! The search for contracts that would be admitted instead of a refused one.
 
 use super::{Admission, Holder, Trunk};
-use crate::demand::Demand;
-use crate::verdict::Offer;
+use crate::demand::StreamDemand;
+use crate::verdict::LinkOffer;
 use paceline_sched::{Duration, LossTolerance};
 
 /// The resolution of the search for rate and size.

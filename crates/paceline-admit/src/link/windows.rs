@@ -6,7 +6,7 @@
 //! every sample is counted.
 
 use crate::corners::less;
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::LossTolerance;
 use std::collections::BTreeMap;

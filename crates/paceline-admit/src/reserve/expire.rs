@@ -3,7 +3,7 @@
 use super::message::{Deny, Key, NodeIndex, Reason, ReserveMessage};
 use super::state::{Entry, Freed, Leg, Version};
 use super::{LinkId, Reservations, ReserveOutput};
-use crate::link::LinkSpec;
+use crate::link::LinkParameters;
 use paceline_sched::{Duration, Instant};
 
 impl Reservations {

@@ -3,9 +3,9 @@
 use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wanted, bears_loss};
 use super::state::{Leg, Version};
 use super::{Reservations, ReserveOutput};
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::link::{Holder, Trunk};
-use crate::verdict::Verdict;
+use crate::verdict::AdmissionResult;
 use paceline_sched::{Duration, Instant, LossTolerance};
 
 pub(super) fn holder(name: Name) -> Holder {

@@ -6,7 +6,7 @@
 
 use crate::link::Trunk;
 use crate::traffic::Traffic;
-use crate::verdict::Refusal;
+use crate::verdict::LinkRefusal;
 use core::fmt;
 use paceline_sched::{Duration, LossTolerance};
 

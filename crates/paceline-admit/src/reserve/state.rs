@@ -2,7 +2,7 @@
 
 use super::LinkId;
 use super::message::{Accept, Admit, Deny, Name, NodeIndex, Stamp};
-use crate::demand::Demand;
+use crate::demand::StreamDemand;
 use crate::link::Trunk;
 use paceline_sched::{Duration, Instant};
 

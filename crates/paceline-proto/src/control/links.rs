@@ -49,8 +49,11 @@ fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> L
         Carrier::Datagrams => repairs_of(capacity).0,
     };
     let other = in_the_way(policy, capacity, carrier);
-    let spec =
-        LinkParameters::new(for_streams(capacity, repairs), rule.unwrap_or(AdmissionTest::Edf), other);
+    let spec = LinkParameters::new(
+        for_streams(capacity, repairs),
+        rule.unwrap_or(AdmissionTest::Edf),
+        other,
+    );
     LinkParameters { timed: rule.is_some(), ..spec }
 }
 

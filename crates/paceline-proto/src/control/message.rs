@@ -46,7 +46,7 @@ pub(crate) enum Message {
     /// The answer to a question.
     Answer(Errand, Bytes),
     /// A reservation on a path that includes both neighbours, encoded by [`paceline_admit::reserve::codec`].
-    Reserve(Box<reserve::Message>),
+    Reserve(Box<reserve::ReserveMessage>),
 }
 
 fn put_node(out: &mut Vec<u8>, kind: u8, node: NodeId) {

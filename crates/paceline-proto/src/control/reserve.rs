@@ -10,7 +10,7 @@ use paceline_admit::reserve::{self, Decision, Key, NodeIndex, PathAnswer, Reason
 use paceline_sched::Duration;
 
 impl Control {
-    pub(super) fn receive_reservation(&mut self, from: NodeId, message: reserve::Message) {
+    pub(super) fn receive_reservation(&mut self, from: NodeId, message: reserve::ReserveMessage) {
         self.admission.reservations.handle_message(self.now, NodeIndex(from.0), message);
         self.follow_reservations();
     }

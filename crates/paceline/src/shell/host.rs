@@ -200,22 +200,6 @@ fn check_folder(dir: &Path) -> Result<(), OpenError> {
     Err(OpenError::UnsafeRuntimeDir { path: dir.to_owned(), what })
 }
 
-/// Returns the default runtime folder.
-///
-/// That is `$PACELINE_RUNTIME_DIR` if set, then `$XDG_RUNTIME_DIR/paceline`, then a folder of this
-/// user in the system's temporary folder.
-#[must_use]
-pub(crate) fn default_dir() -> PathBuf {
-    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(dir) = named("PACELINE_RUNTIME_DIR") {
-        return dir;
-    }
-    if let Some(dir) = named("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir()) {
-        return dir.join("paceline");
-    }
-    std::env::temp_dir().join(format!("paceline-{}", rustix::process::geteuid().as_raw()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

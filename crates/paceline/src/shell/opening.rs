@@ -10,7 +10,7 @@ use super::lock;
 use super::mailbox::Mailbox;
 use super::port::Port;
 use super::source::Installation;
-use crate::publisher::PutReport;
+use crate::put::PutReport;
 use event_listener::{Event, EventListener};
 use paceline_proto::RawSample;
 use paceline_proto::ingress::Ingress;

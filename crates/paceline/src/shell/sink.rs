@@ -2,7 +2,8 @@
 
 use super::events::Events;
 use super::pull::HeldBuffer;
-use crate::subscriber::{Sample, SubscriberEvent};
+use crate::event::SubscriberEvent;
+use crate::sample::Sample;
 use event_listener::Event;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{DropReason, Drops, PublisherId, RawSample, Tag};

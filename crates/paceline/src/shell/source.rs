@@ -5,7 +5,7 @@ use super::events::Events;
 use super::mailbox::Mailbox;
 use super::opening::{Opening, WaitingBytes};
 use super::port::Port;
-use crate::feedback::PublisherEvent;
+use crate::event::PublisherEvent;
 use event_listener::Event;
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::OutputPlan;

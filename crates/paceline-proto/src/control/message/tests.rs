@@ -302,9 +302,9 @@ fn messages_are_compact() {
 
 #[test]
 fn a_reservation_follows_the_type_byte_verbatim() {
-    let key = reserve::Key { origin: reserve::Node(2), number: 300 };
+    let key = reserve::Key { origin: reserve::NodeIndex(2), number: 300 };
     let name = reserve::Name { key, stamp: reserve::Stamp { epoch: 1, seq: 5 } };
-    let message = Message::Reserve(Box::new(reserve::Message::Close(name)));
+    let message = Message::Reserve(Box::new(reserve::ReserveMessage::Close(name)));
     let bytes = message.encode();
     assert_eq!(&bytes[..], [7, 3, 2, 0xac, 2, 1, 5]);
     assert_eq!(Message::decode(bytes.clone()), Ok(message));

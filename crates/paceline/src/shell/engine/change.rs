@@ -2,8 +2,8 @@
 
 use super::Engine;
 use super::questions::Question;
+use crate::event::SubscriberEvent;
 use crate::status::SubscriptionView;
-use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::SubscriptionId;
 use paceline_proto::control::{ChangeAnswer, ChangeOutcome, Refusal, SubscriptionSpec};

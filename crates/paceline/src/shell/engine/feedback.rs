@@ -3,9 +3,9 @@
 use super::super::report::measured;
 use super::Engine;
 use super::questions::Question;
-use crate::feedback::PublisherEvent;
+use crate::event::PublisherEvent;
+use crate::event::SubscriberEvent;
 use crate::status::{Feedback, Measured};
-use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::control::{StreamExcess, Topic};
 use paceline_proto::wire::Writer;

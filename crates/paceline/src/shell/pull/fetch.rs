@@ -5,8 +5,9 @@ use super::super::sink::Sink;
 use super::ledger::{Key, Ledger};
 use super::lookup::{Lookup, Wanted};
 use super::{Holders, Pipe, PullCommand, Reply};
-use crate::pull::{MissingReason, PullError, PullSummary};
-use crate::subscriber::{Sample, SubscriberEvent};
+use crate::event::SubscriberEvent;
+use crate::sample::Sample;
+use crate::summary::{MissingReason, PullError, PullSummary};
 use event_listener::Listener;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::pull::{

@@ -1,12 +1,13 @@
 //! A pull buffer of this node: stores the samples of a subscription within limits.
 
 use super::super::clock;
-use paceline_proto::pull::{Find, Found, Limits, PullBuffer, Pushed, Selection};
+use crate::history::History;
+use paceline_proto::pull::{Find, Found, Limits, LimitsError, PullBuffer, Pushed, Selection};
 use paceline_proto::{PublisherId, Rate, RawSample, Tag};
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 struct Contents {
     buffer: PullBuffer,
@@ -34,6 +35,11 @@ pub(crate) struct HeldBuffer {
 }
 
 impl HeldBuffer {
+    /// Creates a buffer with the limits of `history`.
+    pub(crate) fn open(history: History) -> Result<Arc<Self>, LimitsError> {
+        history.limits().map(Self::new).map(Arc::new)
+    }
+
     pub(crate) fn new(limits: Limits) -> Self {
         let contents = Contents { buffer: PullBuffer::new(limits), tags: BTreeMap::new() };
         Self { limits, contents: Mutex::new(contents), shown: Shown::default() }

@@ -2,8 +2,8 @@
 //! numbers.
 
 use super::{Holders, Pipe, Told};
-use crate::pull::{Missing, MissingReason, PullNode, PullSummary};
-use crate::subscriber::Sample;
+use crate::sample::Sample;
+use crate::summary::{Missing, MissingReason, PullNode, PullSummary};
 use paceline_proto::pull::{Held, Plan};
 use paceline_proto::video::DecodeGate;
 use paceline_proto::{Kind, NodeId, PublisherId};

@@ -2,7 +2,7 @@
 
 use super::super::engine::{Command, Commands};
 use super::{Holders, Pipe, PullCommand, Reply};
-use crate::pull::PullError;
+use crate::summary::PullError;
 use paceline_proto::pull::{Answer, Answered, Find, Found, ITEMS_MAX, Plan, Question, merge};
 use paceline_proto::{Form, NodeId};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

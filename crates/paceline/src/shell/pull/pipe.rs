@@ -1,7 +1,7 @@
 //! A bounded queue from the pulling thread to a blocking or asynchronous reader.
 
-use crate::pull::{PullError, PullSummary};
-use crate::subscriber::Sample;
+use crate::sample::Sample;
+use crate::summary::{PullError, PullSummary};
 use event_listener::{Event, EventListener, Listener};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

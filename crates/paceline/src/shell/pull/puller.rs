@@ -4,7 +4,7 @@ use super::super::engine::Commands;
 use super::fetch::Fetch;
 use super::lookup::{self, Wanted};
 use super::{Pipe, Told};
-use crate::pull::{PullError, PullSummary};
+use crate::summary::{PullError, PullSummary};
 use std::sync::Arc;
 
 /// Starts a pull on its own thread, which writes to `pipe`.

@@ -1,6 +1,6 @@
 //! A subscriber's queue. Dropping an unread video picture can make later ones undecodable.
 
-use crate::subscriber::Sample;
+use crate::sample::Sample;
 use crossbeam_queue::ArrayQueue;
 use paceline_proto::{Kind, PublisherId};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The newest sample of a subscription, kept only while a view exists.
 
-use crate::subscriber::Sample;
+use crate::sample::Sample;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 

@@ -1,0 +1,84 @@
+//! Events of subscriptions and publishers.
+
+use paceline_proto::control::{BestEffort, Grant, Refusal};
+use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
+use paceline_sched::LossTolerance;
+use std::time::Duration;
+
+/// An event of a subscription.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SubscriberEvent {
+    /// The set of publishers that the subscription receives has changed; lists all of them.
+    Publishers(Vec<PublisherId>),
+    /// A path refused the request for a publisher's stream.
+    Refused(PublisherId, Refusal),
+    /// The path of a publisher's stream has granted the request, or has changed its grant. The
+    /// grant lists the delay bound, the nodes and links, and the share of each.
+    Granted(Grant),
+    /// A grant or refusal of a publisher's stream is no longer valid, and no contract is in force.
+    /// The path is lost, or the subscription no longer requests a contract.
+    Withdrawn(PublisherId),
+    /// A publisher's stream is delivered as best effort although a contract was requested. Lasts
+    /// until the path grants or refuses the contract, or the publisher ends.
+    BestEffort(PublisherId, BestEffort),
+    /// A publisher sent more than the grant: samples arrived too early or were too long. They were
+    /// queued behind all contracted traffic.
+    ///
+    /// Reported at most once per second for each node of the path.
+    Excess {
+        /// The publisher of the samples.
+        publisher: PublisherId,
+        /// The node whose link counted them. Each node of the path counts for itself.
+        node: NodeId,
+        /// The display name of that node.
+        node_name: String,
+        /// The total since that node opened the stream.
+        excess: Excess,
+    },
+    /// The request has changed, by this program or by another node
+    /// ([`Node::change`](crate::Node::change)). The old grant stays in force until the paths have
+    /// answered.
+    Changed {
+        /// The number of the request, repeated in its answers ([`Grant::revision`],
+        /// [`Refusal::revision`]).
+        revision: u64,
+        /// The requested rate and size.
+        form: Form,
+        /// The requested delay bound.
+        within: Option<Duration>,
+        /// The requested loss tolerance.
+        loss: Option<LossTolerance>,
+    },
+    /// A path refused the last change. The previous request is active again; its grant stayed in
+    /// force throughout.
+    ChangeRefused {
+        /// The reason, for each publisher.
+        refusals: Vec<Refusal>,
+        /// The rate and size of the previous request.
+        form: Form,
+        /// The delay bound of the previous request.
+        within: Option<Duration>,
+        /// The loss tolerance of the previous request.
+        loss: Option<LossTolerance>,
+    },
+}
+
+/// An event of a publisher, reported at once.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum PublisherEvent {
+    /// The path to a subscription has granted its request, or has changed its grant, for example
+    /// over another path.
+    Granted(Grant),
+    /// A path refused the request of a subscription.
+    Refused(Refusal),
+    /// A grant or refusal of a subscription is no longer valid, and no contract is in force. The
+    /// path is lost, or the subscription no longer requests a contract.
+    Withdrawn(SubscriptionId),
+    /// The publisher exceeded its declared rate or size: samples arrived too early or were too
+    /// long.
+    ///
+    /// Contains the total so far. Reported at most once per second.
+    Excess(Excess),
+}
