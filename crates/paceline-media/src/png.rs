@@ -36,6 +36,32 @@ impl Samples {
     pub(crate) fn per_pixel(self) -> usize {
         self.colour.channels() * if self.wide { 2 } else { 1 }
     }
+
+    /// Converts samples to numbers of 16 bits. Both ranges are full: 255 becomes 65,535.
+    pub(crate) fn widen(self, bytes: &[u8], numbers: &mut [u16]) {
+        if self.wide {
+            for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+                *number = u16::from_be_bytes(*bytes);
+            }
+        } else {
+            for (number, byte) in numbers.iter_mut().zip(bytes) {
+                *number = u16::from_be_bytes([*byte, *byte]);
+            }
+        }
+    }
+
+    /// Converts numbers of 16 bits to samples, rounding to the nearest: the reverse of `widen`.
+    pub(crate) fn narrow(self, numbers: &[u16], bytes: &mut [u8]) {
+        if self.wide {
+            for (bytes, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
+                *bytes = number.to_be_bytes();
+            }
+        } else {
+            for (byte, number) in bytes.iter_mut().zip(numbers) {
+                *byte = u8::try_from((u32::from(*number) + 128) / 257).unwrap_or(u8::MAX);
+            }
+        }
+    }
 }
 
 /// The channels of a decoded picture. A palette is replaced by its colours.

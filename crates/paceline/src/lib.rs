@@ -70,6 +70,8 @@ pub use paceline_proto::text;
 pub use paceline_proto::{Encoding, Kind, Pattern, Size, Tag, TagError, Timestamp};
 #[doc(inline)]
 pub use paceline_sched::{Capacity, Late, LossTolerance};
+#[doc(hidden)]
+pub use shell::transport::open_session;
 pub use publisher::{Beside, Publisher, PublisherBuilder, Put};
 pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};
 pub use view::View;

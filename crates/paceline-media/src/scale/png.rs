@@ -2,7 +2,7 @@
 
 use fast_image_resize::PixelTrait;
 use fast_image_resize::images::TypedImage;
-use fast_image_resize::pixels::{InnerPixel, U8, U8x2, U8x3, U8x4, U16, U16x2, U16x3, U16x4};
+use fast_image_resize::pixels::{InnerPixel, U8, U8x3, U16, U16x2, U16x3, U16x4};
 
 use super::Scaler;
 use crate::error::MediaError;
@@ -26,40 +26,36 @@ impl Scaler {
     fn resize_samples(
         &mut self,
         kind: Samples,
-        (source, from): (&mut [u8], Size),
+        source: (&mut [u8], Size),
         target: (&mut [u8], Size),
     ) -> Result<(), MediaError> {
         match (kind.colour, kind.wide) {
-            (Colour::Grey, false) => self.resize::<U8>((source, from), target),
-            (Colour::GreyAlpha, false) => self.resize::<U8x2>((source, from), target),
-            (Colour::Rgb, false) => self.resize::<U8x3>((source, from), target),
-            (Colour::Rgba, false) => self.resize::<U8x4>((source, from), target),
-            (Colour::Grey, true) => self.resize_wide::<U16>((source, from), target),
-            (Colour::GreyAlpha, true) => self.resize_wide::<U16x2>((source, from), target),
-            (Colour::Rgb, true) => self.resize_wide::<U16x3>((source, from), target),
-            (Colour::Rgba, true) => self.resize_wide::<U16x4>((source, from), target),
+            (Colour::Grey, false) => self.resize::<U8>(source, target),
+            (Colour::Rgb, false) => self.resize::<U8x3>(source, target),
+            (Colour::Grey, true) => self.resize_wide::<U16>(kind, source, target),
+            (Colour::GreyAlpha, _) => self.resize_wide::<U16x2>(kind, source, target),
+            (Colour::Rgb, true) => self.resize_wide::<U16x3>(kind, source, target),
+            (Colour::Rgba, _) => self.resize_wide::<U16x4>(kind, source, target),
         }
     }
 
-    /// Resizes big-endian samples of 16 bits.
+    /// Resizes samples of 16 bits, or of 8 bits with alpha.
+    ///
+    /// The latter have no pixel type of their own, because each 8-bit type compiles hundreds of
+    /// vectorised functions and PNG with alpha is rare.
     fn resize_wide<P: PixelTrait + InnerPixel<Component = u16>>(
         &mut self,
-        (source, from): (&[u8], Size),
+        kind: Samples,
+        (source, from): (&mut [u8], Size),
         (target, to): (&mut [u8], Size),
     ) -> Result<(), MediaError> {
         let mut image = TypedImage::<P>::new(from.width, from.height);
-        let numbers = P::components_mut(image.pixels_mut());
-        for (number, bytes) in numbers.iter_mut().zip(source.as_chunks().0) {
-            *number = u16::from_be_bytes(*bytes);
-        }
+        kind.widen(source, P::components_mut(image.pixels_mut()));
         let mut small = TypedImage::<P>::new(to.width, to.height);
         self.resizer
             .resize_typed(&image, &mut small, &self.options)
             .map_err(|error| MediaError::Resize { from, to, reason: error.to_string() })?;
-        let numbers = P::components(small.pixels());
-        for (bytes, number) in target.as_chunks_mut().0.iter_mut().zip(numbers) {
-            *bytes = number.to_be_bytes();
-        }
+        kind.narrow(P::components(small.pixels()), target);
         Ok(())
     }
 }

@@ -16,10 +16,12 @@
 //! declared again while a neighbour is missing.
 
 mod declare;
+mod session;
 
 use crate::config::LinkConfig;
 use bytes::Bytes;
 use declare::{Declarer, Listening, Slot};
+pub use session::open_session;
 use paceline_proto::wire::VERSION;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
 use paceline_proto::{Carrier, NodeId};
@@ -192,16 +194,6 @@ impl Transport {
             tracing::debug!("cannot close a link cleanly: {error}");
         }
     }
-}
-
-/// Opens a session on a thread of its own: Zenoh panics if it blocks a thread of a current-thread tokio runtime, and the
-/// caller may be on one.
-fn open_session(config: Config) -> zenoh::Result<Session> {
-    std::thread::scope(|scope| {
-        let named = std::thread::Builder::new().name("paceline-open".to_owned());
-        let opening = named.spawn_scoped(scope, || zenoh::open(config).wait())?;
-        opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 /// Subscribes to the key of one neighbour, so that its frames can carry a number for the key.
