@@ -4,7 +4,7 @@ use paceline::LinkConfig;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
-use zenoh::{Config, Session, Wait};
+use zenoh::{Config, Session};
 
 /// The endpoint where Zenoh programs expect a router by default.
 const USUAL: &str = "tcp/localhost:7447";
@@ -68,7 +68,7 @@ impl PlainConfig {
     }
 
     pub(crate) fn open(&self) -> zenoh::Result<Session> {
-        zenoh::open(self.config()?).wait()
+        paceline::open_session(self.config()?)
     }
 
     /// Returns the configuration. It sets every option explicitly, because defaults have changed

@@ -113,7 +113,7 @@ fn stranger(port: u16) -> zenoh::Session {
     ] {
         config.insert_json5(key, &value).unwrap();
     }
-    zenoh::open(config).wait().unwrap()
+    paceline::open_session(config).unwrap()
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl Pair {
         ] {
             config.insert_json5(key, value).unwrap();
         }
-        zenoh::open(config).wait().unwrap()
+        paceline::open_session(config).unwrap()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sessions of plain Zenoh, with every setting explicit that a measurement relies on.
 
 use anyhow::{Result, anyhow};
-use zenoh::{Config, Session, Wait as _};
+use zenoh::{Config, Session};
 
 /// Opens a session in `mode` without discovery; `more` contains further settings.
 pub(super) fn open(
@@ -25,5 +25,5 @@ pub(super) fn open(
         let inserted = config.insert_json5(key, value);
         inserted.map_err(|error| anyhow!("Zenoh configuration {key} = {value}: {error}"))?;
     }
-    zenoh::open(config).wait().map_err(|error| anyhow!("a plain Zenoh session: {error}"))
+    paceline::open_session(config).map_err(|error| anyhow!("a plain Zenoh session: {error}"))
 }

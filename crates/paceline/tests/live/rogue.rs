@@ -42,7 +42,7 @@ pub(crate) fn stranger(endpoint: &str) -> zenoh::Session {
     ] {
         config.insert_json5(key, &value).unwrap();
     }
-    zenoh::open(config).wait().unwrap()
+    paceline::open_session(config).unwrap()
 }
 
 impl Rogue {
