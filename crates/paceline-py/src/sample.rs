@@ -107,7 +107,7 @@ impl Sample {
     }
 
     fn __repr__(&self) -> String {
-        let Sample { tag, seq, age, encoding, payload, .. } = &self.0;
+        let Inner { tag, seq, age, encoding, payload, .. } = &self.0;
         let age = convert::to_ms(*age);
         format!(
             "Sample('{tag}', seq={seq}, {} bytes, '{encoding}', age_ms={age:.3})",

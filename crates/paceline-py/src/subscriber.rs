@@ -8,7 +8,7 @@ use crate::status::SubscriptionStatus;
 use crate::wait::{self, Look};
 use crate::wish::Wish;
 use crate::{convert, errors};
-use paceline::{Sample, Subscriber as Inner, SubscriberEvent};
+use paceline::{Subscriber as Inner, SubscriberEvent};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::VecDeque;
@@ -187,8 +187,8 @@ impl Subscriber {
 }
 
 /// Returns up to `max` queued samples, or `None` if the queue is empty.
-fn take(inner: &mut Inner, max: usize) -> Option<Vec<Sample>> {
-    let found: Vec<Sample> = std::iter::from_fn(|| inner.try_recv()).take(max).collect();
+fn take(inner: &mut Inner, max: usize) -> Option<Vec<paceline::Sample>> {
+    let found: Vec<paceline::Sample> = std::iter::from_fn(|| inner.try_recv()).take(max).collect();
     Some(found).filter(|found| !found.is_empty())
 }
 

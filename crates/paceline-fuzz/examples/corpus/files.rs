@@ -4,7 +4,7 @@ use crate::{Seed, with_cuts};
 use paceline_media::audio::{AudioFormat, Coding, wav_header};
 use paceline_media::ulog::ULog;
 use paceline_media::{PictureBuf, PixelFormat, Size, png};
-use paceline_record::{About, Compression, Event, RawSample, Recording};
+use paceline_record::{About, Compression, Event, RecordedSample, Recording};
 
 fn picture(width: u32, height: u32, format: PixelFormat) -> Vec<u8> {
     let mut picture = PictureBuf::grey(format, Size::new(width, height).unwrap()).unwrap();
@@ -121,7 +121,7 @@ fn recording(compression: Compression) -> Vec<u8> {
         ("application/cdr", &[0, 1, 0, 0, 7]),
     ];
     for (number, (encoding, payload)) in (1u64..).zip(kinds) {
-        let sample = RawSample {
+        let sample = RecordedSample {
             tag: "a/b",
             publisher: "0000000000000001.0",
             seq: number,

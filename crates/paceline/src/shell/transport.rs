@@ -21,7 +21,6 @@ mod session;
 use crate::config::LinkConfig;
 use bytes::Bytes;
 use declare::{Declarer, Listening, Slot};
-pub use session::open_session;
 use paceline_proto::wire::VERSION;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
 use paceline_proto::{Carrier, NodeId};

@@ -1,7 +1,7 @@
 //! Truncated, corrupt, foreign and invalid files; flags that contradict each other.
 
 use crate::host::{Host, arg};
-use paceline_record::{About, Compression, Recording, Sample};
+use paceline_record::{About, Compression, RecordedSample, Recording};
 
 /// A recording of this many text lines on each of these tags, one second apart.
 fn recording(tags: &[&str], lines: u64) -> Vec<u8> {
@@ -10,7 +10,7 @@ fn recording(tags: &[&str], lines: u64) -> Vec<u8> {
     for number in 0..lines {
         for tag in tags {
             let at = 1_700_000_000_000_000_000 + number * 1_000_000_000;
-            let sample = Sample {
+            let sample = RecordedSample {
                 tag,
                 publisher: "0000000000000001.0",
                 seq: number,
