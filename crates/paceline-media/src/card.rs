@@ -12,7 +12,8 @@ pub use code::{CardReading, read_card, read_card_jpeg};
 
 use crate::error::MediaError;
 use crate::jpeg;
-use crate::picture::{Picture, PictureBuf, PixelFormat};
+use crate::picture::{Picture, PictureBuf};
+use crate::pixel::PixelFormat;
 use crate::size::Size;
 use scenery::Scenery;
 

@@ -1,6 +1,6 @@
 //! The error type of the crate.
 
-use crate::picture::PixelFormat;
+use crate::pixel::PixelFormat;
 use crate::size::{PIXELS_MAX, SIDE_MAX, Size};
 
 /// The reasons for rejecting a picture, an encoding or a file.

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::check::parse_side;
 use crate::error::{MediaError, excerpt};
 use crate::h264;
 use crate::jpeg;
-use crate::picture::PixelFormat;
+use crate::pixel::PixelFormat;
 use crate::png;
-use crate::size::{Size, parse_side};
+use crate::size::Size;
 
 /// The format of a message payload that is one picture.
 ///

@@ -32,6 +32,7 @@
 
 pub mod audio;
 mod card;
+mod check;
 mod error;
 mod format;
 pub mod h264;
@@ -39,7 +40,9 @@ pub mod jpeg;
 mod markers;
 pub mod mjpeg;
 mod picture;
+mod pixel;
 pub mod png;
+mod resize;
 mod scale;
 mod size;
 pub mod ulog;
@@ -48,7 +51,8 @@ mod y4m;
 pub use card::{CardReading, TestCard, read_card, read_card_jpeg};
 pub use error::MediaError;
 pub use format::Format;
-pub use picture::{Picture, PictureBuf, PixelFormat};
+pub use picture::{Picture, PictureBuf};
+pub use pixel::PixelFormat;
 pub use scale::Scaler;
 pub use size::{PIXELS_MAX, SIDE_MAX, Size};
 pub use y4m::{FrameRate, Y4mReader, Y4mWriter};

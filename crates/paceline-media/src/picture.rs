@@ -1,56 +1,9 @@
 //! Uncompressed pictures with a checked length.
 
-use std::fmt;
-
+use crate::check::checked_len;
 use crate::error::MediaError;
+use crate::pixel::PixelFormat;
 use crate::size::Size;
-
-/// The layout of the samples of an uncompressed picture. One byte per sample, no padding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PixelFormat {
-    /// A full-size luma plane, then Cb, then Cr, each half as wide and high, rounded up.
-    I420,
-    /// Red, green, blue for each pixel, row by row.
-    Rgb8,
-}
-
-impl PixelFormat {
-    /// Returns the length of a picture of `size` in bytes. Saturates for sizes that [`Size::check`]
-    /// rejects.
-    #[must_use]
-    pub fn payload_len(self, size: Size) -> u64 {
-        match self {
-            Self::I420 => size.pixels().saturating_add(size.chroma().pixels().saturating_mul(2)),
-            Self::Rgb8 => size.pixels().saturating_mul(3),
-        }
-    }
-
-    /// Checks `size`, and that `found` is the length of such a picture.
-    pub(crate) fn check_len(self, size: Size, found: usize) -> Result<(), MediaError> {
-        let expected = checked_len(self, size)?;
-        if found == expected {
-            return Ok(());
-        }
-        let (expected, found) = (expected as u64, found as u64);
-        Err(MediaError::Length { format: self, size, expected, found })
-    }
-}
-
-impl fmt::Display for PixelFormat {
-    /// Formats as `i420` or `rgb`, as in encoding strings.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::I420 => "i420",
-            Self::Rgb8 => "rgb",
-        })
-    }
-}
-
-/// Checks `size` and returns the length of such a picture, at most 3 * `PIXELS_MAX` bytes.
-fn checked_len(format: PixelFormat, size: Size) -> Result<usize, MediaError> {
-    size.check()?;
-    usize::try_from(format.payload_len(size)).map_err(|_| MediaError::Pixels { size })
-}
 
 /// A borrowed uncompressed picture whose length matches its size.
 ///

@@ -2,14 +2,15 @@
 
 mod png;
 
-use fast_image_resize::images::{TypedCroppedImage, TypedImage, TypedImageRef};
-use fast_image_resize::pixels::{InnerPixel, U8, U8x3};
-use fast_image_resize::{FilterType, ImageView, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::TypedImageRef;
+use fast_image_resize::pixels::{U8, U8x3};
 
 use crate::error::MediaError;
 use crate::format::Format;
 use crate::jpeg::{Samples, check_quality, decode_samples, encode_samples};
-use crate::picture::{PixelFormat, area, split_planes};
+use crate::picture::{area, split_planes};
+use crate::pixel::PixelFormat;
+use crate::resize::{self, Resize};
 use crate::size::Size;
 
 /// The default quality of scaled JPEG pictures.
@@ -28,8 +29,7 @@ const QUALITY: u8 = 80;
 /// decoder and encoder.
 #[derive(Debug)]
 pub struct Scaler {
-    resizer: Resizer,
-    options: ResizeOptions,
+    resize: Resize,
     quality: u8,
     decoded: Vec<u8>,
     resized: Vec<u8>,
@@ -45,14 +45,7 @@ impl Scaler {
     /// Returns a scaler with empty buffers that encodes JPEG with quality 80.
     #[must_use]
     pub fn new() -> Self {
-        let algorithm = ResizeAlg::Convolution(FilterType::Bilinear);
-        Self {
-            resizer: Resizer::new(),
-            options: ResizeOptions::new().resize_alg(algorithm),
-            quality: QUALITY,
-            decoded: Vec::new(),
-            resized: Vec::new(),
-        }
+        Self { resize: Resize::new(), quality: QUALITY, decoded: Vec::new(), resized: Vec::new() }
     }
 
     /// Sets the quality of scaled JPEG pictures, 1 to 100. Defaults to 80.
@@ -101,8 +94,8 @@ impl Scaler {
             Format::Rgb8(_) => {
                 let mut out = vec![0; area(to) * 3];
                 let view = TypedImageRef::<U8x3>::from_buffer(from.width, from.height, payload)
-                    .map_err(|error| failed(from, to, &error))?;
-                self.resize_view(&view, from, (&mut out, to))?;
+                    .map_err(|error| resize::failed(from, to, &error))?;
+                self.resize.view(&view, from, (&mut out, to))?;
                 Ok(out)
             }
         }
@@ -114,9 +107,11 @@ impl Scaler {
         let result = decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
             resized.resize(area(to) * kind.per_pixel(), 0);
             match kind {
-                Samples::Grey => self.resize::<U8>((&mut decoded, from), (&mut resized, to))?,
+                Samples::Grey => {
+                    self.resize.pixels::<U8>((&mut decoded, from), (&mut resized, to))?
+                }
                 Samples::Ycbcr | Samples::Rgb => {
-                    self.resize::<U8x3>((&mut decoded, from), (&mut resized, to))?;
+                    self.resize.pixels::<U8x3>((&mut decoded, from), (&mut resized, to))?;
                 }
             }
             encode_samples(to, kind, &resized, self.quality)
@@ -132,56 +127,11 @@ impl Scaler {
         if let (Some(source), Some(target)) = (source, split_planes(to, &mut out)) {
             let sizes = [(from, to), (from.chroma(), to.chroma()), (from.chroma(), to.chroma())];
             for ((source, target), (from, to)) in source.into_iter().zip(target).zip(sizes) {
-                self.resize_rows((source, from.width as usize, from), (target, to))?;
+                self.resize.rows((source, from.width as usize, from), (target, to))?;
             }
         }
         Ok(out)
     }
-
-    /// Resizes a decoded picture with pixels of type `P`. Does not change the source.
-    ///
-    /// The source has the type of the resizer's own intermediate picture, because each type of view
-    /// compiles hundreds of vectorised functions.
-    fn resize<P: PixelTrait + InnerPixel>(
-        &mut self,
-        (source, from): (&mut [u8], Size),
-        target: (&mut [u8], Size),
-    ) -> Result<(), MediaError> {
-        let view = TypedImage::<P>::from_buffer(from.width, from.height, source)
-            .map_err(|error| failed(from, target.1, &error))?;
-        self.resize_view(&view, from, target)
-    }
-
-    /// Resizes one plane of samples with rows `stride` samples apart.
-    pub(crate) fn resize_rows(
-        &mut self,
-        (source, stride, from): (&[u8], usize, Size),
-        target: (&mut [u8], Size),
-    ) -> Result<(), MediaError> {
-        let stride = u32::try_from(stride).unwrap_or(u32::MAX);
-        let rows = TypedImageRef::<U8>::from_buffer(stride, from.height, source)
-            .map_err(|error| failed(from, target.1, &error))?;
-        let view = TypedCroppedImage::from_ref(&rows, 0, 0, from.width, from.height)
-            .map_err(|error| failed(from, target.1, &error))?;
-        self.resize_view(&view, from, target)
-    }
-
-    fn resize_view<P: PixelTrait + InnerPixel>(
-        &mut self,
-        source: &impl ImageView<Pixel = P>,
-        from: Size,
-        (target, to): (&mut [u8], Size),
-    ) -> Result<(), MediaError> {
-        let mut target = TypedImage::<P>::from_buffer(to.width, to.height, target)
-            .map_err(|error| failed(from, to, &error))?;
-        self.resizer
-            .resize_typed(source, &mut target, &self.options)
-            .map_err(|error| failed(from, to, &error))
-    }
-}
-
-fn failed(from: Size, to: Size, error: &dyn std::error::Error) -> MediaError {
-    MediaError::Resize { from, to, reason: error.to_string() }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! the remedy.
 
 use crate::errors;
+use crate::time::to_ms;
 use paceline::Kind;
 use paceline::contract::{Proxy, Retransmit};
 use paceline::status::{Drops, NodeId, SubscriptionId};
@@ -16,10 +17,6 @@ const MS_MAX: f64 = 1e12;
 pub(crate) const NUMBER: &str = "a number";
 pub(crate) const WHOLE: &str = "a whole number that is not negative";
 pub(crate) const TEXT: &str = "a text";
-
-pub(crate) fn to_ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
 
 /// Converts millihertz to hertz.
 #[expect(clippy::cast_precision_loss, reason = "for people to read")]

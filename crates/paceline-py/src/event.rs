@@ -1,8 +1,8 @@
 //! Events of publishers and subscribers.
 
-use crate::convert::to_ms;
 use crate::grant::Grant;
 use crate::refusal::Refusal;
+use crate::time::to_ms;
 use paceline::contract::BestEffort as Why;
 use paceline::status::PublisherId;
 use paceline::{PublisherEvent, SubscriberEvent};

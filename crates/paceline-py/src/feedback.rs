@@ -1,8 +1,9 @@
 //! Feedback from subscribers to a publisher.
 
-use crate::convert::{hertz, mean_ms, to_ms};
+use crate::convert::{hertz, mean_ms};
 use crate::grant::Grant;
 use crate::refusal::Refusal;
+use crate::time::to_ms;
 use paceline::status::{Feedback as Told, Measured as Counted};
 use pyo3::prelude::*;
 

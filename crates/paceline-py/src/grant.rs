@@ -1,6 +1,6 @@
 //! Positive admission answers.
 
-use crate::convert::to_ms;
+use crate::time::to_ms;
 use paceline::contract::{Grant as Told, GrantedHop as Hop};
 use pyo3::prelude::*;
 

@@ -25,6 +25,7 @@ mod sample;
 mod shape;
 mod status;
 mod subscriber;
+mod time;
 mod view;
 mod wait;
 mod wish;

@@ -1,6 +1,6 @@
 //! Negative admission answers.
 
-use crate::convert::to_ms;
+use crate::time::to_ms;
 use paceline::contract::{Refusal as Told, RefusalReason};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

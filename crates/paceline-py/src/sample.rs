@@ -1,8 +1,8 @@
 //! Samples, as received by subscribers and pulls.
 
-use crate::convert;
 use crate::payload::Payload;
 use crate::shape;
+use crate::time;
 use paceline::Sample as Inner;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
@@ -50,7 +50,7 @@ impl Sample {
     /// The time from publish to delivery, in milliseconds.
     #[getter]
     fn age_ms(&self) -> f64 {
-        convert::to_ms(self.0.age)
+        time::to_ms(self.0.age)
     }
 
     /// True if `age_ms` exceeded the delay bound.
@@ -108,7 +108,7 @@ impl Sample {
 
     fn __repr__(&self) -> String {
         let Inner { tag, seq, age, encoding, payload, .. } = &self.0;
-        let age = convert::to_ms(*age);
+        let age = time::to_ms(*age);
         format!(
             "Sample('{tag}', seq={seq}, {} bytes, '{encoding}', age_ms={age:.3})",
             payload.len()

@@ -1,6 +1,7 @@
 //! Counters of one publisher or subscriber.
 
-use crate::convert::{drops, hertz, mean_ms, to_ms};
+use crate::convert::{drops, hertz, mean_ms};
+use crate::time::to_ms;
 use paceline::status::{PublisherStatus as Published, SubscriptionStatus as Subscribed};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

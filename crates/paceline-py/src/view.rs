@@ -1,6 +1,6 @@
 //! Subscriptions of any node.
 
-use crate::convert::to_ms;
+use crate::time::to_ms;
 use paceline::status::SubscriptionView as Inner;
 use pyo3::prelude::*;
 

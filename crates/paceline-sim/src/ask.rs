@@ -88,7 +88,7 @@ pub fn video_payload(number: u64, kind: Kind, len: usize) -> Bytes {
 /// Returns video payloads for automatic publishing: `group` repeated, with the given bytes for each `[I, P,
 /// B]`.
 #[must_use]
-pub fn video_payloads(group: &str, bytes: [usize; 3]) -> crate::Payload {
+pub fn video_payloads(group: &str, bytes: [usize; 3]) -> crate::handle::Payload {
     let (group, [i, p, b]) = (group.to_owned(), bytes);
     Box::new(move |number| {
         let kind = video_kind(&group, number);
@@ -120,7 +120,7 @@ pub fn kind_of(payload: &[u8]) -> Kind {
 /// The samples must be of one publisher that repeats `group`. A P or B needs every earlier I and P of its
 /// group. A picture that was transcoded to a picture of its own on the path counts as an I.
 #[must_use]
-pub fn undecodable(group: &str, delivered: &[crate::Delivered]) -> Option<u64> {
+pub fn undecodable(group: &str, delivered: &[crate::sink::Delivered]) -> Option<u64> {
     let mut had = BTreeSet::new();
     for sample in delivered {
         had.insert(sample.seq);
@@ -166,13 +166,13 @@ pub fn payload(number: u64, len: usize) -> Bytes {
 
 /// Returns payloads of `len` bytes for automatic publishing.
 #[must_use]
-pub fn payloads(len: usize) -> crate::Payload {
+pub fn payloads(len: usize) -> crate::handle::Payload {
     Box::new(move |number| payload(number, len))
 }
 
 /// Returns identical payloads of `len` bytes, for samples whose content is never checked.
 #[must_use]
-pub fn blanks(len: usize) -> crate::Payload {
+pub fn blanks(len: usize) -> crate::handle::Payload {
     let blank = payload(0, len);
     Box::new(move |_| blank.clone())
 }

@@ -1,6 +1,7 @@
 //! The invariants of every world at any time.
 
-use crate::node::{Node, StreamKey};
+use crate::node::Node;
+use crate::outlet::StreamKey;
 use crate::world::World;
 use paceline_proto::reason::StreamCounters;
 use std::collections::BTreeMap;

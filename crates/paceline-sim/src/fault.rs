@@ -1,8 +1,8 @@
 //! Fault injection: cuts, losses, stalls, crashes and clock errors.
 
 use crate::clock::ClockSpec;
+use crate::handle::NodeIx;
 use crate::impair::{Impairment, Loss};
-use crate::net::NodeIx;
 use crate::node::Node;
 use crate::queue::Event;
 use crate::wire::Wire;

@@ -1,7 +1,8 @@
 //! Applies the output plans of a node's control to its streams.
 
+use crate::destination::{Destination, LocalPort};
 use crate::node::{Node, Source};
-use crate::outlet::{Destination, LinkEnd, LocalPort, Port, Retired};
+use crate::outlet::{LinkEnd, Port, Retired};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};

@@ -1,7 +1,7 @@
 //! Access to the state of a world.
 
+use crate::handle::{NodeIx, Pub, Sub};
 use crate::impair::Impairment;
-use crate::net::{NodeIx, Pub, Sub};
 use crate::node::Node;
 use crate::sink::{Counted, Delivered, Sink};
 use crate::wire::{Wire, WireCounters};

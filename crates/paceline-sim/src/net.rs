@@ -1,34 +1,13 @@
 //! The interface that a scenario needs from a network, in virtual time or on live nodes.
 
+use crate::handle::{LinkPlan, NodeIx, Payload, Pub, Sub};
 use crate::sink::Delivered;
 use crate::world::World;
 use bytes::Bytes;
 use paceline_proto::control::{PublisherSpec, Refusal, SubscriptionSpec};
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::StreamCounters;
-use paceline_sched::{Capacity, Duration};
-
-/// A node of a network.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct NodeIx(pub usize);
-
-/// A publisher of a network.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Pub(pub usize);
-
-/// A subscription of a network.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Sub(pub usize);
-
-/// Creates the n-th payload of a publisher.
-pub type Payload = Box<dyn FnMut(u64) -> Bytes + Send>;
-
-/// The properties of the link between two nodes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LinkPlan {
-    /// The capacity of each direction; `None` means unlimited.
-    pub capacity: Option<Capacity>,
-}
+use paceline_sched::Duration;
 
 /// A network of nodes on which scenarios run. It starts empty. Add nodes and links before publishers and
 /// subscriptions.

@@ -3,7 +3,7 @@
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
 use crate::lookup::Lookup;
-use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
+use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler, StreamKey};
 use crate::sink::Sink;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
@@ -61,9 +61,6 @@ pub(super) struct Air<'a> {
 pub(super) struct Publisher {
     pub(super) matching: bool,
 }
-
-/// A stream from or to a neighbour, whichever node published it.
-pub(super) type StreamKey = (NodeId, PublisherId, Form);
 
 #[derive(Debug)]
 pub(super) struct Node {

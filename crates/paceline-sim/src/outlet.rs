@@ -1,6 +1,6 @@
 //! The targets of a source's outputs: streams of links, subscriptions of this node, and the scaler.
 
-use crate::node::StreamKey;
+use crate::destination::{Destination, LocalPort};
 use crate::rings::{RING_MAX, Rings};
 use crate::sink::Sink;
 use crate::video::VideoScaler;
@@ -9,14 +9,16 @@ use paceline_proto::form::{Form, Rate, Size};
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::link::{Link, LinkSpec};
-use paceline_proto::plan::{OutputPlan, SourceKey};
+use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::{DropReason, Drops};
 use paceline_proto::receive::Receiver;
 use paceline_proto::sample::{Kind, RawSample};
-use paceline_proto::video::DecodeGate;
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Duration, Instant, Late};
+use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A stream from or to a neighbour, whichever node published it.
+pub(super) type StreamKey = (NodeId, PublisherId, Form);
 
 /// A link with its hops and queues.
 #[derive(Debug)]
@@ -110,42 +112,6 @@ impl LinkEnd {
             at = Bound::Excluded(index);
         }
         moved
-    }
-}
-
-/// A target that needs no further scaling.
-#[derive(Debug)]
-pub(super) enum Destination {
-    /// A stream of a link.
-    Stream(usize, StreamIndex),
-    /// Subscriptions of this node.
-    Local(LocalPort),
-}
-
-/// Subscriptions of this node that receive the samples of one publisher in one form.
-#[derive(Debug)]
-pub(super) struct LocalPort {
-    pub(super) publisher: PublisherId,
-    pub(super) late: Late,
-    /// Each subscription has its own gate, since it joins at its own time and may lose samples that others
-    /// receive.
-    pub(super) subscriptions: Vec<(SubscriptionId, DecodeGate)>,
-    pub(super) next_seq: u64,
-}
-
-impl LocalPort {
-    pub(super) fn new(publisher: PublisherId, plan: &OutputPlan) -> Self {
-        let mut port = Self { publisher, late: plan.late, subscriptions: Vec::new(), next_seq: 0 };
-        port.set_subscriptions(&plan.subscriptions);
-        port
-    }
-
-    /// Makes `wanted` its subscriptions; those already present keep their state.
-    pub(super) fn set_subscriptions(&mut self, wanted: &[SubscriptionId]) {
-        let old = core::mem::take(&mut self.subscriptions);
-        let kept = |id: &SubscriptionId| old.iter().find(|(known, _)| known == id).copied();
-        let all = wanted.iter().map(|id| kept(id).unwrap_or((*id, DecodeGate::new())));
-        self.subscriptions = all.collect();
     }
 }
 

@@ -9,7 +9,7 @@ mod lay;
 mod oracle;
 mod source;
 
-use crate::net::{NodeIx, Pub};
+use crate::handle::{NodeIx, Pub};
 use crate::random::Random;
 use crate::world::World;
 use core::fmt;

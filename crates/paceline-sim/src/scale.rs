@@ -16,7 +16,7 @@ pub use registry::{RegistryCost, registry};
 
 use crate::ages::Ages;
 use crate::ask::{all, data};
-use crate::net::{LinkPlan, NodeIx, Pub, Sub};
+use crate::handle::{LinkPlan, NodeIx, Pub, Sub};
 use crate::world::World;
 use bytes::Bytes;
 use paceline_sched::{Capacity, Duration};

@@ -19,7 +19,8 @@ pub use video::{
     thinned_video_can_be_decoded, video_begins_with_an_i, video_sheds_b_before_p_before_i,
 };
 
-use crate::net::{LinkPlan, Net, NodeIx};
+use crate::handle::{LinkPlan, NodeIx};
+use crate::net::Net;
 use crate::sink::Delivered;
 use paceline_sched::Duration;
 

@@ -10,7 +10,7 @@
 mod oracle;
 
 use crate::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
-use crate::net::{LinkPlan, NodeIx, Pub, Sub};
+use crate::handle::{LinkPlan, NodeIx, Pub, Sub};
 use crate::random::Random;
 use crate::world::World;
 use crate::{ClockSpec, Payload};

@@ -1,6 +1,6 @@
 //! A toy video scaler.
 
-use crate::outlet::Destination;
+use crate::destination::Destination;
 use paceline_proto::form::{Form, Size};
 use paceline_proto::reason::DropReason;
 use paceline_proto::sample::{Kind, RawSample};

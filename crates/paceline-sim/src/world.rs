@@ -1,7 +1,7 @@
 //! The world: clock, nodes, wires and publishing drivers.
 
 use crate::driver::Driver;
-use crate::net::{LinkPlan, NodeIx, Pub, Sub};
+use crate::handle::{LinkPlan, NodeIx, Pub, Sub};
 use crate::node::{Air, Node, Publisher, Source};
 use crate::queue::{Event, Queue};
 use crate::random::Random;

@@ -231,13 +231,21 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     for neighbour in &link.neighbours {
         let mut at = at.clone();
         at.push(("hop", neighbour.id.as_str()));
-        let (name, help) = (
-            "paceline_hop_wire_bytes_total",
-            "Bytes sent on the wire to one \
-             neighbour.",
-        );
+        let (name, help) =
+            ("paceline_hop_wire_bytes_total", "Bytes sent on the wire to one neighbour.");
         to.count(name, help, &at, neighbour.wire_bytes);
     }
+    write_muted(to, &at, link);
+    write_closed(to, &at, link);
+    for stream in streams::together(&link.streams) {
+        write_stream(to, at.clone(), &stream);
+    }
+    for class in &link.classes {
+        write_class(to, at.clone(), class);
+    }
+}
+
+fn write_muted<'a>(to: &mut Families, at: &Labels<'a>, link: &'a Link) {
     for row in &link.muted {
         let mut at = at.clone();
         at.push(("peer", row.peer.as_str()));
@@ -245,10 +253,13 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
         let (name, help) =
             ("paceline_link_muted", "1 while the node ignores a neighbour that floods it, else 0.");
         to.gauge(name, help, &at, u64::from(row.muted));
-        let help = "Control messages, samples or frames of the flooding neighbour that were \
-             dropped.";
+        let help =
+            "Control messages, samples or frames of the flooding neighbour that were dropped.";
         to.count("paceline_link_muted_dropped_total", help, &at, row.dropped);
     }
+}
+
+fn write_closed<'a>(to: &mut Families, at: &Labels<'a>, link: &'a Link) {
     let closed = &link.closed;
     for (name, help, value) in [
         (
@@ -259,22 +270,15 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
         ("paceline_link_closed_sent_samples_total", "Samples sent by closed streams.", closed.sent),
         (
             "paceline_link_closed_late_samples_total",
-            "Samples that closed streams sent after the \
-             deadline.",
+            "Samples that closed streams sent after the deadline.",
             closed.late,
         ),
     ] {
-        to.count(name, help, &at, value);
+        to.count(name, help, at, value);
     }
     let (name, help) =
         ("paceline_link_closed_dropped_samples_total", "Samples dropped by closed streams.");
-    to.drops(name, help, &at, &closed.dropped);
-    for stream in streams::together(&link.streams) {
-        write_stream(to, at.clone(), &stream);
-    }
-    for class in &link.classes {
-        write_class(to, at.clone(), class);
-    }
+    to.drops(name, help, at, &closed.dropped);
 }
 
 fn write_stream<'a>(to: &mut Families, mut at: Labels<'a>, stream: &'a Stream) {

@@ -3,7 +3,8 @@
 use super::{BLACK, WHITE};
 use crate::error::MediaError;
 use crate::jpeg;
-use crate::picture::{Picture, PixelFormat};
+use crate::picture::Picture;
+use crate::pixel::PixelFormat;
 use crate::size::Size;
 
 const COLUMNS: u32 = 24;

@@ -8,8 +8,9 @@ use openh264::{OpenH264API, Timestamp};
 
 use super::{Class, classify};
 use crate::error::MediaError;
-use crate::picture::{PixelFormat, split_planes};
-use crate::scale::Scaler;
+use crate::picture::split_planes;
+use crate::pixel::PixelFormat;
+use crate::resize::Resize;
 use crate::size::Size;
 
 /// The target of the rate control in bits per pixel.
@@ -33,7 +34,7 @@ const SIDES_MAX: (u32, u32) = (3840, 2160);
 /// Scales and encodes pictures, each to one unit.
 pub(super) struct Coder {
     hz: f64,
-    scaler: Scaler,
+    resize: Resize,
     scaled: Vec<u8>,
     encoder: Option<(Size, Encoder)>,
     /// The largest number of pictures from one I picture to the next.
@@ -51,7 +52,7 @@ impl Coder {
         }
         Ok(Self {
             hz,
-            scaler: Scaler::new(),
+            resize: Resize::new(),
             scaled: Vec::new(),
             encoder: None,
             key_every: whole((KEY_SECONDS * hz).floor()).max(1),
@@ -102,9 +103,9 @@ impl Coder {
         let planes = split_planes(to, scaled).ok_or(MediaError::Pixels { size: to })?;
         let [luma, cb, cr] = planes;
         let (small, half) = (to.chroma(), from.chroma());
-        self.scaler.resize_rows((picture.y(), strides.0, from), (&mut *luma, to))?;
-        self.scaler.resize_rows((picture.u(), strides.1, half), (&mut *cb, small))?;
-        self.scaler.resize_rows((picture.v(), strides.2, half), (&mut *cr, small))?;
+        self.resize.rows((picture.y(), strides.0, from), (&mut *luma, to))?;
+        self.resize.rows((picture.u(), strides.1, half), (&mut *cb, small))?;
+        self.resize.rows((picture.v(), strides.2, half), (&mut *cr, small))?;
         Ok([luma, cb, cr])
     }
 

@@ -11,7 +11,8 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 
 use crate::error::{MediaError, excerpt};
 use crate::markers::{FrameHeader, frame_header, picture_end};
-use crate::picture::{PictureBuf, PixelFormat, area};
+use crate::picture::{PictureBuf, area};
+use crate::pixel::PixelFormat;
 use crate::size::Size;
 
 /// The largest number of scans of a progressive picture; more would be a denial-of-service attack.

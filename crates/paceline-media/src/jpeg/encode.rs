@@ -4,7 +4,8 @@ use jpeg_encoder::{ColorType, Encoder, EncodingError, ImageBuffer, JpegColorType
 
 use super::Samples;
 use crate::error::MediaError;
-use crate::picture::{Picture, PixelFormat};
+use crate::picture::Picture;
+use crate::pixel::PixelFormat;
 use crate::size::Size;
 
 /// Encodes an uncompressed picture as baseline JPEG, 4:2:0.

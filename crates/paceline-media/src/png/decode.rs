@@ -11,7 +11,8 @@ use super::header::{Header, corrupt};
 use super::{Colour, Samples};
 use crate::error::MediaError;
 use crate::jpeg::{self, to_i420};
-use crate::picture::{PictureBuf, PixelFormat};
+use crate::picture::PictureBuf;
+use crate::pixel::PixelFormat;
 use crate::size::{PIXELS_MAX, Size};
 
 /// The largest size of decoded samples in bytes: the largest picture in RGBA of 8 bits.

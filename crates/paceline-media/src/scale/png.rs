@@ -30,8 +30,8 @@ impl Scaler {
         target: (&mut [u8], Size),
     ) -> Result<(), MediaError> {
         match (kind.colour, kind.wide) {
-            (Colour::Grey, false) => self.resize::<U8>(source, target),
-            (Colour::Rgb, false) => self.resize::<U8x3>(source, target),
+            (Colour::Grey, false) => self.resize.pixels::<U8>(source, target),
+            (Colour::Rgb, false) => self.resize.pixels::<U8x3>(source, target),
             (Colour::Grey, true) => self.resize_wide::<U16>(kind, source, target),
             (Colour::GreyAlpha, _) => self.resize_wide::<U16x2>(kind, source, target),
             (Colour::Rgb, true) => self.resize_wide::<U16x3>(kind, source, target),
@@ -52,9 +52,7 @@ impl Scaler {
         let mut image = TypedImage::<P>::new(from.width, from.height);
         kind.widen(source, P::components_mut(image.pixels_mut()));
         let mut small = TypedImage::<P>::new(to.width, to.height);
-        self.resizer
-            .resize_typed(&image, &mut small, &self.options)
-            .map_err(|error| MediaError::Resize { from, to, reason: error.to_string() })?;
+        self.resize.image(&image, from, &mut small, to)?;
         kind.narrow(P::components(small.pixels()), target);
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::check::parse_side;
 use crate::error::{MediaError, excerpt};
-use crate::size::{Size, parse_side};
+use crate::size::Size;
 
 /// The first word of a Y4M file.
 pub(super) const MAGIC: &str = "YUV4MPEG2";

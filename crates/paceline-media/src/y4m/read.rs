@@ -4,7 +4,8 @@ use std::iter::FusedIterator;
 
 use super::header::{FrameRate, LINE_MAX, MAGIC, header_error, parse};
 use crate::error::MediaError;
-use crate::picture::{Picture, PixelFormat};
+use crate::picture::Picture;
+use crate::pixel::PixelFormat;
 use crate::size::Size;
 
 /// The pictures of a Y4M file in memory, borrowed from it.

@@ -2,7 +2,8 @@
 
 use super::header::{FrameRate, MAGIC};
 use crate::error::MediaError;
-use crate::picture::{Picture, PixelFormat};
+use crate::picture::Picture;
+use crate::pixel::PixelFormat;
 use crate::size::Size;
 
 /// Writes Y4M files incrementally: call [`Y4mWriter::append_header`] once, then

@@ -3,7 +3,7 @@
 use super::source::Source;
 use super::{Asked, Publishes, Run};
 use crate::ask::{Ask as _, all, blanks, data, pictures};
-use crate::net::NodeIx;
+use crate::handle::NodeIx;
 use crate::random::Random;
 use crate::wire::WireSpec;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};

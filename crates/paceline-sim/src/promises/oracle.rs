@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::source::Source;
-use crate::net::Sub;
+use crate::handle::Sub;
 use crate::sink::Delivered;
 use crate::world::World;
 use paceline_proto::control::{Grant, SubscriptionSpec};

@@ -2,7 +2,7 @@
 
 use crate::ask::payload;
 use crate::driver::Times;
-use crate::net::Payload;
+use crate::handle::Payload;
 use crate::random::Random;
 use paceline_sched::{Duration, Instant};
 

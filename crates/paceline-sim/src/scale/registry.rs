@@ -2,7 +2,7 @@
 
 use super::{Network, Plan};
 use crate::ask::data;
-use crate::net::NodeIx;
+use crate::handle::NodeIx;
 use crate::world::World;
 use paceline_sched::Duration;
 

@@ -2,7 +2,8 @@
 
 use super::{KNOWN_AFTER, UP_AFTER, in_order, pair};
 use crate::ask::{Ask as _, all, data, payload, payloads, pictures};
-use crate::net::{LinkPlan, Net};
+use crate::handle::LinkPlan;
+use crate::net::Net;
 use paceline_proto::control::RefusalReason;
 use paceline_proto::reason::DropReason;
 use paceline_sched::{Capacity, Duration};

@@ -2,7 +2,8 @@
 
 use super::{KNOWN_AFTER, in_order, pair, seqs};
 use crate::ask::{Ask as _, Declare as _, all, data, payload, payloads, pictures};
-use crate::net::{LinkPlan, Net};
+use crate::handle::LinkPlan;
+use crate::net::Net;
 use paceline_sched::Duration;
 
 /// Subscribers to one publisher at 30 Hz ask for at most 10 Hz, at most 20 Hz, and one sample in three. Each

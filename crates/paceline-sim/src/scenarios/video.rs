@@ -2,7 +2,8 @@
 
 use super::{KNOWN_AFTER, in_order, pair, seqs};
 use crate::ask::{Ask as _, all, undecodable, video, video_payloads};
-use crate::net::{LinkPlan, Net};
+use crate::handle::LinkPlan;
+use crate::net::Net;
 use paceline_proto::reason::DropReason;
 use paceline_proto::sample::Kind;
 use paceline_sched::{Capacity, Duration};

@@ -1,6 +1,6 @@
 //! The invariants during and after a chaos test.
 
-use crate::net::{NodeIx, Pub, Sub};
+use crate::handle::{NodeIx, Pub, Sub};
 use crate::world::World;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Rate;
