@@ -10,6 +10,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
+Examples:
+  paceline pub robot/camera --test-card 640x480@30 --loss 1/10 --json
+  paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
+  paceline pub robot/pose --stdin --isolated --name robot \
+--link name=radio,listen=tcp/0.0.0.0:7600,capacity=2mbit,insecure
+  paceline pub robot/video --file flight.264 --config robot.toml
+
 .mjpeg and .mjpg files are published picture by picture, by default 30 per second. .y4m files are published as raw \
 I420 pictures at their own rate, and .264 and .h264 files by access unit, at their own rate if they contain one. A \
 .png or .jpg file is one picture. .wav files are published in blocks of 20 ms at their own pace. .ulg files are \

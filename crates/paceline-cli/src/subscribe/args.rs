@@ -10,6 +10,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
+Examples:
+  paceline sub robot/camera --max-hz 5 --size 160x120 --within 200ms --loss 1/10
+  paceline sub 'robot/**' --json --count 100 --timeout 30s --log debug
+  paceline sub robot/pose --isolated --name operator \
+--link name=radio,connect=tcp/10.0.0.2:7600,capacity=2mbit
+  paceline sub robot/pose --config operator.toml
+
 Once per second it prints rate, size, age at delivery (p50, p99, max), late and dropped samples. --out writes the \
 payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file. A name that ends in .y4m makes a \
 Y4M file, and .wav a WAV file. .png and .jpg keep the newest picture. Any other name receives the payloads \

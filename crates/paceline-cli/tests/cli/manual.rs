@@ -2,6 +2,7 @@
 
 use crate::host::{Host, arg};
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -33,4 +34,39 @@ fn pages_are_written_and_read() {
     std::fs::create_dir(&dir).unwrap();
     assert_eq!(host.run(&["man", "--out", arg(&dir)]).code, Some(0));
     assert!(dir.join("paceline-node.1").is_file() && dir.join("paceline-doctor.1").is_file());
+}
+
+/// Returns the README and the guides.
+fn guides() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::fs::read_dir(root.join("docs/guides")).unwrap();
+    let pages = folder.map(|page| page.unwrap().path()).chain([root.join("README.md")]);
+    pages.map(|page| std::fs::read_to_string(page).unwrap()).collect()
+}
+
+/// Returns the examples of a command: the block in its help, and the lines of code in the guides.
+fn examples(command: &str, help: &str, guides: &str) -> String {
+    let block = help.split("Examples:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    let joined = guides.replace("\\\n", " ");
+    let lines = joined.lines().filter(|line| line.contains(&format!("paceline {command} ")));
+    lines.chain(block).flat_map(|line| [line, "\n"]).collect()
+}
+
+#[test]
+fn every_flag_of_pub_and_sub_has_an_example() {
+    let (host, guides) = (Host::new(), guides());
+    for command in ["pub", "sub"] {
+        let help = host.run(&[command, "--help"]).text();
+        let examples = examples(command, &help, &guides);
+        let words: Vec<&str> = examples.split_whitespace().collect();
+        let options = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
+        let flags = options.filter_map(|line| line.split([' ', ',', '.']).next());
+        let flags = flags.filter(|flag| flag.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
+        let missing: Vec<String> = flags
+            .map(|flag| format!("--{flag}"))
+            .filter(|flag| !words.iter().any(|word| word.trim_matches('`') == flag))
+            .collect();
+        assert!(missing.is_empty(), "paceline {command}: {missing:?}\n{examples}");
+        assert!(words.len() > 40, "{examples}");
+    }
 }
