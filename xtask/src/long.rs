@@ -95,6 +95,6 @@ mod tests {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
         assert!(parse(&["--duration=99999min"]).unwrap_err().contains("1min to 10000min"));
-        assert!(parse(&["--minutes", "5"]).unwrap_err().contains("write --duration 30min"));
+        assert!(parse(&["--minutes", "5"]).unwrap_err().contains("try --duration 30min"));
     }
 }

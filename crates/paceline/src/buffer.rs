@@ -3,7 +3,7 @@
 use crate::error::{PublishError, SubscribeError};
 use crate::history::History;
 use crate::node::Node;
-use crate::shell::pull::HeldBuffer;
+use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
 use crate::subscriber::{SubscriberBuilder, Subscription};
 use paceline_proto::{SubscriptionId, Tag};

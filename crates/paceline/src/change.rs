@@ -2,7 +2,7 @@
 
 use crate::error::ChangeError;
 use crate::node::Node;
-use crate::shell::engine::Command;
+use crate::shell::command::Command;
 use crate::status::SubscriptionView;
 use crate::subscriber::{Subscriber, SubscriberBuilder, Subscription};
 use paceline_proto::SubscriptionId;

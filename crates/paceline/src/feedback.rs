@@ -6,7 +6,7 @@ use crate::arrival::Arrival;
 use crate::event::PublisherEvent;
 use crate::node::Node;
 use crate::publisher::Publisher;
-use crate::shell::engine::Command;
+use crate::shell::command::Command;
 use crate::shell::source::PublisherShared;
 use crate::status::{Feedback, Measured};
 use event_listener::Listener as _;

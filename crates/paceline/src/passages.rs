@@ -1,7 +1,7 @@
 //! Traces of single samples: their arrival and departure times on each link of a path.
 
 use crate::node::Node;
-use crate::shell::engine::Command;
+use crate::shell::command::Command;
 use crate::status::NodePassages;
 use paceline_proto::{NodeId, PublisherId};
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ use crate::limits::HERTZ_MAX;
 use crate::node::Node;
 use crate::put::{PutOptions, PutReport};
 use crate::shell::clock;
-use crate::shell::engine::Command;
+use crate::shell::command::Command;
 use crate::shell::opening::{Opening, Outlet};
 use crate::shell::source::PublisherShared;
 use bytes::Bytes;

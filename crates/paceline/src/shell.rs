@@ -9,13 +9,16 @@
 //! ```
 
 pub(crate) mod clock;
+pub(crate) mod command;
 pub(crate) mod egress;
 pub(crate) mod engine;
 pub(crate) mod events;
 pub(crate) mod front;
 pub(crate) mod guards;
 pub(crate) mod handle;
+pub(crate) mod held;
 pub(crate) mod host;
+pub(crate) mod installation;
 pub(crate) mod mailbox;
 pub(crate) mod opening;
 pub(crate) mod port;
@@ -23,7 +26,6 @@ pub(crate) mod pull;
 mod redial;
 pub(crate) mod report;
 pub(crate) mod rx;
-pub(crate) mod scaling;
 pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod strangers;

@@ -3,8 +3,9 @@
 use super::{classes, wrong_class};
 use crate::config::LinkConfig;
 use crate::error::OpenError;
+use crate::shell::command::Commands;
 use crate::shell::egress;
-use crate::shell::engine::{Commands, EngineLink};
+use crate::shell::engine::EngineLink;
 use crate::shell::front::{Fronts, Standing};
 use crate::shell::handle::{LinkCommand, LinkHandle};
 use crate::shell::port::Announcements;

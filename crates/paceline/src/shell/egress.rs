@@ -8,7 +8,7 @@ mod intake;
 mod traces;
 
 use super::clock;
-use super::engine::{Command, Commands};
+use super::command::{Command, Commands};
 use super::handle::{LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
 use super::redial::Redialer;

@@ -2,7 +2,6 @@
 
 mod capacity;
 mod change;
-mod command;
 mod feedback;
 mod install;
 mod linger;
@@ -17,12 +16,13 @@ mod sources;
 mod status;
 
 use super::clock;
+use super::command::{Command, Commands};
 use super::front::Standing;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
+use super::port::scaling::ScalePool;
 use super::pull::Holder;
 use super::rx::{LinkRx, RxSources};
-use super::scaling::ScalePool;
 use super::sink::Sink;
 use super::source::PublisherShared;
 use super::vitals::{Pulse, Vitals};
@@ -30,7 +30,6 @@ use crate::config::LinkConfig;
 use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use bytes::Bytes;
-pub(crate) use command::{COMMANDS_MAX, Command, Commands};
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;

@@ -6,10 +6,10 @@
 //! publisher, the buffer is sent. From then on the publisher owns its outputs.
 
 use super::clock;
+use super::installation::Installation;
 use super::lock;
 use super::mailbox::Mailbox;
 use super::port::Port;
-use super::source::Installation;
 use crate::put::PutReport;
 use event_listener::{Event, EventListener};
 use paceline_proto::RawSample;

@@ -1,7 +1,8 @@
 //! Ports: the outputs of a source, each owned by the thread that delivers samples to it.
 
+pub(crate) mod scaling;
+
 use super::mailbox::Mailbox;
-use super::scaling::ScalePort;
 use super::sink::{AtomicDrops, Order, Origin, Sink};
 use super::wake::Waker;
 use crossbeam_queue::ArrayQueue;
@@ -11,6 +12,7 @@ use paceline_proto::{DropReason, Kind, PublisherId, RawSample, SubscriptionId, T
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Instant, Late};
 use rtrb::{Consumer, Producer, RingBuffer};
+use scaling::ScalePort;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -7,13 +7,13 @@ mod early;
 mod meet;
 
 use super::clock;
-use super::engine::{Command, Commands};
+use super::command::{Command, Commands};
 use super::guards::Guards;
+use super::installation::Installation;
 use super::lock;
 use super::mailbox::Mailbox;
 use super::port::Port;
 use super::sink::AtomicDrops;
-use super::source::Installation;
 use super::strangers::{Stranger, Strangers};
 use super::transport::Inbound;
 use super::vitals::Vitals;

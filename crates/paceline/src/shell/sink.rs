@@ -1,7 +1,7 @@
 //! The end of a subscription: a bounded queue or a callback, and the counters of both.
 
 use super::events::Events;
-use super::pull::HeldBuffer;
+use super::held::HeldBuffer;
 use crate::event::SubscriberEvent;
 use crate::sample::Sample;
 use event_listener::Event;

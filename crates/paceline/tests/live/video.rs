@@ -149,12 +149,17 @@ fn subscribers_of_one_form_share_the_work() {
     assert!(camera.close(SOON));
     let (first, second) = (received(&mut first), received(&mut second));
     assert_eq!(cards(&shown(&first)), (0..50).collect::<Vec<_>>());
-    assert_eq!(cards(&shown(&second)), (40..50).collect::<Vec<_>>());
+    // The encoder may already have picture 40 for the first subscriber. The second then counts it as
+    // dropped and begins with the next one.
+    let begins = second[0].seq;
+    assert!((40..=41).contains(&begins), "{begins}");
+    assert_eq!(cards(&shown(&second)), (begins..50).collect::<Vec<_>>());
     // The encoder creates an independent picture for the second subscriber, and the first receives
     // the same.
+    let begins = usize::try_from(begins).unwrap();
     let payload = |sample: &Sample| (sample.seq, sample.kind, sample.payload.clone());
-    assert!(first[40..].iter().map(payload).eq(second.iter().map(payload)));
-    assert_eq!(first[40].kind, Kind::VideoI);
+    assert!(first[begins..].iter().map(payload).eq(second.iter().map(payload)));
+    assert_eq!(first[begins].kind, Kind::VideoI);
     sums::check(&[&robot]);
 }
 

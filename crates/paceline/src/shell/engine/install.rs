@@ -3,11 +3,11 @@
 
 use super::super::clock;
 use super::super::handle::LinkCommand;
+use super::super::installation::Installation;
 use super::super::mailbox::Mailbox;
+use super::super::port::scaling::{SLOTS_MAX, ScalePort, ScaleTask};
 use super::super::port::{LocalPort, Port, SinkChange, ring};
 use super::super::rx::RxChange;
-use super::super::scaling::{SLOTS_MAX, ScalePort, ScaleTask};
-use super::super::source::Installation;
 use super::Engine;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::OutputKey;

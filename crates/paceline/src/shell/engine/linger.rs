@@ -3,8 +3,9 @@
 //! Control messages are sent first, so the announcement would overtake the samples. Nodes on the
 //! path would then close the streams while the last samples are still arriving.
 
+use super::super::command::Command;
 use super::super::handle::LinkCommand;
-use super::{Command, Engine};
+use super::Engine;
 use paceline_proto::plan::SourceKey;
 use paceline_proto::{Form, PublisherId};
 use paceline_sched::discipline::StreamIndex;

@@ -1,6 +1,6 @@
 //! The questions of this node that other nodes have not answered.
 
-use super::super::pull::Reply;
+use super::super::command::Reply;
 use crate::status::{Feedback, NodePassages};
 use paceline_proto::control::ChangeOutcome;
 use std::collections::BTreeMap;

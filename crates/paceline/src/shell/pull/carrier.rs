@@ -2,7 +2,7 @@
 //! dropped for lack of room.
 
 use super::super::clock;
-use super::super::engine::{Command, Commands};
+use super::super::command::{Command, Commands};
 use super::super::port::Port;
 use super::super::source::PublisherShared;
 use event_listener::Listener;

@@ -1,7 +1,6 @@
 //! The thread that transforms and publishes the samples of one pull. It may block for room.
 
-use super::super::engine::{Command, Commands};
-use super::PullCommand;
+use super::super::command::{Command, Commands, PullCommand};
 use super::carrier::Carrier;
 use super::making::{Maker, Missed, Units};
 use paceline_proto::control::PublisherSpec;

@@ -1,10 +1,10 @@
 //! The second phase of a pull: fetches the found samples page by page and delivers them in order.
 
-use super::super::engine::{Command, Commands};
+use super::super::command::{Command, Commands, Holders, PullCommand, Reply};
 use super::super::sink::Sink;
+use super::Pipe;
 use super::ledger::{Key, Ledger};
 use super::lookup::{Lookup, Wanted};
-use super::{Holders, Pipe, PullCommand, Reply};
 use crate::event::SubscriberEvent;
 use crate::sample::Sample;
 use crate::summary::{MissingReason, PullError, PullSummary};

@@ -1,9 +1,9 @@
 //! The thread that answers requests for this node's buffers.
 
-use super::super::engine::{Command, Commands};
+use super::super::command::{Command, Commands, PullCommand};
+use super::super::held::HeldBuffer;
 use super::feeder::{self, Ending, Feeder, Page};
 use super::making::Units;
-use super::{HeldBuffer, PullCommand};
 use paceline_proto::pull::{Answer, Fetch, Find, Found, Question};
 use paceline_proto::{NodeId, RawSample, SubscriptionId};
 use std::collections::BTreeMap;

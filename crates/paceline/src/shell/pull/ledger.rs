@@ -1,7 +1,8 @@
 //! The samples of a pull, received or missing, delivered in the order of publishers and sequence
 //! numbers.
 
-use super::{Holders, Pipe, Told};
+use super::super::command::Holders;
+use super::{Pipe, Told};
 use crate::sample::Sample;
 use crate::summary::{Missing, MissingReason, PullNode, PullSummary};
 use paceline_proto::pull::{Held, Plan};

@@ -1,7 +1,7 @@
 //! The first phase of a pull: finds the nodes with buffers and their selected samples.
 
-use super::super::engine::{Command, Commands};
-use super::{Holders, Pipe, PullCommand, Reply};
+use super::super::command::{Command, Commands, Holders, PullCommand, Reply};
+use super::Pipe;
 use crate::summary::PullError;
 use paceline_proto::pull::{Answer, Answered, Find, Found, ITEMS_MAX, Plan, Question, merge};
 use paceline_proto::{Form, NodeId};

@@ -1,8 +1,8 @@
 //! Transformation of stored samples before they are sent: scaled pictures, resampled sound, and
 //! re-encoded video.
 
-use super::super::scaling::{Coder, Sound, Takers, scale_picture};
-use super::HeldBuffer;
+use super::super::held::HeldBuffer;
+use super::super::port::scaling::{Coder, Sound, Takers, scale_picture};
 use paceline_media::{Format, Scaler};
 use paceline_proto::pull::{Fetch, Making};
 use paceline_proto::{DropReason, Kind, PublisherId, RawSample, Size, Tag};

@@ -1,6 +1,6 @@
 //! The thread of a pull: lookup, then fetch.
 
-use super::super::engine::Commands;
+use super::super::command::Commands;
 use super::fetch::Fetch;
 use super::lookup::{self, Wanted};
 use super::{Pipe, Told};

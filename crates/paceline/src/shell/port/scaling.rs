@@ -24,8 +24,8 @@ pub(in crate::shell) use places::Takers;
 pub(crate) use pool::ScalePool;
 pub(in crate::shell) use sound::Sound;
 
-use super::lock;
-use super::port::Port;
+use super::super::lock;
+use super::Port;
 use event_listener::{Event, EventListener};
 use paceline_proto::{DropReason, Form, Kind, RawSample};
 use paceline_sched::Duration;
@@ -77,7 +77,11 @@ impl ScalePort {
     /// counted.
     pub(crate) fn submit(&mut self, sample: RawSample) -> bool {
         let mut waiting = lock(&self.task.waiting);
-        if let Some(port) = self.port.take() {
+        if let Some(mut port) = self.port.take() {
+            // The worker may already have this picture for another output. This one starts with the next.
+            if waiting.has_begun(sample.seq) {
+                port.count(DropReason::ScalerBusy, 1);
+            }
             waiting.open(self.slot, *port, sample.seq);
         }
         let taken = waiting.push(sample, self.slot);

@@ -98,7 +98,9 @@ fn video_without_an_independent_picture_waits_for_one() {
 fn a_sample_at_the_worker_is_not_taken_twice() {
     let mut waiting = Waiting::new(Rule::WholeVideo);
     assert!(waiting.push(sample(0, I, 9), 0) && waiting.begin() && !waiting.begin());
+    assert!(!waiting.has_begun(0), "an output that opens now receives it");
     assert!(matches!(waiting.next(), (Some(Work::Sample(_)), _)));
+    assert!(waiting.has_begun(0) && !waiting.has_begun(1));
     assert!(waiting.push(sample(0, I, 9), 1), "it is for all outputs");
     assert!(!waiting.goes_on());
 }

@@ -1,6 +1,7 @@
 //! The threads that scale samples.
 
-use super::{ScaleTask, lock};
+use super::ScaleTask;
+use crate::shell::lock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! The outputs of a scaling worker.
 
-use super::super::clock;
-use super::super::port::Port;
+use super::super::Port;
+use crate::shell::clock;
 use paceline_proto::video::DecodeGate;
 use paceline_proto::{DropReason, RawSample};
 

@@ -1,6 +1,6 @@
 //! A pull buffer of this node: stores the samples of a subscription within limits.
 
-use super::super::clock;
+use super::clock;
 use crate::history::History;
 use paceline_proto::pull::{Find, Found, Limits, LimitsError, PullBuffer, Pushed, Selection};
 use paceline_proto::{PublisherId, Rate, RawSample, Tag};

@@ -1,8 +1,11 @@
 //! The commands of the engine and the queue to it.
 
-use super::super::pull::PullCommand;
-use super::super::sink::Sink;
-use super::super::source::PublisherShared;
+mod pull;
+
+pub(crate) use pull::{Holders, PullCommand, Reply};
+
+use super::sink::Sink;
+use super::source::PublisherShared;
 use crate::contract::Quote;
 use crate::error::{CapacityError, ClassesError};
 use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, SubscriptionView};

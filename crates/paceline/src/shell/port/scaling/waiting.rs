@@ -1,6 +1,6 @@
 //! The bounded queue of a scaling worker, with rules for displacing samples.
 
-use super::super::port::Port;
+use super::super::Port;
 use super::SLOTS_MAX;
 use paceline_proto::video::DecodeGate;
 use paceline_proto::{DropReason, Kind, RawSample};
@@ -75,6 +75,13 @@ impl Waiting {
         let waits = |work: &Work| matches!(work, Work::Sample(job) if job.sample.seq >= seq);
         let at = self.work.iter().position(waits).unwrap_or(self.work.len());
         self.work.insert(at, Work::Open(slot, port));
+    }
+
+    /// Returns true if the worker has taken the unit `seq` of a video, which it decodes only once.
+    pub(super) fn has_begun(&self, seq: u64) -> bool {
+        self.rule == Rule::WholeVideo
+            && self.newest.is_some_and(|newest| seq <= newest)
+            && self.jobs().all(|job| job.sample.seq != seq)
     }
 
     /// Queues work other than a sample.
