@@ -16,7 +16,7 @@ mod sources;
 mod status;
 
 use super::clock;
-use super::command::{Command, Commands};
+use super::command::{COMMANDS_MAX, Command, Commands};
 use super::front::Standing;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;

@@ -7,7 +7,7 @@ use super::mailbox::Mailbox;
 use super::opening::{Opening, WaitingBytes};
 use crate::event::PublisherEvent;
 use event_listener::Event;
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

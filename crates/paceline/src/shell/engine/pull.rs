@@ -1,6 +1,6 @@
 //! The engine's part in pulls: requests, answers, and the list of nodes with buffers.
 
-use super::super::pull::{Holders, PullCommand, Reply};
+use super::super::command::{Holders, PullCommand, Reply};
 use super::{Engine, questions};
 use crate::status::BufferStatus;
 use bytes::Bytes;
