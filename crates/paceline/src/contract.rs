@@ -26,7 +26,7 @@ use paceline_proto::{PublisherId, Tag};
 /// The path reserves nothing. Other subscriptions may use up the capacity before the subscription
 /// is declared.
 ///
-/// [`SubscriberBuilder::quotes`]: crate::SubscriberBuilder::ask
+/// [`SubscriberBuilder::quotes`]: crate::SubscriberBuilder::quotes
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quote {
     /// The publisher.

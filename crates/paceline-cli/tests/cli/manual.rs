@@ -59,7 +59,8 @@ fn every_flag_of_pub_and_sub_has_an_example() {
         let help = host.run(&[command, "--help"]).text();
         let examples = examples(command, &help, &guides);
         let words: Vec<&str> = examples.split_whitespace().collect();
-        let options = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
+        let options = help.lines().filter(|line| line.starts_with("      --"));
+        let options = options.filter_map(|line| line.trim_start().strip_prefix("--"));
         let flags = options.filter_map(|line| line.split([' ', ',', '.']).next());
         let flags = flags.filter(|flag| flag.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
         let missing: Vec<String> = flags

@@ -38,7 +38,8 @@ fn samples_beyond_a_rules_limits_are_dropped_by_name() {
     });
     for n in 0..500u64 {
         put(&here, "robot/imu", n);
-        here.put("robot/imu", vec![0u8; 1_001]).wait().unwrap();
+        let large = here.put("robot/imu", vec![0u8; 1_001]);
+        large.congestion_control(CongestionControl::Block).wait().unwrap();
     }
     let reported = wait_for("all came", || {
         let reported = robot();

@@ -30,9 +30,10 @@ impl Pulse {
         self.due.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Records that the thread sleeps until `until` at the latest.
+    /// Records that the thread sleeps until `until` at the latest, or not at all if that has passed: its
+    /// next iteration is then due from the begin of this one.
     pub(crate) fn rest(&self, until: Instant) {
-        self.due.store(until.as_nanos(), Ordering::Relaxed);
+        self.due.fetch_max(until.as_nanos(), Ordering::Relaxed);
     }
 
     /// Returns the delay of the next iteration if the thread is stalled.
@@ -205,6 +206,7 @@ mod tests {
             stalled.into_iter().map(|it| (it.thread, it.still.as_millis())).collect::<Vec<_>>()
         };
         assert_eq!(stalled(at(0)), [], "it has not begun");
+        radio.begin(at(0));
         radio.rest(at(30_000));
         gone.begin(at(0));
         drop(gone);
@@ -214,5 +216,7 @@ mod tests {
         radio.begin(at(32_100));
         vitals.look(at(32_200));
         assert_eq!(stalled(at(32_200)), []);
+        radio.rest(Instant::ZERO);
+        assert_eq!(stalled(at(32_200)), [], "what was due long ago is done at once");
     }
 }
