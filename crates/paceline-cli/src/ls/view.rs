@@ -55,6 +55,9 @@ pub(crate) fn tables(document: &Document) -> String {
                 write!(out, "\n{}", muted(&node.name, &link.name, named(&names, &row.peer), row));
         }
     }
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push('\n');
+    }
     out
 }
 
@@ -361,7 +364,7 @@ robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1  2, 42 
 robot.thin: 41 pieces retransmitted (10332 bytes), 1 sample given up
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
         let text = tables(&Document::new(&status()));
-        assert_eq!(text, expected);
+        assert_eq!(text, format!("{expected}\n"));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
 
@@ -372,7 +375,10 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         status[0].links[0].muted.clear();
         status[0].links[0].mended = paceline::status::MendCounters::default();
         let text = tables(&Document::new(&status));
-        assert!(text.ends_with("operator robot/**: refused: link 'thin' can't carry it"), "{text}");
+        assert!(
+            text.ends_with("operator robot/**: refused: link 'thin' can't carry it\n"),
+            "{text}"
+        );
         assert!(tables(&Document::new(&[])).starts_with("no other node answers"));
     }
 }
