@@ -91,3 +91,21 @@ impl Colour {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod widths {
+    use super::{Colour, Samples};
+
+    #[test]
+    fn every_sample_survives_16_bits() {
+        for wide in [false, true] {
+            let samples = Samples { colour: Colour::GreyAlpha, wide };
+            let bytes: Vec<u8> = (0..=u8::MAX).collect();
+            let mut numbers = vec![0; bytes.len() / if wide { 2 } else { 1 }];
+            samples.widen(&bytes, &mut numbers);
+            let mut back = vec![0; bytes.len()];
+            samples.narrow(&numbers, &mut back);
+            assert_eq!(back, bytes);
+        }
+    }
+}

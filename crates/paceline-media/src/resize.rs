@@ -48,6 +48,7 @@ impl Resize {
         self.view(&view, from, target)
     }
 
+    /// Resizes a view of size `from` into the samples of `target`.
     pub(crate) fn view<P: PixelTrait + InnerPixel>(
         &mut self,
         source: &impl ImageView<Pixel = P>,

@@ -75,10 +75,10 @@ impl Publisher {
         Ok(self.inner.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn put_one(&self, py: Python<'_>, payload: Bytes, beside: PutOptions) -> PyResult<PutReport> {
+    fn put_one(&self, py: Python<'_>, payload: Bytes, options: PutOptions) -> PyResult<PutReport> {
         let mut publisher = self.lock(py)?;
         let publisher = publisher.as_mut().ok_or_else(errors::closed)?;
-        publisher.put_with(payload, beside).map(Into::into).map_err(errors::publish)
+        publisher.put_with(payload, options).map(Into::into).map_err(errors::publish)
     }
 
     /// Notified when a full stream has room again; `None` if no stream is full.
@@ -129,7 +129,7 @@ impl Publisher {
         wait: bool,
     ) -> PyResult<PutReport> {
         let payload = payload::bytes_of(payload)?;
-        let beside = PutOptions {
+        let options = PutOptions {
             encoding: encoding.map(Encoding::new),
             captured: captured_ns.map(|nanos| Timestamp { nanos, error: Timestamp::UNKNOWN_ERROR }),
             attachment: attachment.map(|bytes| bytes.as_bytes().into()),
@@ -137,7 +137,7 @@ impl Publisher {
         if wait {
             self.wait_for_room(py, None)?;
         }
-        self.put_one(py, payload, beside)
+        self.put_one(py, payload, options)
     }
 
     /// Publishes one sample from asynchronous code, as `put` with `wait=True`. Other tasks run
@@ -151,11 +151,11 @@ impl Publisher {
         attachment: Option<Bound<'py, PyBytes>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let beside = PyDict::new(py);
-        beside.set_item("encoding", encoding)?;
-        beside.set_item("captured_ns", captured_ns)?;
-        beside.set_item("attachment", attachment)?;
-        py.import("paceline.aio")?.getattr("put")?.call((slf, payload), Some(&beside))
+        let options = PyDict::new(py);
+        options.set_item("encoding", encoding)?;
+        options.set_item("captured_ns", captured_ns)?;
+        options.set_item("attachment", attachment)?;
+        py.import("paceline.aio")?.getattr("put")?.call((slf, payload), Some(&options))
     }
 
     /// Publishes each payload of an iterable as one sample, in order.

@@ -340,9 +340,9 @@ impl Publisher {
     pub fn put_with(
         &mut self,
         payload: impl Into<Bytes>,
-        beside: PutOptions,
+        options: PutOptions,
     ) -> Result<PutReport, PublishError> {
-        let PutOptions { encoding, captured, attachment } = beside;
+        let PutOptions { encoding, captured, attachment } = options;
         let mut payload = payload.into();
         let attached = attachment.as_ref().map_or(0, |bytes| bytes.len());
         if attached > ATTACHMENT_BYTES_MAX {

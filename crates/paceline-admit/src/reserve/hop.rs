@@ -305,7 +305,7 @@ impl Reservations {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let Some(mut version) = entry.tentative.take() else { return };
         let before = entry.installed.take();
-        let told = self.install(&mut version, accept);
+        let accepted = self.install(&mut version, accept);
         if let Some(before) = &before {
             self.release(before, Some(&version));
             // If the new path leaves the old one here, close the rest of the old path.
@@ -322,8 +322,8 @@ impl Reservations {
             entry.installed = Some(version);
         }
         match previous {
-            Some(previous) => self.send(previous, ReserveMessage::Accept(told)),
-            None => self.granted(key, told),
+            Some(previous) => self.send(previous, ReserveMessage::Accept(accepted)),
+            None => self.granted(key, accepted),
         }
     }
 

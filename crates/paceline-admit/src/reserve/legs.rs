@@ -147,13 +147,13 @@ impl Reservations {
     /// reservation added.
     pub(super) fn install(&mut self, version: &mut Version, accept: &Accept) -> Accept {
         let holder = holder(version.ask.name);
-        let mut told = accept.clone();
+        let mut accepted = accept.clone();
         if let Some(leg) = &mut version.forward {
             let sharing = version.at as u64 + 1;
-            let more = told.slack.mul_div(1, sharing);
+            let more = accepted.slack.mul_div(1, sharing);
             let bound = leg.bound.saturating_add(more);
             if let Ok(relaxed) = leg.demand.with_deadline(leg.demand.deadline().max(bound)) {
-                told.slack = told.slack.saturating_sub(more);
+                accepted.slack = accepted.slack.saturating_sub(more);
                 (leg.demand, leg.bound) = (relaxed, bound);
             }
         }
@@ -174,16 +174,16 @@ impl Reservations {
         }
         self.share_processor();
         if let Some(leg) = &version.backward {
-            told.backward = Some(self.bunched_behind(leg));
+            accepted.backward = Some(self.bunched_behind(leg));
         }
-        told.hops.push(HopShare {
+        accepted.hops.push(HopShare {
             node: self.me,
             forward: version.forward.as_ref().map(share_of),
             backward: version.backward.as_ref().map(share_of),
         });
         version.until = Instant::FAR;
-        version.answer = Some(told.clone());
-        told
+        version.answer = Some(accepted.clone());
+        accepted
     }
 
     /// Informs each link of the processor time that the other links have reserved.

@@ -138,7 +138,7 @@ impl Reservations {
         let key = Key { origin: self.me, number: self.next_number };
         let origin = Origin {
             seq: 0,
-            told: self.timing.refresh,
+            announced: self.timing.refresh,
             refresh_at: Instant::FAR,
             retry_at: Instant::FAR,
             tries: 0,
@@ -146,7 +146,7 @@ impl Reservations {
             idle: request.idle,
             used_at: self.now,
         };
-        let version = self.ask(key, 1, origin.told, request).map_err(RequestError::Denied)?;
+        let version = self.ask(key, 1, origin.announced, request).map_err(RequestError::Denied)?;
         self.next_number += 1;
         self.entries.insert(key, Entry::new(Some(origin)));
         self.sent(key, version, false);
@@ -171,7 +171,7 @@ impl Reservations {
         let Some(origin) = entry.origin.filter(|_| entry.tentative.is_none()) else {
             return Err(RequestError::Pending);
         };
-        let asked = self.ask(key, origin.seq + 1, origin.told, request);
+        let asked = self.ask(key, origin.seq + 1, origin.announced, request);
         let version = asked.map_err(RequestError::Denied)?;
         self.sent(key, version, false);
         Ok(())
@@ -232,7 +232,7 @@ impl Reservations {
             backward: installed.ask.backward,
             idle: origin.idle,
         };
-        match self.ask(key, origin.seq + 1, origin.told, &request) {
+        match self.ask(key, origin.seq + 1, origin.announced, &request) {
             Ok(version) => self.sent(key, version, true),
             Err(reason) => self.end(key, reason, None, self.me),
         }
@@ -317,10 +317,10 @@ impl Reservations {
         let idles = origin.idle.is_some_and(|idle| origin.used_at + idle <= self.now);
         let idle = entry.installed.is_some() && idles;
         if let Some(version) = entry.installed.as_ref().filter(|_| origin.refresh_at <= self.now) {
-            origin.told = self.timing.next_period(origin.told);
-            origin.refresh_at = self.now + self.jitter.around(origin.told);
+            origin.announced = self.timing.next_period(origin.announced);
+            origin.refresh_at = self.now + self.jitter.around(origin.announced);
             if let Some(next) = version.next() {
-                refreshes.push((next, origin.told, version.ask.name));
+                refreshes.push((next, origin.announced, version.ask.name));
             }
         }
         if let Some((next, onward)) = again {

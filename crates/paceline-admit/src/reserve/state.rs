@@ -64,7 +64,7 @@ pub(super) struct Origin {
     /// The number of the last request.
     pub(super) seq: u64,
     /// The period R of the last refresh.
-    pub(super) told: Duration,
+    pub(super) announced: Duration,
     pub(super) refresh_at: Instant,
     pub(super) retry_at: Instant,
     pub(super) tries: u32,

@@ -174,14 +174,14 @@ fn the_peer_may_decline_give_slack_or_never_answer() {
 
 #[test]
 fn a_destination_that_dies_frees_the_path_within_a_lifetime() {
-    for told in [false, true] {
+    for notified in [false, true] {
         let mut world = World::row(3);
         let key = world.request(0, &forward(&[0, 1, 2], 4)).unwrap();
         world.deliver_all();
         granted(&mut world, 0, key);
-        world.die(2, told);
-        world.run(if told { millis(1) } else { millis(5_300) });
-        assert_eq!(world.held(), [0, 0, 0], "told: {told}");
+        world.die(2, notified);
+        world.run(if notified { millis(1) } else { millis(5_300) });
+        assert_eq!(world.held(), [0, 0, 0], "notified: {notified}");
         assert_eq!(world.ended(0, key), Some(Some(Reason::PeerLost)));
     }
 }

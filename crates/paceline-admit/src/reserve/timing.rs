@@ -52,12 +52,12 @@ impl Timing {
         period.max(shortest).min(longest).mul_div(halves * 3, 4)
     }
 
-    /// Returns the period R of the next refresh after one that announced `told`. It grows by at
+    /// Returns the period R of the next refresh after one that announced the period `announced`. It grows by at
     /// most 30 % per step, so that one lost refresh does not exceed the lifetime at the receivers.
     #[must_use]
-    pub fn next_period(&self, told: Duration) -> Duration {
+    pub fn next_period(&self, announced: Duration) -> Duration {
         let (shortest, longest) = PERIODS;
-        self.refresh.max(shortest).min(longest).min(told.mul_div(13, 10))
+        self.refresh.max(shortest).min(longest).min(announced.mul_div(13, 10))
     }
 
     /// Returns the wait before the next retransmission after `tries` retransmissions.

@@ -57,8 +57,8 @@ impl Topic {
         while waits && let Some(room) = self.publisher.room() {
             let _ = room.wait_until(Instant::now() + ROOM_EVERY);
         }
-        let beside = PutOptions { attachment, ..PutOptions::default() };
-        let put = self.publisher.put_with(payload, beside).with_context(|| {
+        let options = PutOptions { attachment, ..PutOptions::default() };
+        let put = self.publisher.put_with(payload, options).with_context(|| {
             format!("{}: cannot publish message {}", self.row.tag, self.row.published)
         })?;
         self.row.published += 1;

@@ -91,9 +91,9 @@ impl Admission {
             self.turns.answered();
         }
         let asked = self.asks.get_mut(&key)?;
-        let told = self.backoffs.get(&key).filter(|backoff| backoff.basis == asked.basis);
+        let reported = self.backoffs.get(&key).filter(|backoff| backoff.basis == asked.basis);
         if let Reason::Refused { refusal: lack, .. } = reason
-            && told.is_none_or(|backoff| backoff.refusal.is_none())
+            && reported.is_none_or(|backoff| backoff.refusal.is_none())
         {
             asked.standing = Standing::Surveyed;
             let Basis { path, request, .. } = asked.basis.clone();
@@ -122,13 +122,13 @@ impl Admission {
         let before = self.end_backoff(key);
         let same = before.as_ref().is_some_and(|backoff| backoff.basis == basis);
         let tries = before.as_ref().filter(|_| same).map_or(0, |backoff| backoff.tries) + 1;
-        let told = before.and_then(|backoff| backoff.refusal);
+        let reported = before.and_then(|backoff| backoff.refusal);
         let of = basis.request.revision;
-        if told.as_ref().is_some_and(|told| told.revision != of) {
+        if reported.as_ref().is_some_and(|reported| reported.revision != of) {
             // The earlier refusal was of another request and does not apply to this one.
             self.changes.push(Change::Release(key.0, key.1));
         }
-        let refusal = told.filter(|told| told.revision == of);
+        let refusal = reported.filter(|reported| reported.revision == of);
         let doubled = |time: Duration, most: u32| time.mul_div(1 << (tries - 1).min(most), 1);
         let (until, again) = if refusal.is_some() {
             let others = self.backoffs.len() as u64;
@@ -192,13 +192,13 @@ impl Admission {
             self.forget(now, key);
         }
         let before = self.end_backoff(key);
-        let told = before.as_ref().and_then(|backoff| backoff.refusal.as_ref());
+        let reported = before.as_ref().and_then(|backoff| backoff.refusal.as_ref());
         let known = before.as_ref().is_some_and(|backoff| backoff.basis == basis);
-        if told.is_none() || !known && told != Some(&refusal) {
+        if reported.is_none() || !known && reported != Some(&refusal) {
             self.announce_refusal(refusal.clone());
         }
         let until = now + hold_time;
-        let refusal = if known { told.cloned() } else { None }.unwrap_or(refusal);
+        let refusal = if known { reported.cloned() } else { None }.unwrap_or(refusal);
         let backoff = Backoff { refusal: Some(refusal), until, again: until, tries: 1, basis };
         self.back_off(key, backoff);
         self.wake = self.wake.min(until);
@@ -227,8 +227,8 @@ impl Admission {
 
     /// Ends the refusal of a pair.
     pub(super) fn release(&mut self, key: PairKey) {
-        let told = self.end_backoff(key).is_some_and(|backoff| backoff.refusal.is_some());
-        if told {
+        let reported = self.end_backoff(key).is_some_and(|backoff| backoff.refusal.is_some());
+        if reported {
             self.changes.push(Change::Release(key.0, key.1));
         }
     }
