@@ -8,6 +8,7 @@ mod read;
 mod section;
 mod template;
 mod units;
+mod value;
 
 pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;

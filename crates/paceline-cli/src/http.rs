@@ -14,6 +14,7 @@ mod pages;
 mod patience;
 mod pictures;
 mod route;
+mod served;
 mod server;
 mod source;
 

@@ -4,6 +4,7 @@ mod adapt;
 mod args;
 mod card;
 mod files;
+mod open;
 mod pictures;
 mod pieces;
 mod session;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         )));
     }
     let stop = Stop::on_signals()?;
-    let source = source::open(args)?;
+    let source = open::open(args)?;
     let node = args.node.open()?;
     let mut publisher = declare(&node, args, &source.origin).map_err(declared)?;
     if args.json {

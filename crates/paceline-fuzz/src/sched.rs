@@ -14,10 +14,12 @@ mod coverage;
 mod event;
 mod fair;
 mod hfsc;
+mod line;
 mod pair;
 mod random;
 mod rules;
 mod twin;
+mod window;
 
 pub use body::body;
 pub use coverage::{Coverage, Situation};

@@ -11,6 +11,7 @@ mod main_job;
 mod meet;
 mod netns;
 mod plain;
+mod protocol;
 mod pull;
 mod recordings;
 mod report;

@@ -11,7 +11,8 @@ mod self_test;
 mod side;
 
 pub(crate) use args::PathArgs;
-pub(crate) use link::{DIRECTIONS, End, Link};
+pub(crate) use link::{End, Link};
+pub(crate) use pump::DIRECTIONS;
 
 use crate::netns::{self, Namespace};
 use anyhow::Result;

@@ -1,7 +1,7 @@
 //! Parses `[[link.class]]`: the classes of a link.
 
-use super::read::{POLICY, text, truth, whole};
 use super::section::{Problems, Section};
+use super::value::{text, truth, whole};
 use crate::args;
 use crate::describe::curves;
 use crate::describe::json::Json;
@@ -10,6 +10,10 @@ use paceline::{Capacity, Pattern};
 use paceline_sched::police::Police;
 use serde_json::Number;
 use toml::de::DeValue;
+
+/// The error for a wrong discipline, of a class or a link.
+pub(super) const POLICY: &str = "must be the name of a discipline, such as \"vds\", \"dwcs\" or \
+     \"fifo\"; docs/reference/cli.md lists all; leave it out for vds";
 
 /// The keys of a class.
 pub(super) const CLASS_KEYS: [&str; 13] = [

@@ -2,9 +2,9 @@
 //! rules for their samples. [`rules`] also reads `[[query]]`.
 
 use super::query::{QUERY_KEYS, query};
-use super::read::{text, truth, whole};
 use super::section::{Problems, Section};
 use super::units;
+use super::value::{hertz, text, text_error, truth, whole};
 use crate::args;
 use paceline::contract::{Audio, Form, Rate};
 use paceline::{Encoding, LossTolerance, Pattern, Size};
@@ -12,7 +12,6 @@ use paceline_plain::{
     ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, KeyPattern, MESSAGE_BYTES_MAX, PlainConfig,
     RULES_MAX, Rules, Template,
 };
-use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::time::Duration;
 use toml::de::DeValue;
@@ -256,20 +255,8 @@ fn template(
     table.read(key, problems, |value| text(value, rule, read))
 }
 
-pub(super) fn text_error<T, E: Display>(result: Result<T, E>) -> Result<T, String> {
-    result.map_err(|error| error.to_string())
-}
-
 fn loss(value: &DeValue<'_>) -> Result<LossTolerance, String> {
     text(value, LOSS, |it| it.parse().map_err(|_| LOSS.to_owned()))
-}
-
-/// Reads a rate in Hz, an integer or a float.
-pub(super) fn hertz(value: &DeValue<'_>, rule: &str) -> Result<f64, String> {
-    let integer = value.as_integer().filter(|number| number.radix() == 10);
-    let number = integer.map(|it| it.as_str()).or_else(|| value.as_float().map(|it| it.as_str()));
-    let number = number.and_then(|number| number.replace('_', "").parse::<f64>().ok());
-    number.filter(|hz| (0.001..=1e6).contains(hz)).ok_or_else(|| rule.to_owned())
 }
 
 fn rate(every: Option<u64>, max_hz: Option<f64>) -> Rate {

@@ -1,9 +1,8 @@
 //! Parses `[[query]]`: queries from plain Zenoh programs at one node to programs at another.
 
-use super::plain::{hertz, text_error};
-use super::read::{text, truth, whole};
 use super::section::{Problems, Section};
 use super::units;
+use super::value::{hertz, text, text_error, truth, whole};
 use paceline::Pattern;
 use paceline_plain::{KeyPattern, MESSAGE_BYTES_MAX, QUERIES_MAX, QueryRule};
 use std::time::Duration;

@@ -5,6 +5,7 @@ use super::class;
 use super::plain;
 use super::section::{Problems, Section};
 use super::units;
+use super::value::{text, truth, whole};
 use crate::args::{self, BufferSpec, LinkSpec};
 use crate::log;
 use paceline::pull::History;
@@ -48,8 +49,6 @@ const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one process
      leave it out for 50";
 const CAPACITY: &str = "must be text with a number above 0 and a unit, such as \"2mbit\"; leave \
      it out for a link without a capacity";
-pub(super) const POLICY: &str = "must be the name of a discipline, such as \"vds\", \"dwcs\" or \
-     \"fifo\"; docs/reference/cli.md lists all; leave it out for vds";
 const PATTERN: &str = "must be text: a tag or a pattern, such as \"robot/**\"";
 const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit except \
      bytes and age, or for 1000 without those";
@@ -114,26 +113,6 @@ fn percent(value: &DeValue<'_>) -> Result<u32, String> {
     u32::try_from(percent).map_err(|_| PERCENT.to_owned())
 }
 
-pub(super) fn truth(value: &DeValue<'_>, rule: &str) -> Result<bool, String> {
-    value.as_bool().ok_or_else(|| rule.to_owned())
-}
-
-/// Reads a text value by `read`. `rule` is the error for a value that is not text.
-pub(super) fn text<T>(
-    value: &DeValue<'_>,
-    rule: &str,
-    read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<T, String> {
-    value.as_str().ok_or_else(|| rule.to_owned()).and_then(read)
-}
-
-pub(super) fn whole(value: &DeValue<'_>, max: u64, rule: &str) -> Result<u64, String> {
-    let read = value
-        .as_integer()
-        .and_then(|number| u64::from_str_radix(number.as_str(), number.radix()).ok());
-    read.filter(|number| (1..=max).contains(number)).ok_or_else(|| rule.to_owned())
-}
-
 fn links(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<LinkSpec> {
     let tables = section.tables("link", &LINK_KEYS, problems);
     if let Some(first) = tables.get(Node::LINKS_MAX) {
@@ -185,7 +164,9 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
         classes: class::read(table, capacity, problems),
         policy: table
             .read("policy", problems, |value| {
-                text(value, POLICY, |name| args::policy(name).map_err(|_| POLICY.to_owned()))
+                text(value, class::POLICY, |name| {
+                    args::policy(name).map_err(|_| class::POLICY.to_owned())
+                })
             })
             .unwrap_or_default(),
         insecure: table.read("insecure", problems, |value| truth(value, INSECURE)) == Some(true),

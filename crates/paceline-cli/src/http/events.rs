@@ -1,7 +1,7 @@
 //! Server-sent events: the state, once per second. A slow client misses events and delays nothing.
 
 use super::answer::{Answer, events};
-use super::server::Ticks;
+use super::served::Ticks;
 use http_body_util::channel::Channel;
 use hyper::body::Bytes;
 use tokio::sync::OwnedSemaphorePermit;

@@ -3,7 +3,7 @@
 use super::answer::{self, Answer};
 use super::api::Turn;
 use super::pictures::NoPicture;
-use super::server::{Served, Tick};
+use super::served::{Served, Tick};
 use super::{events, metrics, pages};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;

@@ -1,25 +1,24 @@
 //! The server: one thread, a bounded number of clients, and one reading per second shared by all of
 //! them.
 
-use super::api::State;
 use super::guard::Guard;
 use super::patience::Patience;
 use super::route;
+use super::served::{Served, Tick};
 use super::source::Source;
 use crate::args::HttpAddress;
 use anyhow::Context as _;
-use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 /// The largest number of connections.
 const CLIENTS_MAX: usize = 64;
@@ -37,45 +36,6 @@ const WAITING_THREADS: usize = 4;
 const TICK: Duration = Duration::from_secs(1);
 /// The pause after an error of `accept`, such as too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-
-/// One reading, serialised once for all clients.
-pub(super) struct Tick {
-    pub(super) state: State,
-    event: OnceLock<Bytes>,
-}
-
-impl Tick {
-    const fn new(state: State) -> Self {
-        Self { state, event: OnceLock::new() }
-    }
-
-    /// Returns the reading as a server-sent event.
-    pub(super) fn event(&self) -> Bytes {
-        let written = || {
-            let text = serde_json::to_string(&self.state).unwrap_or_default();
-            Bytes::from(format!("event: state\ndata: {text}\n\n"))
-        };
-        self.event.get_or_init(written).clone()
-    }
-}
-
-/// The newest reading; `None` before the first.
-pub(super) type Ticks = watch::Receiver<Option<Arc<Tick>>>;
-
-/// The shared state of all requests.
-pub(super) struct Served {
-    pub(super) guard: Guard,
-    pub(super) source: Arc<dyn Source>,
-    pub(super) ticks: Ticks,
-    followers: Arc<Semaphore>,
-}
-
-impl Served {
-    /// Reserves a slot for a client that follows events; returns `None` if all are in use.
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.followers.clone().try_acquire_owned().ok()
-    }
-}
 
 /// A running server; dropping it ends it.
 pub(crate) struct Http {

@@ -10,21 +10,27 @@ use paceline_media::TestCard;
 use std::time::Duration;
 
 /// A test card and its JPEG quality.
-pub(crate) struct Card {
+struct Card {
     card: TestCard,
     quality: Quality,
 }
 
-impl Card {
-    /// Returns the quality of the following pictures.
-    pub(super) const fn quality(&self) -> &Quality {
-        &self.quality
-    }
-
-    /// Draws picture `number`.
-    pub(crate) fn next(&mut self, number: u64) -> anyhow::Result<Next> {
+impl Source for Card {
+    fn next(&mut self, number: u64) -> anyhow::Result<Next> {
         let picture = self.card.draw_jpeg(number, unix_micros(), self.quality.get());
         Ok(Next::Sample(picture.context("cannot draw the test card")?.into()))
+    }
+
+    fn quality(&self) -> Option<&Quality> {
+        Some(&self.quality)
+    }
+
+    fn has_end(&self) -> bool {
+        false
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
     }
 }
 
@@ -43,6 +49,6 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
             wait: Duration::ZERO,
             what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
         },
-        feed: Source::Card(Box::new(Card { card, quality: Quality::new(quality) })),
+        feed: Box::new(Card { card, quality: Quality::new(quality) }),
     })
 }

@@ -2,7 +2,7 @@
 //! the command from ending.
 
 use super::files::is_text;
-use super::source::Next;
+use super::source::{Next, Source};
 use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
 use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
@@ -52,9 +52,11 @@ impl Pieces {
         });
         Self { samples, from, has_end: !repeat }
     }
+}
 
+impl Source for Pieces {
     /// Returns the next sample, or [`Next::Wait`] after 50 ms.
-    pub(crate) fn next(&self) -> anyhow::Result<Next> {
+    fn next(&mut self, _number: u64) -> anyhow::Result<Next> {
         match self.samples.recv_timeout(Duration::from_millis(50)) {
             Ok(Ok(sample)) => Ok(Next::Sample(sample)),
             Ok(Err(error)) => {
@@ -65,8 +67,7 @@ impl Pieces {
         }
     }
 
-    /// Returns true if the input ends by itself.
-    pub(crate) const fn has_end(&self) -> bool {
+    fn has_end(&self) -> bool {
         self.has_end
     }
 }

@@ -32,7 +32,7 @@ impl<'a> Session<'a> {
     pub(super) fn run(
         mut self,
         publisher: &mut Publisher,
-        mut source: Source,
+        mut source: Box<dyn Source>,
         stop: &Stop,
     ) -> anyhow::Result<bool> {
         let bounded = self.args.count.is_some() || source.has_end();
@@ -46,7 +46,7 @@ impl<'a> Session<'a> {
             self.counts.quality = source.quality().map(Quality::get);
             self.reporter.hear(publisher);
             self.reporter.tick(self.counts, || wanted(publisher))?;
-            if !self.due(&source, stop) {
+            if !self.due(source.as_ref(), stop) {
                 continue;
             }
             match source.next(self.counts.published)? {
@@ -61,7 +61,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits for the time of the next sample, at most until the next report; returns true if it is due.
-    fn due(&mut self, source: &Source, stop: &Stop) -> bool {
+    fn due(&mut self, source: &dyn Source, stop: &Stop) -> bool {
         let Some(pacer) = &mut self.pacer else { return true };
         let due = pacer.due();
         if stop.wait_until(due.min(self.reporter.next())) || due > Instant::now() {

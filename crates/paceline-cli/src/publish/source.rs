@@ -1,19 +1,9 @@
-//! The sources of samples.
+//! A source of samples, and its properties.
 
 use super::adapt::Quality;
-use super::args::PubArgs;
-use super::card::{self, Card};
-use super::files::{self, FileType};
-use super::pieces::{Cut, Pieces};
-use super::stored::Stored;
-use super::{pictures, sound, video};
 use bytes::Bytes;
 use paceline::{Encoding, Size};
-use std::path::Path;
 use std::time::Duration;
-
-/// Default JPEG quality of the test card.
-const QUALITY: u8 = 80;
 
 /// The properties of a source.
 pub(crate) struct Origin {
@@ -36,17 +26,7 @@ pub(crate) struct Opened {
     /// Its properties.
     pub(crate) origin: Origin,
     /// Its samples.
-    pub(crate) feed: Source,
-}
-
-/// A source of samples.
-pub(crate) enum Source {
-    /// Pictures drawn one by one.
-    Card(Box<Card>),
-    /// Pictures, access units or blocks of sound of a file.
-    Stored(Stored),
-    /// Lines or pieces.
-    Pieces(Pieces),
+    pub(crate) feed: Box<dyn Source>,
 }
 
 /// The result of a request for a sample.
@@ -59,124 +39,24 @@ pub(crate) enum Next {
     End,
 }
 
-impl Source {
+/// A source of samples.
+pub(crate) trait Source {
     /// Returns sample `number`.
-    pub(crate) fn next(&mut self, number: u64) -> anyhow::Result<Next> {
-        match self {
-            Self::Card(card) => card.next(number),
-            Self::Stored(stored) => Ok(stored.next(number)),
-            Self::Pieces(pieces) => pieces.next(),
-        }
-    }
+    ///
+    /// # Errors
+    /// Errors if the input cannot be read.
+    fn next(&mut self, number: u64) -> anyhow::Result<Next>;
 
     /// Returns the quality setting of pictures encoded here.
-    pub(crate) const fn quality(&self) -> Option<&Quality> {
-        match self {
-            Self::Card(card) => Some(card.quality()),
-            Self::Stored(_) | Self::Pieces(_) => None,
-        }
+    fn quality(&self) -> Option<&Quality> {
+        None
     }
 
     /// Returns true if the source ends by itself.
-    pub(crate) const fn has_end(&self) -> bool {
-        match self {
-            Self::Card(_) => false,
-            Self::Stored(stored) => !stored.repeats(),
-            Self::Pieces(pieces) => pieces.has_end(),
-        }
-    }
+    fn has_end(&self) -> bool;
 
     /// Returns true if a late sample is skipped, false if it is only delayed.
-    pub(crate) const fn keeps_time(&self) -> bool {
-        match self {
-            Self::Card(_) => true,
-            Self::Stored(stored) => stored.keeps_time(),
-            Self::Pieces(_) => false,
-        }
-    }
-}
-
-/// Opens the source that the command line names.
-pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
-    if let Some(spec) = args.test_card {
-        return card::open(spec, args.quality.unwrap_or(QUALITY));
-    }
-    if args.adapt {
-        return Err(crate::exit::usage(
-            "--adapt: only the test card is encoded here; give --test-card, or leave --adapt out",
-        ));
-    }
-    if args.quality.is_some() {
-        return Err(crate::exit::usage(
-            "--quality: only the test card is encoded here; give --test-card, or leave --quality \
-             out",
-        ));
-    }
-    let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
-        if args.repeat {
-            return Err(crate::exit::usage(
-                "--loop: standard input cannot be read again; give --file FILE",
-            ));
-        }
-        return Ok(pieces(args, None));
-    };
-    if file.is_dir() {
-        anyhow::bail!("cannot read {}: it is a folder; give a file in it", file.display());
-    }
-    let format = FileType::of(file);
-    if args.chunk.is_some() && format.has_samples() {
-        return Err(crate::exit::usage(format!(
-            "--chunk: {} is published sample by sample; leave --chunk out",
-            file.display()
-        )));
-    }
-    match format {
-        FileType::Mjpeg => pictures::open_mjpeg(args, file),
-        FileType::Y4m => pictures::open_y4m(args, file),
-        FileType::Still(format) => pictures::open_still(args, file, format),
-        FileType::H264 => video::open(args, file),
-        FileType::Wav => sound::open(args, file),
-        FileType::Other => {
-            if args.repeat && args.rate().is_none() {
-                return Err(crate::exit::usage(format!(
-                    "--loop: {} has no rate; give --hz or --period",
-                    file.display()
-                )));
-            }
-            files::check_lines(args, file)?;
-            Ok(pieces(args, Some(file)))
-        }
-    }
-}
-
-fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
-    let encoding = match (&args.encoding, args.chunk) {
-        (Some(name), _) => Encoding::new(name),
-        (None, Some(_)) => Encoding::Bytes,
-        (None, None) => Encoding::Text,
-    };
-    let cut = match (args.chunk, &args.encoding) {
-        (Some(bytes), _) => Cut::Bytes(bytes),
-        // An explicit encoding allows lines with arbitrary bytes.
-        (None, Some(_)) => Cut::Lines,
-        (None, None) => Cut::Text,
-    };
-    let from = file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
-    let how = match args.chunk {
-        Some(bytes) => format!("in pieces of {bytes} bytes"),
-        None => "line by line".to_owned(),
-    };
-    let hz = args.rate();
-    let rate = hz.map_or_else(|| "as it arrives".to_owned(), |hz| format!("at {hz} Hz"));
-    Opened {
-        origin: Origin {
-            encoding: encoding.clone(),
-            hz,
-            size: None,
-            bytes_max: args.chunk.map(|bytes| bytes as u64),
-            wait: Duration::from_secs(u64::from(!args.repeat)),
-            what: format!("{from} {how} {rate}, {encoding}"),
-        },
-        feed: Source::Pieces(Pieces::start(file, cut, args.repeat)),
+    fn keeps_time(&self) -> bool {
+        false
     }
 }

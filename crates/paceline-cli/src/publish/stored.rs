@@ -15,7 +15,7 @@ use std::time::Duration;
 const FILE_MAX: u64 = 4 << 30;
 
 /// The samples of a file; they share its bytes.
-pub(crate) struct Stored {
+struct Stored {
     samples: Vec<Bytes>,
     repeat: bool,
     keeps_time: bool,
@@ -34,22 +34,20 @@ pub(super) struct About {
     pub(super) keeps_time: bool,
 }
 
-impl Stored {
+impl Source for Stored {
     /// Returns sample `number` of the file; starts again at the end if the file repeats.
-    pub(crate) fn next(&self, number: u64) -> Next {
+    fn next(&mut self, number: u64) -> anyhow::Result<Next> {
         let length = self.samples.len() as u64;
         let place = if self.repeat && length > 0 { number % length } else { number };
         let sample = usize::try_from(place).ok().and_then(|place| self.samples.get(place));
-        sample.map_or(Next::End, |sample| Next::Sample(sample.clone()))
+        Ok(sample.map_or(Next::End, |sample| Next::Sample(sample.clone())))
     }
 
-    /// Returns true if the file repeats.
-    pub(crate) const fn repeats(&self) -> bool {
-        self.repeat
+    fn has_end(&self) -> bool {
+        !self.repeat
     }
 
-    /// Returns true if a late sample is skipped.
-    pub(crate) const fn keeps_time(&self) -> bool {
+    fn keeps_time(&self) -> bool {
         self.keeps_time
     }
 }
@@ -137,7 +135,7 @@ pub(super) fn opened(
             wait: Duration::from_secs(u64::from(!args.repeat)),
             what,
         },
-        feed: Source::Stored(Stored { samples, repeat: args.repeat, keeps_time }),
+        feed: Box::new(Stored { samples, repeat: args.repeat, keeps_time }),
     })
 }
 
@@ -145,8 +143,8 @@ pub(super) fn opened(
 mod tests {
     use super::*;
 
-    fn sample(next: Next) -> Option<Bytes> {
-        match next {
+    fn sample(source: &mut Stored, number: u64) -> Option<Bytes> {
+        match source.next(number).unwrap() {
             Next::Sample(bytes) => Some(bytes),
             Next::Wait | Next::End => None,
         }
@@ -155,11 +153,11 @@ mod tests {
     #[test]
     fn samples_come_in_order_and_again_if_asked() {
         let samples = vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")];
-        let once = Stored { samples: samples.clone(), repeat: false, keeps_time: true };
-        let again = Stored { samples, repeat: true, keeps_time: true };
-        assert_eq!(sample(once.next(1)).unwrap(), "b");
-        assert_eq!(sample(once.next(2)), None);
-        assert_eq!(sample(again.next(2)).unwrap(), "a");
+        let mut once = Stored { samples: samples.clone(), repeat: false, keeps_time: true };
+        let mut again = Stored { samples, repeat: true, keeps_time: true };
+        assert_eq!(sample(&mut once, 1).unwrap(), "b");
+        assert_eq!(sample(&mut once, 2), None);
+        assert_eq!(sample(&mut again, 2).unwrap(), "a");
     }
 
     #[test]

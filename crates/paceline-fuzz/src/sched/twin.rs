@@ -5,56 +5,14 @@
 //! evaluated at the given instant.
 
 use super::coverage::{Coverage, Situation};
-use super::rules::{self, Seen, Window};
-use paceline_sched::contract::{Contract, Late, LossTolerance};
+use super::line::{Line, NEVER, Waiting};
+use super::rules::{self, Seen};
+use super::window::Window;
+use paceline_sched::contract::{Late, LossTolerance};
 use paceline_sched::discipline::{
-    Class, Eligibility, Head, Left, Miss, Policy, RuleSet, Service, StreamIndex, Terms, WindowState,
+    Class, Eligibility, Head, Left, Miss, Policy, Service, StreamIndex, Terms, WindowState,
 };
 use paceline_sched::time::{Duration, Instant};
-
-/// The instant that means never.
-const NEVER: u64 = u64::MAX;
-
-/// The head of a stream.
-#[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) arrived: u64,
-    pub(crate) serial: u64,
-    service: u64,
-    release: u64,
-    pub(crate) deadline: u64,
-    /// Already counted as missed.
-    late: bool,
-    /// The number of the iteration since which it is in round robin.
-    turn: Option<u64>,
-    /// Its period begins within its deadline, so it precedes best effort.
-    ahead: bool,
-}
-
-impl Waiting {
-    /// Returns the first instant at which it can no longer end in time.
-    const fn missed_at(&self) -> u64 {
-        match self.deadline {
-            NEVER => NEVER,
-            deadline => (deadline + 1).saturating_sub(self.service),
-        }
-    }
-}
-
-/// A stream.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    pub(crate) contract: Option<Contract>,
-    background: bool,
-    /// It has an explicit priority.
-    prior: bool,
-    pub(crate) level: u32,
-    pub(crate) window: Window,
-    next_release: u64,
-    suspended: bool,
-    head: Option<Waiting>,
-    misses: Vec<bool>,
-}
 
 pub(crate) struct Twin {
     policy: Policy,
@@ -354,49 +312,5 @@ impl Twin {
     pub(crate) fn deadline(&self, stream: StreamIndex) -> Option<Instant> {
         let line = self.lines[stream.0 as usize].as_ref().filter(|line| line.contract.is_some())?;
         line.head.as_ref().map(|head| Instant::from_nanos(head.deadline))
-    }
-}
-
-/// Returns the rules that change the windows of DWCS. The other disciplines only have the history of results.
-const fn adjustment(policy: Policy) -> RuleSet {
-    if let Policy::Dwcs { adjustment, .. } = policy { adjustment } else { RuleSet::Later }
-}
-
-impl Line {
-    /// Returns the instant one deadline before the head's period. From then on the head precedes best effort.
-    fn soon(&self) -> Option<u64> {
-        let release = self.head.as_ref().map(|head| head.release).filter(|&at| at != NEVER)?;
-        Some(release.saturating_sub(self.contract?.deadline.as_nanos()))
-    }
-
-    fn loss(&self) -> LossTolerance {
-        self.contract.map_or(LossTolerance::EDF, |contract| contract.loss)
-    }
-
-    fn met(&mut self, policy: Policy) {
-        self.window.met(self.loss(), adjustment(policy));
-    }
-
-    fn missed(&mut self, policy: Policy) {
-        self.window.missed(self.loss(), adjustment(policy));
-    }
-
-    /// Appends a result. Returns true if it raises the misses in its aligned window from x to x + 1.
-    fn record(&mut self, missed: bool) -> bool {
-        self.misses.push(missed);
-        let (x, y) = (self.loss().x() as usize, self.loss().y() as usize);
-        let window = self.misses.chunks(y.max(1)).next_back().unwrap_or_default();
-        let misses = window.iter().filter(|&&missed| missed).count();
-        y > 0 && missed && misses == x + 1
-    }
-
-    /// Returns k', the samples left in the window, and m', the services that the stream is still owed.
-    pub(crate) fn remaining(&self) -> (u32, u32) {
-        let loss = self.loss();
-        let window = self.misses.chunks_exact(loss.y().max(1) as usize).remainder();
-        let met = window.iter().filter(|&&missed| !missed).count();
-        let counted = u32::try_from(window.len()).unwrap_or(u32::MAX);
-        let met = u32::try_from(met).unwrap_or(u32::MAX);
-        (loss.y() - counted, (loss.y() - loss.x()).saturating_sub(met))
     }
 }

@@ -1,7 +1,7 @@
 //! The parent's handle of a benchmark child process, and its line protocol.
 
 use super::interrupt;
-use super::role::{Message, Role};
+use super::protocol::{Message, Role};
 use anyhow::{Context as _, Result, bail};
 use paceline_cli::support::log;
 use paceline_cli::support::scratch;

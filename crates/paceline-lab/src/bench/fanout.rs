@@ -1,8 +1,8 @@
 //! `paceline-lab bench fanout`: the cost of a thousand subscribers in one process.
 
 use super::child::Child;
+use super::protocol::{Message, Role};
 use super::report::{Bound, Report, Section, Unit};
-use super::role::{Message, Role};
 use super::stats::float;
 use super::{OutputArgs, interrupt};
 use anyhow::Result;

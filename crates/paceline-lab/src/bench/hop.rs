@@ -2,8 +2,8 @@
 
 use super::child::Child;
 use super::machine::Watch;
+use super::protocol::{Engine, Message, Place, Role};
 use super::report::{Bound, Report, Section, Unit};
-use super::role::{Engine, Message, Place, Role};
 use super::stats::{Samples, float, median};
 use super::{OutputArgs, clock, interrupt};
 use anyhow::Result;

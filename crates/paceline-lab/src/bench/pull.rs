@@ -1,8 +1,8 @@
 //! `paceline-lab bench pull`: the effect of a late joiner's large pull on live streams.
 
 use super::netns::{self, Rig, Side};
+use super::protocol::{Content, Engine, Source, Want};
 use super::report::{Bound, Report, Section, Unit};
-use super::role::{Content, Engine, Source, Want};
 use super::stage::{Actions, Hosts, Listener, Measured, Plan, Stage};
 use super::stats::{Samples, count, float, millis};
 use super::terminal::Terminal;

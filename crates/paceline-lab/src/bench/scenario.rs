@@ -8,8 +8,6 @@ mod live;
 mod net;
 mod road;
 
-pub(super) use net::NetLink;
-
 use super::report::Report;
 use super::{OutputArgs, interrupt, netns};
 use anyhow::Result;

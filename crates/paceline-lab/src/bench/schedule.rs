@@ -5,8 +5,8 @@ mod count;
 mod measure;
 
 use super::child::Child;
+use super::protocol::{Message, Role};
 use super::report::{Bound, Report, Section, Unit};
-use super::role::{Message, Role};
 use super::stats::float;
 use super::{OutputArgs, interrupt};
 use anyhow::Result;
@@ -15,8 +15,6 @@ use paceline_sched::Policy;
 use paceline_sched::discipline::Eligibility;
 use std::process::ExitCode;
 use std::time::Duration;
-
-pub(super) use count::Decisions;
 
 /// Cost of one decision of a link's scheduler, for every policy
 #[derive(clap::Args, Clone, Debug)]

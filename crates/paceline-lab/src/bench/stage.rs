@@ -3,7 +3,7 @@
 use crate::bench::child::Child;
 use crate::bench::machine::{Load, Watch};
 use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side, WireBytes};
-use crate::bench::role::{Arrival, Engine, Message, Place, Role, Source, Want};
+use crate::bench::protocol::{Arrival, Engine, Message, Place, Role, Source, Want};
 use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
 use anyhow::{Context as _, Result, anyhow};

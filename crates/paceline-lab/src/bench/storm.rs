@@ -1,8 +1,8 @@
 //! `paceline-lab bench storm`: contracts on an overloaded thin link, under each discipline.
 
 use super::netns::{self, Rig, Side, THIN_BITS_PER_S};
+use super::protocol::{Content, Engine, Source, Want};
 use super::report::{Bound, Report, Section, Unit};
-use super::role::{Content, Engine, Source, Want};
 use super::stage::{Flow, Listener, Measured, Plan, Stage};
 use super::stats::{count, float, millis};
 use super::{OutputArgs, interrupt};

@@ -1,6 +1,6 @@
 //! The options that describe an impaired network.
 
-use super::link::DIRECTIONS;
+use super::pump::DIRECTIONS;
 use paceline_cli::support::args;
 use paceline_sched::units::{self, scaled};
 use paceline_sched::{Capacity, Duration};

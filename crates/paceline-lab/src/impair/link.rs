@@ -1,6 +1,6 @@
 //! Two namespaces joined by an impaired network, and the thread that carries their packets.
 
-use super::pump::{Control, Pump, Traffic};
+use super::pump::{Control, DIRECTIONS, PACKET_BYTES_MAX, Pump, Traffic};
 use crate::netns::Namespace;
 use anyhow::{Context as _, Result, anyhow};
 use paceline_sim::impair::Impairment;
@@ -8,16 +8,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-/// The largest packet in bytes, as on Ethernet.
-pub(crate) const PACKET_BYTES_MAX: u16 = 1_500;
 /// The number of packets that the kernel buffers while this process does not run.
 const KERNEL_PACKETS: u32 = 10_000;
 
 /// The name of the thread that carries packets.
 pub(super) const THREAD: &str = "paceline-impair";
-
-/// The number of directions: from the first namespace to the second, and back.
-pub(crate) const DIRECTIONS: usize = 2;
 
 /// An end of the link: the address of a TUN device in a namespace.
 #[derive(Clone, Copy, Debug)]

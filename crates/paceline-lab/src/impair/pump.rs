@@ -1,7 +1,6 @@
 //! The thread between two TUN devices: it reads packets on one side and writes them to the other
 //! after the emulator.
 
-use super::link::{DIRECTIONS, PACKET_BYTES_MAX};
 use anyhow::{Context as _, Result};
 use paceline_sched::Instant;
 use paceline_sim::impair::{Counters, Emulator, Impairment, WireKind};
@@ -11,6 +10,11 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tun_rs::SyncDevice;
+
+/// The largest packet in bytes, as on Ethernet.
+pub(crate) const PACKET_BYTES_MAX: u16 = 1_500;
+/// The number of directions: from the first namespace to the second, and back.
+pub(crate) const DIRECTIONS: usize = 2;
 
 /// The largest number of packets in flight per direction: one second of 390 Mbit/s in full packets.
 const PACKETS_MAX: usize = 32_768;

@@ -1,8 +1,8 @@
 //! The control measurement: commands over an otherwise idle link.
 
 use super::steering::{Commands, commands_only};
+use crate::bench::protocol::Engine;
 use crate::bench::report::{Section, Unit};
-use crate::bench::role::Engine;
 use crate::bench::stage::{Measured, Stage};
 use crate::bench::stats::{count, millis};
 use anyhow::Result;

@@ -1,8 +1,8 @@
 //! One camera and three subscribers, each with its own rate and size.
 
 use crate::bench::netns::Side;
+use crate::bench::protocol::{Content, Engine, Source, Want};
 use crate::bench::report::{Bound, Section, Unit};
-use crate::bench::role::{Content, Engine, Source, Want};
 use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::stats::{count, float, millis};
 use anyhow::Result;

@@ -4,8 +4,8 @@ mod calibrate;
 
 use crate::bench::machine::Load;
 use crate::bench::netns::Side;
+use crate::bench::protocol::{Content, Engine, Source, Want};
 use crate::bench::report::{Bound, Section, Unit};
-use crate::bench::role::{Content, Engine, Source, Want};
 use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::stats::{Samples, count, median, millis};
 use anyhow::Result;

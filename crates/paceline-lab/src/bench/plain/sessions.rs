@@ -6,8 +6,8 @@ use super::{
 };
 use crate::bench::child::Child;
 use crate::bench::machine::Watch;
+use crate::bench::protocol::Role;
 use crate::bench::report::{Bound, Section, Unit};
-use crate::bench::role::Role;
 use crate::bench::stats::float;
 use ::zenoh::Wait as _;
 use ::zenoh::pubsub::Publisher;

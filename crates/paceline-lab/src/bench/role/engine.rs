@@ -1,6 +1,6 @@
 //! A common interface to Paceline and plain Zenoh, so that the same code measures both.
 
-use super::{Content, Engine, Place, Source, Want};
+use crate::bench::protocol::{Content, Engine, Place, Source, Want};
 use anyhow::{Context as _, Result, anyhow};
 use bytes::Bytes;
 use paceline::contract::Refusal;

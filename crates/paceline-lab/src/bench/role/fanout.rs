@@ -1,8 +1,9 @@
 //! One publisher and many subscribers in one process.
 
-use super::{Message, send, wait_for_go};
+use super::{send, wait_for_go};
 use crate::bench::clock;
 use crate::bench::machine::{cpu_seconds, resident_bytes};
+use crate::bench::protocol::Message;
 use anyhow::{Context as _, Result};
 use paceline::{Node, Subscriber, Subscription};
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! Throughput: one process publishes as fast as the engine accepts samples, another counts them.
 
 use super::engine::{Sample, Session};
-use super::{Message, Place, Want, send, wait_for_go, wait_for_stop};
+use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
+use crate::bench::protocol::{Message, Place, Want};
 use anyhow::{Result, anyhow};
 use bytes::Bytes;
 use std::sync::Arc;

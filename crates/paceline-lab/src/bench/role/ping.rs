@@ -1,8 +1,9 @@
 //! Round trips: one process publishes, the other publishes each sample back.
 
 use super::engine::{Sample, Session};
-use super::{Message, Place, Want, send, wait_for_go, wait_for_stop};
+use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
+use crate::bench::protocol::{Message, Place, Want};
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use std::sync::mpsc;

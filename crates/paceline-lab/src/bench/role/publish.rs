@@ -1,8 +1,9 @@
 //! Sources that publish at their rate until the parent stops them.
 
 use super::engine::{Publisher, Session};
-use super::{Content, Message, Place, Source, send, wait_for_go, wait_for_stop};
+use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
+use crate::bench::protocol::{Content, Message, Place, Source};
 use anyhow::{Context as _, Result, anyhow};
 use bytes::Bytes;
 use paceline_media::{Size, TestCard};

@@ -1,6 +1,7 @@
 //! A plain Zenoh router.
 
-use super::{Message, send, wait_for_stop};
+use super::{send, wait_for_stop};
+use crate::bench::protocol::Message;
 use crate::bench::zenoh;
 use ::zenoh::Wait as _;
 use anyhow::Result;

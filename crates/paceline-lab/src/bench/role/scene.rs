@@ -1,7 +1,8 @@
 //! One node of a scenario with its links, publishers and subscribers. It uses its parent's clock.
 
-use super::{Arrived, Life, Message, PublisherKey, Report, Scene, Stream, send};
+use super::send;
 use crate::bench::clock;
+use crate::bench::protocol::{Arrived, Life, Message, PublisherKey, Report, Scene, Stream};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use paceline::contract::Rate;

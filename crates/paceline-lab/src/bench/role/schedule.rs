@@ -1,8 +1,8 @@
 //! Streams under a discipline: their memory, and decisions for an external instruction counter.
 
-use super::{Message, send};
+use super::send;
 use crate::bench::machine::resident_bytes;
-use crate::bench::schedule::Decisions;
+use crate::bench::protocol::{Decisions, Message};
 use anyhow::{Result, anyhow};
 use paceline_sched::Policy;
 use paceline_sched::discipline::Eligibility;

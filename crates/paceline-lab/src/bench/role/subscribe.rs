@@ -2,8 +2,9 @@
 
 use super::engine::{Sample, Session, Subscription};
 use super::publish::TRAILER;
-use super::{Arrival, Message, Place, Want, send, wait_for_go, wait_for_stop};
+use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
+use crate::bench::protocol::{Arrival, Message, Place, Want};
 use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,7 +4,7 @@ use super::net::{Net, link_name};
 use super::road::Passed;
 use crate::bench::child::Child;
 use crate::bench::machine::{Load, Watch};
-use crate::bench::role::{Message, PublisherKey, Report, Role, Scene};
+use crate::bench::protocol::{Message, PublisherKey, Report, Role, Scene};
 use crate::bench::{clock, interrupt};
 use anyhow::Result;
 use paceline::status::{Drops, NodeId, PublisherId};

@@ -1,26 +1,16 @@
 //! The network of a scenario: one namespace per node, one [`Road`] per link.
 
 use super::road::{Passed, Road, is_plain};
+use crate::bench::protocol::NetLink;
 use crate::netns::{Namespace, remove_leftovers};
 use anyhow::{Context as _, Result};
 use paceline::Node;
 use paceline_sim::impair::Impairment;
 use paceline_sim::scenario::{FaultKind, Plan};
-use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// The largest number of links; each link has its own subnet of 10.254.0.0/16.
 const NETS_MAX: usize = 250;
-
-/// A node's end of a link.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(in crate::bench) struct NetLink {
-    pub(in crate::bench) name: String,
-    pub(in crate::bench) listen: Option<String>,
-    pub(in crate::bench) connect: Option<String>,
-    pub(in crate::bench) capacity: Option<u64>,
-    pub(in crate::bench) policy: String,
-}
 
 /// Returns a node's name for its link to another node.
 pub(super) fn link_name(plan: &Plan, node: usize, other: usize) -> String {

@@ -1,24 +1,14 @@
 //! Instructions per decision, counted by callgrind. The count does not depend on the machine's
 //! load.
 
-use crate::bench::role::Role;
+use crate::bench::protocol::{Decisions, Role};
 use anyhow::{Context as _, Result, bail};
 use paceline_sched::discipline::{Eligibility, Policy};
-use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 
 /// The decisions of the two runs. The difference of their counts excludes the start of the process.
 const FEW: u32 = 1_000;
 const MORE: u32 = 9_000;
-
-/// The decisions that a child process makes.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(in crate::bench) struct Decisions {
-    pub(in crate::bench) policy: String,
-    pub(in crate::bench) once_per_period: bool,
-    pub(in crate::bench) streams: u32,
-    pub(in crate::bench) decisions: u32,
-}
 
 /// Returns the number of instructions per decision.
 pub(super) fn instructions(policy: Policy, eligibility: Eligibility, streams: u32) -> Result<f64> {

@@ -3,7 +3,7 @@
 
 use super::{Camera, PICTURES_HZ, Stage, commands_only, plan};
 use crate::bench::netns::THIN_BITS_PER_S;
-use crate::bench::role::Engine;
+use crate::bench::protocol::Engine;
 use crate::bench::stats::{count, float};
 use anyhow::{Context as _, Result};
 

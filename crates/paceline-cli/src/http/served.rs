@@ -1,0 +1,47 @@
+//! What every request needs: the newest reading, the source and the slots of the followers.
+
+use super::api::State;
+use super::guard::Guard;
+use super::source::Source;
+use hyper::body::Bytes;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// One reading, serialised once for all clients.
+pub(super) struct Tick {
+    pub(super) state: State,
+    event: OnceLock<Bytes>,
+}
+
+impl Tick {
+    pub(super) const fn new(state: State) -> Self {
+        Self { state, event: OnceLock::new() }
+    }
+
+    /// Returns the reading as a server-sent event.
+    pub(super) fn event(&self) -> Bytes {
+        let written = || {
+            let text = serde_json::to_string(&self.state).unwrap_or_default();
+            Bytes::from(format!("event: state\ndata: {text}\n\n"))
+        };
+        self.event.get_or_init(written).clone()
+    }
+}
+
+/// The newest reading; `None` before the first.
+pub(super) type Ticks = watch::Receiver<Option<Arc<Tick>>>;
+
+/// The shared state of all requests.
+pub(super) struct Served {
+    pub(super) guard: Guard,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) ticks: Ticks,
+    pub(super) followers: Arc<Semaphore>,
+}
+
+impl Served {
+    /// Reserves a slot for a client that follows events; returns `None` if all are in use.
+    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.followers.clone().try_acquire_owned().ok()
+    }
+}

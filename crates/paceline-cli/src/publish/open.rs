@@ -1,0 +1,98 @@
+//! Opens the source that the command line names.
+
+use super::args::PubArgs;
+use super::files::{self, FileType};
+use super::pieces::{Cut, Pieces};
+use super::source::{Opened, Origin};
+use super::{card, pictures, sound, video};
+use paceline::Encoding;
+use std::path::Path;
+use std::time::Duration;
+
+/// Default JPEG quality of the test card.
+const QUALITY: u8 = 80;
+
+/// Opens the source that the command line names.
+pub(super) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
+    if let Some(spec) = args.test_card {
+        return card::open(spec, args.quality.unwrap_or(QUALITY));
+    }
+    if args.adapt {
+        return Err(crate::exit::usage(
+            "--adapt: only the test card is encoded here; give --test-card, or leave --adapt out",
+        ));
+    }
+    if args.quality.is_some() {
+        return Err(crate::exit::usage(
+            "--quality: only the test card is encoded here; give --test-card, or leave --quality \
+             out",
+        ));
+    }
+    let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
+        if args.repeat {
+            return Err(crate::exit::usage(
+                "--loop: standard input cannot be read again; give --file FILE",
+            ));
+        }
+        return Ok(pieces(args, None));
+    };
+    if file.is_dir() {
+        anyhow::bail!("cannot read {}: it is a folder; give a file in it", file.display());
+    }
+    let format = FileType::of(file);
+    if args.chunk.is_some() && format.has_samples() {
+        return Err(crate::exit::usage(format!(
+            "--chunk: {} is published sample by sample; leave --chunk out",
+            file.display()
+        )));
+    }
+    match format {
+        FileType::Mjpeg => pictures::open_mjpeg(args, file),
+        FileType::Y4m => pictures::open_y4m(args, file),
+        FileType::Still(format) => pictures::open_still(args, file, format),
+        FileType::H264 => video::open(args, file),
+        FileType::Wav => sound::open(args, file),
+        FileType::Other => {
+            if args.repeat && args.rate().is_none() {
+                return Err(crate::exit::usage(format!(
+                    "--loop: {} has no rate; give --hz or --period",
+                    file.display()
+                )));
+            }
+            files::check_lines(args, file)?;
+            Ok(pieces(args, Some(file)))
+        }
+    }
+}
+
+fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
+    let encoding = match (&args.encoding, args.chunk) {
+        (Some(name), _) => Encoding::new(name),
+        (None, Some(_)) => Encoding::Bytes,
+        (None, None) => Encoding::Text,
+    };
+    let cut = match (args.chunk, &args.encoding) {
+        (Some(bytes), _) => Cut::Bytes(bytes),
+        // An explicit encoding allows lines with arbitrary bytes.
+        (None, Some(_)) => Cut::Lines,
+        (None, None) => Cut::Text,
+    };
+    let from = file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
+    let how = match args.chunk {
+        Some(bytes) => format!("in pieces of {bytes} bytes"),
+        None => "line by line".to_owned(),
+    };
+    let hz = args.rate();
+    let rate = hz.map_or_else(|| "as it arrives".to_owned(), |hz| format!("at {hz} Hz"));
+    Opened {
+        origin: Origin {
+            encoding: encoding.clone(),
+            hz,
+            size: None,
+            bytes_max: args.chunk.map(|bytes| bytes as u64),
+            wait: Duration::from_secs(u64::from(!args.repeat)),
+            what: format!("{from} {how} {rate}, {encoding}"),
+        },
+        feed: Box::new(Pieces::start(file, cut, args.repeat)),
+    }
+}
