@@ -1,7 +1,7 @@
 //! Limits on data in flight, for live and for background frames.
 
 use super::Hops;
-use super::hop::WINDOW_FRAMES;
+use super::hop::{Hop, WINDOW_FRAMES};
 use crate::ids::NodeId;
 use crate::link::pacing::{Pacer, Wire};
 use paceline_sched::{Duration, Instant};
@@ -109,23 +109,25 @@ impl Hops {
         flight
     }
 
+    /// Returns `true` if the neighbour `node` is known and has credit for another frame.
     pub(in crate::link) fn has_credit(&self, now: Instant, node: NodeId, wire: &Wire) -> bool {
-        self.neighbours.get(&node).is_some_and(|neighbour| {
-            let hop = &neighbour.hop;
-            hop.is_up()
-                && hop.can_be_told()
-                && match wire.capacity {
-                    Some(_) => !hop.is_stalled(now, wire.frame_time()) && hop.has_queue_room(now),
-                    None => {
-                        hop.flight_bytes() + wire.frame_bytes <= window_bytes(wire)
-                            && hop.flight_frames() < WINDOW_FRAMES
-                    }
-                }
-        })
+        self.neighbours.get(&node).is_some_and(|neighbour| has_credit(&neighbour.hop, now, wire))
     }
 
-    /// Returns `true` if any hop has credit.
+    /// Returns `true` if any neighbour has credit for another frame.
     pub(in crate::link) fn any_has_credit(&self, now: Instant, wire: &Wire) -> bool {
-        self.neighbours.keys().any(|node| self.has_credit(now, *node, wire))
+        self.neighbours.values().any(|neighbour| has_credit(&neighbour.hop, now, wire))
     }
+}
+
+fn has_credit(hop: &Hop, now: Instant, wire: &Wire) -> bool {
+    hop.is_up()
+        && hop.can_be_told()
+        && match wire.capacity {
+            Some(_) => !hop.is_stalled(now, wire.frame_time()) && hop.has_queue_room(now),
+            None => {
+                hop.flight_bytes() + wire.frame_bytes <= window_bytes(wire)
+                    && hop.flight_frames() < WINDOW_FRAMES
+            }
+        }
 }
