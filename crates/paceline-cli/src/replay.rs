@@ -99,7 +99,7 @@ fn span(args: &ReplayArgs, file: &Path, survey: &Survey) -> anyhow::Result<Span>
 fn describe(args: &ReplayArgs, lanes: &Lanes, span: &Span, name: &str) -> String {
     let speed = match args.times() {
         None => "at the subscribers' pace".to_owned(),
-        Some(times) => format!("at {times} times their speed"),
+        Some(times) => format!("at {times}x speed"),
     };
     let seconds = Duration::from_nanos(span.lasts()).as_secs_f64();
     let messages = lanes.messages;

@@ -130,11 +130,12 @@ fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<Li
 
 /// Changes one subscription. Returns the answer to this request, independent of concurrent requests.
 fn change(args: &SetArgs, node: &Node, before: &SubscriptionView) -> anyhow::Result<Line> {
-    let mut asked = String::new();
+    let (mut asked, mut promises) = (String::new(), false);
     let outcome = node.change_and_wait(before.id, args.timeout, |builder| {
         let builder = args.apply(builder);
         if let Ok((form, within, loss)) = builder.request() {
             asked = show::asked(form, within, loss);
+            promises = within.is_some() || loss.is_some();
         }
         builder
     })?;
@@ -142,7 +143,9 @@ fn change(args: &SetArgs, node: &Node, before: &SubscriptionView) -> anyhow::Res
     let (mut granted, mut refused, mut after) = (Vec::new(), Vec::new(), asked.clone());
     let answer = match outcome {
         ChangeOutcome::InForce { grants } => {
-            granted = grants.iter().map(ToString::to_string).collect();
+            // Best effort needs no answer of the path, which may still hold the previous contract.
+            let grants = grants.iter().filter(|_| promises);
+            granted = grants.map(ToString::to_string).collect();
             if granted.is_empty() { Answer::BestEffort } else { Answer::Granted }
         }
         ChangeOutcome::Refused { refusals, kept } => {

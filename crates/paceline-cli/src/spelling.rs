@@ -1,14 +1,24 @@
-//! Errors for flags that an earlier version spelled in another way.
+//! Errors for flags that an earlier version, or a user's guess, spells in another way.
 
 use crate::exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// An old flag, the new flag, and an example of the new flag.
-const RENAMED: [(&str, &str, &str); 2] = [
+/// An old or guessed flag, the flag to use, and an example of it.
+const RENAMED: [(&str, &str, &str); 12] = [
     ("--seconds", "duration", "--duration 10s"),
     ("--time", "from", "--from -10s --to -5s, either of which may be left out"),
+    ("--hz", "max-hz", "--max-hz 10"),
+    ("--rate", "max-hz", "--max-hz 10"),
+    ("--fps", "max-hz", "--max-hz 10"),
+    ("--rate", "hz", "--hz 10"),
+    ("--fps", "hz", "--hz 10"),
+    ("--deadline", "within", "--within 200ms"),
+    ("--latency", "within", "--within 200ms"),
+    ("--resolution", "size", "--size 320x240"),
+    ("--output", "out", "--out run.mcap"),
+    ("--wait", "timeout", "--timeout 5s"),
 ];
 
 /// Commands that are now in the second binary.
@@ -35,18 +45,21 @@ fn moved_command(error: &clap::Error) -> Option<String> {
     Some(format!("'{name}' is a command of the second binary: paceline-lab {name}"))
 }
 
-/// Returns the new spelling of the unknown flag in `error`, if the subcommand in `words` has it.
+/// Returns the spelling to use for the unknown flag in `error`, if the subcommand in `words` has it.
 fn old_flag(error: &clap::Error, command: &clap::Command, words: &[OsString]) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let flag = flag.split('=').next().unwrap_or_default();
-    let (old, new, example) = RENAMED.iter().find(|(old, ..)| *old == flag)?;
+    if flag.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+        return Some(format!("'{flag}': a value must not be negative; leave out the minus sign"));
+    }
     let mut command = command;
     for word in words {
         command = command.find_subcommand(word).unwrap_or(command);
     }
-    let has = command.get_arguments().any(|arg| arg.get_long() == Some(new));
-    has.then(|| format!("unexpected argument '{old}': write {example}"))
+    let has = |name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
+    let (old, _, example) = RENAMED.iter().find(|(old, new, _)| *old == flag && has(new))?;
+    Some(format!("unexpected argument '{old}': write {example}"))
 }

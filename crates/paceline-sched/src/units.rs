@@ -47,6 +47,33 @@ pub const RATES: &[Unit] = &[
     ("GB/s", 8_000_000_000),
 ];
 
+/// Units that users write and the unit to use instead. Case does not matter.
+const INSTEAD: &[(Quantity, &str, &str)] = &[
+    (Quantity::Duration, "usec", "us"),
+    (Quantity::Duration, "msec", "ms"),
+    (Quantity::Duration, "sec", "s"),
+    (Quantity::Duration, "secs", "s"),
+    (Quantity::Duration, "second", "s"),
+    (Quantity::Duration, "seconds", "s"),
+    (Quantity::Duration, "m", "min"),
+    (Quantity::Duration, "mins", "min"),
+    (Quantity::Duration, "minutes", "min"),
+    (Quantity::Duration, "hours", "h"),
+    (Quantity::Size, "b", "B"),
+    (Quantity::Size, "bytes", "B"),
+    (Quantity::Size, "k", "kB"),
+    (Quantity::Size, "m", "MB"),
+    (Quantity::Size, "g", "GB"),
+    (Quantity::Rate, "bps", "bit"),
+    (Quantity::Rate, "kbps", "kbit"),
+    (Quantity::Rate, "k", "kbit"),
+    (Quantity::Rate, "mbps", "mbit"),
+    (Quantity::Rate, "mb/s", "mbit"),
+    (Quantity::Rate, "m", "mbit"),
+    (Quantity::Rate, "gbps", "gbit"),
+    (Quantity::Rate, "g", "gbit"),
+];
+
 /// A kind of quantity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Quantity {
@@ -151,6 +178,12 @@ impl fmt::Display for UnitError {
             }
             Self::Unknown { unit, quantity } => {
                 write!(f, "unknown unit '{unit}'")?;
+                let instead = INSTEAD
+                    .iter()
+                    .find(|(of, name, _)| of == quantity && name.eq_ignore_ascii_case(unit));
+                if let Some((.., name)) = instead {
+                    write!(f, ": write {name}")?;
+                }
                 quantity
             }
             Self::Range { min, max, quantity } => {

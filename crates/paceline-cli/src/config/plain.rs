@@ -107,7 +107,7 @@ pub(super) fn rules(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> R
             let given = tables.len();
             problems.add(
                 &first.span,
-                format!("{given} {name}, a node has at most {RULES_MAX}; one pattern can cover several keys"),
+                format!("{given} {name}: a node has at most {RULES_MAX}; one pattern can cover several keys"),
             );
         }
     }

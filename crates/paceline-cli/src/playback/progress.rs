@@ -132,9 +132,9 @@ impl Reporter {
         let before = std::mem::replace(&mut self.reported.1, counts);
         if counts.skipped > before.skipped {
             self.block.note(&format!(
-                "late: skipped {} periods, this host is too slow for the requested rate; lower \
-                 the rate or the size",
-                counts.skipped - before.skipped
+                "{} late and skipped: this host is too slow for the requested rate; lower the rate or \
+                 the size",
+                show::count(usize::try_from(counts.skipped - before.skipped).unwrap_or(usize::MAX), "sample")
             ));
         }
         let Counts { published, taken, dropped, skipped, quality } = counts;

@@ -103,7 +103,7 @@ impl Flight<'_> {
         let messages: u64 = topics.iter().map(|topic| topic.messages).sum();
         let speed = match self.speed() {
             Speed::Max => "at the subscribers' pace".to_owned(),
-            Speed::Times(times) => format!("at {times} times their speed"),
+            Speed::Times(times) => format!("at {times}x speed"),
         };
         format!("{}, {messages} messages of {} topics {speed}", file.display(), topics.len())
     }

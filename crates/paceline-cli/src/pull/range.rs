@@ -73,6 +73,10 @@ fn ends<'a>(text: &'a str, fix: &str) -> Result<(Option<&'a str>, Option<&'a str
     }
 }
 
+/// The earliest time since 1970 that is accepted as a duration, in nanoseconds: the year 2001. A shorter one
+/// was meant to be before now.
+const EARLIEST: u64 = 1_000_000_000_000_000_000;
+
 /// Parses a capture time.
 pub(super) fn moment(text: &str) -> Result<Moment, String> {
     let refuse = || format!("'{text}' is not a time; {TIME_FIX}");
@@ -91,7 +95,13 @@ pub(super) fn moment(text: &str) -> Result<Moment, String> {
     let found = if text.contains('T') {
         rfc3339(text)
     } else {
-        units::duration(text).ok().map(|since| since.as_nanos())
+        let since = units::duration(text).ok().map(|since| since.as_nanos());
+        if since.is_some_and(|nanos| nanos < EARLIEST) {
+            return Err(format!(
+                "'{text}' is {text} after 1970-01-01; write -{text} for {text} ago"
+            ));
+        }
+        since
     };
     found.map(Moment::At).ok_or_else(refuse)
 }

@@ -7,15 +7,11 @@ use crate::exit::{self, REFUSED};
 use crate::show;
 use crate::status::{ReservedHop, settle};
 use crate::stop::Stop;
-use paceline::contract::{Proxy, Quote, Refusal, Retransmit};
+use paceline::contract::{BestEffort, Grant, Proxy, Quote, Refusal, Retransmit};
 use paceline::{Node, Pattern};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-/// The reason for best effort if the path needs a publisher's rate and does not know it.
-const UNKNOWN: &str =
-    "its rate or size is unknown; set the rate with pub --hz, and publish one sample";
 
 const STEP: Duration = Duration::from_millis(100);
 
@@ -167,6 +163,18 @@ const fn is_granted(quote: &Quote, promises: bool) -> bool {
     quote.is_granted() && (quote.grant.is_some() || !promises)
 }
 
+/// Returns true if a link of the path would reserve capacity. Otherwise nothing limits the stream, and
+/// there is no contract.
+fn is_reserved(grant: &Grant) -> bool {
+    grant.hops.iter().any(|hop| hop.capacity.is_some())
+}
+
+/// Formats an answer without a contract. Only a request that nothing limits is satisfied by it.
+fn best_effort(why: &BestEffort) -> String {
+    let answer = if why.is_no() { "no, only" } else { "yes," };
+    format!("{answer} as best effort: {why}")
+}
+
 /// Formats one publisher's answer. `promises` is true if the request has a contract.
 fn describe(quote: &Quote, promises: bool) -> String {
     let Quote { tag, node, .. } = quote;
@@ -175,9 +183,10 @@ fn describe(quote: &Quote, promises: bool) -> String {
         (None, _) if !quote.complete => {
             "some nodes of its path did not answer: try again".to_owned()
         }
-        (None, Some(grant)) => format!("yes: {grant}"),
-        (None, None) if promises => format!("as best effort: {UNKNOWN}"),
-        (None, None) => "as best effort: --within or --loss requests a contract".to_owned(),
+        (None, Some(grant)) if is_reserved(grant) => format!("yes: {grant}"),
+        (None, Some(_)) => best_effort(&BestEffort::NoCapacity),
+        (None, None) if promises => best_effort(&BestEffort::RateUnknown),
+        (None, None) => "yes, as best effort: --within or --loss requests a contract".to_owned(),
     };
     format!("{tag} of {node}: {answer}")
 }
@@ -191,7 +200,7 @@ impl Line {
             node: quote.node.clone(),
             granted: is_granted(quote, promises),
             complete: quote.complete,
-            best_effort: grant.is_none(),
+            best_effort: !grant.is_some_and(is_reserved),
             within_us: grant.and_then(|grant| Some(show::micros(grant.within?.into()))),
             bound_us: grant.map(|grant| show::micros(grant.bound.into())),
             hops: grant.map_or_else(Vec::new, |it| it.hops.iter().map(ReservedHop::new).collect()),
@@ -225,7 +234,6 @@ impl RefusalLine {
 mod tests {
     use super::*;
     use paceline::Tag;
-    use paceline::contract::Grant;
     use paceline::status::{NodeId, PublisherId};
 
     fn quote(complete: bool, grant: Option<Grant>) -> Quote {
@@ -245,11 +253,16 @@ mod tests {
         assert_eq!(silent, "cam of robot: some nodes of its path did not answer: try again");
         let unknown = describe(&quote(true, None), true);
         assert!(
-            unknown.starts_with("cam of robot: as best effort: its rate or size is unknown"),
+            unknown.starts_with(
+                "cam of robot: no, only as best effort: its publishing rate is unknown"
+            ),
             "{unknown}"
         );
         let unasked = describe(&quote(true, None), false);
-        assert_eq!(unasked, "cam of robot: as best effort: --within or --loss requests a contract");
+        assert_eq!(
+            unasked,
+            "cam of robot: yes, as best effort: --within or --loss requests a contract"
+        );
     }
 
     #[test]

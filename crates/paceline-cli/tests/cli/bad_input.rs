@@ -96,7 +96,7 @@ const CASES: &[Case] = &[
     (&["man", "--out", "no-such-folder"], 2, &["--out no-such-folder", "mkdir -p no-such-folder"]),
     (&["pull", "a", "--seq", "7..3"], 2, &["--seq", "7 is after 3: write 3..7"]),
     (&["pull", "a", "--seq", "7"], 2, &["--seq", "'7' is not a range", "100..200"]),
-    (&["pull", "a", "--from", "2s", "--to", "1s"], 2, &["--from", "exchange them"]),
+    (&["pull", "a", "--from", "-1s", "--to", "-2s"], 2, &["--from", "exchange them"]),
     (
         &["pull", "a", "--from", "now"],
         2,
@@ -124,6 +124,14 @@ const CASES: &[Case] = &[
         2,
         &["--within", "needs a unit: 200ms, 0.2s (allowed: ns, us, ms, s, min, h)"],
     ),
+    (&["sub", "a", "--hz", "5"], 2, &["unexpected argument '--hz': write --max-hz 10"]),
+    (
+        &["sub", "a", "--deadline=5ms"],
+        2,
+        &["unexpected argument '--deadline': write --within 200ms"],
+    ),
+    (&["sub", "a", "--within", "-5ms"], 2, &["a value must not be negative"]),
+    (&["pull", "a", "--from", "10s"], 2, &["write -10s for 10s ago"]),
     (&["sub", "a", "--within", "2MB"], 2, &["unknown unit 'MB' (allowed: ns, us, ms, s, min, h)"]),
     (&["sub", "a", "--timeout", "5"], 2, &["--timeout", "needs a unit: 5s, 5000ms"]),
     (&["ls", "--timeout", "2500"], 2, &["--timeout", "needs a unit: 2500ms, 2.5s"]),

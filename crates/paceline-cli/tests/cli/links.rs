@@ -111,7 +111,7 @@ fn require_refuses_best_effort() {
     let asked = operator.run(&[&["ask"], &wish[..]].concat());
     asked.said(3, "");
     assert!(
-        asked.text().contains("as best effort: its rate or size is unknown"),
+        asked.text().contains("no, only as best effort: its publishing rate is unknown"),
         "{}",
         asked.text()
     );

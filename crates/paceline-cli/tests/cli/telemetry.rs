@@ -126,7 +126,7 @@ fn a_flight_keeps_its_times_and_can_be_read() {
         "20s",
     ]);
     assert!(began.elapsed().as_millis() >= 1_180, "0.59 s at half the speed");
-    player.said(0, "flight.ulg, 90 messages of 3 topics at 0.5 times their speed");
+    player.said(0, "flight.ulg, 90 messages of 3 topics at 0.5x speed");
     assert!(player.text().contains("uav/gps: 20 messages, "), "{}", player.text());
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");

@@ -47,7 +47,15 @@ fn a_wrong_unit_names_the_allowed_ones() {
     }
     assert!(size("2mbit").unwrap_err().to_string().contains("(allowed: B, kB, MB, GB, TB)"));
     assert!(rate("2MB").unwrap_err().to_string().contains("MB/s, GB/s)"));
-    assert!(rate("2kbps").unwrap_err().to_string().starts_with("unknown unit 'kbps'"));
+    for (error, start) in [
+        (rate("2kbps").unwrap_err(), "unknown unit 'kbps': write kbit (allowed: bit, "),
+        (rate("2Mbps").unwrap_err(), "unknown unit 'Mbps': write mbit (allowed: "),
+        (duration("10m").unwrap_err(), "unknown unit 'm': write min (allowed: ns, "),
+        (duration("200msec").unwrap_err(), "unknown unit 'msec': write ms (allowed: "),
+        (size("10M").unwrap_err(), "unknown unit 'M': write MB (allowed: "),
+    ] {
+        assert!(error.to_string().starts_with(start), "{error}");
+    }
 }
 
 #[test]

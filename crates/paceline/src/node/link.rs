@@ -39,7 +39,7 @@ pub(super) fn open_link(
     let cannot = |what: String| {
         let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
         let (link, endpoints) = (config.name.clone(), endpoints.join(", "));
-        OpenError::Transport { link, endpoints, what: without_place(&what).to_owned() }
+        OpenError::Transport { link, endpoints, what: readable(&what) }
     };
     let fronts = Fronts::take(&config).map_err(|error| cannot(error.to_string()))?;
     let transport = Transport::open(me, &fronts.places.behind(&config), rx.clone())
@@ -79,9 +79,18 @@ fn stand(
     })
 }
 
-/// Cuts the position in Zenoh's source code off an error message: it does not help the user.
-fn without_place(error: &str) -> &str {
-    error.split(" at /").next().unwrap_or(error)
+/// Returns an error of Zenoh without positions in its source code, which do not help the user, and with a
+/// fix for the most frequent cause.
+fn readable(error: &str) -> String {
+    let mut text = error.split(" at /").next().unwrap_or(error).to_owned();
+    if !text.contains(']') {
+        // The bracket was closed behind the position.
+        text = text.replace('[', "");
+    }
+    if text.contains("in use") {
+        text += "; choose another port, or end the program that uses this one";
+    }
+    text
 }
 
 #[cfg(test)]
@@ -90,7 +99,14 @@ mod tests {
 
     #[test]
     fn errors_omit_source_locations_of_dependencies() {
-        assert_eq!(without_place("in use at /src/lib.rs:3. at /src/b.rs:9."), "in use");
-        assert_eq!(without_place("in use"), "in use");
+        assert_eq!(
+            readable("no route: [os error 1 at /src/lib.rs:3.] at /src/b.rs:9."),
+            "no route: os error 1"
+        );
+        assert_eq!(readable("[::1] is not local"), "[::1] is not local");
+        assert_eq!(
+            readable("address in use"),
+            "address in use; choose another port, or end the program that uses this one"
+        );
     }
 }
