@@ -3,14 +3,15 @@
 //! No picture is decoded: the decoder is third-party code, and the media crate's own tests give it damaged
 //! units.
 
-use paceline_media::h264::{ParameterSets, classify, info, split};
+use paceline_media::h264::{Classifier, ParameterSets, info, split};
 
 /// Checks a byte stream. Its units, concatenated, equal the stream, and each keeps its class.
 ///
 /// Adding parameter sets before a unit changes nothing else about it.
 pub fn h264(data: &[u8]) {
     check_info(data);
-    let _ = classify(data);
+    let _ = Classifier::new().classify(data);
+    let (mut classifier, mut completed) = (Classifier::new(), Classifier::new());
     let mut sets = ParameterSets::new();
     let mut end = None;
     let mut units = split(data);
@@ -23,11 +24,11 @@ pub fn h264(data: &[u8]) {
         assert!(end.is_none_or(|end| end == begin), "no bytes lie between two units");
         end = Some(begin + unit.bytes.len());
         assert!(!unit.bytes.is_empty());
-        assert_eq!(classify(unit.bytes), Ok(unit.class));
+        assert_eq!(classifier.classify(unit.bytes), Ok(unit.class));
         check_info(unit.bytes);
         let complete = sets.complete(unit.bytes);
         assert!(complete.len() >= unit.bytes.len(), "nothing is removed");
-        assert_eq!(classify(&complete), Ok(unit.class));
+        assert_eq!(completed.classify(&complete), Ok(unit.class));
         assert_eq!(sets.clone().complete(&complete), complete, "complete units are unchanged");
     }
     assert!(end.is_none_or(|end| end == data.len()), "nothing is left over");

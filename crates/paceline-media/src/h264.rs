@@ -1,8 +1,8 @@
 //! H.264 video (ITU-T H.264, Annex B byte streams): access units, their classes, and a transcoder.
 //!
-//! An access unit is one coded picture with everything that belongs to it: delimiter, parameter sets,
-//! SEI, all its slices. [`split`] cuts a stream into units. [`classify`] returns a unit's class, which
-//! states whether other units depend on it. [`info`] reads size and rate from the parameter sets.
+//! An access unit is one coded frame with everything that belongs to it: delimiter, parameter sets, SEI,
+//! all its slices, and both fields if it is coded as fields. [`split`] cuts a stream into units. A
+//! [`Classifier`] returns a unit's class, which states whether other units depend on it. [`info`] reads size and rate from the parameter sets.
 //! [`ParameterSets`] makes I units decodable on their own. None of them decodes a picture.
 //!
 //! `Transcoder` (feature `h264`, see [`HAS_TRANSCODER`]) decodes units, scales the wanted pictures and
@@ -11,9 +11,12 @@
 //! Bounds: a unit has at most [`UNIT_BYTES_MAX`] bytes and [`UNIT_NALS_MAX`] NAL units.
 
 mod bits;
+mod classify;
 mod nal;
 mod params;
+mod picture;
 mod scan;
+mod sei;
 mod sets;
 mod slice;
 mod split;
@@ -30,6 +33,7 @@ use crate::size::Size;
 use nal::{Kind, Nals};
 use params::Sps;
 
+pub use classify::Classifier;
 pub use sets::ParameterSets;
 pub use split::{Split, split};
 #[cfg(feature = "h264")]
@@ -49,25 +53,16 @@ pub const UNIT_NALS_MAX: usize = 8192;
 /// The class of an access unit: whether other units depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// An IDR picture: it needs no earlier picture, and no later picture needs one from before it.
-    ///
-    /// Other I pictures are [`Class::P`], because later pictures may refer to pictures before them.
+    /// A key unit: a decoder can start here. Later units need none from before it, except
+    /// [`Class::Leading`] ones.
     I,
     /// A reference picture: later pictures may need it.
     P,
-    /// `nal_ref_idc` is 0: no other picture needs it, whatever its slice type.
+    /// No other picture needs it, whatever its slice type.
     B,
-}
-
-impl Class {
-    /// Returns the class of a slice: `idr` for an IDR slice, `reference` if its `nal_ref_idc` is not 0.
-    fn of(idr: bool, reference: bool) -> Self {
-        match (idr, reference) {
-            (true, _) => Self::I,
-            (false, true) => Self::P,
-            (false, false) => Self::B,
-        }
-    }
+    /// It precedes the last key unit in presentation order. It may need pictures from before that unit and
+    /// other leading ones; only leading pictures need it.
+    Leading,
 }
 
 /// One access unit of a stream.
@@ -103,23 +98,24 @@ pub fn info(bytes: &[u8]) -> Result<Option<StreamInfo>, MediaError> {
     }
 }
 
-/// Returns the class of an access unit from its NAL headers.
-///
-/// # Errors
-/// [`MediaError::H264Stream`] if `access_unit` has no slice or is above a bound.
-pub fn classify(access_unit: &[u8]) -> Result<Class, MediaError> {
-    scan::check_bytes(0, access_unit.len())?;
-    let mut class = None;
-    for (count, nal) in Nals::new(access_unit).enumerate() {
-        scan::check_nals(0, count)?;
-        if let Kind::Slice { idr } = nal.kind() {
-            class = Some(Class::of(idr, nal.reference()));
-        }
-        if matches!(class, Some(Class::I | Class::P)) {
-            break;
-        }
+/// Returns true if the picture of an access unit is an IDR picture: a decoder needs nothing before it.
+/// Other key units ([`Class::I`]) may be a start only for some decoders.
+#[must_use]
+pub fn is_idr(access_unit: &[u8]) -> bool {
+    let mut nals = Nals::new(access_unit);
+    let slice = nals.find(|nal| matches!(nal.kind(), Kind::Slice { .. }));
+    slice.is_some_and(|nal| nal.kind() == Kind::Slice { idr: true })
+}
+
+/// Returns a description of the stream's format if it cannot be decoded here, so that it cannot be scaled,
+/// from the parameter sets in `bytes`; `None` if it can, or if there are none.
+#[must_use]
+pub fn unsupported(bytes: &[u8]) -> Option<String> {
+    if !HAS_TRANSCODER {
+        return Some("H.264, in a build without a decoder".to_owned());
     }
-    class.ok_or_else(|| scan::no_slice(access_unit, 0))
+    let sps = Nals::new(bytes).find(|nal| nal.kind() == Kind::Sps)?;
+    Sps::read(&sps).ok()?.unsupported()
 }
 
 #[cfg(test)]

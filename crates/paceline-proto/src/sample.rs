@@ -33,14 +33,17 @@ pub enum Kind {
     Picture,
     /// A block of sound; it replaces no other.
     Audio,
-    /// A video picture that is decodable by itself and starts a group: no later picture depends on an earlier
-    /// one. Publishers of video declare this kind; each sample then carries its own.
+    /// A video picture at which decoding can start: no later picture depends on an earlier one, except
+    /// [`Self::VideoLeading`]. Publishers of video declare this kind; each sample then carries its own.
     VideoI,
     /// A video picture that depends on earlier ones and that later ones depend on.
     VideoP,
     /// A video picture that depends on others and that no other depends on (a B in seed 004). Load shedding
     /// drops this kind first.
     VideoB,
+    /// A video picture that precedes the last [`Self::VideoI`] in presentation order. It may depend on
+    /// pictures before that one, and on other leading ones; only leading ones depend on it.
+    VideoLeading,
 }
 
 impl Kind {
@@ -55,13 +58,14 @@ impl Kind {
             Self::VideoI => 4,
             Self::VideoP => 5,
             Self::VideoB => 6,
+            Self::VideoLeading => 7,
         }
     }
 
     /// Returns true for pictures that may depend on others.
     #[must_use]
     pub const fn is_video(self) -> bool {
-        matches!(self, Self::VideoI | Self::VideoP | Self::VideoB)
+        matches!(self, Self::VideoI | Self::VideoP | Self::VideoB | Self::VideoLeading)
     }
 
     /// Returns true if a newer sample makes a queued one worthless.
@@ -81,6 +85,7 @@ impl Kind {
             4 => Some(Self::VideoI),
             5 => Some(Self::VideoP),
             6 => Some(Self::VideoB),
+            7 => Some(Self::VideoLeading),
             _ => None,
         }
     }
@@ -96,6 +101,7 @@ impl fmt::Display for Kind {
             Self::VideoI => "video_i",
             Self::VideoP => "video_p",
             Self::VideoB => "video_b",
+            Self::VideoLeading => "video_leading",
         })
     }
 }

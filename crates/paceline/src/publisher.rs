@@ -15,7 +15,7 @@ use bytes::Bytes;
 use event_listener::{EventListener, Listener};
 use paceline_media::Format;
 use paceline_media::audio::AudioFormat;
-use paceline_media::h264::{self, ParameterSets};
+use paceline_media::h264::{self, Classifier, ParameterSets};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
@@ -225,7 +225,7 @@ impl<'a> PublisherBuilder<'a> {
             spec,
             format,
             bytes_declared,
-            parameters: ParameterSets::default(),
+            video: None,
             shared,
             node,
             outlet: None,
@@ -273,7 +273,8 @@ pub struct Publisher {
     spec: PublisherSpec,
     format: Option<Format>,
     bytes_declared: bool,
-    parameters: ParameterSets,
+    /// The parameter sets and units so far, if the samples are video.
+    video: Option<Box<(ParameterSets, Classifier)>>,
     shared: Arc<PublisherShared>,
     node: Node,
     /// Its outputs; `None` while its first samples are buffered.
@@ -384,17 +385,20 @@ impl Publisher {
     /// Returns the kind of a video sample. Prepends missing parameter sets to a picture that can be
     /// decoded alone.
     fn take_video(&mut self, payload: &mut Bytes) -> Result<Kind, PublishError> {
-        let class = h264::classify(payload).map_err(|error| PublishError::NoAccessUnit {
+        let (parameters, classifier) = &mut **self.video.get_or_insert_default();
+        let class = classifier.classify(payload);
+        let class = class.map_err(|error| PublishError::NoAccessUnit {
             bytes: payload.len(),
             what: error.to_string(),
         })?;
-        if let Cow::Owned(complete) = self.parameters.complete(payload) {
+        if let Cow::Owned(complete) = parameters.complete(payload) {
             *payload = complete.into();
         }
         Ok(match class {
             h264::Class::I => Kind::VideoI,
             h264::Class::P => Kind::VideoP,
             h264::Class::B => Kind::VideoB,
+            h264::Class::Leading => Kind::VideoLeading,
         })
     }
 

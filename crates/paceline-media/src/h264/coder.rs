@@ -6,7 +6,7 @@ use openh264::encoder::{
 use openh264::formats::YUVSource;
 use openh264::{OpenH264API, Timestamp};
 
-use super::{Class, classify};
+use super::{Class, Classifier};
 use crate::error::MediaError;
 use crate::picture::split_planes;
 use crate::pixel::PixelFormat;
@@ -136,7 +136,7 @@ impl Coder {
         let millis = self.coded.saturating_mul(1000) / whole(encoder_hz(self.hz)).max(1);
         let stream = encoder.encode_at(picture, Timestamp::from_millis(millis));
         let bytes = stream.map_err(|error| refuse(&error))?.to_vec();
-        let class = classify(&bytes)?;
+        let class = Classifier::new().classify(&bytes)?;
         self.since_key = if class == Class::I { 1 } else { self.since_key + 1 };
         self.key &= class != Class::I;
         self.coded += 1;

@@ -11,7 +11,9 @@ pub(super) enum Kind {
     Pps,
     /// Access unit delimiter, type 9.
     Delimiter,
-    /// Other types that begin a unit when they follow a picture: SEI (6) and 15 to 18.
+    /// Supplemental enhancement information (SEI), type 6.
+    Sei,
+    /// Other types that begin a unit when they follow a picture: 15 to 18.
     Leading,
     /// A prefix (14), which precedes each slice of a unit.
     Prefix,
@@ -46,7 +48,8 @@ impl<'a> Nal<'a> {
             7 => Kind::Sps,
             8 => Kind::Pps,
             9 => Kind::Delimiter,
-            6 | 15..=18 => Kind::Leading,
+            6 => Kind::Sei,
+            15..=18 => Kind::Leading,
             14 => Kind::Prefix,
             _ => Kind::Other,
         }

@@ -101,7 +101,6 @@ impl Sps {
     }
 
     /// Returns a description of the stream if openh264 cannot decode it.
-    #[cfg(feature = "h264")]
     pub(super) fn unsupported(&self) -> Option<String> {
         let chroma = match self.chroma {
             ChromaFormat::Monochrome => "4:0:0",
@@ -121,7 +120,6 @@ impl Sps {
 }
 
 /// Returns the name of a `profile_idc`.
-#[cfg(feature = "h264")]
 fn profile_name(profile: u8) -> String {
     let name = match profile {
         66 => "Baseline",
@@ -211,7 +209,12 @@ impl Params {
                     self.pps.insert(id, pps);
                 }
             }
-            Kind::Slice { .. } | Kind::Delimiter | Kind::Leading | Kind::Prefix | Kind::Other => {}
+            Kind::Slice { .. }
+            | Kind::Delimiter
+            | Kind::Sei
+            | Kind::Leading
+            | Kind::Prefix
+            | Kind::Other => {}
         }
     }
 

@@ -1,36 +1,23 @@
-//! Finds the end of the access unit at the beginning of a byte stream (7.4.1.2.3), and its class.
+//! Finds the end of the access unit at the beginning of a byte stream (7.4.1.2.3).
 
-use super::bits::Bits;
-use super::nal::{Kind, Nal, Nals};
+use super::nal::{Kind, Nals};
 use super::params::Params;
-use super::slice::Slice;
-use super::{Class, UNIT_BYTES_MAX, UNIT_NALS_MAX};
+use super::picture::{Picture, Place};
+use super::{UNIT_BYTES_MAX, UNIT_NALS_MAX};
 use crate::error::MediaError;
 
-/// The position and class of an access unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The position of an access unit, and its picture.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Scan {
     /// The offset of its first start code.
     pub(super) begin: usize,
     /// The offset behind its last byte.
     pub(super) end: usize,
-    pub(super) class: Class,
-    /// The id of the PPS of its first slice; `None` if no slice header could be read.
-    pub(super) pps: Option<u32>,
-}
-
-/// The current picture while its unit is scanned.
-#[derive(Debug, Clone, Copy)]
-struct Picture {
-    /// Its latest readable slice.
-    slice: Option<Slice>,
-    first_seen: bool,
-    class: Class,
-    pps: Option<u32>,
+    pub(super) picture: Picture,
 }
 
 /// Scans `stream` from offset `at`, a start code or the beginning, and records parameter sets in
-/// `params`.
+/// `params`. The two fields of a frame belong to one unit.
 ///
 /// Returns `Ok(None)` at the end of the stream.
 pub(super) fn scan(
@@ -39,64 +26,57 @@ pub(super) fn scan(
     params: &mut Params,
 ) -> Result<Option<Scan>, MediaError> {
     let mut unit: Option<usize> = None;
-    let mut picture: Option<Picture> = None;
+    let mut picture = Picture::default();
     // A prefix belongs to the unit of the slice that follows it.
     let mut prefix = None;
+    // The end of the unit, unless the second field of its frame follows.
+    let mut border: Option<usize> = None;
     for (count, nal) in Nals::starting(stream, at).enumerate() {
         let begin = *unit.get_or_insert(nal.begin);
-        let border = match (nal.kind(), &picture) {
-            (Kind::Sps | Kind::Pps | Kind::Delimiter | Kind::Leading, Some(_)) => true,
-            (Kind::Slice { .. }, Some(picture)) => begins_picture(picture, &nal, params),
-            _ => false,
-        };
-        if border && let Some(picture) = picture {
-            let end = prefix.unwrap_or(nal.begin);
-            return Ok(Some(found(begin, end, picture)));
+        let front = prefix.unwrap_or(nal.begin);
+        let mut place = Place::Same;
+        match nal.kind() {
+            Kind::Sps | Kind::Pps | Kind::Delimiter | Kind::Sei | Kind::Leading
+                if picture.begun =>
+            {
+                if !picture.is_first_field() {
+                    return Ok(Some(Scan { begin, end: border.unwrap_or(front), picture }));
+                }
+                border = border.or(Some(front));
+            }
+            Kind::Slice { .. } => {
+                place = picture.place(&nal, params);
+                let ends = match place {
+                    Place::Same => border.is_some(),
+                    Place::SecondField => false,
+                    Place::Next => true,
+                };
+                if ends {
+                    return Ok(Some(Scan { begin, end: border.unwrap_or(front), picture }));
+                }
+                border = None;
+            }
+            Kind::Sps
+            | Kind::Pps
+            | Kind::Delimiter
+            | Kind::Sei
+            | Kind::Leading
+            | Kind::Prefix
+            | Kind::Other => {}
         }
         check_nals(begin, count)?;
         check_bytes(begin, nal.end - begin)?;
         params.note(&nal);
-        prefix = (nal.kind() == Kind::Prefix).then(|| prefix.unwrap_or(nal.begin));
-        if let Kind::Slice { idr } = nal.kind() {
-            let picture = picture.get_or_insert(Picture::new(idr, &nal));
-            picture.add(Slice::read(&nal, params));
+        prefix = (nal.kind() == Kind::Prefix).then_some(front);
+        picture.add(&nal, place, params);
+    }
+    match unit {
+        None if at >= stream.len() => Ok(None),
+        Some(begin) if picture.begun => {
+            Ok(Some(Scan { begin, end: border.unwrap_or(stream.len()), picture }))
         }
+        unit => Err(no_slice(stream, unit.unwrap_or(at))),
     }
-    match (unit, picture) {
-        (None, _) if at >= stream.len() => Ok(None),
-        (Some(begin), Some(picture)) => Ok(Some(found(begin, stream.len(), picture))),
-        (unit, _) => Err(no_slice(stream, unit.unwrap_or(at))),
-    }
-}
-
-impl Picture {
-    fn new(idr: bool, nal: &Nal<'_>) -> Self {
-        let class = Class::of(idr, nal.reference());
-        Self { slice: None, first_seen: false, class, pps: None }
-    }
-
-    fn add(&mut self, slice: Option<Slice>) {
-        if let Some(slice) = slice {
-            self.first_seen |= slice.is_first();
-            self.pps = self.pps.or(Some(slice.pps));
-            self.slice = Some(slice);
-        }
-    }
-}
-
-fn begins_picture(picture: &Picture, nal: &Nal<'_>, params: &Params) -> bool {
-    match (Slice::read(nal, params), picture.slice) {
-        (Some(slice), Some(before)) => slice.begins_picture(&before, picture.first_seen),
-        // If a header is damaged, decide by its readable part.
-        _ => {
-            let class = Class::of(nal.kind() == Kind::Slice { idr: true }, nal.reference());
-            class != picture.class || Bits::new(nal.payload()).ue() == Some(0)
-        }
-    }
-}
-
-fn found(begin: usize, end: usize, picture: Picture) -> Scan {
-    Scan { begin, end, class: picture.class, pps: picture.pps }
 }
 
 /// Checks the length of the unit that begins at `at`.

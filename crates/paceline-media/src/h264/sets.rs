@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::bits::Bits;
 use super::nal::{Kind, Nal, Nals};
 use super::params::Params;
+use super::sei;
 use super::slice::Slice;
 
 /// The largest parameter set that is kept, in bytes. Only a PPS that maps each macroblock to a slice
@@ -105,8 +106,10 @@ impl ParameterSets {
 struct Own {
     sps: Vec<u32>,
     pps: Vec<u32>,
-    /// The PPS of its slices, if it is an I unit.
+    /// The PPS of its slices, if it is a key unit.
     named: Option<u32>,
+    /// It has a recovery point.
+    recovery: bool,
     /// The beginning of the unit, or the end of its delimiter, which must stay first.
     front: usize,
     behind_sps: usize,
@@ -116,7 +119,8 @@ impl Own {
     fn look(&mut self, nal: &Nal<'_>) {
         match (nal.kind(), Set::read(nal)) {
             (Kind::Delimiter, _) if self.behind_sps == 0 => self.front = nal.end,
-            (Kind::Slice { idr: true }, _) => {
+            (Kind::Sei, _) => self.recovery |= sei::recovery_frames(nal).is_some(),
+            (Kind::Slice { idr }, _) if idr || self.recovery => {
                 self.named = Slice::read(nal, &Params::default()).map(|slice| slice.pps);
             }
             (_, Some(Set { kind: Kind::Sps, id, .. })) => {
@@ -151,9 +155,12 @@ impl Set {
                 let id = bits.ue().filter(|&id| id <= 255)?;
                 bits.ue().filter(|&sps| sps <= 31).map(|sps| Self { kind, id, sps })
             }
-            Kind::Slice { .. } | Kind::Delimiter | Kind::Leading | Kind::Prefix | Kind::Other => {
-                None
-            }
+            Kind::Slice { .. }
+            | Kind::Delimiter
+            | Kind::Sei
+            | Kind::Leading
+            | Kind::Prefix
+            | Kind::Other => None,
         }
     }
 }

@@ -12,6 +12,8 @@ pub(super) struct Slice {
     pub(super) pps: u32,
     pub(super) idr: bool,
     pub(super) reference: bool,
+    /// The slice refers to no other picture.
+    pub(super) intra: bool,
     /// The fields that can be read only with the parameter sets.
     rest: Option<Rest>,
 }
@@ -33,11 +35,12 @@ impl Slice {
     pub(super) fn read(nal: &Nal<'_>, params: &Params) -> Option<Self> {
         let mut bits = Bits::new(nal.payload());
         let first = bits.ue()? == 0;
-        bits.ue().filter(|&slice_type| slice_type <= 9)?;
+        let slice_type = bits.ue().filter(|&slice_type| slice_type <= 9)?;
+        let intra = matches!(slice_type % 5, 2 | 4);
         let pps = bits.ue().filter(|&id| id <= 255)?;
         let (idr, reference) = (nal.kind() == Kind::Slice { idr: true }, nal.reference());
         let rest = read_rest(&mut bits, idr, pps, params);
-        Some(Self { first, pps, idr, reference, rest })
+        Some(Self { first, pps, idr, reference, intra, rest })
     }
 
     /// Returns true if it repeats a part of the current picture, in case that was lost.
@@ -60,6 +63,29 @@ impl Slice {
             (Some(_), Some(_)) => self.first && first_seen && !self.redundant(),
             _ => self.first,
         }
+    }
+
+    /// Returns true if this slice begins the second field of the frame whose first field `before` is a
+    /// slice of: the fields of a frame have the same `frame_num` and opposite parity, and only the first
+    /// one can be IDR (3.30 and 7.4.1.2.4).
+    pub(super) fn is_second_field_of(&self, before: &Self) -> bool {
+        let (Some(this), Some(first)) = (self.rest, before.rest) else { return false };
+        let fields = this.field.0 && first.field.0 && this.field.1 != first.field.1;
+        fields
+            && this.frame_num == first.frame_num
+            && !self.idr
+            && (before.reference || !self.reference)
+    }
+
+    /// Returns true if it is a slice of a single field.
+    pub(super) fn is_field(&self) -> bool {
+        self.rest.is_some_and(|rest| rest.field.0)
+    }
+
+    /// Returns `pic_order_cnt_lsb` and `delta_pic_order_cnt_bottom`, if the slice has them and they can be
+    /// read.
+    pub(super) fn order_lsb(&self) -> Option<(u32, i64)> {
+        self.rest.map(|rest| (rest.order.0, rest.order.1))
     }
 
     /// Returns true if it contains the picture's first macroblock.

@@ -3,14 +3,15 @@
 use std::iter::FusedIterator;
 
 use super::AccessUnit;
+use super::classify::Keys;
 use super::params::Params;
 use super::scan::{Scan, scan};
 use crate::error::MediaError;
 
 /// Splits an Annex B byte stream into access units, in decoding order.
 ///
-/// Delimiters, parameter sets and SEI belong to the unit that follows. All slices of a picture belong to
-/// one unit. The units joined together are the stream from its first start code on. No picture is
+/// Delimiters, parameter sets and SEI belong to the unit that follows. All slices of a picture, and both
+/// fields of a frame, belong to one unit. The units joined together are the stream from its first start code on. No picture is
 /// decoded. The iterator ends after the first error.
 ///
 /// The stream must be complete: a file, or the output of a pipe up to its end.
@@ -20,7 +21,7 @@ use crate::error::MediaError;
 /// picture, or a unit above a bound. Offsets count from the start of `stream`.
 #[must_use]
 pub fn split(stream: &[u8]) -> Split<'_> {
-    Split { stream, at: 0, params: Params::default() }
+    Split { stream, at: 0, params: Params::default(), keys: Keys::default() }
 }
 
 /// The access units of a byte stream; see [`split`].
@@ -29,6 +30,7 @@ pub struct Split<'a> {
     stream: &'a [u8],
     at: usize,
     params: Params,
+    keys: Keys,
 }
 
 impl<'a> Iterator for Split<'a> {
@@ -37,8 +39,9 @@ impl<'a> Iterator for Split<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         match scan(self.stream, self.at, &mut self.params) {
             Ok(None) => None,
-            Ok(Some(Scan { begin, end, class, .. })) => {
+            Ok(Some(Scan { begin, end, picture })) => {
                 self.at = end;
+                let class = self.keys.class(&picture);
                 Some(Ok(AccessUnit { bytes: self.stream.get(begin..end)?, class }))
             }
             Err(error) => {

@@ -15,6 +15,11 @@ fn units(stream: &[u8]) -> Vec<(Class, usize)> {
         .collect()
 }
 
+/// Classifies a unit without any unit before it.
+fn classify(unit: &[u8]) -> Result<Class, MediaError> {
+    Classifier::new().classify(unit)
+}
+
 fn refused(bytes: &[u8]) -> String {
     split(bytes).last().unwrap().unwrap_err().to_string()
 }
@@ -142,8 +147,6 @@ fn unit_classes_are_read_from_the_nal_headers() {
     assert_eq!(lone(slice(Slice::idr(0))), Ok(Class::I));
     assert_eq!(lone(slice(Slice::p(1))), Ok(Class::P));
     assert_eq!(lone(slice(Slice::b(1, 1))), Ok(Class::B));
-    // An I slice that is not IDR guarantees nothing about the pictures after it.
-    assert_eq!(lone(slice(Slice { kind: 7, ..Slice::p(1) })), Ok(Class::P));
     assert_eq!(lone(slice(Slice { kind: 7, ..Slice::b(1, 1) })), Ok(Class::B));
     let message = classify(&join(&[sps(), pps()])).unwrap_err().to_string();
     assert!(
@@ -157,12 +160,85 @@ fn unit_classes_are_read_from_the_nal_headers() {
 }
 
 #[test]
+fn an_intra_picture_is_key_with_a_recovery_point_or_if_the_stream_has_no_other_key() {
+    let intra = |frame_num| slice(Slice { kind: 7, ..Slice::p(frame_num) });
+    let (i, p) = (Class::I, Class::P);
+    let stream =
+        join(&[sps(), pps(), slice(Slice::idr(0)), intra(1), sei(), intra(2), slice(Slice::p(3))]);
+    assert_eq!(units(&stream).iter().map(|unit| unit.0).collect::<Vec<_>>(), [i, p, i, p]);
+    // Later slices of the picture count too.
+    let mixed = join(&[intra(1), slice(Slice { first_mb: 40, ..Slice::p(1) })]);
+    assert_eq!(classify(&[&sei()[..], &mixed].concat()), Ok(p));
+    let mut stream = vec![sps(), pps(), slice(Slice::p(0)), intra(1)];
+    stream.extend((2..320).map(|number| slice(Slice::p(number % 16))));
+    stream.push(intra(0));
+    let classes: Vec<Class> = units(&join(&stream)).into_iter().map(|unit| unit.0).collect();
+    let keys: Vec<usize> = (0..classes.len()).filter(|&place| classes[place] == i).collect();
+    assert_eq!(keys, [1, 320]);
+}
+
+#[test]
+fn pictures_presented_before_an_open_key_are_leading() {
+    let at = |frame_num, order| Slice { order, ..Slice::p(frame_num) };
+    let stream = join(&[
+        sps(),
+        pps(),
+        slice(Slice::idr(0)),
+        slice(at(1, 4)),
+        slice(Slice::b(2, 2)),
+        sei(),
+        slice(Slice { kind: 7, ..at(2, 10) }),
+        slice(at(3, 8)),
+        slice(Slice::b(4, 6)),
+        // The order count wraps at 16.
+        slice(at(4, 0)),
+        slice(Slice::b(5, 14)),
+        slice(Slice::b(5, 12)),
+    ]);
+    let classes: Vec<Class> = units(&stream).into_iter().map(|unit| unit.0).collect();
+    let (i, p, b, l) = (Class::I, Class::P, Class::B, Class::Leading);
+    assert_eq!(classes, [i, p, b, i, l, l, p, b, b]);
+}
+
+#[test]
+fn the_two_fields_of_a_frame_are_one_unit() {
+    let field = |bottom, before: Slice| Slice { field: Some(1 + u32::from(bottom)), ..before };
+    let sps = || write::Sps { fields: true, ..write::Sps::default() }.write();
+    let stream = join(&[
+        sps(),
+        pps(),
+        slice(field(false, Slice::idr(0))),
+        slice(field(true, Slice::p(0))),
+        aud(),
+        slice(field(false, Slice::p(1))),
+        aud(),
+        slice(field(true, Slice::p(1))),
+        slice(Slice { field: Some(0), ..Slice::p(2) }),
+        sei(),
+        slice(field(true, Slice::b(3, 7))),
+        slice(field(false, Slice::b(3, 6))),
+        // Two frames whose other field is missing.
+        slice(field(false, Slice::p(3))),
+        slice(field(false, Slice::p(4))),
+        aud(),
+        sps(),
+        pps(),
+        slice(field(false, Slice::idr(1))),
+        slice(Slice { first_mb: 40, ..field(false, Slice::idr(1)) }),
+        slice(field(true, Slice::p(0))),
+        slice(Slice { first_mb: 40, ..field(true, Slice::p(0)) }),
+    ]);
+    let (i, p, b) = (Class::I, Class::P, Class::B);
+    assert_eq!(units(&stream), [(i, 4), (p, 4), (p, 1), (b, 3), (p, 1), (p, 1), (i, 7)]);
+}
+
+#[test]
 fn size_and_rate_are_read_from_the_sps() {
     let info = |sps: Vec<u8>| info(&join(&[aud(), sps, pps()]));
     let size = |width, height| Size { width, height };
     let plain = write::Sps::default();
     assert_eq!(info(plain.write()), Ok(Some(StreamInfo { size: size(320, 240), hz: None })));
-    let cropped = write::Sps { rows: 12, crop: Some(6), timing: Some((1, 50)) };
+    let cropped = write::Sps { rows: 12, crop: Some(6), timing: Some((1, 50)), fields: false };
     assert_eq!(
         info(cropped.write()),
         Ok(Some(StreamInfo { size: size(320, 180), hz: Some(25.0) }))
@@ -303,13 +379,14 @@ fn check_units(stream: &[u8]) {
     let first = Nals::new(stream).next().map(|nal| nal.begin);
     let mut at = first.unwrap_or_default();
     let mut whole = true;
+    let mut classifier = Classifier::new();
     for item in split(stream) {
         assert!(whole, "an item behind an error");
         let Ok(unit) = item else {
             whole = false;
             continue;
         };
-        assert_eq!(Ok(unit.class), classify(unit.bytes));
+        assert_eq!(Ok(unit.class), classifier.classify(unit.bytes));
         assert_eq!(unit.bytes, &stream[at..at + unit.bytes.len()]);
         assert!(!unit.bytes.is_empty());
         at += unit.bytes.len();

@@ -1,10 +1,13 @@
 //! Decoding of a stream, scaling of the wanted pictures and encoding of the results.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Class;
+use super::classify::PictureOrder;
 use super::coder::{Coder, check_target};
 use super::params::{Params, Sps};
+use super::picture::Picture;
 use super::scan::{Scan, scan};
 use super::sets::ParameterSets;
 use super::source::Source;
@@ -59,7 +62,8 @@ pub struct Transcoder {
     /// The size of the preceding pictures, to detect a change.
     size: Option<Size>,
     /// Decoded units whose pictures have not been presented yet.
-    owed: u64,
+    owed: Owed,
+    order: PictureOrder,
     /// Pictures presented so far.
     shown: u64,
     coder: Coder,
@@ -70,7 +74,7 @@ impl fmt::Debug for Transcoder {
         f.debug_struct("Transcoder")
             .field("to", &self.to)
             .field("size", &self.size)
-            .field("owed", &self.owed)
+            .field("owed", &self.owed.units.len())
             .field("shown", &self.shown)
             .finish_non_exhaustive()
     }
@@ -96,7 +100,8 @@ impl Transcoder {
                 mend: "wait for the next I unit (IDR)",
             }),
             size: None,
-            owed: 0,
+            owed: Owed::default(),
+            order: PictureOrder::default(),
             shown: 0,
             coder: Coder::new(hz)?,
         })
@@ -122,25 +127,46 @@ impl Transcoder {
         wanted: &mut dyn FnMut(u64) -> bool,
         event: &mut dyn FnMut(Event),
     ) {
-        let scan = match self.scan(unit) {
-            Ok(scan) => scan,
+        let picture = match self.scan(unit) {
+            Ok(scan) => scan.picture,
             Err(error) => {
                 // No unit depends on a B unit, so the following ones can still be decoded.
-                if class != Class::B {
+                if !matches!(class, Class::B | Class::Leading) {
                     self.lose(damaged(), wanted, event);
                 }
                 return event(Event::Failed(error));
             }
         };
         let unit = self.sets.complete(unit);
-        let sps = scan.pps.and_then(|pps| self.params.of(pps)).map(|(sps, _)| *sps);
-        if scan.class == Class::I {
+        self.take(&unit, &picture, Unit::Wanted, wanted, event);
+    }
+
+    /// Decodes a unit that the receiver got unchanged, before [`Self::push`] replaces the stream from the
+    /// next unit on. It has no event, and its picture is not encoded, even if the decoder presents it
+    /// later.
+    pub fn catch_up(&mut self, unit: &[u8]) {
+        let Ok(Scan { picture, .. }) = self.scan(unit) else { return };
+        let unit = self.sets.complete(unit);
+        self.take(&unit, &picture, Unit::Received, &mut |_| false, &mut |_| ());
+    }
+
+    fn take(
+        &mut self,
+        unit: &[u8],
+        picture: &Picture,
+        kind: Unit,
+        wanted: &mut dyn FnMut(u64) -> bool,
+        event: &mut dyn FnMut(Event),
+    ) {
+        let sps = picture.pps.and_then(|pps| self.params.of(pps)).map(|(sps, _)| *sps);
+        if picture.idr {
             self.flush(wanted, event);
             self.begin(sps);
         } else if self.changed(sps) {
             self.lose(changed(), wanted, event);
         }
-        self.decode(&unit, wanted, event);
+        let order = self.order.of(picture);
+        self.decode(unit, (order, kind), wanted, event);
     }
 
     /// Reports the events of all units pushed so far, at the end of a stream.
@@ -154,11 +180,12 @@ impl Transcoder {
                 present(&picture, *to, coder, counts, wanted, event);
             }
         }
-        if self.owed > 0 {
+        let owed = std::mem::take(&mut self.owed.units);
+        if !owed.is_empty() {
             // The decoder may still wait for the rest of a picture.
             self.source = Err(damaged());
         }
-        for _ in 0..std::mem::take(&mut self.owed) {
+        for _ in owed.values().filter(|unit| **unit == Unit::Wanted) {
             event(Event::Failed(swallowed()));
         }
     }
@@ -233,29 +260,64 @@ impl Transcoder {
     fn decode(
         &mut self,
         unit: &[u8],
+        (order, kind): (Option<i64>, Unit),
         wanted: &mut dyn FnMut(u64) -> bool,
         event: &mut dyn FnMut(Event),
     ) {
         let Self { source, coder, to, owed, shown, .. } = self;
         let source = match source {
             Ok(source) => source,
-            Err(error) => return event(Event::Failed(error.clone())),
+            Err(error) => {
+                let error = error.clone();
+                if kind == Unit::Wanted {
+                    event(Event::Failed(error));
+                }
+                return;
+            }
         };
         match source.decode(unit) {
             Ok(picture) => {
-                *owed += 1;
+                owed.add(order, kind);
                 if let Some(picture) = picture {
                     present(&picture, *to, coder, (owed, shown), wanted, event);
                 }
-                if source.lost(*owed) {
+                if source.lost(owed.units.len() as u64) {
                     self.lose(damaged(), wanted, event);
                 }
             }
             Err(error) => {
                 self.lose(damaged(), wanted, event);
-                event(Event::Failed(error));
+                if kind == Unit::Wanted {
+                    event(Event::Failed(error));
+                }
             }
         }
+    }
+}
+
+/// Whether a unit has an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// It was pushed.
+    Wanted,
+    /// The receiver already has it.
+    Received,
+}
+
+/// The decoded units whose pictures were not presented, by picture order and number.
+#[derive(Default)]
+struct Owed {
+    units: BTreeMap<(i64, u64), Unit>,
+    added: u64,
+}
+
+impl Owed {
+    /// Adds a unit; without an `order`, pictures are presented as they are decoded.
+    fn add(&mut self, order: Option<i64>, unit: Unit) {
+        self.added += 1;
+        let number = self.added;
+        let order = order.unwrap_or_else(|| i64::try_from(number).unwrap_or(i64::MAX));
+        self.units.insert((order, number), unit);
     }
 }
 
@@ -282,15 +344,15 @@ fn present(
     picture: &openh264::decoder::DecodedYUV<'_>,
     to: Option<Size>,
     coder: &mut Coder,
-    (owed, shown): (&mut u64, &mut u64),
+    (owed, shown): (&mut Owed, &mut u64),
     wanted: &mut dyn FnMut(u64) -> bool,
     event: &mut dyn FnMut(Event),
 ) {
-    // The picture of a unit that was already reported as failed.
-    if *owed == 0 {
-        return;
+    match owed.units.pop_first() {
+        // The unit was already reported as failed, or has no event.
+        None | Some((_, Unit::Received)) => return,
+        Some((_, Unit::Wanted)) => {}
     }
-    *owed -= 1;
     let number = *shown;
     *shown += 1;
     event(if !wanted(number) {

@@ -2,10 +2,10 @@
 //! next I unit.
 
 use openh264::encoder::Profile;
-use paceline_media::h264::{Class, Event, Transcoder, classify, info, split};
+use paceline_media::h264::{Class, Event, Transcoder, info, split};
 use proptest::prelude::*;
 
-use crate::support::{MADE, Made, cut, size, slices, transcode};
+use crate::support::{MADE, Made, classify, cut, size, slices, transcode};
 
 /// Returns two groups of an I and two P units, small enough to damage byte by byte.
 fn small(profile: Profile) -> Vec<Vec<u8>> {

@@ -4,7 +4,7 @@ use openh264::OpenH264API;
 use openh264::decoder::{DecodedYUV, Decoder, DecoderConfig, Flush};
 use openh264::encoder::{BitRate, Encoder, EncoderConfig, Profile, RateControlMode};
 use openh264::formats::{YUVSlices, YUVSource};
-use paceline_media::h264::{Class, Event, Transcoder, classify, split};
+use paceline_media::h264::{Class, Classifier, Event, Transcoder, split};
 use paceline_media::{Picture, PixelFormat, Size, TestCard, read_card};
 
 pub(crate) fn size(text: &str) -> Size {
@@ -159,6 +159,11 @@ pub(crate) fn transcode<'a>(
     transcoder.flush(&mut want, &mut |event| events.push(event));
     assert_eq!(events.len(), pushed, "one event for each unit");
     Told { events, asked }
+}
+
+/// Returns the class of a unit without any unit before it.
+pub(crate) fn classify(unit: &[u8]) -> Result<Class, paceline_media::MediaError> {
+    Classifier::new().classify(unit)
 }
 
 pub(crate) fn classes<'a>(units: impl IntoIterator<Item = &'a [u8]>) -> String {

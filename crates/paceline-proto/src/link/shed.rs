@@ -115,7 +115,7 @@ impl Link {
             let finish =
                 now + service.saturating_add(control).saturating_add(self.pacer.wire.frame_time());
             let due = (sample.published_at + stream.spec.upstream).min(now) + contract.deadline;
-            at > place && sample.kind != Kind::VideoB && finish > due
+            at > place && matches!(sample.kind, Kind::VideoI | Kind::VideoP) && finish > due
         })
     }
 
@@ -181,18 +181,22 @@ impl Stream {
         self.unbegun().find(|(_, kind)| *kind == Kind::VideoB).map(|(place, _)| place)
     }
 
-    /// Returns a P that no queued sample references, because an I follows it.
+    /// Returns a P that no queued sample references, because an I without leading samples follows it.
     fn last_p_of_a_group(&self) -> Option<usize> {
-        let next_is_i = |place: usize| self.queue.get(place + 1).map(|next| next.kind);
+        let kind_at = |place: usize| self.queue.get(place).map(|sample| sample.kind);
+        let is_last = |place: usize| {
+            kind_at(place + 1) == Some(Kind::VideoI)
+                && kind_at(place + 2) != Some(Kind::VideoLeading)
+        };
         self.unbegun()
-            .find(|&(place, kind)| kind == Kind::VideoP && next_is_i(place) == Some(Kind::VideoI))
+            .find(|&(place, kind)| kind == Kind::VideoP && is_last(place))
             .map(|(place, _)| place)
     }
 
     /// Returns `true` if the sample at `place` is an unsent P or B.
     fn needs_others(&self, place: usize) -> bool {
         let kind = self.unbegun().find(|(at, _)| *at == place).map(|(_, kind)| kind);
-        matches!(kind, Some(Kind::VideoP | Kind::VideoB))
+        kind.is_some_and(|kind| kind.is_video() && kind != Kind::VideoI)
     }
 
     /// Returns the first sample to shed from a queue over its bound.
@@ -224,23 +228,37 @@ impl Stream {
         self.gate_after(place, sample.kind);
     }
 
-    /// Closes the decode gate after the sample at `place` was dropped, unless a queued I behind it restarts
-    /// decoding.
+    /// Updates the decode gate after the sample at `place` was dropped. A queued I behind it restarts
+    /// decoding, except of its leading samples.
     pub(super) fn gate_after(&mut self, place: usize, kind: Kind) {
-        if !self.queue.iter().skip(place).any(|sample| sample.kind == Kind::VideoI) {
-            self.gate.broke(kind);
+        let behind = self.queue.iter().skip(place);
+        match behind.filter(|sample| sample.kind == Kind::VideoI).take(2).count() {
+            0 => self.gate.broke(kind),
+            1 if matches!(kind, Kind::VideoI | Kind::VideoP) => {
+                self.gate.broke(Kind::VideoLeading);
+            }
+            _ => {}
         }
     }
 
     /// Drops the queued samples that depend on a dropped head of `kind`. Returns their number.
     pub(super) fn drop_tail(&mut self, kind: Kind) -> usize {
-        if !matches!(kind, Kind::VideoI | Kind::VideoP) {
-            return 0;
+        let mut groups = 0;
+        let mut tail = Vec::new();
+        for (place, sample) in self.queue.iter().enumerate() {
+            groups += u32::from(sample.kind == Kind::VideoI);
+            let depends = match (kind, groups) {
+                (Kind::VideoI | Kind::VideoP, 0) => self.needs_others(place),
+                (Kind::VideoI | Kind::VideoP, 1) | (Kind::VideoLeading, 0) => {
+                    sample.kind == Kind::VideoLeading
+                }
+                _ => break,
+            };
+            if depends {
+                tail.push(place);
+            }
         }
-        let next_i = self.queue.iter().position(|sample| sample.kind == Kind::VideoI);
-        let end = next_i.unwrap_or(self.queue.len());
-        let tail: Vec<usize> = (0..end).rev().filter(|&place| self.needs_others(place)).collect();
-        tail.iter().for_each(|&place| self.remove(place, DropReason::Undecodable));
+        tail.iter().rev().for_each(|&place| self.remove(place, DropReason::Undecodable));
         tail.len()
     }
 

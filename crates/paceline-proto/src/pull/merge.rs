@@ -124,7 +124,7 @@ impl Union {
         let Find { selection, rate, .. } = find;
         let chosen = self.items.get(selection.choose(self)).unwrap_or_default();
         // Pictures before the first I picture cannot be decoded.
-        let needs = |(held, _): &&(Held, NodeId)| matches!(held.kind, Kind::VideoP | Kind::VideoB);
+        let needs = |(held, _): &&(Held, NodeId)| held.kind.is_video() && held.kind != Kind::VideoI;
         let undecodable = chosen.iter().take_while(needs).count();
         let chosen = chosen.get(undecodable..).unwrap_or_default();
         if chosen.iter().any(|(held, _)| held.kind.is_video()) {

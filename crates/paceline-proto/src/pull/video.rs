@@ -72,6 +72,8 @@ fn joined(rows: &[Row]) -> Vec<u64> {
     let mut joined = Vec::new();
     // The holders of the last reference, and the last sequence number that follows it.
     let mut last: Option<(Vec<NodeId>, u64)> = None;
+    // Leading pictures follow: everything before the last I picture does, and every leading one since.
+    let mut leading = false;
     for same in rows.chunk_by(|(a, ..), (b, ..)| a.seq == b.seq) {
         let Some((held, ..)) = same.first() else { continue };
         let holders = || same.iter().map(|(_, _, node)| *node);
@@ -79,7 +81,17 @@ fn joined(rows: &[Row]) -> Vec<u64> {
             number.checked_add(1) == Some(held.seq) || holders().any(|node| with.contains(&node))
         });
         match held.kind {
-            Kind::VideoI => last = Some((holders().collect(), held.seq)),
+            Kind::VideoI => {
+                leading = follows;
+                last = Some((holders().collect(), held.seq));
+            }
+            Kind::VideoLeading if follows && leading => {
+                last = last.map(|(with, _)| (with, held.seq));
+            }
+            Kind::VideoLeading => {
+                leading = false;
+                continue;
+            }
             Kind::VideoP if follows => last = Some((holders().collect(), held.seq)),
             Kind::VideoP => {
                 last = None;
@@ -105,6 +117,8 @@ fn coders(rows: &[Row]) -> Vec<(u64, NodeId)> {
         match held.kind {
             Kind::VideoI => whole = same.iter().map(|(_, _, node)| *node).collect(),
             Kind::VideoP => whole.retain(has),
+            // A holder of the group and of this picture may lack the group before it.
+            Kind::VideoLeading => continue,
             Kind::VideoB | Kind::Data | Kind::State | Kind::Picture | Kind::Audio => {}
         }
         coders.extend(whole.iter().find(|node| has(node)).map(|node| (held.seq, *node)));

@@ -10,20 +10,22 @@ use crate::sample::Kind;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DecodeGate {
     open: bool,
+    /// Everything before the last I passed, and every leading sample since.
+    leading: bool,
 }
 
 impl DecodeGate {
     /// Creates a closed gate, which opens with the first I.
     #[must_use]
     pub const fn new() -> Self {
-        Self { open: false }
+        Self { open: false, leading: false }
     }
 
     /// Creates a gate with an initial state, for a stream whose samples were already selected to be
     /// decodable.
     #[must_use]
     pub const fn starting(open: bool) -> Self {
-        Self { open }
+        Self { open, leading: open }
     }
 
     /// Returns true if samples that depend on others pass.
@@ -35,14 +37,23 @@ impl DecodeGate {
     /// Returns true if a sample of `kind` can be decoded after those that passed. It then counts as passed.
     #[must_use]
     pub fn admit(&mut self, kind: Kind) -> bool {
-        self.open |= kind == Kind::VideoI;
-        self.open || !kind.is_video()
+        match kind {
+            Kind::VideoI => {
+                self.leading = self.open;
+                self.open = true;
+                true
+            }
+            Kind::VideoP | Kind::VideoB => self.open,
+            Kind::VideoLeading => self.open && self.leading,
+            Kind::Data | Kind::State | Kind::Picture | Kind::Audio => true,
+        }
     }
 
     /// Records that an admitted sample of `kind` was dropped; samples that depend on it cannot pass.
     pub const fn broke(&mut self, kind: Kind) {
         match kind {
             Kind::VideoI | Kind::VideoP => self.open = false,
+            Kind::VideoLeading => self.leading = false,
             Kind::VideoB | Kind::Data | Kind::State | Kind::Picture | Kind::Audio => {}
         }
     }

@@ -8,6 +8,8 @@ use paceline_sched::Duration;
 
 /// The largest number of references that may pass beyond the samples due, before dropping is not enough.
 const BURST: u32 = 3;
+/// The largest number of samples that pass later because the references were too dense when they were due.
+const BEHIND_MAX: u32 = 1_000;
 
 /// The decision on a video sample of a stream with a rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,10 +31,11 @@ pub enum Thinned {
 /// A [`TemporalScaler`] determines the number of samples due. I and P always pass; a B passes only while
 /// fewer samples have passed than are due. The stream is therefore as evenly spread as its references allow.
 /// Since the start, the number passed is at most the number due plus 3. It is at least the number due if
-/// every sample was decodable. Over any stretch the rate is thus met to within 3 samples. If I and P alone
-/// are faster, the result is [`Thinned::TooDense`].
+/// every sample was decodable. Over any stretch the rate is thus met to within 3 samples. A stream of I alone
+/// is thinned exactly. If I and P alone are faster than the rate, the result is [`Thinned::TooDense`]. A
+/// caller without a scaler ignores it: the first samples of each group pass, as many as were due.
 ///
-/// Passed samples are always decodable. Credit does not accumulate while no sample passes.
+/// Passed samples are always decodable. Otherwise, credit does not accumulate while no sample passes.
 #[derive(Clone, Debug)]
 pub struct Thinner {
     due: TemporalScaler,
@@ -41,6 +44,10 @@ pub struct Thinner {
     ahead: u32,
     /// The gate is closed because the references were too dense.
     dense: bool,
+    /// Samples that were due while the references were too dense; as many pass later.
+    behind: u32,
+    /// The number of consecutive I, up to this one.
+    alone: u32,
 }
 
 impl Thinner {
@@ -48,7 +55,7 @@ impl Thinner {
     #[must_use]
     pub const fn new(rate: Rate, period: Option<Duration>) -> Self {
         let due = TemporalScaler::new(rate, period);
-        Self { due, gate: DecodeGate::new(), ahead: 0, dense: false }
+        Self { due, gate: DecodeGate::new(), ahead: 0, dense: false, behind: 0, alone: 0 }
     }
 
     /// Returns whether the sample `seq` of `kind`, captured at `captured_ns`, belongs to the thinned stream.
@@ -61,11 +68,27 @@ impl Thinner {
         let in_turn = due && self.ahead == 0;
         self.ahead -= u32::from(due && !in_turn);
         self.dense &= kind != Kind::VideoI;
+        self.alone = if kind == Kind::VideoI { self.alone.saturating_add(1) } else { 0 };
         if !self.gate.admit(kind) {
+            let owed = in_turn && self.dense && self.behind < BEHIND_MAX;
+            self.behind += u32::from(owed);
             return if self.dense { Thinned::TooDense } else { Thinned::Undecodable };
         }
+        if in_turn {
+            return Thinned::Pass;
+        }
+        if self.behind > 0 {
+            self.behind -= 1;
+            return Thinned::Pass;
+        }
         match kind {
-            _ if in_turn => Thinned::Pass,
+            // Pictures that all decode alone are thinned one by one. A P after one that was dropped needs
+            // a scaler, as where references are too dense.
+            Kind::VideoI if self.alone > BURST => {
+                self.gate.broke(kind);
+                self.dense = true;
+                Thinned::Drop
+            }
             Kind::VideoI | Kind::VideoP if self.ahead < BURST => {
                 self.ahead += 1;
                 Thinned::Pass
@@ -75,8 +98,22 @@ impl Thinner {
                 self.dense = true;
                 Thinned::TooDense
             }
-            Kind::VideoB | Kind::Data | Kind::State | Kind::Picture | Kind::Audio => Thinned::Drop,
+            Kind::VideoB
+            | Kind::VideoLeading
+            | Kind::Data
+            | Kind::State
+            | Kind::Picture
+            | Kind::Audio => {
+                self.gate.broke(kind);
+                Thinned::Drop
+            }
         }
+    }
+
+    /// Returns the number of samples that passed before they were due.
+    #[must_use]
+    pub const fn ahead(&self) -> u32 {
+        self.ahead
     }
 
     /// Records that a passed sample of `kind` was dropped later.

@@ -3,12 +3,12 @@
 pub(crate) mod scaling;
 
 use super::mailbox::Mailbox;
-use super::sink::{AtomicDrops, Order, Origin, Sink};
+use super::sink::{AtomicDrops, Needed, Order, Origin, Sink};
 use super::wake::Waker;
 use crossbeam_queue::ArrayQueue;
 use event_listener::{Event, EventListener};
 use paceline_proto::video::DecodeGate;
-use paceline_proto::{DropReason, Kind, PublisherId, RawSample, SubscriptionId, Tag};
+use paceline_proto::{DropReason, PublisherId, RawSample, SubscriptionId, Tag};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Instant, Late};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -112,8 +112,8 @@ struct LocalSink {
     sink: Arc<Sink>,
     order: Arc<Order>,
     gate: DecodeGate,
-    /// The number of delivered video pictures that later ones need.
-    needed: u64,
+    /// The delivered video pictures.
+    needed: Needed,
 }
 
 /// The subscribers of this node for one publisher and form.
@@ -152,7 +152,7 @@ impl LocalPort {
         let gate = DecodeGate::starting(tag.is_private());
         changes.collect(seen, |change| match change {
             SinkChange::Join(id, sink, order) => {
-                sinks.push(LocalSink { id, sink, order, gate, needed: 0 });
+                sinks.push(LocalSink { id, sink, order, gate, needed: Needed::default() });
                 *newcomer = true;
             }
             SinkChange::Leave(id) => sinks.retain(|place| place.id != id),
@@ -187,9 +187,10 @@ impl LocalPort {
         }
         let mut delivered = true;
         for other in others {
-            delivered &= other.sink.deliver(now, &from, (&other.order, 0), sample.clone());
+            delivered &=
+                other.sink.deliver(now, &from, (&other.order, Needed::default()), sample.clone());
         }
-        delivered & last.sink.deliver(now, &from, (&last.order, 0), sample)
+        delivered & last.sink.deliver(now, &from, (&last.order, Needed::default()), sample)
     }
 
     /// Counts samples that no subscriber receives, including subscribers added since the last
@@ -209,10 +210,10 @@ impl LocalSink {
             return false;
         }
         let delivered = self.sink.deliver(now, from, (&self.order, self.needed), sample);
-        if !delivered {
+        if delivered {
+            self.needed.add(kind);
+        } else {
             self.gate.broke(kind);
-        } else if kind != Kind::VideoB {
-            self.needed += 1;
         }
         delivered
     }

@@ -20,6 +20,7 @@ mod seen;
 
 pub(crate) use order::Order;
 use order::Orders;
+pub(crate) use queue::Needed;
 use queue::{Queue, Unread};
 use seen::Seen;
 
@@ -209,12 +210,12 @@ impl Sink {
 
     /// Delivers a sample or drops it with a reason; returns true if it was delivered.
     ///
-    /// `needed` is the number of reference pictures of the video that were delivered before it.
+    /// `needed` counts the pictures of the video that were delivered before it.
     pub(crate) fn deliver(
         &self,
         now: Instant,
         from: &Origin<'_>,
-        (order, needed): (&Arc<Order>, u64),
+        (order, needed): (&Arc<Order>, Needed),
         sample: RawSample,
     ) -> bool {
         if self.closed.load(Ordering::Relaxed) {

@@ -12,6 +12,7 @@ mod figures;
 mod film;
 mod first;
 mod flood;
+mod foreign_video;
 mod fresh;
 mod large;
 mod meeting;

@@ -321,7 +321,12 @@ fn access_unit(payload: &[u8]) -> Bytes {
     let header = match kind_of(payload) {
         Kind::VideoI => 0x65,
         Kind::VideoB => 0x01,
-        Kind::VideoP | Kind::Data | Kind::State | Kind::Picture | Kind::Audio => 0x41,
+        Kind::VideoP
+        | Kind::VideoLeading
+        | Kind::Data
+        | Kind::State
+        | Kind::Picture
+        | Kind::Audio => 0x41,
     };
     let mut unit = vec![0, 0, 0, 1, header];
     unit.resize(payload.len(), 0xff);

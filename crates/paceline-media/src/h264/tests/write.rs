@@ -57,11 +57,13 @@ pub(super) struct Sps {
     pub(super) crop: Option<u32>,
     /// `num_units_in_tick` and `time_scale`.
     pub(super) timing: Option<(u32, u32)>,
+    /// Pictures may be fields.
+    pub(super) fields: bool,
 }
 
 impl Default for Sps {
     fn default() -> Self {
-        Self { rows: 15, crop: None, timing: None }
+        Self { rows: 15, crop: None, timing: None, fields: false }
     }
 }
 
@@ -72,7 +74,11 @@ impl Sps {
         let mut bits = Bits::default();
         bits.bits(8, 66).bits(8, 0xc0).bits(8, 30).ue(0);
         bits.ue(0).ue(0).ue(0).ue(1).bits(1, 0);
-        bits.ue(19).ue(self.rows - 1).bits(1, 1).bits(1, 1);
+        bits.ue(19).ue(self.rows - 1).bits(1, u32::from(!self.fields));
+        if self.fields {
+            bits.bits(1, 0);
+        }
+        bits.bits(1, 1);
         bits.bits(1, u32::from(self.crop.is_some()));
         if let Some(below) = self.crop {
             bits.ue(0).ue(0).ue(0).ue(below);
@@ -114,6 +120,8 @@ pub(super) struct Slice {
     pub(super) idr_pic_id: u32,
     pub(super) order: u32,
     pub(super) redundant: Option<u32>,
+    /// In a stream with fields: 0 for a frame, 1 for the top field, 2 for the bottom field.
+    pub(super) field: Option<u32>,
 }
 
 impl Slice {
@@ -128,6 +136,7 @@ impl Slice {
             idr_pic_id: 0,
             order: frame_num * 2 % 16,
             redundant: None,
+            field: None,
         }
     }
 
@@ -144,6 +153,11 @@ impl Slice {
 pub(super) fn slice(slice: Slice) -> Vec<u8> {
     let mut bits = Bits::default();
     bits.ue(slice.first_mb).ue(slice.kind).ue(slice.pps).bits(4, slice.frame_num % 16);
+    match slice.field {
+        None => {}
+        Some(0) => drop(bits.bits(1, 0)),
+        Some(field) => drop(bits.bits(2, field + 1)),
+    }
     if slice.idr {
         bits.ue(slice.idr_pic_id);
     }

@@ -9,19 +9,47 @@ use std::sync::{Mutex, PoisonError};
 /// The limit of video publishers with a decoding state. Beyond it, all states are reset.
 const PUBLISHERS_MAX: usize = 4_096;
 
+/// The pictures of a video that were delivered before another one.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Needed {
+    /// The number of key and reference pictures.
+    references: u64,
+    /// The number of leading pictures since the last key picture.
+    leading: u64,
+}
+
+impl Needed {
+    /// Counts a delivered picture of this kind.
+    pub(crate) fn add(&mut self, kind: Kind) {
+        match kind {
+            Kind::VideoI => *self = Self { references: self.references + 1, leading: 0 },
+            Kind::VideoP => self.references += 1,
+            Kind::VideoLeading => self.leading += 1,
+            Kind::VideoB | Kind::Data | Kind::State | Kind::Picture | Kind::Audio => {}
+        }
+    }
+}
+
 /// An unread delivery.
 pub(super) struct Unread {
     pub(super) delivery: Sample,
-    /// The number of reference pictures of the video that were delivered before it.
-    pub(super) needed: u64,
+    /// The pictures that were delivered before it.
+    pub(super) needed: Needed,
+}
+
+/// The pictures of a video that were read.
+struct Read {
+    needed: Needed,
+    /// The leading pictures since the last key picture can be decoded.
+    leads: bool,
 }
 
 /// The unread deliveries.
 pub(super) struct Queue {
     /// Boxed, so that an empty queue uses little memory.
     pub(super) unread: ArrayQueue<Box<Unread>>,
-    /// For each video publisher, the number of reference pictures read so far.
-    read: Mutex<BTreeMap<PublisherId, u64>>,
+    /// The pictures of each video publisher that were read.
+    read: Mutex<BTreeMap<PublisherId, Read>>,
 }
 
 impl Queue {
@@ -39,20 +67,29 @@ impl Queue {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         // A pull may begin anywhere, because the puller knows the earlier pictures.
         let pulled = unread.delivery.tag.is_private();
-        let whole = match read.get(&publisher) {
-            Some(needed) => *needed == unread.needed,
-            None => pulled && unread.needed == 0,
+        let last = read.get(&publisher);
+        let whole = match last {
+            Some(last) => last.needed.references == unread.needed.references,
+            None => pulled && unread.needed.references == 0,
         };
-        if kind == Kind::VideoB {
-            return whole;
-        }
-        if kind != Kind::VideoI && !whole {
-            return false;
+        let leads = if kind == Kind::VideoI {
+            whole
+        } else if kind == Kind::VideoLeading {
+            let all = |last: &Read| last.leads && last.needed.leading == unread.needed.leading;
+            last.map_or(pulled, all)
+        } else {
+            last.is_some_and(|last| last.leads)
+        };
+        let usable = kind == Kind::VideoI || whole && (leads || kind != Kind::VideoLeading);
+        if !usable || kind == Kind::VideoB {
+            return usable;
         }
         if read.len() >= PUBLISHERS_MAX {
             read.clear();
         }
-        read.insert(publisher, unread.needed + 1);
+        let mut needed = unread.needed;
+        needed.add(kind);
+        read.insert(publisher, Read { needed, leads });
         true
     }
 }
@@ -63,7 +100,11 @@ mod tests {
     use paceline_proto::{Encoding, NodeId, Tag, Timestamp};
     use std::time::Duration;
 
-    fn usable(queue: &Queue, index: u32, kind: Kind, needed: u64) -> bool {
+    fn usable(queue: &Queue, index: u32, kind: Kind, references: u64) -> bool {
+        usable_after(queue, index, kind, Needed { references, leading: 0 })
+    }
+
+    fn usable_after(queue: &Queue, index: u32, kind: Kind, needed: Needed) -> bool {
         let delivery = Sample {
             tag: Tag::new("a").unwrap(),
             publisher: PublisherId { node: NodeId(1), index },
@@ -95,5 +136,20 @@ mod tests {
         assert!(usable(&queue, 0, I, 10) && usable(&queue, 0, P, 11));
         // A new path to the publisher counts from zero.
         assert!(!usable(&queue, 0, P, 1) && usable(&queue, 0, I, 0) && usable(&queue, 0, P, 1));
+    }
+
+    #[test]
+    fn leading_pictures_need_everything_before_their_key_picture() {
+        use Kind::{VideoI as I, VideoLeading as L, VideoP as P};
+        let after = |references, leading| Needed { references, leading };
+        let queue = Queue::new(4);
+        let read = |kind, needed| usable_after(&queue, 0, kind, needed);
+        assert!(read(I, after(0, 0)) && !read(L, after(1, 0)), "reading starts at the key picture");
+        assert!(read(P, after(1, 0)) && read(I, after(2, 0)));
+        assert!(read(L, after(3, 0)) && read(L, after(3, 1)) && read(P, after(3, 2)));
+        // A leading picture was dropped unread: the other ones cannot be decoded, all others can.
+        assert!(read(I, after(4, 0)) && !read(L, after(5, 1)) && read(P, after(5, 2)));
+        // A reference before the key picture was dropped unread.
+        assert!(read(I, after(7, 0)) && !read(L, after(8, 0)) && read(P, after(8, 1)));
     }
 }

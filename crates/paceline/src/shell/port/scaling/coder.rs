@@ -1,6 +1,6 @@
 //! Re-encoding of video, for another size or a rate that thinning cannot provide.
 
-use super::places::{Places, Takers};
+use super::places::Takers;
 use paceline_media::MediaError;
 use paceline_media::h264::{Class, Event, Transcoder};
 use paceline_proto::{
@@ -26,14 +26,12 @@ struct Due {
     seq: u64,
     captured: Timestamp,
     published_at: Instant,
-    /// The picture was delivered unchanged before decoding began.
-    shown: bool,
 }
 
 /// The selection of pictures to encode.
 enum Choice {
-    /// At a rate.
-    Rate(TemporalScaler),
+    /// At a rate, without this number of due pictures.
+    Rate(TemporalScaler, u32),
     /// By sequence number.
     These(BTreeSet<u64>),
 }
@@ -45,19 +43,28 @@ pub(in crate::shell) struct Coder {
     transcoder: Option<Transcoder>,
     due: VecDeque<Due>,
     choice: Choice,
+    /// The key pictures since a picture was last decoded.
+    fruitless: u32,
 }
 
 impl Coder {
     pub(super) fn new(form: Form, period: Option<Duration>) -> Self {
-        let choice = Choice::Rate(TemporalScaler::new(form.rate, period));
+        let choice = Choice::Rate(TemporalScaler::new(form.rate, period), 0);
         let hertz = hertz(form.rate.period(period));
-        Self { size: form.size, hertz, transcoder: None, due: VecDeque::new(), choice }
+        Self {
+            size: form.size,
+            hertz,
+            transcoder: None,
+            due: VecDeque::new(),
+            choice,
+            fruitless: 0,
+        }
     }
 
     /// Creates a coder of [chosen](Self::choose) pictures, one per `period`.
     pub(in crate::shell) fn choosing(size: Option<Size>, period: Option<Duration>) -> Self {
         let (hertz, choice) = (hertz(period), Choice::These(BTreeSet::new()));
-        Self { size, hertz, transcoder: None, due: VecDeque::new(), choice }
+        Self { size, hertz, transcoder: None, due: VecDeque::new(), choice, fruitless: 0 }
     }
 
     /// Sets the sequence numbers of the pictures to encode from now on.
@@ -70,15 +77,23 @@ impl Coder {
         self.due.iter().any(|due| due.seq == seq)
     }
 
-    /// Decodes units that were delivered unchanged, as references of the next one.
-    pub(super) fn catch_up(&mut self, shown: Vec<RawSample>) {
+    /// Decodes units that were delivered unchanged, as references of the next one. `ahead` of them were
+    /// not due yet, so as many due pictures are left out.
+    pub(super) fn catch_up(&mut self, shown: &[RawSample], ahead: u32) {
+        if let Choice::Rate(_, skip) = &mut self.choice {
+            *skip = ahead;
+        }
         if shown.is_empty() || self.begin().is_err() {
             return;
         }
-        let mut nobody = Places::default();
-        for sample in &shown {
-            self.push(sample, true, &mut nobody);
+        if let Some(transcoder) = &mut self.transcoder {
+            shown.iter().for_each(|sample| transcoder.catch_up(&sample.payload));
         }
+    }
+
+    /// Returns true if no picture could be decoded in the last two groups of pictures.
+    pub(super) const fn is_stuck(&self) -> bool {
+        self.fruitless > 2
     }
 
     /// Decodes the next unit, and delivers the pictures that can be presented.
@@ -93,7 +108,10 @@ impl Coder {
                 return;
             }
         }
-        self.push(sample, false, takers);
+        if sample.kind == Kind::VideoI {
+            self.fruitless = self.fruitless.saturating_add(1);
+        }
+        self.push(sample, takers);
     }
 
     /// Delivers the remaining pictures.
@@ -117,14 +135,14 @@ impl Coder {
         Ok(())
     }
 
-    fn push(&mut self, sample: &RawSample, shown: bool, takers: &mut impl Takers) {
+    fn push(&mut self, sample: &RawSample, takers: &mut impl Takers) {
         if self.due.len() >= DUE_MAX
             && let Some(due) = self.due.pop_front()
         {
             takers.fail(due.seq, DropReason::CannotScale, "too many pictures wait for others");
         }
         let (seq, captured, published_at) = (sample.seq, sample.captured, sample.published_at);
-        self.due.push_back(Due { seq, captured, published_at, shown });
+        self.due.push_back(Due { seq, captured, published_at });
         let mut events = Vec::new();
         let Self { transcoder, due, choice, .. } = self;
         let Some(transcoder) = transcoder else { return };
@@ -148,6 +166,7 @@ impl Coder {
         let Some(due) = self.due.pop_front() else { return };
         match event {
             Event::Coded { class, bytes } => {
+                self.fruitless = 0;
                 let (seq, captured, published_at) = (due.seq, due.captured, due.published_at);
                 let (kind, payload) = (kind(class), bytes.into());
                 let encoding = Encoding::new("video/h264");
@@ -162,11 +181,9 @@ impl Coder {
                     attachment,
                 });
             }
-            Event::Passed => {}
+            Event::Passed => self.fruitless = 0,
             Event::Failed(error) => {
-                if !due.shown {
-                    takers.fail(due.seq, DropReason::CannotScale, &error.to_string());
-                }
+                takers.fail(due.seq, DropReason::CannotScale, &error.to_string());
             }
         }
     }
@@ -176,7 +193,12 @@ impl Choice {
     /// Returns true if the picture that takes the identity at index `at` is encoded.
     fn wants(&mut self, due: &VecDeque<Due>, at: usize) -> bool {
         due.get(at).is_some_and(|due| match self {
-            Self::Rate(temporal) => temporal.take(due.seq, due.captured.nanos) && !due.shown,
+            Self::Rate(temporal, skip) => {
+                let due = temporal.take(due.seq, due.captured.nanos);
+                let skips = due && *skip > 0;
+                *skip -= u32::from(skips);
+                due && !skips
+            }
             Self::These(seqs) => seqs.contains(&due.seq),
         })
     }
@@ -192,6 +214,7 @@ fn hertz(period: Option<Duration>) -> f64 {
 const fn class(kind: Kind) -> Class {
     match kind {
         Kind::VideoB => Class::B,
+        Kind::VideoLeading => Class::Leading,
         Kind::VideoP => Class::P,
         Kind::VideoI | Kind::Data | Kind::State | Kind::Picture | Kind::Audio => Class::I,
     }
@@ -202,5 +225,6 @@ const fn kind(class: Class) -> Kind {
         Class::I => Kind::VideoI,
         Class::P => Kind::VideoP,
         Class::B => Kind::VideoB,
+        Class::Leading => Kind::VideoLeading,
     }
 }

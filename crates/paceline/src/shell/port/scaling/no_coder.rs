@@ -26,7 +26,11 @@ impl Coder {
         false
     }
 
-    pub(super) fn catch_up(&mut self, _: Vec<RawSample>) {}
+    pub(super) fn catch_up(&mut self, _: &[RawSample], _: u32) {}
+
+    pub(super) const fn is_stuck(&self) -> bool {
+        true
+    }
 
     pub(in crate::shell) fn serve(&mut self, sample: &RawSample, takers: &mut impl Takers) {
         takers.fail(sample.seq, DropReason::CannotScale, WHY);

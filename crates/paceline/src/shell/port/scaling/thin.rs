@@ -1,34 +1,43 @@
 //! Thinning of video: a lower rate by leaving out pictures that no other picture needs.
 
 use super::places::{ALL, Places};
+use paceline_media::h264;
 use paceline_proto::video::{Thinned as Verdict, Thinner};
 use paceline_proto::{DropReason, Kind, Rate, RawSample};
 use paceline_sched::Duration;
 
-/// The limits of stored units since the last picture that can be decoded alone, for later decoding.
-const UNITS_MAX: usize = 64;
+/// The limits of stored units since the last IDR picture, for later decoding.
+const UNITS_MAX: usize = 300;
 const BYTES_MAX: usize = 16 << 20;
 
 /// The result of a sample.
 pub(super) enum Thinned {
     /// The sample was delivered, or left out.
     Done,
-    /// Thinning cannot provide the rate. Contains the units since the last picture that can be
-    /// decoded alone, or nothing if that is too long ago.
-    TooDense(Vec<RawSample>),
+    /// Thinning cannot provide the rate from this sample on, and the decoder can: contains the units
+    /// that it needs before, and the number of pictures that were delivered before they were due.
+    TooDense(Vec<RawSample>, u32),
 }
 
 /// Thins one video.
 pub(super) struct Thin {
     thinner: Thinner,
-    /// The units since a picture that can be decoded alone; `None` if there were too many.
+    /// The key and reference units since the last IDR picture; `None` if there were too many, or if a
+    /// decoder cannot start there.
     kept: Option<Vec<RawSample>>,
     bytes: usize,
+    /// The video cannot be decoded here: too dense references are thinned as well as possible.
+    only: bool,
 }
 
 impl Thin {
     pub(super) fn new(rate: Rate, period: Option<Duration>) -> Self {
-        Self { thinner: Thinner::new(rate, period), kept: None, bytes: 0 }
+        Self { thinner: Thinner::new(rate, period), kept: None, bytes: 0, only: false }
+    }
+
+    /// Creates a thinner for a video that the decoder failed to decode.
+    pub(super) fn only(rate: Rate, period: Option<Duration>) -> Self {
+        Self { only: true, ..Self::new(rate, period) }
     }
 
     pub(super) fn serve(&mut self, sample: &RawSample, places: &mut Places) -> Thinned {
@@ -37,8 +46,14 @@ impl Thin {
             Verdict::Drop => {}
             Verdict::Undecodable => places.count(ALL, DropReason::Undecodable, 1),
             Verdict::TooDense => {
-                let kept = if sample.kind == Kind::VideoI { None } else { self.kept.take() };
-                return Thinned::TooDense(kept.unwrap_or_default());
+                if h264::is_idr(&sample.payload) {
+                    // The decoder starts here.
+                    self.keep(sample);
+                    self.kept.iter_mut().for_each(Vec::clear);
+                }
+                if let Some(kept) = self.kept.take() {
+                    return Thinned::TooDense(kept, self.thinner.ahead());
+                }
             }
         }
         self.keep(sample);
@@ -46,9 +61,15 @@ impl Thin {
     }
 
     fn keep(&mut self, sample: &RawSample) {
-        if sample.kind == Kind::VideoI {
+        if self.only {
+            return;
+        }
+        if sample.kind == Kind::VideoI && h264::is_idr(&sample.payload) {
             self.bytes = 0;
-            self.kept = Some(Vec::new());
+            self.kept = h264::unsupported(&sample.payload).is_none().then(Vec::new);
+        }
+        if !matches!(sample.kind, Kind::VideoI | Kind::VideoP) {
+            return;
         }
         self.bytes += sample.payload.len();
         let Some(kept) = &mut self.kept else { return };

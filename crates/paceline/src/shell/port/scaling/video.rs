@@ -1,7 +1,7 @@
 //! Scaling of video, whose pictures depend on each other.
 //!
 //! Nothing is decoded while thinning can provide the rate. Otherwise, and for another size, the
-//! video is decoded and re-encoded.
+//! video is decoded and re-encoded. A video that cannot be decoded is thinned.
 
 use super::coder::Coder;
 use super::places::Places;
@@ -29,11 +29,16 @@ impl Video {
 
     pub(super) fn serve(&mut self, sample: RawSample, places: &mut Places) {
         match &mut self.way {
-            Way::Code(coder) => coder.serve(&sample, places),
+            Way::Code(coder) => {
+                coder.serve(&sample, places);
+                if coder.is_stuck() && self.form.size.is_none() {
+                    self.way = Way::Thin(Thin::only(self.form.rate, self.period));
+                }
+            }
             Way::Thin(thin) => {
-                if let Thinned::TooDense(shown) = thin.serve(&sample, places) {
+                if let Thinned::TooDense(shown, ahead) = thin.serve(&sample, places) {
                     let mut coder = Coder::new(self.form, self.period);
-                    coder.catch_up(shown);
+                    coder.catch_up(&shown, ahead);
                     coder.serve(&sample, places);
                     self.way = Way::Code(Box::new(coder));
                 }

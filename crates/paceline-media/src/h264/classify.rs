@@ -1,0 +1,136 @@
+//! The class of each access unit of a stream.
+
+use super::Class;
+use super::nal::{Kind, Nals};
+use super::params::Params;
+use super::picture::{Picture, Place};
+use super::scan;
+use crate::error::MediaError;
+
+/// The number of units without a key unit after which an intra picture without a recovery point counts as
+/// one.
+const PATIENCE: u32 = 300;
+
+/// Determines the classes of a stream's access units, in decoding order.
+///
+/// Besides IDR pictures, key units ([`Class::I`]) are intra pictures with a recovery point, as encoders
+/// write them for open groups of pictures, and the first pictures of a gradual refresh: of those, the first
+/// pictures are incomplete for a decoder that starts there. An intra picture without a recovery point is a
+/// key unit only if the stream had no other one for 300 units. The pictures that follow a key unit but
+/// precede it in presentation order are [`Class::Leading`].
+///
+/// ```
+/// use paceline_media::h264::Classifier;
+///
+/// let mut classifier = Classifier::new();
+/// assert!(classifier.classify(b"no unit").is_err());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Classifier {
+    params: Params,
+    keys: Keys,
+}
+
+impl Classifier {
+    /// Returns a classifier for the beginning of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the class of the next access unit.
+    ///
+    /// # Errors
+    /// [`MediaError::H264Stream`] if `unit` has no slice or is above a bound.
+    pub fn classify(&mut self, unit: &[u8]) -> Result<Class, MediaError> {
+        scan::check_bytes(0, unit.len())?;
+        let mut picture = Picture::default();
+        for (count, nal) in Nals::new(unit).enumerate() {
+            scan::check_nals(0, count)?;
+            self.params.note(&nal);
+            let slice = matches!(nal.kind(), Kind::Slice { .. });
+            let place = if slice { picture.place(&nal, &self.params) } else { Place::Same };
+            picture.add(&nal, place, &self.params);
+            // The other slices of a frame can change nothing.
+            if picture.idr || picture.begun && !picture.intra && !picture.is_first_field() {
+                break;
+            }
+        }
+        if !picture.begun {
+            return Err(scan::no_slice(unit, 0));
+        }
+        Ok(self.keys.class(&picture))
+    }
+}
+
+/// The key units of a stream so far, and the order of its pictures.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Keys {
+    order: PictureOrder,
+    /// The order of the last key unit, if pictures that precede it may follow.
+    open: Option<i64>,
+    /// The number of units since the last key unit; `None` before the first.
+    since: Option<u32>,
+}
+
+impl Keys {
+    /// Returns the class of the next picture.
+    pub(super) fn class(&mut self, picture: &Picture) -> Class {
+        let order = self.order.of(picture);
+        let since = self.since.map(|units| units.saturating_add(1));
+        if picture.idr || self.is_key(picture, since) {
+            self.open = if picture.idr { None } else { order };
+            self.since = Some(0);
+            return Class::I;
+        }
+        self.since = since;
+        if self.open.zip(order).is_some_and(|(key, order)| order < key) {
+            return Class::Leading;
+        }
+        // A field that is a unit by itself is needed by the other one.
+        let needed = picture.reference || picture.is_first_field();
+        if needed { Class::P } else { Class::B }
+    }
+
+    fn is_key(&self, picture: &Picture, since: Option<u32>) -> bool {
+        match picture.recovery {
+            Some(0) => picture.intra,
+            Some(_) => true,
+            // Later pictures may refer to earlier ones, so a stream with key units does not start here.
+            None => {
+                let recent = since.is_some_and(|units| units < PATIENCE);
+                picture.intra && picture.reference && !recent
+            }
+        }
+    }
+}
+
+/// The picture order count of type 0 (8.2.1.1). Other types have no leading pictures in practice.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PictureOrder {
+    /// The most significant part and `pic_order_cnt_lsb` of the last reference picture.
+    last: (i64, u32),
+}
+
+impl PictureOrder {
+    /// Returns the order of the next picture in decoding order.
+    pub(super) fn of(&mut self, picture: &Picture) -> Option<i64> {
+        let (lsb, bits, bottom) = picture.order?;
+        if picture.idr {
+            self.last = (0, 0);
+        }
+        let (high, low) = self.last;
+        let (range, half) = (1_i64 << bits, 1_i64 << bits >> 1);
+        let step = i64::from(lsb) - i64::from(low);
+        let high = match () {
+            () if step <= -half => high + range,
+            () if step > half => high - range,
+            () => high,
+        };
+        if picture.reference {
+            self.last = (high, lsb);
+        }
+        let top = high + i64::from(lsb);
+        Some(if picture.field { top } else { top.min(top + bottom) })
+    }
+}

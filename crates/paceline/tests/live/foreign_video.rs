@@ -1,0 +1,205 @@
+//! H.264 streams of other encoders, in every form: each form arrives decodable and complete, or its
+//! absence has a reason that the subscriber sees.
+
+use crate::support::{HostDir, SOON, at_rate, wait_until};
+use paceline::status::DropReason;
+use paceline::{Encoding, Kind, Node, Sample, Subscriber, SubscriberBuilder};
+use paceline_media::h264::split;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The size of all generated streams.
+const SIZE: (u32, u32) = (352, 288);
+/// The number of pictures of each generated stream.
+const PICTURES: usize = 100;
+
+/// A stream that x264 generates, and what can be done with it.
+struct Stream {
+    name: &'static str,
+    args: &'static [&'static str],
+    /// False if the stream cannot be decoded, and so not be scaled.
+    scaled: bool,
+}
+
+const fn scaled(name: &'static str, args: &'static [&'static str]) -> Stream {
+    Stream { name, args, scaled: true }
+}
+
+const fn whole(name: &'static str, args: &'static [&'static str]) -> Stream {
+    Stream { name, args, scaled: false }
+}
+
+const STREAMS: &[Stream] = &[
+    scaled("baseline", &["-profile:v", "baseline", "-x264-params", "keyint=25"]),
+    scaled("open GOP", &["-profile:v", "main", "-x264-params", "keyint=25:open-gop=1:bframes=3"]),
+    scaled("b-pyramid", &["-x264-params", "keyint=25:bframes=5:b-adapt=0:b-pyramid=strict"]),
+    scaled("GOP of 250", &["-x264-params", "keyint=250:scenecut=0"]),
+    scaled("no B", &["-x264-params", "keyint=250:scenecut=0:bframes=0"]),
+    scaled("intra only", &["-x264-params", "keyint=1"]),
+    scaled("intra refresh", &["-x264-params", "keyint=40:intra-refresh=1"]),
+    scaled("slices", &["-x264-params", "keyint=25:slices=4"]),
+    scaled("delimiters", &["-x264-params", "keyint=25:aud=1"]),
+    scaled("full range", &["-pix_fmt", "yuvj420p", "-x264-params", "keyint=25"]),
+    scaled("weighted", &["-vf", "fade=in:0:50", "-x264-params", "keyint=25:weightp=2"]),
+    scaled("temporal", &["-x264-params", "keyint=25:direct=temporal:ref=8"]),
+    scaled("scaling lists", &["-x264-params", "keyint=25:cqm=jvt"]),
+    scaled("CAVLC", &["-x264-params", "keyint=25:cabac=0:8x8dct=0"]),
+    whole("MBAFF", &["-flags", "+ilme+ildct", "-x264-params", "keyint=25:tff=1"]),
+    whole("4:2:2", &["-pix_fmt", "yuv422p", "-x264-params", "keyint=25"]),
+    whole("4:4:4", &["-pix_fmt", "yuv444p", "-x264-params", "keyint=25"]),
+    whole("10 bits", &["-pix_fmt", "yuv420p10le", "-x264-params", "keyint=25"]),
+    whole("10 bits, intra", &["-pix_fmt", "yuv420p10le", "-x264-params", "keyint=1"]),
+    whole("monochrome", &["-pix_fmt", "gray", "-x264-params", "keyint=25"]),
+    whole("lossless", &["-qp", "0", "-x264-params", "keyint=25"]),
+];
+
+/// Runs ffmpeg; returns its standard output and its errors. `None` if it is not installed.
+fn ffmpeg(args: &[&str], input: &[u8]) -> Option<(Vec<u8>, String)> {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error"]).args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut ffmpeg = command.spawn().ok()?;
+    let mut stdin = ffmpeg.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let ended = ffmpeg.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Some((ended.stdout, String::from_utf8_lossy(&ended.stderr).into_owned()))
+}
+
+fn generated(stream: &Stream) -> Option<Vec<u8>> {
+    let source = format!("testsrc2=s={}x{}:r=25,gblur=sigma=2", SIZE.0, SIZE.1);
+    let pictures = PICTURES.to_string();
+    let input = ["-f", "lavfi", "-i", &source, "-frames:v", &pictures, "-c:v", "libx264"];
+    let args = [&input[..], stream.args, &["-f", "h264", "-"]].concat();
+    ffmpeg(&args, b"").map(|(bytes, errors)| {
+        assert!(errors.is_empty() && !bytes.is_empty(), "{}: {errors}", stream.name);
+        bytes
+    })
+}
+
+/// Decodes a stream; returns the luma of each picture, scaled to `size`.
+fn pictures(stream: &[u8], size: (u32, u32)) -> (Vec<Vec<u8>>, String) {
+    let scale = format!("scale={}:{}:flags=area,format=gray", size.0, size.1);
+    let args = ["-f", "h264", "-i", "-", "-vsync", "0", "-vf", &scale, "-f", "rawvideo", "-"];
+    let (bytes, errors) = ffmpeg(&args, stream).expect("it made the stream");
+    (bytes.chunks((size.0 * size.1) as usize).map(<[u8]>::to_vec).collect(), errors)
+}
+
+fn psnr(a: &[u8], b: &[u8]) -> f64 {
+    let square = |(a, b): (&u8, &u8)| (f64::from(*a) - f64::from(*b)).powi(2);
+    let error: f64 = a.iter().zip(b).map(square).sum();
+    10.0 * (255.0 * 255.0 * a.len() as f64 / error.max(1.0)).log10()
+}
+
+/// A requested form and the number of pictures that are due.
+struct Form {
+    name: &'static str,
+    ask: fn(SubscriberBuilder<'_>) -> SubscriberBuilder<'_>,
+    due: usize,
+    size: Option<(u32, u32)>,
+}
+
+const FORMS: &[Form] = &[
+    Form { name: "all", ask: |it| it, due: PICTURES, size: None },
+    Form { name: "every 2", ask: |it| it.every(2), due: PICTURES / 2, size: None },
+    Form { name: "every 5", ask: |it| it.every(5), due: PICTURES / 5, size: None },
+    Form { name: "20 of 100 Hz", ask: |it| it.max_hz(20.0), due: PICTURES / 5, size: None },
+    Form { name: "176x144", ask: |it| it.size(176, 144), due: PICTURES, size: Some((176, 144)) },
+    Form {
+        name: "176x144, every 5",
+        ask: |it| it.size(176, 144).every(5),
+        due: PICTURES / 5,
+        size: Some((176, 144)),
+    },
+];
+
+fn played(stream: &[u8], forms: &[Form]) -> Vec<(Vec<Sample>, Subscriber)> {
+    let host = HostDir::new("foreign");
+    let (robot, viewer) = (host.open("robot"), host.open("viewer"));
+    let camera = robot.publisher("camera").encoding(Encoding::new("video/h264"));
+    let mut camera = camera.hz(100.0).declare().unwrap();
+    let asked = |form: &Form| (form.ask)(viewer.subscriber("camera").queue(1_000));
+    let subscribers: Vec<Subscriber> =
+        forms.iter().map(|form| asked(form).declare().unwrap()).collect();
+    wait_heard(&robot, subscribers.len());
+    let units: Vec<Vec<u8>> = split(stream).map(|unit| unit.unwrap().bytes.to_vec()).collect();
+    at_rate(100, u32::try_from(units.len()).unwrap(), |number| {
+        camera.put_blocking(units[number as usize].clone()).unwrap();
+    });
+    assert!(camera.close(Duration::from_secs(60)));
+    subscribers
+        .into_iter()
+        .map(|mut subscriber| {
+            let next = || subscriber.recv_timeout(Duration::from_millis(300)).ok();
+            (std::iter::from_fn(next).collect(), subscriber)
+        })
+        .collect()
+}
+
+fn wait_heard(node: &Node, subscriptions: usize) {
+    wait_until("every subscriber receives the camera", || {
+        let status = node.status(SOON);
+        let all = status.iter().flat_map(|node| &node.subscriptions);
+        all.filter(|subscription| !subscription.publishers.is_empty()).count() == subscriptions
+    });
+}
+
+fn joined(samples: &[Sample]) -> Vec<u8> {
+    samples.iter().flat_map(|sample| sample.payload.to_vec()).collect()
+}
+
+/// Returns what is wrong with the samples of one form.
+fn problem(
+    stream: &Stream,
+    form: &Form,
+    bytes: &[u8],
+    (got, subscriber): &(Vec<Sample>, Subscriber),
+) -> Option<String> {
+    if !got.windows(2).all(|pair| pair[0].seq < pair[1].seq) {
+        return Some("the order is wrong".to_owned());
+    }
+    if form.size.is_some() && !stream.scaled {
+        let told = subscriber.drops().of(DropReason::CannotScale) > 0;
+        let right = got.is_empty() && told;
+        return (!right).then(|| format!("{} pictures, told: {told}", got.len()));
+    }
+    let delivered = joined(got);
+    let size = form.size.unwrap_or(SIZE);
+    let (shown, errors) = pictures(&delivered, size);
+    let counts = format!("{} of {} due, {} shown", got.len(), form.due, shown.len());
+    if got.len().abs_diff(form.due) > 3 || shown.len() != got.len() || !errors.is_empty() {
+        return Some(format!("{counts} {errors}"));
+    }
+    if form.due < PICTURES {
+        return None;
+    }
+    if form.size.is_none() {
+        return (delivered != bytes).then(|| "the bytes differ".to_owned());
+    }
+    let (source, _) = pictures(bytes, size);
+    let worst = shown.iter().zip(&source).map(|(a, b)| psnr(a, b)).fold(f64::MAX, f64::min);
+    (worst < 28.0).then(|| format!("{worst:.1} dB"))
+}
+
+#[test]
+fn streams_of_x264_arrive_in_every_form() {
+    let mut problems = Vec::new();
+    for stream in STREAMS {
+        let Some(bytes) = generated(stream) else {
+            println!("skipped: streams_of_x264_arrive_in_every_form (ffmpeg is not installed)");
+            return;
+        };
+        let units = split(&bytes).filter(|unit| unit.is_ok()).count();
+        assert_eq!(units, PICTURES, "{}", stream.name);
+        let all = played(&bytes, FORMS);
+        for (form, received) in FORMS.iter().zip(&all) {
+            if let Some(problem) = problem(stream, form, &bytes, received) {
+                problems.push(format!("{}, {}: {problem}", stream.name, form.name));
+            }
+        }
+        assert_eq!(all[0].0.first().map(|sample| sample.kind), Some(Kind::VideoI));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
