@@ -422,7 +422,8 @@ class Refusal:
     @property
     def reason(self) -> str:
         """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``,
-        ``no_answer``, ``size_above_source`` or ``other``."""
+        ``no_answer``, ``size_above_source``,
+        ``unscalable`` or ``other``."""
     @property
     def needed_bytes_per_s(self) -> int:
         """The rate that the stream needs, in bytes per second."""

@@ -203,6 +203,7 @@ fn publisher(input: &mut Input<'_>) -> PublisherSpec {
         size: input.flag().then_some(Size { width: 640, height: 480 }),
         bytes_max: Some(u64::from(input.u16())),
         waits: input.flag(),
+        unscalable: None,
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod bits;
 mod classify;
+mod colour;
 mod nal;
 mod params;
 mod picture;
@@ -102,17 +103,31 @@ pub fn info(bytes: &[u8]) -> Result<Option<StreamInfo>, MediaError> {
 /// Other key units ([`Class::I`]) may be a start only for some decoders.
 #[must_use]
 pub fn is_idr(access_unit: &[u8]) -> bool {
-    let mut nals = Nals::new(access_unit);
-    let slice = nals.find(|nal| matches!(nal.kind(), Kind::Slice { .. }));
-    slice.is_some_and(|nal| nal.kind() == Kind::Slice { idr: true })
+    nal::first_slice(access_unit) == Some(Kind::Slice { idr: true })
 }
 
-/// Returns a description of the stream's format if it cannot be decoded here, so that it cannot be scaled,
-/// from the parameter sets in `bytes`; `None` if it can, or if there are none.
+/// The feature of a stream for which it cannot be decoded here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// Fields, or frames with field macroblocks.
+    Interlaced,
+    /// Another chroma format than 4:2:0.
+    Chroma,
+    /// More than 8 bits per sample.
+    Depth,
+    /// A profile other than Baseline, Main and High.
+    Profile,
+    /// This build has no decoder.
+    NoDecoder,
+}
+
+/// Returns the feature for which the stream cannot be decoded here, and so not be scaled, from the parameter
+/// sets in `bytes`; `None` if it can, or if there are none.
 #[must_use]
-pub fn unsupported(bytes: &[u8]) -> Option<String> {
+pub fn unsupported(bytes: &[u8]) -> Option<Unsupported> {
     if !HAS_TRANSCODER {
-        return Some("H.264, in a build without a decoder".to_owned());
+        return Some(Unsupported::NoDecoder);
     }
     let sps = Nals::new(bytes).find(|nal| nal.kind() == Kind::Sps)?;
     Sps::read(&sps).ok()?.unsupported()

@@ -4,6 +4,58 @@ use core::fmt;
 use core::num::NonZeroU32;
 use paceline_sched::Duration;
 
+/// The reason why the pictures of a video cannot be scaled: the decoder lacks a feature that they use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Unscalable {
+    /// Its pictures are interlaced.
+    Interlaced,
+    /// Its colours are not stored as 4:2:0.
+    Chroma,
+    /// Its samples have more than 8 bits.
+    Depth,
+    /// Its profile has other features that the decoder lacks.
+    Profile,
+    /// There is no decoder for its media type, or for any in this build.
+    Codec,
+}
+
+impl Unscalable {
+    /// All reasons; the index is the byte on the wire.
+    const ALL: [Self; 5] =
+        [Self::Interlaced, Self::Chroma, Self::Depth, Self::Profile, Self::Codec];
+
+    /// Returns the byte on the wire.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Interlaced => 0,
+            Self::Chroma => 1,
+            Self::Depth => 2,
+            Self::Profile => 3,
+            Self::Codec => 4,
+        }
+    }
+
+    /// Returns the reason of a byte on the wire; `None` if the byte is unknown.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl fmt::Display for Unscalable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interlaced => "it is interlaced",
+            Self::Chroma => "its colours are not 4:2:0",
+            Self::Depth => "its samples have more than 8 bits",
+            Self::Profile => "the decoder does not support its profile",
+            Self::Codec => "there is no decoder for it",
+        })
+    }
+}
+
 /// The share of a publisher's samples that a subscription requests (temporal scaling, seed 000 §2.1).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Rate {

@@ -38,7 +38,7 @@ pub mod video;
 pub mod wire;
 
 pub use carrier::Carrier;
-pub use form::{Form, Proxy, Rate, Size};
+pub use form::{Form, Proxy, Rate, Size, Unscalable};
 pub use ids::{NodeId, PublisherId, SubscriptionId};
 pub use reason::{DropReason, Drops, Excess, StreamAges, StreamCounters};
 pub use retransmit::Retransmit;

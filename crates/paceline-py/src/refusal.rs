@@ -17,6 +17,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Processor { .. } => "processor",
         RefusalReason::NoAnswer => "no_answer",
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
+        RefusalReason::Unscalable { .. } => "unscalable",
         _ => "other",
     }
 }
@@ -60,7 +61,7 @@ impl Refusal {
     }
 
     /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `no_answer`,
-    /// `size_above_source` or `other`.
+    /// `size_above_source`, `unscalable` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {
         word(self.0.reason)

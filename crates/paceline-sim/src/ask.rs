@@ -27,6 +27,7 @@ pub fn data(tag: &str) -> PublisherSpec {
         size: None,
         bytes_max: None,
         waits: false,
+        unscalable: None,
     }
 }
 

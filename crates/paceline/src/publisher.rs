@@ -19,7 +19,9 @@ use paceline_media::h264::{self, Classifier, ParameterSets};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
-use paceline_proto::{ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag};
+use paceline_proto::{
+    ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag, Unscalable,
+};
 use paceline_sched::{ContractError, Late, LossTolerance};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -57,6 +59,7 @@ impl Draft {
             size: None,
             bytes_max: None,
             waits: false,
+            unscalable: None,
         };
         Self { spec, kind: None, history: None, rate_by: None }
     }
@@ -517,8 +520,13 @@ impl Publisher {
             _ => None,
         };
         let new_size = size.is_some() && size != self.spec.size;
-        if !larger && !new_size {
+        let unscalable = self.unscalable(payload);
+        let new_reason = unscalable.is_some_and(|why| why != self.spec.unscalable);
+        if !larger && !new_size && !new_reason {
             return;
+        }
+        if let Some(why) = unscalable {
+            self.spec.unscalable = why;
         }
         if larger {
             // Add a margin, so that slowly growing pictures do not cause an announcement each.
@@ -528,6 +536,21 @@ impl Publisher {
             self.spec.size = size;
         }
         self.announce();
+    }
+
+    /// Returns the reason why the video cannot be scaled, `Some(None)` if it can, and `None` if this
+    /// sample does not show it.
+    fn unscalable(&self, payload: &Bytes) -> Option<Option<Unscalable>> {
+        if self.format != Some(Format::H264) || !h264::is_idr(payload) {
+            return None;
+        }
+        Some(h264::unsupported(payload).map(|feature| match feature {
+            h264::Unsupported::Interlaced => Unscalable::Interlaced,
+            h264::Unsupported::Chroma => Unscalable::Chroma,
+            h264::Unsupported::Depth => Unscalable::Depth,
+            h264::Unsupported::NoDecoder => Unscalable::Codec,
+            h264::Unsupported::Profile | _ => Unscalable::Profile,
+        }))
     }
 
     /// Sends every node the current declaration; returns false if the engine's command queue is

@@ -23,6 +23,7 @@ fn publisher(tag: &str, full: bool) -> PublisherSpec {
         size: full.then_some(Size { width: 640, height: 480 }),
         bytes_max: full.then_some(20_000),
         waits: full,
+        unscalable: None,
     }
 }
 

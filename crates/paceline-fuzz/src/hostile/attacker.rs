@@ -399,6 +399,7 @@ impl Attacker {
                 .then(|| Size { width: self.word(), height: self.word() }),
             bytes_max: Some(self.number()),
             waits: self.chance.below(2) == 0,
+            unscalable: None,
         }
     }
 

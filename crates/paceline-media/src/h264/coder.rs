@@ -1,11 +1,13 @@
 //! Encoding of decoded pictures in the requested size.
 
 use openh264::encoder::{
-    BitRate, Complexity, Encoder, EncoderConfig, FrameRate, Profile, QpRange, RateControlMode,
+    BitRate, ColorPrimaries, Complexity, Encoder, EncoderConfig, FrameRate, MatrixCoefficients,
+    Profile, QpRange, RateControlMode, TransferCharacteristics, VuiConfig,
 };
 use openh264::formats::YUVSource;
 use openh264::{OpenH264API, Timestamp};
 
+use super::colour::Colour;
 use super::{Class, Classifier};
 use crate::error::MediaError;
 use crate::picture::split_planes;
@@ -37,6 +39,8 @@ pub(super) struct Coder {
     resize: Resize,
     scaled: Vec<u8>,
     encoder: Option<(Size, Encoder)>,
+    /// The range and colour space of the pictures, which their SPS repeats.
+    colour: Option<Colour>,
     /// The largest number of pictures from one I picture to the next.
     key_every: u64,
     /// The pictures encoded since the last I picture, including that one.
@@ -55,6 +59,7 @@ impl Coder {
             resize: Resize::new(),
             scaled: Vec::new(),
             encoder: None,
+            colour: None,
             key_every: whole((KEY_SECONDS * hz).floor()).max(1),
             since_key: 0,
             key: true,
@@ -65,6 +70,14 @@ impl Coder {
     /// Requests that the next picture is an I picture.
     pub(super) fn request_key(&mut self) {
         self.key = true;
+    }
+
+    /// Sets the range and colour space of the following pictures.
+    pub(super) fn set_colour(&mut self, colour: Option<Colour>) {
+        if self.colour != colour {
+            self.colour = colour;
+            self.encoder = None;
+        }
     }
 
     /// Returns one unit of size `to` (the picture's if `None`) with `picture`.
@@ -123,8 +136,10 @@ impl Coder {
             Some((made_for, encoder)) if made_for == size => encoder,
             Some(_) | None => {
                 self.key = true;
-                let made =
-                    Encoder::with_api_config(OpenH264API::from_source(), config(size, self.hz));
+                let made = Encoder::with_api_config(
+                    OpenH264API::from_source(),
+                    config(size, self.hz, self.colour),
+                );
                 let mut encoder = made.map_err(|error| refuse(&error))?;
                 silence(&mut encoder);
                 encoder
@@ -184,11 +199,11 @@ fn encoder_hz(hz: f64) -> f64 {
 
 /// Returns the configuration: Baseline, one slice and one reference, no B pictures, no skipped pictures,
 /// one thread.
-fn config(size: Size, hz: f64) -> EncoderConfig {
+fn config(size: Size, hz: f64, colour: Option<Colour>) -> EncoderConfig {
     let hz = encoder_hz(hz);
     let pixels = u32::try_from(size.pixels()).unwrap_or(u32::MAX);
     let bits = whole(f64::from(pixels) * hz * BITS_PER_PIXEL);
-    EncoderConfig::new()
+    let config = EncoderConfig::new()
         .profile(Profile::Baseline)
         .max_frame_rate(FrameRate::from_hz(narrow(hz)))
         .rate_control_mode(RateControlMode::Bitrate)
@@ -198,7 +213,51 @@ fn config(size: Size, hz: f64) -> EncoderConfig {
         .skip_frames(false)
         .scene_change_detect(false)
         .background_detection(false)
-        .num_threads(1)
+        .num_threads(1);
+    colour.map_or(config, |colour| config.vui(vui(colour)))
+}
+
+/// Returns the encoder's names of a colour space; unspecified where it has none.
+fn vui(colour: Colour) -> VuiConfig {
+    use ColorPrimaries as C;
+    use MatrixCoefficients as M;
+    use TransferCharacteristics as T;
+    let primaries =
+        [C::Bt709, C::Bt470M, C::Bt470BG, C::Smpte170M, C::Smpte240M, C::Film, C::Bt2020]
+            .into_iter()
+            .find(|it| it.as_u8() == colour.primaries);
+    let transfer = [
+        T::Bt709,
+        T::Bt470M,
+        T::Bt470Bg,
+        T::Smpte170M,
+        T::Smpte240M,
+        T::Linear,
+        T::Srgb,
+        T::Bt2020_10,
+        T::Bt2020_12,
+        T::Smpte2084,
+        T::Hlg,
+    ]
+    .into_iter()
+    .find(|it| it.as_u8() == colour.transfer);
+    let matrix = [
+        M::Bt709,
+        M::Fcc,
+        M::Bt470Bg,
+        M::Smpte170M,
+        M::Smpte240M,
+        M::Ycgco,
+        M::Bt2020Ncl,
+        M::Bt2020Cl,
+    ]
+    .into_iter()
+    .find(|it| it.as_u8() == colour.matrix);
+    VuiConfig::new()
+        .color_primaries(primaries.unwrap_or(C::Unspecified))
+        .transfer_characteristics(transfer.unwrap_or(T::Unspecified))
+        .matrix_coefficients(matrix.unwrap_or(M::Unspecified))
+        .full_range(colour.full_range)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "at most 60, and a rate need not be exact")]

@@ -66,6 +66,19 @@ impl<'a> Nal<'a> {
     }
 }
 
+/// Returns the header of the first slice in `bytes`, without reading further than that.
+pub(super) fn first_slice(bytes: &[u8]) -> Option<Kind> {
+    let mut at = 0;
+    loop {
+        let header = find_start_code(bytes, at)? + 3;
+        let nal = Nal { begin: 0, end: 0, bytes: bytes.get(header..=header)? };
+        if matches!(nal.kind(), Kind::Slice { .. }) {
+            return Some(nal.kind());
+        }
+        at = header;
+    }
+}
+
 /// The NAL units of a byte stream, starting at its first start code.
 #[derive(Debug, Clone)]
 pub(super) struct Nals<'a> {

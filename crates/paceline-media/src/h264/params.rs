@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use h264_reader::nal::sps::{ChromaFormat, FrameMbsFlags, PicOrderCntType, SeqParameterSet};
 use h264_reader::rbsp::{BitReader, decode_nal};
 
-use super::StreamInfo;
 use super::bits::Bits;
+use super::colour::Colour;
 use super::nal::{Kind, Nal};
+use super::{StreamInfo, Unsupported};
 use crate::error::{MediaError, excerpt};
 use crate::size::Size;
 
@@ -23,6 +24,9 @@ const HZ_MAX: f64 = 1000.0;
 pub(super) struct Sps {
     pub(super) id: u32,
     info: StreamInfo,
+    /// The range and colour space of its samples, if it states them.
+    #[cfg_attr(not(feature = "h264"), expect(dead_code, reason = "the encoder copies it"))]
+    pub(super) colour: Option<Colour>,
     profile: u8,
     chroma: ChromaFormat,
     /// The bits of a luma or chroma sample, whichever is larger.
@@ -72,6 +76,7 @@ impl Sps {
         Ok(Self {
             id: u32::from(sps.id().id()),
             info: StreamInfo { size: Size::new(width, height)?, hz },
+            colour: Colour::of(&sps),
             profile: sps.profile_idc.into(),
             chroma: chroma.chroma_format,
             depth: depth.saturating_add(8),
@@ -100,8 +105,24 @@ impl Sps {
         self.profile == 66
     }
 
-    /// Returns a description of the stream if openh264 cannot decode it.
-    pub(super) fn unsupported(&self) -> Option<String> {
+    /// Returns the first feature that openh264 does not decode.
+    pub(super) fn unsupported(&self) -> Option<Unsupported> {
+        if self.chroma != ChromaFormat::YUV420 {
+            Some(Unsupported::Chroma)
+        } else if self.depth != 8 {
+            Some(Unsupported::Depth)
+        } else if !self.progressive {
+            Some(Unsupported::Interlaced)
+        } else if !matches!(self.profile, 66 | 77 | 100) {
+            Some(Unsupported::Profile)
+        } else {
+            None
+        }
+    }
+
+    /// Describes the format.
+    #[cfg(feature = "h264")]
+    pub(super) fn describe(&self) -> String {
         let chroma = match self.chroma {
             ChromaFormat::Monochrome => "4:0:0",
             ChromaFormat::YUV420 => "4:2:0",
@@ -110,16 +131,13 @@ impl Sps {
             ChromaFormat::Invalid(_) => "of unknown chroma",
         };
         let scan = if self.progressive { "progressive" } else { "interlaced" };
-        let fits = matches!(self.profile, 66 | 77 | 100)
-            && self.chroma == ChromaFormat::YUV420
-            && self.depth == 8
-            && self.progressive;
         let (profile, depth) = (profile_name(self.profile), self.depth);
-        (!fits).then(|| format!("{profile} profile, {chroma}, {depth} bits, {scan}"))
+        format!("{profile} profile, {chroma}, {depth} bits, {scan}")
     }
 }
 
 /// Returns the name of a `profile_idc`.
+#[cfg(feature = "h264")]
 fn profile_name(profile: u8) -> String {
     let name = match profile {
         66 => "Baseline",

@@ -26,8 +26,8 @@ pub(super) struct Source {
 impl Source {
     /// Opens a decoder for pictures described by `sps`; `bytes` are that SPS.
     pub(super) fn open(sps: &Sps, bytes: &[u8]) -> Result<Self, MediaError> {
-        if let Some(what) = sps.unsupported() {
-            return Err(MediaError::H264Unsupported { what });
+        if sps.unsupported().is_some() {
+            return Err(MediaError::H264Unsupported { what: sps.describe() });
         }
         let config = DecoderConfig::new().flush_after_decode(Flush::NoFlush);
         let decoder = Decoder::with_api_config(OpenH264API::from_source(), config)

@@ -218,6 +218,7 @@ impl Transcoder {
                 mend: "have the sender put parameter sets before each I unit",
             }),
         };
+        self.coder.set_colour(sps.and_then(|sps| sps.colour));
         let size = self.source.as_ref().map(|source| source.size).ok();
         if size.is_some() && self.size != size {
             self.size = size;

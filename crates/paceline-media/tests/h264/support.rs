@@ -171,6 +171,7 @@ pub(crate) fn classes<'a>(units: impl IntoIterator<Item = &'a [u8]>) -> String {
         Class::I => 'I',
         Class::P => 'P',
         Class::B => 'B',
+        Class::Leading => 'L',
     };
     units.into_iter().map(letter).collect()
 }

@@ -21,7 +21,6 @@ use super::pair::Pair;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, Registry};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
-use crate::form::Size;
 use crate::ids::NodeId;
 use paceline_admit::reserve::{
     Key, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
@@ -232,16 +231,15 @@ impl Admission {
         self.rounds += 1;
         self.wake = Instant::FAR;
         let own = |pair: &&Pair<'_>| pair.publisher.node == round.me;
-        let acts = |pair: &&Pair<'_>| too_large(pair).is_some() || pair.is_reserved();
+        let acts = |pair: &&Pair<'_>| impossible(pair).is_some() || pair.is_reserved();
         let acts: Vec<&Pair<'_>> = pairs.iter().filter(own).filter(acts).collect();
         self.give_back(now, &acts);
         let pending = |asked: &&Asked| asked.standing == Standing::Pending;
         self.turns.count(self.asks.values().filter(pending).count());
         for pair in acts {
             let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
-            if let Some((asked, source)) = too_large(pair) {
+            if let Some(reason) = impossible(pair) {
                 if self.backoffs.get(&pair.key()).is_none_or(|hold| hold.basis != basis) {
-                    let reason = RefusalReason::SizeAboveSource { asked, source };
                     let refusal = blank(pair.key(), round.me, round.registry, reason);
                     self.refuse(now, pair.key(), refusal, basis);
                 }
@@ -381,10 +379,15 @@ impl Admission {
     }
 }
 
-/// Returns the requested size and the publisher's, if pictures would have to be enlarged.
-pub(super) fn too_large(pair: &Pair<'_>) -> Option<(Size, Size)> {
-    let (asked, source) = (pair.asked.size?, pair.spec.size?);
-    (!asked.fits_in(source)).then_some((asked, source))
+/// Returns the reason if no path could deliver the requested size.
+pub(super) fn impossible(pair: &Pair<'_>) -> Option<RefusalReason> {
+    let asked = pair.asked.size?;
+    if let Some(source) = pair.spec.size
+        && !asked.fits_in(source)
+    {
+        return Some(RefusalReason::SizeAboveSource { asked, source });
+    }
+    pair.spec.unscalable.map(|why| RefusalReason::Unscalable { asked, why })
 }
 
 /// Returns a refusal by `node` without figures.

@@ -5,7 +5,7 @@ pub(super) mod record;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::NAME_BYTES_MAX;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
-use crate::form::{Form, Proxy, Rate, Size};
+use crate::form::{Form, Proxy, Rate, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
@@ -26,6 +26,7 @@ const HAS_BYTES_MAX: u8 = 1 << 2;
 const LATE_SEND: u8 = 1 << 3;
 const HAS_LOSS: u8 = 1 << 4;
 const WAITS: u8 = 1 << 5;
+const HAS_UNSCALABLE: u8 = 1 << 6;
 
 // Flags of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -142,7 +143,8 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
             | bit(spec.size.is_some(), HAS_SIZE)
             | bit(spec.bytes_max.is_some(), HAS_BYTES_MAX)
             | bit(spec.loss.is_some(), HAS_LOSS)
-            | bit(spec.waits, WAITS),
+            | bit(spec.waits, WAITS)
+            | bit(spec.unscalable.is_some(), HAS_UNSCALABLE),
     );
     out.put_text(spec.tag.as_str());
     out.put_u8(spec.kind.code());
@@ -159,10 +161,19 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
     if let Some(loss) = spec.loss {
         put_loss(out, loss);
     }
+    if let Some(why) = spec.unscalable {
+        out.put_u8(why.code());
+    }
+}
+
+fn read_unscalable(reader: &mut Reader) -> Result<Unscalable, WireError> {
+    let code = reader.u8("reason against scaling")?;
+    Unscalable::from_code(code).ok_or(WireError::Invalid("reason against scaling"))
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let known = HAS_PERIOD | LATE_SEND | HAS_SIZE | HAS_BYTES_MAX | HAS_LOSS | WAITS;
+    let known =
+        HAS_PERIOD | LATE_SEND | HAS_SIZE | HAS_BYTES_MAX | HAS_LOSS | WAITS | HAS_UNSCALABLE;
     let flags = read_flags(reader, known, "publisher flags")?;
     let tag = reader.text(TAG_BYTES_MAX, "tag")?;
     Ok(PublisherSpec {
@@ -175,6 +186,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         bytes_max: optional(flags & HAS_BYTES_MAX != 0, || reader.varint("bytes"))?,
         loss: optional(flags & HAS_LOSS != 0, || read_loss(reader))?,
         waits: flags & WAITS != 0,
+        unscalable: optional(flags & HAS_UNSCALABLE != 0, || read_unscalable(reader))?,
     })
 }
 
@@ -289,6 +301,11 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             put_size(out, asked);
             put_size(out, source);
         }
+        RefusalReason::Unscalable { asked, why } => {
+            out.put_u8(6);
+            put_size(out, asked);
+            out.put_u8(why.code());
+        }
         RefusalReason::Deadlines { within, due, carried } => {
             out.put_u8(2);
             out.put_varint(within.as_nanos());
@@ -347,6 +364,10 @@ pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
         1 => {
             let asked = read_size(reader)?;
             RefusalReason::SizeAboveSource { asked, source: read_size(reader)? }
+        }
+        6 => {
+            let asked = read_size(reader)?;
+            RefusalReason::Unscalable { asked, why: read_unscalable(reader)? }
         }
         2 => {
             let within = Duration::from_nanos(reader.varint("time of deadlines")?);

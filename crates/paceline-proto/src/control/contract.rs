@@ -161,6 +161,7 @@ mod tests {
             size: Some(Size { width: 640, height: 480 }),
             bytes_max: Some(10_900),
             waits: false,
+            unscalable: None,
         }
     }
 

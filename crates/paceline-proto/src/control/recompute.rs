@@ -1,6 +1,6 @@
 //! Computes this node's streams from the registry, and outputs their changes.
 
-use super::admission::{Round, too_large};
+use super::admission::{Round, impossible};
 use super::best_effort::BestEffort;
 use super::grant::Grant;
 use super::graph::Tree;
@@ -103,7 +103,7 @@ impl Control {
             } else if !refused {
                 sorted.live.insert(key, pair);
             }
-            let asks = pair.is_reserved() || too_large(pair).is_some();
+            let asks = pair.is_reserved() || impossible(pair).is_some();
             let answered = refused || granted.get(&key) == Some(&revision);
             if asks && !answered && pair.subscription.node == self.me {
                 sorted.unanswered.insert(pair.subscription);

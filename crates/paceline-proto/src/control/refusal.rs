@@ -1,6 +1,6 @@
 //! Refusals: the figure that did not fit, and the best alternative.
 
-use crate::form::Size;
+use crate::form::{Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use core::fmt;
 use paceline_sched::{Capacity, Duration, LossTolerance};
@@ -86,6 +86,13 @@ pub enum RefusalReason {
         /// The size of the publisher's pictures.
         source: Size,
     },
+    /// The publisher's video cannot be decoded, and so not be scaled.
+    Unscalable {
+        /// The requested size.
+        asked: Size,
+        /// The reason.
+        why: Unscalable,
+    },
 }
 
 /// Formats bytes per second as a bit rate.
@@ -139,6 +146,11 @@ impl fmt::Display for Refusal {
             RefusalReason::SizeAboveSource { asked, source } => write!(
                 f,
                 "size {asked} is above the publisher's {source}: ask for {source} or a smaller size"
+            ),
+            RefusalReason::Unscalable { asked, why } => write!(
+                f,
+                "this video cannot be scaled to {asked}: {why}; ask for it without a size (rates work), or \
+                 publish progressive 8-bit 4:2:0 H.264"
             ),
         }
     }

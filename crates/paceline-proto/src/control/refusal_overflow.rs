@@ -105,6 +105,7 @@ mod tests {
                 size: None,
                 bytes_max: Some(10_900),
                 waits: false,
+                unscalable: None,
             },
         );
         nodes[1].subscribe(

@@ -1,6 +1,6 @@
 //! Declarations of publishers, requests of subscriptions, and hops.
 
-use crate::form::{Form, Proxy, Rate, Size};
+use crate::form::{Form, Proxy, Rate, Size, Unscalable};
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
@@ -27,6 +27,8 @@ pub struct PublisherSpec {
     pub bytes_max: Option<u64>,
     /// True if the publisher waits for queue space before it publishes; none of its samples expires.
     pub waits: bool,
+    /// The reason why its pictures cannot be scaled, if they cannot.
+    pub unscalable: Option<Unscalable>,
 }
 
 /// The default for the longest wait of a best-effort sample at each link before its first byte is sent. It

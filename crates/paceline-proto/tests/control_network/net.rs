@@ -322,6 +322,7 @@ pub(crate) fn camera(tag: &str) -> PublisherSpec {
         size: Some(Size { width: 640, height: 480 }),
         bytes_max: Some(10_900),
         waits: false,
+        unscalable: None,
     }
 }
 

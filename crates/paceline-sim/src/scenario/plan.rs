@@ -162,6 +162,7 @@ impl PublisherPlan {
             size: None,
             bytes_max: Some(self.bytes),
             waits: false,
+            unscalable: None,
         }
     }
 }

@@ -65,6 +65,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
             size,
             bytes_max,
             waits,
+            unscalable: None,
         },
     )
 }
@@ -292,6 +293,7 @@ fn messages_are_compact() {
         size: Some(Size { width: 1_920, height: 1_080 }),
         bytes_max: Some(200_000),
         waits: false,
+        unscalable: None,
     };
     let change = Change::Publish(3, Arc::new(spec));
     let delta = Message::Delta { node: NodeId(u64::MAX), version: 1_000, change };

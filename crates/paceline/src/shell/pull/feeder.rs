@@ -188,5 +188,6 @@ fn spec(tag: Tag, sample: &RawSample) -> PublisherSpec {
         size: None,
         bytes_max: None,
         waits: true,
+        unscalable: None,
     }
 }
