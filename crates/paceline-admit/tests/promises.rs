@@ -6,7 +6,7 @@ use paceline_admit::{
 };
 use paceline_sched::discipline::{Class, Terms};
 use paceline_sched::hfsc::Curves;
-use paceline_sched::police::{Constraint, Dual, Policer, Unit, Verdict as Policed};
+use paceline_sched::police::{Conformance as Policed, Constraint, Dual, PolicedUnit, Policer};
 use paceline_sched::timeline::{Ahead, Arrivals, Link, Outcome, Setup, Spec, Step, Timeline};
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
 
@@ -81,7 +81,7 @@ fn admitted(random: &mut Random, rule: AdmissionTest) -> (Admission, Vec<StreamD
 
 /// Returns packets as early as the dual bucket permits, starting one nanosecond after 0.
 fn greedy(random: &mut Random, traffic: &Traffic) -> (Vec<u32>, Vec<Instant>) {
-    let constraint = Constraint::dual(Unit::Bytes, traffic.dual()).expect("checked");
+    let constraint = Constraint::dual(PolicedUnit::Bytes, traffic.dual()).expect("checked");
     let mut policer = Policer::new(constraint);
     let (mut sizes, mut instants) = (Vec::new(), Vec::new());
     let mut now = Instant::from_nanos(1);
