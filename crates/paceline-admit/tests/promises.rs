@@ -7,7 +7,7 @@ use paceline_admit::{
 use paceline_sched::discipline::{Class, Terms};
 use paceline_sched::hfsc::Curves;
 use paceline_sched::police::{Conformance as Policed, Constraint, Dual, PolicedUnit, Policer};
-use paceline_sched::timeline::{Ahead, Arrivals, Link, Outcome, Setup, Spec, Step, Timeline};
+use paceline_sched::timeline::{Ahead, Arrivals, LinkTiming, Outcome, Setup, Spec, Step, Timeline};
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
 
 struct Random(u64);
@@ -156,7 +156,7 @@ fn run(random: &mut Random, policy: Policy, rule: AdmissionTest) -> (u64, u64) {
     let setup = Setup {
         policy,
         ahead: Ahead::Competes,
-        link: Link::Capacity(capacity()),
+        link: LinkTiming::Capacity(capacity()),
         segment: LONGEST,
         end: END,
     };
@@ -269,7 +269,7 @@ impl Windows {
         let setup = Setup {
             policy,
             ahead: Ahead::Shares,
-            link: Link::Capacity(capacity()),
+            link: LinkTiming::Capacity(capacity()),
             segment: LONGEST,
             end: END,
         };

@@ -7,7 +7,7 @@ use paceline_sched::curve::Curve;
 use paceline_sched::discipline::{Eligibility, Hierarchy, LeafSpec, Policy};
 use paceline_sched::hfsc::{ClassIndex, Curves};
 use paceline_sched::police::{Action, Combined, Constraint, Dual, Moving, Police, PolicedUnit};
-use paceline_sched::timeline::{Arrivals, Decision, Spec, Step, Timeline};
+use paceline_sched::timeline::{Arrivals, SampleDecision, Spec, Step, Timeline};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeSet;
 
@@ -106,7 +106,7 @@ pub(super) fn run(data: &[u8]) {
                 assert!(pick.at >= free && pick.at < setup.end, "{pick:?}");
                 free = pick.at;
             }
-            Some(Step::Decided(Decision { at, stream, seq, finish, .. })) => {
+            Some(Step::Decided(SampleDecision { at, stream, seq, finish, .. })) => {
                 let arrived = arrivals[stream.0 as usize].nth(seq);
                 assert!(
                     arrived.is_some_and(|arrived| arrived <= at),

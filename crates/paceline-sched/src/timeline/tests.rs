@@ -40,7 +40,7 @@ fn streams(specs: &[(u32, u32, u64)]) -> Vec<Spec> {
 }
 
 fn slots(policy: Policy, ahead: Ahead, count: u64) -> Setup {
-    let (link, end) = (Link::Slots(nanos(SLOT)), at(count * SLOT));
+    let (link, end) = (LinkTiming::Slots(nanos(SLOT)), at(count * SLOT));
     Setup { policy, ahead, link, segment: u32::MAX, end }
 }
 
@@ -48,7 +48,7 @@ fn original() -> Policy {
     Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original }
 }
 
-fn decisions(setup: Setup, streams: Vec<Spec>) -> Vec<Decision> {
+fn decisions(setup: Setup, streams: Vec<Spec>) -> Vec<SampleDecision> {
     let decided = |step| match step {
         Step::Decided(decision) => Some(decision),
         Step::Chosen(_) => None,
@@ -116,7 +116,7 @@ fn samples_arrive_at_their_instants_and_take_the_time_of_their_bytes() {
     let setup = Setup {
         policy: Policy::Fifo,
         ahead: Ahead::Waits,
-        link: Link::Capacity(capacity),
+        link: LinkTiming::Capacity(capacity),
         segment: 400,
         end: at(10_000_000),
     };
@@ -222,8 +222,11 @@ fn extreme_numbers_terminate() {
             for policy in Policy::ALL {
                 let capacity = Capacity::from_bytes_per_s(link.max(1)).unwrap();
                 let ahead = [Ahead::Waits, Ahead::Shares, Ahead::Competes][runs % 3];
-                let link =
-                    if runs % 2 == 0 { Link::Slots(nanos(link)) } else { Link::Capacity(capacity) };
+                let link = if runs % 2 == 0 {
+                    LinkTiming::Slots(nanos(link))
+                } else {
+                    LinkTiming::Capacity(capacity)
+                };
                 let setup = Setup { policy, ahead, link, segment: 0, end: at(end) };
                 let mut contract = contract(1, 3, 1);
                 (contract.period, contract.deadline) = (nanos(period), nanos(first));
@@ -382,10 +385,10 @@ fn late_heads_behind_an_upper_limit_cost_no_time_while_queued() {
     let slow = Curves { real_time: None, link_share: rate(8), upper_limit: rate(1) };
     one.arrivals = Arrivals::At(vec![at(0); 3]);
     one.terms = one.terms.with_curves(slow);
-    let link = Link::Capacity(Capacity::from_bytes_per_s(1_000_000_000).unwrap());
+    let link = LinkTiming::Capacity(Capacity::from_bytes_per_s(1_000_000_000).unwrap());
     let (ahead, segment, end) = (Ahead::Shares, u32::MAX, at(100_000 * SLOT));
     let setup = Setup { policy: Policy::Hfsc, ahead, link, segment, end };
-    let told = |decisions: Vec<Decision>| -> Vec<_> {
+    let told = |decisions: Vec<SampleDecision>| -> Vec<_> {
         decisions.iter().map(|d| (d.at.as_nanos() / SLOT, d.outcome)).collect()
     };
     use Outcome::{Late as TooLate, OnTime};
@@ -405,7 +408,7 @@ fn late_heads_behind_an_upper_limit_cost_no_time_while_queued() {
         .collect();
     assert_eq!(told(decided.clone()), expected);
     // The second sample's deadlines at 6, 9, … ns passed by 8 s: 1/2 → 0/1, then y' increases.
-    let tolerance = |d: &Decision| d.window.map(|window| (window.x, window.y, window.tagged));
+    let tolerance = |d: &SampleDecision| d.window.map(|window| (window.x, window.y, window.tagged));
     assert_eq!(tolerance(&decided[0]), Some((1, 2, false)));
     assert_eq!(tolerance(&decided[1]), Some((0, 2_666_666_665, true)));
 }
