@@ -4,7 +4,7 @@
 use paceline_admit::{
     Admission, AdmissionResult, AdmissionTest, Holder, LinkParameters, StreamDemand, Traffic, Trunk,
 };
-use paceline_sched::discipline::{Class, Terms};
+use paceline_sched::discipline::{ServiceClass, Terms};
 use paceline_sched::hfsc::Curves;
 use paceline_sched::police::{Conformance as Policed, Constraint, Dual, PolicedUnit, Policer};
 use paceline_sched::timeline::{Ahead, Arrivals, LinkTiming, Outcome, Setup, Spec, Step, Timeline};
@@ -113,7 +113,7 @@ const fn contract(deadline: Duration) -> Contract {
 }
 
 fn terms(policy: Policy, link: &Admission, demand: &StreamDemand) -> Terms {
-    let terms = Terms::new(Class::Contracted(contract(demand.deadline())));
+    let terms = Terms::new(ServiceClass::Contracted(contract(demand.deadline())));
     match policy {
         Policy::StaticPriority => terms.with_priority(demand.level()),
         Policy::Hfsc => {
@@ -152,7 +152,7 @@ fn run(random: &mut Random, policy: Policy, rule: AdmissionTest) -> (u64, u64) {
     } else {
         Arrivals::Backlogged
     };
-    streams.push(spec(Terms::new(Class::BestEffort), vec![LONGEST], others));
+    streams.push(spec(Terms::new(ServiceClass::BestEffort), vec![LONGEST], others));
     let setup = Setup {
         policy,
         ahead: Ahead::Competes,
@@ -262,10 +262,14 @@ impl Windows {
         self.overfull += u64::from(loads > capacity().bits_per_s());
         let stream = |(contract, bytes): &(Contract, u64)| {
             let size = u32::try_from(*bytes).expect("small");
-            spec(Terms::new(Class::Contracted(*contract)), vec![size], early(contract))
+            spec(Terms::new(ServiceClass::Contracted(*contract)), vec![size], early(contract))
         };
         let mut streams: Vec<Spec> = kept.iter().map(stream).collect();
-        streams.push(spec(Terms::new(Class::BestEffort), vec![LONGEST], Arrivals::Backlogged));
+        streams.push(spec(
+            Terms::new(ServiceClass::BestEffort),
+            vec![LONGEST],
+            Arrivals::Backlogged,
+        ));
         let setup = Setup {
             policy,
             ahead: Ahead::Shares,

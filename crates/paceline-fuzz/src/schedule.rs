@@ -3,7 +3,7 @@
 mod classes;
 
 use crate::input::Input;
-use paceline_sched::discipline::{Class, Policy, StreamIndex, Terms};
+use paceline_sched::discipline::{Policy, ServiceClass, StreamIndex, Terms};
 use paceline_sched::timeline::{
     Ahead, Arrivals, ChosenSegment, Doubt, LinkTiming, Outcome, SampleDecision, Setup, Spec, Step,
     Tally, Timeline,
@@ -35,9 +35,9 @@ fn contract(input: &mut Input<'_>) -> Contract {
 
 fn terms(input: &mut Input<'_>) -> Terms {
     let class = match input.below(5) {
-        0 => Class::BestEffort,
-        1 => Class::Background,
-        _ => Class::Contracted(contract(input)),
+        0 => ServiceClass::BestEffort,
+        1 => ServiceClass::Background,
+        _ => ServiceClass::Contracted(contract(input)),
     };
     let mut terms = Terms::new(class);
     if input.below(4) == 0 {

@@ -10,7 +10,7 @@
 
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::discipline::{
-    Class, Discipline, Eligibility, Head, Miss, Policy, Scheduler, StreamIndex, Terms,
+    Discipline, Eligibility, Head, Miss, Policy, Scheduler, ServiceClass, StreamIndex, Terms,
 };
 use crate::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ const WINDOWS: [(u32, u32); 4] = [(1, 10), (2, 10), (0, 10), (1, 10)];
 
 /// A discipline, its streams and the link's time.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct Workload {
     discipline: Discipline,
     now: Instant,
     served: u64,
@@ -34,7 +34,7 @@ pub struct Load {
     violated: u64,
 }
 
-impl Load {
+impl Workload {
     /// Returns a load of `streams` streams under `policy`, each with its first head.
     ///
     /// VDS gets periods that differ up to eightfold; all other disciplines get equal periods. Both loads
@@ -150,7 +150,7 @@ fn terms(policy: Policy, index: u32, streams: u32) -> (Terms, Duration) {
     let late = Late::Drop;
     let contract = Contract { period, deadline: period, loss, late, jitter: Duration::ZERO };
     let rate = u64::from(BYTES) * 1_000_000_000 / period.as_nanos();
-    (Terms::new(Class::Contracted(contract)).with_rate(rate.max(1)), period)
+    (Terms::new(ServiceClass::Contracted(contract)).with_rate(rate.max(1)), period)
 }
 
 /// Returns the next number of a pseudo-random sequence.

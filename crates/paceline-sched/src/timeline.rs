@@ -258,7 +258,7 @@ impl Timeline {
     /// Returns the service of a class and its descendants; `None` without classes, or for an unknown
     /// class.
     #[must_use]
-    pub fn service(&self, class: ClassIndex) -> Option<hfsc::Service> {
+    pub fn service(&self, class: ClassIndex) -> Option<hfsc::ServedBytes> {
         let Discipline::Hierarchy(tree) = &self.discipline else { return None };
         tree.service(class)
     }

@@ -5,7 +5,7 @@ use super::stream::{self, Id, Stream};
 use paceline_cli::support::describe::curves;
 use paceline_cli::support::describe::fields::Fields;
 use paceline_cli::support::describe::json::Json;
-use paceline_sched::discipline::{Class, Policy, RuleSet};
+use paceline_sched::discipline::{Policy, RuleSet, ServiceClass};
 use paceline_sched::hfsc::CLASSES_MAX;
 use paceline_sched::timeline::{Ahead, LinkTiming, Setup, Spec};
 use paceline_sched::units::{In, TIMES};
@@ -185,7 +185,7 @@ fn seat(
     if policy != Policy::Hfsc {
         return Err(format!("{at} applies only to hfsc, but the discipline is {policy}: omit it"));
     }
-    if stream.spec.terms.class == Class::Background {
+    if stream.spec.terms.class == ServiceClass::Background {
         return Err(format!(
             "{at} conflicts with background, which has no share: omit one of them"
         ));

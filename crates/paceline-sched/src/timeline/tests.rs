@@ -1,7 +1,7 @@
 use super::*;
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::curve::Curve;
-use crate::discipline::{Class, LeafSpec, RuleSet, Terms};
+use crate::discipline::{LeafSpec, RuleSet, ServiceClass, Terms};
 use crate::hfsc::Curves;
 use alloc::vec;
 use std::string::{String, ToString};
@@ -25,7 +25,7 @@ fn contract(x: u32, y: u32, slots: u64) -> Contract {
     Contract::every(nanos(slots * SLOT)).unwrap().with_loss(loss)
 }
 
-fn stream(class: impl Into<Class>) -> Spec {
+fn stream(class: impl Into<ServiceClass>) -> Spec {
     Spec {
         terms: Terms::new(class.into()),
         sizes: vec![],
@@ -100,7 +100,7 @@ fn the_schedules_match_the_slot_model() {
 
 #[test]
 fn a_head_ahead_of_its_period_waits_shares_or_competes() {
-    let set = || vec![stream(Some(contract(0, 1, 3))), stream(Class::BestEffort)];
+    let set = || vec![stream(Some(contract(0, 1, 3))), stream(ServiceClass::BestEffort)];
     let run = |ahead| served(slots(Policy::DWCS, ahead, 6), set());
     assert_eq!(run(Ahead::Waits), "ABBABB");
     assert_eq!(run(Ahead::Shares), "AABABA", "the second is ahead by no more than its deadline");
@@ -120,7 +120,7 @@ fn samples_arrive_at_their_instants_and_take_the_time_of_their_bytes() {
         segment: 400,
         end: at(10_000_000),
     };
-    let mut one = stream(Class::BestEffort);
+    let mut one = stream(ServiceClass::BestEffort);
     one.sizes = vec![1_000, 100];
     one.arrivals = Arrivals::At(vec![at(5), at(5), at(2_000_000)]);
     let found = decisions(setup, vec![one]);
@@ -142,7 +142,7 @@ fn samples_arrive_at_their_instants_and_take_the_time_of_their_bytes() {
 #[test]
 fn late_samples_are_sent_or_dropped_as_contracted() {
     let mut both = streams(&[(0, 2, 2), (0, 2, 2), (0, 2, 2)]);
-    if let Class::Contracted(contract) = &mut both[2].terms.class {
+    if let ServiceClass::Contracted(contract) = &mut both[2].terms.class {
         contract.late = Late::Send;
     }
     let sums = tallies(slots(Policy::Fifo, Ahead::Waits, 20), &both);
@@ -195,7 +195,7 @@ fn the_state_before_a_decision_is_readable() {
 
 #[test]
 fn samples_queued_at_the_end_are_counted() {
-    let mut few = stream(Class::BestEffort);
+    let mut few = stream(ServiceClass::BestEffort);
     few.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT / 4), count: 1_000 };
     let mut timeline = Timeline::new(slots(Policy::Fifo, Ahead::Waits, 10), vec![few]);
     assert_eq!(timeline.by_ref().filter(|step| matches!(step, Step::Decided(_))).count(), 10);
@@ -237,7 +237,8 @@ fn extreme_numbers_terminate() {
                 two.arrivals =
                     Arrivals::Every { first: at(first), every: nanos(period), count: u64::MAX };
                 let mut last = Instant::ZERO;
-                for step in Timeline::new(setup, vec![one, two, stream(Class::Background)]).take(50)
+                for step in
+                    Timeline::new(setup, vec![one, two, stream(ServiceClass::Background)]).take(50)
                 {
                     let Step::Chosen(pick) = step else { continue };
                     assert!(pick.at >= last && pick.at < setup.end);
@@ -292,7 +293,7 @@ fn the_assumptions_of_the_proofs_are_checked() {
     let [Doubt::Misfit(period, service)] = Doubt::all(&cut, &long)[..] else { panic!() };
     assert_eq!((period, service), (nanos(8 * SLOT), nanos(3 * SLOT)));
     let mut other = streams(&[(0, 1, 8)]);
-    if let Class::Contracted(contract) = &mut other[0].terms.class {
+    if let ServiceClass::Contracted(contract) = &mut other[0].terms.class {
         contract.deadline = nanos(SLOT);
     }
     other[0].arrivals = Arrivals::At(vec![]);
@@ -301,7 +302,7 @@ fn the_assumptions_of_the_proofs_are_checked() {
 
 #[test]
 fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
-    let mut one = stream(Class::BestEffort);
+    let mut one = stream(ServiceClass::BestEffort);
     one.sizes = vec![100];
     one.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT), count: 10 };
     // 100 bytes at once, and 100 more every 2 ms.
