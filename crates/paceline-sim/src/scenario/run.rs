@@ -1,7 +1,7 @@
 //! Runs a plan in virtual time.
 
 use super::plan::{Content, Fault, FaultKind, Plan, Wiring};
-use super::record::{Arrival, Carried, Published, Received, Record, Streamed};
+use super::record::{Carried, Published, ReceivedSample, Record, Streamed, SubscriberRecord};
 use crate::ask::{payload, video_kind, video_payload};
 use crate::clock::ClockSpec;
 use crate::handle::{NodeIx, Pub, Sub};
@@ -103,7 +103,7 @@ impl<'p> Run<'p> {
         };
         let sources = plan.publishers.iter().map(|one| source(&one.content, one.bytes)).collect();
         let mut record = Record { start, ..Record::default() };
-        record.received.resize_with(plan.subscribers.len(), Received::default);
+        record.received.resize_with(plan.subscribers.len(), SubscriberRecord::default);
         Self {
             plan,
             world,
@@ -340,7 +340,7 @@ impl<'p> Run<'p> {
             received.refusals = refusals.map(|(id, why)| (*id, why.to_string())).collect();
             let delivered = self.world.delivered(subscribed).iter();
             received.arrivals = delivered
-                .map(|got| Arrival {
+                .map(|got| ReceivedSample {
                     from: got.publisher,
                     seq: got.seq,
                     at: got.at,

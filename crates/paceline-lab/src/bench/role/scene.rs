@@ -8,7 +8,7 @@ use bytes::Bytes;
 use paceline::contract::Rate;
 use paceline::status::{Drops, PublisherId};
 use paceline::{Capacity, Kind, LinkConfig, Node, Sample, SubscriberEvent, Subscription};
-use paceline_sim::scenario::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
+use paceline_sim::scenario::{Content, Lifetime, Plan, PublisherPlan, SubscriberPlan};
 use std::io::BufRead as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -135,7 +135,7 @@ fn try_publish(
     times: Times,
     notes: &Notes,
 ) -> Result<()> {
-    let Span { from, to } = plan.span;
+    let Lifetime { from, to } = plan.span;
     clock::sleep_until(times.of(from, 0));
     let kind = match plan.content {
         Content::Data => Kind::Data,

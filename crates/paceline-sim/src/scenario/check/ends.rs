@@ -2,7 +2,7 @@
 
 use super::{known, tables};
 use crate::scenario::file::{Amount, Field, File, Publisher, Subscriber};
-use crate::scenario::plan::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
+use crate::scenario::plan::{Content, Lifetime, Plan, PublisherPlan, SubscriberPlan};
 use crate::scenario::problems::Checked;
 use crate::scenario::values::{Place, Rule, TIME_MAX, millihertz, period, span_of};
 use core::num::NonZeroU32;
@@ -94,7 +94,7 @@ fn span(
     (from_field, to_field): (&Field<Amount>, &Field<Amount>),
     duration: Duration,
     checked: &mut Checked<'_>,
-) -> Span {
+) -> Lifetime {
     let fix = "counted from the end of the warm-up; defaults to that";
     let from = place.time("from", from_field, fix, checked);
     let fix = "counted from the end of the warm-up; defaults to the end of the scenario";
@@ -111,7 +111,7 @@ fn span(
         let rule = format!("must be above from, which is {from}");
         checked.refuse(&span_of(to_field, place), &place.name, "to", &rule);
     }
-    Span { from, to }
+    Lifetime { from, to }
 }
 
 pub(super) fn subscribers(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
