@@ -140,14 +140,14 @@ impl<'p> Run<'p> {
             }
         }
         for (place, subscriber) in plan.subscribers.iter().enumerate() {
-            self.at(since(subscriber.span.from), Event::Subscribe(place));
-            if let Some(to) = subscriber.span.to {
+            self.at(since(subscriber.lifetime.from), Event::Subscribe(place));
+            if let Some(to) = subscriber.lifetime.to {
                 self.at(start + to, Event::Unsubscribe(place));
             }
         }
         for (place, publisher) in plan.publishers.iter().enumerate() {
-            self.at(since(publisher.span.from), Event::Declare(place));
-            if let Some(to) = publisher.span.to {
+            self.at(since(publisher.lifetime.from), Event::Declare(place));
+            if let Some(to) = publisher.lifetime.to {
                 self.at(start + to, Event::Withdraw(place));
             }
         }

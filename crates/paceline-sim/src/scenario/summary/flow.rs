@@ -251,9 +251,9 @@ fn interval(
     asks: &SubscriberPlan,
     publishes: &PublisherPlan,
 ) -> (Instant, Instant) {
-    let spans = [asks.span, publishes.span];
-    let from = spans.iter().filter_map(|span| span.from).max().unwrap_or_default();
-    let to = spans.iter().filter_map(|span| span.to).fold(plan.duration, Duration::min);
+    let lifetimes = [asks.lifetime, publishes.lifetime];
+    let from = lifetimes.iter().filter_map(|one| one.from).max().unwrap_or_default();
+    let to = lifetimes.iter().filter_map(|one| one.to).fold(plan.duration, Duration::min);
     (record.start + from, record.start + to.max(from))
 }
 
