@@ -13,8 +13,8 @@
 //! | dual bucket p, M, r, b | bursts M at p, and b at r (RFC 2212's TSpec) | two virtual times |
 //!
 //! Bytes alone do not bound the processing cost: 8,000 bytes can be two packets or 8,000. A constraint
-//! therefore counts [`PolicedUnit::Bytes`] or [`PolicedUnit::Packets`], and [`Combined`] applies several constraints.
-//! A packet passes if it conforms to all of them, and is charged only in that case.
+//! therefore counts [`PolicedUnit::Bytes`] or [`PolicedUnit::Packets`], and [`Combined`] applies several
+//! constraints. A packet passes if it conforms to all of them, and is charged only in that case.
 //!
 //! Time never runs backward here. An instant before the last charge counts as the instant of that
 //! charge, so an unsteady clock never permits extra traffic.
@@ -56,7 +56,7 @@ impl Conformance {
         match (self, other) {
             (Self::Never, _) | (_, Self::Never) => Self::Never,
             (Self::At(a), Self::At(b)) => Self::At(a.max(b)),
-            (Self::Conforms, verdict) | (verdict, Self::Conforms) => verdict,
+            (Self::Conforms, other) | (other, Self::Conforms) => other,
         }
     }
 
@@ -178,11 +178,11 @@ impl Policer {
 
     /// Charges a packet of `len` bytes at `now` if it conforms. Returns the result of the check.
     pub fn police(&mut self, now: Instant, len: u64) -> Conformance {
-        let verdict = self.check(now, len);
-        if verdict == Conformance::Conforms {
+        let conformance = self.check(now, len);
+        if conformance == Conformance::Conforms {
             self.charge(now, len);
         }
-        verdict
+        conformance
     }
 }
 

@@ -30,7 +30,7 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// The transmission time of a segment.
+/// The transmission time of a segment on the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkTiming {
     /// The slots of the papers: a segment takes one slot, whatever its size.

@@ -33,20 +33,20 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Returns a load of one packet of `len` bytes.
+    /// Returns the volume of one packet of `len` bytes.
     #[must_use]
     pub const fn packet(len: u64) -> Self {
         Self { packets: 1, bytes: len }
     }
 
-    /// Returns the sum of both loads, saturating.
+    /// Returns the sum of both volumes, saturating.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         let packets = self.packets.saturating_add(other.packets);
         Self { packets, bytes: self.bytes.saturating_add(other.bytes) }
     }
 
-    /// Returns the difference of both loads, at least zero.
+    /// Returns the difference of both volumes, at least zero.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         let packets = self.packets.saturating_sub(other.packets);
@@ -66,11 +66,11 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Returns the cost of serving `load`, without the iteration itself; rounded up.
+    /// Returns the cost of serving `volume`, without the iteration itself; rounded up.
     #[must_use]
-    pub const fn of(self, load: Volume) -> Duration {
-        let packets = self.packet.as_nanos() as u128 * load.packets as u128;
-        let bytes = (self.kib.as_nanos() as u128 * load.bytes as u128).div_ceil(1_024);
+    pub const fn of(self, volume: Volume) -> Duration {
+        let packets = self.packet.as_nanos() as u128 * volume.packets as u128;
+        let bytes = (self.kib.as_nanos() as u128 * volume.bytes as u128).div_ceil(1_024);
         let nanos = packets.saturating_add(bytes);
         if nanos > u64::MAX as u128 {
             return Duration::MAX;

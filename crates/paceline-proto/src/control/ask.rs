@@ -118,8 +118,8 @@ impl Control {
         self.questions.next - 1
     }
 
-    /// Sends the answer to [`ControlOutput::Asked`]. An answer over [`ANSWER_BYTES_MAX`] bytes is not sent, only
-    /// counted in [`Self::rejected`].
+    /// Sends the answer to [`ControlOutput::Asked`]. An answer over [`ANSWER_BYTES_MAX`] bytes is not sent,
+    /// only counted in [`Self::rejected`].
     pub fn answer(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
         self.advance(now);
         if body.len() > ANSWER_BYTES_MAX {

@@ -94,7 +94,8 @@ impl Control {
 
     /// Requests a change to `spec` from the node of a subscription, which may be this one.
     ///
-    /// Returns the number of the question. [`ControlOutput::Answered`] with that number carries a [`ChangeAnswer`].
+    /// Returns the number of the question. [`ControlOutput::Answered`] with that number carries a
+    /// [`ChangeAnswer`].
     pub fn change_subscription(
         &mut self,
         now: Instant,

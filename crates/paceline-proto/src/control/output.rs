@@ -62,8 +62,8 @@ pub enum ControlOutput {
         /// The promise and its path.
         grant: Grant,
     },
-    /// The last [`ControlOutput::Granted`] or [`ControlOutput::Refused`] no longer applies and neither replaces it: the
-    /// path was lost, or the request ended.
+    /// The last [`ControlOutput::Granted`] or [`ControlOutput::Refused`] no longer applies and neither replaces it:
+    /// the path was lost, or the request ended.
     Withdrawn {
         /// The subscription.
         subscription: SubscriptionId,

@@ -127,8 +127,8 @@ impl Control {
     /// Asks whether the path from `publisher` to this node would currently grant `request`. Nothing is
     /// reserved.
     ///
-    /// Returns the number of the survey. [`ControlOutput::Surveyed`] with that number carries the answer, after 500
-    /// ms at most. Returns `None` if the publisher, or a path from it to this node, is unknown.
+    /// Returns the number of the survey. [`ControlOutput::Surveyed`] with that number carries the answer,
+    /// after 500 ms at most. Returns `None` if the publisher, or a path from it to this node, is unknown.
     pub fn survey(
         &mut self,
         now: Instant,

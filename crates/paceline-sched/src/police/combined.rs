@@ -40,8 +40,8 @@ impl Combined {
     /// Charges nothing.
     #[must_use]
     pub fn check(&self, now: Instant, len: u64) -> Conformance {
-        let verdicts = self.policers.iter().map(|policer| policer.check(now, len));
-        verdicts.fold(Conformance::Conforms, Conformance::and)
+        let each = self.policers.iter().map(|policer| policer.check(now, len));
+        each.fold(Conformance::Conforms, Conformance::and)
     }
 
     /// Charges a packet to all policers, like [`Policer::charge`].
@@ -54,11 +54,11 @@ impl Combined {
     /// Charges a packet of `len` bytes at `now` to all policers if it conforms to all. Returns the
     /// result of the check.
     pub fn police(&mut self, now: Instant, len: u64) -> Conformance {
-        let verdict = self.check(now, len);
-        if verdict == Conformance::Conforms {
+        let conformance = self.check(now, len);
+        if conformance == Conformance::Conforms {
             self.charge(now, len);
         }
-        verdict
+        conformance
     }
 }
 

@@ -21,9 +21,9 @@ impl Meter {
     }
 
     /// Counts an arrival. An instant before the last window counts in that window.
-    pub(super) const fn count(&mut self, now: Instant, load: Volume) {
+    pub(super) const fn count(&mut self, now: Instant, volume: Volume) {
         *self = self.at(now);
-        self.current = self.current.plus(load);
+        self.current = self.current.plus(volume);
     }
 
     /// Returns the expected arrivals of a window: the larger of the last whole window and the present

@@ -208,9 +208,13 @@ pub(crate) fn scenario(seed: u64) {
             2 => random.any_size(u64::MAX),
             _ => random.any_size(largest.min(1 << 16)),
         };
-        let verdict = real.check(now, len);
-        assert_eq!(verdict == Conformance::Conforms, naive.conforms(now, len), "{real} at {now:?}");
-        match verdict {
+        let conformance = real.check(now, len);
+        assert_eq!(
+            conformance == Conformance::Conforms,
+            naive.conforms(now, len),
+            "{real} at {now:?}"
+        );
+        match conformance {
             Conformance::Conforms => {}
             Conformance::At(at) => {
                 assert!(at > now && at < Instant::FAR, "{real}: {at:?} at {now:?}");
@@ -226,12 +230,12 @@ pub(crate) fn scenario(seed: u64) {
             real.charge(now, len);
             naive.charge(now, len);
         } else {
-            assert_eq!(real.police(now, len), verdict);
-            if verdict == Conformance::Conforms {
+            assert_eq!(real.police(now, len), conformance);
+            if conformance == Conformance::Conforms {
                 naive.charge(now, len);
             }
         }
-        now = step(&mut random, now, verdict);
+        now = step(&mut random, now, conformance);
     }
     if !forced {
         naive.check_bounds();
@@ -240,8 +244,8 @@ pub(crate) fn scenario(seed: u64) {
 
 /// Returns the instant of the next packet: at once, soon, as returned, a nanosecond too early, years
 /// later, or by a clock that runs backward.
-fn step(random: &mut Random, now: Instant, verdict: Conformance) -> Instant {
-    match (random.up_to(9), verdict) {
+fn step(random: &mut Random, now: Instant, conformance: Conformance) -> Instant {
+    match (random.up_to(9), conformance) {
         (0..=2, _) => now,
         (3 | 4, Conformance::At(at)) => at,
         (5, Conformance::At(at)) => at - Duration::from_nanos(1),
