@@ -5,7 +5,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use paceline_sched::discipline::{Eligibility, Policy};
-use paceline_sched::load::Load;
+use paceline_sched::load::Workload;
 
 const STREAMS: [u32; 5] = [4, 32, 1_024, 100_000, 1_000_000];
 
@@ -20,7 +20,7 @@ fn decisions(criterion: &mut Criterion) {
             for streams in STREAMS {
                 group.bench_function(BenchmarkId::from_parameter(streams), |bencher| {
                     // Built here so that benchmarks excluded by the filter cost nothing.
-                    let mut load = Load::new(policy, eligibility, streams);
+                    let mut load = Workload::new(policy, eligibility, streams);
                     bencher.iter(|| load.decide());
                 });
             }

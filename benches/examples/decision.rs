@@ -3,14 +3,14 @@
 //! `cargo run --release --manifest-path benches/Cargo.toml --example decision [-- POLICY STREAMS DECISIONS]`
 
 use paceline_sched::discipline::{Eligibility, Policy};
-use paceline_sched::load::Load;
+use paceline_sched::load::Workload;
 use std::time::Instant;
 
 const STREAMS: [u32; 5] = [4, 32, 1_024, 100_000, 1_000_000];
 
 #[expect(clippy::disallowed_methods, reason = "it measures")]
 fn measure(policy: Policy, eligibility: Eligibility, streams: u32, decisions: u32) {
-    let mut load = Load::new(policy, eligibility, streams);
+    let mut load = Workload::new(policy, eligibility, streams);
     for _ in 0..decisions / 4 {
         load.decide();
     }

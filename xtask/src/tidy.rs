@@ -6,6 +6,7 @@ pub(crate) mod files;
 mod graph;
 mod language;
 mod modules;
+mod names;
 mod ratchet;
 mod scan;
 mod source;
@@ -93,6 +94,7 @@ fn check(root: &Path, options: Options) -> (Findings, ratchet::Accepted) {
     figures::check(root, &mut findings);
     let mut measures = language::measures(root, options.figures);
     measures.extend(modules::measures(root));
+    measures.extend(names::measures(root));
     let accepted = ratchet::check(root, &measures, options.figures, &mut findings);
     if !findings.accepted.is_empty() {
         findings.note(format!("above their limits: {}", findings.accepted.join(", ")));

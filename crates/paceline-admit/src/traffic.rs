@@ -4,7 +4,7 @@ use crate::error::DemandError;
 use core::fmt;
 use paceline_sched::Duration;
 use paceline_sched::curve::RATE_MAX;
-use paceline_sched::police::{Constraint, ConstraintError, Dual, Unit};
+use paceline_sched::police::{Constraint, ConstraintError, Dual, PolicedUnit};
 
 /// Nanobits per byte: the product of bits per second and nanoseconds is a whole number of nanobits.
 pub(crate) const NANOBITS: u128 = 8_000_000_000;
@@ -46,7 +46,7 @@ impl Traffic {
     /// packet is larger than the burst at the peak rate, or the packet rate is too low for the bit
     /// rate.
     pub fn new(dual: Dual, packet: u64, packets_per_s: u64) -> Result<Self, DemandError> {
-        Constraint::dual(Unit::Bytes, dual).map_err(DemandError::Constraint)?;
+        Constraint::dual(PolicedUnit::Bytes, dual).map_err(DemandError::Constraint)?;
         for (what, value) in [("peak rate", dual.peak_rate), ("rate", dual.rate)] {
             if value > RATE_MAX {
                 return Err(DemandError::TooMuch { what, value, max: RATE_MAX, unit: "bit/s" });
@@ -117,7 +117,7 @@ impl Traffic {
         if bytes == 0 {
             return Err(DemandError::Constraint(ConstraintError::ZeroBurst {
                 what: "sample",
-                unit: Unit::Bytes,
+                unit: PolicedUnit::Bytes,
             }));
         }
         let rate = narrow(nanobits(bytes).div_ceil(every));

@@ -4,10 +4,10 @@
 use paceline_admit::{
     Admission, AdmissionResult, AdmissionTest, Holder, LinkParameters, StreamDemand, Traffic, Trunk,
 };
-use paceline_sched::discipline::{Class, Terms};
+use paceline_sched::discipline::{ServiceClass, Terms};
 use paceline_sched::hfsc::Curves;
-use paceline_sched::police::{Constraint, Dual, Policer, Unit, Verdict as Policed};
-use paceline_sched::timeline::{Ahead, Arrivals, Link, Outcome, Setup, Spec, Step, Timeline};
+use paceline_sched::police::{Conformance as Policed, Constraint, Dual, PolicedUnit, Policer};
+use paceline_sched::timeline::{Ahead, Arrivals, LinkTiming, Outcome, Setup, Spec, Step, Timeline};
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
 
 struct Random(u64);
@@ -81,7 +81,7 @@ fn admitted(random: &mut Random, rule: AdmissionTest) -> (Admission, Vec<StreamD
 
 /// Returns packets as early as the dual bucket permits, starting one nanosecond after 0.
 fn greedy(random: &mut Random, traffic: &Traffic) -> (Vec<u32>, Vec<Instant>) {
-    let constraint = Constraint::dual(Unit::Bytes, traffic.dual()).expect("checked");
+    let constraint = Constraint::dual(PolicedUnit::Bytes, traffic.dual()).expect("checked");
     let mut policer = Policer::new(constraint);
     let (mut sizes, mut instants) = (Vec::new(), Vec::new());
     let mut now = Instant::from_nanos(1);
@@ -113,7 +113,7 @@ const fn contract(deadline: Duration) -> Contract {
 }
 
 fn terms(policy: Policy, link: &Admission, demand: &StreamDemand) -> Terms {
-    let terms = Terms::new(Class::Contracted(contract(demand.deadline())));
+    let terms = Terms::new(ServiceClass::Contracted(contract(demand.deadline())));
     match policy {
         Policy::StaticPriority => terms.with_priority(demand.level()),
         Policy::Hfsc => {
@@ -152,11 +152,11 @@ fn run(random: &mut Random, policy: Policy, rule: AdmissionTest) -> (u64, u64) {
     } else {
         Arrivals::Backlogged
     };
-    streams.push(spec(Terms::new(Class::BestEffort), vec![LONGEST], others));
+    streams.push(spec(Terms::new(ServiceClass::BestEffort), vec![LONGEST], others));
     let setup = Setup {
         policy,
         ahead: Ahead::Competes,
-        link: Link::Capacity(capacity()),
+        link: LinkTiming::Capacity(capacity()),
         segment: LONGEST,
         end: END,
     };
@@ -262,14 +262,18 @@ impl Windows {
         self.overfull += u64::from(loads > capacity().bits_per_s());
         let stream = |(contract, bytes): &(Contract, u64)| {
             let size = u32::try_from(*bytes).expect("small");
-            spec(Terms::new(Class::Contracted(*contract)), vec![size], early(contract))
+            spec(Terms::new(ServiceClass::Contracted(*contract)), vec![size], early(contract))
         };
         let mut streams: Vec<Spec> = kept.iter().map(stream).collect();
-        streams.push(spec(Terms::new(Class::BestEffort), vec![LONGEST], Arrivals::Backlogged));
+        streams.push(spec(
+            Terms::new(ServiceClass::BestEffort),
+            vec![LONGEST],
+            Arrivals::Backlogged,
+        ));
         let setup = Setup {
             policy,
             ahead: Ahead::Shares,
-            link: Link::Capacity(capacity()),
+            link: LinkTiming::Capacity(capacity()),
             segment: LONGEST,
             end: END,
         };

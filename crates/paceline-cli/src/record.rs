@@ -22,7 +22,7 @@ use links::Links;
 use news::News;
 use paceline::status::{DropReason, Drops, SourceView};
 use paceline::{Node, Pattern, Sample, SubscribeError, Subscription};
-use paceline_record::Event;
+use paceline_record::RecordedEvent;
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -225,7 +225,7 @@ impl Session<'_> {
         }
         for job in jobs {
             match &job {
-                Job::Event(Event::Refused { tag, reason, .. }) => {
+                Job::Event(RecordedEvent::Refused { tag, reason, .. }) => {
                     self.block.note(&format!("refused: {tag}: {reason}"));
                 }
                 Job::Changed(_, wish) => {
@@ -237,7 +237,7 @@ impl Session<'_> {
         }
     }
 
-    fn send(&self, event: Event) {
+    fn send(&self, event: RecordedEvent) {
         self.hand(Job::Event(event));
     }
 

@@ -14,7 +14,7 @@ use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use lanes::Lanes;
 use paceline::PublishError;
-use paceline_record::{Attachments, Ordered, ReadError, Reader, Span, Survey};
+use paceline_record::{Attachments, McapReader, Ordered, ReadError, ReplaySpan, Survey};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ fn survey(args: &ReplayArgs, file: &Path) -> anyhow::Result<Survey> {
     Ok(survey)
 }
 
-fn span(args: &ReplayArgs, file: &Path, survey: &Survey) -> anyhow::Result<Span> {
+fn span(args: &ReplayArgs, file: &Path, survey: &Survey) -> anyhow::Result<ReplaySpan> {
     let Some(times) = survey.times(|lane| lane.is_samples()) else {
         let name = file.display();
         return Err(match &survey.end {
@@ -93,10 +93,10 @@ fn span(args: &ReplayArgs, file: &Path, survey: &Survey) -> anyhow::Result<Span>
     )]
     let speed = args.times().map(|times| (times * 1_000.0).round() as u64);
     let gap = survey.lanes.values().filter_map(paceline_record::Lane::period).min();
-    Span::new(times, part, speed, gap.unwrap_or_default()).map_err(exit::usage)
+    ReplaySpan::new(times, part, speed, gap.unwrap_or_default()).map_err(exit::usage)
 }
 
-fn describe(args: &ReplayArgs, lanes: &Lanes, span: &Span, name: &str) -> String {
+fn describe(args: &ReplayArgs, lanes: &Lanes, span: &ReplaySpan, name: &str) -> String {
     let speed = match args.times() {
         None => "at the subscribers' pace".to_owned(),
         Some(times) => format!("at {times}x speed"),
@@ -111,7 +111,7 @@ fn describe(args: &ReplayArgs, lanes: &Lanes, span: &Span, name: &str) -> String
 struct Replay<'a> {
     args: &'a ReplayArgs,
     lanes: Lanes,
-    span: Span,
+    span: ReplaySpan,
     playback: Playback,
     disordered: u64,
     /// Messages that the publisher rejected.
@@ -157,7 +157,7 @@ impl Replay<'_> {
     /// Publishes the file once; returns false if the user interrupts it.
     fn play(&mut self, began: Instant, pass: u64) -> anyhow::Result<bool> {
         let name = || self.args.file.display().to_string();
-        let reader = Reader::new(open(&self.args.file)?).with_context(name)?;
+        let reader = McapReader::new(open(&self.args.file)?).with_context(name)?;
         let mut messages = Ordered::new(reader, self.args.by);
         let mut attachments = Attachments::default();
         // At maximum speed messages wait for room, unless a newer one may replace them.

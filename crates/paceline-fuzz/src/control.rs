@@ -3,7 +3,7 @@
 use crate::input::Input;
 use bytes::Bytes;
 use paceline_proto::control::{
-    Control, HopInfo, Output, PublisherSpec, SubscriptionSpec, rewrite_message,
+    Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec, rewrite_message,
 };
 use paceline_proto::{
     Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Size, SubscriptionId, Tag,
@@ -166,7 +166,7 @@ impl Pair {
 fn sends(control: &mut Control) -> Vec<(NodeId, Bytes)> {
     let mut sends = Vec::new();
     while let Some(output) = control.poll_output() {
-        if let Output::Send { hop, message } = output {
+        if let ControlOutput::Send { hop, message } = output {
             sends.push((hop, message));
         } else {
             assert!(sends.is_empty(), "{output:?} after a send");

@@ -36,7 +36,7 @@ const SENT_MAX: u64 = 40;
 
 /// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct HostileOutcome {
     /// Frames that the hostile neighbour sent.
     pub sent: u64,
     /// Frames of the hostile neighbour that the node acknowledged.
@@ -55,7 +55,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Returns a description of the first property that was violated.
-pub fn hostile(seed: u64, frames: u64) -> Result<Outcome, String> {
+pub fn hostile(seed: u64, frames: u64) -> Result<HostileOutcome, String> {
     let mut world = World::new(seed);
     while world.attacker.acknowledged < frames {
         world.step()?;
@@ -77,7 +77,7 @@ struct World {
     /// Frames in flight: arrival time, sender, receiver and content.
     wires: VecDeque<(Instant, NodeId, NodeId, Bytes)>,
     next_sample: Instant,
-    outcome: Outcome,
+    outcome: HostileOutcome,
 }
 
 impl World {
@@ -95,7 +95,7 @@ impl World {
             wires: VecDeque::new(),
             // The handshakes are complete by then.
             next_sample: now + Duration::from_millis(500),
-            outcome: Outcome::default(),
+            outcome: HostileOutcome::default(),
         }
     }
 
@@ -149,7 +149,7 @@ impl World {
         Ok(())
     }
 
-    fn outcome(self) -> Result<Outcome, String> {
+    fn outcome(self) -> Result<HostileOutcome, String> {
         for (node, name) in [(&self.victim, "the node"), (&self.good, "its good neighbour")] {
             let counters = node.counters();
             // The last sample may still be in flight.
@@ -159,7 +159,7 @@ impl World {
         }
         let Attacker { sent, acknowledged, handshakes, .. } = self.attacker;
         let malformed = self.victim.malformed;
-        Ok(Outcome { sent, acknowledged, malformed, handshakes, ..self.outcome })
+        Ok(HostileOutcome { sent, acknowledged, malformed, handshakes, ..self.outcome })
     }
 }
 

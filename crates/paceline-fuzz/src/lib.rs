@@ -33,7 +33,7 @@ mod wire;
 
 pub use control::control;
 pub use files::{png, sound, ulog, wav};
-pub use hostile::{Outcome as HostileOutcome, hostile};
+pub use hostile::{HostileOutcome, hostile};
 pub use ingress::ingress;
 pub use link::link;
 pub use pictures::{encoding, jpeg, mjpeg, y4m};
@@ -48,7 +48,7 @@ pub use wire::{frame, segments};
 
 /// One fuzz body.
 #[derive(Clone, Copy, Debug)]
-pub struct Body {
+pub struct FuzzBody {
     /// The name of the body, of its target in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
     pub name: &'static str,
     /// The body, which panics if an invariant does not hold.
@@ -57,12 +57,12 @@ pub struct Body {
     pub mutations: u32,
 }
 
-const fn body(name: &'static str, mutations: u32, run: fn(&[u8])) -> Body {
-    Body { name, run, mutations }
+const fn body(name: &'static str, mutations: u32, run: fn(&[u8])) -> FuzzBody {
+    FuzzBody { name, run, mutations }
 }
 
 /// All fuzz bodies.
-pub const BODIES: &[Body] = &[
+pub const BODIES: &[FuzzBody] = &[
     body("frame", 2_000, frame),
     body("segments", 2_000, segments),
     body("receiver", 1_000, receiver),

@@ -1,7 +1,7 @@
 //! Fuzz body for MCAP recordings, by Paceline and by other programs.
 
 use paceline_record::{
-    About, Compression, Judgement, Message, Order, Ordered, Reader, RecordedSample, Recording,
+    About, Compression, Judgement, McapReader, Message, Order, Ordered, RecordedSample, Recording,
     Survey,
 };
 
@@ -40,7 +40,7 @@ fn check(data: &[u8]) {
 
 /// Checks that reading in time order returns every message once.
 fn check_order(data: &[u8], counted: u64) {
-    let mut ordered = Ordered::new(Reader::new(data).unwrap(), Order::Published);
+    let mut ordered = Ordered::new(McapReader::new(data).unwrap(), Order::Published);
     let (mut total, mut back, mut before) = (0, 0, 0);
     while let Some((time, _)) = ordered.next_message().unwrap() {
         total += 1;
@@ -85,7 +85,7 @@ fn again(survey: &Survey, all: &[Message]) {
 }
 
 fn messages(data: &[u8]) -> Vec<Message> {
-    let Ok(mut reader) = Reader::new(data) else { return Vec::new() };
+    let Ok(mut reader) = McapReader::new(data) else { return Vec::new() };
     let mut all = Vec::new();
     while let Ok(Some(message)) = reader.next_message() {
         all.push(message);

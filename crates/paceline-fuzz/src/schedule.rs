@@ -3,9 +3,10 @@
 mod classes;
 
 use crate::input::Input;
-use paceline_sched::discipline::{Class, Policy, StreamIndex, Terms};
+use paceline_sched::discipline::{Policy, ServiceClass, StreamIndex, Terms};
 use paceline_sched::timeline::{
-    Ahead, Arrivals, Decision, Doubt, Link, Outcome, Pick, Setup, Spec, Step, Tally, Timeline,
+    Ahead, Arrivals, ChosenSegment, Doubt, LinkTiming, Outcome, SampleDecision, Setup, Spec, Step,
+    Tally, Timeline,
 };
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance};
 
@@ -34,9 +35,9 @@ fn contract(input: &mut Input<'_>) -> Contract {
 
 fn terms(input: &mut Input<'_>) -> Terms {
     let class = match input.below(5) {
-        0 => Class::BestEffort,
-        1 => Class::Background,
-        _ => Class::Contracted(contract(input)),
+        0 => ServiceClass::BestEffort,
+        1 => ServiceClass::Background,
+        _ => ServiceClass::Contracted(contract(input)),
     };
     let mut terms = Terms::new(class);
     if input.below(4) == 0 {
@@ -68,8 +69,8 @@ fn spec(input: &mut Input<'_>) -> Spec {
 
 fn setup(input: &mut Input<'_>) -> Setup {
     let link = match (input.flag(), time(input)) {
-        (true, slot) => Link::Slots(Duration::from_nanos(slot)),
-        (false, rate) => Link::Capacity(Capacity::from_bytes_per_s(rate.max(1)).unwrap()),
+        (true, slot) => LinkTiming::Slots(Duration::from_nanos(slot)),
+        (false, rate) => LinkTiming::Capacity(Capacity::from_bytes_per_s(rate.max(1)).unwrap()),
     };
     Setup {
         policy: input.one_of(&Policy::ALL),
@@ -128,7 +129,7 @@ pub fn schedule(data: &[u8]) {
 }
 
 impl Watch {
-    fn chosen(&mut self, pick: Pick) {
+    fn chosen(&mut self, pick: ChosenSegment) {
         assert!(pick.at >= self.free && pick.at < self.setup.end, "{pick:?}");
         assert!(pick.bytes >= 1 && pick.bytes <= self.setup.segment.max(1), "{pick:?}");
         let waits = self.setup.ahead == Ahead::Waits;
@@ -157,7 +158,7 @@ impl Watch {
         self.free = pick.at + self.setup.link.time_for(pick.bytes);
     }
 
-    fn decided(&mut self, decision: &Decision) {
+    fn decided(&mut self, decision: &SampleDecision) {
         let (setup, free) = (self.setup, self.free);
         let seen = &mut self.streams[decision.stream.0 as usize];
         assert_eq!((decision.seq, decision.bytes), (seen.next, seen.sent));
@@ -215,7 +216,7 @@ impl Seen {
     }
 
     /// Checks the outcome against the deadline by the contract's clock, unless a value exceeds its range.
-    fn check(&mut self, setup: &Setup, contract: Contract, decision: &Decision) {
+    fn check(&mut self, setup: &Setup, contract: Contract, decision: &SampleDecision) {
         let arrived = self.arrived(setup, contract, decision.seq);
         let release = self.release(setup, contract, decision.seq);
         self.turn = self.turn.max(arrived) + wide(contract.period);

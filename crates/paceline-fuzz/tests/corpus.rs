@@ -5,7 +5,7 @@
 #![cfg(test)]
 
 use paceline_fuzz::mutate::{Xorshift, mutate};
-use paceline_fuzz::{BODIES, Body};
+use paceline_fuzz::{BODIES, FuzzBody};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -21,7 +21,7 @@ fn root() -> PathBuf {
 }
 
 /// Returns the seeds of a body by name.
-fn seeds(body: &Body) -> Vec<(String, Vec<u8>)> {
+fn seeds(body: &FuzzBody) -> Vec<(String, Vec<u8>)> {
     let folder = root().join("corpus").join(body.name);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
     let mut seeds: Vec<_> = entries
@@ -42,7 +42,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn run(body: &Body, what: &str, bytes: &[u8]) {
+fn run(body: &FuzzBody, what: &str, bytes: &[u8]) {
     if catch_unwind(AssertUnwindSafe(|| (body.run)(bytes))).is_err() {
         panic!("body {}, {what}, {} bytes: {}", body.name, bytes.len(), hex(bytes));
     }

@@ -5,7 +5,7 @@
 
 use paceline_fuzz::sched::{Coverage, DRIVERS, Driver, Situation, scenario_seen};
 use paceline_sched::discipline::Policy;
-use paceline_sim::promises::Outcome;
+use paceline_sim::promises::PromisesResult;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::time::Instant;
@@ -106,7 +106,7 @@ drivers! {
     hfsc: "hfsc",
 }
 
-fn kept_its_promises(outcome: Result<Outcome, String>) {
+fn kept_its_promises(outcome: Result<PromisesResult, String>) {
     let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
     assert!(outcome.samples > 0, "{outcome}");
 }

@@ -25,18 +25,18 @@ use crate::markers::picture_end;
 /// Items are [`MediaError::NotJpeg`], [`MediaError::JpegTruncated`] or [`MediaError::JpegCorrupt`], with
 /// offsets from the start of `bytes`.
 #[must_use]
-pub fn split(bytes: &[u8]) -> Split<'_> {
-    Split { bytes, at: 0 }
+pub fn split(bytes: &[u8]) -> MjpegPictures<'_> {
+    MjpegPictures { bytes, at: 0 }
 }
 
 /// The pictures of a motion JPEG file; see [`split`].
 #[derive(Debug, Clone)]
-pub struct Split<'a> {
+pub struct MjpegPictures<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Split<'_> {
+impl MjpegPictures<'_> {
     /// Returns the offset of the byte behind the last picture returned.
     #[must_use]
     pub fn offset(&self) -> usize {
@@ -44,7 +44,7 @@ impl Split<'_> {
     }
 }
 
-impl<'a> Iterator for Split<'a> {
+impl<'a> Iterator for MjpegPictures<'a> {
     type Item = Result<&'a [u8], MediaError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -63,7 +63,7 @@ impl<'a> Iterator for Split<'a> {
     }
 }
 
-impl FusedIterator for Split<'_> {}
+impl FusedIterator for MjpegPictures<'_> {}
 
 #[cfg(test)]
 mod tests {

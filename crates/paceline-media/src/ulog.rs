@@ -34,7 +34,7 @@ use layout::Layouts;
 #[derive(Debug, Clone)]
 pub struct ULog {
     bytes: Vec<u8>,
-    topics: Vec<Topic>,
+    topics: Vec<ULogTopic>,
     layouts: Layouts,
     index: Vec<Entry>,
     warning: Option<String>,
@@ -42,7 +42,7 @@ pub struct ULog {
 
 /// One topic of a log: one instance of a subscribed message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Topic {
+pub struct ULogTopic {
     /// The name of the message's format: letters, digits, `_`, `-` and `/`, at most 128.
     pub name: String,
     /// The number of the instance, from 0: a second sensor of the same kind is 1.
@@ -58,7 +58,7 @@ pub struct Topic {
     layout: usize,
 }
 
-impl Topic {
+impl ULogTopic {
     /// Returns the name that distinguishes the topic within its log.
     ///
     /// This is its name, with `/` and its instance if the log has several instances of the name.
@@ -70,7 +70,7 @@ impl Topic {
 
 /// One message of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct ULogMessage<'a> {
     /// The index of its topic in [`ULog::topics`].
     pub topic: usize,
     /// Its own field `timestamp`, in µs; for PX4 since the flight controller's start.
@@ -108,7 +108,7 @@ impl ULog {
 
     /// Returns all topics that have messages, in the order of their subscriptions in the log.
     #[must_use]
-    pub fn topics(&self) -> &[Topic] {
+    pub fn topics(&self) -> &[ULogTopic] {
         &self.topics
     }
 
@@ -124,7 +124,7 @@ impl ULog {
     /// Their times usually increase within a topic, but not across topics. Some topics of real logs have
     /// 0, or the same time, in every message; only their positions among the other messages show when
     /// they were logged.
-    pub fn messages(&self) -> impl ExactSizeIterator<Item = Message<'_>> + Clone {
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = ULogMessage<'_>> + Clone {
         self.index.iter().map(|entry| {
             let end = entry.at + usize::from(entry.len);
             let payload = self.bytes.get(entry.at..end).unwrap_or_default();
@@ -134,7 +134,7 @@ impl ULog {
                 .get(topic)
                 .and_then(|topic| self.layouts.get(topic.layout)?.time_us(payload))
                 .unwrap_or_default();
-            Message { topic, time_us, payload }
+            ULogMessage { topic, time_us, payload }
         })
     }
 
@@ -148,7 +148,7 @@ impl ULog {
     /// # Errors
     /// [`MediaError::UlogMessage`] for a message of another log, or one that is longer than 1 MiB as
     /// JSON.
-    pub fn to_json(&self, message: &Message<'_>) -> Result<String, MediaError> {
+    pub fn to_json(&self, message: &ULogMessage<'_>) -> Result<String, MediaError> {
         let topic = self.topics.get(message.topic);
         let refuse = |reason: &str| MediaError::UlogMessage {
             topic: topic.map_or(message.topic.to_string(), |topic| topic.name.clone()),

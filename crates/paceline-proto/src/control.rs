@@ -51,7 +51,7 @@ pub use graph::HOPS_MAX;
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX};
 pub use outcome::ChangeOutcome;
-pub use output::Output;
+pub use output::ControlOutput;
 pub use refusal::{Offer, Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
@@ -129,7 +129,7 @@ pub struct Control {
     granted: BTreeMap<PairKey, Grant>,
     /// The reported best-effort streams of local subscriptions that requested a promise.
     best_effort: BTreeMap<PairKey, BestEffort>,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<ControlOutput>,
     /// Messages are queued separately, so that local changes of a batch are output first.
     sends: VecDeque<(NodeId, Bytes)>,
 }
@@ -391,16 +391,16 @@ impl Control {
     }
 
     /// Returns the next output. Call this until it returns `None` after each batch of inputs.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    pub fn poll_output(&mut self) -> Option<ControlOutput> {
         // One round of decisions may require another, but never many.
         for _ in 0..ROUNDS_MAX {
             if self.dirty {
                 self.recompute();
             }
         }
-        self.outputs
-            .pop_front()
-            .or_else(|| self.sends.pop_front().map(|(hop, message)| Output::Send { hop, message }))
+        self.outputs.pop_front().or_else(|| {
+            self.sends.pop_front().map(|(hop, message)| ControlOutput::Send { hop, message })
+        })
     }
 
     /// Returns the instant at which to call [`Self::handle_timeout`]; [`Instant::FAR`] if never.

@@ -1,7 +1,7 @@
 //! Pull: retrieving past samples from buffers.
 //!
 //! A pull buffer is a subscription, on any node, that stores its samples. A puller asks every holder of a tag
-//! for its contents ([`Question::Find`]). It [merges](merge::merge) the answers into a [`Plan`] that names
+//! for its contents ([`Question::Find`]). It [merges](merge::merge) the answers into a [`PullPlan`] that names
 //! the nearest holder of each sample, and fetches page by page ([`Question::Fetch`]). The holder scales the
 //! samples as requested and publishes them on a [private tag](private_tag), to which only the puller
 //! subscribes. They thus use the same links and drop reasons as any other stream. Streams of private tags are
@@ -18,9 +18,9 @@ pub mod selection;
 mod video;
 
 pub use buffer::{PullBuffer, Pushed};
-pub use holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, Span};
+pub use holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, SampleSpan};
 pub use limits::{Limits, LimitsError};
-pub use merge::{Absence, Answered, Page, Plan, PlanItem, merge};
+pub use merge::{Absence, Answered, Page, PlanItem, PullPlan, merge};
 pub use message::{Answer, Fetch, Making, NEXT_MAX, Question, REFUSED_BYTES_MAX, SEQS_MAX};
 pub use selection::{ITEMS_MAX, Selection, SelectionError};
 

@@ -29,7 +29,7 @@ pub struct Asked {
 
 /// The reservation on one node of a path.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Hop {
+pub struct RecordedHop {
     /// The name of the node.
     pub name: String,
     /// Its link to the next node.
@@ -55,7 +55,7 @@ pub struct RecordedOffer {
 
 /// Ages at delivery, in microseconds.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Ages {
+pub struct AgeQuantiles {
     /// The median.
     pub p50: u64,
     /// The 99th percentile.
@@ -66,7 +66,7 @@ pub struct Ages {
 
 /// Statistics of one publisher's samples since the start of the recording.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Delivered {
+pub struct DeliveryStatistics {
     /// The tag.
     pub tag: String,
     /// The id of the publisher.
@@ -86,13 +86,13 @@ pub struct Delivered {
     /// Unknown without one.
     pub beyond: Option<u64>,
     /// The ages of the samples.
-    pub age_us: Ages,
+    pub age_us: AgeQuantiles,
 }
 
 /// An event of a recording.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum RecordedEvent {
     /// The recording starts.
     Begin {
         /// The version of the recorder.
@@ -142,7 +142,7 @@ pub enum Event {
         /// The guaranteed end-to-end delay bound in microseconds.
         bound_us: u64,
         /// The reservations, starting at the publisher's node.
-        hops: Vec<Hop>,
+        hops: Vec<RecordedHop>,
     },
     /// The request was refused.
     Refused {
@@ -167,7 +167,7 @@ pub enum Event {
         missing: u64,
     },
     /// Statistics, once per second and at the end.
-    Delivered(Delivered),
+    Delivered(DeliveryStatistics),
     /// Samples dropped at the recorder since the start.
     Dropped {
         /// The number of samples, by reason.

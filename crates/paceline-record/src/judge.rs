@@ -1,6 +1,6 @@
 //! Checks a run against its contracts, from a recording alone.
 
-use crate::event::{Ages, Asked, Delivered, Event};
+use crate::event::{AgeQuantiles, Asked, DeliveryStatistics, RecordedEvent};
 use crate::reader::Message;
 use crate::survey::Survey;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub struct StreamJudgement {
     /// The rate in samples per second, from the first to the last sample.
     pub rate_hz: f64,
     /// The ages at delivery.
-    pub age_us: Option<Ages>,
+    pub age_us: Option<AgeQuantiles>,
     /// The number of samples later than the delay bound.
     pub late: Option<u64>,
     /// The number of samples that never arrived.
@@ -83,41 +83,43 @@ pub(crate) struct Told {
     asked: Option<Asked>,
     ended: Option<String>,
     dropped: BTreeMap<String, u64>,
-    delivered: BTreeMap<(String, String), Delivered>,
+    delivered: BTreeMap<(String, String), DeliveryStatistics>,
     /// The last answer for each stream: granted or refused.
     answers: BTreeMap<(String, String), Result<String, String>>,
     on_links: BTreeMap<(String, String), BTreeMap<String, u64>>,
 }
 
 impl Told {
-    pub(crate) fn take(&mut self, event: Event) {
+    pub(crate) fn take(&mut self, event: RecordedEvent) {
         match event {
-            Event::Begin { name, asked, .. } => {
+            RecordedEvent::Begin { name, asked, .. } => {
                 (self.recorder, self.asked) = (Some(name), Some(asked));
             }
-            Event::Changed { asked, .. } => self.asked = Some(asked),
-            Event::Granted { tag, publisher, bound_us, hops, .. } => {
+            RecordedEvent::Changed { asked, .. } => self.asked = Some(asked),
+            RecordedEvent::Granted { tag, publisher, bound_us, hops, .. } => {
                 let links: Vec<String> =
                     hops.iter().map(|hop| format!("{} of {}", hop.link, hop.name)).collect();
                 let told = format!("within {bound_us} us over {}", links.join(", "));
                 self.answers.insert((tag, publisher), Ok(told));
             }
-            Event::Refused { tag, publisher, reason, .. } => {
+            RecordedEvent::Refused { tag, publisher, reason, .. } => {
                 self.answers.insert((tag, publisher), Err(reason));
             }
-            Event::Delivered(delivered) => {
+            RecordedEvent::Delivered(delivered) => {
                 let key = (delivered.tag.clone(), delivered.publisher.clone());
                 self.delivered.insert(key, delivered);
             }
-            Event::Dropped { dropped } => self.dropped = dropped,
-            Event::Link { tag, publisher, dropped, .. } => {
+            RecordedEvent::Dropped { dropped } => self.dropped = dropped,
+            RecordedEvent::Link { tag, publisher, dropped, .. } => {
                 let sums = self.on_links.entry((tag, publisher)).or_default();
                 for (reason, count) in dropped {
                     *sums.entry(reason).or_default() += count;
                 }
             }
-            Event::End { why, .. } => self.ended = Some(why),
-            Event::Joined { .. } | Event::Left { .. } | Event::Gap { .. } => {}
+            RecordedEvent::End { why, .. } => self.ended = Some(why),
+            RecordedEvent::Joined { .. }
+            | RecordedEvent::Left { .. }
+            | RecordedEvent::Gap { .. } => {}
         }
     }
 

@@ -8,11 +8,11 @@
 //! |---|---|
 //! | [`Body`] | the conversion from payload to message: Foxglove's schemas, JSON, or the bytes unchanged |
 //! | [`Recording`] | writes a file from samples and events, chunk by chunk |
-//! | [`Reader`] | reads the messages of a file one by one, up to the last complete record |
+//! | [`McapReader`] | reads the messages of a file one by one, up to the last complete record |
 //! | [`Survey`] | summarizes a file in one pass |
-//! | [`Order`], [`Span`] | the order of messages by time, and the due time of each |
+//! | [`Order`], [`ReplaySpan`] | the order of messages by time, and the due time of each |
 //! | [`Attachments`] | the attachments that plain programs added to samples |
-//! | [`Event`] | the events on `qos/events` |
+//! | [`RecordedEvent`] | the events on `qos/events` |
 //! | [`Judgement`] | the check of a run: requested, granted and delivered |
 
 mod attached;
@@ -32,10 +32,13 @@ mod survey;
 pub use attached::Attachments;
 pub use body::{Body, BodyError, JSON_SCHEMA};
 pub use chunk::Compression;
-pub use event::{Ages, Asked, Delivered, EVENTS_SCHEMA, EVENTS_TOPIC, Event, Hop, RecordedOffer};
+pub use event::{
+    AgeQuantiles, Asked, DeliveryStatistics, EVENTS_SCHEMA, EVENTS_TOPIC, RecordedEvent,
+    RecordedHop, RecordedOffer,
+};
 pub use judge::{Judgement, StreamJudgement, Verdict};
 pub use order::{Order, Ordered};
-pub use reader::{Channel, Message, ReadError, Reader};
+pub use reader::{Channel, McapReader, Message, ReadError};
 pub use recording::{About, RecordError, RecordedSample, Recording, ending};
-pub use span::{Span, SpanError};
+pub use span::{ReplaySpan, SpanError};
 pub use survey::{Lane, Survey};

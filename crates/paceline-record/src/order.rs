@@ -1,7 +1,7 @@
 //! Sorts messages by time. Files store them in order of arrival, which is nearly sorted, so a
 //! bounded look-ahead suffices.
 
-use crate::reader::{Message, ReadError, Reader};
+use crate::reader::{McapReader, Message, ReadError};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read;
@@ -64,7 +64,7 @@ impl Ord for Waiting {
 
 /// The messages of a file, ordered by time.
 pub struct Ordered<R> {
-    reader: Reader<R>,
+    reader: McapReader<R>,
     order: Order,
     waiting: BinaryHeap<Reverse<Waiting>>,
     bytes: usize,
@@ -77,7 +77,7 @@ pub struct Ordered<R> {
 
 impl<R: Read> Ordered<R> {
     /// Orders the messages of `reader`.
-    pub const fn new(reader: Reader<R>, order: Order) -> Self {
+    pub const fn new(reader: McapReader<R>, order: Order) -> Self {
         Self {
             reader,
             order,

@@ -94,7 +94,7 @@ impl ReadError {
 }
 
 /// Reads a file from start to end.
-pub struct Reader<R> {
+pub struct McapReader<R> {
     from: R,
     at: u64,
     schemas: BTreeMap<u16, String>,
@@ -105,7 +105,7 @@ pub struct Reader<R> {
     done: bool,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> McapReader<R> {
     /// Reads the start of a file.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::body::{Body, JSON_SCHEMA};
 use crate::chunk::{self, Compression};
-use crate::event::{self, EVENTS_SCHEMA, EVENTS_TOPIC, Event};
+use crate::event::{self, EVENTS_SCHEMA, EVENTS_TOPIC, RecordedEvent};
 use crate::format::{self, Content, MAGIC};
 use std::collections::BTreeMap;
 
@@ -272,7 +272,7 @@ impl Recording {
     ///
     /// # Errors
     /// [`RecordError::Event`].
-    pub fn event(&mut self, event: &Event, now_ns: u64) -> Result<(), RecordError> {
+    pub fn event(&mut self, event: &RecordedEvent, now_ns: u64) -> Result<(), RecordError> {
         let told = self.told;
         self.told = told.wrapping_add(1);
         self.put(self.events, told, (now_ns, now_ns), &serde_json::to_vec(event)?);

@@ -4,7 +4,7 @@ const NANOS: u64 = 1_000_000_000;
 
 /// A time range of a recording and its replay speed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Span {
+pub struct ReplaySpan {
     begin: u64,
     end: u64,
     /// The speed in thousandths; `None` sends messages as fast as they are accepted.
@@ -38,7 +38,7 @@ fn seconds(nanos: u64) -> f64 {
     (nanos / (NANOS / 1_000)) as f64 / 1e3
 }
 
-impl Span {
+impl ReplaySpan {
     /// Creates a span of a recording whose first and last message have these times. `from` and `to`
     /// are nanoseconds after the first message. `speed` is in thousandths of the original. Each
     /// further pass starts `gap` nanoseconds after the last message of the previous one.
@@ -96,22 +96,23 @@ mod tests {
     #[test]
     fn times_are_preserved_scaled_and_repeated() {
         let ends = (FIRST, FIRST + 10 * NANOS);
-        let whole = Span::new(ends, (0, None), Some(1_000), 100).unwrap();
+        let whole = ReplaySpan::new(ends, (0, None), Some(1_000), 100).unwrap();
         assert_eq!(whole.due(0, FIRST + 7), 7);
         assert_eq!(whole.due(2, FIRST), 2 * (10 * NANOS + 100));
-        let part = Span::new(ends, (2 * NANOS, Some(5 * NANOS)), Some(2_000), NANOS).unwrap();
+        let part = ReplaySpan::new(ends, (2 * NANOS, Some(5 * NANOS)), Some(2_000), NANOS).unwrap();
         assert!(!part.has(FIRST + 2 * NANOS - 1) && part.has(FIRST + 2 * NANOS));
         assert!(part.has(FIRST + 5 * NANOS) && !part.has(FIRST + 5 * NANOS + 1));
         assert_eq!(part.due(0, FIRST + 4 * NANOS), NANOS);
         assert_eq!(part.due(1, FIRST + 4 * NANOS), NANOS + 2 * NANOS);
-        let quick = Span::new(ends, (0, None), None, 0).unwrap();
+        let quick = ReplaySpan::new(ends, (0, None), None, 0).unwrap();
         assert_eq!(quick.due(3, FIRST + 9 * NANOS), 0);
     }
 
     #[test]
     fn empty_parts_are_refused() {
         let ends = (FIRST, FIRST + 10 * NANOS);
-        let wrong = |from, to| Span::new(ends, (from, to), Some(1_000), 0).unwrap_err().to_string();
+        let wrong =
+            |from, to| ReplaySpan::new(ends, (from, to), Some(1_000), 0).unwrap_err().to_string();
         assert_eq!(
             wrong(5 * NANOS, Some(5 * NANOS)),
             "--from 5s is not before --to 5s; give an earlier --from or a later --to"
@@ -132,7 +133,7 @@ mod tests {
         ) {
             let mut times = times;
             times.sort_unstable();
-            let span = Span::new((0, 20 * NANOS), (from, None), Some(speed), gap).unwrap();
+            let span = ReplaySpan::new((0, 20 * NANOS), (from, None), Some(speed), gap).unwrap();
             let mut before = 0;
             for pass in 0..3 {
                 for time in times.iter().filter(|time| span.has(**time)) {

@@ -2,7 +2,7 @@
 
 use crate::body::Body;
 use crate::order::Order;
-use crate::reader::{Channel, Message, ReadError, Reader};
+use crate::reader::{Channel, McapReader, Message, ReadError};
 use crate::recording::ATTACHMENTS;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -104,7 +104,7 @@ impl Survey {
         order: Order,
         mut look: impl FnMut(&Message),
     ) -> Result<Self, ReadError> {
-        let mut reader = Reader::new(from)?;
+        let mut reader = McapReader::new(from)?;
         let mut survey = Self { order, lanes: BTreeMap::new(), strays: 0, whole: 0, end: None };
         loop {
             match reader.next_message() {

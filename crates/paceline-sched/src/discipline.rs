@@ -57,7 +57,7 @@ mod wf2q;
 
 pub use hierarchy::{BranchSpec, Hierarchy, LeafSpec};
 pub use policy::{Eligibility, Policy, RuleSet, UnknownPolicy};
-pub use terms::{Class, Head, Left, Miss, Service, StreamIndex, Terms, WindowState};
+pub use terms::{Head, Left, Miss, Service, ServiceClass, StreamIndex, Terms, WindowState};
 
 use self::core::Core;
 use crate::time::{Duration, Instant};

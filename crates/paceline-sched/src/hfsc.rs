@@ -126,7 +126,7 @@ pub struct Pick {
 
 /// The service of a class and its descendants since it was added.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Service {
+pub struct ServedBytes {
     /// Bytes served by both criteria, saturating at [`u64::MAX`].
     pub total: u64,
     /// Bytes served by the real-time criterion.
@@ -280,7 +280,7 @@ impl Hfsc {
 
     /// Returns the service of the class; `None` if there is no such class.
     #[must_use]
-    pub fn service(&self, class: ClassIndex) -> Option<Service> {
+    pub fn service(&self, class: ClassIndex) -> Option<ServedBytes> {
         self.class(class.0).map(Class::service)
     }
 

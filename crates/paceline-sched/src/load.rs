@@ -1,4 +1,4 @@
-//! A load for measuring disciplines: every stream always has a head, and the link is always busy.
+//! A workload for measuring disciplines: every stream always has a head, and the link is always busy.
 //!
 //! Every sample is sent in one piece and takes one slot of 1 µs. The streams' periods start at scattered
 //! instants, so neither the order of streams nor the order in memory is the order of deadlines.
@@ -10,7 +10,7 @@
 
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::discipline::{
-    Class, Discipline, Eligibility, Head, Miss, Policy, Scheduler, StreamIndex, Terms,
+    Discipline, Eligibility, Head, Miss, Policy, Scheduler, ServiceClass, StreamIndex, Terms,
 };
 use crate::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ const WINDOWS: [(u32, u32); 4] = [(1, 10), (2, 10), (0, 10), (1, 10)];
 
 /// A discipline, its streams and the link's time.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct Workload {
     discipline: Discipline,
     now: Instant,
     served: u64,
@@ -34,36 +34,36 @@ pub struct Load {
     violated: u64,
 }
 
-impl Load {
-    /// Returns a load of `streams` streams under `policy`, each with its first head.
+impl Workload {
+    /// Returns a workload of `streams` streams under `policy`, each with its first head.
     ///
-    /// VDS gets periods that differ up to eightfold; all other disciplines get equal periods. Both loads
+    /// VDS gets periods that differ up to eightfold; all other disciplines get equal periods. Both workloads
     /// owe 0.98 to 0.99 of the link. DWCS compares windows only at equal deadlines, so it violates some.
     /// Periods that begin together would avoid that, but then the order in memory would be the order of
     /// service.
     #[must_use]
     pub fn new(policy: Policy, eligibility: Eligibility, streams: u32) -> Self {
-        let mut load = Self {
+        let mut workload = Self {
             discipline: Discipline::new(policy, eligibility),
             now: Instant::ZERO,
             served: 0,
             missed: 0,
             violated: 0,
         };
-        load.discipline.reserve(streams as usize);
+        workload.discipline.reserve(streams as usize);
         // The link starts to send when every stream is in its first period. If some streams had waited
         // longer, they would miss first and then continue in the order of their indices.
-        load.now = Instant::ZERO + SLOT.mul_div(u64::from(streams) * 8, 1);
+        workload.now = Instant::ZERO + SLOT.mul_div(u64::from(streams) * 8, 1);
         let mut random = 1;
         for index in 0..streams {
             let (terms, period) = terms(policy, index, streams);
-            load.discipline.join(StreamIndex(index), terms);
+            workload.discipline.join(StreamIndex(index), terms);
             random = scatter(random);
-            let begins = load.now - Duration::from_nanos(random % period.as_nanos());
+            let begins = workload.now - Duration::from_nanos(random % period.as_nanos());
             let head = Head::whole(begins, SLOT, BYTES);
-            load.discipline.handle_head(StreamIndex(index), head);
+            workload.discipline.handle_head(StreamIndex(index), head);
         }
-        load
+        workload
     }
 
     /// Makes one scheduling decision: handles misses, picks the next stream, serves its head and adds
@@ -150,7 +150,7 @@ fn terms(policy: Policy, index: u32, streams: u32) -> (Terms, Duration) {
     let late = Late::Drop;
     let contract = Contract { period, deadline: period, loss, late, jitter: Duration::ZERO };
     let rate = u64::from(BYTES) * 1_000_000_000 / period.as_nanos();
-    (Terms::new(Class::Contracted(contract)).with_rate(rate.max(1)), period)
+    (Terms::new(ServiceClass::Contracted(contract)).with_rate(rate.max(1)), period)
 }
 
 /// Returns the next number of a pseudo-random sequence.

@@ -13,8 +13,8 @@
 //! | dual bucket p, M, r, b | bursts M at p, and b at r (RFC 2212's TSpec) | two virtual times |
 //!
 //! Bytes alone do not bound the processing cost: 8,000 bytes can be two packets or 8,000. A constraint
-//! therefore counts [`Unit::Bytes`] or [`Unit::Packets`], and [`Combined`] applies several constraints.
-//! A packet passes if it conforms to all of them, and is charged only in that case.
+//! therefore counts [`PolicedUnit::Bytes`] or [`PolicedUnit::Packets`], and [`Combined`] applies several
+//! constraints. A packet passes if it conforms to all of them, and is charged only in that case.
 //!
 //! Time never runs backward here. An instant before the last charge counts as the instant of that
 //! charge, so an unsteady clock never permits extra traffic.
@@ -28,8 +28,8 @@ mod constraint;
 mod moving;
 mod text;
 
-pub use combined::{Action, Combined, Outcome, Police};
-pub use constraint::{Constraint, ConstraintError, Dual, Moving, Rule, Unit};
+pub use combined::{Action, Combined, Police, PoliceResult};
+pub use constraint::{Constraint, ConstraintError, Dual, Moving, PolicedUnit, Rule};
 pub use text::TextError;
 
 use crate::time::{Duration, Instant};
@@ -38,7 +38,7 @@ use moving::Ring;
 
 /// The conformance of a packet to a constraint.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Verdict {
+pub enum Conformance {
     /// The packet conforms now.
     Conforms,
     /// The packet does not conform now. Unless more is charged, it conforms from exactly this instant
@@ -49,14 +49,14 @@ pub enum Verdict {
     Never,
 }
 
-impl Verdict {
+impl Conformance {
     /// Returns the stricter of two results: the earliest instant at which both conform.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Never, _) | (_, Self::Never) => Self::Never,
             (Self::At(a), Self::At(b)) => Self::At(a.max(b)),
-            (Self::Conforms, verdict) | (verdict, Self::Conforms) => verdict,
+            (Self::Conforms, other) | (other, Self::Conforms) => other,
         }
     }
 
@@ -75,7 +75,7 @@ impl Verdict {
 /// [`Policer::new`].
 #[derive(Clone, Debug)]
 pub struct Policer {
-    unit: Unit,
+    unit: PolicedUnit,
     state: State,
     /// The instant of the last charge.
     latest: Instant,
@@ -121,7 +121,7 @@ impl Policer {
     ///
     /// An empty packet costs no bytes, but it counts as a packet, also for a moving window.
     #[must_use]
-    pub fn check(&self, now: Instant, len: u64) -> Verdict {
+    pub fn check(&self, now: Instant, len: u64) -> Conformance {
         let now = now.max(self.latest);
         let (unit, cost) = (self.unit, self.unit.cost(len));
         match &self.state {
@@ -132,14 +132,14 @@ impl Policer {
                 let at = index_of(now, window);
                 let used = if at == index { used } else { 0 };
                 if used.saturating_add(u128::from(cost)) <= u128::from(burst) {
-                    return Verdict::Conforms;
+                    return Conformance::Conforms;
                 }
                 if cost > burst {
-                    return Verdict::Never;
+                    return Conformance::Never;
                 }
-                Verdict::at_nanos((u128::from(at) + 1) * u128::from(window.as_nanos()))
+                Conformance::at_nanos((u128::from(at) + 1) * u128::from(window.as_nanos()))
             }
-            State::Moving { moving, .. } if cost > moving.largest => Verdict::Never,
+            State::Moving { moving, .. } if cost > moving.largest => Conformance::Never,
             State::Moving { moving, ring } => ring.check(moving, now),
             &State::Dual { dual, peak, sustained } => {
                 let peak = peak.check(unit.meter(dual.peak_burst, dual.peak_rate), now, cost);
@@ -151,7 +151,7 @@ impl Policer {
     /// Charges a packet of `len` bytes at `now`, whether it conforms or not.
     ///
     /// To enforce the constraint, charge only packets for which [`Policer::check`] just returned
-    /// [`Verdict::Conforms`]. Urgent packets (control traffic) can be charged without a check and then
+    /// [`Conformance::Conforms`]. Urgent packets (control traffic) can be charged without a check and then
     /// delay the following ones.
     pub fn charge(&mut self, now: Instant, len: u64) {
         self.latest = self.latest.max(now);
@@ -177,12 +177,12 @@ impl Policer {
     }
 
     /// Charges a packet of `len` bytes at `now` if it conforms. Returns the result of the check.
-    pub fn police(&mut self, now: Instant, len: u64) -> Verdict {
-        let verdict = self.check(now, len);
-        if verdict == Verdict::Conforms {
+    pub fn police(&mut self, now: Instant, len: u64) -> Conformance {
+        let conformance = self.check(now, len);
+        if conformance == Conformance::Conforms {
             self.charge(now, len);
         }
-        verdict
+        conformance
     }
 }
 

@@ -14,7 +14,7 @@ mod policed;
 mod stream;
 mod tally;
 
-pub use delays::Delays;
+pub use delays::DelayDistribution;
 pub use doubt::{Doubt, Load};
 pub use stream::{Arrivals, Spec};
 pub use tally::Tally;
@@ -30,16 +30,16 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// The transmission time of a segment.
+/// The transmission time of a segment on the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Link {
+pub enum LinkTiming {
     /// The slots of the papers: a segment takes one slot, whatever its size.
     Slots(Duration),
     /// Transmission time by bytes, rounded up to whole nanoseconds.
     Capacity(Capacity),
 }
 
-impl Link {
+impl LinkTiming {
     /// Returns the transmission time of a segment of `bytes`, at least 1 ns, so that time advances.
     #[must_use]
     pub fn time_for(self, bytes: u32) -> Duration {
@@ -86,7 +86,7 @@ pub struct Setup {
     /// The treatment of samples ahead of their period.
     pub ahead: Ahead,
     /// The speed of the link.
-    pub link: Link,
+    pub link: LinkTiming,
     /// The largest segment in bytes, at least 1; longer samples are cut.
     pub segment: u32,
     /// The end of the run: nothing arrives or begins from this instant on.
@@ -135,7 +135,7 @@ impl Outcome {
 
 /// A sample and its outcome.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Decision {
+pub struct SampleDecision {
     /// The instant of the decision: when its last segment was chosen, or when it was dropped.
     ///
     /// For a policed sample, its arrival. For a demoted one, the arrival of the sample that replaced it.
@@ -163,7 +163,7 @@ pub struct Decision {
 
 /// The segment that is about to be sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Pick {
+pub struct ChosenSegment {
     /// The instant of the choice.
     pub at: Instant,
     /// The position of the segment's stream.
@@ -179,9 +179,9 @@ pub struct Pick {
 pub enum Step {
     /// A segment was chosen but not sent yet. [`Timeline::window`] and [`Timeline::deadline`] still
     /// return the state on which the choice was based.
-    Chosen(Pick),
+    Chosen(ChosenSegment),
     /// The outcome of a sample is decided.
-    Decided(Decision),
+    Decided(SampleDecision),
 }
 
 /// A due time and the position of a stream.
@@ -194,7 +194,7 @@ pub struct Timeline {
     discipline: Discipline,
     lines: Vec<Line>,
     now: Instant,
-    pick: Option<Pick>,
+    pick: Option<ChosenSegment>,
     /// The next arrivals of streams without a head.
     arrivals: BinaryHeap<Due>,
     /// The next arrivals of policed streams.
@@ -258,7 +258,7 @@ impl Timeline {
     /// Returns the service of a class and its descendants; `None` without classes, or for an unknown
     /// class.
     #[must_use]
-    pub fn service(&self, class: ClassIndex) -> Option<hfsc::Service> {
+    pub fn service(&self, class: ClassIndex) -> Option<hfsc::ServedBytes> {
         let Discipline::Hierarchy(tree) = &self.discipline else { return None };
         tree.service(class)
     }
@@ -365,7 +365,7 @@ impl Timeline {
     }
 
     /// Returns the decision about the next sample that is dropped by now.
-    fn miss(&mut self) -> Option<Decision> {
+    fn miss(&mut self) -> Option<SampleDecision> {
         while let Some(miss) = self.discipline.poll_missed(self.now) {
             if miss.dropped {
                 return self.decide(miss.stream, None, Outcome::Dropped);
@@ -375,7 +375,7 @@ impl Timeline {
     }
 
     /// Sends the chosen segment. Returns the decision if it was the last of its sample.
-    fn send(&mut self, pick: Pick) -> Option<Decision> {
+    fn send(&mut self, pick: ChosenSegment) -> Option<SampleDecision> {
         let (setup, time) = (self.setup, self.setup.link.time_for(pick.bytes));
         let finish = self.now + time;
         let head = self.line(pick.stream)?.head.as_mut()?;
@@ -402,7 +402,7 @@ impl Timeline {
         stream: StreamIndex,
         finish: Option<Instant>,
         outcome: Outcome,
-    ) -> Option<Decision> {
+    ) -> Option<SampleDecision> {
         let (at, window) = (self.now, self.discipline.window(stream));
         let line = self.line(stream)?;
         let head = line.head.take()?;
@@ -415,15 +415,15 @@ impl Timeline {
         self.announce(stream);
         let delay = finish.map(|finish| finish.since(head.since));
         let (bytes, busy) = (head.sent, head.busy);
-        Some(Decision { at, stream, seq, outcome, finish, delay, bytes, busy, window })
+        Some(SampleDecision { at, stream, seq, outcome, finish, delay, bytes, busy, window })
     }
 
-    fn choose(&mut self) -> Option<Pick> {
+    fn choose(&mut self) -> Option<ChosenSegment> {
         let (at, segment) = (self.now, self.setup.segment);
         let stream = self.discipline.pick(at)?;
         let line = self.line(stream)?;
         let bytes = line.head.as_ref()?.left.min(segment);
-        Some(Pick { at, stream, seq: line.seq, bytes })
+        Some(ChosenSegment { at, stream, seq: line.seq, bytes })
     }
 
     /// Returns the next instant at which something may happen on an idle link.

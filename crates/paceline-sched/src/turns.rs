@@ -25,28 +25,28 @@ use meter::Meter;
 
 /// An amount of traffic.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Load {
+pub struct Volume {
     /// The number of packets.
     pub packets: u64,
     /// The sum of their bytes.
     pub bytes: u64,
 }
 
-impl Load {
-    /// Returns a load of one packet of `len` bytes.
+impl Volume {
+    /// Returns the volume of one packet of `len` bytes.
     #[must_use]
     pub const fn packet(len: u64) -> Self {
         Self { packets: 1, bytes: len }
     }
 
-    /// Returns the sum of both loads, saturating.
+    /// Returns the sum of both volumes, saturating.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         let packets = self.packets.saturating_add(other.packets);
         Self { packets, bytes: self.bytes.saturating_add(other.bytes) }
     }
 
-    /// Returns the difference of both loads, at least zero.
+    /// Returns the difference of both volumes, at least zero.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         let packets = self.packets.saturating_sub(other.packets);
@@ -66,11 +66,11 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Returns the cost of serving `load`, without the iteration itself; rounded up.
+    /// Returns the cost of serving `volume`, without the iteration itself; rounded up.
     #[must_use]
-    pub const fn of(self, load: Load) -> Duration {
-        let packets = self.packet.as_nanos() as u128 * load.packets as u128;
-        let bytes = (self.kib.as_nanos() as u128 * load.bytes as u128).div_ceil(1_024);
+    pub const fn of(self, volume: Volume) -> Duration {
+        let packets = self.packet.as_nanos() as u128 * volume.packets as u128;
+        let bytes = (self.kib.as_nanos() as u128 * volume.bytes as u128).div_ceil(1_024);
         let nanos = packets.saturating_add(bytes);
         if nanos > u64::MAX as u128 {
             return Duration::MAX;
@@ -194,14 +194,14 @@ impl Turns {
 
     /// Counts the arrival of a packet of `len` bytes of any stream.
     pub const fn handle_arrival(&mut self, now: Instant, len: u64) {
-        self.meter.count(now, Load::packet(len));
+        self.meter.count(now, Volume::packet(len));
     }
 
     /// Returns the due time of the next iteration, at least `now`; `None` if it waits for an arrival.
     ///
     /// `waiting` is the present backlog.
     #[must_use]
-    pub fn next_turn(&self, now: Instant, waiting: Load) -> Option<Instant> {
+    pub fn next_turn(&self, now: Instant, waiting: Volume) -> Option<Instant> {
         let idle = waiting.packets == 0;
         let Some(last) = self.last else {
             let always = matches!(self.pace, Pace::Periodic(_));
@@ -238,9 +238,9 @@ impl Turns {
     #[must_use]
     pub const fn longest(&self, largest: u64) -> Duration {
         let packets = self.budget.packets as u64;
-        let all = Load { packets, bytes: packets.saturating_mul(largest) };
+        let all = Volume { packets, bytes: packets.saturating_mul(largest) };
         let most = self.cost.of(all).min(self.budget.work);
-        self.cost.turn.saturating_add(most.max(self.cost.of(Load::packet(largest))))
+        self.cost.turn.saturating_add(most.max(self.cost.of(Volume::packet(largest))))
     }
 
     /// Returns 1/μ: the time in which one budget of traffic arrives.
@@ -252,7 +252,7 @@ impl Turns {
     }
 
     /// Returns true if `waiting` fills the budget; waiting for more would then gain nothing.
-    const fn fills(&self, waiting: Load) -> bool {
+    const fn fills(&self, waiting: Volume) -> bool {
         waiting.packets >= self.budget.packets as u64
             || self.cost.of(waiting).as_nanos() >= self.budget.work.as_nanos()
     }
@@ -273,7 +273,7 @@ impl Turn {
     ///
     /// The first packet always may.
     pub const fn take(&mut self, len: u64) -> bool {
-        let work = self.cost.of(Load::packet(len));
+        let work = self.cost.of(Volume::packet(len));
         let fits = self.packets > 0 && work.as_nanos() <= self.work.as_nanos();
         if !fits && !self.first {
             return false;

@@ -2,7 +2,7 @@
 
 use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex,
+    Discipline, Eligibility, Head, Left, Policy, Scheduler, ServiceClass, StreamIndex,
 };
 use paceline_sched::time::{Duration, Instant};
 use proptest::collection::vec;
@@ -36,13 +36,13 @@ fn nanos(count: u64) -> Duration {
 }
 
 impl Link {
-    fn new(policy: Policy, eligibility: Eligibility, classes: &[Class], busy: bool) -> Self {
+    fn new(policy: Policy, eligibility: Eligibility, classes: &[ServiceClass], busy: bool) -> Self {
         let mut discipline = Discipline::new(policy, eligibility);
         for (stream, &class) in (0..).zip(classes) {
             discipline.join(StreamIndex(stream), class);
         }
         if busy {
-            discipline.join(BACKGROUND, Class::Background);
+            discipline.join(BACKGROUND, ServiceClass::Background);
             let arrived = Instant::ZERO;
             discipline.handle_head(BACKGROUND, Head::whole(arrived, ENDLESS, 1));
         }
@@ -117,10 +117,10 @@ impl Link {
     }
 }
 
-fn class() -> impl Strategy<Value = Class> {
+fn class() -> impl Strategy<Value = ServiceClass> {
     let contract = (20..400u64, 20..400u64, 0..3u32).prop_map(|(period, deadline, x)| {
         let loss = LossTolerance::new(x, 3).unwrap_or(LossTolerance::NONE);
-        Class::Contracted(Contract {
+        ServiceClass::Contracted(Contract {
             period: nanos(period),
             deadline: nanos(deadline),
             loss,
@@ -128,7 +128,7 @@ fn class() -> impl Strategy<Value = Class> {
             jitter: nanos(0),
         })
     });
-    prop_oneof![2 => contract, 1 => Just(Class::BestEffort)]
+    prop_oneof![2 => contract, 1 => Just(ServiceClass::BestEffort)]
 }
 
 fn samples() -> impl Strategy<Value = Vec<Sample>> {
@@ -170,9 +170,9 @@ fn deadlines_with_room_for_a_segment_are_met_under_a_backlogged_background() {
     let contract = |period, deadline| {
         let contract =
             Contract::every(nanos(period)).and_then(|c| c.with_deadline(nanos(deadline)));
-        Class::Contracted(contract.unwrap().with_late(Late::Send))
+        ServiceClass::Contracted(contract.unwrap().with_late(Late::Send))
     };
-    let classes = [contract(100, 30), contract(230, 70), Class::BestEffort];
+    let classes = [contract(100, 30), contract(230, 70), ServiceClass::BestEffort];
     let each = |stream, period, segments: u64| {
         (0..500u64).map(move |n| (3 + n * period, stream, segments))
     };

@@ -4,7 +4,7 @@
 
 use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex, Terms,
+    Discipline, Eligibility, Head, Left, Policy, Scheduler, ServiceClass, StreamIndex, Terms,
 };
 use paceline_sched::time::{Duration, Instant};
 use random::{Random, run};
@@ -128,7 +128,7 @@ fn deadlines_far_apart_make_dwcs_a_static_priority() {
                 ..Contract::every(Duration::from_secs(1)).unwrap()
             };
             let priority = u32::try_from(level).unwrap();
-            let terms = Terms::new(Class::Contracted(contract)).with_priority(priority);
+            let terms = Terms::new(ServiceClass::Contracted(contract)).with_priority(priority);
             for link in &mut links {
                 link.join(StreamIndex(stream), terms);
             }

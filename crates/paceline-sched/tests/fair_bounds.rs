@@ -3,7 +3,7 @@
 
 use fluid::{FRACTION, Fluid};
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex, Terms,
+    Discipline, Eligibility, Head, Policy, Scheduler, ServiceClass, StreamIndex, Terms,
 };
 use paceline_sched::time::{Duration, Instant};
 use random::{Random, run};
@@ -33,7 +33,7 @@ impl Link {
     fn new(policy: Policy, rates: &[u64]) -> Self {
         let mut discipline = Discipline::new(policy, Eligibility::OncePerPeriod);
         for (stream, &rate) in rates.iter().enumerate() {
-            discipline.join(index(stream), Terms::new(Class::BestEffort).with_rate(rate));
+            discipline.join(index(stream), Terms::new(ServiceClass::BestEffort).with_rate(rate));
         }
         let (waiting, served) = (vec![VecDeque::new(); rates.len()], vec![0; rates.len()]);
         Self { discipline, waiting, served, now: 0 }
@@ -148,7 +148,7 @@ fn while_others_come_and_go(seed: u64, policy: Policy, scale: u64) -> (i64, u64)
     let mut random = Random(seed);
     let mut rates: Vec<u64> = (0..5).map(|_| random.within(1, TOTAL / 5)).collect();
     rates[0] += TOTAL - rates.iter().sum::<u64>();
-    let scaled = |rate: u64| Terms::new(Class::BestEffort).with_rate(rate * scale);
+    let scaled = |rate: u64| Terms::new(ServiceClass::BestEffort).with_rate(rate * scale);
     let mut link = Link::new(policy, &[]);
     link.waiting = vec![VecDeque::new(); rates.len()];
     link.served = vec![0; rates.len()];

@@ -2,7 +2,7 @@
 
 use paceline_sched::contract::Contract;
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex, Terms,
+    Discipline, Eligibility, Head, Left, Policy, Scheduler, ServiceClass, StreamIndex, Terms,
 };
 use paceline_sched::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn head(segment: u32) -> Head {
 fn with_rates(policy: Policy, rates: &[u64]) -> Discipline {
     let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
     for (stream, &rate) in (0..).zip(rates) {
-        link.join(StreamIndex(stream), Terms::new(Class::BestEffort).with_rate(rate));
+        link.join(StreamIndex(stream), Terms::new(ServiceClass::BestEffort).with_rate(rate));
     }
     link
 }
@@ -129,13 +129,13 @@ fn streams_without_contract_or_rate_wait_for_those_with_one() {
     for policy in FAIR {
         let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
         link.join(A, None);
-        link.join(B, Terms::new(Class::BestEffort).with_rate(1_000));
+        link.join(B, Terms::new(ServiceClass::BestEffort).with_rate(1_000));
         link.join(C, Some(Contract::every(Duration::from_secs(1)).unwrap()));
         announce(&mut link, &[A, B, C], 100);
         // A contract without a rate has the share of one byte per second.
         assert_eq!(sent(&mut link, [100; 3], 1_000)[0], 0, "{policy}");
         // The background stays behind best effort, whatever its rate.
-        link.join(B, Terms::new(Class::Background).with_rate(1_000));
+        link.join(B, Terms::new(ServiceClass::Background).with_rate(1_000));
         link.handle_head(B, head(100));
         link.remove_head(C);
         assert_eq!(sent(&mut link, [100; 3], 10), [10, 0, 0], "{policy}");
@@ -179,7 +179,7 @@ fn a_late_stream_starts_level_with_the_others() {
         let mut link = with_rates(policy, &[1_000, 1_000]);
         announce(&mut link, &[A, B], 100);
         assert_eq!(sent(&mut link, [100; 3], 2_000), [1_000, 1_000, 0], "{policy}");
-        link.join(C, Terms::new(Class::BestEffort).with_rate(1_000));
+        link.join(C, Terms::new(ServiceClass::BestEffort).with_rate(1_000));
         assert_eq!(
             sent(&mut link, [100; 3], 2_000),
             [1_000, 1_000, 0],
@@ -224,10 +224,10 @@ fn a_stream_removed_in_service_is_gone() {
         assert!(even || !shares, "{policy} {counts:?}");
         // Picked, and another stream takes its index before the end of the segment is reported.
         let served = link.pick(NOW).unwrap();
-        link.join(served, Terms::new(Class::BestEffort).with_rate(1_000));
+        link.join(served, Terms::new(ServiceClass::BestEffort).with_rate(1_000));
         link.handle_served(served, 100, NOW);
         link.leave(served);
-        link.join(served, Terms::new(Class::BestEffort).with_rate(1_000));
+        link.join(served, Terms::new(ServiceClass::BestEffort).with_rate(1_000));
         link.handle_head(served, head(100));
         let counts = sent(&mut link, [100; 3], 100);
         let even = (0..3).all(|at| at == gone || (49..=51).contains(&counts[at]));

@@ -2,10 +2,10 @@
 
 use allocation_counter::measure;
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Policy, Scheduler as _, StreamIndex, Terms,
+    Discipline, Eligibility, Policy, Scheduler as _, ServiceClass, StreamIndex, Terms,
 };
 use paceline_sched::hfsc::Curves;
-use paceline_sched::load::Load;
+use paceline_sched::load::Workload;
 use paceline_sched::{Contract, Curve, Duration, LossTolerance};
 
 const STREAMS: u32 = 100_000;
@@ -34,7 +34,7 @@ fn contract() -> Terms {
         late: paceline_sched::Late::Drop,
         jitter: Duration::ZERO,
     };
-    Terms::new(Class::Contracted(contract))
+    Terms::new(ServiceClass::Contracted(contract))
 }
 
 fn bytes_each_with(policy: Policy, reserve: bool, terms: Terms) -> u64 {
@@ -77,7 +77,7 @@ fn memory_of_a_class_with_three_curves_stays_within_the_limit() {
 fn no_decision_allocates() {
     for policy in Policy::ALL {
         for eligibility in ELIGIBILITIES {
-            let mut load = Load::new(policy, eligibility, 300);
+            let mut load = Workload::new(policy, eligibility, 300);
             let taken = measure(|| (0..20_000).for_each(|_| load.decide()));
             assert_eq!(taken.count_total, 0, "{policy}, {eligibility:?}: {taken:?}");
             assert!(load.missed() > 0 && load.served() >= 20_000, "{policy}: {load:?}");
@@ -88,7 +88,7 @@ fn no_decision_allocates() {
 #[test]
 fn recovery_from_a_stall_allocates_nothing() {
     for policy in Policy::ALL {
-        let mut load = Load::new(policy, Eligibility::default(), 300);
+        let mut load = Workload::new(policy, Eligibility::default(), 300);
         (0..3_000).for_each(|_| load.decide());
         let missed = load.missed();
         load.stall(Duration::from_secs(30));

@@ -15,7 +15,7 @@
 
 use paceline_sched::contract::{Contract, LossTolerance};
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex, Terms,
+    Discipline, Eligibility, Head, Policy, Scheduler, ServiceClass, StreamIndex, Terms,
 };
 use paceline_sched::time::{Duration, Instant};
 use random::{Random, run};
@@ -67,7 +67,7 @@ impl Both {
         let loss = LossTolerance::new(window - weight, window).unwrap();
         let contract = Contract::every(SLOT).unwrap().with_loss(loss);
         self.dwcs.join(index(stream), Some(contract));
-        let terms = Terms::new(Class::BestEffort).with_rate(u64::from(weight));
+        let terms = Terms::new(ServiceClass::BestEffort).with_rate(u64::from(weight));
         self.fair.join(index(stream), terms);
         let head = self.head();
         self.dwcs.handle_head(index(stream), head);
@@ -212,7 +212,7 @@ fn different_windows_keep_the_shares_but_may_violate_a_window() {
         both.join(stream, weight, window);
         // The same shares of a common window, for WF²Q+.
         let rate = u64::from(weight * 18 / window);
-        both.fair.join(index(stream), Terms::new(Class::BestEffort).with_rate(rate));
+        both.fair.join(index(stream), Terms::new(ServiceClass::BestEffort).with_rate(rate));
         let head = both.head();
         both.fair.handle_head(index(stream), head);
     }

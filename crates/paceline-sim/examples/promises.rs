@@ -5,7 +5,7 @@
 //! for a maximum rate. The discipline `all` selects every discipline.
 
 use paceline_sched::Policy;
-use paceline_sim::promises::{Mix, Outcome, POLICIES, run_under};
+use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run_under};
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -17,7 +17,7 @@ fn main() {
     let mut part = |default: u32| u32::try_from(number(default.into())).unwrap_or(default);
     let mix = Mix { lossy: part(usual.lossy), every: part(usual.every), max: part(usual.max) };
     for policy in policies {
-        let (mut sums, mut broken) = (Outcome::default(), 0);
+        let (mut sums, mut broken) = (PromisesResult::default(), 0);
         for seed in from..to {
             match run_under(seed, policy, mix) {
                 Ok(outcome) => sums.add(&outcome),

@@ -7,7 +7,7 @@ const PARTS: u64 = 8;
 
 /// A histogram of ages, of bounded size.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Ages {
+pub struct AgeHistogram {
     counts: Vec<u64>,
     samples: u64,
     max: Duration,
@@ -34,7 +34,7 @@ fn least(place: usize) -> Duration {
     Duration::from_micros((PARTS + part) << (doubling - 3))
 }
 
-impl Ages {
+impl AgeHistogram {
     /// Counts a sample.
     pub(super) fn note(&mut self, age: Duration) {
         let place = place(age);
@@ -96,15 +96,18 @@ mod tests {
 
     #[test]
     fn quantiles_are_no_more_than_an_eighth_too_large() {
-        let mut ages = Ages::default();
+        let mut ages = AgeHistogram::default();
         (1..=1_000).for_each(|micros| ages.note(Duration::from_micros(micros)));
         for per_mille in [1, 10, 500, 990, 1_000] {
             let got = ages.quantile(per_mille).as_micros();
             assert!((per_mille..=per_mille * 9 / 8 + 1).contains(&got), "{per_mille}: {got}");
         }
-        let mut both = Ages::default();
+        let mut both = AgeHistogram::default();
         both.merge(&ages);
         assert_eq!(both, ages);
-        assert_eq!((both.max().as_micros(), Ages::default().quantile(500).as_micros()), (1_000, 0));
+        assert_eq!(
+            (both.max().as_micros(), AgeHistogram::default().quantile(500).as_micros()),
+            (1_000, 0)
+        );
     }
 }

@@ -39,7 +39,7 @@ mod video;
 mod wire;
 mod world;
 
-pub use ages::Ages;
+pub use ages::AgeHistogram;
 pub use clock::ClockSpec;
 pub use driver::Times;
 pub use handle::{LinkPlan, NodeIx, Payload, Pub, Sub};

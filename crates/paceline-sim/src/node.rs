@@ -8,7 +8,7 @@ use crate::sink::Sink;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
 use core::mem;
-use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, WayChange, Ways};
+use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
@@ -454,46 +454,46 @@ impl Node {
         while let Some(output) = self.control.poll_output() {
             moved = true;
             match output {
-                Output::Send { hop, message } => {
+                ControlOutput::Send { hop, message } => {
                     let end = self.ways.link(hop).and_then(|link| self.links.get_mut(link));
                     if let Some(end) = end {
                         end.link.handle_control(hop, message);
                         end.touched = true;
                     }
                 }
-                Output::Install { source, publisher, outputs } => {
+                ControlOutput::Install { source, publisher, outputs } => {
                     self.install(now, source, publisher, &outputs);
                 }
-                Output::Matching { publisher, matching } => {
+                ControlOutput::Matching { publisher, matching } => {
                     if let Some(publisher) = self.publishers.get_mut(&publisher.index) {
                         publisher.matching = matching;
                     }
                 }
-                Output::Subscribed { subscription, publishers } => {
+                ControlOutput::Subscribed { subscription, publishers } => {
                     if let Some(sink) = self.sinks.get_mut(&subscription) {
                         sink.publishers = publishers;
                     }
                 }
-                Output::Refused { subscription, publisher, refusal } => {
+                ControlOutput::Refused { subscription, publisher, refusal } => {
                     if let Some(sink) = self.sinks.get_mut(&subscription) {
                         sink.refusals.push((publisher, refusal));
                     }
                 }
-                Output::Granted { grant } => {
+                ControlOutput::Granted { grant } => {
                     let sink = self.sinks.get_mut(&grant.subscription);
                     _ = sink.map(|sink| sink.grants.insert(grant.publisher, grant));
                 }
-                Output::Withdrawn { .. }
-                | Output::BestEffort { .. }
-                | Output::Excess { .. }
-                | Output::Surveyed { .. }
-                | Output::Changed { .. }
-                | Output::InForce { .. }
-                | Output::ChangeRefused { .. } => {}
-                Output::Asked { request, from, .. } => {
+                ControlOutput::Withdrawn { .. }
+                | ControlOutput::BestEffort { .. }
+                | ControlOutput::Excess { .. }
+                | ControlOutput::Surveyed { .. }
+                | ControlOutput::Changed { .. }
+                | ControlOutput::InForce { .. }
+                | ControlOutput::ChangeRefused { .. } => {}
+                ControlOutput::Asked { request, from, .. } => {
                     self.control.answer(now, request, from, Bytes::from_static(b"answer"));
                 }
-                Output::Answered { request, node, .. } => self.answers.push((request, node)),
+                ControlOutput::Answered { request, node, .. } => self.answers.push((request, node)),
             }
         }
         moved

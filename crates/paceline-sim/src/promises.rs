@@ -55,7 +55,7 @@ impl Default for Mix {
 
 /// The result of one run or of several.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Outcome {
+pub struct PromisesResult {
     /// Samples under a contract.
     pub samples: u64,
     /// Samples that links carried, counted once per link, including best effort.
@@ -76,7 +76,7 @@ pub struct Outcome {
     pub runs: u64,
 }
 
-impl Outcome {
+impl PromisesResult {
     /// Adds the result of another run.
     pub fn add(&mut self, other: &Self) {
         self.samples += other.samples;
@@ -91,7 +91,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for PromisesResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { samples, carried, windows, missed, granted, refused, worst, used, runs } = self;
         let used = used / (*runs).max(1);
@@ -126,7 +126,7 @@ struct Run {
     publishers: Vec<Publishes>,
     asked: Vec<Asked>,
     floods: Vec<(Pub, Duration, usize)>,
-    outcome: Outcome,
+    outcome: PromisesResult,
     mix: Mix,
 }
 
@@ -134,7 +134,7 @@ struct Run {
 ///
 /// # Errors
 /// Returns the first contract that was broken.
-pub fn run(seed: u64) -> Result<Outcome, String> {
+pub fn run(seed: u64) -> Result<PromisesResult, String> {
     run_under(seed, policy(seed), Mix::default())
 }
 
@@ -142,7 +142,7 @@ pub fn run(seed: u64) -> Result<Outcome, String> {
 ///
 /// # Errors
 /// Returns the first contract that was broken.
-pub fn run_tolerant(seed: u64) -> Result<Outcome, String> {
+pub fn run_tolerant(seed: u64) -> Result<PromisesResult, String> {
     run_under(seed, policy(seed), Mix { lossy: 300, ..Mix::default() })
 }
 
@@ -154,7 +154,7 @@ fn policy(seed: u64) -> Policy {
 ///
 /// # Errors
 /// Returns the first contract that was broken.
-pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<Outcome, String> {
+pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<PromisesResult, String> {
     let mut run = Run {
         world: World::new(seed),
         chance: Random::new(!seed),
@@ -163,7 +163,7 @@ pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<Outcome, String>
         publishers: Vec::new(),
         asked: Vec::new(),
         floods: Vec::new(),
-        outcome: Outcome { runs: 1, ..Outcome::default() },
+        outcome: PromisesResult { runs: 1, ..PromisesResult::default() },
         mix,
     };
     run.lay(policy);

@@ -14,7 +14,7 @@ mod registry;
 
 pub use registry::{RegistryCost, registry};
 
-use crate::ages::Ages;
+use crate::ages::AgeHistogram;
 use crate::ask::{all, data};
 use crate::handle::{LinkPlan, NodeIx, Pub, Sub};
 use crate::world::World;
@@ -23,7 +23,7 @@ use paceline_sched::{Capacity, Duration};
 
 /// The size of a network and its load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Plan {
+pub struct ScalePlan {
     /// The total number of nodes.
     pub nodes: usize,
     /// Nodes per site including the hub, at least 2. The last site may have fewer.
@@ -44,7 +44,7 @@ pub struct Plan {
 
 /// The result of a plan.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Outcome {
+pub struct ScaleResult {
     /// Samples published.
     pub published: u64,
     /// Samples delivered.
@@ -56,20 +56,20 @@ pub struct Outcome {
     /// Iterations of all nodes.
     pub turns: u64,
     /// The ages of samples at delivery.
-    pub ages: Ages,
+    pub ages: AgeHistogram,
 }
 
 /// A network built from a plan, with all links up and nothing published yet.
 pub struct Network {
     /// The world that contains the network.
     pub world: World,
-    plan: Plan,
+    plan: ScalePlan,
     publishers: Vec<Pub>,
     subscriptions: Vec<Sub>,
 }
 
 /// Adds the nodes. Returns them by site, hub first.
-fn sites(world: &mut World, plan: Plan) -> Vec<Vec<NodeIx>> {
+fn sites(world: &mut World, plan: ScalePlan) -> Vec<Vec<NodeIx>> {
     let size = plan.site.max(2);
     let names: Vec<usize> = (0..plan.nodes).collect();
     let mut sites = Vec::new();
@@ -83,7 +83,7 @@ fn sites(world: &mut World, plan: Plan) -> Vec<Vec<NodeIx>> {
 impl Network {
     /// Builds the network, and lets five seconds pass.
     #[must_use]
-    pub fn new(seed: u64, plan: Plan) -> Self {
+    pub fn new(seed: u64, plan: ScalePlan) -> Self {
         let mut world = World::new(seed);
         world.keep_deliveries(false);
         let sites = sites(&mut world, plan);
@@ -110,7 +110,7 @@ impl Network {
     }
 
     /// Publishes as planned, and lets one further second pass for samples in flight.
-    pub fn run(&mut self) -> Outcome {
+    pub fn run(&mut self) -> ScaleResult {
         let Self { world, plan, publishers, .. } = self;
         let period = Duration::from_secs(1).mul_div(1, plan.hertz.max(1));
         let (turns, frames) = (world.turns(), world.frames());
@@ -131,7 +131,7 @@ impl Network {
         world.run_for(Duration::from_secs(plan.seconds + 1));
         let (turns, frames) = (world.turns() - turns, world.frames() - frames);
         let published = count * publishers.len() as u64;
-        let mut outcome = Outcome { published, turns, frames, ..Outcome::default() };
+        let mut outcome = ScaleResult { published, turns, frames, ..ScaleResult::default() };
         for &subscription in &self.subscriptions {
             let counted = self.world.counted(subscription);
             outcome.delivered += counted.samples;

@@ -17,10 +17,10 @@ mod values;
 
 pub use oracle::oracles;
 pub use plan::{
-    COOL_DOWN, Content, Fault, FaultKind, NodePlan, Plan, Protocol, PublisherPlan, Span,
+    COOL_DOWN, Content, Fault, FaultKind, Lifetime, NodePlan, Plan, Protocol, PublisherPlan,
     SubscriberPlan, Wiring,
 };
 pub use problems::Problems;
-pub use record::{Arrival, Carried, Published, Received, Record, Streamed};
+pub use record::{Carried, Published, ReceivedSample, Record, Streamed, SubscriberRecord};
 pub use run::run;
-pub use summary::{Delays, FaultRow, Flow, LinkRow, StreamRow, Summary, Windows};
+pub use summary::{DelayQuantiles, FaultRow, Flow, LinkRow, StreamRow, Summary, Windows};

@@ -1,6 +1,6 @@
 //! The receiving end of a subscription.
 
-use crate::ages::Ages;
+use crate::ages::AgeHistogram;
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::{DropReason, Drops};
@@ -37,7 +37,7 @@ pub struct Counted {
     /// Payload bytes delivered.
     pub bytes: u64,
     /// The ages of the samples at delivery.
-    pub ages: Ages,
+    pub ages: AgeHistogram,
 }
 
 /// The receiving end of a subscription.

@@ -28,7 +28,7 @@ const TEN_YEARS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
 /// The result of a chaos test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Outcome {
+pub struct StormResult {
     /// Samples that links sent, each hop counted.
     pub samples: u64,
     /// Samples delivered to subscriptions.
@@ -53,7 +53,7 @@ struct Storm {
 /// # Panics
 /// Panics if an invariant does not hold; the message contains the seed.
 #[must_use]
-pub fn run(seed: u64) -> Outcome {
+pub fn run(seed: u64) -> StormResult {
     let mut storm = Storm::new(seed);
     storm.world.run_for(Duration::from_secs(3));
     storm.publish(STORM_SECONDS);
@@ -73,7 +73,7 @@ pub fn run(seed: u64) -> Outcome {
     storm.world.run_for(Duration::from_secs(4));
     storm.check_oracle();
     storm.oracle.check_calm(&storm.world, &storm.publishers, &before);
-    Outcome {
+    StormResult {
         samples: storm.world.hops(),
         delivered: storm.oracle.delivered(&storm.world),
         faults: storm.faults,

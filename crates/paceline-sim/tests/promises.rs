@@ -2,13 +2,13 @@
 //! capacity. `cargo xtask long` runs more of them.
 
 use paceline_sched::Policy;
-use paceline_sim::promises::{Mix, Outcome, POLICIES, run, run_under};
+use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run, run_under};
 
 /// The number of networks per discipline.
 const SEEDS: u64 = 40;
 
-fn kept(policy: Policy, mix: Mix) -> Outcome {
-    let mut sums = Outcome::default();
+fn kept(policy: Policy, mix: Mix) -> PromisesResult {
+    let mut sums = PromisesResult::default();
     for seed in 0..SEEDS {
         match run_under(seed, policy, mix) {
             Ok(outcome) => sums.add(&outcome),
@@ -21,7 +21,7 @@ fn kept(policy: Policy, mix: Mix) -> Outcome {
 
 #[test]
 fn contracts_are_kept_under_every_deadline_discipline() {
-    let mut all = Outcome::default();
+    let mut all = PromisesResult::default();
     for &policy in POLICIES {
         let sums = kept(policy, Mix::default());
         // The networks are varied: some requests are granted and some refused, links are well used, and
@@ -37,7 +37,7 @@ fn contracts_are_kept_under_every_deadline_discipline() {
 
 #[test]
 fn every_window_of_streams_that_tolerate_loss_is_kept() {
-    let mut all = Outcome::default();
+    let mut all = PromisesResult::default();
     for &policy in POLICIES {
         let sums = kept(policy, Mix { lossy: 500, ..Mix::default() });
         assert!(sums.granted * 10 > sums.granted + sums.refused, "{policy}: {sums}");

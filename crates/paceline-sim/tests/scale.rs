@@ -1,9 +1,9 @@
 //! A small version of the scale networks.
 
 use paceline_sched::{Capacity, Duration};
-use paceline_sim::scale::{Network, Plan, registry};
+use paceline_sim::scale::{Network, ScalePlan, registry};
 
-const SMALL: Plan = Plan {
+const SMALL: ScalePlan = ScalePlan {
     nodes: 23,
     site: 5,
     streams: 300,
@@ -17,7 +17,9 @@ const SMALL: Plan = Plan {
 #[test]
 fn every_sample_takes_two_hops_and_is_delivered_once() {
     let capacity = Capacity::from_bits_per_s(10_000_000).ok();
-    for plan in [SMALL, Plan { phases: 40, ..SMALL }, Plan { capacity, phases: 7, ..SMALL }] {
+    for plan in
+        [SMALL, ScalePlan { phases: 40, ..SMALL }, ScalePlan { capacity, phases: 7, ..SMALL }]
+    {
         let outcome = Network::new(1, plan).run();
         assert_eq!((outcome.published, outcome.delivered), (9_000, 9_000));
         assert_eq!(outcome.hops, 18_000);
@@ -29,7 +31,7 @@ fn every_sample_takes_two_hops_and_is_delivered_once() {
 #[test]
 fn simultaneous_events_share_iterations() {
     let turns = |plan| Network::new(1, plan).run().turns;
-    let (few, many) = (turns(SMALL), turns(Plan { streams: 3_000, ..SMALL }));
+    let (few, many) = (turns(SMALL), turns(ScalePlan { streams: 3_000, ..SMALL }));
     assert!(many <= few * 2, "ten times the samples at the same instants: {few} and {many}");
 }
 
@@ -37,7 +39,7 @@ fn simultaneous_events_share_iterations() {
 fn a_change_costs_a_link_the_same_in_a_larger_network() {
     let capacity = Capacity::from_bits_per_s(1_000_000).ok();
     let network =
-        |nodes| registry(1, Plan { nodes, site: nodes, streams: nodes, capacity, ..SMALL });
+        |nodes| registry(1, ScalePlan { nodes, site: nodes, streams: nodes, capacity, ..SMALL });
     let (small, large) = (network(5), network(20));
     println!("{small:?} {large:?}");
     assert_eq!((small.links, large.links), (4, 19));

@@ -4,7 +4,8 @@ use paceline_proto::ids::{NodeId, PublisherId};
 use paceline_proto::reason::{DropReason, Drops, StreamCounters};
 use paceline_sched::{Duration, Instant};
 use paceline_sim::scenario::{
-    Arrival, Carried, Delays, Plan, Published, Received, Record, Streamed, Summary, Windows,
+    Carried, DelayQuantiles, Plan, Published, ReceivedSample, Record, Streamed, SubscriberRecord,
+    Summary, Windows,
 };
 
 const FILE: &str = r#"
@@ -46,7 +47,7 @@ fn record() -> Record {
     // Two samples of the warm-up; the second arrives after the start of the measurement.
     let warm_up = [at(0) - Duration::from_millis(200), at(0) - Duration::from_millis(100)];
     let published: Vec<_> = warm_up.into_iter().chain((0..10).map(|k| at(100 * k))).collect();
-    let arrival = |seq: u64, at| Arrival { from: ID, seq, at, bytes: 100 };
+    let arrival = |seq: u64, at| ReceivedSample { from: ID, seq, at, bytes: 100 };
     let mut arrivals = vec![arrival(1, at(5))];
     for (k, after) in (0..).zip(ARRIVES_AFTER_MS) {
         arrivals.extend(after.map(|after| arrival(k + 2, at(100 * k + after))));
@@ -60,7 +61,7 @@ fn record() -> Record {
     Record {
         start,
         published: vec![Published { publisher: 0, id: ID, at: published }],
-        received: vec![Received { arrivals, drops, refusals: Vec::new() }],
+        received: vec![SubscriberRecord { arrivals, drops, refusals: Vec::new() }],
         links: vec![[Carried { bytes: 25_000, lost: Some(3) }, Carried { bytes: 500, lost: None }]],
         dropped: vec![[drops, Drops::default()]],
         streams: vec![Streamed { link: 0, direction: 0, publisher: 0, counters }],
@@ -78,7 +79,7 @@ fn sums_match_a_hand_computation() {
     // In order: 10, 10, 20, 20, 30, 30, 40, 60 ms. The median is the fourth, the others are the eighth of
     // eight.
     let ms = 1_000_000;
-    let delays = Delays { p50: 20 * ms, p99: 60 * ms, p999: 60 * ms, max: 60 * ms };
+    let delays = DelayQuantiles { p50: 20 * ms, p99: 60 * ms, p999: 60 * ms, max: 60 * ms };
     assert_eq!(flow.delay_ns, Some(delays));
     // The first five miss two, the other five one.
     assert_eq!(flow.windows, Some(Windows { all: 2, violated: 1 }));

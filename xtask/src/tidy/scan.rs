@@ -141,14 +141,16 @@ fn block_comment(rest: &str) -> usize {
     at
 }
 
-/// Returns the code without its `#[cfg(test)]` modules.
+/// Returns the code without its `#[cfg(test)]` modules, with all line breaks.
 pub(crate) fn without_tests(code: &str) -> String {
     let mut kept = String::new();
     let mut rest = code;
     while let Some(at) = rest.find("#[cfg(test)]") {
         let (before, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        let (test, after) = from.split_at_checked(item_length(from)).unwrap_or((from, ""));
         kept.push_str(before);
-        rest = from.get(item_length(from)..).unwrap_or_default();
+        kept.extend(test.chars().filter(|&c| c == '\n'));
+        rest = after;
     }
     kept.push_str(rest);
     kept

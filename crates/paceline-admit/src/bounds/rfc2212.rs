@@ -9,14 +9,14 @@ use paceline_sched::{Capacity, Duration};
 /// The error terms of one hop, or their sums over a path. A stream served at the rate R leaves at
 /// most C/R + D later than from a wire of that rate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Terms {
+pub struct ErrorTerms {
     /// C in bytes: the term that shrinks as the reserved rate grows.
     pub bytes: u64,
     /// D: the term that does not depend on the rate.
     pub time: Duration,
 }
 
-impl Terms {
+impl ErrorTerms {
     /// Returns the terms of a hop with weighted fair queueing: C is the stream's packet, D the
     /// transmission time of the longest packet on the link.
     #[must_use]

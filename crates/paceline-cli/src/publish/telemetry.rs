@@ -9,7 +9,7 @@ use crate::show;
 use crate::stop::Stop;
 use anyhow::{Context as _, bail};
 use paceline::{Encoding, Node, PublishError, Publisher};
-use paceline_media::ulog::{self, Message, ULog};
+use paceline_media::ulog::{self, ULog, ULogMessage};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -68,7 +68,11 @@ fn refuse_others(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher, PublishError> {
+fn declare(
+    node: &Node,
+    args: &PubArgs,
+    topic: &ulog::ULogTopic,
+) -> Result<Publisher, PublishError> {
     let mut builder = node.publisher(&format!("{}/{}", args.tag, topic.suffix()));
     builder = match args.form.unwrap_or(Telemetry::Raw) {
         Telemetry::Raw => builder
@@ -158,7 +162,7 @@ impl Flight<'_> {
         Ok(true)
     }
 
-    fn put(&mut self, message: &Message<'_>) -> anyhow::Result<()> {
+    fn put(&mut self, message: &ULogMessage<'_>) -> anyhow::Result<()> {
         let payload = match self.args.form.unwrap_or(Telemetry::Raw) {
             Telemetry::Raw => message.payload.to_vec(),
             Telemetry::Json => {

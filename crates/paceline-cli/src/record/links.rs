@@ -5,7 +5,7 @@
 use super::news::by_name;
 use paceline::Node;
 use paceline::status::{DropReason, Drops, NodeId, PublisherId, SourceView, StreamCounters};
-use paceline_record::Event;
+use paceline_record::RecordedEvent;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Links {
         &mut self,
         node: &Node,
         sources: &BTreeMap<PublisherId, SourceView>,
-    ) -> Vec<Event> {
+    ) -> Vec<RecordedEvent> {
         self.look(node, sources);
         self.keep(counts(node, sources, None));
         let mut events = Vec::new();
@@ -73,7 +73,7 @@ impl Links {
             for reason in DropReason::ALL {
                 drops.add(reason, now.drops.of(reason).saturating_sub(before.drops.of(reason)));
             }
-            events.push(Event::Link {
+            events.push(RecordedEvent::Link {
                 tag: tag.clone(),
                 publisher: publisher.to_string(),
                 node: node.clone(),

@@ -6,7 +6,7 @@ use crate::show::micros;
 use paceline::contract::{BestEffort, Grant, Refusal};
 use paceline::status::{Drops, PublisherId, SourceView};
 use paceline::{Node, Pattern, SubscriberEvent};
-use paceline_record::{Event, Hop, RecordedOffer};
+use paceline_record::{RecordedEvent, RecordedHop, RecordedOffer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
@@ -29,7 +29,7 @@ pub(super) struct News {
 
 impl News {
     /// Returns the publishers that joined or left since the last call.
-    pub(super) fn look(&mut self, node: &Node, patterns: &[Pattern]) -> Vec<Event> {
+    pub(super) fn look(&mut self, node: &Node, patterns: &[Pattern]) -> Vec<RecordedEvent> {
         let found = patterns.iter().flat_map(|pattern| node.sources(pattern));
         let found: BTreeMap<PublisherId, SourceView> =
             found.map(|source| (source.publisher, source)).collect();
@@ -40,7 +40,7 @@ impl News {
             if let Some(source) = self.sources.remove(&publisher) {
                 self.refused.remove(&publisher);
                 let tag = source.tag.to_string();
-                events.push(Event::Left { tag, publisher: publisher.to_string() });
+                events.push(RecordedEvent::Left { tag, publisher: publisher.to_string() });
             }
         }
         if self.tags.len() > TAGS_MAX {
@@ -53,7 +53,7 @@ impl News {
             if self.sources.insert(publisher, source).is_none() {
                 self.tags.insert(publisher, tag.clone());
                 let publisher = publisher.to_string();
-                events.push(Event::Joined { tag, publisher, node, period_us });
+                events.push(RecordedEvent::Joined { tag, publisher, node, period_us });
             }
         }
         events
@@ -144,14 +144,14 @@ impl News {
         self.tags.get(&publisher).cloned().unwrap_or_default()
     }
 
-    fn granted(&self, grant: &Grant) -> Event {
-        let hops = grant.hops.iter().map(|hop| Hop {
+    fn granted(&self, grant: &Grant) -> RecordedEvent {
+        let hops = grant.hops.iter().map(|hop| RecordedHop {
             name: hop.node_name.clone(),
             link: hop.link.clone(),
             bits_per_s: hop.bytes_per_s.saturating_mul(8),
             bound_us: micros(hop.bound.into()),
         });
-        Event::Granted {
+        RecordedEvent::Granted {
             tag: self.tag(grant.publisher),
             publisher: grant.publisher.to_string(),
             within_us: grant.within.map(|within| micros(within.into())),
@@ -160,11 +160,11 @@ impl News {
         }
     }
 
-    fn refused(&self, publisher: PublisherId, refusal: &Refusal) -> Event {
+    fn refused(&self, publisher: PublisherId, refusal: &Refusal) -> RecordedEvent {
         let offer = &refusal.offer;
         #[expect(clippy::cast_precision_loss, reason = "displayed only")]
         let max_hz = offer.max_millihertz.map(|millihertz| millihertz as f64 / 1_000.0);
-        Event::Refused {
+        RecordedEvent::Refused {
             tag: self.tag(publisher),
             publisher: publisher.to_string(),
             reason: refusal.to_string(),
@@ -183,12 +183,12 @@ impl News {
     }
 
     /// Returns an event if the drops at this node changed.
-    pub(super) fn dropped(&mut self, drops: Drops) -> Option<Event> {
+    pub(super) fn dropped(&mut self, drops: Drops) -> Option<RecordedEvent> {
         if self.dropped == drops {
             return None;
         }
         self.dropped = drops;
-        Some(Event::Dropped { dropped: by_name(&drops) })
+        Some(RecordedEvent::Dropped { dropped: by_name(&drops) })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::args::Wish;
 use crate::stats::{Tally, Windows};
 use paceline::Sample;
-use paceline_record::{Ages, Delivered, Event};
+use paceline_record::{AgeQuantiles, DeliveryStatistics, RecordedEvent};
 use std::time::Instant;
 
 /// The statistics of one publisher.
@@ -48,7 +48,7 @@ impl Stream {
     }
 
     /// Counts a sample; returns the gap in sequence numbers before it, if any.
-    pub(super) fn take(&mut self, delivery: &Sample, now: Instant) -> Option<Event> {
+    pub(super) fn take(&mut self, delivery: &Sample, now: Instant) -> Option<RecordedEvent> {
         self.second.add(delivery, now);
         self.total.add(delivery, now);
         let Some(step) = self.step else {
@@ -64,7 +64,7 @@ impl Stream {
             missing <= (delivery.seq - after) / step.max(1),
             "no more samples than exist"
         );
-        (missing > 0).then(|| Event::Gap {
+        (missing > 0).then(|| RecordedEvent::Gap {
             tag: self.tag.clone(),
             publisher: self.publisher.clone(),
             after,
@@ -73,7 +73,7 @@ impl Stream {
     }
 
     /// Returns the statistics so far, `None` if no sample arrived since the last call.
-    pub(super) fn news(&mut self) -> Option<Event> {
+    pub(super) fn news(&mut self) -> Option<RecordedEvent> {
         let event = self.event(self.second.rate_hz());
         self.second = self.second.next();
         let reported = std::mem::replace(&mut self.reported, self.total.delivered);
@@ -81,13 +81,13 @@ impl Stream {
     }
 
     /// Returns the final statistics, with the average rate of the whole recording.
-    pub(super) fn delivered(&self) -> Event {
+    pub(super) fn delivered(&self) -> RecordedEvent {
         self.event(self.total.rate_hz())
     }
 
-    fn event(&self, rate_hz: f64) -> Event {
+    fn event(&self, rate_hz: f64) -> RecordedEvent {
         let ages = self.total.ages();
-        Event::Delivered(Delivered {
+        RecordedEvent::Delivered(DeliveryStatistics {
             tag: self.tag.clone(),
             publisher: self.publisher.clone(),
             samples: self.total.delivered,
@@ -96,7 +96,7 @@ impl Stream {
             late: self.total.late,
             missing: self.step.map(|_| self.windows.lost),
             beyond: self.judged.then_some(self.windows.beyond),
-            age_us: Ages { p50: ages.p50, p99: ages.p99, max: ages.max },
+            age_us: AgeQuantiles { p50: ages.p50, p99: ages.p99, max: ages.max },
         })
     }
 

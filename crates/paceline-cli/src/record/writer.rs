@@ -6,7 +6,7 @@ use super::stream::Stream;
 use anyhow::Context as _;
 use paceline::status::PublisherId;
 use paceline::{Node, Pattern, Sample};
-use paceline_record::{About, Event, RecordedSample, Recording};
+use paceline_record::{About, RecordedEvent, RecordedSample, Recording};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -21,7 +21,7 @@ pub(super) enum Job {
     /// A sample.
     Sample(Box<Arrived>),
     /// An event.
-    Event(Event),
+    Event(RecordedEvent),
     /// The request for the pattern with this index changed.
     Changed(usize, Wish),
     /// The end, with its reason.
@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
     }
 
     fn begin(&mut self) -> anyhow::Result<()> {
-        let event = Event::Begin {
+        let event = RecordedEvent::Begin {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: self.node.id().to_string(),
             name: self.node.name().to_owned(),
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
         if let Some(slot) = self.wishes.get_mut(pattern) {
             *slot = wish;
         }
-        let event = Event::Changed { pattern: changed.unwrap_or_default(), asked };
+        let event = RecordedEvent::Changed { pattern: changed.unwrap_or_default(), asked };
         Ok(self.recording.event(&event, now_ns())?)
     }
 
@@ -226,7 +226,7 @@ impl<'a> Writer<'a> {
         for stream in self.streams.values() {
             self.recording.event(&stream.delivered(), now_ns())?;
         }
-        let event = Event::End {
+        let event = RecordedEvent::End {
             why: why.to_owned(),
             seconds: self.began.elapsed().as_secs_f64(),
             samples: self.samples,

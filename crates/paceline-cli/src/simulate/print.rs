@@ -88,7 +88,7 @@ fn flows(out: &mut String, flows: &[Flow]) {
         ("LOST HERE", Left),
     ];
     table(out, &columns, flows, |flow| {
-        let delay = |of: fn(&paceline_sim::scenario::Delays) -> u64| {
+        let delay = |of: fn(&paceline_sim::scenario::DelayQuantiles) -> u64| {
             flow.delay_ns.as_ref().map_or_else(|| "-".to_owned(), |delays| millis(of(delays)))
         };
         let violated = flow.windows.map(|windows| format!("{}/{}", windows.violated, windows.all));

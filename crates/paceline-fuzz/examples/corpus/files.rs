@@ -4,7 +4,7 @@ use crate::{Seed, with_cuts};
 use paceline_media::audio::{AudioFormat, Coding, wav_header};
 use paceline_media::ulog::ULog;
 use paceline_media::{PictureBuf, PixelFormat, Size, png};
-use paceline_record::{About, Compression, Event, RecordedSample, Recording};
+use paceline_record::{About, Compression, RecordedEvent, RecordedSample, Recording};
 
 fn picture(width: u32, height: u32, format: PixelFormat) -> Vec<u8> {
     let mut picture = PictureBuf::grey(format, Size::new(width, height).unwrap()).unwrap();
@@ -137,7 +137,7 @@ fn recording(compression: Compression) -> Vec<u8> {
             bytes.extend(recording.take());
         }
     }
-    let left = Event::Left { tag: "a/b".to_owned(), publisher: "1".to_owned() };
+    let left = RecordedEvent::Left { tag: "a/b".to_owned(), publisher: "1".to_owned() };
     recording.event(&left, 9).unwrap();
     bytes.extend(recording.finish());
     bytes

@@ -3,7 +3,7 @@
 use crate::{Seed, with_cuts};
 use bytes::Bytes;
 use core::num::NonZeroU32;
-use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, SubscriptionSpec};
+use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Audio;
 use paceline_proto::{Encoding, Form, Kind, NodeId, Pattern, Proxy, Rate, Size, Tag};
 use paceline_sched::{Capacity, Duration, Instant, Late, LossTolerance};
@@ -60,14 +60,14 @@ fn messages() -> Vec<Bytes> {
     let talk = |stranger: &mut Control, listener: &mut Control, messages: &mut Vec<Bytes>| loop {
         let mut quiet = true;
         while let Some(output) = stranger.poll_output() {
-            if let Output::Send { message, .. } = output {
+            if let ControlOutput::Send { message, .. } = output {
                 quiet = false;
                 messages.push(message.clone());
                 listener.handle_message(now, STRANGER, message).unwrap();
             }
         }
         while let Some(output) = listener.poll_output() {
-            if let Output::Send { message, .. } = output {
+            if let ControlOutput::Send { message, .. } = output {
                 quiet = false;
                 stranger.handle_message(now, LISTENER, message).unwrap();
             }

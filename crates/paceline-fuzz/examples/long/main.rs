@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use paceline_fuzz::sched::{DRIVERS, Driver};
-use paceline_sim::promises::Outcome;
+use paceline_sim::promises::PromisesResult;
 
 /// Scenarios that a thread runs before it checks the clock and records its progress.
 const BLOCK: u64 = 2_000;
@@ -88,7 +88,7 @@ fn hostile(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn count(outcome: &Outcome) {
+fn count(outcome: &PromisesResult) {
     CARRIED.fetch_add(outcome.carried, Ordering::Relaxed);
     PROMISED.fetch_add(outcome.samples, Ordering::Relaxed);
 }

@@ -3,7 +3,7 @@
 use super::{HOSTILE, VICTIM};
 use crate::mutate::{Xorshift, mutate};
 use bytes::Bytes;
-use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, SubscriptionSpec};
+use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec};
 use paceline_proto::receive::{Received, Receiver};
 use paceline_proto::wire::Writer;
 use paceline_proto::wire::frame::FrameHeader;
@@ -179,7 +179,7 @@ impl Attacker {
         }
         self.control.handle_timeout(now);
         while let Some(output) = self.control.poll_output() {
-            if let Output::Send { message, .. } = output
+            if let ControlOutput::Send { message, .. } = output
                 && self.messages.len() < MESSAGES_MAX
             {
                 self.messages.push_back(message);

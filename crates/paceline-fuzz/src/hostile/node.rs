@@ -2,7 +2,7 @@
 //! work of the driver shell.
 
 use bytes::Bytes;
-use paceline_proto::control::{Control, HopInfo, Output};
+use paceline_proto::control::{Control, ControlOutput, HopInfo};
 use paceline_proto::guard::{Flood, Guard, Hearing};
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
 use paceline_proto::receive::{Received, Receiver};
@@ -121,7 +121,7 @@ impl Node {
             if outputs > OUTPUTS_MAX {
                 return Err("control never stops".to_owned());
             }
-            if let Output::Send { hop, message } = output {
+            if let ControlOutput::Send { hop, message } = output {
                 self.link.handle_control(hop, message);
             }
         }

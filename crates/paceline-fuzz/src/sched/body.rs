@@ -3,7 +3,7 @@
 use crate::input::Input;
 use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex, Terms,
+    Discipline, Eligibility, Head, Left, Policy, Scheduler, ServiceClass, StreamIndex, Terms,
 };
 use paceline_sched::time::{Duration, Instant};
 
@@ -75,8 +75,9 @@ fn terms(input: &mut Input<'_>) -> Terms {
         late: input.one_of(&[Late::Drop, Late::Send]),
         jitter: Duration::from_nanos(number(input)),
     };
-    let contracted = Class::Contracted(contract);
-    let class = input.one_of(&[contracted, contracted, Class::BestEffort, Class::Background]);
+    let contracted = ServiceClass::Contracted(contract);
+    let class =
+        input.one_of(&[contracted, contracted, ServiceClass::BestEffort, ServiceClass::Background]);
     let terms = Terms::new(class);
     match input.below(4) {
         0 => terms.with_priority(word(input)),

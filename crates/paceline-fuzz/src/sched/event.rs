@@ -2,7 +2,7 @@
 
 use super::random::SplitMix;
 use paceline_sched::contract::{Contract, Late, LossTolerance};
-use paceline_sched::discipline::{Class, Eligibility, Terms};
+use paceline_sched::discipline::{Eligibility, ServiceClass, Terms};
 use paceline_sched::time::{Duration, Instant};
 
 /// One event on the link.
@@ -161,7 +161,7 @@ impl Chance {
         }
     }
 
-    fn terms(&mut self, class: Class) -> Terms {
+    fn terms(&mut self, class: ServiceClass) -> Terms {
         let mut terms = Terms::new(class);
         if self.random.once_in(4) {
             terms = terms.with_priority(self.random.one_of(&[0, 1, 2, u32::MAX]));
@@ -173,7 +173,7 @@ impl Chance {
     }
 
     fn contracted(&mut self, stream: u32) -> Event {
-        let class = Class::Contracted(self.contract());
+        let class = ServiceClass::Contracted(self.contract());
         Event::Join { stream, terms: self.terms(class), keeps: false }
     }
 
@@ -182,9 +182,9 @@ impl Chance {
         match self.random.below(64) {
             0..=2 => {
                 let class = match self.random.below(6) {
-                    0 => Class::BestEffort,
-                    1 => Class::Background,
-                    _ => Class::Contracted(self.contract()),
+                    0 => ServiceClass::BestEffort,
+                    1 => ServiceClass::Background,
+                    _ => ServiceClass::Contracted(self.contract()),
                 };
                 let keeps = self.random.once_in(2);
                 Event::Join { stream, terms: self.terms(class), keeps }

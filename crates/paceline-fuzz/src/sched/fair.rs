@@ -6,7 +6,7 @@ mod twin;
 use super::random::SplitMix;
 use paceline_sched::contract::Contract;
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex, Terms,
+    Discipline, Eligibility, Head, Left, Policy, Scheduler, ServiceClass, StreamIndex, Terms,
 };
 use paceline_sched::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -128,13 +128,13 @@ impl<T: Twin> Pair<T> {
         let class = if self.random.once_in(3) {
             let period = Duration::from_nanos(self.random.within(1, 400));
             let deadline = Duration::from_nanos(self.random.within(1, 400));
-            Class::Contracted(Contract {
+            ServiceClass::Contracted(Contract {
                 period,
                 deadline,
                 ..Contract::every(Duration::from_nanos(1_000)).unwrap()
             })
         } else {
-            Class::BestEffort
+            ServiceClass::BestEffort
         };
         self.fast.join(index(stream), Terms::new(class).with_rate(rate));
         self.slow.join(stream, counts);
@@ -155,7 +155,7 @@ impl<T: Twin> Pair<T> {
             let others: u64 = self.joined.iter().sum();
             let filler = STREAMS - 1;
             let rate = 64 - others;
-            self.fast.join(index(filler), Terms::new(Class::BestEffort).with_rate(rate));
+            self.fast.join(index(filler), Terms::new(ServiceClass::BestEffort).with_rate(rate));
             self.slow.join(filler, rate);
         }
     }

@@ -10,7 +10,7 @@ use super::rules::{self, Seen};
 use super::window::Window;
 use paceline_sched::contract::{Late, LossTolerance};
 use paceline_sched::discipline::{
-    Class, Eligibility, Head, Left, Miss, Policy, Service, StreamIndex, Terms, WindowState,
+    Eligibility, Head, Left, Miss, Policy, Service, ServiceClass, StreamIndex, Terms, WindowState,
 };
 use paceline_sched::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ impl Twin {
         let due = due.map_or(u32::MAX, |due| u32::try_from(due).unwrap_or(u32::MAX));
         self.lines[stream.0 as usize] = Some(Line {
             contract,
-            background: terms.class == Class::Background,
+            background: terms.class == ServiceClass::Background,
             prior: terms.priority.is_some(),
             level: terms.priority.unwrap_or(due),
             window: Window::open(loss),

@@ -6,8 +6,8 @@ use crate::input::Input;
 use paceline_sched::curve::Curve;
 use paceline_sched::discipline::{Eligibility, Hierarchy, LeafSpec, Policy};
 use paceline_sched::hfsc::{ClassIndex, Curves};
-use paceline_sched::police::{Action, Combined, Constraint, Dual, Moving, Police, Unit};
-use paceline_sched::timeline::{Arrivals, Decision, Spec, Step, Timeline};
+use paceline_sched::police::{Action, Combined, Constraint, Dual, Moving, Police, PolicedUnit};
+use paceline_sched::timeline::{Arrivals, SampleDecision, Spec, Step, Timeline};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn curves(input: &mut Input<'_>) -> Curves {
 }
 
 fn constraint(input: &mut Input<'_>) -> Option<Constraint> {
-    let unit = input.one_of(&[Unit::Bytes, Unit::Packets]);
+    let unit = input.one_of(&[PolicedUnit::Bytes, PolicedUnit::Packets]);
     let (first, second) = (time(input), time(input));
     let lapse = |input: &mut Input<'_>| Duration::from_nanos(time(input));
     let constraint = match input.below(4) {
@@ -106,7 +106,7 @@ pub(super) fn run(data: &[u8]) {
                 assert!(pick.at >= free && pick.at < setup.end, "{pick:?}");
                 free = pick.at;
             }
-            Some(Step::Decided(Decision { at, stream, seq, finish, .. })) => {
+            Some(Step::Decided(SampleDecision { at, stream, seq, finish, .. })) => {
                 let arrived = arrivals[stream.0 as usize].nth(seq);
                 assert!(
                     arrived.is_some_and(|arrived| arrived <= at),

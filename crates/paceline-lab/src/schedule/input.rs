@@ -5,9 +5,9 @@ use super::stream::{self, Id, Stream};
 use paceline_cli::support::describe::curves;
 use paceline_cli::support::describe::fields::Fields;
 use paceline_cli::support::describe::json::Json;
-use paceline_sched::discipline::{Class, Policy, RuleSet};
+use paceline_sched::discipline::{Policy, RuleSet, ServiceClass};
 use paceline_sched::hfsc::CLASSES_MAX;
-use paceline_sched::timeline::{Ahead, Link, Setup, Spec};
+use paceline_sched::timeline::{Ahead, LinkTiming, Setup, Spec};
 use paceline_sched::units::{In, TIMES};
 use paceline_sched::{Capacity, Duration, Instant};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -185,7 +185,7 @@ fn seat(
     if policy != Policy::Hfsc {
         return Err(format!("{at} applies only to hfsc, but the discipline is {policy}: omit it"));
     }
-    if stream.spec.terms.class == Class::Background {
+    if stream.spec.terms.class == ServiceClass::Background {
         return Err(format!(
             "{at} conflicts with background, which has no share: omit one of them"
         ));
@@ -214,21 +214,21 @@ fn promises(setup: &Setup, streams: &[Stream], classes: Option<&Classes>) -> Res
     };
     match (setup.link, curves.first()) {
         (_, None) => Ok(()),
-        (Link::Capacity(capacity), Some(_)) => curves::fit(list, &curves, capacity),
-        (Link::Slots(_), Some((number, _))) => Err(format!(
+        (LinkTiming::Capacity(capacity), Some(_)) => curves::fit(list, &curves, capacity),
+        (LinkTiming::Slots(_), Some((number, _))) => Err(format!(
             "{list}[{number}].real_time is a rate in bits, but slot defines no capacity: set \
              capacity instead of slot"
         )),
     }
 }
 
-fn link(fields: &mut Fields) -> Result<Link, String> {
+fn link(fields: &mut Fields) -> Result<LinkTiming, String> {
     let capacity = fields.rate("capacity", 8..=u64::MAX, "for example 2mbit")?;
     match (capacity, fields.nanos("slot", 1)?) {
         (Some(bits), None) => Capacity::from_bits_per_s(bits)
-            .map(Link::Capacity)
+            .map(LinkTiming::Capacity)
             .map_err(|error| format!("capacity: {error}")),
-        (None, Some(slot)) => Ok(Link::Slots(Duration::from_nanos(slot))),
+        (None, Some(slot)) => Ok(LinkTiming::Slots(Duration::from_nanos(slot))),
         (None, None) => Err(format!("capacity and slot are missing: {LINK}")),
         (Some(_), Some(_)) => Err(format!("capacity and slot are both set: {LINK}")),
     }
@@ -237,7 +237,7 @@ fn link(fields: &mut Fields) -> Result<Link, String> {
 fn with_options(
     mut options: Fields,
     policy: Policy,
-    link: Link,
+    link: LinkTiming,
     end: Instant,
 ) -> Result<Setup, String> {
     let mut policy = policy;
@@ -296,7 +296,7 @@ fn distinct(streams: &[Stream]) -> Result<(), String> {
 
 /// Checks that the link meets a stream's contract if no other stream uses it.
 fn check(number: usize, spec: &Spec, setup: &Setup) -> Result<(), String> {
-    if spec.sizes.is_empty() && matches!(setup.link, Link::Capacity(_)) {
+    if spec.sizes.is_empty() && matches!(setup.link, LinkTiming::Capacity(_)) {
         return Err(format!(
             "streams[{number}].size is missing: set the size of its samples, which a link with a \
              capacity requires"

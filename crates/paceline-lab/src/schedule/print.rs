@@ -5,7 +5,7 @@ use super::summary::{Row, Sums};
 use anyhow::Context as _;
 use paceline_cli::support::show;
 use paceline_sched::discipline::{StreamIndex, WindowState};
-use paceline_sched::timeline::{Decision, Pick, Timeline};
+use paceline_sched::timeline::{ChosenSegment, SampleDecision, Timeline};
 use serde::{Serialize, Serializer};
 use std::io::{self, BufWriter, Stdout, Write};
 
@@ -70,7 +70,11 @@ impl<'a> Printer<'a> {
         self.ids.get(stream.0 as usize).context("a decision for an unknown stream")
     }
 
-    pub(super) fn decision(&mut self, decision: &Decision, violated: bool) -> anyhow::Result<()> {
+    pub(super) fn decision(
+        &mut self,
+        decision: &SampleDecision,
+        violated: bool,
+    ) -> anyhow::Result<()> {
         let stream = self.id(decision.stream)?;
         let (seq, outcome) = (decision.seq, decision.outcome.name());
         let window = decision.window.map(Shown);
@@ -97,7 +101,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the state from which `pick` was chosen.
-    pub(super) fn trace(&mut self, pick: Pick, timeline: &Timeline) -> anyhow::Result<()> {
+    pub(super) fn trace(&mut self, pick: ChosenSegment, timeline: &Timeline) -> anyhow::Result<()> {
         let state = |(place, stream)| {
             let place = StreamIndex(place);
             let window = timeline.window(place);

@@ -3,7 +3,7 @@
 use paceline_cli::support::describe::curves;
 use paceline_cli::support::describe::fields::{Fields, TIME_MAX, amount};
 use paceline_cli::support::describe::json::Json;
-use paceline_sched::discipline::{Class, Terms};
+use paceline_sched::discipline::{ServiceClass, Terms};
 use paceline_sched::police::Police;
 use paceline_sched::timeline::{Arrivals, Spec};
 use paceline_sched::units::{self, In, Quantity, TIMES};
@@ -112,7 +112,7 @@ fn named(fields: &mut Fields, field: &str) -> Result<Option<Id>, String> {
     found.map(Some).ok_or_else(|| format!("{} is {value}: {ID}", fields.at(field)))
 }
 
-fn class(fields: &mut Fields) -> Result<Class, String> {
+fn class(fields: &mut Fields) -> Result<ServiceClass, String> {
     let fix = "true serves the stream only if no other stream waits";
     let background = fields.flag("background", fix)?.unwrap_or(false);
     let Some(period) = fields.nanos("period", 1)? else {
@@ -125,7 +125,7 @@ fn class(fields: &mut Fields) -> Result<Class, String> {
                 ));
             }
         }
-        return Ok(if background { Class::Background } else { Class::BestEffort });
+        return Ok(if background { ServiceClass::Background } else { ServiceClass::BestEffort });
     };
     if background {
         return Err(format!(
@@ -133,7 +133,7 @@ fn class(fields: &mut Fields) -> Result<Class, String> {
             fields.at("background")
         ));
     }
-    contract(fields, Duration::from_nanos(period)).map(Class::Contracted)
+    contract(fields, Duration::from_nanos(period)).map(ServiceClass::Contracted)
 }
 
 fn contract(fields: &mut Fields, period: Duration) -> Result<Contract, String> {

@@ -4,7 +4,7 @@ use super::stream::Id;
 use paceline_cli::support::table::{Align, Table};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::hfsc::ClassIndex;
-use paceline_sched::timeline::{Ahead, Delays, Doubt, Load, Setup, Tally, Timeline};
+use paceline_sched::timeline::{Ahead, DelayDistribution, Doubt, Load, Setup, Tally, Timeline};
 use paceline_sched::{Duration, Instant};
 use serde::Serialize;
 
@@ -79,7 +79,7 @@ struct DelayLine {
 }
 
 impl DelayLine {
-    fn of(delays: &Delays) -> Option<Self> {
+    fn of(delays: &DelayDistribution) -> Option<Self> {
         let nanos = |permille| delays.permille(permille).as_nanos();
         let max = delays.max().as_nanos();
         (delays.count() > 0).then(|| Self { p50: nanos(500), p99: nanos(990), max })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::layout::{Layouts, is_format_name};
-use super::{Entry, Topic};
+use super::{Entry, ULogTopic};
 use crate::error::{MediaError, excerpt};
 
 /// The first bytes of a log; a version and the time of its beginning follow.
@@ -16,7 +16,7 @@ const WARNINGS_MAX: usize = 8;
 
 /// The content of a log.
 pub(super) struct Contents {
-    pub(super) topics: Vec<Topic>,
+    pub(super) topics: Vec<ULogTopic>,
     pub(super) layouts: Layouts,
     pub(super) index: Vec<Entry>,
     pub(super) warning: Option<String>,
@@ -88,7 +88,7 @@ type Span = Option<(u64, u64)>;
 #[derive(Default)]
 struct Reader<'a> {
     bytes: &'a [u8],
-    topics: Vec<Topic>,
+    topics: Vec<ULogTopic>,
     /// One for each topic.
     spans: Vec<Span>,
     layouts: Layouts,
@@ -171,7 +171,7 @@ impl Reader<'_> {
             }
         };
         let topic = u16::try_from(self.topics.len()).map_err(|_| "it has too many topics")?;
-        self.topics.push(Topic {
+        self.topics.push(ULogTopic {
             name: name.clone(),
             multi_id: *multi_id,
             messages: 0,

@@ -8,7 +8,7 @@ use writer::{Writer, log};
 /// Returns the approximate memory of a log's index, formats and topics in bytes. The module's
 /// documentation states a bound for it.
 fn held(log: &ULog) -> usize {
-    let topics: usize = log.topics.iter().map(|t| 2 * t.name.len() + size_of::<Topic>()).sum();
+    let topics: usize = log.topics.iter().map(|t| 2 * t.name.len() + size_of::<ULogTopic>()).sum();
     log.index.len() * size_of::<Entry>() + topics + log.layouts.held()
 }
 
@@ -235,10 +235,10 @@ fn appended_data_belongs_to_the_log() {
 fn foreign_messages_and_endless_texts_are_refused() {
     let log = ULog::parse(&log()).unwrap();
     let message = log.messages().next().unwrap();
-    let other = Message { topic: 77, ..message };
+    let other = ULogMessage { topic: 77, ..message };
     let text = log.to_json(&other).unwrap_err().to_string();
     assert!(text.starts_with("ulog message of topic \"77\": no such topic"), "{text}");
-    let short = Message { payload: &message.payload[1..], ..message };
+    let short = ULogMessage { payload: &message.payload[1..], ..message };
     assert!(log.to_json(&short).unwrap_err().to_string().contains("length is not that"));
 
     let name = "n".repeat(128);

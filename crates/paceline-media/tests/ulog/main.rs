@@ -121,7 +121,7 @@ fn a_truncated_or_damaged_flight_still_gives_its_beginning() {
     for len in [bytes.len() - 1, bytes.len() / 2, bytes.len() / 10] {
         let log = ULog::parse(&bytes[..len]).unwrap();
         assert!(log.warning().unwrap().contains("the record there is cut off"));
-        let same = |(a, b): (paceline_media::ulog::Message<'_>, _)| a.payload == b;
+        let same = |(a, b): (paceline_media::ulog::ULogMessage<'_>, _)| a.payload == b;
         assert!(log.messages().zip(whole.messages().map(|m| m.payload)).all(same));
     }
     let mut damaged = bytes.clone();

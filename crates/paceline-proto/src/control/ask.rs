@@ -4,7 +4,7 @@
 
 use super::graph::{HOPS_MAX, Tree};
 use super::message::{ANSWER_BYTES_MAX, Errand, Message, QUESTION_BYTES_MAX};
-use super::{Control, Output};
+use super::{Control, ControlOutput};
 use crate::ids::{NodeId, SubscriptionId};
 use crate::tag::Tag;
 use bytes::Bytes;
@@ -89,7 +89,7 @@ pub(super) struct State {
 impl Control {
     /// Sends a question to `node`, which may be this one, and returns its number.
     ///
-    /// [`Output::Answered`] with that number carries the answer. There is no output if the node is
+    /// [`ControlOutput::Answered`] with that number carries the answer. There is no output if the node is
     /// unreachable or does not answer, so the caller needs its own timeout. A question over
     /// [`QUESTION_BYTES_MAX`] bytes is not sent, only counted in [`Self::rejected`].
     pub fn ask(&mut self, now: Instant, node: NodeId, body: Bytes) -> u64 {
@@ -118,8 +118,8 @@ impl Control {
         self.questions.next - 1
     }
 
-    /// Sends the answer to [`Output::Asked`]. An answer over [`ANSWER_BYTES_MAX`] bytes is not sent, only
-    /// counted in [`Self::rejected`].
+    /// Sends the answer to [`ControlOutput::Asked`]. An answer over [`ANSWER_BYTES_MAX`] bytes is not sent,
+    /// only counted in [`Self::rejected`].
     pub fn answer(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
         self.advance(now);
         if body.len() > ANSWER_BYTES_MAX {
@@ -155,7 +155,7 @@ impl Control {
                 Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
                 Some((Topic::Refused, refusal)) => self.hear_refused(from, refusal),
                 Some((Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages, _))
-                | None => self.outputs.push_back(Output::Asked { request, from, body }),
+                | None => self.outputs.push_back(ControlOutput::Asked { request, from, body }),
             }
         } else if let Some((hop, errand)) = self.onward(errand) {
             self.send(hop, Message::Question(errand, body).encode());
@@ -173,7 +173,7 @@ impl Control {
             if self.surveys.asked(request) {
                 return self.hear_room(request, body);
             }
-            self.outputs.push_back(Output::Answered { request, node, body });
+            self.outputs.push_back(ControlOutput::Answered { request, node, body });
         }
     }
 

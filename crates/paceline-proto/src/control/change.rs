@@ -12,7 +12,7 @@ use super::outcome::ChangeOutcome;
 use super::refusal::Refusal;
 use super::registry::{Change, PairKey};
 use super::spec::SubscriptionSpec;
-use super::{Control, Output};
+use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -58,7 +58,7 @@ pub enum ChangeAnswer {
 }
 
 impl ChangeAnswer {
-    /// Decodes the body of [`Output::Answered`] for [`Control::change_subscription`].
+    /// Decodes the body of [`ControlOutput::Answered`] for [`Control::change_subscription`].
     ///
     /// # Errors
     /// Returns [`WireError`] if the body is no such answer.
@@ -94,7 +94,8 @@ impl Control {
 
     /// Requests a change to `spec` from the node of a subscription, which may be this one.
     ///
-    /// Returns the number of the question. [`Output::Answered`] with that number carries a [`ChangeAnswer`].
+    /// Returns the number of the question. [`ControlOutput::Answered`] with that number carries a
+    /// [`ChangeAnswer`].
     pub fn change_subscription(
         &mut self,
         now: Instant,
@@ -142,7 +143,7 @@ impl Control {
         // An unanswered change was never in force, so keep the request before it.
         self.changes.open.entry(subscription).or_insert(Open { before, heard });
         self.announce(Change::Subscribe(subscription.index, spec.clone()), None);
-        self.outputs.push_back(Output::Changed { subscription, spec });
+        self.outputs.push_back(ControlOutput::Changed { subscription, spec });
         self.changes.last
     }
 
@@ -184,7 +185,7 @@ impl Control {
         for subscription in ended {
             self.changes.open.remove(&subscription);
             if let Some(spec) = self.subscription(subscription).cloned() {
-                self.outputs.push_back(Output::InForce { subscription, spec });
+                self.outputs.push_back(ControlOutput::InForce { subscription, spec });
             }
         }
     }
@@ -198,7 +199,11 @@ impl Control {
         }
         self.changes.taken_back.push_back((subscription, now, refusals.clone()));
         self.announce(Change::Subscribe(subscription.index, before.clone()), None);
-        self.outputs.push_back(Output::ChangeRefused { subscription, refusals, spec: before });
+        self.outputs.push_back(ControlOutput::ChangeRefused {
+            subscription,
+            refusals,
+            spec: before,
+        });
     }
 
     /// Handles a refusal outside any record. Returns true if it answered a change, which is then rolled back.

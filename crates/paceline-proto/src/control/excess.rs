@@ -6,7 +6,7 @@
 use super::ask::Topic;
 use super::booking::trunk;
 use super::message::QUESTION_BYTES_MAX;
-use super::{Control, Output};
+use super::{Control, ControlOutput};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
 use crate::reason::Excess;
@@ -35,7 +35,7 @@ pub struct StreamExcess {
 }
 
 impl Control {
-    /// Reports `streams` to all their subscriptions with a promise, which output [`Output::Excess`].
+    /// Reports `streams` to all their subscriptions with a promise, which output [`ControlOutput::Excess`].
     ///
     /// Call this with all streams whose counts changed, no more often than subscribers need updates.
     pub fn tell_excess(&mut self, now: Instant, streams: &[StreamExcess]) {
@@ -76,7 +76,8 @@ impl Control {
             let ours = subscription.node == self.me && booking.path.contains(&node);
             if let Some(&excess) = rows.get(&booking.wanted.trunk).filter(|_| ours) {
                 let node_name = node_name.clone();
-                let told = Output::Excess { subscription, publisher, node, node_name, excess };
+                let told =
+                    ControlOutput::Excess { subscription, publisher, node, node_name, excess };
                 self.outputs.push_back(told);
             }
         }

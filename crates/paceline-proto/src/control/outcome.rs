@@ -43,7 +43,8 @@ pub enum ChangeOutcome {
 }
 
 impl ChangeOutcome {
-    /// Decodes the body of [`Output::Answered`](super::Output::Answered) for [`Control::ask_outcome`].
+    /// Decodes the body of [`ControlOutput::Answered`](super::ControlOutput::Answered) for
+    /// [`Control::ask_outcome`].
     ///
     /// # Errors
     /// Returns [`WireError`] if the body is no outcome.
@@ -97,8 +98,9 @@ impl ChangeOutcome {
 impl Control {
     /// Requests the outcome of request `revision` from the subscription's node, which may be this one.
     ///
-    /// Returns the number of the question. [`Output::Answered`](super::Output::Answered) with that number
-    /// carries a [`ChangeOutcome`].
+    /// Returns the number of the question.
+    /// [`ControlOutput::Answered`](super::ControlOutput::Answered) with that number carries a
+    /// [`ChangeOutcome`].
     pub fn ask_outcome(&mut self, now: Instant, id: SubscriptionId, revision: u64) -> u64 {
         let mut body = vec![Topic::Outcome.code()];
         body.put_varint(id.index.into());

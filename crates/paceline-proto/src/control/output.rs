@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// An action or notification for the owner of a [`Control`](super::Control).
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Output {
+pub enum ControlOutput {
     /// Send a message to a neighbour, reliably and in order, while the hop is up.
     Send {
         /// The neighbour.
@@ -22,7 +22,7 @@ pub enum Output {
     },
     /// Replace the streams that leave a source.
     ///
-    /// This precedes the [`Output::Send`]s of the same change, so a node on the path is ready before the
+    /// This precedes the [`ControlOutput::Send`]s of the same change, so a node on the path is ready before the
     /// publisher's node receives them.
     Install {
         /// The source.
@@ -50,7 +50,7 @@ pub enum Output {
     Refused {
         /// The subscription.
         subscription: SubscriptionId,
-        /// The publisher, whose samples the subscription does not receive until [`Output::Subscribed`]
+        /// The publisher, whose samples the subscription does not receive until [`ControlOutput::Subscribed`]
         /// includes it.
         publisher: PublisherId,
         /// The reason, and the best alternative.
@@ -62,8 +62,8 @@ pub enum Output {
         /// The promise and its path.
         grant: Grant,
     },
-    /// The last [`Output::Granted`] or [`Output::Refused`] no longer applies and neither replaces it: the
-    /// path was lost, or the request ended.
+    /// The last [`ControlOutput::Granted`] or [`ControlOutput::Refused`] no longer applies and neither replaces it:
+    /// the path was lost, or the request ended.
     Withdrawn {
         /// The subscription.
         subscription: SubscriptionId,
@@ -110,7 +110,7 @@ pub enum Output {
         refusal: Option<Refusal>,
     },
     /// The request of a subscription of this node has changed. The previous grant stays in force until
-    /// [`Output::InForce`].
+    /// [`ControlOutput::InForce`].
     Changed {
         /// The subscription.
         subscription: SubscriptionId,

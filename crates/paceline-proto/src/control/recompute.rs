@@ -9,7 +9,7 @@ use super::pair::Pair;
 use super::refusal::Refusal;
 use super::registry::PairKey;
 use super::routes::{self, Installed};
-use super::{Control, Output};
+use super::{Control, ControlOutput};
 use crate::ids::{PublisherId, SubscriptionId};
 use crate::plan::SourceKey;
 use core::mem;
@@ -125,7 +125,7 @@ impl Control {
         for (subscription, publisher) in before {
             let key = (subscription, publisher);
             if !self.granted.contains_key(&key) && !self.refused.contains_key(&key) {
-                self.outputs.push_back(Output::Withdrawn { subscription, publisher });
+                self.outputs.push_back(ControlOutput::Withdrawn { subscription, publisher });
             }
         }
     }
@@ -141,7 +141,7 @@ impl Control {
             self.granted_here().filter(|(key, _)| heard(key)).collect();
         for (key, grant) in &granted {
             if self.granted.get(key) != Some(grant) {
-                self.outputs.push_back(Output::Granted { grant: grant.clone() });
+                self.outputs.push_back(ControlOutput::Granted { grant: grant.clone() });
             }
         }
         self.granted = granted;
@@ -156,7 +156,7 @@ impl Control {
         now.retain(|key, _| heard(key) && !self.granted.contains_key(key));
         for (&(subscription, publisher), &why) in &now {
             if self.best_effort.get(&(subscription, publisher)) != Some(&why) {
-                self.outputs.push_back(Output::BestEffort { subscription, publisher, why });
+                self.outputs.push_back(ControlOutput::BestEffort { subscription, publisher, why });
             }
         }
         self.best_effort = now;
@@ -180,13 +180,13 @@ impl Control {
         for (&source, now) in &self.installed {
             if before.get(&source) != Some(now) {
                 let Installed { publisher, outputs } = now.clone();
-                self.outputs.push_back(Output::Install { source, publisher, outputs });
+                self.outputs.push_back(ControlOutput::Install { source, publisher, outputs });
             }
         }
         for (source, Installed { publisher, .. }) in before {
             if !self.installed.contains_key(&source) {
                 let outputs = Vec::new();
-                self.outputs.push_back(Output::Install { source, publisher, outputs });
+                self.outputs.push_back(ControlOutput::Install { source, publisher, outputs });
             }
         }
     }
@@ -199,7 +199,7 @@ impl Control {
         for &publisher in before.symmetric_difference(&self.matching) {
             if mine.publishers.contains_key(&publisher) {
                 let matching = self.matching.contains(&publisher);
-                self.outputs.push_back(Output::Matching { publisher, matching });
+                self.outputs.push_back(ControlOutput::Matching { publisher, matching });
             }
         }
     }
@@ -211,7 +211,7 @@ impl Control {
             let now = self.heard.get(&subscription);
             if before.get(&subscription) != now {
                 let publishers = now.cloned().unwrap_or_default();
-                self.outputs.push_back(Output::Subscribed { subscription, publishers });
+                self.outputs.push_back(ControlOutput::Subscribed { subscription, publishers });
             }
         }
     }
@@ -247,7 +247,7 @@ impl Control {
         for (&key, refusal) in &refused {
             if self.refused.get(&key) != Some(refusal) {
                 let ((subscription, publisher), refusal) = (key, refusal.clone());
-                self.outputs.push_back(Output::Refused { subscription, publisher, refusal });
+                self.outputs.push_back(ControlOutput::Refused { subscription, publisher, refusal });
             }
         }
         self.refused = refused;

@@ -6,7 +6,7 @@
 use super::ask::Topic;
 use super::codec::{put_refusal, read_refusal};
 use super::refusal::Refusal;
-use super::{Control, Output};
+use super::{Control, ControlOutput};
 use crate::ids::NodeId;
 use crate::wire::{Reader, WireError};
 use bytes::Bytes;
@@ -34,7 +34,7 @@ impl Control {
             return;
         }
         if asks && !self.granted.contains_key(&(subscription, publisher)) {
-            self.outputs.push_back(Output::Refused { subscription, publisher, refusal });
+            self.outputs.push_back(ControlOutput::Refused { subscription, publisher, refusal });
         }
     }
 }
@@ -63,14 +63,14 @@ mod tests {
     const IDS: [NodeId; 2] = [NodeId(1), NodeId(2)];
 
     /// Exchanges messages of both nodes for two seconds; returns the other outputs of the second node.
-    fn talk(nodes: &mut [Control; 2], now: &mut Instant) -> Vec<Output> {
+    fn talk(nodes: &mut [Control; 2], now: &mut Instant) -> Vec<ControlOutput> {
         let mut told = Vec::new();
         for _ in 0..200 {
             *now += Duration::from_millis(10);
             for from in [0, 1] {
                 nodes[from].handle_timeout(*now);
                 while let Some(output) = nodes[from].poll_output() {
-                    if let Output::Send { message, .. } = output {
+                    if let ControlOutput::Send { message, .. } = output {
                         nodes[1 - from].handle_message(*now, IDS[from], message).unwrap();
                     } else if from == 1 {
                         told.push(output);
@@ -83,7 +83,7 @@ mod tests {
 
     /// A publisher on the first node and a subscription on the second, over a link that cannot carry the
     /// stream. The first node already has `others` refusals.
-    fn refused(others: usize) -> (Vec<Output>, usize) {
+    fn refused(others: usize) -> (Vec<ControlOutput>, usize) {
         let mut now = Instant::from_millis(1_000);
         let mut nodes = IDS.map(|id| Control::new(id, "node"));
         nodes[0].admission.refused = others;
@@ -116,7 +116,8 @@ mod tests {
             },
         );
         let told = talk(&mut nodes, &mut now);
-        let refused = told.into_iter().filter(|output| matches!(output, Output::Refused { .. }));
+        let refused =
+            told.into_iter().filter(|output| matches!(output, ControlOutput::Refused { .. }));
         let listed = nodes[1].nodes().map(|node| node.refusals.len()).sum();
         (refused.collect(), listed)
     }

@@ -18,7 +18,7 @@ use super::registry::PairKey;
 use super::request::Ask;
 use super::spec::SubscriptionSpec;
 use super::split::Split;
-use super::{Control, Output};
+use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -127,8 +127,8 @@ impl Control {
     /// Asks whether the path from `publisher` to this node would currently grant `request`. Nothing is
     /// reserved.
     ///
-    /// Returns the number of the survey. [`Output::Surveyed`] with that number carries the answer, after 500
-    /// ms at most. Returns `None` if the publisher, or a path from it to this node, is unknown.
+    /// Returns the number of the survey. [`ControlOutput::Surveyed`] with that number carries the answer,
+    /// after 500 ms at most. Returns `None` if the publisher, or a path from it to this node, is unknown.
     pub fn survey(
         &mut self,
         now: Instant,
@@ -292,7 +292,12 @@ impl Control {
             }
             Cause::Curious(grant) => {
                 let (survey, refusal) = (number, worst);
-                self.outputs.push_back(Output::Surveyed { survey, complete, grant, refusal });
+                self.outputs.push_back(ControlOutput::Surveyed {
+                    survey,
+                    complete,
+                    grant,
+                    refusal,
+                });
             }
         }
     }

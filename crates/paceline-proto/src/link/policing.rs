@@ -12,7 +12,7 @@ use super::{Link, StreamIndex};
 use crate::reason::DropReason;
 use crate::sample::RawSample;
 use paceline_sched::Instant;
-use paceline_sched::police::{Action, Outcome, Verdict};
+use paceline_sched::police::{Action, Conformance, PoliceResult};
 
 /// The outcome of policing a sample at entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,8 +38,8 @@ impl Link {
         let Some(gate) = self.gate(home) else { return Entry::Conforms };
         let action = gate.police.action;
         let passes = match action {
-            Action::Delay => gate.police.policers.check(now, bytes) != Verdict::Never,
-            Action::Drop | Action::Demote => gate.police.police(now, bytes) == Outcome::Pass,
+            Action::Delay => gate.police.policers.check(now, bytes) != Conformance::Never,
+            Action::Drop | Action::Demote => gate.police.police(now, bytes) == PoliceResult::Pass,
         };
         if passes {
             return Entry::Conforms;

@@ -1,6 +1,6 @@
 //! The pull buffer: samples of any number of publishers, bounded by number, bytes and age.
 
-use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, Span};
+use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, SampleSpan};
 use super::limits::Limits;
 use super::selection::{ITEMS_MAX, Mark, Selection, Series, below};
 use crate::form::Rate;
@@ -304,9 +304,9 @@ impl Line {
         usize::from(before.is_some() && here.is_some() && here < before)
     }
 
-    fn span(&self) -> Option<Span> {
+    fn span(&self) -> Option<SampleSpan> {
         let (oldest, newest) = (self.samples.front()?, self.samples.back()?);
-        Some(Span {
+        Some(SampleSpan {
             oldest_seq: oldest.seq,
             newest_seq: newest.seq,
             oldest_ns: oldest.captured.nanos,

@@ -59,7 +59,7 @@ impl Held {
 
 /// The range of one publisher's samples at a holder; it may have gaps.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Span {
+pub struct SampleSpan {
     /// The lowest sequence number.
     pub oldest_seq: u64,
     /// The highest sequence number.
@@ -70,7 +70,7 @@ pub struct Span {
     pub newest_ns: u64,
 }
 
-impl Span {
+impl SampleSpan {
     /// Returns the span that covers both.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
@@ -85,7 +85,7 @@ impl Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for SampleSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { oldest_seq, newest_seq, oldest_ns, newest_ns } = *self;
         let (oldest, newest) = (Seconds(oldest_ns), Seconds(newest_ns));
@@ -99,7 +99,7 @@ pub struct Holding {
     /// The publisher.
     pub publisher: PublisherId,
     /// The span of all its stored samples, selected or not.
-    pub span: Span,
+    pub span: SampleSpan,
     /// The selected samples, ordered by sequence number. Video starts at an I picture, or at the oldest
     /// sample if there is no I picture before the selection.
     pub items: Vec<Held>,
@@ -155,7 +155,7 @@ impl Found {
     pub fn union(parts: Vec<Self>) -> Self {
         // Stop at the shortest page, so that the next page skips nothing of its buffer.
         let end = parts.iter().filter_map(Self::next).min();
-        let mut union: BTreeMap<PublisherId, (Span, BTreeMap<u64, Held>)> = BTreeMap::new();
+        let mut union: BTreeMap<PublisherId, (SampleSpan, BTreeMap<u64, Held>)> = BTreeMap::new();
         for holding in parts.into_iter().flat_map(|part| part.holdings) {
             let fresh = || (holding.span, BTreeMap::new());
             let (span, items) = union.entry(holding.publisher).or_insert_with(fresh);

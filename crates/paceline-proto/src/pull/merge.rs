@@ -1,6 +1,6 @@
 //! Merges the answers of all holders into a plan of the pull.
 
-use super::holding::{Find, Found, Held, Span};
+use super::holding::{Find, Found, Held, SampleSpan};
 use super::selection::{ITEMS_MAX, Mark, Selection, Series};
 use super::video::{self, Row};
 use crate::ids::{NodeId, PublisherId};
@@ -46,11 +46,11 @@ pub struct Page {
 
 /// The plan of a pull.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Plan {
+pub struct PullPlan {
     /// The samples, ordered by publisher and sequence number: at most [`ITEMS_MAX`].
     pub items: Vec<PlanItem>,
     /// The span of all stored samples of each publisher.
-    pub spans: BTreeMap<PublisherId, Span>,
+    pub spans: BTreeMap<PublisherId, SampleSpan>,
     /// True if selected samples were left out because there were more than [`ITEMS_MAX`].
     pub more: bool,
     /// The number of selected pictures left out because a picture that they depend on is missing. If the
@@ -145,11 +145,11 @@ impl Union {
 /// Merges the answers of all holders into a plan.
 ///
 /// Positions count over all holders together, for example the newest three of all. Each sample is fetched
-/// from its nearest holder. Video is thinned so that it stays decodable. It is re-encoded ([`Plan::coded`])
+/// from its nearest holder. Video is thinned so that it stays decodable. It is re-encoded ([`PullPlan::coded`])
 /// if it is `resized`, or if dropping unreferenced pictures does not suffice.
 #[must_use]
-pub fn merge(find: &Find, resized: bool, answers: &[Answered]) -> Plan {
-    let mut plan = Plan::default();
+pub fn merge(find: &Find, resized: bool, answers: &[Answered]) -> PullPlan {
+    let mut plan = PullPlan::default();
     let mut publishers: BTreeMap<PublisherId, Vec<Row>> = BTreeMap::new();
     for Answered { node, hops, found } in answers {
         for holding in &found.holdings {
@@ -179,7 +179,7 @@ pub fn merge(find: &Find, resized: bool, answers: &[Answered]) -> Plan {
     plan
 }
 
-impl Plan {
+impl PullPlan {
     /// Returns the pages in the order of items. Each has at most `samples` samples and `bytes` bytes, unless
     /// a single sample is larger.
     #[must_use]
@@ -214,7 +214,7 @@ impl Plan {
         if self.undecodable > 0 {
             return Absence::Undecodable;
         }
-        let all = |is: &dyn Fn(&Span) -> bool| self.spans.values().all(is);
+        let all = |is: &dyn Fn(&SampleSpan) -> bool| self.spans.values().all(is);
         let (before, after) = match find.selection {
             Selection::Newest(_) | Selection::Nth(_) => return Absence::TooFew,
             Selection::Seq { first, last } => {

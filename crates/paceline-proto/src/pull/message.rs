@@ -2,7 +2,7 @@
 //!
 //! Both are sent by [`crate::control::Control::ask`] and [`crate::control::Control::answer`].
 
-use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, Span};
+use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, SampleSpan};
 use super::selection::Selection;
 use crate::control::Topic;
 use crate::form::{Audio, Size};
@@ -287,7 +287,7 @@ const fn unzigzag(number: u64) -> i64 {
 
 fn put_holding(out: &mut Vec<u8>, holding: &Holding) {
     put_publisher(out, holding.publisher);
-    let Span { oldest_seq, newest_seq, oldest_ns, newest_ns } = holding.span;
+    let SampleSpan { oldest_seq, newest_seq, oldest_ns, newest_ns } = holding.span;
     out.put_varint(oldest_seq);
     out.put_varint(newest_seq.wrapping_sub(oldest_seq));
     out.put_u64(oldest_ns);
@@ -309,7 +309,7 @@ fn read_holding(reader: &mut Reader, room: usize) -> Result<Holding, WireError> 
     let newest_seq = oldest_seq.checked_add(reader.varint("newest")?);
     let newest_seq = newest_seq.ok_or(WireError::Invalid("newest"))?;
     let (oldest_ns, newest_ns) = (reader.u64("oldest")?, reader.u64("newest")?);
-    let span = Span { oldest_seq, newest_seq, oldest_ns, newest_ns };
+    let span = SampleSpan { oldest_seq, newest_seq, oldest_ns, newest_ns };
     let count = reader.len(room, "items")?;
     // An item takes at least four bytes, so the allocation is bounded by the input.
     let mut items: Vec<Held> = Vec::with_capacity(count.min(reader.remaining() / 4));

@@ -3,7 +3,7 @@
 use super::net::{Net, all, camera, id, link, promised};
 use bytes::Bytes;
 use paceline_proto::control::{
-    ANSWER_BYTES_MAX, Output, PublisherSpec, QUESTION_BYTES_MAX, SubscriptionSpec, Topic,
+    ANSWER_BYTES_MAX, ControlOutput, PublisherSpec, QUESTION_BYTES_MAX, SubscriptionSpec, Topic,
 };
 use paceline_proto::pull::{Question, private_pattern, private_tag};
 use paceline_proto::{NodeId, PublisherId, Size, SubscriptionId, Tag};
@@ -161,5 +161,5 @@ fn private_streams_are_background_and_reserve_no_capacity() {
     }
     let [output] = net.outputs(0, live, Default::default()) else { panic!("no stream") };
     assert!(!output.background && output.contract.is_some());
-    assert_eq!(net.nodes[0].poll_output(), None::<Output>);
+    assert_eq!(net.nodes[0].poll_output(), None::<ControlOutput>);
 }

@@ -2,16 +2,16 @@
 
 use super::net::{Net, all, camera, id, link};
 use bytes::Bytes;
-use paceline_proto::control::{Control, NAME_BYTES_MAX, NODES_MAX, Output, PUBLISHERS_MAX};
+use paceline_proto::control::{Control, ControlOutput, NAME_BYTES_MAX, NODES_MAX, PUBLISHERS_MAX};
 use paceline_proto::wire::WireError;
 use paceline_sched::Instant;
 use proptest::prelude::*;
 
 /// Returns the first message that a node sends, and drops the others.
 fn message(node: &mut Control) -> Bytes {
-    let outputs: Vec<Output> = core::iter::from_fn(|| node.poll_output()).collect();
+    let outputs: Vec<ControlOutput> = core::iter::from_fn(|| node.poll_output()).collect();
     let sent = outputs.into_iter().find_map(|output| {
-        if let Output::Send { message, .. } = output { Some(message) } else { None }
+        if let ControlOutput::Send { message, .. } = output { Some(message) } else { None }
     });
     sent.unwrap()
 }
@@ -90,7 +90,7 @@ proptest! {
         let user = net.nodes[0].subscribe(net.now, all("camera"));
         let publisher = net.nodes[0].publish(net.now, camera("camera"));
         let heard = core::iter::from_fn(|| net.nodes[0].poll_output()).any(|output| {
-            output == Output::Subscribed { subscription: user, publishers: vec![publisher] }
+            output == ControlOutput::Subscribed { subscription: user, publishers: vec![publisher] }
         });
         prop_assert!(heard);
     }

@@ -1,7 +1,7 @@
 //! All nodes converge to the same knowledge.
 
 use super::net::{Net, all, camera, id, link, promised};
-use paceline_proto::control::{Control, HopInfo, Output};
+use paceline_proto::control::{Control, ControlOutput, HopInfo};
 use paceline_proto::{NodeId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 
@@ -186,7 +186,7 @@ fn talk(nodes: &mut [Control; 2]) {
         let mut silent = true;
         for from in 0..2 {
             while let Some(output) = nodes[from].poll_output() {
-                if let Output::Send { message, .. } = output {
+                if let ControlOutput::Send { message, .. } = output {
                     nodes[1 - from].handle_message(Instant::ZERO, id(from), message).unwrap();
                     silent = false;
                 }

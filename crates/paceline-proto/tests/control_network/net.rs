@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
-    BestEffort, Control, Grant, HopInfo, Output, PublisherSpec, Refusal, SubscriptionSpec,
+    BestEffort, Control, ControlOutput, Grant, HopInfo, PublisherSpec, Refusal, SubscriptionSpec,
 };
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::{
@@ -71,9 +71,9 @@ pub(crate) fn link(name: &str, bytes_per_s: Option<u64>) -> HopInfo {
 
 impl Seen {
     /// Records a notification about a contract.
-    fn note_promise(&mut self, node: usize, output: Output) {
+    fn note_promise(&mut self, node: usize, output: ControlOutput) {
         match output {
-            Output::Refused { subscription, publisher, refusal } => {
+            ControlOutput::Refused { subscription, publisher, refusal } => {
                 let key = (subscription, publisher);
                 assert_eq!((refusal.subscription, refusal.publisher), key);
                 self.told.push(Told::Refused(refusal.node));
@@ -84,34 +84,34 @@ impl Seen {
                     self.refused.push(refusal);
                 }
             }
-            Output::Withdrawn { subscription, publisher } => {
+            ControlOutput::Withdrawn { subscription, publisher } => {
                 self.told.push(Told::Withdrawn);
                 let key = (subscription, publisher);
                 self.granted.remove(&key);
                 assert!(self.standing.remove(&key), "there was no message");
             }
-            Output::Granted { grant } => {
+            ControlOutput::Granted { grant } => {
                 let key = (grant.subscription, grant.publisher);
                 self.told.push(Told::Granted(grant.hops.iter().map(|hop| hop.node).collect()));
                 self.standing.insert(key);
                 let before = self.granted.insert(key, grant.clone());
                 assert_ne!(before, Some(grant), "told twice");
             }
-            Output::BestEffort { subscription, publisher, why } => {
+            ControlOutput::BestEffort { subscription, publisher, why } => {
                 assert!(!self.granted.contains_key(&(subscription, publisher)));
                 self.best_effort.push((subscription, publisher, why));
             }
-            Output::Send { .. }
-            | Output::Install { .. }
-            | Output::Matching { .. }
-            | Output::Subscribed { .. }
-            | Output::Excess { .. }
-            | Output::Changed { .. }
-            | Output::InForce { .. }
-            | Output::ChangeRefused { .. }
-            | Output::Surveyed { .. }
-            | Output::Asked { .. }
-            | Output::Answered { .. } => panic!("no message about contracts: {output:?}"),
+            ControlOutput::Send { .. }
+            | ControlOutput::Install { .. }
+            | ControlOutput::Matching { .. }
+            | ControlOutput::Subscribed { .. }
+            | ControlOutput::Excess { .. }
+            | ControlOutput::Changed { .. }
+            | ControlOutput::InForce { .. }
+            | ControlOutput::ChangeRefused { .. }
+            | ControlOutput::Surveyed { .. }
+            | ControlOutput::Asked { .. }
+            | ControlOutput::Answered { .. } => panic!("no message about contracts: {output:?}"),
         }
     }
 }
@@ -169,14 +169,17 @@ impl Net {
         let mut sending = false;
         while let Some(output) = self.nodes[node].poll_output() {
             let seen = &mut self.seen[node];
-            assert!(!sending || matches!(output, Output::Send { .. }), "{output:?} after a send");
+            assert!(
+                !sending || matches!(output, ControlOutput::Send { .. }),
+                "{output:?} after a send"
+            );
             match output {
-                Output::Send { hop, message } => {
+                ControlOutput::Send { hop, message } => {
                     sending = true;
                     assert!(self.up.contains(&(node, index(hop))), "sent to a hop that is down");
                     self.queues.entry((node, index(hop))).or_default().push_back(message);
                 }
-                Output::Install { source, publisher, outputs } => {
+                ControlOutput::Install { source, publisher, outputs } => {
                     seen.installs += 1;
                     if outputs.is_empty() {
                         assert!(seen.installed.remove(&source).is_some(), "removed nothing");
@@ -186,36 +189,38 @@ impl Net {
                         assert_ne!(before, Some(now), "installed twice");
                     }
                 }
-                Output::Matching { publisher, matching } => {
+                ControlOutput::Matching { publisher, matching } => {
                     let before = seen.matching.insert(publisher, matching);
                     assert_ne!(before.unwrap_or(false), matching);
                 }
-                Output::Subscribed { subscription, publishers } => {
+                ControlOutput::Subscribed { subscription, publishers } => {
                     let before = seen.heard.insert(subscription, publishers.clone());
                     assert_ne!(before.unwrap_or_default(), publishers);
                 }
-                output @ (Output::Refused { .. }
-                | Output::Withdrawn { .. }
-                | Output::Granted { .. }
-                | Output::BestEffort { .. }) => seen.note_promise(node, output),
-                Output::Excess { subscription, publisher, node, node_name, excess } => {
+                output @ (ControlOutput::Refused { .. }
+                | ControlOutput::Withdrawn { .. }
+                | ControlOutput::Granted { .. }
+                | ControlOutput::BestEffort { .. }) => seen.note_promise(node, output),
+                ControlOutput::Excess { subscription, publisher, node, node_name, excess } => {
                     assert_eq!(node_name, format!("node{}", index(node)));
                     seen.excess.push((subscription, publisher, node, excess));
                 }
-                Output::Changed { subscription, spec } => {
+                ControlOutput::Changed { subscription, spec } => {
                     seen.changed.push((subscription, spec));
                 }
-                Output::InForce { subscription, spec } => {
+                ControlOutput::InForce { subscription, spec } => {
                     seen.in_force.push((subscription, spec.revision));
                 }
-                Output::ChangeRefused { subscription, refusals, spec } => {
+                ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     seen.taken_back.push((subscription, refusals, spec));
                 }
-                Output::Surveyed { survey, complete, grant, refusal } => {
+                ControlOutput::Surveyed { survey, complete, grant, refusal } => {
                     seen.surveyed.push((survey, complete, grant, refusal));
                 }
-                Output::Asked { request, from, body } => seen.asked.push((request, from, body)),
-                Output::Answered { request, node, body } => {
+                ControlOutput::Asked { request, from, body } => {
+                    seen.asked.push((request, from, body))
+                }
+                ControlOutput::Answered { request, node, body } => {
                     seen.answered.push((request, node, body));
                 }
             }

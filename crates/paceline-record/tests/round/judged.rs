@@ -2,7 +2,8 @@
 
 use crate::support::some;
 use paceline_record::{
-    About, Ages, Asked, Compression, Delivered, Event, Judgement, RecordedOffer, Recording, Verdict,
+    About, AgeQuantiles, Asked, Compression, DeliveryStatistics, Judgement, RecordedEvent,
+    RecordedOffer, Recording, Verdict,
 };
 use std::collections::BTreeMap;
 
@@ -15,22 +16,22 @@ fn asked(loss: Option<&str>) -> Asked {
     }
 }
 
-fn delivered(tag: &str, late: u64, missing: u64, beyond: Option<u64>) -> Event {
-    Event::Delivered(Delivered {
+fn delivered(tag: &str, late: u64, missing: u64, beyond: Option<u64>) -> RecordedEvent {
+    RecordedEvent::Delivered(DeliveryStatistics {
         tag: tag.to_owned(),
         publisher: "0000000000000001.0".to_owned(),
         samples: 10,
         late,
         missing: Some(missing),
         beyond,
-        age_us: Ages { p50: 900, p99: 2_000, max: 3_000 },
-        ..Delivered::default()
+        age_us: AgeQuantiles { p50: 900, p99: 2_000, max: 3_000 },
+        ..DeliveryStatistics::default()
     })
 }
 
-fn judge(asked: Asked, events: &[Event], cut: bool) -> Judgement {
+fn judge(asked: Asked, events: &[RecordedEvent], cut: bool) -> Judgement {
     let mut recording = Recording::new(Compression::Lz4, "test");
-    let begin = Event::Begin {
+    let begin = RecordedEvent::Begin {
         version: "0".to_owned(),
         node: "1".to_owned(),
         name: "lab".to_owned(),
@@ -65,7 +66,7 @@ fn late_or_missing_samples_beyond_the_tolerance_break_the_contract() {
         ]
     };
     use Verdict::{BestEffort, Broken, Kept, Unknown};
-    let of = |asked: Asked, events: &[Event]| {
+    let of = |asked: Asked, events: &[RecordedEvent]| {
         let judgement = judge(asked, events, false);
         judgement.streams.iter().map(|stream| stream.verdict).collect::<Vec<_>>()
     };
@@ -78,24 +79,24 @@ fn late_or_missing_samples_beyond_the_tolerance_break_the_contract() {
     assert_eq!(of(asked(None), &[]), [Unknown, Unknown]);
     // With a requested rate the number of missing samples is unknown.
     let mut some = both(0, 0, None);
-    if let Event::Delivered(delivered) = &mut some[0] {
+    if let RecordedEvent::Delivered(delivered) = &mut some[0] {
         delivered.missing = None;
     }
     assert_eq!(of(asked(None), &some), [Kept, Kept]);
     let late = BTreeMap::from([("deadline_missed".to_owned(), 1)]);
-    let dropped = [&some[..], &[Event::Dropped { dropped: late }]].concat();
+    let dropped = [&some[..], &[RecordedEvent::Dropped { dropped: late }]].concat();
     assert_eq!(of(asked(None), &dropped), [Unknown, Kept]);
 }
 
 #[test]
 fn refusals_drops_and_the_end_are_reported_also_for_a_truncated_file() {
-    let refused = Event::Refused {
+    let refused = RecordedEvent::Refused {
         tag: "robot/lidar".to_owned(),
         publisher: "0000000000000001.7".to_owned(),
         reason: "link 'radio' can't carry it".to_owned(),
         offer: RecordedOffer { max_hz: Some(2.0), ..RecordedOffer::default() },
     };
-    let link = Event::Link {
+    let link = RecordedEvent::Link {
         tag: "robot/camera".to_owned(),
         publisher: "0000000000000001.0".to_owned(),
         node: "robot".to_owned(),

@@ -1,7 +1,7 @@
 //! Helpers that build and read small recordings.
 
 use paceline_record::{
-    About, Attachments, Compression, Message, Order, Ordered, Reader, RecordedSample, Recording,
+    About, Attachments, Compression, McapReader, Message, Order, Ordered, RecordedSample, Recording,
 };
 
 /// A sample that owns its data.
@@ -71,7 +71,7 @@ pub(crate) fn file(samples: &[Owned], every: usize, compression: Compression) ->
 /// Returns the messages of a file in order, and the error that ended reading.
 pub(crate) fn read(bytes: &[u8]) -> (Vec<Message>, Option<paceline_record::ReadError>) {
     let mut messages = Vec::new();
-    let mut reader = match Reader::new(bytes) {
+    let mut reader = match McapReader::new(bytes) {
         Ok(reader) => reader,
         Err(error) => return (messages, Some(error)),
     };
@@ -86,7 +86,7 @@ pub(crate) fn read(bytes: &[u8]) -> (Vec<Message>, Option<paceline_record::ReadE
 
 /// Returns the samples of a file, ordered by time.
 pub(crate) fn samples(bytes: &[u8]) -> Vec<Owned> {
-    let mut ordered = Ordered::new(Reader::new(bytes).expect("a file"), Order::Published);
+    let mut ordered = Ordered::new(McapReader::new(bytes).expect("a file"), Order::Published);
     let mut samples = Vec::new();
     let mut attachments = Attachments::default();
     while let Some((time, message)) = ordered.next_message().expect("a whole file") {

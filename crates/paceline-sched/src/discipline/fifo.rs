@@ -2,7 +2,7 @@
 
 use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
-use super::{Class, Terms};
+use super::{ServiceClass, Terms};
 
 /// Orders heads by arrival, with or without a contract, and at equal arrival by announcement.
 ///
@@ -15,7 +15,7 @@ impl CoreRules for Rules {
     type Own = u128;
 
     fn open(&mut self, terms: &Terms) -> u128 {
-        debug_assert!(terms.class != Class::Background || terms.contract().is_none());
+        debug_assert!(terms.class != ServiceClass::Background || terms.contract().is_none());
         0
     }
 

@@ -171,7 +171,7 @@ impl Hierarchy {
 
     /// Returns the service that a class has received.
     #[must_use]
-    pub fn service(&self, class: ClassIndex) -> Option<crate::hfsc::Service> {
+    pub fn service(&self, class: ClassIndex) -> Option<crate::hfsc::ServedBytes> {
         self.tree.service(class)
     }
 

@@ -1,6 +1,6 @@
 //! The per-stream state that all disciplines share: its head, its contract's clock, its aligned windows.
 
-use super::{Class, Left, Terms, WindowState};
+use super::{Left, ServiceClass, Terms, WindowState};
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::time::{Duration, Instant};
 
@@ -63,10 +63,10 @@ enum Kind {
 impl Kind {
     const fn new(terms: &Terms) -> Self {
         match terms.class {
-            Class::Contracted(contract) => Self::Contracted(Promise::new(&contract)),
-            Class::Background => Self::Background,
-            Class::BestEffort if terms.ranks() => Self::Ranked,
-            Class::BestEffort => Self::BestEffort,
+            ServiceClass::Contracted(contract) => Self::Contracted(Promise::new(&contract)),
+            ServiceClass::Background => Self::Background,
+            ServiceClass::BestEffort if terms.ranks() => Self::Ranked,
+            ServiceClass::BestEffort => Self::BestEffort,
         }
     }
 }

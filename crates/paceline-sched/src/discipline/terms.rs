@@ -13,7 +13,7 @@ pub struct StreamIndex(pub u32);
 
 /// The class in which a stream takes part.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Class {
+pub enum ServiceClass {
     /// With a contract: classes 0 to 2.
     Contracted(Contract),
     /// Without a contract: class 2.
@@ -22,7 +22,7 @@ pub enum Class {
     Background,
 }
 
-impl From<Option<Contract>> for Class {
+impl From<Option<Contract>> for ServiceClass {
     /// Converts a contract; a stream without one is best effort.
     fn from(contract: Option<Contract>) -> Self {
         contract.map_or(Self::BestEffort, Self::Contracted)
@@ -33,7 +33,7 @@ impl From<Option<Contract>> for Class {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Terms {
     /// The class, with the contract.
-    pub class: Class,
+    pub class: ServiceClass,
     /// The level for static priority; the lowest level is served first.
     ///
     /// `None` under a contract: a shorter deadline gives a higher priority (deadline-monotonic).
@@ -57,11 +57,11 @@ impl Terms {
     /// share.
     pub(super) const fn ranks(&self) -> bool {
         match self.class {
-            Class::Contracted(_) => true,
-            Class::BestEffort => {
+            ServiceClass::Contracted(_) => true,
+            ServiceClass::BestEffort => {
                 self.priority.is_some() || self.rate.is_some() || self.curves.is_some()
             }
-            Class::Background => false,
+            ServiceClass::Background => false,
         }
     }
 
@@ -72,7 +72,7 @@ impl Terms {
 
     /// Returns terms with only a class.
     #[must_use]
-    pub const fn new(class: Class) -> Self {
+    pub const fn new(class: ServiceClass) -> Self {
         Self { class, priority: None, rate: None, curves: None }
     }
 
@@ -101,14 +101,14 @@ impl Terms {
     #[must_use]
     pub const fn contract(&self) -> Option<Contract> {
         match self.class {
-            Class::Contracted(contract) => Some(contract),
-            Class::BestEffort | Class::Background => None,
+            ServiceClass::Contracted(contract) => Some(contract),
+            ServiceClass::BestEffort | ServiceClass::Background => None,
         }
     }
 }
 
-impl From<Class> for Terms {
-    fn from(class: Class) -> Self {
+impl From<ServiceClass> for Terms {
+    fn from(class: ServiceClass) -> Self {
         Self::new(class)
     }
 }

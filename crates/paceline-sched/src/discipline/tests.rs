@@ -101,8 +101,8 @@ fn contracted_heads_precede_best_effort_and_the_round_is_fair() {
 fn the_background_is_served_round_robin_when_no_other_stream_waits() {
     for policy in POLICIES {
         let mut link = link(policy, &[None, Some(every(10))]);
-        link.join(C, Class::Background);
-        link.join(D, Class::Background);
+        link.join(C, ServiceClass::Background);
+        link.join(D, ServiceClass::Background);
         link.handle_head(D, head(0, 5));
         link.handle_head(C, head(0, 5));
         assert_eq!((link.window(C), link.deadline(C)), (None, None));
@@ -374,8 +374,8 @@ fn a_skipped_sample_counts_as_missed() {
 #[test]
 fn static_priority_ignores_rates() {
     let mut link = link(Policy::StaticPriority, &[Some(every(10)), None, None]);
-    link.join(B, Terms::new(Class::BestEffort).with_rate(1_000_000));
-    link.join(C, Terms::new(Class::BestEffort).with_priority(u32::MAX));
+    link.join(B, Terms::new(ServiceClass::BestEffort).with_rate(1_000_000));
+    link.join(C, Terms::new(ServiceClass::BestEffort).with_priority(u32::MAX));
     for stream in [B, C, A] {
         link.handle_head(stream, head(0, 1));
     }
@@ -432,7 +432,7 @@ fn a_suspended_head_that_gets_shorter_stays_suspended() {
 
 #[test]
 fn a_new_capacity_keeps_the_service_order() {
-    let terms = Terms::new(Class::BestEffort).with_rate(1_000);
+    let terms = Terms::new(ServiceClass::BestEffort).with_rate(1_000);
     for policy in POLICIES {
         let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
         for stream in [A, B, C] {

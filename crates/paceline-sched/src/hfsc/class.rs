@@ -1,7 +1,7 @@
 //! The state of a class.
 
 use super::forest::NONE;
-use super::{CATCH_UP, Curves, Service};
+use super::{CATCH_UP, Curves, ServedBytes};
 use crate::curve::{RuntimeCurve, saturate};
 use crate::time::Instant;
 
@@ -91,8 +91,8 @@ impl Class {
         self.children == 0 && self.depth > 0
     }
 
-    pub(super) const fn service(&self) -> Service {
-        Service { total: self.total, by_real_time: self.by_real_time }
+    pub(super) const fn service(&self) -> ServedBytes {
+        ServedBytes { total: self.total, by_real_time: self.by_real_time }
     }
 
     /// Counts `bytes` of service.

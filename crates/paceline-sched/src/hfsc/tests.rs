@@ -60,8 +60,8 @@ fn a_guarantee_precedes_shares_and_shares_do_not_count_against_it() {
     assert_eq!(pick, Pick { class: voice, criterion: Criterion::LinkShare });
     tree.charge(at(2), pick, 100, Some(100));
     assert_eq!(tree.deadline(voice), Some(at(200)), "the share was for free");
-    assert_eq!(tree.service(voice), Some(Service { total: 200, by_real_time: 100 }));
-    assert_eq!(tree.service(ClassIndex::ROOT), Some(Service { total: 200, by_real_time: 100 }));
+    assert_eq!(tree.service(voice), Some(ServedBytes { total: 200, by_real_time: 100 }));
+    assert_eq!(tree.service(ClassIndex::ROOT), Some(ServedBytes { total: 200, by_real_time: 100 }));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn per_packet_calls_ignore_inner_classes() {
         assert_eq!(tree.deadline(class), None);
     }
     assert_eq!(tree.service(ClassIndex(99)), None);
-    assert_eq!((tree.pick(at(1)), tree.service(inner)), (None, Some(Service::default())));
+    assert_eq!((tree.pick(at(1)), tree.service(inner)), (None, Some(ServedBytes::default())));
     tree.remove(leaf).unwrap();
     assert!(tree.is_leaf(inner));
     tree.set_active(at(2), inner, 10);
@@ -299,7 +299,7 @@ fn a_reused_index_starts_fresh() {
     // A pick from before the removal is charged to no class.
     tree.charge(at(1), pick, 100, Some(100));
     let second = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
-    assert_eq!((first, tree.service(second)), (second, Some(Service::default())));
+    assert_eq!((first, tree.service(second)), (second, Some(ServedBytes::default())));
     assert_eq!(tree.parent(second), Some(ClassIndex::ROOT));
 }
 
@@ -425,7 +425,7 @@ fn removing_a_leaf_in_service_affects_no_other() {
     // A leaf with the same index, and one below the same class, both get their shares.
     let again = tree.add(inner, share(MBIT)).unwrap();
     assert_eq!(again, only);
-    assert_eq!(tree.service(again), Some(Service::default()));
+    assert_eq!(tree.service(again), Some(ServedBytes::default()));
     tree.set_active(at(60), again, 100);
     let served = serve(&mut tree, 60, 100, 100);
     let count = served.iter().filter(|class| **class == again).count();

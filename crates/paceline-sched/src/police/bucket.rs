@@ -3,7 +3,7 @@
 //! The unit of time is a tick. A nanosecond has `rate` ticks and a unit of traffic takes a fixed number
 //! of them. Both are whole numbers, so nothing is rounded, from 1 bit/s to beyond a terabit per second.
 
-use super::Verdict;
+use super::Conformance;
 use crate::time::Instant;
 
 /// The parameters of a bucket in ticks.
@@ -34,19 +34,19 @@ impl Meter {
 pub(super) struct Bucket(u128);
 
 impl Bucket {
-    pub(super) fn check(self, meter: Meter, now: Instant, amount: u64) -> Verdict {
+    pub(super) fn check(self, meter: Meter, now: Instant, amount: u64) -> Conformance {
         let (now, cost) = (meter.ticks(now), meter.cost(amount));
         let end = self.0.max(now).saturating_add(cost);
         if end <= now + meter.burst {
-            return Verdict::Conforms;
+            return Conformance::Conforms;
         }
         if cost > meter.burst {
-            return Verdict::Never;
+            return Conformance::Never;
         }
         // The theoretical arrival time is ahead of `now`; otherwise anything up to the burst would
         // conform. It may be at most burst − cost ahead.
         let earliest = end.saturating_sub(meter.burst);
-        Verdict::at_nanos(earliest.div_ceil(u128::from(meter.rate.max(1))))
+        Conformance::at_nanos(earliest.div_ceil(u128::from(meter.rate.max(1))))
     }
 
     pub(super) fn charge(&mut self, meter: Meter, now: Instant, amount: u64) {

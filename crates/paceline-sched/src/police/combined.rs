@@ -1,6 +1,6 @@
 //! Combined policers and the treatment of nonconforming packets.
 
-use super::{Constraint, ConstraintError, Policer, Verdict};
+use super::{Conformance, Constraint, ConstraintError, Policer};
 use crate::time::Instant;
 use alloc::vec::Vec;
 
@@ -39,9 +39,9 @@ impl Combined {
     ///
     /// Charges nothing.
     #[must_use]
-    pub fn check(&self, now: Instant, len: u64) -> Verdict {
-        let verdicts = self.policers.iter().map(|policer| policer.check(now, len));
-        verdicts.fold(Verdict::Conforms, Verdict::and)
+    pub fn check(&self, now: Instant, len: u64) -> Conformance {
+        let each = self.policers.iter().map(|policer| policer.check(now, len));
+        each.fold(Conformance::Conforms, Conformance::and)
     }
 
     /// Charges a packet to all policers, like [`Policer::charge`].
@@ -53,12 +53,12 @@ impl Combined {
 
     /// Charges a packet of `len` bytes at `now` to all policers if it conforms to all. Returns the
     /// result of the check.
-    pub fn police(&mut self, now: Instant, len: u64) -> Verdict {
-        let verdict = self.check(now, len);
-        if verdict == Verdict::Conforms {
+    pub fn police(&mut self, now: Instant, len: u64) -> Conformance {
+        let conformance = self.check(now, len);
+        if conformance == Conformance::Conforms {
             self.charge(now, len);
         }
-        verdict
+        conformance
     }
 }
 
@@ -76,7 +76,7 @@ pub enum Action {
 
 /// The result for one packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Outcome {
+pub enum PoliceResult {
     /// The packet passes and was charged.
     Pass,
     /// The packet waits and was not charged. Offer it again at this instant, before later packets.
@@ -98,12 +98,12 @@ pub struct Police {
 
 impl Police {
     /// Decides on a packet of `len` bytes at `now`, and charges it if it passes.
-    pub fn police(&mut self, now: Instant, len: u64) -> Outcome {
+    pub fn police(&mut self, now: Instant, len: u64) -> PoliceResult {
         match (self.policers.police(now, len), self.action) {
-            (Verdict::Conforms, _) => Outcome::Pass,
-            (Verdict::At(at), Action::Delay) => Outcome::DelayUntil(at),
-            (Verdict::Never, Action::Delay) | (_, Action::Drop) => Outcome::Drop,
-            (_, Action::Demote) => Outcome::Demote,
+            (Conformance::Conforms, _) => PoliceResult::Pass,
+            (Conformance::At(at), Action::Delay) => PoliceResult::DelayUntil(at),
+            (Conformance::Never, Action::Delay) | (_, Action::Drop) => PoliceResult::Drop,
+            (_, Action::Demote) => PoliceResult::Demote,
         }
     }
 }

@@ -12,14 +12,14 @@ const NANOS_PER_S: u64 = 1_000_000_000;
 
 /// The unit that a constraint counts.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Unit {
+pub enum PolicedUnit {
     /// Bytes; rates are in bits per second.
     Bytes,
     /// Packets of any length; rates are in packets per second.
     Packets,
 }
 
-impl Unit {
+impl PolicedUnit {
     /// Returns the cost of a packet of `len` bytes in this unit.
     #[must_use]
     pub const fn cost(self, len: u64) -> u64 {
@@ -43,7 +43,7 @@ impl Unit {
     }
 }
 
-impl fmt::Display for Unit {
+impl fmt::Display for PolicedUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bytes => "bytes",
@@ -118,7 +118,7 @@ pub enum Rule {
 /// returns the same constraint.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Constraint {
-    unit: Unit,
+    unit: PolicedUnit,
     rule: Rule,
 }
 
@@ -133,7 +133,7 @@ impl Constraint {
     ///
     /// # Errors
     /// [`ConstraintError`] if the burst or the rate is 0, or the rate is above [`Self::RATE_MAX`].
-    pub const fn leaky(unit: Unit, burst: u64, rate: u64) -> Result<Self, ConstraintError> {
+    pub const fn leaky(unit: PolicedUnit, burst: u64, rate: u64) -> Result<Self, ConstraintError> {
         if let Err(error) = check_burst("burst", unit, burst) {
             return Err(error);
         }
@@ -151,7 +151,7 @@ impl Constraint {
     /// # Errors
     /// [`ConstraintError`] if the burst or the window is 0.
     pub const fn jumping(
-        unit: Unit,
+        unit: PolicedUnit,
         burst: u64,
         window: Duration,
     ) -> Result<Self, ConstraintError> {
@@ -171,7 +171,7 @@ impl Constraint {
     /// [`ConstraintError`] if Xavg, I or Smax is 0, or if Xmin ≤ Xavg ≤ I is not satisfied. Also if the
     /// interval has more than [`Self::MOVING_PACKETS_MAX`] packets, or if Smax is not 1 when the unit is
     /// packets.
-    pub fn moving(unit: Unit, moving: Moving) -> Result<Self, ConstraintError> {
+    pub fn moving(unit: PolicedUnit, moving: Moving) -> Result<Self, ConstraintError> {
         let Moving { spacing, average, interval, largest } = moving;
         if average.is_zero() {
             return Err(ConstraintError::ZeroTime { what: "average time between packets" });
@@ -189,7 +189,7 @@ impl Constraint {
             return Err(ConstraintError::TooManyPackets { average, interval });
         }
         check_burst("largest packet", unit, largest)?;
-        if unit == Unit::Packets && largest != 1 {
+        if unit == PolicedUnit::Packets && largest != 1 {
             return Err(ConstraintError::PacketIsOne { largest });
         }
         Ok(Self { unit, rule: Rule::Moving(moving) })
@@ -201,7 +201,7 @@ impl Constraint {
     /// [`ConstraintError`] if a parameter is 0, or a rate is above [`Self::RATE_MAX`]. Also if the peak
     /// rate is below the sustained rate, or the burst above the peak rate is larger than the burst above
     /// the sustained rate.
-    pub fn dual(unit: Unit, dual: Dual) -> Result<Self, ConstraintError> {
+    pub fn dual(unit: PolicedUnit, dual: Dual) -> Result<Self, ConstraintError> {
         let Dual { peak_burst, peak_rate, burst, rate } = dual;
         check_burst("burst at the peak rate", unit, peak_burst)?;
         check_rate("peak rate", unit, peak_rate)?;
@@ -217,13 +217,13 @@ impl Constraint {
     }
 
     /// Returns a constraint of a rule that is already validated.
-    pub(super) const fn checked(unit: Unit, rule: Rule) -> Self {
+    pub(super) const fn checked(unit: PolicedUnit, rule: Rule) -> Self {
         Self { unit, rule }
     }
 
     /// Returns the unit.
     #[must_use]
-    pub const fn unit(self) -> Unit {
+    pub const fn unit(self) -> PolicedUnit {
         self.unit
     }
 
@@ -297,11 +297,19 @@ fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-const fn check_burst(what: &'static str, unit: Unit, burst: u64) -> Result<(), ConstraintError> {
+const fn check_burst(
+    what: &'static str,
+    unit: PolicedUnit,
+    burst: u64,
+) -> Result<(), ConstraintError> {
     if burst == 0 { Err(ConstraintError::ZeroBurst { what, unit }) } else { Ok(()) }
 }
 
-const fn check_rate(what: &'static str, unit: Unit, rate: u64) -> Result<(), ConstraintError> {
+const fn check_rate(
+    what: &'static str,
+    unit: PolicedUnit,
+    rate: u64,
+) -> Result<(), ConstraintError> {
     if rate == 0 || rate > Constraint::RATE_MAX {
         return Err(ConstraintError::Rate { what, unit, rate });
     }

@@ -1,6 +1,6 @@
 //! The instants of the last packets of a moving window.
 
-use super::{Moving, Verdict};
+use super::{Conformance, Moving};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -23,16 +23,16 @@ impl Ring {
     }
 
     /// Checks that Xmin has passed since the last packet, and I since the oldest packet in the ring.
-    pub(super) fn check(&self, moving: &Moving, now: Instant) -> Verdict {
+    pub(super) fn check(&self, moving: &Moving, now: Instant) -> Conformance {
         let after = |time: Instant, nanos: u64| u128::from(time.as_nanos()) + u128::from(nanos);
         let spaced = self.last.map_or(0, |last| after(last, moving.spacing.as_nanos()));
         let oldest = if self.full { self.times.get(self.slot()) } else { None };
         let left = oldest.map_or(0, |&oldest| after(oldest, moving.interval.as_nanos()));
         let earliest = spaced.max(left);
         if earliest <= u128::from(now.as_nanos()) {
-            return Verdict::Conforms;
+            return Conformance::Conforms;
         }
-        Verdict::at_nanos(earliest)
+        Conformance::at_nanos(earliest)
     }
 
     pub(super) fn push(&mut self, now: Instant) {

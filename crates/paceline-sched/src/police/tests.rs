@@ -19,9 +19,9 @@ fn greedy(policer: &mut Policer, len: u64, until: Instant) -> Vec<u64> {
     let (mut now, mut sent) = (Instant::ZERO, Vec::new());
     while now <= until {
         match policer.police(now, len) {
-            Verdict::Conforms => sent.push(now.as_nanos()),
-            Verdict::At(at) => now = at,
-            Verdict::Never => break,
+            Conformance::Conforms => sent.push(now.as_nanos()),
+            Conformance::At(at) => now = at,
+            Conformance::Never => break,
         }
     }
     sent
@@ -47,14 +47,14 @@ fn a_greedy_source_gets_exactly_the_burst_and_the_rate() {
 #[test]
 fn rates_from_one_bit_to_beyond_a_terabit_are_kept_exactly() {
     for rate in [1, 2, 999, 280_000_000, 68_000_000_000, 69_000_000_000, 800_000_000_000] {
-        let constraint = Constraint::leaky(Unit::Bytes, 9_000, rate).unwrap();
+        let constraint = Constraint::leaky(PolicedUnit::Bytes, 9_000, rate).unwrap();
         let mut policer = Policer::new(constraint);
         let (mut now, mut bytes) = (Instant::ZERO, 0u64);
         for _ in 0..10_000 {
             match policer.police(now, 64) {
-                Verdict::Conforms => bytes += 64,
-                Verdict::At(at) => now = at,
-                Verdict::Never => panic!("{rate}"),
+                Conformance::Conforms => bytes += 64,
+                Conformance::At(at) => now = at,
+                Conformance::Never => panic!("{rate}"),
             }
         }
         let bound = constraint.bound(now.since(Instant::ZERO));
@@ -68,11 +68,11 @@ fn a_jumping_window_lets_twice_its_burst_through_at_once() {
     let end = Instant::from_millis(18) - Duration::from_nanos(1);
     for at in [end, end + Duration::from_nanos(1)] {
         for _ in 0..5 {
-            assert_eq!(window.police(at, 4_500), Verdict::Conforms);
+            assert_eq!(window.police(at, 4_500), Conformance::Conforms);
         }
         let next = at.as_nanos() / 18_000_000 + 1;
-        assert_eq!(window.police(at, 1), Verdict::At(ns(next * 18_000_000)));
-        assert_eq!(window.police(at, 0), Verdict::Conforms);
+        assert_eq!(window.police(at, 1), Conformance::At(ns(next * 18_000_000)));
+        assert_eq!(window.police(at, 0), Conformance::Conforms);
     }
     let bound = |nanos| window.constraint().bound(Duration::from_nanos(nanos));
     assert_eq!((bound(0), bound(1), bound(18_000_000)), (22_500, 45_000, 45_000));
@@ -85,7 +85,7 @@ fn a_moving_window_spaces_packets_and_never_doubles_its_burst() {
     let sent = greedy(&mut window, 1_500, Instant::from_millis(110));
     let millis: Vec<u64> = sent.iter().map(|nanos| nanos / 1_000_000).collect();
     assert_eq!(millis, [0, 2, 4, 6, 8, 50, 52, 54, 56, 58, 100, 102, 104, 106, 108]);
-    assert_eq!(window.check(Instant::from_millis(200), 1_501), Verdict::Never);
+    assert_eq!(window.check(Instant::from_millis(200), 1_501), Conformance::Never);
     let bound = |millis| window.constraint().bound(Duration::from_millis(millis));
     assert_eq!([bound(0), bound(2), bound(8), bound(49)], [1_500, 3_000, 7_500, 7_500]);
     assert_eq!([bound(50), bound(52), bound(100)], [9_000, 10_500, 16_500]);
@@ -158,16 +158,16 @@ fn a_timer_exceeds_the_rate_by_a_fifth_and_the_clock_meets_it() {
 fn packet_and_byte_limits_combine_and_a_refusal_charges_nothing() {
     let mut both: Combined = "leaky:8000B,8kbit + leaky:4p,1p/s".parse().unwrap();
     for _ in 0..4 {
-        assert_eq!(both.police(Instant::ZERO, 1), Verdict::Conforms);
+        assert_eq!(both.police(Instant::ZERO, 1), Conformance::Conforms);
     }
-    assert_eq!(both.police(Instant::ZERO, 1), Verdict::At(Instant::from_millis(1_000)));
+    assert_eq!(both.police(Instant::ZERO, 1), Conformance::At(Instant::from_millis(1_000)));
     // 7,996 bytes are left, and refused requests do not use them up.
     for _ in 0..100 {
-        assert_eq!(both.police(Instant::ZERO, 7_996), Verdict::At(Instant::from_millis(1_000)));
+        assert_eq!(both.police(Instant::ZERO, 7_996), Conformance::At(Instant::from_millis(1_000)));
     }
-    assert_eq!(both.police(Instant::from_millis(1_000), 7_996), Verdict::Conforms);
-    assert_eq!(both.police(Instant::from_millis(1_000), 8_001), Verdict::Never);
-    assert_eq!(Combined::default().police(Instant::ZERO, u64::MAX), Verdict::Conforms);
+    assert_eq!(both.police(Instant::from_millis(1_000), 7_996), Conformance::Conforms);
+    assert_eq!(both.police(Instant::from_millis(1_000), 8_001), Conformance::Never);
+    assert_eq!(Combined::default().police(Instant::ZERO, u64::MAX), Conformance::Conforms);
 }
 
 #[test]
@@ -176,15 +176,15 @@ fn nonconforming_packets_wait_or_drop_or_become_best_effort() {
         std::format!("leaky:1000B,8kbit else {action}").parse().unwrap()
     };
     for (action, soon, too_long) in [
-        ("delay", Outcome::DelayUntil(Instant::from_millis(500)), Outcome::Drop),
-        ("drop", Outcome::Drop, Outcome::Drop),
-        ("demote", Outcome::Demote, Outcome::Demote),
+        ("delay", PoliceResult::DelayUntil(Instant::from_millis(500)), PoliceResult::Drop),
+        ("drop", PoliceResult::Drop, PoliceResult::Drop),
+        ("demote", PoliceResult::Demote, PoliceResult::Demote),
     ] {
         let mut police = police(action);
-        assert_eq!(police.police(Instant::ZERO, 1_000), Outcome::Pass);
+        assert_eq!(police.police(Instant::ZERO, 1_000), PoliceResult::Pass);
         assert_eq!(police.police(Instant::ZERO, 500), soon);
         assert_eq!(police.police(Instant::ZERO, 1_001), too_long);
-        assert_eq!(police.police(Instant::from_millis(500), 500), Outcome::Pass);
+        assert_eq!(police.police(Instant::from_millis(500), 500), PoliceResult::Pass);
     }
 }
 
@@ -193,12 +193,12 @@ fn a_backward_clock_grants_nothing() {
     for text in ["leaky:10B,8bit", "jumping:10B,10s", "moving:0s,1s,10s,10B"] {
         let mut policer = policer(text);
         let now = Instant::from_millis(15_000);
-        while policer.police(now, 1) == Verdict::Conforms {}
-        let Verdict::At(at) = policer.check(now, 1) else { panic!("{text}") };
+        while policer.police(now, 1) == Conformance::Conforms {}
+        let Conformance::At(at) = policer.check(now, 1) else { panic!("{text}") };
         for back in [Instant::ZERO, Instant::from_millis(9_999), now] {
-            assert_eq!(policer.check(back, 1), Verdict::At(at), "{text}");
+            assert_eq!(policer.check(back, 1), Conformance::At(at), "{text}");
         }
-        assert_eq!(policer.check(at, 1), Verdict::Conforms);
+        assert_eq!(policer.check(at, 1), Conformance::Conforms);
     }
 }
 
@@ -209,24 +209,24 @@ fn years_of_silence_give_one_burst_and_no_more() {
         ["leaky:3p,1p/s", "jumping:3p,1s", "moving:0s,1s,3s,1p", "dual:1p,9p/s,3p,1p/s"];
     for text in constraints {
         let mut policer = policer(text);
-        assert_eq!(policer.police(ns(1), 1), Verdict::Conforms);
+        assert_eq!(policer.police(ns(1), 1), Conformance::Conforms);
         let burst = policer.constraint().bound(Duration::ZERO);
         for _ in 0..burst {
-            assert_eq!(policer.police(years, 1), Verdict::Conforms, "{text}");
+            assert_eq!(policer.police(years, 1), Conformance::Conforms, "{text}");
         }
-        assert!(matches!(policer.police(years, 1), Verdict::At(at) if at > years), "{text}");
+        assert!(matches!(policer.police(years, 1), Conformance::At(at) if at > years), "{text}");
     }
 }
 
 #[test]
 fn an_instant_beyond_the_clock_is_never() {
-    let mut slow = Policer::new(Constraint::leaky(Unit::Bytes, u64::MAX, 1).unwrap());
-    assert_eq!(slow.police(Instant::ZERO, u64::MAX), Verdict::Conforms);
-    assert_eq!(slow.police(Instant::ZERO, u64::MAX), Verdict::Never);
-    assert_eq!(slow.police(Instant::ZERO, 1), Verdict::At(Instant::from_millis(8_000)));
+    let mut slow = Policer::new(Constraint::leaky(PolicedUnit::Bytes, u64::MAX, 1).unwrap());
+    assert_eq!(slow.police(Instant::ZERO, u64::MAX), Conformance::Conforms);
+    assert_eq!(slow.police(Instant::ZERO, u64::MAX), Conformance::Never);
+    assert_eq!(slow.police(Instant::ZERO, 1), Conformance::At(Instant::from_millis(8_000)));
     let mut last = policer("jumping:1B,18000s");
-    assert_eq!(last.police(Instant::FAR, 1), Verdict::Conforms);
-    assert_eq!(last.police(Instant::FAR, 1), Verdict::Never);
+    assert_eq!(last.police(Instant::FAR, 1), Conformance::Conforms);
+    assert_eq!(last.police(Instant::FAR, 1), Conformance::Never);
     assert_eq!(parse("leaky:1B,800gbit").bound(Duration::MAX), u64::MAX);
 }
 
@@ -234,11 +234,11 @@ fn an_instant_beyond_the_clock_is_never() {
 fn forced_charges_delay_later_packets() {
     let mut policer = policer("leaky:1000B,8kbit");
     policer.charge(Instant::ZERO, 3_000);
-    assert_eq!(policer.check(Instant::ZERO, 1), Verdict::At(Instant::from_millis(2_001)));
+    assert_eq!(policer.check(Instant::ZERO, 1), Conformance::At(Instant::from_millis(2_001)));
     for _ in 0..3 {
         policer.charge(Instant::ZERO, u64::MAX);
     }
-    assert_eq!(policer.check(Instant::ZERO, 0), Verdict::Never);
+    assert_eq!(policer.check(Instant::ZERO, 0), Conformance::Never);
 }
 
 #[test]

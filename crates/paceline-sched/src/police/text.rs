@@ -1,6 +1,8 @@
 //! The text form of constraints, for configurations.
 
-use super::{Action, Combined, Constraint, ConstraintError, Dual, Moving, Police, Rule, Unit};
+use super::{
+    Action, Combined, Constraint, ConstraintError, Dual, Moving, Police, PolicedUnit, Rule,
+};
 use crate::time::Duration;
 use crate::units::{self, In};
 use alloc::string::{String, ToString as _};
@@ -113,11 +115,11 @@ impl core::error::Error for TextError {
 /// Parses the parameters of one policer and checks that all use the same unit.
 struct Reader {
     form: &'static str,
-    unit: Option<Unit>,
+    unit: Option<PolicedUnit>,
 }
 
 impl Reader {
-    fn counts(&mut self, unit: Unit) -> Result<(), TextError> {
+    fn counts(&mut self, unit: PolicedUnit) -> Result<(), TextError> {
         if self.unit.is_some_and(|known| known != unit) {
             return Err(TextError::Mixed { form: self.form });
         }
@@ -148,7 +150,7 @@ impl Reader {
         units_of: [Units; 2],
         form: &'static str,
     ) -> Result<u64, TextError> {
-        for (unit, known) in [Unit::Bytes, Unit::Packets].into_iter().zip(units_of) {
+        for (unit, known) in [PolicedUnit::Bytes, PolicedUnit::Packets].into_iter().zip(units_of) {
             if let Some(value) = units::whole(text, known) {
                 self.counts(unit)?;
                 return Ok(value);
@@ -157,8 +159,8 @@ impl Reader {
         Err(TextError::Quantity { what, text: text.to_string(), form })
     }
 
-    fn unit(&self) -> Unit {
-        self.unit.unwrap_or(Unit::Bytes)
+    fn unit(&self) -> PolicedUnit {
+        self.unit.unwrap_or(PolicedUnit::Bytes)
     }
 }
 
@@ -221,8 +223,8 @@ impl FromStr for Constraint {
 impl fmt::Display for Constraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (amounts, rates) = match self.unit() {
-            Unit::Bytes => (WHOLE_BYTES, BITS_PER_S),
-            Unit::Packets => (PACKETS, PACKETS_PER_S),
+            PolicedUnit::Bytes => (WHOLE_BYTES, BITS_PER_S),
+            PolicedUnit::Packets => (PACKETS, PACKETS_PER_S),
         };
         let (amount, rate) = (|value| In(value, amounts), |value| In(value, rates));
         let time = |time: Duration| In(time.as_nanos(), SHORT_TIMES);

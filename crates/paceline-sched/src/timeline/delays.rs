@@ -13,7 +13,7 @@ const FINE: u64 = 128;
 /// It is exact for up to 1,024 distinct delays. With more, each delay is rounded up by less than 1/64.
 /// The maximum is always exact.
 #[derive(Clone, Debug, Default)]
-pub struct Delays {
+pub struct DelayDistribution {
     /// Values in ascending order, with their frequency.
     counts: Vec<(u64, u64)>,
     total: u64,
@@ -21,7 +21,7 @@ pub struct Delays {
     rounded: bool,
 }
 
-impl Delays {
+impl DelayDistribution {
     /// Adds a delay.
     pub fn record(&mut self, delay: Duration) {
         let exact = delay.as_nanos();
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn few_different_delays_are_exact() {
-        let mut delays = Delays::default();
+        let mut delays = DelayDistribution::default();
         assert_eq!((delays.permille(500), delays.max()), (Duration::ZERO, Duration::ZERO));
         for _ in 0..100_000 {
             delays.record(Duration::from_nanos(3_000_001));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn many_different_delays_are_rounded_up_by_less_than_a_64th_in_bounded_memory() {
-        let mut delays = Delays::default();
+        let mut delays = DelayDistribution::default();
         let all: Vec<u64> = (0..200_000u64).map(|n| n * n * 977 % 1_000_000_007).collect();
         for nanos in &all {
             delays.record(Duration::from_nanos(*nanos));

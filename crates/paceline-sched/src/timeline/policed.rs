@@ -6,7 +6,7 @@
 //! sample, also if it is replaced.
 
 use super::stream::Offer;
-use super::{Decision, Outcome, Timeline};
+use super::{Outcome, SampleDecision, Timeline};
 use crate::discipline::{Scheduler, StreamIndex};
 use crate::time::{Duration, Instant};
 use core::cmp::Reverse;
@@ -25,7 +25,7 @@ impl Timeline {
     }
 
     /// Polices all arrivals that are due. Returns the next decision that follows.
-    pub(super) fn police(&mut self) -> Option<Decision> {
+    pub(super) fn police(&mut self) -> Option<SampleDecision> {
         loop {
             if let Some(decision) = self.make_way() {
                 return Some(decision);
@@ -44,14 +44,14 @@ impl Timeline {
                 Offer::Refused(seq) => {
                     self.line(stream)?.decided += 1;
                     let outcome = Outcome::Policed;
-                    return Some(Decision { outcome, ..self.given_up(at, stream, seq) });
+                    return Some(SampleDecision { outcome, ..self.given_up(at, stream, seq) });
                 }
             }
         }
     }
 
     /// Returns the decision about the next demoted sample that a conforming one replaces.
-    fn make_way(&mut self) -> Option<Decision> {
+    fn make_way(&mut self) -> Option<SampleDecision> {
         let (at, stream) = self.making_way?;
         let line = self.line(stream)?;
         if line.head_makes_way()
@@ -61,7 +61,7 @@ impl Timeline {
             line.decided += 1;
             self.discipline.remove_head(stream);
             let (bytes, busy) = (head.sent, head.busy);
-            return Some(Decision { bytes, busy, ..self.given_up(at, stream, seq) });
+            return Some(SampleDecision { bytes, busy, ..self.given_up(at, stream, seq) });
         }
         if let Some(seq) = line.take_demoted() {
             line.decided += 1;
@@ -76,8 +76,8 @@ impl Timeline {
         None
     }
 
-    fn given_up(&self, at: Instant, stream: StreamIndex, seq: u64) -> Decision {
-        Decision {
+    fn given_up(&self, at: Instant, stream: StreamIndex, seq: u64) -> SampleDecision {
+        SampleDecision {
             at,
             stream,
             seq,

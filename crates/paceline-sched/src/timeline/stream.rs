@@ -160,10 +160,12 @@ impl Line {
         let contracted = self.spec.terms.contract().is_some();
         let Some(police) = &mut self.spec.police else { return Offer::Passes };
         match police.police(now, bytes.into()) {
-            police::Outcome::DelayUntil(at) if at > now => Offer::Waits(at),
-            police::Outcome::Pass | police::Outcome::DelayUntil(_) => self.pass(now, false),
-            police::Outcome::Demote => self.pass(now, contracted),
-            police::Outcome::Drop => {
+            police::PoliceResult::DelayUntil(at) if at > now => Offer::Waits(at),
+            police::PoliceResult::Pass | police::PoliceResult::DelayUntil(_) => {
+                self.pass(now, false)
+            }
+            police::PoliceResult::Demote => self.pass(now, contracted),
+            police::PoliceResult::Drop => {
                 self.offered += 1;
                 Offer::Refused(self.offered - 1)
             }

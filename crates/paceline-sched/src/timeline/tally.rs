@@ -1,6 +1,6 @@
 //! The totals of a stream.
 
-use super::{Decision, Delays, Outcome};
+use super::{DelayDistribution, Outcome, SampleDecision};
 use crate::contract::LossTolerance;
 use crate::time::Duration;
 
@@ -33,7 +33,7 @@ pub struct Tally {
     /// The largest number of consecutive misses.
     pub run_max: u64,
     /// The delays of the samples sent.
-    pub delays: Delays,
+    pub delays: DelayDistribution,
     judged: u32,
     missed: u32,
     run: u64,
@@ -56,7 +56,7 @@ impl Tally {
             violations: 0,
             misses_max: 0,
             run_max: 0,
-            delays: Delays::default(),
+            delays: DelayDistribution::default(),
             judged: 0,
             missed: 0,
             run: 0,
@@ -65,7 +65,7 @@ impl Tally {
 
     /// Counts a decision about a sample of the stream. Returns true if the misses of its window first
     /// exceed x with it.
-    pub fn record(&mut self, decision: &Decision) -> bool {
+    pub fn record(&mut self, decision: &SampleDecision) -> bool {
         self.bytes = self.bytes.saturating_add(decision.bytes.into());
         self.busy = self.busy.saturating_add(decision.busy);
         if let Some(delay) = decision.delay {

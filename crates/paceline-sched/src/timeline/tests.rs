@@ -1,7 +1,7 @@
 use super::*;
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::curve::Curve;
-use crate::discipline::{Class, LeafSpec, RuleSet, Terms};
+use crate::discipline::{LeafSpec, RuleSet, ServiceClass, Terms};
 use crate::hfsc::Curves;
 use alloc::vec;
 use std::string::{String, ToString};
@@ -25,7 +25,7 @@ fn contract(x: u32, y: u32, slots: u64) -> Contract {
     Contract::every(nanos(slots * SLOT)).unwrap().with_loss(loss)
 }
 
-fn stream(class: impl Into<Class>) -> Spec {
+fn stream(class: impl Into<ServiceClass>) -> Spec {
     Spec {
         terms: Terms::new(class.into()),
         sizes: vec![],
@@ -40,7 +40,7 @@ fn streams(specs: &[(u32, u32, u64)]) -> Vec<Spec> {
 }
 
 fn slots(policy: Policy, ahead: Ahead, count: u64) -> Setup {
-    let (link, end) = (Link::Slots(nanos(SLOT)), at(count * SLOT));
+    let (link, end) = (LinkTiming::Slots(nanos(SLOT)), at(count * SLOT));
     Setup { policy, ahead, link, segment: u32::MAX, end }
 }
 
@@ -48,7 +48,7 @@ fn original() -> Policy {
     Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original }
 }
 
-fn decisions(setup: Setup, streams: Vec<Spec>) -> Vec<Decision> {
+fn decisions(setup: Setup, streams: Vec<Spec>) -> Vec<SampleDecision> {
     let decided = |step| match step {
         Step::Decided(decision) => Some(decision),
         Step::Chosen(_) => None,
@@ -100,7 +100,7 @@ fn the_schedules_match_the_slot_model() {
 
 #[test]
 fn a_head_ahead_of_its_period_waits_shares_or_competes() {
-    let set = || vec![stream(Some(contract(0, 1, 3))), stream(Class::BestEffort)];
+    let set = || vec![stream(Some(contract(0, 1, 3))), stream(ServiceClass::BestEffort)];
     let run = |ahead| served(slots(Policy::DWCS, ahead, 6), set());
     assert_eq!(run(Ahead::Waits), "ABBABB");
     assert_eq!(run(Ahead::Shares), "AABABA", "the second is ahead by no more than its deadline");
@@ -116,11 +116,11 @@ fn samples_arrive_at_their_instants_and_take_the_time_of_their_bytes() {
     let setup = Setup {
         policy: Policy::Fifo,
         ahead: Ahead::Waits,
-        link: Link::Capacity(capacity),
+        link: LinkTiming::Capacity(capacity),
         segment: 400,
         end: at(10_000_000),
     };
-    let mut one = stream(Class::BestEffort);
+    let mut one = stream(ServiceClass::BestEffort);
     one.sizes = vec![1_000, 100];
     one.arrivals = Arrivals::At(vec![at(5), at(5), at(2_000_000)]);
     let found = decisions(setup, vec![one]);
@@ -142,7 +142,7 @@ fn samples_arrive_at_their_instants_and_take_the_time_of_their_bytes() {
 #[test]
 fn late_samples_are_sent_or_dropped_as_contracted() {
     let mut both = streams(&[(0, 2, 2), (0, 2, 2), (0, 2, 2)]);
-    if let Class::Contracted(contract) = &mut both[2].terms.class {
+    if let ServiceClass::Contracted(contract) = &mut both[2].terms.class {
         contract.late = Late::Send;
     }
     let sums = tallies(slots(Policy::Fifo, Ahead::Waits, 20), &both);
@@ -195,7 +195,7 @@ fn the_state_before_a_decision_is_readable() {
 
 #[test]
 fn samples_queued_at_the_end_are_counted() {
-    let mut few = stream(Class::BestEffort);
+    let mut few = stream(ServiceClass::BestEffort);
     few.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT / 4), count: 1_000 };
     let mut timeline = Timeline::new(slots(Policy::Fifo, Ahead::Waits, 10), vec![few]);
     assert_eq!(timeline.by_ref().filter(|step| matches!(step, Step::Decided(_))).count(), 10);
@@ -222,8 +222,11 @@ fn extreme_numbers_terminate() {
             for policy in Policy::ALL {
                 let capacity = Capacity::from_bytes_per_s(link.max(1)).unwrap();
                 let ahead = [Ahead::Waits, Ahead::Shares, Ahead::Competes][runs % 3];
-                let link =
-                    if runs % 2 == 0 { Link::Slots(nanos(link)) } else { Link::Capacity(capacity) };
+                let link = if runs % 2 == 0 {
+                    LinkTiming::Slots(nanos(link))
+                } else {
+                    LinkTiming::Capacity(capacity)
+                };
                 let setup = Setup { policy, ahead, link, segment: 0, end: at(end) };
                 let mut contract = contract(1, 3, 1);
                 (contract.period, contract.deadline) = (nanos(period), nanos(first));
@@ -234,7 +237,8 @@ fn extreme_numbers_terminate() {
                 two.arrivals =
                     Arrivals::Every { first: at(first), every: nanos(period), count: u64::MAX };
                 let mut last = Instant::ZERO;
-                for step in Timeline::new(setup, vec![one, two, stream(Class::Background)]).take(50)
+                for step in
+                    Timeline::new(setup, vec![one, two, stream(ServiceClass::Background)]).take(50)
                 {
                     let Step::Chosen(pick) = step else { continue };
                     assert!(pick.at >= last && pick.at < setup.end);
@@ -289,7 +293,7 @@ fn the_assumptions_of_the_proofs_are_checked() {
     let [Doubt::Misfit(period, service)] = Doubt::all(&cut, &long)[..] else { panic!() };
     assert_eq!((period, service), (nanos(8 * SLOT), nanos(3 * SLOT)));
     let mut other = streams(&[(0, 1, 8)]);
-    if let Class::Contracted(contract) = &mut other[0].terms.class {
+    if let ServiceClass::Contracted(contract) = &mut other[0].terms.class {
         contract.deadline = nanos(SLOT);
     }
     other[0].arrivals = Arrivals::At(vec![]);
@@ -298,7 +302,7 @@ fn the_assumptions_of_the_proofs_are_checked() {
 
 #[test]
 fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
-    let mut one = stream(Class::BestEffort);
+    let mut one = stream(ServiceClass::BestEffort);
     one.sizes = vec![100];
     one.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT), count: 10 };
     // 100 bytes at once, and 100 more every 2 ms.
@@ -382,10 +386,10 @@ fn late_heads_behind_an_upper_limit_cost_no_time_while_queued() {
     let slow = Curves { real_time: None, link_share: rate(8), upper_limit: rate(1) };
     one.arrivals = Arrivals::At(vec![at(0); 3]);
     one.terms = one.terms.with_curves(slow);
-    let link = Link::Capacity(Capacity::from_bytes_per_s(1_000_000_000).unwrap());
+    let link = LinkTiming::Capacity(Capacity::from_bytes_per_s(1_000_000_000).unwrap());
     let (ahead, segment, end) = (Ahead::Shares, u32::MAX, at(100_000 * SLOT));
     let setup = Setup { policy: Policy::Hfsc, ahead, link, segment, end };
-    let told = |decisions: Vec<Decision>| -> Vec<_> {
+    let told = |decisions: Vec<SampleDecision>| -> Vec<_> {
         decisions.iter().map(|d| (d.at.as_nanos() / SLOT, d.outcome)).collect()
     };
     use Outcome::{Late as TooLate, OnTime};
@@ -405,7 +409,7 @@ fn late_heads_behind_an_upper_limit_cost_no_time_while_queued() {
         .collect();
     assert_eq!(told(decided.clone()), expected);
     // The second sample's deadlines at 6, 9, … ns passed by 8 s: 1/2 → 0/1, then y' increases.
-    let tolerance = |d: &Decision| d.window.map(|window| (window.x, window.y, window.tagged));
+    let tolerance = |d: &SampleDecision| d.window.map(|window| (window.x, window.y, window.tagged));
     assert_eq!(tolerance(&decided[0]), Some((1, 2, false)));
     assert_eq!(tolerance(&decided[1]), Some((0, 2_666_666_665, true)));
 }

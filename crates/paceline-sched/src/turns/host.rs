@@ -3,8 +3,10 @@
 //! It predicts the effect of a pace, and reproduces figure 7 of seed 001: the service rate against the
 //! scheduler's period.
 
-use super::{Budget, Cost, Load, Pace, PaceError, Turns};
-use crate::discipline::{Class, Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex};
+use super::{Budget, Cost, Pace, PaceError, Turns, Volume};
+use crate::discipline::{
+    Discipline, Eligibility, Head, Policy, Scheduler, ServiceClass, StreamIndex,
+};
 use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -41,7 +43,7 @@ pub struct Host {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Figures {
     /// The traffic served.
-    pub served: Load,
+    pub served: Volume,
     /// The packets that were dropped at a full queue.
     pub dropped: u64,
     /// The number of iterations.
@@ -61,7 +63,7 @@ struct World {
     discipline: Discipline,
     /// The arrival instants of queued packets, by sender.
     queues: Vec<VecDeque<Instant>>,
-    waiting: Load,
+    waiting: Volume,
     figures: Figures,
 }
 
@@ -73,7 +75,7 @@ pub fn run(host: &Host, senders: &Senders, time: Duration) -> Result<Figures, Pa
     let mut discipline = Discipline::new(Policy::Fifo, Eligibility::WorkConserving);
     let mut arrivals = BTreeSet::new();
     for sender in 0..senders.count {
-        discipline.join(StreamIndex(sender), Class::BestEffort);
+        discipline.join(StreamIndex(sender), ServiceClass::BestEffort);
         let offset = senders.interval.mul_div(u64::from(sender), u64::from(senders.count));
         arrivals.insert((Instant::ZERO + offset, sender));
     }
@@ -83,7 +85,7 @@ pub fn run(host: &Host, senders: &Senders, time: Duration) -> Result<Figures, Pa
         turns: Turns::new(host.pace, host.budget, host.cost)?,
         discipline,
         queues: (0..senders.count).map(|_| VecDeque::new()).collect(),
-        waiting: Load::default(),
+        waiting: Volume::default(),
         figures: Figures::default(),
     };
     let (end, mut free) = (Instant::ZERO + time, Instant::ZERO);
@@ -110,7 +112,7 @@ pub fn run(host: &Host, senders: &Senders, time: Duration) -> Result<Figures, Pa
 
 impl World {
     fn head(&self, arrived: Instant) -> Head {
-        let service = self.host.cost.of(Load::packet(self.senders.len));
+        let service = self.host.cost.of(Volume::packet(self.senders.len));
         Head::whole(arrived, service, self.len())
     }
 
@@ -132,13 +134,13 @@ impl World {
         }
         queue.push_back(now);
         self.turns.handle_arrival(now, self.senders.len);
-        self.waiting = self.waiting.plus(Load::packet(self.senders.len));
+        self.waiting = self.waiting.plus(Volume::packet(self.senders.len));
     }
 
     /// Performs one iteration at `now`. Returns the instant at which the scheduler is free again.
     fn take_turn(&mut self, now: Instant) -> Instant {
         let mut turn = self.turns.begin(now);
-        let one = Load::packet(self.senders.len);
+        let one = Volume::packet(self.senders.len);
         let mut free = now + self.host.cost.turn;
         self.figures.turns += 1;
         self.figures.empty_turns += u64::from(self.waiting.packets == 0);

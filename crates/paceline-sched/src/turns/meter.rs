@@ -1,14 +1,14 @@
 //! Σλ: the arrival rate of all streams together.
 
-use super::Load;
+use super::Volume;
 use crate::time::{Duration, Instant};
 
 /// Counts arrivals in consecutive windows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
     window: u64,
-    current: Load,
-    before: Load,
+    current: Volume,
+    before: Volume,
 }
 
 impl Meter {
@@ -16,21 +16,21 @@ impl Meter {
     pub(super) const WINDOW: Duration = Duration::from_millis(100);
 
     pub(super) const fn new() -> Self {
-        let none = Load { packets: 0, bytes: 0 };
+        let none = Volume { packets: 0, bytes: 0 };
         Self { window: 0, current: none, before: none }
     }
 
     /// Counts an arrival. An instant before the last window counts in that window.
-    pub(super) const fn count(&mut self, now: Instant, load: Load) {
+    pub(super) const fn count(&mut self, now: Instant, volume: Volume) {
         *self = self.at(now);
-        self.current = self.current.plus(load);
+        self.current = self.current.plus(volume);
     }
 
     /// Returns the expected arrivals of a window: the larger of the last whole window and the present
     /// one so far.
-    pub(super) fn load(&self, now: Instant) -> Load {
+    pub(super) fn load(&self, now: Instant) -> Volume {
         let Self { current, before, .. } = self.at(now);
-        Load {
+        Volume {
             packets: current.packets.max(before.packets),
             bytes: current.bytes.max(before.bytes),
         }
@@ -38,7 +38,7 @@ impl Meter {
 
     const fn at(self, now: Instant) -> Self {
         let window = now.as_nanos() / Self::WINDOW.as_nanos();
-        let none = Load { packets: 0, bytes: 0 };
+        let none = Volume { packets: 0, bytes: 0 };
         match window.saturating_sub(self.window) {
             0 => self,
             1 => Self { window, current: none, before: self.current },

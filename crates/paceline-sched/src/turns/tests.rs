@@ -114,9 +114,9 @@ fn a_flood_of_small_packets_lengthens_no_iteration() {
     let longest = turns.longest(1_500);
     assert_eq!(longest, Duration::from_micros(202));
     for len in [0, 1, 64, 1_500] {
-        let (mut turn, mut served) = (turns.begin(Instant::ZERO), Load::default());
+        let (mut turn, mut served) = (turns.begin(Instant::ZERO), Volume::default());
         while turn.take(len) {
-            served = served.plus(Load::packet(len));
+            served = served.plus(Volume::packet(len));
         }
         let took = cost.turn.saturating_add(cost.of(served));
         assert!(took <= longest && took.as_nanos() > 195_000, "{len}: {took}");
@@ -134,32 +134,32 @@ fn a_flood_of_small_packets_lengthens_no_iteration() {
 fn periods_do_not_drift_and_missed_iterations_are_skipped() {
     let mut turns = Turns::new(Pace::Periodic(MS(10)), ONE, DIONISYS).unwrap();
     let at = Instant::from_millis;
-    assert_eq!(turns.next_turn(at(3), Load::default()), Some(at(3)));
+    assert_eq!(turns.next_turn(at(3), Volume::default()), Some(at(3)));
     turns.begin(at(3));
-    assert_eq!(turns.next_turn(at(4), Load::default()), Some(at(13)));
+    assert_eq!(turns.next_turn(at(4), Volume::default()), Some(at(13)));
     turns.begin(at(15));
-    assert_eq!(turns.next_turn(at(15), Load::default()), Some(at(23)));
+    assert_eq!(turns.next_turn(at(15), Volume::default()), Some(at(23)));
     turns.begin(at(58));
-    assert_eq!(turns.next_turn(at(58), Load::default()), Some(at(63)));
+    assert_eq!(turns.next_turn(at(58), Volume::default()), Some(at(63)));
     // A clock that runs backward causes no panic and no earlier iteration.
     turns.begin(at(1));
-    assert_eq!(turns.next_turn(at(1), Load::default()), Some(at(63)));
+    assert_eq!(turns.next_turn(at(1), Volume::default()), Some(at(63)));
 }
 
 #[test]
 fn an_empty_queue_runs_no_iteration_and_years_of_silence_change_nothing() {
     for pace in [Pace::WorkConserving, Pace::Adaptive { least: MS(1), most: MS(20) }] {
         let mut turns = Turns::new(pace, ONE, DIONISYS).unwrap();
-        assert_eq!(turns.next_turn(Instant::ZERO, Load::default()), None);
+        assert_eq!(turns.next_turn(Instant::ZERO, Volume::default()), None);
         turns.handle_arrival(Instant::ZERO, 100);
-        assert_eq!(turns.next_turn(Instant::ZERO, Load::packet(100)), Some(Instant::ZERO));
+        assert_eq!(turns.next_turn(Instant::ZERO, Volume::packet(100)), Some(Instant::ZERO));
         turns.begin(Instant::ZERO);
-        assert_eq!(turns.next_turn(Instant::ZERO, Load::default()), None);
+        assert_eq!(turns.next_turn(Instant::ZERO, Volume::default()), None);
         let years = Instant::from_nanos(u64::MAX - 1);
         turns.handle_arrival(years, 100);
-        assert_eq!(turns.next_turn(years, Load::packet(100)), Some(years));
+        assert_eq!(turns.next_turn(years, Volume::packet(100)), Some(years));
         turns.begin(years);
-        let flood = Load { packets: u64::MAX, bytes: u64::MAX };
+        let flood = Volume { packets: u64::MAX, bytes: u64::MAX };
         assert!(turns.next_turn(years, flood).is_some_and(|at| at >= years));
     }
 }

@@ -1,7 +1,7 @@
 //! Policers that store the full history and decide from the definition of their constraint, and random
 //! scenarios in which the real ones must decide the same.
 
-use paceline_sched::police::{Combined, Constraint, Dual, Moving, Rule, Unit, Verdict};
+use paceline_sched::police::{Combined, Conformance, Constraint, Dual, Moving, PolicedUnit, Rule};
 use paceline_sched::time::{Duration, Instant};
 
 /// Steele, Lea & Flood's SplitMix64: the same numbers for the same seed, everywhere.
@@ -94,8 +94,8 @@ impl Naive {
     }
 
     /// Checks σ + ρ t over every interval that ends now and begins at a packet.
-    fn within(&self, unit: Unit, burst: u64, rate: u64, at: u64, len: u64) -> bool {
-        let scale: u128 = if unit == Unit::Bytes { 8_000_000_000 } else { 1_000_000_000 };
+    fn within(&self, unit: PolicedUnit, burst: u64, rate: u64, at: u64, len: u64) -> bool {
+        let scale: u128 = if unit == PolicedUnit::Bytes { 8_000_000_000 } else { 1_000_000_000 };
         let mut sum = u128::from(unit.cost(len));
         let fits = |sum: u128, nanos: u64| {
             sum * scale <= u128::from(burst) * scale + u128::from(rate) * u128::from(nanos)
@@ -151,10 +151,10 @@ fn length(random: &mut Random) -> Duration {
 
 /// Returns a constraint with parameters of any size.
 pub(crate) fn constraint(random: &mut Random) -> Constraint {
-    let unit = if random.one_in(3) { Unit::Packets } else { Unit::Bytes };
+    let unit = if random.one_in(3) { PolicedUnit::Packets } else { PolicedUnit::Bytes };
     let small = |random: &mut Random, most: u64| match unit {
-        Unit::Packets => 1 + random.up_to(8).min(most - 1),
-        Unit::Bytes => positive(random, most),
+        PolicedUnit::Packets => 1 + random.up_to(8).min(most - 1),
+        PolicedUnit::Bytes => positive(random, most),
     };
     let made = match random.up_to(3) {
         0 => {
@@ -171,7 +171,7 @@ pub(crate) fn constraint(random: &mut Random) -> Constraint {
             let packets = 1 + random.up_to(12);
             let interval = average.as_nanos().saturating_mul(packets);
             let interval = interval.saturating_add(random.up_to(average.as_nanos() - 1));
-            let largest = if unit == Unit::Packets { 1 } else { burst(random) };
+            let largest = if unit == PolicedUnit::Packets { 1 } else { burst(random) };
             let interval = Duration::from_nanos(interval);
             Constraint::moving(unit, Moving { spacing, average, interval, largest })
         }
@@ -208,16 +208,20 @@ pub(crate) fn scenario(seed: u64) {
             2 => random.any_size(u64::MAX),
             _ => random.any_size(largest.min(1 << 16)),
         };
-        let verdict = real.check(now, len);
-        assert_eq!(verdict == Verdict::Conforms, naive.conforms(now, len), "{real} at {now:?}");
-        match verdict {
-            Verdict::Conforms => {}
-            Verdict::At(at) => {
+        let conformance = real.check(now, len);
+        assert_eq!(
+            conformance == Conformance::Conforms,
+            naive.conforms(now, len),
+            "{real} at {now:?}"
+        );
+        match conformance {
+            Conformance::Conforms => {}
+            Conformance::At(at) => {
                 assert!(at > now && at < Instant::FAR, "{real}: {at:?} at {now:?}");
                 let before = at - Duration::from_nanos(1);
                 assert!(naive.conforms(at, len) && !naive.conforms(before, len), "{real}: {at:?}");
             }
-            Verdict::Never => {
+            Conformance::Never => {
                 let last = Instant::from_nanos(u64::MAX - 1);
                 assert!(!naive.conforms(last, len), "{real}: never {len} at {now:?}");
             }
@@ -226,12 +230,12 @@ pub(crate) fn scenario(seed: u64) {
             real.charge(now, len);
             naive.charge(now, len);
         } else {
-            assert_eq!(real.police(now, len), verdict);
-            if verdict == Verdict::Conforms {
+            assert_eq!(real.police(now, len), conformance);
+            if conformance == Conformance::Conforms {
                 naive.charge(now, len);
             }
         }
-        now = step(&mut random, now, verdict);
+        now = step(&mut random, now, conformance);
     }
     if !forced {
         naive.check_bounds();
@@ -240,11 +244,11 @@ pub(crate) fn scenario(seed: u64) {
 
 /// Returns the instant of the next packet: at once, soon, as returned, a nanosecond too early, years
 /// later, or by a clock that runs backward.
-fn step(random: &mut Random, now: Instant, verdict: Verdict) -> Instant {
-    match (random.up_to(9), verdict) {
+fn step(random: &mut Random, now: Instant, conformance: Conformance) -> Instant {
+    match (random.up_to(9), conformance) {
         (0..=2, _) => now,
-        (3 | 4, Verdict::At(at)) => at,
-        (5, Verdict::At(at)) => at - Duration::from_nanos(1),
+        (3 | 4, Conformance::At(at)) => at,
+        (5, Conformance::At(at)) => at - Duration::from_nanos(1),
         (6, _) => now - Duration::from_nanos(random.any_size(1 << 36)),
         (7, _) if random.one_in(8) => now + Duration::from_nanos(random.any_size(u64::MAX)),
         _ => now + Duration::from_nanos(random.any_size(1 << 34)),

@@ -9,11 +9,11 @@
 mod table;
 
 use paceline_sched::Capacity;
-use paceline_sim::scale::{Network, Plan};
+use paceline_sim::scale::{Network, ScalePlan};
 use std::process::ExitCode;
 use std::time::Instant;
 
-const DEFAULT: Plan = Plan {
+const DEFAULT: ScalePlan = ScalePlan {
     nodes: 1_000,
     site: 10,
     streams: 100_000,
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 }
 
 /// Parses the arguments. Returns a message if one is invalid.
-fn plan(args: &[String]) -> Result<Plan, String> {
+fn plan(args: &[String]) -> Result<ScalePlan, String> {
     let mut plan = DEFAULT;
     for arg in args {
         let wrong = || format!("'{arg}': must be NAME=NUMBER, such as nodes=100");
@@ -76,7 +76,7 @@ fn plan(args: &[String]) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn report(plan: Plan) {
+fn report(plan: ScalePlan) {
     let began = now();
     let mut network = Network::new(1, plan);
     let built = began.elapsed();

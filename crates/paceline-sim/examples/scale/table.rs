@@ -2,7 +2,7 @@
 //! machine.
 
 use paceline_sched::Capacity;
-use paceline_sim::scale::{Network, Plan, registry};
+use paceline_sim::scale::{Network, ScalePlan, registry};
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn write(folder: &Path) -> io::Result<()> {
     text.push_str(REGISTRY);
     for (nodes, tags) in NETWORKS {
         let streams = tags * (nodes - 1);
-        let plan = Plan { nodes, site: nodes, streams, ..plan() };
+        let plan = ScalePlan { nodes, site: nodes, streams, ..plan() };
         let cost = registry(1, plan);
         let _ = writeln!(
             text,
@@ -42,8 +42,8 @@ fn put(file: &Path, text: &str) -> io::Result<()> {
 }
 
 /// One stream per end node, at twice the rate of its links.
-fn plan() -> Plan {
-    Plan {
+fn plan() -> ScalePlan {
+    ScalePlan {
         nodes: 0,
         site: 10,
         streams: 0,
@@ -63,7 +63,7 @@ fn ends(nodes: usize) -> u64 {
 /// Returns the samples delivered per second when every link is full.
 fn capacity(nodes: usize) -> u64 {
     let streams = usize::try_from(ends(nodes)).unwrap_or(usize::MAX);
-    let plan = Plan { nodes, streams, ..plan() };
+    let plan = ScalePlan { nodes, streams, ..plan() };
     let outcome = Network::new(1, plan).run();
     // The backlog at the end keeps the links full for the extra second of the run.
     outcome.delivered / (plan.seconds + 1)

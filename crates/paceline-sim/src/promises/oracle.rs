@@ -1,6 +1,6 @@
 //! Checks grants against deliveries.
 
-use super::Outcome;
+use super::PromisesResult;
 use super::source::Source;
 use crate::handle::Sub;
 use crate::sink::Delivered;
@@ -68,7 +68,7 @@ impl Asked {
         &mut self,
         world: &World,
         source: &Source,
-        sums: &mut Outcome,
+        sums: &mut PromisesResult,
     ) -> Result<(), String> {
         if self.ended.is_some() {
             return Ok(());
@@ -108,7 +108,7 @@ impl Asked {
         &mut self,
         sample: &Delivered,
         source: &Source,
-        sums: &mut Outcome,
+        sums: &mut PromisesResult,
     ) -> Result<(), String> {
         let Some(grant) = &self.granted else { return Ok(()) };
         let within = self.spec.within.unwrap_or(Duration::ZERO);
@@ -136,7 +136,7 @@ impl Asked {
         &self,
         now: Instant,
         source: &Source,
-        sums: &mut Outcome,
+        sums: &mut PromisesResult,
     ) -> Result<(), String> {
         let Some(first) = self.first else { return Ok(()) };
         let (x, y) = (self.loss().x(), u64::from(self.loss().y()));

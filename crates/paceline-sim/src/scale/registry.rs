@@ -1,6 +1,6 @@
 //! Measures the cost of the registry of one connected network.
 
-use super::{Network, Plan};
+use super::{Network, ScalePlan};
 use crate::ask::data;
 use crate::handle::NodeIx;
 use crate::world::World;
@@ -34,7 +34,7 @@ fn publishers_known(world: &World, nodes: usize) -> usize {
 
 /// Builds a network and measures the registry traffic at rest and after a change.
 #[must_use]
-pub fn registry(seed: u64, plan: Plan) -> RegistryCost {
+pub fn registry(seed: u64, plan: ScalePlan) -> RegistryCost {
     let Network { mut world, .. } = Network::new(seed, plan);
     world.run_for(Duration::from_secs(10));
     let links = world.wires().max(2) / 2;

@@ -59,9 +59,12 @@ fn recoveries(plan: &Plan, record: &Record, broken: &mut Vec<String>) {
     let slowest = plan.publishers.iter().map(|publisher| publisher.period).max();
     let within = AGAIN_WITHIN.saturating_add(slowest.unwrap_or_default().mul_div(3, 1));
     let summary = Summary::of(plan, record, 0);
-    let ends =
-        plan.publishers.iter().map(|p| p.span).chain(plan.subscribers.iter().map(|s| s.span));
-    let last_end = ends.filter_map(|span| span.to).fold(plan.duration, Duration::min);
+    let ends = plan
+        .publishers
+        .iter()
+        .map(|p| p.lifetime)
+        .chain(plan.subscribers.iter().map(|s| s.lifetime));
+    let last_end = ends.filter_map(|lifetime| lifetime.to).fold(plan.duration, Duration::min);
     for (fault, row) in plan.faults.iter().zip(&summary.faults) {
         let Some(until) = fault.until else { continue };
         let quiet = until.saturating_add(within);

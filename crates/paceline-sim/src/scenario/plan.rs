@@ -115,7 +115,7 @@ pub enum Content {
 
 /// An interval of existence, relative to the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Span {
+pub struct Lifetime {
     /// The start; `None` means the beginning of the warm-up.
     pub from: Option<Duration>,
     /// The end; `None` means the end of the run.
@@ -138,7 +138,7 @@ pub struct PublisherPlan {
     /// The largest delay of a sample relative to its nominal time.
     pub jitter: Duration,
     /// The interval in which it publishes.
-    pub span: Span,
+    pub lifetime: Lifetime,
     /// The rule for late samples.
     pub late: Late,
 }
@@ -175,7 +175,7 @@ pub struct SubscriberPlan {
     /// Its request.
     pub spec: SubscriptionSpec,
     /// The interval in which it is subscribed.
-    pub span: Span,
+    pub lifetime: Lifetime,
 }
 
 impl SubscriberPlan {
@@ -183,7 +183,7 @@ impl SubscriberPlan {
     #[must_use]
     pub fn new(node: usize, pattern: Pattern) -> Self {
         let spec = SubscriptionSpec::all_of(pattern);
-        Self { node, spec, span: Span::default() }
+        Self { node, spec, lifetime: Lifetime::default() }
     }
 
     /// Returns the delay bound and the loss tolerance, or `None` without a bound.
@@ -248,10 +248,11 @@ impl Plan {
     pub fn squeezed(&self, most: Duration) -> Self {
         let (all, most) = (self.duration.as_nanos(), most.min(self.duration).as_nanos());
         let sooner = |at: Duration| at.mul_div(most, all.max(1));
-        let span = |span: Span| Span { from: span.from.map(sooner), to: span.to.map(sooner) };
+        let shorter =
+            |Lifetime { from, to }| Lifetime { from: from.map(sooner), to: to.map(sooner) };
         let mut plan = Self { duration: sooner(self.duration), ..self.clone() };
-        plan.publishers.iter_mut().for_each(|one| one.span = span(one.span));
-        plan.subscribers.iter_mut().for_each(|one| one.span = span(one.span));
+        plan.publishers.iter_mut().for_each(|one| one.lifetime = shorter(one.lifetime));
+        plan.subscribers.iter_mut().for_each(|one| one.lifetime = shorter(one.lifetime));
         for fault in &mut plan.faults {
             (fault.at, fault.until) = (sooner(fault.at), fault.until.map(sooner));
         }

@@ -12,7 +12,7 @@ pub struct Record {
     /// The published samples, one entry per incarnation of a publisher.
     pub published: Vec<Published>,
     /// The received samples, by subscriber.
-    pub received: Vec<Received>,
+    pub received: Vec<SubscriberRecord>,
     /// The traffic by link: from the first of its two nodes to the second, and back.
     pub links: Vec<[Carried; 2]>,
     /// Samples that a link did not send over the whole run, by link and direction.
@@ -34,9 +34,9 @@ pub struct Published {
 
 /// The samples that a subscriber received.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Received {
+pub struct SubscriberRecord {
     /// The samples, in the order of their arrival.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<ReceivedSample>,
     /// Losses at its node, reported to the subscriber over the whole run.
     pub drops: Drops,
     /// Publishers for which the subscriber was refused, each with the reason and the numbers.
@@ -45,7 +45,7 @@ pub struct Received {
 
 /// A received sample.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Arrival {
+pub struct ReceivedSample {
     /// The publisher.
     pub from: PublisherId,
     /// The publisher's sequence number.

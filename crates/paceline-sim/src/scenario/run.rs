@@ -1,7 +1,7 @@
 //! Runs a plan in virtual time.
 
 use super::plan::{Content, Fault, FaultKind, Plan, Wiring};
-use super::record::{Arrival, Carried, Published, Received, Record, Streamed};
+use super::record::{Carried, Published, ReceivedSample, Record, Streamed, SubscriberRecord};
 use crate::ask::{payload, video_kind, video_payload};
 use crate::clock::ClockSpec;
 use crate::handle::{NodeIx, Pub, Sub};
@@ -103,7 +103,7 @@ impl<'p> Run<'p> {
         };
         let sources = plan.publishers.iter().map(|one| source(&one.content, one.bytes)).collect();
         let mut record = Record { start, ..Record::default() };
-        record.received.resize_with(plan.subscribers.len(), Received::default);
+        record.received.resize_with(plan.subscribers.len(), SubscriberRecord::default);
         Self {
             plan,
             world,
@@ -140,14 +140,14 @@ impl<'p> Run<'p> {
             }
         }
         for (place, subscriber) in plan.subscribers.iter().enumerate() {
-            self.at(since(subscriber.span.from), Event::Subscribe(place));
-            if let Some(to) = subscriber.span.to {
+            self.at(since(subscriber.lifetime.from), Event::Subscribe(place));
+            if let Some(to) = subscriber.lifetime.to {
                 self.at(start + to, Event::Unsubscribe(place));
             }
         }
         for (place, publisher) in plan.publishers.iter().enumerate() {
-            self.at(since(publisher.span.from), Event::Declare(place));
-            if let Some(to) = publisher.span.to {
+            self.at(since(publisher.lifetime.from), Event::Declare(place));
+            if let Some(to) = publisher.lifetime.to {
                 self.at(start + to, Event::Withdraw(place));
             }
         }
@@ -340,7 +340,7 @@ impl<'p> Run<'p> {
             received.refusals = refusals.map(|(id, why)| (*id, why.to_string())).collect();
             let delivered = self.world.delivered(subscribed).iter();
             received.arrivals = delivered
-                .map(|got| Arrival {
+                .map(|got| ReceivedSample {
                     from: got.publisher,
                     seq: got.seq,
                     at: got.at,

@@ -2,7 +2,7 @@
 
 mod flow;
 
-pub use flow::{Delays, Flow, Windows};
+pub use flow::{DelayQuantiles, Flow, Windows};
 
 use super::plan::Plan;
 use super::record::Record;

@@ -33,7 +33,9 @@ use bytes::Bytes;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
-use paceline_proto::control::{Control, HopInfo, Output, SubscriptionSpec, Topic, WayChange, Ways};
+use paceline_proto::control::{
+    Control, ControlOutput, HopInfo, SubscriptionSpec, Topic, WayChange, Ways,
+};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -322,16 +324,16 @@ impl Engine {
     fn drain(&mut self, now: Instant) {
         while let Some(output) = self.control.poll_output() {
             match output {
-                Output::Send { hop, message } => {
+                ControlOutput::Send { hop, message } => {
                     let link = self.ways.link(hop).and_then(|link| self.links.get(link));
                     if let Some(link) = link {
                         link.handle.send(LinkCommand::Control(hop, message));
                     }
                 }
-                Output::Install { source, publisher, outputs } => {
+                ControlOutput::Install { source, publisher, outputs } => {
                     self.install(source, &publisher, outputs);
                 }
-                Output::Matching { publisher, matching } => {
+                ControlOutput::Matching { publisher, matching } => {
                     // Callers that wait for this event expect the outputs to be installed.
                     self.try_open(publisher);
                     if let Some(shared) = self.publishers.get(&publisher) {
@@ -339,42 +341,46 @@ impl Engine {
                         shared.change.notify(usize::MAX);
                     }
                 }
-                Output::Subscribed { subscription, publishers } => {
+                ControlOutput::Subscribed { subscription, publishers } => {
                     self.tell(subscription, SubscriberEvent::Publishers(publishers.clone()));
                     self.heard.insert(subscription, publishers);
                 }
-                Output::Refused { subscription, publisher, refusal } => {
+                ControlOutput::Refused { subscription, publisher, refusal } => {
                     let told = SubscriberEvent::Refused(publisher, refusal.clone());
                     let key = (subscription, publisher);
                     self.tell_ends(key, told, PublisherEvent::Refused(refusal));
                 }
-                Output::Granted { grant } => {
+                ControlOutput::Granted { grant } => {
                     let told = SubscriberEvent::Granted(grant.clone());
                     let key = (grant.subscription, grant.publisher);
                     self.tell_ends(key, told, PublisherEvent::Granted(grant));
                 }
-                Output::Withdrawn { subscription, publisher } => {
+                ControlOutput::Withdrawn { subscription, publisher } => {
                     let told = SubscriberEvent::Withdrawn(publisher);
                     let key = (subscription, publisher);
                     self.tell_ends(key, told, PublisherEvent::Withdrawn(subscription));
                 }
-                Output::BestEffort { subscription, publisher, why } => {
+                ControlOutput::BestEffort { subscription, publisher, why } => {
                     self.tell(subscription, SubscriberEvent::BestEffort(publisher, why));
                 }
-                Output::Excess { subscription, publisher, node, node_name, excess } => {
+                ControlOutput::Excess { subscription, publisher, node, node_name, excess } => {
                     let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
                     self.tell(subscription, told);
                 }
-                Output::Surveyed { survey, complete, grant, refusal } => {
+                ControlOutput::Surveyed { survey, complete, grant, refusal } => {
                     self.tell_prospect(survey, complete, grant, refusal);
                 }
-                Output::Changed { subscription, spec } => self.changed(subscription, spec),
-                Output::InForce { subscription, spec } => self.in_force(subscription, &spec),
-                Output::ChangeRefused { subscription, refusals, spec } => {
+                ControlOutput::Changed { subscription, spec } => self.changed(subscription, spec),
+                ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),
+                ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     self.change_refused(subscription, refusals, spec);
                 }
-                Output::Asked { request, from, body } => self.asked(now, request, from, body),
-                Output::Answered { request, node, body } => self.answered(request, node, body),
+                ControlOutput::Asked { request, from, body } => {
+                    self.asked(now, request, from, body)
+                }
+                ControlOutput::Answered { request, node, body } => {
+                    self.answered(request, node, body)
+                }
             }
         }
         self.end_openings(now);

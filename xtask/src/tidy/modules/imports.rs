@@ -43,7 +43,7 @@ impl Crate {
             for test in test_modules(&code) {
                 tests.insert([module.clone(), vec![test]].concat());
             }
-            files.push(File { name, module, code: blank_tests(&code) });
+            files.push(File { name, module, code: scan::without_tests(&code) });
         }
         let is_test = |file: &File| tests.iter().any(|test| file.module.starts_with(test));
         files.retain(|file| !is_test(file));
@@ -131,21 +131,6 @@ fn without_attributes(item: &str) -> &str {
         Some((_, item)) => without_attributes(item),
         None => item,
     }
-}
-
-/// Removes the test code and keeps the number of each line.
-fn blank_tests(code: &str) -> String {
-    let mut rest = code;
-    let mut kept = String::new();
-    while let Some(at) = rest.find("#[cfg(test)]") {
-        let (before, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
-        let (test, after) = from.split_at_checked(scan::item_length(from)).unwrap_or((from, ""));
-        kept.push_str(before);
-        kept.extend(test.chars().filter(|&c| c == '\n'));
-        rest = after;
-    }
-    kept.push_str(rest);
-    kept
 }
 
 /// Returns a path from the root of the crate, for a path in a module.

@@ -1,14 +1,14 @@
 //! Reading recordings.
 
 use super::until;
-use paceline_record::{Body, Message, ReadError, Reader};
+use paceline_record::{Body, McapReader, Message, ReadError};
 use serde_json::Value;
 use std::path::Path;
 
 /// Returns all messages of a file, and the error that ended reading, if any.
 pub(crate) fn messages(bytes: &[u8]) -> (Vec<Message>, Option<ReadError>) {
     let mut all = Vec::new();
-    let mut reader = Reader::new(bytes).expect("a recording");
+    let mut reader = McapReader::new(bytes).expect("a recording");
     loop {
         match reader.next_message() {
             Ok(Some(message)) => all.push(message),

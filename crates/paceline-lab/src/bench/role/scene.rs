@@ -8,7 +8,7 @@ use bytes::Bytes;
 use paceline::contract::Rate;
 use paceline::status::{Drops, PublisherId};
 use paceline::{Capacity, Kind, LinkConfig, Node, Sample, SubscriberEvent, Subscription};
-use paceline_sim::scenario::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
+use paceline_sim::scenario::{Content, Lifetime, Plan, PublisherPlan, SubscriberPlan};
 use std::io::BufRead as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -135,7 +135,7 @@ fn try_publish(
     times: Times,
     notes: &Notes,
 ) -> Result<()> {
-    let Span { from, to } = plan.span;
+    let Lifetime { from, to } = plan.lifetime;
     clock::sleep_until(times.of(from, 0));
     let kind = match plan.content {
         Content::Data => Kind::Data,
@@ -180,12 +180,12 @@ fn note_put(report: &mut Report, publisher: usize, id: PublisherKey, at: u64) {
 }
 
 fn subscribe(node: &Node, (place, plan): (usize, &SubscriberPlan), times: Times, notes: &Notes) {
-    clock::sleep_until(times.of(plan.span.from, 0));
+    clock::sleep_until(times.of(plan.lifetime.from, 0));
     let subscription = match declare(node, place, plan, notes) {
         Ok(subscription) => subscription,
         Err(error) => return eprintln!("subscriber {}: {error:#}", plan.spec.pattern.as_str()),
     };
-    clock::sleep_until(times.of(plan.span.to, times.until));
+    clock::sleep_until(times.of(plan.lifetime.to, times.until));
     let mut report = notes.lock();
     for event in std::iter::from_fn(|| subscription.try_event()) {
         if let SubscriberEvent::Refused(id, why) = event {

@@ -6,7 +6,7 @@ use crate::bench::protocol::{Decisions, Message};
 use anyhow::{Result, anyhow};
 use paceline_sched::Policy;
 use paceline_sched::discipline::Eligibility;
-use paceline_sched::load::Load;
+use paceline_sched::load::Workload;
 
 fn policy(name: &str) -> Result<Policy> {
     name.parse().map_err(|error| anyhow!("policy '{name}': {error}"))
@@ -16,7 +16,7 @@ fn policy(name: &str) -> Result<Policy> {
 pub(super) fn streams(name: &str, streams: u32) -> Result<()> {
     let policy = policy(name)?;
     let before = resident_bytes()?;
-    let load = Load::new(policy, Eligibility::default(), streams);
+    let load = Workload::new(policy, Eligibility::default(), streams);
     let bytes_each = (resident_bytes()? - before) / f64::from(streams);
     send(&Message::Streams { bytes_each });
     drop(load);
@@ -29,7 +29,7 @@ pub(super) fn decide(decisions: &Decisions) -> Result<()> {
         true => Eligibility::OncePerPeriod,
         false => Eligibility::WorkConserving,
     };
-    let mut load = Load::new(policy(&decisions.policy)?, eligibility, decisions.streams);
+    let mut load = Workload::new(policy(&decisions.policy)?, eligibility, decisions.streams);
     for _ in 0..decisions.decisions {
         load.decide();
     }

@@ -4,7 +4,7 @@ use super::Pair;
 use crate::bench::machine::Load;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::stats::float;
-use paceline_sim::scenario::{Delays, FaultKind, FaultRow, Flow, LinkRow};
+use paceline_sim::scenario::{DelayQuantiles, FaultKind, FaultRow, Flow, LinkRow};
 use std::collections::BTreeSet;
 
 /// The relative tolerance for rates, bytes and drops by reason.
@@ -62,7 +62,7 @@ fn flow(section: &mut Section, live: &Flow, simulated: &Flow, segment_ms: f64) {
     section.must(&name("rate"), Unit::Hertz, a, b, near(b, SHARE * b));
     let (a, b) = (float(live.bytes), float(simulated.bytes));
     section.must(&name("payload bytes"), Unit::Count, a, b, near(b, SHARE * b));
-    let delays = |of: fn(&Delays) -> u64| {
+    let delays = |of: fn(&DelayQuantiles) -> u64| {
         let of = |flow: &Flow| flow.delay_ns.as_ref().map_or(f64::NAN, |delays| millis(of(delays)));
         (of(live), of(simulated))
     };

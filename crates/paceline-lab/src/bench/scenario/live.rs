@@ -11,7 +11,7 @@ use paceline::status::{Drops, NodeId, PublisherId};
 use paceline_cli::support::scratch::Scratch;
 use paceline_sched::Instant;
 use paceline_sim::scenario::{
-    Arrival, Carried, Fault, FaultKind, Plan, Published, Received, Record, Streamed,
+    Carried, Fault, FaultKind, Plan, Published, ReceivedSample, Record, Streamed, SubscriberRecord,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -205,7 +205,7 @@ impl<'s> Stage<'s> {
         let plan = &self.script.plan;
         let mut record = Record {
             start: Instant::from_nanos(self.start),
-            received: vec![Received::default(); plan.subscribers.len()],
+            received: vec![SubscriberRecord::default(); plan.subscribers.len()],
             links: self.carried.iter().map(|both| both.map(carried)).collect(),
             ..Record::default()
         };
@@ -320,7 +320,7 @@ fn note(record: &mut Record, report: &Report) {
         }
     }
     for arrived in &report.arrived {
-        let arrival = Arrival {
+        let arrival = ReceivedSample {
             from: id(arrived.from),
             seq: arrived.seq,
             at: Instant::from_nanos(arrived.at),

@@ -2,7 +2,7 @@
 
 use crate::bench::stats::{Samples, float, millis};
 use paceline_sched::discipline::{Eligibility, Policy};
-use paceline_sched::load::Load;
+use paceline_sched::load::Workload;
 use std::time::Instant;
 
 /// The number of decisions between two clock readings.
@@ -25,7 +25,7 @@ pub(super) fn decisions(
     streams: u32,
     count: u32,
 ) -> Cost {
-    let mut load = Load::new(policy, eligibility, streams);
+    let mut load = Workload::new(policy, eligibility, streams);
     for _ in 0..streams.max(10_000) {
         load.decide();
     }
@@ -55,7 +55,7 @@ pub(super) struct Stall {
 
 /// Handles the misses of a 30 s stall in batches of [`TURN`], and resumes service.
 pub(super) fn stall(policy: Policy, streams: u32) -> Stall {
-    let mut load = Load::new(policy, Eligibility::OncePerPeriod, streams);
+    let mut load = Workload::new(policy, Eligibility::OncePerPeriod, streams);
     for _ in 0..4 * streams {
         load.decide();
     }

@@ -2,7 +2,7 @@
 
 use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::police::{Outcome, Police};
+use paceline_sched::police::{Police, PoliceResult};
 use std::collections::VecDeque;
 
 /// The policers of one class, or of one peer's subclass.
@@ -28,13 +28,13 @@ impl Gate {
     /// Charges a sample if it conforms now; otherwise records the time at which it will.
     pub(in crate::link) fn admits(&mut self, now: Instant, bytes: u64) -> bool {
         match self.police.police(now, bytes) {
-            Outcome::Pass => true,
-            Outcome::DelayUntil(at) => {
+            PoliceResult::Pass => true,
+            PoliceResult::DelayUntil(at) => {
                 self.opens = at;
                 false
             }
             // The sample was admitted because it conforms at some time, but the clock does not reach it.
-            Outcome::Drop | Outcome::Demote => {
+            PoliceResult::Drop | PoliceResult::Demote => {
                 self.opens = Instant::FAR;
                 false
             }

@@ -6,7 +6,7 @@ use crate::ids::NodeId;
 use crate::plan::StreamNames;
 use crate::reason::StreamCounters;
 use paceline_sched::discipline::{Discipline, Eligibility, Hierarchy, LeafSpec, StreamIndex};
-use paceline_sched::hfsc::{ClassIndex, Service};
+use paceline_sched::hfsc::{ClassIndex, ServedBytes};
 use paceline_sched::{Instant, Policy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ struct Peer {
     leaf: ClassIndex,
     streams: u32,
     /// The service of the subclass before it was assigned to this peer.
-    before: Service,
+    before: ServedBytes,
 }
 
 /// The runtime state of a link's classes.
@@ -198,7 +198,7 @@ impl ClassStreams {
             let served = self.indexes.get(place).and_then(|index| tree.service(*index));
             let part = self.tree.parts.get(place).copied().unwrap_or(0);
             let view =
-                |peer: Option<NodeId>, served: Service, sum: (u32, StreamCounters)| ClassView {
+                |peer: Option<NodeId>, served: ServedBytes, sum: (u32, StreamCounters)| ClassView {
                     name: class.name.clone(),
                     parent: class.parent.clone(),
                     peer,
@@ -213,7 +213,7 @@ impl ClassStreams {
             let range = (place, Some(NodeId(0)))..=(place, Some(NodeId(u64::MAX)));
             for (home, peer) in self.peers.range(range) {
                 let now = tree.service(peer.leaf).unwrap_or_default();
-                let served = Service {
+                let served = ServedBytes {
                     total: now.total.saturating_sub(peer.before.total),
                     by_real_time: now.by_real_time.saturating_sub(peer.before.by_real_time),
                 };

@@ -6,7 +6,7 @@ use crate::plan::{Demand, OutputPlan, StreamNames};
 use crate::retransmit::Retransmit;
 use crate::sample::Kind;
 use paceline_sched::curve::Curve;
-use paceline_sched::discipline::{Class, Terms};
+use paceline_sched::discipline::{ServiceClass, Terms};
 use paceline_sched::hfsc::Curves;
 use paceline_sched::{Contract, Duration, Late};
 use std::sync::Arc;
@@ -95,8 +95,8 @@ impl StreamSpec {
     }
 
     /// Returns the discipline's class for this stream.
-    pub(in crate::link) fn class(&self) -> Class {
-        if self.background { Class::Background } else { self.contract.into() }
+    pub(in crate::link) fn class(&self) -> ServiceClass {
+        if self.background { ServiceClass::Background } else { self.contract.into() }
     }
 
     /// Returns the stream's terms for the discipline, where one packet of other streams delays the next by at
@@ -107,7 +107,7 @@ impl StreamSpec {
     /// continues at the rate.
     pub(in crate::link) fn terms(&self, blocked: Duration) -> Terms {
         let mut terms = Terms::new(self.class());
-        if let (Class::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
+        if let (ServiceClass::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
             contract.late = Late::Send;
         }
         let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };

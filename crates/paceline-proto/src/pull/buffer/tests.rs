@@ -100,7 +100,7 @@ impl Twin {
         let holdings = holdings.map(|publisher| {
             let all = self.of(publisher);
             let (oldest, newest) = (all[0], all[all.len() - 1]);
-            let span = Span {
+            let span = SampleSpan {
                 oldest_seq: oldest.seq,
                 newest_seq: newest.seq,
                 oldest_ns: oldest.captured_ns,

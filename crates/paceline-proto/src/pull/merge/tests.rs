@@ -47,7 +47,7 @@ fn answered(node: u64, hops: usize, buffer: &mut PullBuffer, find: &Find) -> Ans
     Answered { node: NodeId(node), hops, found }
 }
 
-fn seqs(plan: &Plan) -> Vec<u64> {
+fn seqs(plan: &PullPlan) -> Vec<u64> {
     plan.items.iter().map(|item| item.held.seq).collect()
 }
 
@@ -238,7 +238,7 @@ fn an_empty_result_states_its_reason() {
 #[test]
 fn a_plan_terminates() {
     let held = |seq| Held { seq, captured_ns: seq, bytes: 1, kind: Kind::Data };
-    let span = Span { oldest_seq: 0, newest_seq: 40_000, oldest_ns: 0, newest_ns: 40_000 };
+    let span = SampleSpan { oldest_seq: 0, newest_seq: 40_000, oldest_ns: 0, newest_ns: 40_000 };
     let holdings = (0..2).map(|index| crate::pull::Holding {
         publisher: publisher(index),
         span,

@@ -64,8 +64,12 @@ fn holding() -> impl Strategy<Value = Holding> {
         let mut items: Vec<Held> = items.into_iter().map(row).collect();
         items.sort_by_key(|held| held.seq);
         items.dedup_by_key(|held| held.seq);
-        let span =
-            Span { oldest_seq: seqs.0, newest_seq: seqs.1, oldest_ns: times.0, newest_ns: times.1 };
+        let span = SampleSpan {
+            oldest_seq: seqs.0,
+            newest_seq: seqs.1,
+            oldest_ns: times.0,
+            newest_ns: times.1,
+        };
         Holding { publisher, span, items }
     })
 }
@@ -205,7 +209,7 @@ fn queries_have_golden_bytes() {
 fn answers_have_golden_bytes() {
     let publisher = PublisherId { node: NodeId(1), index: 2 };
     let held = |seq, captured_ns| Held { seq, captured_ns, bytes: 300, kind: Kind::VideoP };
-    let span = Span { oldest_seq: 5, newest_seq: 9, oldest_ns: 1_000, newest_ns: 2_000 };
+    let span = SampleSpan { oldest_seq: 5, newest_seq: 9, oldest_ns: 1_000, newest_ns: 2_000 };
     let holding = Holding { publisher, span, items: vec![held(7, 1_064), held(9, 1_063)] };
     for (answer, bytes) in [
         (
@@ -247,7 +251,7 @@ fn items_beyond_a_bound_are_omitted_or_refused() {
     };
     assert_eq!(reason, "ö".repeat(127));
 
-    let span = Span { oldest_seq: 0, newest_seq: 0, oldest_ns: 0, newest_ns: 0 };
+    let span = SampleSpan { oldest_seq: 0, newest_seq: 0, oldest_ns: 0, newest_ns: 0 };
     let row = |seq| Held { seq, captured_ns: 0, bytes: 0, kind: Kind::Data };
     let items = |count: u64| (0..count).map(row).collect();
     let holding = |index, count| Holding {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::pull::merge::merge;
-use crate::pull::{Answered, Find, Found, Holding, Plan, Selection, Span};
+use crate::pull::{Answered, Find, Found, Holding, PullPlan, SampleSpan, Selection};
 use crate::tag::Tag;
 use core::num::NonZeroU32;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn film(kinds: &str) -> Vec<Held> {
 
 fn holder(node: u64, hops: usize, items: Vec<Held>) -> Answered {
     let (first, last) = (items[0], items[items.len() - 1]);
-    let span = Span {
+    let span = SampleSpan {
         oldest_seq: first.seq,
         newest_seq: last.seq,
         oldest_ns: first.captured_ns,
@@ -31,13 +31,13 @@ fn holder(node: u64, hops: usize, items: Vec<Held>) -> Answered {
     Answered { node: NodeId(node), hops, found }
 }
 
-fn plan(answers: &[Answered], rate: Rate, resized: bool) -> Plan {
+fn plan(answers: &[Answered], rate: Rate, resized: bool) -> PullPlan {
     let selection = Selection::Seq { first: 0, last: u64::MAX };
     let tag = Tag::new("camera").unwrap();
     merge(&Find { tag, publisher: None, selection, rate, after: None }, resized, answers)
 }
 
-fn seqs(plan: &Plan) -> Vec<u64> {
+fn seqs(plan: &PullPlan) -> Vec<u64> {
     plan.items.iter().map(|item| item.held.seq).collect()
 }
 
@@ -96,7 +96,7 @@ fn the_recoding_holder_has_every_needed_picture() {
     // The nearest holder starts inside the first group and ends inside the last.
     let near = holder(1, 0, film[2..10].to_vec());
     let answers = [near, holder(2, 1, film)];
-    let of = |plan: Plan| plan.items.iter().map(|item| item.holder.0).collect::<Vec<_>>();
+    let of = |plan: PullPlan| plan.items.iter().map(|item| item.holder.0).collect::<Vec<_>>();
     let coded = plan(&answers, Rate::All, true);
     assert_eq!(of(coded), [2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 2, 2]);
     // Without re-encoding, each picture is fetched from its nearest holder, regardless of its references.

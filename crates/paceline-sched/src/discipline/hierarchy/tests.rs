@@ -1,7 +1,7 @@
 use super::*;
 use crate::contract::{Contract, LossTolerance};
 use crate::curve::Curve;
-use crate::discipline::Class;
+use crate::discipline::ServiceClass;
 use crate::time::Duration;
 use std::vec::Vec;
 
@@ -72,9 +72,9 @@ impl Link {
     }
 }
 
-fn every(period: u64, x: u32, y: u32) -> Class {
+fn every(period: u64, x: u32, y: u32) -> ServiceClass {
     let contract = Contract::every(ms(period)).unwrap();
-    Class::Contracted(contract.with_loss(LossTolerance::new(x, y).unwrap()))
+    ServiceClass::Contracted(contract.with_loss(LossTolerance::new(x, y).unwrap()))
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn a_flood_of_one_peer_takes_nothing_from_the_others() {
     let b = link.join(calm, every(4, 1, 2));
     let mut storm = Vec::new();
     for _ in 0..50 {
-        storm.push(link.join(stormy, Class::BestEffort));
+        storm.push(link.join(stormy, ServiceClass::BestEffort));
     }
-    let c = link.join(other, Class::BestEffort);
+    let c = link.join(other, ServiceClass::BestEffort);
     link.run(8_000);
     let of = |stream: StreamIndex| link.served[stream.0 as usize];
     assert_eq!(link.violations[a.0 as usize] + link.violations[b.0 as usize], 0);
@@ -113,8 +113,8 @@ fn unused_capacity_of_a_leaf_goes_to_its_siblings() {
     let right =
         tree.add_leaf(ClassIndex::ROOT, &leaf(share(BITS_PER_S / 2), Policy::Fifo)).unwrap();
     let mut link = Link::new(tree);
-    let a = link.join(left, Class::BestEffort);
-    let b = link.join(right, Class::BestEffort);
+    let a = link.join(left, ServiceClass::BestEffort);
+    let b = link.join(right, ServiceClass::BestEffort);
     link.run(100);
     assert_eq!(link.served, [50, 50]);
     link.hierarchy.suspend(a);
@@ -135,7 +135,7 @@ fn an_upper_limit_idles_the_link_and_reports_until_when() {
     let curves = Curves { link_share: half, upper_limit: half, ..Curves::default() };
     let capped = tree.add_leaf(ClassIndex::ROOT, &leaf(curves, Policy::Fifo)).unwrap();
     let mut link = Link::new(tree);
-    let stream = link.join(capped, Class::BestEffort);
+    let stream = link.join(capped, ServiceClass::BestEffort);
     link.run(1_000);
     let served = link.served[stream.0 as usize];
     assert!((499..=502).contains(&served), "{served}");
@@ -154,7 +154,7 @@ fn a_stream_can_move_to_another_class() {
     let inner = tree.add(ClassIndex::ROOT, share(8_000)).unwrap();
     let stream = StreamIndex(7);
     assert!(!tree.seat(stream, inner) && !tree.seat(stream, ClassIndex(99)));
-    tree.join(stream, Class::BestEffort);
+    tree.join(stream, ServiceClass::BestEffort);
     tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 1_000));
     assert_eq!(tree.pick(Instant::ZERO), None, "without a class it is not scheduled");
     assert!(tree.seat(stream, left));
@@ -179,7 +179,7 @@ fn a_leaf_shares_as_its_discipline_does_without_a_tree() {
     let mut tree = Hierarchy::new();
     let fair = tree.add_leaf(ClassIndex::ROOT, &leaf(share(BITS_PER_S), Policy::Drr)).unwrap();
     let mut link = Link::new(tree);
-    let best_effort = Terms::new(Class::BestEffort);
+    let best_effort = Terms::new(ServiceClass::BestEffort);
     let a = link.join(fair, best_effort.with_rate(100_000_000));
     let b = link.join(fair, best_effort.with_rate(50_000_000));
     link.run(3_000);
@@ -195,7 +195,7 @@ fn invalid_calls_cost_no_stream_anything() {
     assert!(tree.add_leaf(home, &leaf(share(8_000), Policy::Fifo)).is_err());
     let stream = StreamIndex(0);
     assert!(tree.seat(stream, home));
-    tree.join(stream, Class::BestEffort);
+    tree.join(stream, ServiceClass::BestEffort);
     tree.handle_served(stream, 1_000, Instant::ZERO);
     tree.handle_segment(stream, 1_000, Left { service: ms(1), segment: 1 });
     assert_eq!(tree.service(home).map(|service| service.total), Some(0));
@@ -236,10 +236,11 @@ fn the_background_is_picked_when_no_class_has_work() {
     let later = hierarchy.add_leaf(ClassIndex::ROOT, &leaf(share(1), Policy::Vds)).unwrap();
     let mut link = Link::new(hierarchy);
     let pages = [
-        link.join(ClassIndex::ROOT, Class::Background),
-        link.join(ClassIndex::ROOT, Class::Background),
+        link.join(ClassIndex::ROOT, ServiceClass::Background),
+        link.join(ClassIndex::ROOT, ServiceClass::Background),
     ];
-    let live = [link.join(class, Class::BestEffort), link.join(later, Class::BestEffort)];
+    let live =
+        [link.join(class, ServiceClass::BestEffort), link.join(later, ServiceClass::BestEffort)];
     link.run(100);
     assert_eq!(live.map(|stream| link.served[stream.0 as usize] > 40), [true, true]);
     assert_eq!(pages.map(|stream| link.served[stream.0 as usize]), [0, 0]);
@@ -262,7 +263,7 @@ fn the_guarantee_of_a_leaf_counts_from_the_arrival_of_its_head() {
     let streams = [slow, fast].map(|class| {
         let stream = StreamIndex(class.0);
         assert!(link.hierarchy.seat(stream, class));
-        link.hierarchy.join(stream, Class::BestEffort);
+        link.hierarchy.join(stream, ServiceClass::BestEffort);
         stream
     });
     assert_eq!(link.hierarchy.pick(Instant::from_millis(1)), None);

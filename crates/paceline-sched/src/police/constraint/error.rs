@@ -1,6 +1,6 @@
 //! The errors of constraints.
 
-use super::{Constraint, Unit};
+use super::{Constraint, PolicedUnit};
 use crate::time::Duration;
 use core::fmt;
 
@@ -13,14 +13,14 @@ pub enum ConstraintError {
         /// The name of the parameter.
         what: &'static str,
         /// The unit of the constraint.
-        unit: Unit,
+        unit: PolicedUnit,
     },
     /// A rate is 0 or above the range.
     Rate {
         /// The name of the parameter.
         what: &'static str,
         /// The unit of the constraint.
-        unit: Unit,
+        unit: PolicedUnit,
         /// The rate in bit/s or packets/s.
         rate: u64,
     },
@@ -58,7 +58,7 @@ pub enum ConstraintError {
     /// The peak rate is below the sustained rate.
     PeakBelowRate {
         /// The unit of the constraint.
-        unit: Unit,
+        unit: PolicedUnit,
         /// p.
         peak: u64,
         /// r.
@@ -67,7 +67,7 @@ pub enum ConstraintError {
     /// The burst above the peak rate is larger than the burst above the sustained rate.
     PeakBurstAbove {
         /// The unit of the constraint.
-        unit: Unit,
+        unit: PolicedUnit,
         /// M.
         peak: u64,
         /// b.
@@ -90,10 +90,10 @@ pub enum ConstraintError {
 }
 
 /// Returns the name of a rate in this unit.
-const fn per_second(unit: Unit) -> &'static str {
+const fn per_second(unit: PolicedUnit) -> &'static str {
     match unit {
-        Unit::Bytes => "bit/s",
-        Unit::Packets => "packets/s",
+        PolicedUnit::Bytes => "bit/s",
+        PolicedUnit::Packets => "packets/s",
     }
 }
 

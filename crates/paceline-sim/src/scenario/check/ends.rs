@@ -2,7 +2,7 @@
 
 use super::{known, tables};
 use crate::scenario::file::{Amount, Field, File, Publisher, Subscriber};
-use crate::scenario::plan::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
+use crate::scenario::plan::{Content, Lifetime, Plan, PublisherPlan, SubscriberPlan};
 use crate::scenario::problems::Checked;
 use crate::scenario::values::{Place, Rule, TIME_MAX, millihertz, period, span_of};
 use core::num::NonZeroU32;
@@ -57,12 +57,12 @@ fn one_publisher(
     let bytes = place.size("bytes", &written.bytes, bytes, checked).unwrap_or(1_000);
     let fix = "each sample is late by up to this time";
     let jitter = place.link_time("jitter", &written.jitter, fix, checked).unwrap_or_default();
-    let span = span(place, (&written.from, &written.to), plan.duration, checked);
+    let lifetime = lifetime(place, (&written.from, &written.to), plan.duration, checked);
     let late = match written.late.as_ref().is_some_and(|late| *late.get_ref()) {
         true => Late::Send,
         false => Late::Drop,
     };
-    Some(PublisherPlan { node: node?, tag: tag?, content, period, bytes, jitter, span, late })
+    Some(PublisherPlan { node: node?, tag: tag?, content, period, bytes, jitter, lifetime, late })
 }
 
 fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Content {
@@ -89,12 +89,12 @@ fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Con
 }
 
 /// Returns the interval in which a publisher or subscriber exists.
-fn span(
+fn lifetime(
     place: &Place,
     (from_field, to_field): (&Field<Amount>, &Field<Amount>),
     duration: Duration,
     checked: &mut Checked<'_>,
-) -> Span {
+) -> Lifetime {
     let fix = "counted from the end of the warm-up; defaults to that";
     let from = place.time("from", from_field, fix, checked);
     let fix = "counted from the end of the warm-up; defaults to the end of the scenario";
@@ -111,7 +111,7 @@ fn span(
         let rule = format!("must be above from, which is {from}");
         checked.refuse(&span_of(to_field, place), &place.name, "to", &rule);
     }
-    Span { from, to }
+    Lifetime { from, to }
 }
 
 pub(super) fn subscribers(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
@@ -143,13 +143,13 @@ fn one_subscriber(
         _ => Err("must be publisher or subscriber; publisher saves link capacity".to_owned()),
     };
     let proxy = place.text("proxy", &written.proxy, read, checked).unwrap_or(Proxy::Publisher);
-    let span = span(place, (&written.from, &written.to), plan.duration, checked);
+    let lifetime = lifetime(place, (&written.from, &written.to), plan.duration, checked);
     let mut made = SubscriberPlan::new(node?, pattern?);
     made.spec.form.rate = rate;
     made.spec.within = within;
     made.spec.loss = loss;
     made.spec.proxy = proxy;
-    Some(SubscriberPlan { span, ..made })
+    Some(SubscriberPlan { lifetime, ..made })
 }
 
 fn rate(place: &Place, written: &Subscriber, checked: &mut Checked<'_>) -> Rate {

@@ -2,7 +2,7 @@
 
 use super::by_reason;
 use crate::scenario::plan::{Plan, PublisherPlan, SubscriberPlan};
-use crate::scenario::record::{Received, Record};
+use crate::scenario::record::{Record, SubscriberRecord};
 use paceline_proto::form::Rate;
 use paceline_sched::{Duration, Instant, LossTolerance};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub struct Flow {
     /// Losses at the subscriber's node reported to it, by reason, over the whole run and all publishers.
     pub dropped: BTreeMap<&'static str, u64>,
     /// The delay from publish to delivery; `None` if nothing was delivered.
-    pub delay_ns: Option<Delays>,
+    pub delay_ns: Option<DelayQuantiles>,
     /// The windows of the loss tolerance; `None` without a delay bound.
     pub windows: Option<Windows>,
     /// The longest time without a delivery.
@@ -46,7 +46,7 @@ pub struct Flow {
 
 /// Quantiles of the delay in nanoseconds, by nearest rank.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct Delays {
+pub struct DelayQuantiles {
     /// The median.
     pub p50: u64,
     /// The 99th percentile.
@@ -57,7 +57,7 @@ pub struct Delays {
     pub max: u64,
 }
 
-impl Delays {
+impl DelayQuantiles {
     fn of(mut delays: Vec<u64>) -> Option<Self> {
         delays.sort_unstable();
         let rank = |per_mille: usize| {
@@ -146,7 +146,7 @@ impl Key {
     fn due<'r>(
         self,
         record: &'r Record,
-        received: &Received,
+        received: &SubscriberRecord,
         (from, to): (Instant, Instant),
     ) -> impl Iterator<Item = Due> + use<'r> {
         let mut arrived = BTreeMap::new();
@@ -172,7 +172,7 @@ impl Key {
         plan: &Plan,
         record: &Record,
         (asks, publishes): (&SubscriberPlan, &PublisherPlan),
-        received: &Received,
+        received: &SubscriberRecord,
     ) -> Flow {
         let (from, to) = interval(plan, record, asks, publishes);
         let due: Vec<Due> = self.due(record, received, (from, to)).collect();
@@ -195,7 +195,7 @@ impl Key {
             bytes: delivered().map(|(_, (_, bytes))| bytes).sum(),
             late,
             dropped: by_reason(&received.drops),
-            delay_ns: Delays::of(delivered().map(nanos).collect()),
+            delay_ns: DelayQuantiles::of(delivered().map(nanos).collect()),
             windows: self.windows(plan, asks, &due),
             gap_ns: gap(received, self.lives(record), (from, to)).as_nanos(),
             refused: self.refusal(record, received),
@@ -209,7 +209,7 @@ impl Key {
     }
 
     /// Returns the last refusal, unless a sample was delivered after all.
-    fn refusal(self, record: &Record, received: &Received) -> Option<String> {
+    fn refusal(self, record: &Record, received: &SubscriberRecord) -> Option<String> {
         let lives = self.lives(record);
         let last = received.refusals.iter().rev().find(|(id, _)| lives.contains(id))?;
         let arrived = received.arrivals.iter().any(|arrival| arrival.from == last.0);
@@ -251,15 +251,15 @@ fn interval(
     asks: &SubscriberPlan,
     publishes: &PublisherPlan,
 ) -> (Instant, Instant) {
-    let spans = [asks.span, publishes.span];
-    let from = spans.iter().filter_map(|span| span.from).max().unwrap_or_default();
-    let to = spans.iter().filter_map(|span| span.to).fold(plan.duration, Duration::min);
+    let lifetimes = [asks.lifetime, publishes.lifetime];
+    let from = lifetimes.iter().filter_map(|one| one.from).max().unwrap_or_default();
+    let to = lifetimes.iter().filter_map(|one| one.to).fold(plan.duration, Duration::min);
     (record.start + from, record.start + to.max(from))
 }
 
 /// Returns the longest time without a delivery, including the time to both ends of the interval.
 fn gap(
-    received: &Received,
+    received: &SubscriberRecord,
     lives: Vec<paceline_proto::ids::PublisherId>,
     (from, to): (Instant, Instant),
 ) -> Duration {

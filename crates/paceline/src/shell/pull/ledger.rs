@@ -5,7 +5,7 @@ use super::super::command::Holders;
 use super::{Pipe, Told};
 use crate::sample::Sample;
 use crate::summary::{Missing, MissingReason, PullNode, PullSummary};
-use paceline_proto::pull::{Held, Plan};
+use paceline_proto::pull::{Held, PullPlan};
 use paceline_proto::video::DecodeGate;
 use paceline_proto::{Kind, NodeId, PublisherId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,7 +32,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Creates the ledger of `plan`. `silent` are the names of nodes that did not answer.
-    pub(super) fn new(plan: &Plan, silent: Vec<String>) -> Self {
+    pub(super) fn new(plan: &PullPlan, silent: Vec<String>) -> Self {
         let keys = || plan.items.iter().map(|item| (item.publisher, item.held.seq));
         let found = plan.items.len() as u64;
         Self {

@@ -3,7 +3,7 @@
 use super::super::command::{Command, Commands, Holders, PullCommand, Reply};
 use super::Pipe;
 use crate::summary::PullError;
-use paceline_proto::pull::{Answer, Answered, Find, Found, ITEMS_MAX, Plan, Question, merge};
+use paceline_proto::pull::{Answer, Answered, Find, Found, ITEMS_MAX, PullPlan, Question, merge};
 use paceline_proto::{Form, NodeId};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
 
 /// The result of a lookup.
 pub(super) struct Lookup {
-    pub(super) plan: Plan,
+    pub(super) plan: PullPlan,
     pub(super) answers: Vec<Answered>,
     pub(super) holders: Holders,
     /// The nodes that did not answer.
