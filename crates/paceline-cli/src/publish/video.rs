@@ -7,22 +7,33 @@ use super::stored::{About, gather, opened, read};
 use crate::show;
 use anyhow::Context as _;
 use paceline_media::Format;
-use paceline_media::h264::{self, Class};
+use paceline_media::h264::{self, Class, ParameterSets};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Opens an H.264 byte stream.
 pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     let bytes = read(file)?;
-    let mut early = 0;
+    let mut early = 0_u32;
     let mut begun = false;
+    let mut sets = ParameterSets::new();
     let units = h264::split(&bytes).filter(|unit| {
-        // A decoder cannot start before the first I picture.
-        begun |= unit.as_ref().map_or(true, |unit| unit.class == Class::I);
-        early += u32::from(!begun);
+        let Ok(unit) = unit else { return true };
+        // A decoder cannot start before the first key picture, but may need parameter sets before it.
+        begun |= unit.class == Class::I;
+        if !begun {
+            sets.complete(unit.bytes);
+            early += 1;
+        }
         begun
     });
     let share = |unit: h264::AccessUnit<'_>| bytes.slice_ref(unit.bytes);
-    let units = gather(file, "pictures that can be decoded", units, share)?;
+    let mut units = gather(file, "pictures that can be decoded", units, share)?;
+    if let Some(first) = units.first_mut()
+        && let Cow::Owned(complete) = sets.complete(&first.clone())
+    {
+        *first = complete.into();
+    }
     if early > 0 {
         show::note(&format!(
             "{}: its first {early} pictures need earlier ones and are left out",

@@ -63,6 +63,41 @@ fn a_video_passes_unchanged_and_scaled() {
     check_with_ffmpeg("a_video_passes_unchanged_and_scaled", &stream, 30);
 }
 
+/// The parameter sets come only with the first picture, which needs an earlier one.
+#[test]
+fn parameter_sets_before_the_first_key_picture_are_kept() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let file = host.path("film.264");
+    let units = film(160, 120, 20, 10);
+    let (sets, picture) = (parameter_sets(&units[0]), slices(&units[10]));
+    std::fs::write(&file, [&[sets, units[1].clone(), picture][..], &units[11..]].concat().concat())
+        .unwrap();
+    let copy = host.path("copy.h264");
+    let sub =
+        host.start(&["sub", "film", "--out", arg(&copy), "--count", "10", "--timeout", "30s"]);
+    host.wait_for_subscriptions(1);
+    let player = host.run(&["pub", "film", "--file", arg(&file), "--hz", "20", "--wait", "20s"]);
+    player.said(0, "its first 1 pictures need earlier ones and are left out");
+    assert_eq!(sub.ended().code, Some(0));
+    let stream = std::fs::read(&copy).unwrap();
+    let pictures = decode(h264::split(&stream).map(|unit| unit.unwrap().bytes));
+    assert_eq!(pictures.len(), 10);
+}
+
+/// Returns the NAL units before the first slice.
+fn parameter_sets(unit: &[u8]) -> Vec<u8> {
+    unit[..slice_begin(unit)].to_vec()
+}
+
+fn slices(unit: &[u8]) -> Vec<u8> {
+    unit[slice_begin(unit)..].to_vec()
+}
+
+fn slice_begin(unit: &[u8]) -> usize {
+    unit.windows(5).position(|bytes| bytes[..4] == [0, 0, 0, 1] && bytes[4] & 0x1f == 5).unwrap()
+}
+
 #[test]
 fn a_video_loops_and_reports_its_default_rate() {
     let host = Host::new();
