@@ -10,13 +10,16 @@ use crate::error::MediaError;
 /// The number of units without a key unit after which an intra picture without a recovery point counts as
 /// one.
 const PATIENCE: u32 = 300;
+/// The number of intra pictures without a recovery point, and without another key unit between them, after
+/// which further ones count as key units: encoders for broadcasting write no others.
+const BARE_MAX: u32 = 2;
 
 /// Determines the classes of a stream's access units, in decoding order.
 ///
 /// Besides IDR pictures, key units ([`Class::I`]) are intra pictures with a recovery point, as encoders
 /// write them for open groups of pictures, and the first pictures of a gradual refresh: of those, the first
 /// pictures are incomplete for a decoder that starts there. An intra picture without a recovery point is a
-/// key unit only if the stream had no other one for 300 units. The pictures that follow a key unit but
+/// key unit only if the stream had no other one for 300 units, or for two such pictures. The pictures that follow a key unit but
 /// precede it in presentation order are [`Class::Leading`].
 ///
 /// ```
@@ -71,6 +74,8 @@ pub(super) struct Keys {
     open: Option<i64>,
     /// The number of units since the last key unit; `None` before the first.
     since: Option<u32>,
+    /// The number of intra pictures without a recovery point since the last other key unit.
+    bare: u32,
 }
 
 impl Keys {
@@ -78,7 +83,14 @@ impl Keys {
     pub(super) fn class(&mut self, picture: &Picture) -> Class {
         let order = self.order.of(picture);
         let since = self.since.map(|units| units.saturating_add(1));
-        if picture.idr || self.is_key(picture, since) {
+        let bare = picture.intra && picture.reference && picture.recovery.is_none();
+        let key = self.is_key(picture, since);
+        self.bare = match () {
+            () if bare && !picture.idr => self.bare.saturating_add(1),
+            () if key => 0,
+            () => self.bare,
+        };
+        if key {
             self.open = if picture.idr { None } else { order };
             self.since = Some(0);
             return Class::I;
@@ -94,12 +106,13 @@ impl Keys {
 
     fn is_key(&self, picture: &Picture, since: Option<u32>) -> bool {
         match picture.recovery {
+            _ if picture.idr => true,
             Some(0) => picture.intra,
             Some(_) => true,
             // Later pictures may refer to earlier ones, so a stream with key units does not start here.
             None => {
                 let recent = since.is_some_and(|units| units < PATIENCE);
-                picture.intra && picture.reference && !recent
+                picture.intra && picture.reference && (!recent || self.bare >= BARE_MAX)
             }
         }
     }

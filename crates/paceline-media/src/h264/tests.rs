@@ -175,6 +175,12 @@ fn an_intra_picture_is_key_with_a_recovery_point_or_if_the_stream_has_no_other_k
     let classes: Vec<Class> = units(&join(&stream)).into_iter().map(|unit| unit.0).collect();
     let keys: Vec<usize> = (0..classes.len()).filter(|&place| classes[place] == i).collect();
     assert_eq!(keys, [1, 320]);
+    // A stream that has only such pictures starts at them.
+    let group = |number: u32| [intra(number), slice(Slice::p(number + 1))];
+    let stream = [vec![sps(), pps(), slice(Slice::idr(0))], [1, 3, 5, 7].map(group).concat()];
+    let classes: Vec<Class> =
+        units(&join(&stream.concat())).into_iter().map(|unit| unit.0).collect();
+    assert_eq!(classes, [i, p, p, p, p, i, p, i, p]);
 }
 
 #[test]
