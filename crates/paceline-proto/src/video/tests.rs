@@ -13,6 +13,7 @@ fn kinds(text: &str) -> Vec<Kind> {
         'I' => Kind::VideoI,
         'P' => Kind::VideoP,
         'B' => Kind::VideoB,
+        'L' => Kind::VideoLeading,
         _ => Kind::Data,
     };
     text.chars().map(kind).collect()
@@ -20,9 +21,10 @@ fn kinds(text: &str) -> Vec<Kind> {
 
 fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
-        1 => Just(Kind::VideoI),
+        2 => Just(Kind::VideoI),
         4 => Just(Kind::VideoP),
         4 => Just(Kind::VideoB),
+        3 => Just(Kind::VideoLeading),
         1 => Just(Kind::Data),
     ]
 }
@@ -39,15 +41,19 @@ fn rate() -> impl Strategy<Value = Rate> {
 /// back.
 fn decodable(all: &[(Kind, bool)]) -> bool {
     let Some(((kind, _), before)) = all.split_last() else { return true };
-    if !matches!(kind, Kind::VideoP | Kind::VideoB) {
+    if !matches!(kind, Kind::VideoP | Kind::VideoB | Kind::VideoLeading) {
         return true;
     }
-    for (kind, has) in before.iter().rev() {
-        if *kind == Kind::VideoI {
-            return *has;
-        }
-        if *kind == Kind::VideoP && !has {
+    // Leading samples need two groups, and the leading samples of the second one.
+    let mut groups = if *kind == Kind::VideoLeading { 2 } else { 1 };
+    for (other, has) in before.iter().rev() {
+        let leads = groups == 2 && *other == Kind::VideoLeading;
+        if !has && (leads || matches!(other, Kind::VideoI | Kind::VideoP)) {
             return false;
+        }
+        groups -= u32::from(*other == Kind::VideoI);
+        if groups == 0 {
+            return true;
         }
     }
     false
@@ -120,6 +126,89 @@ fn a_dropped_picture_drops_its_dependents() {
     assert_eq!(thinner.offer(Kind::VideoI, 4, 0), Thinned::Pass);
 }
 
+#[test]
+fn leading_pictures_need_the_group_before() {
+    let mut gate = DecodeGate::new();
+    assert!(gate.admit(Kind::VideoI) && !gate.admit(Kind::VideoLeading), "it starts here");
+    assert!(gate.admit(Kind::VideoP) && gate.admit(Kind::VideoI) && gate.admit(Kind::VideoLeading));
+    gate.broke(Kind::VideoLeading);
+    assert!(!gate.admit(Kind::VideoLeading) && gate.admit(Kind::VideoP));
+    gate.broke(Kind::VideoP);
+    assert!(gate.admit(Kind::VideoI) && !gate.admit(Kind::VideoLeading) && gate.admit(Kind::VideoB));
+}
+
+#[test]
+fn pictures_that_decode_alone_are_thinned_exactly() {
+    // Three pass ahead, before the thinner knows the stream; then one in five.
+    let got = thinned("I", max_hz(6), 100);
+    assert!(got.iter().all(|(_, what)| matches!(what, Thinned::Pass | Thinned::Drop)));
+    let passed = passed(&got);
+    assert_eq!(passed.len(), 20);
+    assert_eq!(passed[..4], [0, 1, 2, 15]);
+    assert!(passed[3..].windows(2).all(|pair| pair[1] - pair[0] == 5), "{passed:?}");
+}
+
+#[test]
+fn without_a_scaler_each_group_passes_as_many_pictures_as_were_due() {
+    let got = thinned("IPPPPPPPPPPPPPP", max_hz(6), 150);
+    let passed = passed(&got);
+    assert!((27..=33).contains(&passed.len()), "{passed:?}");
+    assert!(passed.windows(2).all(|pair| pair[1] - pair[0] <= 15), "{passed:?}");
+}
+
+/// A random structure of groups of pictures, as encoders produce them.
+fn structure(random: &mut impl FnMut(u64) -> u64) -> String {
+    let (length, between, open) = (1 + random(40), random(4), random(2) == 0);
+    let pyramid = between > 1 && random(2) == 0;
+    let mut group = "I".to_owned();
+    if open {
+        group.extend((0..between).map(|_| 'L'));
+    }
+    while (group.len() as u64) < length {
+        group.push('P');
+        let mut left = between;
+        if pyramid {
+            group.push('P');
+            left -= 1;
+        }
+        group.extend((0..left).map(|_| 'B'));
+    }
+    group
+}
+
+/// No stream is silent for longer than one group, whatever its structure, the rate, and where it begins.
+#[test]
+fn no_structure_of_groups_is_silent() {
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for history in 0..100_000 {
+        let group = structure(&mut random);
+        let every = 1 + random(12);
+        let rate = Rate::Every(NonZeroU32::new(u32::try_from(every).unwrap()).unwrap());
+        let begin = random(group.len() as u64);
+        let mut thinner = Thinner::new(rate, Some(PERIOD));
+        let mut all: Vec<(Kind, bool)> = Vec::new();
+        let mut last = None;
+        let count = 3 * (group.len() as u64 + every);
+        for (seq, kind) in (begin..begin + count).zip(kinds(&group).into_iter().cycle().skip(begin as usize)) {
+            all.push((kind, false));
+            let passes = thinner.offer(kind, seq, 0) == Thinned::Pass;
+            assert!(!passes || decodable(&all), "{history}: {group} from {begin}, 1 in {every}: {seq}");
+            all.last_mut().unwrap().1 = passes;
+            let quiet = seq - last.unwrap_or(begin);
+            // Pictures may have passed ahead of their time, by three at most.
+            let most = group.len() as u64 + 4 * every;
+            assert!(quiet <= most, "{history}: {group} from {begin}, 1 in {every}: silent until {seq}");
+            if passes {
+                last = Some(seq);
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn the_gate_admits_exactly_the_decodable_pictures(
@@ -147,25 +236,30 @@ proptest! {
         let mut thinner = Thinner::new(rate, Some(PERIOD));
         let mut scaler = TemporalScaler::new(rate, Some(PERIOD));
         let mut all: Vec<(Kind, bool)> = Vec::new();
-        let (mut due, mut passed, mut dense) = (0u64, 0u64, false);
+        let (mut due, mut passed, mut dense, mut alone) = (0u64, 0u64, false, 0);
         for (seq, (kind, dropped)) in (0..).zip(steps) {
             due += u64::from(scaler.take(seq, 0));
             dense &= kind != Kind::VideoI;
             all.push((kind, false));
             let reference = matches!(kind, Kind::VideoI | Kind::VideoP);
+            alone = if kind == Kind::VideoI { alone + 1 } else { 0 };
             let want = match decodable(&all) {
                 false if dense => Thinned::TooDense,
                 false => Thinned::Undecodable,
-                true if passed < due || reference && passed < due + 3 => Thinned::Pass,
+                true if passed < due => Thinned::Pass,
+                true if alone > 3 => Thinned::Drop,
+                true if reference && passed < due + 3 => Thinned::Pass,
                 true if reference => Thinned::TooDense,
                 true => Thinned::Drop,
             };
-            dense |= want == Thinned::TooDense;
+            dense |= want == Thinned::TooDense || want == Thinned::Drop && alone > 3;
             prop_assert_eq!(thinner.offer(kind, seq, 0), want, "{} of {:?}", seq, all);
             passed += u64::from(want == Thinned::Pass);
             prop_assert!(passed <= due + 3);
-            // Due samples that could not pass earn no credit.
-            due = due.min(passed);
+            // Due samples that could not pass earn no credit, except where references are too dense.
+            if want == Thinned::Undecodable {
+                due = due.min(passed);
+            }
             if want == Thinned::Pass && dropped {
                 thinner.broke(kind);
             }

@@ -70,9 +70,12 @@ impl Thinner {
         self.dense &= kind != Kind::VideoI;
         self.alone = if kind == Kind::VideoI { self.alone.saturating_add(1) } else { 0 };
         if !self.gate.admit(kind) {
-            let owed = in_turn && self.dense && self.behind < BEHIND_MAX;
-            self.behind += u32::from(owed);
-            return if self.dense { Thinned::TooDense } else { Thinned::Undecodable };
+            if !self.dense {
+                self.behind = 0;
+                return Thinned::Undecodable;
+            }
+            self.behind += u32::from(in_turn && self.behind < BEHIND_MAX);
+            return Thinned::TooDense;
         }
         if in_turn {
             return Thinned::Pass;
