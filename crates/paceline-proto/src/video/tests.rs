@@ -134,7 +134,9 @@ fn leading_pictures_need_the_group_before() {
     gate.broke(Kind::VideoLeading);
     assert!(!gate.admit(Kind::VideoLeading) && gate.admit(Kind::VideoP));
     gate.broke(Kind::VideoP);
-    assert!(gate.admit(Kind::VideoI) && !gate.admit(Kind::VideoLeading) && gate.admit(Kind::VideoB));
+    assert!(
+        gate.admit(Kind::VideoI) && !gate.admit(Kind::VideoLeading) && gate.admit(Kind::VideoB)
+    );
 }
 
 #[test]
@@ -181,7 +183,8 @@ fn structure(random: &mut impl FnMut(u64) -> u64) -> String {
 fn no_structure_of_groups_is_silent() {
     let mut state = 7_u64;
     let mut random = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     for history in 0..100_000 {
@@ -193,15 +196,23 @@ fn no_structure_of_groups_is_silent() {
         let mut all: Vec<(Kind, bool)> = Vec::new();
         let mut last = None;
         let count = 3 * (group.len() as u64 + every);
-        for (seq, kind) in (begin..begin + count).zip(kinds(&group).into_iter().cycle().skip(begin as usize)) {
+        for (seq, kind) in (begin..begin + count)
+            .zip(kinds(&group).into_iter().cycle().skip(usize::try_from(begin).unwrap()))
+        {
             all.push((kind, false));
             let passes = thinner.offer(kind, seq, 0) == Thinned::Pass;
-            assert!(!passes || decodable(&all), "{history}: {group} from {begin}, 1 in {every}: {seq}");
+            assert!(
+                !passes || decodable(&all),
+                "{history}: {group} from {begin}, 1 in {every}: {seq}"
+            );
             all.last_mut().unwrap().1 = passes;
             let quiet = seq - last.unwrap_or(begin);
             // Pictures may have passed ahead of their time, by three at most.
             let most = group.len() as u64 + 4 * every;
-            assert!(quiet <= most, "{history}: {group} from {begin}, 1 in {every}: silent until {seq}");
+            assert!(
+                quiet <= most,
+                "{history}: {group} from {begin}, 1 in {every}: silent until {seq}"
+            );
             if passes {
                 last = Some(seq);
             }

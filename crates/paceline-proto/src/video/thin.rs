@@ -119,6 +119,13 @@ impl Thinner {
         self.ahead
     }
 
+    /// Returns the scaler that determines the samples due, for another way to provide the rate from the next
+    /// sample on.
+    #[must_use]
+    pub fn scaler(&self) -> TemporalScaler {
+        self.due.clone()
+    }
+
     /// Records that a passed sample of `kind` was dropped later.
     pub const fn broke(&mut self, kind: Kind) {
         self.gate.broke(kind);

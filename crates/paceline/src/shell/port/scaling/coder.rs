@@ -77,12 +77,10 @@ impl Coder {
         self.due.iter().any(|due| due.seq == seq)
     }
 
-    /// Decodes units that were delivered unchanged, as references of the next one. `ahead` of them were
-    /// not due yet, so as many due pictures are left out.
-    pub(super) fn catch_up(&mut self, shown: &[RawSample], ahead: u32) {
-        if let Choice::Rate(_, skip) = &mut self.choice {
-            *skip = ahead;
-        }
+    /// Decodes units that were delivered unchanged, as references of the next one, and continues their
+    /// rate. The next unit was already counted.
+    pub(super) fn catch_up(&mut self, shown: &[RawSample], due: super::thin::Due) {
+        self.choice = Choice::Rate(due.scaler, due.ahead);
         if shown.is_empty() || self.begin().is_err() {
             return;
         }

@@ -26,7 +26,7 @@ impl Coder {
         false
     }
 
-    pub(super) fn catch_up(&mut self, _: &[RawSample], _: u32) {}
+    pub(super) fn catch_up(&mut self, _: &[RawSample], _: super::thin::Due) {}
 
     pub(super) const fn is_stuck(&self) -> bool {
         true

@@ -3,7 +3,7 @@
 use super::places::{ALL, Places};
 use paceline_media::h264;
 use paceline_proto::video::{Thinned as Verdict, Thinner};
-use paceline_proto::{DropReason, Kind, Rate, RawSample};
+use paceline_proto::{DropReason, Kind, Rate, RawSample, TemporalScaler};
 use paceline_sched::Duration;
 
 /// The limits of stored units since the last IDR picture, for later decoding.
@@ -15,8 +15,16 @@ pub(super) enum Thinned {
     /// The sample was delivered, or left out.
     Done,
     /// Thinning cannot provide the rate from this sample on, and the decoder can: contains the units
-    /// that it needs before, and the number of pictures that were delivered before they were due.
-    TooDense(Vec<RawSample>, u32),
+    /// that it needs before, and the state of the rate.
+    TooDense(Vec<RawSample>, Box<Due>),
+}
+
+/// The state of a rate after a sample.
+pub(super) struct Due {
+    /// Determines the next samples due.
+    pub(super) scaler: TemporalScaler,
+    /// The number of samples that were delivered before they were due.
+    pub(super) ahead: u32,
 }
 
 /// Thins one video.
@@ -52,7 +60,8 @@ impl Thin {
                     self.kept.iter_mut().for_each(Vec::clear);
                 }
                 if let Some(kept) = self.kept.take() {
-                    return Thinned::TooDense(kept, self.thinner.ahead());
+                    let (scaler, ahead) = (self.thinner.scaler(), self.thinner.ahead());
+                    return Thinned::TooDense(kept, Box::new(Due { scaler, ahead }));
                 }
             }
         }

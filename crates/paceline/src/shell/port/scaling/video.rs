@@ -36,9 +36,9 @@ impl Video {
                 }
             }
             Way::Thin(thin) => {
-                if let Thinned::TooDense(shown, ahead) = thin.serve(&sample, places) {
+                if let Thinned::TooDense(shown, due) = thin.serve(&sample, places) {
                     let mut coder = Coder::new(self.form, self.period);
-                    coder.catch_up(&shown, ahead);
+                    coder.catch_up(&shown, *due);
                     coder.serve(&sample, places);
                     self.way = Way::Code(Box::new(coder));
                 }
