@@ -18,7 +18,7 @@ pub use paceline_proto::control::{
 #[doc(inline)]
 pub use paceline_proto::form::Audio;
 #[doc(inline)]
-pub use paceline_proto::{Form, Proxy, Rate, Retransmit};
+pub use paceline_proto::{Form, Proxy, Rate, Retransmit, Unscalable};
 use paceline_proto::{PublisherId, Tag};
 
 /// The answer of one publisher's path to a request of [`SubscriberBuilder::quotes`].

@@ -1,5 +1,7 @@
 //! Publishers: declaration, and sending of samples.
 
+mod video;
+
 use crate::arrival::Arrival;
 use crate::buffer::Buffer;
 use crate::error::{Contradiction, PublishError, set};
@@ -15,18 +17,15 @@ use bytes::Bytes;
 use event_listener::{EventListener, Listener};
 use paceline_media::Format;
 use paceline_media::audio::AudioFormat;
-use paceline_media::h264::{self, Classifier, ParameterSets};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
-use paceline_proto::{
-    ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag, Unscalable,
-};
+use paceline_proto::{ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag};
 use paceline_sched::{ContractError, Late, LossTolerance};
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use video::VideoUnits;
 
 /// Configures and declares a [`Publisher`]. Created by [`Node::publisher`].
 ///
@@ -277,7 +276,7 @@ pub struct Publisher {
     format: Option<Format>,
     bytes_declared: bool,
     /// The parameter sets and units so far, if the samples are video.
-    video: Option<Box<(ParameterSets, Classifier)>>,
+    video: Option<Box<VideoUnits>>,
     shared: Arc<PublisherShared>,
     node: Node,
     /// Its outputs; `None` while its first samples are buffered.
@@ -362,7 +361,9 @@ impl Publisher {
             return Err(PublishError::TooLarge { bytes: payload.len(), max: SAMPLE_BYTES_MAX });
         }
         let kind = match self.format {
-            Some(Format::H264) if self.spec.kind.is_video() => self.take_video(&mut payload)?,
+            Some(Format::H264) if self.spec.kind.is_video() => {
+                self.video.get_or_insert_default().take(&mut payload)?
+            }
             _ => self.spec.kind,
         };
         self.observe(&payload, attached);
@@ -383,26 +384,6 @@ impl Publisher {
             (None, Some(opening)) => opening.put(&shared.installs, now, sample),
             (None, None) => PutReport::default(),
         }
-    }
-
-    /// Returns the kind of a video sample. Prepends missing parameter sets to a picture that can be
-    /// decoded alone.
-    fn take_video(&mut self, payload: &mut Bytes) -> Result<Kind, PublishError> {
-        let (parameters, classifier) = &mut **self.video.get_or_insert_default();
-        let class = classifier.classify(payload);
-        let class = class.map_err(|error| PublishError::NoAccessUnit {
-            bytes: payload.len(),
-            what: error.to_string(),
-        })?;
-        if let Cow::Owned(complete) = parameters.complete(payload) {
-            *payload = complete.into();
-        }
-        Ok(match class {
-            h264::Class::I => Kind::VideoI,
-            h264::Class::P => Kind::VideoP,
-            h264::Class::B => Kind::VideoB,
-            h264::Class::Leading => Kind::VideoLeading,
-        })
     }
 
     /// Blocks until every stream has room, then publishes a sample as [`Self::put`] does.
@@ -520,7 +501,8 @@ impl Publisher {
             _ => None,
         };
         let new_size = size.is_some() && size != self.spec.size;
-        let unscalable = self.unscalable(payload);
+        let is_video = self.format == Some(Format::H264);
+        let unscalable = if is_video { video::unscalable(payload) } else { None };
         let new_reason = unscalable.is_some_and(|why| why != self.spec.unscalable);
         if !larger && !new_size && !new_reason {
             return;
@@ -536,21 +518,6 @@ impl Publisher {
             self.spec.size = size;
         }
         self.announce();
-    }
-
-    /// Returns the reason why the video cannot be scaled, `Some(None)` if it can, and `None` if this
-    /// sample does not show it.
-    fn unscalable(&self, payload: &Bytes) -> Option<Option<Unscalable>> {
-        if self.format != Some(Format::H264) || !h264::is_idr(payload) {
-            return None;
-        }
-        Some(h264::unsupported(payload).map(|feature| match feature {
-            h264::Unsupported::Interlaced => Unscalable::Interlaced,
-            h264::Unsupported::Chroma => Unscalable::Chroma,
-            h264::Unsupported::Depth => Unscalable::Depth,
-            h264::Unsupported::NoDecoder => Unscalable::Codec,
-            h264::Unsupported::Profile | _ => Unscalable::Profile,
-        }))
     }
 
     /// Sends every node the current declaration; returns false if the engine's command queue is

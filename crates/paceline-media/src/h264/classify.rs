@@ -19,8 +19,8 @@ const BARE_MAX: u32 = 2;
 /// Besides IDR pictures, key units ([`Class::I`]) are intra pictures with a recovery point, as encoders
 /// write them for open groups of pictures, and the first pictures of a gradual refresh: of those, the first
 /// pictures are incomplete for a decoder that starts there. An intra picture without a recovery point is a
-/// key unit only if the stream had no other one for 300 units, or for two such pictures. The pictures that follow a key unit but
-/// precede it in presentation order are [`Class::Leading`].
+/// key unit only if the stream had no other one for 300 units, or for two such pictures. The pictures that
+/// follow a key unit but precede it in presentation order are [`Class::Leading`].
 ///
 /// ```
 /// use paceline_media::h264::Classifier;

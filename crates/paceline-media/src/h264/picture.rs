@@ -72,31 +72,23 @@ impl Picture {
 
     /// Adds an SEI or slice NAL unit; `place` is that of a slice. Ignores other NAL units.
     pub(super) fn add(&mut self, nal: &Nal<'_>, place: Place, params: &Params) {
-        match nal.kind() {
-            Kind::Sei if !self.begun => self.recovery = self.recovery.or(sei::recovery_frames(nal)),
-            Kind::Slice { idr } => {
-                let slice = Slice::read(nal, params);
-                self.reference |= nal.reference();
-                if place == Place::SecondField {
-                    (self.paired, self.first_seen) = (true, false);
-                }
-                if !self.paired {
-                    self.idr |= idr;
-                    let intra = slice.is_some_and(|slice| slice.intra);
-                    self.intra = intra && (self.intra || !self.begun);
-                }
-                self.begun = true;
-                if let Some(slice) = slice {
-                    self.add_slice(slice, params);
-                }
-            }
-            Kind::Sps
-            | Kind::Pps
-            | Kind::Delimiter
-            | Kind::Sei
-            | Kind::Leading
-            | Kind::Prefix
-            | Kind::Other => {}
+        if nal.kind() == Kind::Sei && !self.begun {
+            self.recovery = self.recovery.or(sei::recovery_frames(nal));
+        }
+        let Kind::Slice { idr } = nal.kind() else { return };
+        let slice = Slice::read(nal, params);
+        self.reference |= nal.reference();
+        if place == Place::SecondField {
+            (self.paired, self.first_seen) = (true, false);
+        }
+        if !self.paired {
+            self.idr |= idr;
+            let intra = slice.is_some_and(|slice| slice.intra);
+            self.intra = intra && (self.intra || !self.begun);
+        }
+        self.begun = true;
+        if let Some(slice) = slice {
+            self.add_slice(slice, params);
         }
     }
 

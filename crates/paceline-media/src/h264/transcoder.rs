@@ -119,7 +119,7 @@ impl Transcoder {
     ///
     /// Calls `wanted(n)` once for each picture, in presentation order. `n` counts from 0 over the
     /// transcoder's life, without units that fail to decode. Calls `event` with the results of this and
-    /// of earlier units. Before an I unit, all earlier units have their events.
+    /// of earlier units. Before an IDR unit, all earlier units have their events.
     pub fn push(
         &mut self,
         unit: &[u8],

@@ -45,16 +45,16 @@ impl Control {
         if counted.is_empty() {
             return;
         }
-        let mut told: BTreeMap<NodeId, BTreeSet<(Trunk, NodeId)>> = BTreeMap::new();
+        let mut reports: BTreeMap<NodeId, BTreeSet<(Trunk, NodeId)>> = BTreeMap::new();
         for booking in self.admission.bookings() {
             let here = booking.path.iter().position(|node| *node == self.me);
             let Some(&hop) = here.and_then(|here| booking.path.get(here + 1)) else { continue };
             let key = (booking.wanted.trunk, hop);
             if counted.contains_key(&key) {
-                told.entry(booking.pair.0.node).or_default().insert(key);
+                reports.entry(booking.pair.0.node).or_default().insert(key);
             }
         }
-        for (node, keys) in told {
+        for (node, keys) in reports {
             let rows: Vec<(Trunk, Excess)> =
                 keys.iter().filter_map(|key| Some((key.0, *counted.get(key)?))).collect();
             for rows in rows.chunks(ROWS_MAX) {
@@ -76,9 +76,9 @@ impl Control {
             let ours = subscription.node == self.me && booking.path.contains(&node);
             if let Some(&excess) = rows.get(&booking.wanted.trunk).filter(|_| ours) {
                 let node_name = node_name.clone();
-                let told =
+                let output =
                     ControlOutput::Excess { subscription, publisher, node, node_name, excess };
-                self.outputs.push_back(told);
+                self.outputs.push_back(output);
             }
         }
     }

@@ -64,7 +64,7 @@ mod tests {
 
     /// Exchanges messages of both nodes for two seconds; returns the other outputs of the second node.
     fn talk(nodes: &mut [Control; 2], now: &mut Instant) -> Vec<ControlOutput> {
-        let mut told = Vec::new();
+        let mut others = Vec::new();
         for _ in 0..200 {
             *now += Duration::from_millis(10);
             for from in [0, 1] {
@@ -73,12 +73,12 @@ mod tests {
                     if let ControlOutput::Send { message, .. } = output {
                         nodes[1 - from].handle_message(*now, IDS[from], message).unwrap();
                     } else if from == 1 {
-                        told.push(output);
+                        others.push(output);
                     }
                 }
             }
         }
-        told
+        others
     }
 
     /// A publisher on the first node and a subscription on the second, over a link that cannot carry the
@@ -115,9 +115,9 @@ mod tests {
                 ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
             },
         );
-        let told = talk(&mut nodes, &mut now);
+        let others = talk(&mut nodes, &mut now);
         let refused =
-            told.into_iter().filter(|output| matches!(output, ControlOutput::Refused { .. }));
+            others.into_iter().filter(|output| matches!(output, ControlOutput::Refused { .. }));
         let listed = nodes[1].nodes().map(|node| node.refusals.len()).sum();
         (refused.collect(), listed)
     }

@@ -124,7 +124,7 @@ fn samples_arrive_at_their_instants_and_take_the_time_of_their_bytes() {
     one.sizes = vec![1_000, 100];
     one.arrivals = Arrivals::At(vec![at(5), at(5), at(2_000_000)]);
     let found = decisions(setup, vec![one]);
-    let told: Vec<_> = found
+    let seen: Vec<_> = found
         .iter()
         .map(|d| (d.seq, d.at.as_nanos(), d.finish.unwrap().as_nanos(), d.bytes))
         .collect();
@@ -134,7 +134,7 @@ fn samples_arrive_at_their_instants_and_take_the_time_of_their_bytes() {
         (1, 1_000_005, 1_100_005, 100),
         (2, 2_800_000, 3_000_000, 1_000),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(seen, expected);
     assert_eq!(found[1].delay, Some(nanos(1_100_000)));
     assert!(found.iter().all(|d| d.window.is_none() && d.outcome == Outcome::OnTime));
 }
@@ -313,15 +313,15 @@ fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
     let sums = tallies(setup, &[one.clone(), other.clone()]);
     assert_eq!((sums[0].on_time, sums[0].policed), (5, 5));
     assert_eq!((sums[1].on_time, sums[1].policed), (10, 0));
-    let told = decisions(setup, vec![one]);
+    let seen = decisions(setup, vec![one]);
     let refused: Vec<_> =
-        told.iter().filter(|d| d.outcome == Outcome::Policed).map(|d| (d.seq, d.at)).collect();
+        seen.iter().filter(|d| d.outcome == Outcome::Policed).map(|d| (d.seq, d.at)).collect();
     assert_eq!(refused, [1, 3, 5, 7, 9].map(|seq| (seq, at(seq * SLOT))));
-    let told = decisions(setup, vec![other.clone()]);
-    let sent: Vec<_> = told.iter().map(|d| (d.seq, d.at.as_nanos() / SLOT)).collect();
+    let seen = decisions(setup, vec![other.clone()]);
+    let sent: Vec<_> = seen.iter().map(|d| (d.seq, d.at.as_nanos() / SLOT)).collect();
     assert_eq!(sent, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|seq| (seq, 2 * seq)));
     assert_eq!(
-        told[9].delay,
+        seen[9].delay,
         Some(nanos(10 * SLOT)),
         "counted from arrival, not from passing the policer"
     );
@@ -338,21 +338,21 @@ fn demoted_samples_share_round_robin_and_yield_to_conforming_samples() {
     camera.sizes = vec![100];
     camera.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT), count: 8 };
     camera.police = Some("leaky:100B,25kB/s else demote".parse().unwrap());
-    let told = |others: Vec<Spec>| -> Vec<_> {
+    let seen = |others: Vec<Spec>| -> Vec<_> {
         let all = [vec![camera.clone()], others].concat();
-        let told = decisions(slots(Policy::Edf, Ahead::Shares, 40), all);
-        told.iter()
+        let seen = decisions(slots(Policy::Edf, Ahead::Shares, 40), all);
+        seen.iter()
             .filter(|it| it.stream.0 == 0)
             .map(|it| (it.seq, it.outcome, it.at.as_nanos() / SLOT))
             .collect()
     };
-    let idle = told(vec![]);
+    let idle = seen(vec![]);
     assert_eq!(idle, [0, 1, 2, 3, 4, 5, 6, 7].map(|seq| (seq, Outcome::OnTime, seq)), "alone");
     let mut steering = stream(Some(contract(0, 1, 1)));
     steering.arrivals = Arrivals::Every { first: at(SLOT), every: nanos(SLOT), count: 3 };
     let mut later = steering.clone();
     later.arrivals = Arrivals::Every { first: at(5 * SLOT), every: nanos(SLOT), count: 12 };
-    let busy = told(vec![steering, later]);
+    let busy = seen(vec![steering, later]);
     let (met, given_up) = (Outcome::OnTime, Outcome::Dropped);
     assert_eq!(
         busy,
@@ -389,12 +389,12 @@ fn late_heads_behind_an_upper_limit_cost_no_time_while_queued() {
     let link = LinkTiming::Capacity(Capacity::from_bytes_per_s(1_000_000_000).unwrap());
     let (ahead, segment, end) = (Ahead::Shares, u32::MAX, at(100_000 * SLOT));
     let setup = Setup { policy: Policy::Hfsc, ahead, link, segment, end };
-    let told = |decisions: Vec<SampleDecision>| -> Vec<_> {
+    let seen = |decisions: Vec<SampleDecision>| -> Vec<_> {
         decisions.iter().map(|d| (d.at.as_nanos() / SLOT, d.outcome)).collect()
     };
     use Outcome::{Late as TooLate, OnTime};
     let expected = [(0, OnTime), (8_000, TooLate), (16_000, TooLate)];
-    assert_eq!(told(decisions(setup, vec![one.clone()])), expected);
+    assert_eq!(seen(decisions(setup, vec![one.clone()])), expected);
     // The same in a class, whose discipline has windows that change at each deadline.
     let mut tree = Hierarchy::new();
     let leaf = LeafSpec { curves: slow, policy: Policy::DWCS, eligibility: ahead.eligibility() };
@@ -407,7 +407,7 @@ fn late_heads_behind_an_upper_limit_cost_no_time_while_queued() {
             Step::Chosen(_) => None,
         })
         .collect();
-    assert_eq!(told(decided.clone()), expected);
+    assert_eq!(seen(decided.clone()), expected);
     // The second sample's deadlines at 6, 9, … ns passed by 8 s: 1/2 → 0/1, then y' increases.
     let tolerance = |d: &SampleDecision| d.window.map(|window| (window.x, window.y, window.tagged));
     assert_eq!(tolerance(&decided[0]), Some((1, 2, false)));

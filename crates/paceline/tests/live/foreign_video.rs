@@ -151,7 +151,7 @@ fn joined(samples: &[Sample]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.payload.to_vec()).collect()
 }
 
-/// Returns what is wrong with the samples of one form.
+/// Returns a description if the samples of one form are not as requested.
 fn problem(
     stream: &Stream,
     form: &Form,
@@ -162,12 +162,12 @@ fn problem(
         return Some("the order is wrong".to_owned());
     }
     if form.size.is_some() && !stream.scaled {
-        let told = std::iter::from_fn(|| subscriber.try_event()).any(|event| {
+        let refused = std::iter::from_fn(|| subscriber.try_event()).any(|event| {
             matches!(&event, SubscriberEvent::Refused(_, refusal)
                 if matches!(refusal.reason, RefusalReason::Unscalable { .. }))
         });
-        let right = got.is_empty() && told;
-        return (!right).then(|| format!("{} pictures, told: {told}", got.len()));
+        let right = got.is_empty() && refused;
+        return (!right).then(|| format!("{} pictures, refused: {refused}", got.len()));
     }
     let delivered = joined(got);
     let size = form.size.unwrap_or(SIZE);

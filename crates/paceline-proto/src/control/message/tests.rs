@@ -3,7 +3,7 @@ use crate::Retransmit;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
-use crate::form::{Audio, Form, Proxy, Rate, Size};
+use crate::form::{Audio, Form, Proxy, Rate, Size, Unscalable};
 use crate::ids::{PublisherId, SubscriptionId};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
@@ -47,25 +47,31 @@ fn encoding() -> impl Strategy<Value = Encoding> {
     ]
 }
 
+fn unscalable() -> impl Strategy<Value = Unscalable> {
+    (0..5u8).prop_map(|code| Unscalable::from_code(code).unwrap())
+}
+
 fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let tag = "[a-zö]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap());
     let kind = prop::sample::select(vec![Kind::Data, Kind::State, Kind::Picture]);
     let late = prop::sample::select(vec![Late::Drop, Late::Send]);
     let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
-    let bytes = (option::of(any::<u64>()), any::<bool>());
+    let bytes = (option::of(any::<u64>()), any::<bool>(), option::of(unscalable()));
     let rest = (option::of(duration()), option::of(size()), bytes, loss);
     (tag, kind, encoding(), late, rest).prop_map(
-        |(tag, kind, encoding, late, (period, size, (bytes_max, waits), loss))| PublisherSpec {
-            tag,
-            kind,
-            encoding,
-            period,
-            late,
-            loss,
-            size,
-            bytes_max,
-            waits,
-            unscalable: None,
+        |(tag, kind, encoding, late, (period, size, (bytes_max, waits, unscalable), loss))| {
+            PublisherSpec {
+                tag,
+                kind,
+                encoding,
+                period,
+                late,
+                loss,
+                size,
+                bytes_max,
+                waits,
+                unscalable,
+            }
         },
     )
 }
@@ -117,6 +123,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(RefusalReason::Capacity),
         (size(), size())
             .prop_map(|(asked, source)| RefusalReason::SizeAboveSource { asked, source }),
+        (size(), unscalable()).prop_map(|(asked, why)| RefusalReason::Unscalable { asked, why }),
         any::<(u64, u64, u64)>().prop_map(|(within, due, carried)| RefusalReason::Deadlines {
             within: Duration::from_nanos(within),
             due,
