@@ -36,7 +36,7 @@ pub enum MediaError {
     },
     /// An encoding string is unknown.
     #[error(
-        "encoding {text:?}: {reason}; write image/jpeg, image/png, video/h264 or video/raw;format=i420;width=640;height=480 (format i420 or rgb)"
+        "encoding {text:?}: {reason}; write image/jpeg, image/png, video/h264, video/h265, video/av1 or video/raw;format=i420;width=640;height=480 (format i420 or rgb)"
     )]
     Encoding {
         /// The rejected text.
@@ -225,6 +225,40 @@ pub enum MediaError {
         "h264 unit cannot be scaled alone, since it needs the pictures before it; pass the stream through h264::Transcoder"
     )]
     H264Scale,
+    /// An H.265 or AV1 stream, one of its units or a header is invalid.
+    #[error("{codec} stream at byte {at}: {reason}; {mend}")]
+    VideoStream {
+        /// `h265` or `av1`.
+        codec: &'static str,
+        /// The offset of the invalid bytes.
+        at: usize,
+        /// The reason.
+        reason: String,
+        /// The remedy.
+        mend: &'static str,
+    },
+    /// An H.265 or AV1 unit does not contain its size.
+    #[error(
+        "{codec} unit of {bytes} bytes has no {header}, so its size is not known; inspect an I unit, which {completed_by} completes"
+    )]
+    VideoNoSize {
+        /// `h265` or `av1`.
+        codec: &'static str,
+        /// The length of the unit in bytes.
+        bytes: usize,
+        /// The missing header.
+        header: &'static str,
+        /// The type that adds the header to units that lack it.
+        completed_by: &'static str,
+    },
+    /// H.265 and AV1 are not scaled.
+    #[error(
+        "{codec} video cannot be scaled, since there is no decoder for it here; request the full size, or have the sender encode h264"
+    )]
+    VideoScale {
+        /// `h265` or `av1`.
+        codec: &'static str,
+    },
     /// A test card's size is too small for its code.
     #[error("test card size {size} is below {min}; choose at least {} wide and {} high", .min.width, .min.height)]
     CardSize {

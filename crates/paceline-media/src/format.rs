@@ -3,9 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::av1;
 use crate::check::parse_side;
 use crate::error::{MediaError, excerpt};
 use crate::h264;
+use crate::h265;
 use crate::jpeg;
 use crate::pixel::PixelFormat;
 use crate::png;
@@ -15,7 +17,8 @@ use crate::size::Size;
 ///
 /// As an encoding string:
 /// - `image/jpeg` and `image/png`: the payload contains the size;
-/// - `video/h264`: an access unit in Annex B; units with an SPS contain the size;
+/// - `video/h264` and `video/h265`: an access unit in Annex B; units with an SPS contain the size;
+/// - `video/av1`: a temporal unit of low-overhead OBUs; units with a sequence header contain the size;
 /// - `video/raw;format=i420;width=640;height=480`;
 /// - `video/raw;format=rgb;width=640;height=480`.
 ///
@@ -38,6 +41,10 @@ pub enum Format {
     Png,
     /// One H.264 access unit (see [`h264`]): a picture that may depend on others.
     H264,
+    /// One H.265 access unit (see [`h265`]): a picture that may depend on others. Not scaled.
+    H265,
+    /// One AV1 temporal unit (see [`av1`]): a picture that may depend on others. Not scaled.
+    Av1,
     /// One [`PixelFormat::I420`] picture of this size.
     I420(Size),
     /// One [`PixelFormat::Rgb8`] picture of this size.
@@ -50,7 +57,8 @@ impl Format {
     ///
     /// # Errors
     /// The errors of [`jpeg::dimensions`] for JPEG, of [`png::dimensions`] for PNG, and of
-    /// [`h264::info`] for H.264. [`MediaError::H264NoSize`] for a unit without an SPS. The errors of
+    /// [`h264::info`], [`h265::info`] and [`av1::info`] for video. [`MediaError::H264NoSize`] or
+    /// [`MediaError::VideoNoSize`] for a unit without an SPS or sequence header. The errors of
     /// [`crate::Picture::new`] otherwise.
     pub fn picture_size(&self, payload: &[u8]) -> Result<Size, MediaError> {
         let (format, size) = match *self {
@@ -60,6 +68,14 @@ impl Format {
                 let info = h264::info(payload)?;
                 let none = MediaError::H264NoSize { bytes: payload.len() };
                 return info.map(|info| info.size).ok_or(none);
+            }
+            Self::H265 => {
+                let none = h265::no_size(payload.len());
+                return h265::info(payload)?.map(|info| info.size).ok_or(none);
+            }
+            Self::Av1 => {
+                let none = av1::no_size(payload.len());
+                return av1::info(payload)?.map(|info| info.size).ok_or(none);
             }
             Self::I420(size) => (PixelFormat::I420, size),
             Self::Rgb8(size) => (PixelFormat::Rgb8, size),
@@ -75,6 +91,8 @@ impl Format {
             Self::Jpeg => Self::Jpeg,
             Self::Png => Self::Png,
             Self::H264 => Self::H264,
+            Self::H265 => Self::H265,
+            Self::Av1 => Self::Av1,
             Self::I420(_) => Self::I420(size),
             Self::Rgb8(_) => Self::Rgb8(size),
         }
@@ -87,6 +105,8 @@ impl fmt::Display for Format {
             Self::Jpeg => return f.write_str("image/jpeg"),
             Self::Png => return f.write_str("image/png"),
             Self::H264 => return f.write_str("video/h264"),
+            Self::H265 => return f.write_str("video/h265"),
+            Self::Av1 => return f.write_str("video/av1"),
             Self::I420(size) => (PixelFormat::I420, size),
             Self::Rgb8(size) => (PixelFormat::Rgb8, size),
         };
@@ -100,26 +120,24 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self, MediaError> {
         let refuse = |reason: String| MediaError::Encoding { text: excerpt(text), reason };
         let mut parts = text.split(';').map(str::trim);
-        match parts.next() {
-            Some("image/jpeg") => match parts.next() {
-                None => Ok(Self::Jpeg),
-                Some(extra) => Err(refuse(format!("image/jpeg has no {:?}", excerpt(extra)))),
-            },
-            Some("image/png") => match parts.next() {
-                None => Ok(Self::Png),
-                Some(extra) => Err(refuse(format!("image/png has no {:?}", excerpt(extra)))),
-            },
-            Some("video/h264") => match parts.next() {
-                None => Ok(Self::H264),
-                Some(extra) => Err(refuse(format!("video/h264 has no {:?}", excerpt(extra)))),
-            },
-            Some("video/raw") => parse_raw(parts, refuse),
-            kind => {
-                let kind = excerpt(kind.unwrap_or_default());
-                Err(refuse(format!(
-                    "type {kind:?} is neither image/jpeg, image/png, video/h264 nor video/raw"
-                )))
+        let kind = parts.next().unwrap_or_default();
+        let plain = match kind {
+            "image/jpeg" => Self::Jpeg,
+            "image/png" => Self::Png,
+            "video/h264" => Self::H264,
+            "video/h265" => Self::H265,
+            "video/av1" => Self::Av1,
+            "video/raw" => return parse_raw(parts, refuse),
+            _ => {
+                return Err(refuse(format!(
+                    "type {:?} is neither image/jpeg, image/png, video/h264, video/h265, video/av1 nor video/raw",
+                    excerpt(kind)
+                )));
             }
+        };
+        match parts.next() {
+            None => Ok(plain),
+            Some(extra) => Err(refuse(format!("{kind} has no {:?}", excerpt(extra)))),
         }
     }
 }
@@ -164,9 +182,9 @@ mod tests {
     #[test]
     fn strings_round_trip_in_any_order() {
         let size = Size::new(640, 480).unwrap();
-        for format in
-            [Format::Jpeg, Format::Png, Format::H264, Format::I420(size), Format::Rgb8(size)]
-        {
+        let video = [Format::H264, Format::H265, Format::Av1];
+        let raw = [Format::I420(size), Format::Rgb8(size)];
+        for format in [&[Format::Jpeg, Format::Png][..], &video, &raw].concat() {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let text = "video/raw; height=480 ;width=640; format=rgb";
@@ -177,10 +195,15 @@ mod tests {
     fn invalid_strings_are_explained() {
         for (text, part) in [
             ("", "type \"\" is neither"),
-            ("image/gif", "type \"image/gif\" is neither image/jpeg, image/png, video/h264 nor"),
+            (
+                "image/gif",
+                "type \"image/gif\" is neither image/jpeg, image/png, video/h264, video/h265, video/av1 nor",
+            ),
             ("image/png;width=1", "image/png has no \"width=1\""),
             ("image/jpeg;width=1", "image/jpeg has no \"width=1\""),
             ("video/h264;rate=1", "video/h264 has no \"rate=1\""),
+            ("video/av1;rate=1", "video/av1 has no \"rate=1\""),
+            ("video/H265", "type \"video/H265\" is neither"),
             ("video/raw", "format and width and height missing"),
             ("video/raw;format=i420;width=2", "height missing"),
             ("video/raw;format=nv12;width=2;height=2", "format \"nv12\" is neither i420 nor rgb"),

@@ -10,7 +10,6 @@
 //!
 //! Bounds: a unit has at most [`UNIT_BYTES_MAX`] bytes and [`UNIT_NALS_MAX`] NAL units.
 
-mod bits;
 mod classify;
 mod colour;
 mod nal;
@@ -30,10 +29,10 @@ mod source;
 mod transcoder;
 
 use crate::error::MediaError;
-use crate::size::Size;
 use nal::{Kind, Nals};
 use params::Sps;
 
+pub use crate::video::{AccessUnit, Class, StreamInfo, UNIT_BYTES_MAX, UNIT_NALS_MAX};
 pub use classify::Classifier;
 pub use sets::ParameterSets;
 pub use split::{Split, split};
@@ -44,47 +43,6 @@ pub use transcoder::{Event, Transcoder};
 ///
 /// Without it H.264 is still split, classified, thinned and forwarded in full size.
 pub const HAS_TRANSCODER: bool = cfg!(feature = "h264");
-
-/// The largest access unit in bytes: 64 MiB.
-pub const UNIT_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// The largest number of NAL units in an access unit.
-pub const UNIT_NALS_MAX: usize = 8192;
-
-/// The class of an access unit: whether other units depend on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// A key unit: a decoder can start here. Later units need none from before it, except
-    /// [`Class::Leading`] ones.
-    I,
-    /// A reference picture: later pictures may need it.
-    P,
-    /// No other picture needs it, whatever its slice type.
-    B,
-    /// It precedes the last key unit in presentation order. It may need pictures from before that unit and
-    /// other leading ones; only leading pictures need it.
-    Leading,
-}
-
-/// One access unit of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AccessUnit<'a> {
-    /// The NAL units in Annex B, from the unit's first start code to the next unit's.
-    pub bytes: &'a [u8],
-    /// The class of the unit.
-    pub class: Class,
-}
-
-/// The properties of a stream from its parameter sets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StreamInfo {
-    /// The size of the displayed pictures, after cropping.
-    pub size: Size,
-    /// The pictures per second from the timing in the VUI; `None` if it has none.
-    ///
-    /// The encoder declares this rate; it is not measured.
-    pub hz: Option<f64>,
-}
 
 /// Returns size and rate from the first sequence parameter set (SPS) in `bytes`; `None` if there is
 /// none.

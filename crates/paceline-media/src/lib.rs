@@ -12,6 +12,8 @@
 //! | (root) | [`Scaler`]: scales a payload to a smaller payload of the same format |
 //! | [`jpeg`] | size, decoding and encoding of one JPEG picture |
 //! | [`h264`] | H.264 streams: access units, their dependencies, decoding and transcoding |
+//! | [`h265`], [`av1`] | H.265 and AV1 streams: units and their dependencies, without decoding |
+//! | [`video`] | the classes of the units of all three |
 //! | [`png`] | size, decoding and encoding of one PNG picture |
 //! | [`mjpeg`] | a file of concatenated JPEG pictures, split into pictures |
 //! | (root) | [`Y4mReader`], [`Y4mWriter`]: uncompressed video files |
@@ -30,12 +32,16 @@
 //! # Ok::<(), paceline_media::MediaError>(())
 //! ```
 
+mod annexb;
 pub mod audio;
+pub mod av1;
+mod bits;
 mod card;
 mod check;
 mod error;
 mod format;
 pub mod h264;
+pub mod h265;
 pub mod jpeg;
 mod markers;
 pub mod mjpeg;
@@ -46,6 +52,7 @@ mod resize;
 mod scale;
 mod size;
 pub mod ulog;
+pub mod video;
 mod y4m;
 
 pub use card::{CardReading, TestCard, read_card, read_card_jpeg};

@@ -5,8 +5,10 @@ mod png;
 use fast_image_resize::images::TypedImageRef;
 use fast_image_resize::pixels::{U8, U8x3};
 
+use crate::av1;
 use crate::error::MediaError;
 use crate::format::Format;
+use crate::h265;
 use crate::jpeg::{Samples, check_quality, decode_samples, encode_samples};
 use crate::picture::{area, split_planes};
 use crate::pixel::PixelFormat;
@@ -69,6 +71,7 @@ impl Scaler {
     /// - The errors of [`crate::jpeg::decode`] or [`crate::png::decode`], and of [`Size::check`] for
     ///   `to`.
     /// - [`MediaError::H264Scale`] for H.264, whose units depend on each other.
+    /// - [`MediaError::VideoScale`] for H.265 and AV1, which are not decoded.
     pub fn scale(
         &mut self,
         format: &Format,
@@ -76,8 +79,9 @@ impl Scaler {
         to: Size,
     ) -> Result<Vec<u8>, MediaError> {
         to.check()?;
-        if *format == Format::H264 {
-            return Err(MediaError::H264Scale);
+        // Before the size is read, which a unit need not contain.
+        if let Some(error) = refused(format) {
+            return Err(error);
         }
         let from = format.picture_size(payload)?;
         if !to.fits(from) {
@@ -89,7 +93,6 @@ impl Scaler {
         match format {
             Format::Jpeg => self.scale_jpeg(payload, to),
             Format::Png => self.scale_png(payload, to),
-            Format::H264 => Err(MediaError::H264Scale),
             Format::I420(_) => self.scale_i420(payload, from, to),
             Format::Rgb8(_) => {
                 let mut out = vec![0; area(to) * 3];
@@ -97,6 +100,9 @@ impl Scaler {
                     .map_err(|error| resize::failed(from, to, &error))?;
                 self.resize.view(&view, from, (&mut out, to))?;
                 Ok(out)
+            }
+            Format::H264 | Format::H265 | Format::Av1 => {
+                Err(refused(format).unwrap_or(MediaError::H264Scale))
             }
         }
     }
@@ -131,6 +137,16 @@ impl Scaler {
             }
         }
         Ok(out)
+    }
+}
+
+/// Returns the error for a format whose payloads depend on each other; `None` for the others.
+fn refused(format: &Format) -> Option<MediaError> {
+    match format {
+        Format::H264 => Some(MediaError::H264Scale),
+        Format::H265 => Some(MediaError::VideoScale { codec: h265::CODEC }),
+        Format::Av1 => Some(MediaError::VideoScale { codec: av1::CODEC }),
+        Format::Jpeg | Format::Png | Format::I420(_) | Format::Rgb8(_) => None,
     }
 }
 

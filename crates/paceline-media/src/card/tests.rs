@@ -27,12 +27,8 @@ fn readings_are_exact_at_every_scale_raw() {
                     (Format::Rgb8(from), picture.to_rgb8().into_bytes()),
                 ] {
                     let bytes = scaler.scale(&format, &bytes, to).unwrap();
-                    let pixels = match format {
-                        Format::Rgb8(_) => PixelFormat::Rgb8,
-                        Format::I420(_) | Format::Jpeg | Format::Png | Format::H264 => {
-                            PixelFormat::I420
-                        }
-                    };
+                    let rgb = matches!(format, Format::Rgb8(_));
+                    let pixels = if rgb { PixelFormat::Rgb8 } else { PixelFormat::I420 };
                     let scaled = Picture::new(pixels, to, &bytes).unwrap();
                     assert_eq!(read_card(&scaled), Some(reading), "{from} to {to} as {format}");
                 }

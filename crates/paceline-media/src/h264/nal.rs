@@ -1,4 +1,7 @@
-//! The NAL units of an Annex B byte stream.
+//! The headers of NAL units (7.3.1).
+
+use crate::annexb::find_start_code;
+pub(super) use crate::annexb::{Nal, Nals};
 
 /// The kind of a NAL unit, as far as this module distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,23 +24,12 @@ pub(super) enum Kind {
     Other,
 }
 
-/// One NAL unit.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Nal<'a> {
-    /// The offset of its start code, including one zero byte before it if there is one.
-    pub(super) begin: usize,
-    /// The offset of the next NAL unit's `begin`, or the end of the stream.
-    pub(super) end: usize,
-    /// The header and the payload, without trailing zeros.
-    pub(super) bytes: &'a [u8],
-}
-
 impl<'a> Nal<'a> {
     fn header(&self) -> u8 {
         self.bytes.first().copied().unwrap_or_default()
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(in crate::h264) fn kind(&self) -> Kind {
         let header = self.header();
         if header & 0x80 != 0 {
             return Kind::Other;
@@ -56,12 +48,12 @@ impl<'a> Nal<'a> {
     }
 
     /// Returns true if `nal_ref_idc` is not 0.
-    pub(super) fn reference(&self) -> bool {
+    pub(in crate::h264) fn reference(&self) -> bool {
         self.header() & 0x60 != 0
     }
 
     /// Returns the bytes after the one-byte header.
-    pub(super) fn payload(&self) -> &'a [u8] {
+    pub(in crate::h264) fn payload(&self) -> &'a [u8] {
         self.bytes.get(1..).unwrap_or_default()
     }
 }
@@ -76,64 +68,5 @@ pub(super) fn first_slice(bytes: &[u8]) -> Option<Kind> {
             return Some(nal.kind());
         }
         at = header;
-    }
-}
-
-/// The NAL units of a byte stream, starting at its first start code.
-#[derive(Debug, Clone)]
-pub(super) struct Nals<'a> {
-    bytes: &'a [u8],
-    /// The offset at which the search for the next start code begins.
-    at: usize,
-    /// The end of the preceding NAL unit; zeros before it belong to that unit.
-    floor: usize,
-}
-
-impl<'a> Nals<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self::starting(bytes, 0)
-    }
-
-    /// Returns the NAL units from offset `at`, where a start code is.
-    pub(super) fn starting(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at, floor: at }
-    }
-
-    /// Returns the offsets of the zero byte before the next start code, if there is one, and of the
-    /// start code.
-    fn start_code(&self, from: usize, floor: usize) -> Option<(usize, usize)> {
-        let code = find_start_code(self.bytes, from)?;
-        let zero = code.checked_sub(1).filter(|&at| at >= floor);
-        let begin = zero.filter(|&at| self.bytes.get(at) == Some(&0)).unwrap_or(code);
-        Some((begin, code))
-    }
-}
-
-impl<'a> Iterator for Nals<'a> {
-    type Item = Nal<'a>;
-
-    fn next(&mut self) -> Option<Nal<'a>> {
-        let (begin, code) = self.start_code(self.at, self.floor)?;
-        let header = code + 3;
-        let next = self.start_code(header, header);
-        let end = next.map_or(self.bytes.len(), |(begin, _)| begin);
-        (self.at, self.floor) = (end, end);
-        let bytes = self.bytes.get(header..end).unwrap_or_default();
-        let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        Some(Nal { begin, end, bytes: bytes.get(..len).unwrap_or_default() })
-    }
-}
-
-/// Returns the offset of the first 00 00 01 at or behind `from`.
-fn find_start_code(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        // The last of three bytes gives a lower bound for the distance to the next start code.
-        match *bytes.get(at..at.checked_add(3)?)? {
-            [0, 0, 1] => return Some(at),
-            [_, 0, 0] => at += 1,
-            [_, _, 0] => at += 2,
-            _ => at += 3,
-        }
     }
 }

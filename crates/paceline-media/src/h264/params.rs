@@ -5,19 +5,17 @@ use std::collections::BTreeMap;
 use h264_reader::nal::sps::{ChromaFormat, FrameMbsFlags, PicOrderCntType, SeqParameterSet};
 use h264_reader::rbsp::{BitReader, decode_nal};
 
-use super::bits::Bits;
 use super::colour::Colour;
 use super::nal::{Kind, Nal};
 use super::{StreamInfo, Unsupported};
+use crate::bits::Bits;
 use crate::error::{MediaError, excerpt};
 use crate::size::Size;
+use crate::video::plausible_hz;
 
 /// The largest SPS in bytes. A usual one has a few dozen; one with all scaling lists and schedules still
 /// fits.
 const SPS_BYTES_MAX: usize = 4096;
-
-/// The highest plausible rate in the VUI in Hz; higher ones are ignored.
-const HZ_MAX: f64 = 1000.0;
 
 /// A sequence parameter set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,7 +70,7 @@ impl Sps {
             sps.pixel_dimensions().map_err(|error| refuse(format!("{error:?}")))?;
         let chroma = &sps.chroma_info;
         let depth = chroma.bit_depth_luma_minus8.max(chroma.bit_depth_chroma_minus8);
-        let hz = sps.fps().filter(|hz| hz.is_finite() && *hz > 0.0 && *hz <= HZ_MAX);
+        let hz = sps.fps().and_then(plausible_hz);
         Ok(Self {
             id: u32::from(sps.id().id()),
             info: StreamInfo { size: Size::new(width, height)?, hz },

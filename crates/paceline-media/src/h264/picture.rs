@@ -59,7 +59,7 @@ impl Picture {
             _ => {
                 let idr = nal.kind() == Kind::Slice { idr: true };
                 let other = (idr, nal.reference()) != (self.idr, self.reference);
-                let first = super::bits::Bits::new(nal.payload()).ue() == Some(0);
+                let first = crate::bits::Bits::new(nal.payload()).ue() == Some(0);
                 if other || first { Place::Next } else { Place::Same }
             }
         }

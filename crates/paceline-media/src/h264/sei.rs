@@ -1,7 +1,7 @@
 //! The recovery point in supplemental enhancement information (D.1.8 and D.2.8).
 
-use super::bits::Bits;
 use super::nal::Nal;
+use crate::bits::Bits;
 
 /// The payload type of a recovery point.
 const RECOVERY_POINT: u32 = 6;

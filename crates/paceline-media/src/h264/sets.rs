@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::bits::Bits;
 use super::nal::{Kind, Nal, Nals};
 use super::params::Params;
 use super::sei;
 use super::slice::Slice;
+use crate::bits::Bits;
 
 /// The largest parameter set that is kept, in bytes. Only a PPS that maps each macroblock to a slice
 /// group has more than some hundred bytes.

@@ -1,8 +1,8 @@
 //! The first fields of a slice header (7.3.3), and the detection of a new picture (7.4.1.2.4).
 
-use super::bits::Bits;
 use super::nal::{Kind, Nal};
 use super::params::{Order, Params};
+use crate::bits::Bits;
 
 /// The fields that distinguish slices of different pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

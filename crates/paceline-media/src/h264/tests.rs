@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Format, Scaler};
+use crate::{Format, Scaler, Size};
 
 mod write;
 

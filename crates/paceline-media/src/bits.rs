@@ -1,22 +1,30 @@
-//! Reading of the bits of a NAL unit's payload.
+//! Reading of single bits: of a NAL unit's payload, or of plain bytes.
 
-/// Reads big-endian bits and skips emulation prevention bytes (00 00 03). Returns `None` at the end.
+/// Reads big-endian bits. Returns `None` at the end.
 #[derive(Debug, Clone)]
-pub(super) struct Bits<'a> {
+pub(crate) struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
     /// The number of zero bytes just before `at`.
     zeros: u8,
     byte: u8,
     left: u8,
+    /// Emulation prevention bytes (00 00 03) are skipped.
+    escaped: bool,
 }
 
 impl<'a> Bits<'a> {
-    pub(super) fn new(payload: &'a [u8]) -> Self {
-        Self { bytes: payload, at: 0, zeros: 0, byte: 0, left: 0 }
+    /// Returns the bits of a NAL unit's payload; emulation prevention bytes are skipped.
+    pub(crate) fn new(payload: &'a [u8]) -> Self {
+        Self { bytes: payload, at: 0, zeros: 0, byte: 0, left: 0, escaped: true }
     }
 
-    pub(super) fn flag(&mut self) -> Option<bool> {
+    /// Returns all bits of `bytes`.
+    pub(crate) fn plain(bytes: &'a [u8]) -> Self {
+        Self { escaped: false, ..Self::new(bytes) }
+    }
+
+    pub(crate) fn flag(&mut self) -> Option<bool> {
         if self.left == 0 {
             self.load()?;
         }
@@ -25,7 +33,7 @@ impl<'a> Bits<'a> {
     }
 
     fn load(&mut self) -> Option<()> {
-        if self.zeros >= 2 && self.bytes.get(self.at) == Some(&3) {
+        if self.escaped && self.zeros >= 2 && self.bytes.get(self.at) == Some(&3) {
             self.at += 1;
             self.zeros = 0;
         }
@@ -37,12 +45,17 @@ impl<'a> Bits<'a> {
     }
 
     /// Reads `count` bits, at most 32.
-    pub(super) fn bits(&mut self, count: u8) -> Option<u32> {
+    pub(crate) fn bits(&mut self, count: u8) -> Option<u32> {
         (0..count).try_fold(0_u32, |value, _| Some(value << 1 | u32::from(self.flag()?)))
     }
 
+    /// Skips `count` bits.
+    pub(crate) fn skip(&mut self, count: u32) -> Option<()> {
+        (0..count).try_for_each(|_| self.flag().map(drop))
+    }
+
     /// Reads an unsigned Exp-Golomb number, ue(v).
-    pub(super) fn ue(&mut self) -> Option<u32> {
+    pub(crate) fn ue(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while !self.flag()? {
             zeros += 1;
@@ -55,11 +68,14 @@ impl<'a> Bits<'a> {
     }
 
     /// Reads a signed Exp-Golomb number, se(v).
-    pub(super) fn se(&mut self) -> Option<i64> {
+    pub(crate) fn se(&mut self) -> Option<i64> {
         let code = i64::from(self.ue()?);
         Some(if code % 2 == 0 { -(code / 2) } else { code / 2 + 1 })
     }
 }
+
+#[cfg(test)]
+pub(crate) mod write;
 
 #[cfg(test)]
 mod tests {
@@ -83,6 +99,7 @@ mod tests {
         assert_eq!(bits.bits(16), Some(0));
         assert_eq!(bits.flag(), None);
         assert_eq!(Bits::new(&[0, 3, 0]).bits(24), Some(0x300));
+        assert_eq!(Bits::plain(&[0, 0, 3, 1]).bits(32), Some(0x301));
     }
 
     #[test]
