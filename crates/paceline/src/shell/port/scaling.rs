@@ -27,6 +27,7 @@ pub(in crate::shell) use sound::Sound;
 use super::super::lock;
 use super::Port;
 use event_listener::{Event, EventListener};
+use paceline_proto::video::{Group, GroupBudget, Joining, Next};
 use paceline_proto::{DropReason, Form, Kind, RawSample};
 use paceline_sched::Duration;
 use pictures::Pictures;
@@ -57,6 +58,8 @@ pub(crate) struct ScaleTask {
     working: Mutex<Working>,
     /// Notified when the queue has room again.
     room: Event,
+    /// It reduces the rate of video only, by leaving out pictures.
+    thins: bool,
 }
 
 /// An output's connection to a [`ScaleTask`].
@@ -65,17 +68,63 @@ pub(crate) struct ScalePort {
     slot: u32,
     /// The output of scaled samples, until the worker takes it.
     port: Option<Box<Port>>,
+    joining: Joining,
+    /// The output may receive pictures from before it opened.
+    takes_old: bool,
 }
 
 impl ScalePort {
-    /// Connects `port`, which receives the scaled samples from the first submitted one on.
-    pub(crate) fn new(task: Arc<ScaleTask>, slot: u32, port: Port) -> Self {
-        Self { task, slot, port: Some(Box::new(port)) }
+    /// Connects `port`, which receives the scaled samples from the first submitted one on, and before
+    /// that the picture that starts the current group of pictures if it `takes_old`.
+    pub(crate) fn new(task: Arc<ScaleTask>, slot: u32, port: Port, takes_old: bool) -> Self {
+        let joining = Joining::default();
+        Self { task, slot, port: Some(Box::new(port)), joining, takes_old }
+    }
+
+    /// Lets the scaler start in the middle of a group of pictures.
+    pub(super) fn join(&mut self, group: &Group, sample: &RawSample) -> Next {
+        if self.joining.is_live() {
+            return Next::Wait(0);
+        }
+        let waiting = lock(&self.task.waiting);
+        let (has_begun, room) = (waiting.has_begun_any() && self.port.is_some(), waiting.room());
+        drop(waiting);
+        if has_begun {
+            // The scaler already decodes the video for other outputs.
+            self.joining.give_up();
+            return Next::Follow;
+        }
+        if self.task.thins && !self.takes_old {
+            self.joining.give_up();
+            return Next::Wait(0);
+        }
+        let (units, next) = self.joining.step(group, (sample.seq, sample.kind), room);
+        for unit in units {
+            let past = unit.kind != Kind::VideoI || !self.takes_old;
+            if !self.take(unit.clone(), past) {
+                return Next::Wait(self.lose());
+            }
+        }
+        match next {
+            Next::Wait(lost @ 1..) => self.count(DropReason::Undecodable, lost),
+            Next::Wait(_) | Next::Follow | Next::Defer | Next::Skip => {}
+        }
+        next
+    }
+
+    fn lose(&mut self) -> u64 {
+        let lost = self.joining.give_up();
+        self.count(DropReason::Undecodable, lost);
+        lost
     }
 
     /// Queues a sample for scaling. Never blocks; returns false if the sample was dropped and
     /// counted.
     pub(crate) fn submit(&mut self, sample: RawSample) -> bool {
+        self.take(sample, false)
+    }
+
+    fn take(&mut self, sample: RawSample, past: bool) -> bool {
         let mut waiting = lock(&self.task.waiting);
         if let Some(mut port) = self.port.take() {
             // The worker may already have this picture for another output. This one starts with the next.
@@ -84,7 +133,7 @@ impl ScalePort {
             }
             waiting.open(self.slot, *port, sample.seq);
         }
-        let taken = waiting.push(sample, self.slot);
+        let taken = waiting.push(sample, self.slot, past);
         self.task.wake(waiting);
         taken
     }
@@ -120,7 +169,7 @@ impl ScaleTask {
         kind: Kind,
         form: Form,
         period: Option<Duration>,
-        pool: Arc<ScalePool>,
+        (pool, groups): (Arc<ScalePool>, GroupBudget),
     ) -> Arc<Self> {
         let (worker, rule) = if kind.is_video() {
             (Worker::Video(Box::new(Video::new(form, period))), Rule::WholeVideo)
@@ -129,12 +178,13 @@ impl ScaleTask {
         } else {
             (Worker::Pictures(Box::new(Pictures::new(form.size))), Rule::NewestOne)
         };
-        let working = Working { worker, places: Places::default() };
+        let working = Working { worker, places: Places::new(groups) };
         Arc::new(Self {
             pool,
             waiting: Mutex::new(Waiting::new(rule)),
             working: Mutex::new(working),
             room: Event::new(),
+            thins: kind.is_video() && form.size.is_none(),
         })
     }
 
@@ -197,6 +247,7 @@ impl Working {
                 if places.is_last(slot) {
                     worker.finish(places);
                     worker.reset();
+                    places.reset();
                 }
                 places.close(slot);
             }
@@ -213,7 +264,7 @@ impl Worker {
         match self {
             Self::Pictures(pictures) => pictures.serve(&job, places),
             Self::Sound(sound) => sound.serve(&job, places),
-            Self::Video(video) => video.serve(job.sample, places),
+            Self::Video(video) => video.serve(job.sample, job.past, places),
         }
     }
 

@@ -89,6 +89,13 @@ impl Coder {
         }
     }
 
+    /// Decodes a unit only as a reference of later ones.
+    pub(super) fn decode(&mut self, sample: &RawSample) {
+        if self.transcoder.is_some() || self.begin().is_ok() {
+            self.transcoder.iter_mut().for_each(|it| it.catch_up(&sample.payload));
+        }
+    }
+
     /// Returns true if no picture could be decoded in the last two groups of pictures.
     pub(super) const fn is_stuck(&self) -> bool {
         self.fruitless > 2

@@ -27,8 +27,10 @@ impl Video {
         Self { form, period, way: first_way(form, period) }
     }
 
-    pub(super) fn serve(&mut self, sample: RawSample, places: &mut Places) {
+    /// Scales the next unit. A `past` one is decoded only as a reference of later ones.
+    pub(super) fn serve(&mut self, sample: RawSample, past: bool, places: &mut Places) {
         match &mut self.way {
+            Way::Code(coder) if past => coder.decode(&sample),
             Way::Code(coder) => {
                 coder.serve(&sample, places);
                 if coder.is_stuck() && self.form.size.is_none() {

@@ -14,6 +14,8 @@ const BYTES_MAX: usize = 16 << 20;
 pub(super) struct Job {
     pub(super) sample: RawSample,
     pub(super) slots: u64,
+    /// A picture of a video from before its outputs opened: it is decoded for later ones.
+    pub(super) past: bool,
 }
 
 /// An item of work.
@@ -84,6 +86,16 @@ impl Waiting {
             && self.jobs().all(|job| job.sample.seq != seq)
     }
 
+    /// Returns true if the worker has taken units of a video.
+    pub(super) const fn has_begun_any(&self) -> bool {
+        self.newest.is_some()
+    }
+
+    /// Returns the number of samples that fit in without displacing others, leaving a quarter for new ones.
+    pub(super) const fn room(&self) -> usize {
+        (SAMPLES_MAX - SAMPLES_MAX / 4).saturating_sub(self.samples)
+    }
+
     /// Queues work other than a sample.
     pub(super) fn add(&mut self, work: Work) {
         self.work.push_back(work);
@@ -97,7 +109,7 @@ impl Waiting {
     }
 
     /// Queues a sample for the output `slot`; returns false if it was dropped and counted.
-    pub(super) fn push(&mut self, sample: RawSample, slot: u32) -> bool {
+    pub(super) fn push(&mut self, sample: RawSample, slot: u32, past: bool) -> bool {
         let bit = 1u64.checked_shl(slot).unwrap_or_default();
         let last = self.work.iter_mut().rev().find_map(|work| match work {
             Work::Sample(job) => Some(job),
@@ -129,7 +141,7 @@ impl Waiting {
             self.samples += 1;
             self.bytes += sample.payload.len();
             self.newest = Some(sample.seq);
-            self.work.push_back(Work::Sample(Job { sample, slots: bit }));
+            self.work.push_back(Work::Sample(Job { sample, slots: bit, past }));
         }
         room
     }
