@@ -141,13 +141,18 @@ impl Transcoder {
         self.take(&unit, &picture, Unit::Wanted, wanted, event);
     }
 
-    /// Decodes a unit that the receiver got unchanged, before [`Self::push`] replaces the stream from the
-    /// next unit on. It has no event, and its picture is not encoded, even if the decoder presents it
-    /// later.
-    pub fn catch_up(&mut self, unit: &[u8]) {
+    /// Decodes a unit only as a reference of later ones, for instance one that the receiver got unchanged
+    /// before [`Self::push`] replaces the stream. It has no event, and its picture is not encoded, even if
+    /// the decoder presents it later. `wanted` and `event` are for units that were pushed before.
+    pub fn catch_up(
+        &mut self,
+        unit: &[u8],
+        wanted: &mut dyn FnMut(u64) -> bool,
+        event: &mut dyn FnMut(Event),
+    ) {
         let Ok(Scan { picture, .. }) = self.scan(unit) else { return };
         let unit = self.sets.complete(unit);
-        self.take(&unit, &picture, Unit::Received, &mut |_| false, &mut |_| ());
+        self.take(&unit, &picture, Unit::Received, wanted, event);
     }
 
     fn take(

@@ -52,11 +52,16 @@ impl Group {
         group
     }
 
-    /// Counts the units against this budget. If it is another one than before, from the next group on.
+    /// Counts the units against this budget.
     pub fn set_budget(&mut self, budget: &GroupBudget) {
-        if !Arc::ptr_eq(&self.budget.0, &budget.0) {
-            self.clear();
-            self.budget = budget.clone();
+        if Arc::ptr_eq(&self.budget.0, &budget.0) {
+            return;
+        }
+        self.budget.give_back(self.bytes);
+        self.budget = budget.clone();
+        if !self.budget.take(self.bytes) {
+            self.bytes = 0;
+            self.units.clear();
         }
     }
 
@@ -184,17 +189,18 @@ impl Joining {
         matches!(self.state, State::Live)
     }
 
-    /// Returns the units to deliver before the sample `seq` of `kind`, at most `room`, and the treatment of
-    /// that sample.
+    /// Returns the units to deliver before the next sample of the source, at most `room`, and the treatment of
+    /// that sample. Without a sample, the treatment is that of a picture that no other refers to.
     ///
     /// Call this for each sample of the source, before [`Group::add`].
     pub fn step<'g>(
         &mut self,
         group: &'g Group,
-        (seq, kind): (u64, Kind),
+        next: Option<&RawSample>,
         room: usize,
     ) -> (&'g [RawSample], Next) {
-        let before = group.before(seq);
+        let before = group.before(next.map_or(u64::MAX, |sample| sample.seq));
+        let kind = next.map_or(Kind::VideoB, |sample| sample.kind);
         if self.is_live() || kind == Kind::VideoI || before.is_empty() {
             let missed = self.give_up();
             if kind != Kind::VideoI && missed == 0 && before.is_empty() {

@@ -77,17 +77,21 @@ impl RingPort {
         taken
     }
 
-    fn join(&mut self, now: Instant, group: &Group, sample: &RawSample) -> Next {
+    fn join(&mut self, now: Instant, group: &Group, next: Option<&RawSample>) -> Next {
         let queued =
             self.shared.queued.load(Ordering::Relaxed) + RING_SAMPLES - self.producer.slots();
         let room = if queued > JOIN_QUEUED_MAX { 0 } else { JOIN_PORTION };
-        let (units, next) = self.joining.step(group, (sample.seq, sample.kind), room);
+        if room == 0 {
+            // The link reads the ring again, and updates the number.
+            self.shared.announce();
+        }
+        let (units, treatment) = self.joining.step(group, next, room);
         let delivered = units.iter().all(|unit| self.push(now, unit.clone()));
-        let next = if delivered { next } else { Next::Wait(self.joining.give_up()) };
-        if let Next::Wait(lost @ 1..) = next {
+        let treatment = if delivered { treatment } else { Next::Wait(self.joining.give_up()) };
+        if let Next::Wait(lost @ 1..) = treatment {
             self.shared.drops.add(DropReason::Undecodable, lost);
         }
-        next
+        treatment
     }
 
     /// Returns a listener for room if the ring is full and the link still exists.
@@ -163,14 +167,14 @@ impl Port {
         }
     }
 
-    /// Delivers units of the current group of pictures to receivers that join, before `sample`. Returns the
-    /// treatment of that sample.
-    pub(crate) fn join(&mut self, now: Instant, group: &Group, sample: &RawSample) -> Next {
+    /// Delivers units of the current group of pictures to receivers that join, before the next sample if it
+    /// is known. Returns the treatment of that sample.
+    pub(crate) fn join(&mut self, now: Instant, group: &Group, next: Option<&RawSample>) -> Next {
         match self {
             Self::Ring(ring) if ring.joining.is_live() => Next::Wait(0),
-            Self::Ring(ring) => ring.join(now, group, sample),
-            Self::Local(local) => local.join(now, group, sample),
-            Self::Scale(scale) => scale.join(group, sample),
+            Self::Ring(ring) => ring.join(now, group, next),
+            Self::Local(local) => local.join(now, group, next),
+            Self::Scale(scale) => next.map_or(Next::Wait(0), |next| scale.join(group, next)),
         }
     }
 
@@ -212,6 +216,6 @@ pub(crate) fn offer(
     (now, sample): (Instant, RawSample),
     mut take: impl FnMut(&mut Port, Result<RawSample, DropReason>) -> bool,
 ) {
-    ingress.join(&targets, &sample, |port, group| port.join(now, group, &sample));
+    ingress.join(&targets, &sample, |port, group| port.join(now, group, Some(&sample)));
     ingress.offer_to(targets, sample, |output, sample| take(&mut output.port, sample));
 }

@@ -77,7 +77,7 @@ fn received(kinds: &str, joins: usize, rooms: &[usize]) -> (Vec<u64>, u64) {
         if seq >= joins as u64 {
             let mut deliver = true;
             if !joining.is_live() {
-                let (units, treatment) = joining.step(&group, (seq, next.kind), *room);
+                let (units, treatment) = joining.step(&group, Some(&next), *room);
                 delivered.extend(units.iter().map(|unit| unit.seq));
                 match treatment {
                     Next::Follow => open = true,

@@ -91,12 +91,12 @@ impl LocalPort {
     }
 
     /// Lets new subscribers join in the middle of a group of pictures.
-    pub(super) fn join(&mut self, now: Instant, group: &Group, sample: &RawSample) -> Next {
+    pub(super) fn join(&mut self, now: Instant, group: &Group, next: Option<&RawSample>) -> Next {
         self.settle();
         let Self { tag, publisher, late, sinks, .. } = self;
         let from = Origin { tag, publisher: *publisher, late: *late };
         let joining = sinks.iter_mut().filter(|sink| !sink.joining.is_live());
-        let joins = joining.fold(false, |joins, sink| sink.join(now, &from, group, sample) | joins);
+        let joins = joining.fold(false, |joins, sink| sink.join(now, &from, group, next) | joins);
         if joins { Next::Follow } else { Next::Wait(0) }
     }
 
@@ -137,18 +137,25 @@ impl LocalPort {
 
 impl LocalSink {
     /// Delivers units of the group; returns false if the subscriber waits for the next key picture.
-    fn join(&mut self, now: Instant, from: &Origin<'_>, group: &Group, sample: &RawSample) -> bool {
+    fn join(
+        &mut self,
+        now: Instant,
+        from: &Origin<'_>,
+        group: &Group,
+        next: Option<&RawSample>,
+    ) -> bool {
         let room = self.sink.room().min(JOIN_PORTION);
-        let (units, next) = self.joining.step(group, (sample.seq, sample.kind), room);
+        let (units, treatment) = self.joining.step(group, next, room);
         let delivered = units.iter().all(|unit| self.deliver_video(now, from, unit.clone()));
         let drops = &self.sink.counts.drops;
-        match if delivered { next } else { Next::Wait(self.joining.give_up()) } {
+        match if delivered { treatment } else { Next::Wait(self.joining.give_up()) } {
             Next::Follow => {}
             Next::Defer => self.passes_over = true,
-            Next::Skip => {
+            Next::Skip if next.is_some() => {
                 self.passes_over = true;
                 drops.add(DropReason::Undecodable, 1);
             }
+            Next::Skip => {}
             Next::Wait(lost) => {
                 drops.add(DropReason::Undecodable, lost);
                 return false;

@@ -27,7 +27,7 @@ pub(in crate::shell) use sound::Sound;
 use super::super::lock;
 use super::Port;
 use event_listener::{Event, EventListener};
-use paceline_proto::video::{Group, GroupBudget, Joining, Next};
+use paceline_proto::video::{Group, GroupBudget, Next};
 use paceline_proto::{DropReason, Form, Kind, RawSample};
 use paceline_sched::Duration;
 use pictures::Pictures;
@@ -68,7 +68,8 @@ pub(crate) struct ScalePort {
     slot: u32,
     /// The output of scaled samples, until the worker takes it.
     port: Option<Box<Port>>,
-    joining: Joining,
+    /// It has reached the newest picture.
+    joined: bool,
     /// The output may receive pictures from before it opened.
     takes_old: bool,
 }
@@ -77,63 +78,29 @@ impl ScalePort {
     /// Connects `port`, which receives the scaled samples from the first submitted one on, and before
     /// that the picture that starts the current group of pictures if it `takes_old`.
     pub(crate) fn new(task: Arc<ScaleTask>, slot: u32, port: Port, takes_old: bool) -> Self {
-        let joining = Joining::default();
-        Self { task, slot, port: Some(Box::new(port)), joining, takes_old }
+        Self { task, slot, port: Some(Box::new(port)), joined: false, takes_old }
     }
 
     /// Lets the scaler start in the middle of a group of pictures.
     pub(super) fn join(&mut self, group: &Group, sample: &RawSample) -> Next {
-        if self.joining.is_live() {
+        let joins = !self.task.thins || self.takes_old;
+        if !joins || self.joined {
             return Next::Wait(0);
         }
-        let waiting = lock(&self.task.waiting);
-        let (has_begun, room) = (waiting.has_begun_any() && self.port.is_some(), waiting.room());
-        drop(waiting);
-        if has_begun {
-            // The scaler already decodes the video for other outputs.
-            self.joining.give_up();
-            return Next::Follow;
-        }
-        if self.task.thins && !self.takes_old {
-            self.joining.give_up();
-            return Next::Wait(0);
-        }
-        let (units, next) = self.joining.step(group, (sample.seq, sample.kind), room);
-        for unit in units {
-            let past = unit.kind != Kind::VideoI || !self.takes_old;
-            if !self.take(unit.clone(), past) {
-                return Next::Wait(self.lose());
-            }
-        }
-        match next {
-            Next::Wait(lost @ 1..) => self.count(DropReason::Undecodable, lost),
-            Next::Wait(_) | Next::Follow | Next::Defer | Next::Skip => {}
-        }
+        let mut waiting = lock(&self.task.waiting);
+        connect(&mut self.port, &mut waiting, (self.slot, sample.seq));
+        let next = waiting.join(group, sample, self.slot, self.takes_old);
+        self.joined = next == Next::Follow;
+        self.task.wake(waiting);
         next
-    }
-
-    fn lose(&mut self) -> u64 {
-        let lost = self.joining.give_up();
-        self.count(DropReason::Undecodable, lost);
-        lost
     }
 
     /// Queues a sample for scaling. Never blocks; returns false if the sample was dropped and
     /// counted.
     pub(crate) fn submit(&mut self, sample: RawSample) -> bool {
-        self.take(sample, false)
-    }
-
-    fn take(&mut self, sample: RawSample, past: bool) -> bool {
         let mut waiting = lock(&self.task.waiting);
-        if let Some(mut port) = self.port.take() {
-            // The worker may already have this picture for another output. This one starts with the next.
-            if waiting.has_begun(sample.seq) {
-                port.count(DropReason::ScalerBusy, 1);
-            }
-            waiting.open(self.slot, *port, sample.seq);
-        }
-        let taken = waiting.push(sample, self.slot, past);
+        connect(&mut self.port, &mut waiting, (self.slot, sample.seq));
+        let taken = waiting.push(sample, self.slot, false);
         self.task.wake(waiting);
         taken
     }
@@ -150,6 +117,16 @@ impl ScalePort {
     pub(crate) fn full(&self) -> Option<EventListener> {
         lock(&self.task.waiting).is_full().then(|| self.task.room.listen())
     }
+}
+
+/// Passes a new output to the worker, from the sample `seq` on.
+fn connect(port: &mut Option<Box<Port>>, waiting: &mut Waiting, (slot, seq): (u32, u64)) {
+    let Some(mut port) = port.take() else { return };
+    // The worker may already have this picture for another output. This one starts with the next.
+    if waiting.has_begun(seq) {
+        port.count(DropReason::ScalerBusy, 1);
+    }
+    waiting.open(slot, *port, seq);
 }
 
 impl Drop for ScalePort {

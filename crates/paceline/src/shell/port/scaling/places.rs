@@ -47,7 +47,9 @@ impl Places {
             self.places.resize_with(at + 1, || None);
         }
         if let Some(place) = self.places.get_mut(at) {
-            *place = Some(Place { port, gate: DecodeGate::new() });
+            let mut opened = Place { port, gate: DecodeGate::new() };
+            opened.joins(clock::now(), &self.group, None);
+            *place = Some(opened);
         }
     }
 
@@ -71,7 +73,7 @@ impl Places {
     pub(super) fn give(&mut self, slots: u64, sample: &RawSample) {
         let now = clock::now();
         for place in of(&mut self.places, slots) {
-            if sample.kind.is_video() && place.joins(now, &self.group, sample) {
+            if sample.kind.is_video() && place.joins(now, &self.group, Some(sample)) {
                 continue;
             }
             if !sample.kind.is_video() {
@@ -87,9 +89,9 @@ impl Places {
 }
 
 impl Place {
-    /// Lets receivers join in the middle of the current group. Returns true if the sample waits there.
-    fn joins(&mut self, now: Instant, group: &Group, sample: &RawSample) -> bool {
-        match self.port.join(now, group, sample) {
+    /// Lets receivers join in the middle of the current group. Returns true if the next sample waits there.
+    fn joins(&mut self, now: Instant, group: &Group, next: Option<&RawSample>) -> bool {
+        match self.port.join(now, group, next) {
             Next::Defer => return true,
             Next::Follow if !self.gate.is_open() => {
                 self.gate = DecodeGate::new();

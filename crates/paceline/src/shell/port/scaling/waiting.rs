@@ -2,7 +2,7 @@
 
 use super::super::Port;
 use super::SLOTS_MAX;
-use paceline_proto::video::DecodeGate;
+use paceline_proto::video::{DecodeGate, Group, Joining, Next};
 use paceline_proto::{DropReason, Kind, RawSample};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,6 +54,9 @@ pub(super) struct Waiting {
     /// The sequence number of the newest accepted sample.
     newest: Option<u64>,
     lost: Lost,
+    joining: Joining,
+    /// The sample before which outputs last joined, and its treatment.
+    joined: Option<(u64, Next)>,
     /// True while the pool has the task, queued or running.
     queued: bool,
 }
@@ -68,13 +71,17 @@ impl Waiting {
             gate: DecodeGate::new(),
             newest: None,
             lost: Lost::new(),
+            joining: Joining::default(),
+            joined: None,
             queued: false,
         }
     }
 
-    /// Connects a port from the sample `seq` on, which may already be queued for other outputs.
+    /// Connects a port from the sample `seq` on, which may already be queued for other outputs. It
+    /// precedes queued units of the group of pictures that is joined.
     pub(super) fn open(&mut self, slot: u32, port: Port, seq: u64) {
-        let waits = |work: &Work| matches!(work, Work::Sample(job) if job.sample.seq >= seq);
+        let follows = |job: &Job| job.past || job.sample.seq >= seq;
+        let waits = |work: &Work| matches!(work, Work::Sample(job) if follows(job));
         let at = self.work.iter().position(waits).unwrap_or(self.work.len());
         self.work.insert(at, Work::Open(slot, port));
     }
@@ -86,14 +93,32 @@ impl Waiting {
             && self.jobs().all(|job| job.sample.seq != seq)
     }
 
-    /// Returns true if the worker has taken units of a video.
-    pub(super) const fn has_begun_any(&self) -> bool {
-        self.newest.is_some()
-    }
-
-    /// Returns the number of samples that fit in without displacing others, leaving a quarter for new ones.
-    pub(super) const fn room(&self) -> usize {
-        (SAMPLES_MAX - SAMPLES_MAX / 4).saturating_sub(self.samples)
+    /// Queues units of the current group of pictures before `sample`, for the output `slot`. All outputs join
+    /// together: the worker decodes each unit once. Returns the treatment of `sample`.
+    ///
+    /// Key pictures are scaled if the outputs take old ones; the other units are only references.
+    pub(super) fn join(&mut self, group: &Group, sample: &RawSample, slot: u32, old: bool) -> Next {
+        if self.joining.is_live() {
+            // The worker decodes the video already.
+            return Next::Follow;
+        }
+        if let Some((seq, next)) = self.joined
+            && seq == sample.seq
+        {
+            return next;
+        }
+        // A quarter of the queue remains for new samples.
+        let room = (SAMPLES_MAX - SAMPLES_MAX / 4).saturating_sub(self.samples);
+        let (units, next) = self.joining.step(group, Some(sample), room);
+        let take =
+            |unit: &RawSample| self.push(unit.clone(), slot, unit.kind != Kind::VideoI || !old);
+        let taken = units.iter().all(take);
+        let next = if taken { next } else { Next::Wait(self.joining.give_up()) };
+        if let Next::Wait(lost @ 1..) = next {
+            self.count_lost(slot, DropReason::Undecodable, lost);
+        }
+        self.joined = Some((sample.seq, next));
+        next
     }
 
     /// Queues work other than a sample.
