@@ -127,7 +127,7 @@ fn a_late_subscriber_begins_with_an_independent_picture() {
         let got = received(subscriber);
         assert_eq!(got[0].seq, 0, "subscriber {place} begins with the current group");
         let cards = cards(&shown(&got));
-        assert!(cards.contains(&20), "subscriber {place}: {cards:?}");
+        assert!(cards.contains(&20) || cards.contains(&21), "subscriber {place}: {cards:?}");
         assert_eq!((cards[0], cards.last()), (0, Some(&(59 - u64::from(place == 1)))));
     }
     sums::check(&[&robot, &operator]);

@@ -86,7 +86,7 @@ impl Coder {
     pub(super) fn decode(&mut self, sample: &RawSample, takers: &mut impl Takers) {
         if self.transcoder.is_some() || self.begin().is_ok() {
             self.run(takers, |transcoder, wanted, event| {
-                transcoder.catch_up(&sample.payload, wanted, event);
+                transcoder.catch_up(&sample.payload, class(sample.kind), wanted, event);
             });
         }
     }
