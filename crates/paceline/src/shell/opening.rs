@@ -52,9 +52,13 @@ impl Outlet {
     ) -> PutReport {
         let mut put = PutReport { seq: sample.seq, ..PutReport::default() };
         port::offer(&mut self.ingress, targets, (now, sample), |port, sample| {
+            let reason = sample.as_ref().err().copied().or(port.full_reason());
             let taken = port.take(now, sample);
             put.taken += u32::from(taken);
-            put.dropped += u32::from(!taken);
+            if !taken {
+                put.dropped += 1;
+                put.reason = put.reason.or(reason);
+            }
             taken
         });
         put

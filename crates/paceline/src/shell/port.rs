@@ -198,6 +198,16 @@ impl Port {
         }
     }
 
+    /// Returns the reason for which the port drops samples that it does not take; `None` if its
+    /// subscribers have different ones.
+    pub(crate) const fn full_reason(&self) -> Option<DropReason> {
+        match self {
+            Self::Ring(_) => Some(DropReason::QueueFull),
+            Self::Scale(_) => Some(DropReason::ScalerBusy),
+            Self::Local(_) => None,
+        }
+    }
+
     /// Returns a listener for room if this port is full.
     pub(crate) fn full(&self) -> Option<EventListener> {
         match self {
