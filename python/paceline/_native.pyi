@@ -152,8 +152,11 @@ class PutReport:
         subscribers that share a form."""
     @property
     def dropped(self) -> int:
-        """The number of outputs that had no room for the sample. Each counts the drop by its
-        reason."""
+        """The number of outputs that dropped the sample. Each counts the drop by its reason."""
+    @property
+    def reason(self) -> str | None:
+        """The reason of the first of these drops, such as ``"queue_full"``. None without a drop, and if
+        the subscribers on this node dropped the sample, each for its own reason."""
     @property
     def waits(self) -> bool:
         """True if the publisher was just declared. Its first samples are buffered until existing

@@ -21,6 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// The media types whose pictures depend on others.
+const H264: &str = "video/h264";
+const H265: &str = "video/h265";
+const AV1: &str = "video/av1";
 const TICK: Duration = Duration::from_secs(1);
 /// Time to wait for a publisher before printing a note.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -90,6 +94,7 @@ struct Session<'a> {
     latest: LatestForm,
     heard: bool,
     noted: bool,
+    noted_key: bool,
     refused: BTreeMap<PublisherId, String>,
     granted: BTreeSet<PublisherId>,
     published: Published,
@@ -111,6 +116,7 @@ impl<'a> Session<'a> {
             latest: LatestForm::default(),
             heard: false,
             noted: false,
+            noted_key: false,
             refused: BTreeMap::new(),
             granted: BTreeSet::new(),
             published: Published::default(),
@@ -247,12 +253,28 @@ impl<'a> Session<'a> {
                 self.args.pattern
             ));
         }
+        if !self.noted_key && self.total.delivered == 0 && self.refused.is_empty() {
+            self.note_key_picture();
+        }
         if !self.args.json && self.total.delivered > 0 {
             let text = self.second();
             self.block.update(&text)?;
         }
         self.window = self.window.next();
         Ok(())
+    }
+
+    /// Notes that the first picture of a video has not arrived, and the longest time until it does.
+    fn note_key_picture(&mut self) {
+        let sources = self.sources();
+        let video = |source: &&SourceView| matches!(source.encoding.as_str(), H264 | H265 | AV1);
+        let Some(source) = sources.iter().find(video) else { return };
+        self.noted_key = true;
+        let until = match source.key_interval {
+            Some(longest) => format!(", up to {:.1} s", longest.as_secs_f64()),
+            None => String::new(),
+        };
+        self.block.note(&format!("waiting for a key picture of {}{until}", source.tag));
     }
 
     /// Notes that a publisher is carried without the requested promise. With `--require` this counts as a

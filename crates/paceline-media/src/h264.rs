@@ -22,6 +22,8 @@ mod slice;
 mod split;
 
 #[cfg(feature = "h264")]
+mod blank;
+#[cfg(feature = "h264")]
 mod coder;
 #[cfg(feature = "h264")]
 mod source;

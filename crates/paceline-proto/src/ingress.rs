@@ -5,7 +5,7 @@ use crate::plan::{OutputPlan, Target};
 use crate::reason::DropReason;
 use crate::sample::{Encoding, Kind, RawSample, Timestamp};
 use crate::temporal::TemporalScaler;
-use crate::video::DecodeGate;
+use crate::video::{DecodeGate, Group, GroupBudget, Next};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 
@@ -59,6 +59,8 @@ pub struct Output<P> {
     pub port: P,
     temporal: TemporalScaler,
     gate: DecodeGate,
+    /// The next sample waits in the group of pictures.
+    defers: bool,
 }
 
 impl<P> Output<P> {
@@ -77,13 +79,20 @@ impl<P> Output<P> {
 pub struct Ingress<P> {
     outputs: Vec<Output<P>>,
     period: Option<Duration>,
+    group: Group,
 }
 
 impl<P> Ingress<P> {
     /// Returns a source without outputs. `period` is the publisher's declared period, if any.
     #[must_use]
-    pub const fn new(period: Option<Duration>) -> Self {
-        Self { outputs: Vec::new(), period }
+    pub fn new(period: Option<Duration>) -> Self {
+        Self { outputs: Vec::new(), period, group: Group::default() }
+    }
+
+    /// Counts the stored pictures against `budget`, which the sources of a node share. By default each source
+    /// has its own.
+    pub fn set_group_budget(&mut self, budget: &GroupBudget) {
+        self.group.set_budget(budget);
     }
 
     /// Makes `plans` the outputs of this source. Existing outputs keep their ports and phases. `open` creates
@@ -105,12 +114,38 @@ impl<P> Ingress<P> {
                 let temporal = TemporalScaler::new(rate, self.period);
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
-                self.outputs.push(Output { key, scale, port, temporal, gate });
+                self.outputs.push(Output { key, scale, port, temporal, gate, defers: false });
             }
         }
         for output in old {
             close(output.key, output.port);
         }
+    }
+
+    /// Lets outputs to these targets join a video in the middle of its current group of pictures, and stores
+    /// `sample` in the group. Call this before [`Self::offer_to`] with the same sample and targets.
+    ///
+    /// `join` delivers units of the group to the output's port, and returns the port's treatment of `sample`.
+    pub fn join(
+        &mut self,
+        targets: impl Fn(Target) -> bool,
+        sample: &RawSample,
+        mut join: impl FnMut(&mut P, &Group) -> Next,
+    ) {
+        if !sample.kind.is_video() {
+            return;
+        }
+        for output in self.outputs.iter_mut().filter(|output| targets(output.key.target)) {
+            match join(&mut output.port, &self.group) {
+                Next::Follow if !output.gate.is_open() => {
+                    output.gate = DecodeGate::new();
+                    let _ = output.gate.admit(Kind::VideoI);
+                }
+                Next::Follow | Next::Skip | Next::Wait(_) => {}
+                Next::Defer => output.defers = true,
+            }
+        }
+        self.group.add(sample);
     }
 
     /// Passes `sample` to every output whose temporal scaling selects it. The last output receives the sample
@@ -143,6 +178,9 @@ impl<P> Ingress<P> {
         };
         let mut last: Option<&mut Output<P>> = None;
         for output in self.outputs.iter_mut().filter(|output| targets(output.key.target)) {
+            if std::mem::take(&mut output.defers) {
+                continue;
+            }
             if !output.temporal.take(seq, captured) {
                 output.gate.broke(kind);
             } else if !output.gate.admit(kind) {
@@ -159,6 +197,7 @@ impl<P> Ingress<P> {
     /// Records that samples were lost before they arrived, of `kind` if known. No output passes video that
     /// may reference them until the next I. Does not count the loss.
     pub fn handle_lost(&mut self, kind: Option<Kind>) {
+        self.group.handle_lost(kind);
         for output in &mut self.outputs {
             match kind {
                 Some(kind) => output.gate.broke(kind),

@@ -219,6 +219,12 @@ impl Link {
             .is_some_and(|stream| stream.has_room() || stream.head_has_expired(now))
     }
 
+    /// Returns the number of queued samples of a stream.
+    #[must_use]
+    pub fn queued(&self, index: StreamIndex) -> usize {
+        self.streams.get(index).map_or(0, stream::Stream::waiting)
+    }
+
     /// Queues a sample on a stream. Returns `false` if it was dropped; the stream's counters give the reason.
     pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: RawSample) -> bool {
         self.handle_waiting(now, now, index, sample)

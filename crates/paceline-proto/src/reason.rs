@@ -114,6 +114,12 @@ impl fmt::Display for DropReason {
 pub struct Drops([u64; DropReason::ALL.len()]);
 
 impl Drops {
+    /// Returns `true` if nothing was dropped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Adds `samples` to the count of `reason`.
     pub fn add(&mut self, reason: DropReason, samples: u64) {
         if let Some(count) = self.0.get_mut(reason.index()) {

@@ -9,9 +9,11 @@
 //! Shedding B before P before I: Krishnamurthy et al. 2003.
 
 mod gate;
+mod group;
 mod thin;
 
 pub use gate::DecodeGate;
+pub use group::{Group, GroupBudget, Joining, Next};
 pub use thin::{Thinned, Thinner};
 
 #[cfg(doc)]

@@ -37,8 +37,11 @@ pub(crate) struct PutReport {
     /// The number of outputs that accepted the sample: streams, and groups of local subscribers
     /// that share a form.
     taken: u32,
-    /// The number of outputs that had no room for the sample. Each counts the drop by its reason.
+    /// The number of outputs that dropped the sample. Each counts the drop by its reason.
     dropped: u32,
+    /// The reason of the first of these drops, such as `"queue_full"`. None without a drop, and if the
+    /// subscribers on this node dropped the sample, each for its own reason.
+    reason: Option<&'static str>,
     /// True if the publisher was just declared. Its first samples are buffered until existing
     /// subscriptions are served.
     waits: bool,
@@ -46,16 +49,20 @@ pub(crate) struct PutReport {
 
 impl From<paceline::PutReport> for PutReport {
     fn from(put: paceline::PutReport) -> Self {
-        Self { seq: put.seq, taken: put.taken, dropped: put.dropped, waits: put.waits }
+        let paceline::PutReport { seq, taken, dropped, reason, waits } = put;
+        Self { seq, taken, dropped, reason: reason.map(|reason| reason.name()), waits }
     }
 }
 
 #[pymethods]
 impl PutReport {
     fn __repr__(&self) -> String {
-        let Self { seq, taken, dropped, waits } = self;
+        let Self { seq, taken, dropped, reason, waits } = self;
         let waits = if *waits { "True" } else { "False" };
-        format!("PutReport(seq={seq}, taken={taken}, dropped={dropped}, waits={waits})")
+        let reason = reason.map_or("None".to_owned(), |reason| format!("'{reason}'"));
+        format!(
+            "PutReport(seq={seq}, taken={taken}, dropped={dropped}, reason={reason}, waits={waits})"
+        )
     }
 }
 
@@ -169,7 +176,7 @@ impl Publisher {
         payloads: &Bound<'_, PyAny>,
         wait: bool,
     ) -> PyResult<PutReport> {
-        let mut sum = PutReport { seq: 0, taken: 0, dropped: 0, waits: false };
+        let mut sum = PutReport { seq: 0, taken: 0, dropped: 0, reason: None, waits: false };
         for (number, payload) in payloads.try_iter()?.enumerate() {
             if number % TURN == TURN - 1 {
                 // Other threads run here, and Ctrl-C is handled.
@@ -184,6 +191,7 @@ impl Publisher {
             sum.seq = put.seq;
             sum.taken = sum.taken.saturating_add(put.taken);
             sum.dropped = sum.dropped.saturating_add(put.dropped);
+            sum.reason = sum.reason.or(put.reason);
             sum.waits |= put.waits;
         }
         Ok(sum)

@@ -28,6 +28,7 @@ pub fn data(tag: &str) -> PublisherSpec {
         bytes_max: None,
         waits: false,
         unscalable: None,
+        key_interval: None,
     }
 }
 

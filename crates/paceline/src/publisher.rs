@@ -59,6 +59,7 @@ impl Draft {
             bytes_max: None,
             waits: false,
             unscalable: None,
+            key_interval: None,
         };
         Self { spec, kind: None, history: None, rate_by: None }
     }
@@ -360,14 +361,14 @@ impl Publisher {
         if payload.len() > SAMPLE_BYTES_MAX {
             return Err(PublishError::TooLarge { bytes: payload.len(), max: SAMPLE_BYTES_MAX });
         }
+        let now = clock::now();
         let kind = match self.format {
             Some(Format::H264) if self.spec.kind.is_video() => {
-                self.video.get_or_insert_default().take(&mut payload)?
+                self.video.get_or_insert_default().take(now, &mut payload)?
             }
             _ => self.spec.kind,
         };
         self.observe(&payload, attached);
-        let now = clock::now();
         let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
         let captured = captured.unwrap_or_else(|| self.utc.at(now));
         let mut sample = self.stamper.stamp(now, captured, kind, encoding, payload);
@@ -504,9 +505,12 @@ impl Publisher {
         let is_video = self.format == Some(Format::H264);
         let unscalable = if is_video { video::unscalable(payload) } else { None };
         let new_reason = unscalable.is_some_and(|why| why != self.spec.unscalable);
-        if !larger && !new_size && !new_reason {
+        let key_interval = self.video.as_ref().and_then(|video| video.key_interval());
+        let new_interval = key_interval != self.spec.key_interval;
+        if !larger && !new_size && !new_reason && !new_interval {
             return;
         }
+        self.spec.key_interval = key_interval;
         if let Some(why) = unscalable {
             self.spec.unscalable = why;
         }

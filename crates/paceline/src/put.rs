@@ -1,6 +1,6 @@
 //! The options and the result of publishing one sample.
 
-use paceline_proto::{Encoding, Timestamp};
+use paceline_proto::{DropReason, Encoding, Timestamp};
 use std::sync::Arc;
 
 /// Optional properties of one sample in addition to its payload. Unset fields use the declared
@@ -25,8 +25,11 @@ pub struct PutReport {
     /// The number of outputs that accepted the sample. An output is a stream, or the subscribers on
     /// this node that share a form.
     pub taken: u32,
-    /// The number of outputs that were full. They count the drop by its reason.
+    /// The number of outputs that dropped the sample. They count the drop by its reason.
     pub dropped: u32,
+    /// The reason of the first of these drops. `None` without a drop, and if the subscribers on this
+    /// node dropped the sample, each for its own reason.
+    pub reason: Option<DropReason>,
     /// The publisher was declared a moment ago, and the sample is buffered until the existing
     /// subscriptions are connected. `taken` does not count the streams that accept it then.
     pub waits: bool,

@@ -311,6 +311,9 @@ pub struct SourceView {
     pub encoding: Encoding,
     /// The declared period.
     pub period: Option<Duration>,
+    /// The longest time between two key pictures so far, if it publishes video. A subscriber that
+    /// cannot join in between waits at most this long for its first picture.
+    pub key_interval: Option<Duration>,
     /// The hops from the publisher's node to this one, in path order. Empty if the publisher is on
     /// this node, or if no path is known.
     pub hops: Vec<HopView>,

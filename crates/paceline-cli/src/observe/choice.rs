@@ -101,6 +101,7 @@ mod tests {
             tag: Tag::new("robot/camera").unwrap(),
             node: "robot".to_owned(),
             encoding: paceline::Encoding::Jpeg,
+            key_interval: None,
             period: None,
             hops,
             taken: taken.collect(),

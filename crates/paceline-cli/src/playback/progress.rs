@@ -2,8 +2,9 @@
 
 use super::promises::Promises;
 use crate::show::{self, Block};
-use crate::stats::round3;
+use crate::stats::{by_reason, round3};
 use paceline::Publisher;
+use paceline::status::Drops;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ pub(crate) struct Report {
     pub(crate) matching: bool,
     pub(crate) taken: u64,
     pub(crate) dropped: u64,
+    #[serde(serialize_with = "by_reason::serialize", skip_serializing_if = "Drops::is_empty")]
+    pub(crate) reasons: Drops,
     pub(crate) skipped: u64,
     /// Numbers of granted and of refused subscriptions.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,6 +38,8 @@ pub(crate) struct Counts {
     pub(crate) published: u64,
     pub(crate) taken: u64,
     pub(crate) dropped: u64,
+    /// The drops with a known reason.
+    pub(crate) reasons: Drops,
     pub(crate) skipped: u64,
     /// Current JPEG quality of pictures encoded here.
     pub(crate) quality: Option<u8>,
@@ -46,6 +51,9 @@ impl Counts {
         self.published += 1;
         self.taken += u64::from(put.taken);
         self.dropped += u64::from(put.dropped);
+        if let Some(reason) = put.reason {
+            self.reasons.add(reason, u64::from(put.dropped));
+        }
     }
 }
 
@@ -137,7 +145,7 @@ impl Reporter {
                 show::count(usize::try_from(counts.skipped - before.skipped).unwrap_or(usize::MAX), "sample")
             ));
         }
-        let Counts { published, taken, dropped, skipped, quality } = counts;
+        let Counts { published, taken, dropped, reasons, skipped, quality } = counts;
         if self.json {
             let tag = self.tag.clone();
             let report = Report {
@@ -147,6 +155,7 @@ impl Reporter {
                 matching,
                 taken,
                 dropped,
+                reasons,
                 skipped,
                 quality,
                 granted: self.promises.as_ref().map(Promises::granted),
@@ -156,8 +165,13 @@ impl Reporter {
         }
         let quality = quality.filter(|_| self.adapts);
         let adapted = quality.map(|it| format!("  quality {it}")).unwrap_or_default();
+        let why = if reasons.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", show::drops(&reasons))
+        };
         self.block.update(&format!(
-            "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}  {wanted}{adapted}"
+            "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}{why}  {wanted}{adapted}"
         ))
     }
 }

@@ -24,6 +24,7 @@ fn publisher(tag: &str, full: bool) -> PublisherSpec {
         bytes_max: full.then_some(20_000),
         waits: full,
         unscalable: None,
+        key_interval: None,
     }
 }
 

@@ -400,6 +400,7 @@ impl Attacker {
             bytes_max: Some(self.number()),
             waits: self.chance.below(2) == 0,
             unscalable: None,
+            key_interval: None,
         }
     }
 

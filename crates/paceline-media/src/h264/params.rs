@@ -36,6 +36,9 @@ pub(super) struct Sps {
     /// The number of bits of `frame_num`.
     pub(super) frame_num_bits: u8,
     pub(super) order: Order,
+    /// The number of macroblocks of a frame.
+    #[cfg_attr(not(feature = "h264"), expect(dead_code, reason = "the decoder's start needs it"))]
+    pub(super) blocks: u32,
 }
 
 /// The representation of the picture order in slice headers (`pic_order_cnt_type`).
@@ -81,6 +84,9 @@ impl Sps {
             planes: chroma.separate_colour_plane_flag,
             progressive: matches!(sps.frame_mbs_flags, FrameMbsFlags::Frames),
             frame_num_bits: sps.log2_max_frame_num(),
+            blocks: sps
+                .pic_width_in_mbs()
+                .saturating_mul(sps.pic_height_in_map_units_minus1.saturating_add(1)),
             order: match sps.pic_order_cnt {
                 PicOrderCntType::TypeZero { log2_max_pic_order_cnt_lsb_minus4 } => {
                     Order::Lsb(log2_max_pic_order_cnt_lsb_minus4.saturating_add(4))

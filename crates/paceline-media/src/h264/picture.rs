@@ -9,7 +9,7 @@ use super::slice::Slice;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Picture {
     /// The latest slice whose header could be read.
-    slice: Option<Slice>,
+    pub(super) slice: Option<Slice>,
     /// The current field or frame has its first macroblock.
     first_seen: bool,
     /// A slice was found, readable or not.

@@ -83,6 +83,13 @@ impl ParameterSets {
         self.sps.get(&id).map(|kept| kept.bytes.as_slice())
     }
 
+    /// Returns the SPS with this id, and all PPS that refer to it.
+    #[cfg(feature = "h264")]
+    pub(super) fn all_of(&self, id: u32) -> Vec<u8> {
+        let pps = self.pps.values().filter(|kept| kept.sps == id);
+        self.sps.get(&id).into_iter().chain(pps).flat_map(|kept| &kept.bytes).copied().collect()
+    }
+
     fn remember(&mut self, nal: &Nal<'_>) {
         let Some(Set { kind, id, sps }) = Set::read(nal) else { return };
         if nal.bytes.len() > SET_BYTES_MAX {

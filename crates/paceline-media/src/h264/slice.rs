@@ -88,6 +88,12 @@ impl Slice {
         self.rest.map(|rest| (rest.order.0, rest.order.1))
     }
 
+    /// Returns `frame_num`, if it can be read.
+    #[cfg(feature = "h264")]
+    pub(super) fn frame_num(&self) -> Option<u32> {
+        self.rest.map(|rest| rest.frame_num)
+    }
+
     /// Returns true if it contains the picture's first macroblock.
     pub(super) fn is_first(&self) -> bool {
         self.first && !self.redundant()

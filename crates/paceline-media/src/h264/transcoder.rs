@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Class;
+use super::blank;
 use super::classify::PictureOrder;
 use super::coder::{Coder, check_target};
 use super::params::{Params, Sps};
@@ -59,6 +60,8 @@ pub struct Transcoder {
     sets: ParameterSets,
     /// The decoder, or the reason why units fail until the next I unit.
     source: Result<Source, MediaError>,
+    /// The decoder began with a blank picture before a key picture that is not IDR.
+    open: bool,
     /// The size of the preceding pictures, to detect a change.
     size: Option<Size>,
     /// Decoded units whose pictures have not been presented yet.
@@ -99,6 +102,7 @@ impl Transcoder {
                 reason: "no I unit has arrived yet".to_owned(),
                 mend: "wait for the next I unit (IDR)",
             }),
+            open: false,
             size: None,
             owed: Owed::default(),
             order: PictureOrder::default(),
@@ -138,22 +142,30 @@ impl Transcoder {
             }
         };
         let unit = self.sets.complete(unit);
-        self.take(&unit, &picture, Unit::Wanted, wanted, event);
+        let key = class == Class::I;
+        self.take(&unit, (&picture, key), Unit::Wanted, wanted, event);
     }
 
-    /// Decodes a unit that the receiver got unchanged, before [`Self::push`] replaces the stream from the
-    /// next unit on. It has no event, and its picture is not encoded, even if the decoder presents it
-    /// later.
-    pub fn catch_up(&mut self, unit: &[u8]) {
+    /// Decodes a unit only as a reference of later ones, for instance one that the receiver got unchanged
+    /// before [`Self::push`] replaces the stream. It has no event, and its picture is not encoded, even if
+    /// the decoder presents it later. `wanted` and `event` are for units that were pushed before.
+    pub fn catch_up(
+        &mut self,
+        unit: &[u8],
+        class: Class,
+        wanted: &mut dyn FnMut(u64) -> bool,
+        event: &mut dyn FnMut(Event),
+    ) {
         let Ok(Scan { picture, .. }) = self.scan(unit) else { return };
         let unit = self.sets.complete(unit);
-        self.take(&unit, &picture, Unit::Received, &mut |_| false, &mut |_| ());
+        let key = class == Class::I;
+        self.take(&unit, (&picture, key), Unit::Received, wanted, event);
     }
 
     fn take(
         &mut self,
         unit: &[u8],
-        picture: &Picture,
+        (picture, key): (&Picture, bool),
         kind: Unit,
         wanted: &mut dyn FnMut(u64) -> bool,
         event: &mut dyn FnMut(Event),
@@ -165,8 +177,28 @@ impl Transcoder {
         } else if self.changed(sps) {
             self.lose(changed(), wanted, event);
         }
+        if key && !picture.idr && self.source.is_err() {
+            self.begin_open(sps, picture);
+        }
         let order = self.order.of(picture);
-        self.decode(unit, (order, kind), wanted, event);
+        if self.open {
+            self.decode(&blank::permit_gaps(unit), (order, kind), wanted, event);
+        } else {
+            self.decode(unit, (order, kind), wanted, event);
+        }
+    }
+
+    /// Prepares the decoder for a key picture that is not IDR.
+    fn begin_open(&mut self, sps: Option<Sps>, picture: &Picture) {
+        let Some((sps, slice)) = sps.zip(picture.slice) else { return };
+        let Some(units) = blank::before(&self.sets.all_of(sps.id), &sps, &slice) else { return };
+        self.begin(Some(sps));
+        self.open = true;
+        for unit in units {
+            let Ok(Scan { picture, .. }) = self.scan(&unit) else { return };
+            let order = self.order.of(&picture);
+            self.decode(&unit, (order, Unit::Received), &mut |_| false, &mut |_| ());
+        }
     }
 
     /// Reports the events of all units pushed so far, at the end of a stream.
@@ -206,8 +238,10 @@ impl Transcoder {
     /// Prepares the decoder for an I unit with this SPS.
     fn begin(&mut self, sps: Option<Sps>) {
         let bytes = sps.and_then(|sps| self.sets.sps(sps.id));
+        let was_open = std::mem::take(&mut self.open);
         if let Ok(source) = &self.source
             && source.is_fit_for(bytes)
+            && !was_open
         {
             return;
         }

@@ -6,6 +6,7 @@
 
 mod damage;
 mod made;
+mod open;
 mod quiet;
 mod real;
 mod support;

@@ -27,6 +27,7 @@ const LATE_SEND: u8 = 1 << 3;
 const HAS_LOSS: u8 = 1 << 4;
 const WAITS: u8 = 1 << 5;
 const HAS_UNSCALABLE: u8 = 1 << 6;
+const HAS_KEY_INTERVAL: u8 = 1 << 7;
 
 // Flags of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -44,12 +45,6 @@ const OR_STOP: u64 = 1 << 10;
 
 const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
-}
-
-/// Reads a byte of flags; fails if one is not in `known`.
-fn read_flags(reader: &mut Reader, known: u8, field: &'static str) -> Result<u8, WireError> {
-    let flags = reader.u8(field)?;
-    if flags & !known == 0 { Ok(flags) } else { Err(WireError::Invalid(field)) }
 }
 
 /// Reads a field if its flag is set.
@@ -144,7 +139,8 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
             | bit(spec.bytes_max.is_some(), HAS_BYTES_MAX)
             | bit(spec.loss.is_some(), HAS_LOSS)
             | bit(spec.waits, WAITS)
-            | bit(spec.unscalable.is_some(), HAS_UNSCALABLE),
+            | bit(spec.unscalable.is_some(), HAS_UNSCALABLE)
+            | bit(spec.key_interval.is_some(), HAS_KEY_INTERVAL),
     );
     out.put_text(spec.tag.as_str());
     out.put_u8(spec.kind.code());
@@ -164,6 +160,9 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
     if let Some(why) = spec.unscalable {
         out.put_u8(why.code());
     }
+    if let Some(interval) = spec.key_interval {
+        out.put_varint(interval.as_nanos());
+    }
 }
 
 fn read_unscalable(reader: &mut Reader) -> Result<Unscalable, WireError> {
@@ -172,9 +171,7 @@ fn read_unscalable(reader: &mut Reader) -> Result<Unscalable, WireError> {
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let known =
-        HAS_PERIOD | LATE_SEND | HAS_SIZE | HAS_BYTES_MAX | HAS_LOSS | WAITS | HAS_UNSCALABLE;
-    let flags = read_flags(reader, known, "publisher flags")?;
+    let flags = reader.u8("publisher flags")?;
     let tag = reader.text(TAG_BYTES_MAX, "tag")?;
     Ok(PublisherSpec {
         tag: Tag::new(&tag).map_err(|_| WireError::Invalid("tag"))?,
@@ -187,6 +184,9 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         loss: optional(flags & HAS_LOSS != 0, || read_loss(reader))?,
         waits: flags & WAITS != 0,
         unscalable: optional(flags & HAS_UNSCALABLE != 0, || read_unscalable(reader))?,
+        key_interval: optional(flags & HAS_KEY_INTERVAL != 0, || {
+            read_duration(reader, "key interval")
+        })?,
     })
 }
 

@@ -162,6 +162,7 @@ mod tests {
             bytes_max: Some(10_900),
             waits: false,
             unscalable: None,
+            key_interval: None,
         }
     }
 

@@ -106,6 +106,7 @@ mod tests {
                 bytes_max: Some(10_900),
                 waits: false,
                 unscalable: None,
+                key_interval: None,
             },
         );
         nodes[1].subscribe(

@@ -29,6 +29,9 @@ pub struct PublisherSpec {
     pub waits: bool,
     /// The reason why its pictures cannot be scaled, if they cannot.
     pub unscalable: Option<Unscalable>,
+    /// The longest time between two key pictures of its video so far, rounded up to 100 ms; `None` before the
+    /// second one. A subscriber that cannot join in between waits at most this long for its first picture.
+    pub key_interval: Option<Duration>,
 }
 
 /// The default for the longest wait of a best-effort sample at each link before its first byte is sent. It

@@ -328,6 +328,7 @@ pub(crate) fn camera(tag: &str) -> PublisherSpec {
         bytes_max: Some(10_900),
         waits: false,
         unscalable: None,
+        key_interval: None,
     }
 }
 

@@ -163,6 +163,7 @@ impl PublisherPlan {
             bytes_max: Some(self.bytes),
             waits: false,
             unscalable: None,
+            key_interval: None,
         }
     }
 }

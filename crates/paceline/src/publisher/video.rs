@@ -4,6 +4,7 @@ use crate::error::PublishError;
 use bytes::Bytes;
 use paceline_media::h264::{self, Class, Classifier, ParameterSets, Unsupported};
 use paceline_proto::{Kind, Unscalable};
+use paceline_sched::{Duration, Instant};
 use std::borrow::Cow;
 
 /// The state of a video between its units.
@@ -11,11 +12,18 @@ use std::borrow::Cow;
 pub(super) struct VideoUnits {
     sets: ParameterSets,
     classifier: Classifier,
+    /// The time of the last key picture.
+    key_at: Option<Instant>,
+    /// The longest time between two key pictures, rounded up.
+    key_interval: Option<Duration>,
 }
+
+/// The precision of the announced time between key pictures.
+const KEY_STEP: Duration = Duration::from_millis(100);
 
 impl VideoUnits {
     /// Returns the kind of the next unit. Prepends missing parameter sets to a key unit.
-    pub(super) fn take(&mut self, payload: &mut Bytes) -> Result<Kind, PublishError> {
+    pub(super) fn take(&mut self, now: Instant, payload: &mut Bytes) -> Result<Kind, PublishError> {
         let class = self.classifier.classify(payload);
         let class = class.map_err(|error| PublishError::NoAccessUnit {
             bytes: payload.len(),
@@ -24,12 +32,28 @@ impl VideoUnits {
         if let Cow::Owned(complete) = self.sets.complete(payload) {
             *payload = complete.into();
         }
+        if class == Class::I {
+            self.note_key(now);
+        }
         Ok(match class {
             Class::I => Kind::VideoI,
             Class::P => Kind::VideoP,
             Class::B => Kind::VideoB,
             Class::Leading => Kind::VideoLeading,
         })
+    }
+
+    fn note_key(&mut self, now: Instant) {
+        if let Some(before) = self.key_at.replace(now) {
+            let steps = now.since(before).as_nanos().div_ceil(KEY_STEP.as_nanos());
+            let interval = Duration::from_nanos(steps.saturating_mul(KEY_STEP.as_nanos()));
+            self.key_interval = self.key_interval.max(Some(interval));
+        }
+    }
+
+    /// Returns the longest time between two key pictures so far, rounded up to 100 ms.
+    pub(super) const fn key_interval(&self) -> Option<Duration> {
+        self.key_interval
     }
 }
 

@@ -37,6 +37,7 @@ use paceline_proto::control::{
     Control, ControlOutput, HopInfo, SubscriptionSpec, Topic, WayChange, Ways,
 };
 use paceline_proto::plan::SourceKey;
+use paceline_proto::video::GroupBudget;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use questions::{Question, Questions};
@@ -95,6 +96,8 @@ pub(crate) struct Engine {
     host_open: bool,
     sources: Arc<RxSources>,
     pool: Arc<ScalePool>,
+    /// The memory for the groups of pictures of all sources.
+    groups: GroupBudget,
     /// The links to each neighbour.
     ways: Ways,
     publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
@@ -139,6 +142,7 @@ impl Engine {
             host,
             sources,
             pool: Arc::new(ScalePool::default()),
+            groups: GroupBudget::default(),
             ways: Ways::default(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),

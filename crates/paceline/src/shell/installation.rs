@@ -3,11 +3,14 @@
 use super::port::Port;
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::OutputPlan;
+use paceline_proto::video::GroupBudget;
 use paceline_sched::Duration;
 
 /// The new outputs of a source: a port for each new output, `None` for each that stays.
 pub(crate) struct Installation {
     pub(crate) period: Option<Duration>,
+    /// The memory for groups of pictures, which all sources of the node share.
+    pub(crate) groups: GroupBudget,
     pub(crate) outputs: Vec<(OutputPlan, Option<Port>)>,
 }
 
@@ -25,6 +28,7 @@ impl Installation {
 
     /// Applies the change.
     pub(crate) fn apply(self, ingress: &mut Ingress<Port>) {
+        ingress.set_group_budget(&self.groups);
         // An output with a port is new, even if another one had its key before.
         let stays = self.outputs.iter().filter(|(_, port)| port.is_none());
         let stays: Vec<_> = stays.map(|(plan, _)| plan.clone()).collect();

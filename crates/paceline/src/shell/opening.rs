@@ -9,7 +9,7 @@ use super::clock;
 use super::installation::Installation;
 use super::lock;
 use super::mailbox::Mailbox;
-use super::port::Port;
+use super::port::{self, Port};
 use crate::put::PutReport;
 use event_listener::{Event, EventListener};
 use paceline_proto::RawSample;
@@ -33,7 +33,7 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    const fn new(period: Option<Duration>) -> Self {
+    fn new(period: Option<Duration>) -> Self {
         Self { ingress: Ingress::new(period), seen: 0 }
     }
 
@@ -51,10 +51,14 @@ impl Outlet {
         targets: impl Fn(Target) -> bool,
     ) -> PutReport {
         let mut put = PutReport { seq: sample.seq, ..PutReport::default() };
-        self.ingress.offer_to(targets, sample, |output, sample| {
-            let taken = output.port.take(now, sample);
+        port::offer(&mut self.ingress, targets, (now, sample), |port, sample| {
+            let reason = sample.as_ref().err().copied().or(port.full_reason());
+            let taken = port.take(now, sample);
             put.taken += u32::from(taken);
-            put.dropped += u32::from(!taken);
+            if !taken {
+                put.dropped += 1;
+                put.reason = put.reason.or(reason);
+            }
             taken
         });
         put

@@ -1,20 +1,30 @@
 //! Ports: the outputs of a source, each owned by the thread that delivers samples to it.
 
+mod local;
 pub(crate) mod scaling;
 
-use super::mailbox::Mailbox;
-use super::sink::{AtomicDrops, Needed, Order, Origin, Sink};
+pub(crate) use local::{LocalPort, SinkChange};
+
+use super::sink::AtomicDrops;
 use super::wake::Waker;
 use crossbeam_queue::ArrayQueue;
 use event_listener::{Event, EventListener};
-use paceline_proto::video::DecodeGate;
-use paceline_proto::{DropReason, PublisherId, RawSample, SubscriptionId, Tag};
+use paceline_proto::ingress::Ingress;
+use paceline_proto::plan::Target;
+use paceline_proto::video::{Group, Joining, Next};
+use paceline_proto::{DropReason, RawSample};
+use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Instant, Late};
 use rtrb::{Consumer, Producer, RingBuffer};
 use scaling::ScalePort;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The number of pictures of a group that a joining receiver takes per sample of the source: the receiver
+/// reaches the newest picture soon, and no queue overflows.
+const JOIN_PORTION: usize = 12;
+/// The number of samples queued at a link above which a joining stream waits: the link has no spare capacity.
+const JOIN_QUEUED_MAX: usize = 4;
 
 /// The capacity of the ring between a source and its link, in samples.
 pub(crate) const RING_SAMPLES: usize = 512;
@@ -37,6 +47,8 @@ pub(crate) struct RingShared {
     announced: AtomicBool,
     /// Samples that did not fit into the ring.
     pub(crate) drops: AtomicDrops,
+    /// The number of samples that the link had queued when it last read the ring.
+    pub(crate) queued: AtomicUsize,
     link: Arc<Announcements>,
 }
 
@@ -50,6 +62,38 @@ impl RingEnd {
 }
 
 impl RingPort {
+    /// Lets the stream begin in the middle of a group of pictures, while the link has spare capacity.
+    #[must_use]
+    pub(crate) fn joining(self) -> Self {
+        Self { joining: Joining::default(), ..self }
+    }
+
+    fn push(&mut self, now: Instant, sample: RawSample) -> bool {
+        let taken = self.producer.push((now, sample)).is_ok();
+        if !taken {
+            self.shared.drops.add(DropReason::QueueFull, 1);
+        }
+        self.shared.announce();
+        taken
+    }
+
+    fn join(&mut self, now: Instant, group: &Group, next: Option<&RawSample>) -> Next {
+        let queued =
+            self.shared.queued.load(Ordering::Relaxed) + RING_SAMPLES - self.producer.slots();
+        let room = if queued > JOIN_QUEUED_MAX { 0 } else { JOIN_PORTION };
+        if room == 0 {
+            // The link reads the ring again, and updates the number.
+            self.shared.announce();
+        }
+        let (units, treatment) = self.joining.step(group, next, room);
+        let delivered = units.iter().all(|unit| self.push(now, unit.clone()));
+        let treatment = if delivered { treatment } else { Next::Wait(self.joining.give_up()) };
+        if let Next::Wait(lost @ 1..) = treatment {
+            self.shared.drops.add(DropReason::Undecodable, lost);
+        }
+        treatment
+    }
+
     /// Returns a listener for room if the ring is full and the link still exists.
     fn full(&self) -> Option<EventListener> {
         let full = || self.producer.is_full() && !self.producer.is_abandoned();
@@ -79,6 +123,7 @@ impl RingShared {
 pub(crate) struct RingPort {
     producer: Producer<(Instant, RawSample)>,
     shared: Arc<RingShared>,
+    joining: Joining,
 }
 
 /// The link's end of a stream's ring.
@@ -95,128 +140,11 @@ pub(crate) fn ring(index: StreamIndex, link: Arc<Announcements>) -> (RingPort, R
         index,
         announced: AtomicBool::new(false),
         drops: AtomicDrops::default(),
+        queued: AtomicUsize::new(0),
         link,
     });
-    (RingPort { producer, shared: shared.clone() }, RingEnd { consumer, shared })
-}
-
-/// A change of the subscribers of a [`LocalPort`].
-pub(crate) enum SinkChange {
-    Join(SubscriptionId, Arc<Sink>, Arc<Order>),
-    Leave(SubscriptionId),
-}
-
-/// A subscriber and its decoding state.
-struct LocalSink {
-    id: SubscriptionId,
-    sink: Arc<Sink>,
-    order: Arc<Order>,
-    gate: DecodeGate,
-    /// The delivered video pictures.
-    needed: Needed,
-}
-
-/// The subscribers of this node for one publisher and form.
-///
-/// They are added and removed by posted changes, so that the cost of a change does not depend on
-/// their number.
-pub(crate) struct LocalPort {
-    tag: Tag,
-    publisher: PublisherId,
-    late: Late,
-    changes: Arc<Mailbox<SinkChange>>,
-    /// The number of applied changes.
-    seen: u64,
-    sinks: Vec<LocalSink>,
-    /// True if a subscriber was added since the last query.
-    newcomer: bool,
-    next_seq: u64,
-}
-
-impl LocalPort {
-    /// Creates a port without subscribers.
-    pub(crate) fn new(
-        tag: Tag,
-        publisher: PublisherId,
-        late: Late,
-        changes: Arc<Mailbox<SinkChange>>,
-    ) -> Self {
-        let sinks = Vec::new();
-        Self { tag, publisher, late, changes, seen: 0, sinks, newcomer: false, next_seq: 0 }
-    }
-
-    /// Applies the posted changes.
-    fn settle(&mut self) {
-        let Self { tag, changes, seen, sinks, newcomer, .. } = self;
-        // Pulled samples are selected in advance: a page may begin inside a group of pictures.
-        let gate = DecodeGate::starting(tag.is_private());
-        changes.collect(seen, |change| match change {
-            SinkChange::Join(id, sink, order) => {
-                sinks.push(LocalSink { id, sink, order, gate, needed: Needed::default() });
-                *newcomer = true;
-            }
-            SinkChange::Leave(id) => sinks.retain(|place| place.id != id),
-        });
-    }
-
-    /// Returns true if a subscriber was added since the last call. A new subscriber needs a picture
-    /// that can be decoded alone.
-    pub(crate) fn has_newcomer(&mut self) -> bool {
-        self.settle();
-        std::mem::take(&mut self.newcomer)
-    }
-
-    fn deliver(&mut self, now: Instant, sample: RawSample) -> bool {
-        self.settle();
-        if sample.seq < self.next_seq {
-            self.count(DropReason::Duplicate, 1);
-            // A duplicate of a video picture breaks nothing: the picture was delivered before.
-            return sample.kind.is_video();
-        }
-        self.next_seq = sample.seq.saturating_add(1);
-        let Self { tag, publisher, late, sinks, .. } = self;
-        let from = Origin { tag, publisher: *publisher, late: *late };
-        let Some((last, others)) = sinks.split_last_mut() else { return true };
-        if sample.kind.is_video() {
-            // A subscriber that cannot decode the picture must not block it for the others.
-            let mut delivered = false;
-            for sink in others {
-                delivered |= sink.deliver_video(now, &from, sample.clone());
-            }
-            return delivered | last.deliver_video(now, &from, sample);
-        }
-        let mut delivered = true;
-        for other in others {
-            delivered &=
-                other.sink.deliver(now, &from, (&other.order, Needed::default()), sample.clone());
-        }
-        delivered & last.sink.deliver(now, &from, (&last.order, Needed::default()), sample)
-    }
-
-    /// Counts samples that no subscriber receives, including subscribers added since the last
-    /// sample.
-    fn count(&mut self, reason: DropReason, samples: u64) {
-        self.settle();
-        self.sinks.iter().for_each(|place| place.sink.counts.drops.add(reason, samples));
-    }
-}
-
-impl LocalSink {
-    /// Delivers a video picture if the previously delivered ones allow decoding it.
-    fn deliver_video(&mut self, now: Instant, from: &Origin<'_>, sample: RawSample) -> bool {
-        let kind = sample.kind;
-        if !self.gate.admit(kind) {
-            self.sink.counts.drops.add(DropReason::Undecodable, 1);
-            return false;
-        }
-        let delivered = self.sink.deliver(now, from, (&self.order, self.needed), sample);
-        if delivered {
-            self.needed.add(kind);
-        } else {
-            self.gate.broke(kind);
-        }
-        delivered
-    }
+    let joining = Joining::live();
+    (RingPort { producer, shared: shared.clone(), joining }, RingEnd { consumer, shared })
 }
 
 /// An output of a source.
@@ -233,16 +161,20 @@ impl Port {
     /// Delivers a sample; returns false if it was dropped. The output counts the drop.
     pub(crate) fn push(&mut self, now: Instant, sample: RawSample) -> bool {
         match self {
-            Self::Ring(ring) => {
-                let taken = ring.producer.push((now, sample)).is_ok();
-                if !taken {
-                    ring.shared.drops.add(DropReason::QueueFull, 1);
-                }
-                ring.shared.announce();
-                taken
-            }
+            Self::Ring(ring) => ring.push(now, sample),
             Self::Local(local) => local.deliver(now, sample),
             Self::Scale(scale) => scale.submit(sample),
+        }
+    }
+
+    /// Delivers units of the current group of pictures to receivers that join, before the next sample if it
+    /// is known. Returns the treatment of that sample.
+    pub(crate) fn join(&mut self, now: Instant, group: &Group, next: Option<&RawSample>) -> Next {
+        match self {
+            Self::Ring(ring) if ring.joining.is_live() => Next::Wait(0),
+            Self::Ring(ring) => ring.join(now, group, next),
+            Self::Local(local) => local.join(now, group, next),
+            Self::Scale(scale) => next.map_or(Next::Wait(0), |next| scale.join(group, next)),
         }
     }
 
@@ -266,6 +198,16 @@ impl Port {
         }
     }
 
+    /// Returns the reason for which the port drops samples that it does not take; `None` if its
+    /// subscribers have different ones.
+    pub(crate) const fn full_reason(&self) -> Option<DropReason> {
+        match self {
+            Self::Ring(_) => Some(DropReason::QueueFull),
+            Self::Scale(_) => Some(DropReason::ScalerBusy),
+            Self::Local(_) => None,
+        }
+    }
+
     /// Returns a listener for room if this port is full.
     pub(crate) fn full(&self) -> Option<EventListener> {
         match self {
@@ -276,22 +218,14 @@ impl Port {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use paceline_proto::control::SubscriptionSpec;
-    use paceline_proto::{NodeId, Pattern};
-
-    #[test]
-    fn losses_before_the_first_sample_are_counted_at_subscribers() {
-        let publisher = PublisherId { node: NodeId(1), index: 0 };
-        let id = SubscriptionId { node: NodeId(2), index: 0 };
-        let spec = SubscriptionSpec::all_of(Pattern::new("tag").unwrap());
-        let (sink, changes) = (Arc::new(Sink::with_queue(&spec, 4)), Arc::<Mailbox<_>>::default());
-        let tag = Tag::new("tag").unwrap();
-        let mut port = LocalPort::new(tag, publisher, Late::Drop, changes.clone());
-        changes.post(SinkChange::Join(id, sink.clone(), sink.order_of(publisher)));
-        port.count(DropReason::LinkLoss, 3);
-        assert_eq!(sink.counts.drops.load().of(DropReason::LinkLoss), 3);
-    }
+/// Delivers a sample of a source to the outputs with the given `targets`. `take` receives each output's port
+/// and the sample or the reason for its absence; it returns false if the sample was dropped.
+pub(crate) fn offer(
+    ingress: &mut Ingress<Port>,
+    targets: impl Fn(Target) -> bool,
+    (now, sample): (Instant, RawSample),
+    mut take: impl FnMut(&mut Port, Result<RawSample, DropReason>) -> bool,
+) {
+    ingress.join(&targets, &sample, |port, group| port.join(now, group, Some(&sample)));
+    ingress.offer_to(targets, sample, |output, sample| take(&mut output.port, sample));
 }

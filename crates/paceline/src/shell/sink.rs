@@ -197,6 +197,22 @@ impl Sink {
         &self.seen
     }
 
+    /// Returns true if the subscription has a delay bound.
+    pub(crate) fn has_bound(&self) -> bool {
+        self.within.load(Ordering::Relaxed) < u64::MAX
+    }
+
+    /// Returns the number of samples that a joining subscriber takes at once: a part of its free queue.
+    pub(crate) fn room(&self) -> usize {
+        match &self.output {
+            Output::Callback(_) => usize::MAX,
+            Output::Queue(queue) => {
+                let (unread, capacity) = (queue.unread.len(), queue.unread.capacity());
+                (capacity / 2).saturating_sub(unread)
+            }
+        }
+    }
+
     /// Applies a requested change that has not been granted: the longer delay bound counts until
     /// then.
     pub(crate) fn relax(&self, spec: &SubscriptionSpec) {

@@ -1,12 +1,11 @@
 //! H.264 streams of other encoders, in every form: each form arrives decodable and complete, or its
 //! absence has a reason that the subscriber sees.
 
+use crate::ffmpeg::{ffmpeg, pictures, psnr};
 use crate::support::{HostDir, SOON, at_rate, wait_until};
 use paceline::contract::RefusalReason;
 use paceline::{Encoding, Kind, Node, Sample, Subscriber, SubscriberBuilder, SubscriberEvent};
 use paceline_media::h264::split;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The size of all generated streams.
@@ -54,20 +53,6 @@ const STREAMS: &[Stream] = &[
     whole("lossless", &["-qp", "0", "-x264-params", "keyint=25"]),
 ];
 
-/// Runs ffmpeg; returns its standard output and its errors. `None` if it is not installed.
-fn ffmpeg(args: &[&str], input: &[u8]) -> Option<(Vec<u8>, String)> {
-    let mut command = Command::new("ffmpeg");
-    command.args(["-v", "error"]).args(args);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut ffmpeg = command.spawn().ok()?;
-    let mut stdin = ffmpeg.stdin.take().unwrap();
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let ended = ffmpeg.wait_with_output().unwrap();
-    writer.join().unwrap();
-    Some((ended.stdout, String::from_utf8_lossy(&ended.stderr).into_owned()))
-}
-
 fn generated(stream: &Stream) -> Option<Vec<u8>> {
     let source = format!("testsrc2=s={}x{}:r=25,gblur=sigma=2", SIZE.0, SIZE.1);
     let pictures = PICTURES.to_string();
@@ -77,20 +62,6 @@ fn generated(stream: &Stream) -> Option<Vec<u8>> {
         assert!(errors.is_empty() && !bytes.is_empty(), "{}: {errors}", stream.name);
         bytes
     })
-}
-
-/// Decodes a stream; returns the luma of each picture, scaled to `size`.
-fn pictures(stream: &[u8], size: (u32, u32)) -> (Vec<Vec<u8>>, String) {
-    let scale = format!("scale={}:{}:flags=area,format=gray,setpts=N", size.0, size.1);
-    let args = ["-f", "h264", "-i", "-", "-vsync", "0", "-vf", &scale, "-f", "rawvideo", "-"];
-    let (bytes, errors) = ffmpeg(&args, stream).expect("it made the stream");
-    (bytes.chunks((size.0 * size.1) as usize).map(<[u8]>::to_vec).collect(), errors)
-}
-
-fn psnr(a: &[u8], b: &[u8]) -> f64 {
-    let square = |(a, b): (&u8, &u8)| (f64::from(*a) - f64::from(*b)).powi(2);
-    let error: f64 = a.iter().zip(b).map(square).sum();
-    10.0 * (255.0 * 255.0 * a.len() as f64 / error.max(1.0)).log10()
 }
 
 /// A requested form.

@@ -56,10 +56,17 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let kind = prop::sample::select(vec![Kind::Data, Kind::State, Kind::Picture]);
     let late = prop::sample::select(vec![Late::Drop, Late::Send]);
     let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
-    let bytes = (option::of(any::<u64>()), any::<bool>(), option::of(unscalable()));
+    let video = (option::of(unscalable()), option::of(duration()));
+    let bytes = (option::of(any::<u64>()), any::<bool>(), video);
     let rest = (option::of(duration()), option::of(size()), bytes, loss);
     (tag, kind, encoding(), late, rest).prop_map(
-        |(tag, kind, encoding, late, (period, size, (bytes_max, waits, unscalable), loss))| {
+        |(
+            tag,
+            kind,
+            encoding,
+            late,
+            (period, size, (bytes_max, waits, (unscalable, key_interval)), loss),
+        )| {
             PublisherSpec {
                 tag,
                 kind,
@@ -71,6 +78,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
                 bytes_max,
                 waits,
                 unscalable,
+                key_interval,
             }
         },
     )
@@ -301,6 +309,7 @@ fn messages_are_compact() {
         bytes_max: Some(200_000),
         waits: false,
         unscalable: None,
+        key_interval: None,
     };
     let change = Change::Publish(3, Arc::new(spec));
     let delta = Message::Delta { node: NodeId(u64::MAX), version: 1_000, change };

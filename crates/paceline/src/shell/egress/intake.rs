@@ -10,6 +10,7 @@ use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The limit per iteration of samples plus visits to empty rings.
 pub(super) const SAMPLES_PER_TURN: usize = 1_024;
@@ -164,6 +165,7 @@ fn drain(
     most: usize,
 ) -> (usize, Visit) {
     ring.shared.withdraw();
+    ring.shared.queued.store(link.queued(index), Ordering::Relaxed);
     let mut moved = 0;
     loop {
         if ring.consumer.is_empty() {

@@ -156,7 +156,8 @@ impl Engine {
             self.outgoing.insert(source, outgoing);
             return;
         }
-        let installation = Installation { period: publisher.period, outputs };
+        let installation =
+            Installation { period: publisher.period, groups: self.groups.clone(), outputs };
         // The handle of a local publisher feeds its full form; arriving samples feed all other
         // sources.
         if let Some(shared) = self.publishers.get(&source.publisher) {
@@ -233,6 +234,8 @@ impl Engine {
     ) -> Option<Port> {
         let key = name(plan);
         let left = key.1;
+        // Old pictures are of no use to a stream with a delay bound, and would use up its contract.
+        let takes_old = plan.contract.is_none() && plan.within.is_none() && !plan.background;
         let port = match plan.target {
             Target::Local => {
                 let is_new = !outgoing.local.contains_key(&key);
@@ -251,7 +254,7 @@ impl Engine {
                     return None;
                 }
                 let spec = self.stream_spec(source, publisher, hop, plan);
-                let (port, stream) = self.open_stream(hop, spec)?;
+                let (port, stream) = self.open_stream(hop, spec, takes_old)?;
                 outgoing.streams.insert(key, stream);
                 port
             }
@@ -259,7 +262,7 @@ impl Engine {
         if left == Form::FULL {
             return Some(port);
         }
-        Some(Port::Scale(self.scale_port(outgoing, publisher, left, port)))
+        Some(Port::Scale(self.scale_port(outgoing, publisher, (left, takes_old), port)))
     }
 
     fn stream_spec(
@@ -273,7 +276,12 @@ impl Engine {
         StreamSpec::of(source.publisher, hop, plan).with_names(Some(Arc::new(names)))
     }
 
-    fn open_stream(&mut self, hop: NodeId, spec: StreamSpec) -> Option<(Port, OpenStream)> {
+    fn open_stream(
+        &mut self,
+        hop: NodeId,
+        spec: StreamSpec,
+        takes_old: bool,
+    ) -> Option<(Port, OpenStream)> {
         let at = self.ways.link(hop)?;
         let link = self.links.get_mut(at)?;
         let Some(index) = link.slots.take() else {
@@ -285,6 +293,7 @@ impl Engine {
             return None;
         };
         let (port, end) = ring(index, link.handle.announcements.clone());
+        let port = if takes_old { port.joining() } else { port };
         link.handle.send(LinkCommand::Open(index, spec.clone(), end));
         Some((Port::Ring(port), OpenStream { link: at, index, spec }))
     }
@@ -315,18 +324,19 @@ impl Engine {
         &self,
         outgoing: &mut Outgoing,
         publisher: &PublisherSpec,
-        form: Form,
+        (form, takes_old): (Form, bool),
         port: Port,
     ) -> ScalePort {
         let new = || {
             let (kind, period) = (publisher.kind, publisher.period);
-            FormTask { task: ScaleTask::new(kind, form, period, self.pool.clone()), slots: 0 }
+            let shared = (self.pool.clone(), self.groups.clone());
+            FormTask { task: ScaleTask::new(kind, form, period, shared), slots: 0 }
         };
         let entry = outgoing.scalers.entry(form).or_insert_with(new);
         if entry.slots >= SLOTS_MAX {
             *entry = new();
         }
         entry.slots += 1;
-        ScalePort::new(entry.task.clone(), entry.slots - 1, port)
+        ScalePort::new(entry.task.clone(), entry.slots - 1, port, takes_old)
     }
 }

@@ -58,6 +58,7 @@ impl Engine {
             node: node.to_owned(),
             encoding: spec.encoding.clone(),
             period: spec.period.map(Into::into),
+            key_interval: spec.key_interval.map(Into::into),
             hops: self.hops(id.node, self.control.me()),
             taken,
         }

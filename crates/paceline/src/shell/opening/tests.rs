@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::plan::OutputPlan;
+use paceline_proto::video::GroupBudget;
 use paceline_proto::{Encoding, Form, Kind, NodeId, Retransmit, Timestamp};
 use paceline_sched::Late;
 use paceline_sched::discipline::StreamIndex;
@@ -55,7 +56,7 @@ impl Ends {
             subscriptions: Vec::new(),
         };
         let outputs = vec![(plan, Some(Port::Ring(port)))];
-        self.installs.post(Installation { period: None, outputs });
+        self.installs.post(Installation { period: None, groups: GroupBudget::default(), outputs });
         end
     }
 }

@@ -27,6 +27,7 @@ pub(in crate::shell) use sound::Sound;
 use super::super::lock;
 use super::Port;
 use event_listener::{Event, EventListener};
+use paceline_proto::video::{Group, GroupBudget, Next};
 use paceline_proto::{DropReason, Form, Kind, RawSample};
 use paceline_sched::Duration;
 use pictures::Pictures;
@@ -57,6 +58,8 @@ pub(crate) struct ScaleTask {
     working: Mutex<Working>,
     /// Notified when the queue has room again.
     room: Event,
+    /// It reduces the rate of video only, by leaving out pictures.
+    thins: bool,
 }
 
 /// An output's connection to a [`ScaleTask`].
@@ -65,26 +68,39 @@ pub(crate) struct ScalePort {
     slot: u32,
     /// The output of scaled samples, until the worker takes it.
     port: Option<Box<Port>>,
+    /// It has reached the newest picture.
+    joined: bool,
+    /// The output may receive pictures from before it opened.
+    takes_old: bool,
 }
 
 impl ScalePort {
-    /// Connects `port`, which receives the scaled samples from the first submitted one on.
-    pub(crate) fn new(task: Arc<ScaleTask>, slot: u32, port: Port) -> Self {
-        Self { task, slot, port: Some(Box::new(port)) }
+    /// Connects `port`, which receives the scaled samples from the first submitted one on, and before
+    /// that the picture that starts the current group of pictures if it `takes_old`.
+    pub(crate) fn new(task: Arc<ScaleTask>, slot: u32, port: Port, takes_old: bool) -> Self {
+        Self { task, slot, port: Some(Box::new(port)), joined: false, takes_old }
+    }
+
+    /// Lets the scaler start in the middle of a group of pictures.
+    pub(super) fn join(&mut self, group: &Group, sample: &RawSample) -> Next {
+        let joins = !self.task.thins || self.takes_old;
+        if !joins || self.joined {
+            return Next::Wait(0);
+        }
+        let mut waiting = lock(&self.task.waiting);
+        connect(&mut self.port, &mut waiting, (self.slot, sample.seq));
+        let next = waiting.join(group, sample, self.slot, self.takes_old);
+        self.joined = next == Next::Follow;
+        self.task.wake(waiting);
+        next
     }
 
     /// Queues a sample for scaling. Never blocks; returns false if the sample was dropped and
     /// counted.
     pub(crate) fn submit(&mut self, sample: RawSample) -> bool {
         let mut waiting = lock(&self.task.waiting);
-        if let Some(mut port) = self.port.take() {
-            // The worker may already have this picture for another output. This one starts with the next.
-            if waiting.has_begun(sample.seq) {
-                port.count(DropReason::ScalerBusy, 1);
-            }
-            waiting.open(self.slot, *port, sample.seq);
-        }
-        let taken = waiting.push(sample, self.slot);
+        connect(&mut self.port, &mut waiting, (self.slot, sample.seq));
+        let taken = waiting.push(sample, self.slot, false);
         self.task.wake(waiting);
         taken
     }
@@ -101,6 +117,16 @@ impl ScalePort {
     pub(crate) fn full(&self) -> Option<EventListener> {
         lock(&self.task.waiting).is_full().then(|| self.task.room.listen())
     }
+}
+
+/// Passes a new output to the worker, from the sample `seq` on.
+fn connect(port: &mut Option<Box<Port>>, waiting: &mut Waiting, (slot, seq): (u32, u64)) {
+    let Some(mut port) = port.take() else { return };
+    // The worker may already have this picture for another output. This one starts with the next.
+    if waiting.has_begun(seq) {
+        port.count(DropReason::ScalerBusy, 1);
+    }
+    waiting.open(slot, *port, seq);
 }
 
 impl Drop for ScalePort {
@@ -120,7 +146,7 @@ impl ScaleTask {
         kind: Kind,
         form: Form,
         period: Option<Duration>,
-        pool: Arc<ScalePool>,
+        (pool, groups): (Arc<ScalePool>, GroupBudget),
     ) -> Arc<Self> {
         let (worker, rule) = if kind.is_video() {
             (Worker::Video(Box::new(Video::new(form, period))), Rule::WholeVideo)
@@ -129,12 +155,13 @@ impl ScaleTask {
         } else {
             (Worker::Pictures(Box::new(Pictures::new(form.size))), Rule::NewestOne)
         };
-        let working = Working { worker, places: Places::default() };
+        let working = Working { worker, places: Places::new(groups) };
         Arc::new(Self {
             pool,
             waiting: Mutex::new(Waiting::new(rule)),
             working: Mutex::new(working),
             room: Event::new(),
+            thins: kind.is_video() && form.size.is_none(),
         })
     }
 
@@ -197,6 +224,7 @@ impl Working {
                 if places.is_last(slot) {
                     worker.finish(places);
                     worker.reset();
+                    places.reset();
                 }
                 places.close(slot);
             }
@@ -213,7 +241,7 @@ impl Worker {
         match self {
             Self::Pictures(pictures) => pictures.serve(&job, places),
             Self::Sound(sound) => sound.serve(&job, places),
-            Self::Video(video) => video.serve(job.sample, places),
+            Self::Video(video) => video.serve(job.sample, job.past, places),
         }
     }
 

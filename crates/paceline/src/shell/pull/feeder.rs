@@ -189,5 +189,6 @@ fn spec(tag: Tag, sample: &RawSample) -> PublisherSpec {
         bytes_max: None,
         waits: true,
         unscalable: None,
+        key_interval: None,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Control messages pass through the engine, so the first samples of a stream can be faster.
 
-use super::super::port::Port;
+use super::super::port::{self, Port};
 use super::super::sink::AtomicDrops;
 use paceline_proto::ingress::Ingress;
 use paceline_proto::plan::SourceKey;
@@ -42,7 +42,12 @@ impl Item {
     pub(super) fn offer(self, ingress: &mut Ingress<Port>, now: Instant) {
         match self {
             Self::Sample(sample) => {
-                ingress.offer(sample, |output, sample| output.port.take(now, sample));
+                port::offer(
+                    ingress,
+                    |_| true,
+                    (now, sample),
+                    |port, sample| port.take(now, sample),
+                );
             }
             Self::Lost(samples, reason, kind) => {
                 ingress.handle_lost(kind);

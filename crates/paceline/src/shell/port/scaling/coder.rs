@@ -77,15 +77,17 @@ impl Coder {
         self.due.iter().any(|due| due.seq == seq)
     }
 
-    /// Decodes units that were delivered unchanged, as references of the next one, and continues their
-    /// rate. The next unit was already counted.
-    pub(super) fn catch_up(&mut self, shown: &[RawSample], due: super::thin::Due) {
+    /// Continues a rate: the next unit was already counted.
+    pub(super) fn continue_rate(&mut self, due: super::thin::Due) {
         self.choice = Choice::Rate(due.scaler, due.ahead);
-        if shown.is_empty() || self.begin().is_err() {
-            return;
-        }
-        if let Some(transcoder) = &mut self.transcoder {
-            shown.iter().for_each(|sample| transcoder.catch_up(&sample.payload));
+    }
+
+    /// Decodes a unit only as a reference of later ones.
+    pub(super) fn decode(&mut self, sample: &RawSample, takers: &mut impl Takers) {
+        if self.transcoder.is_some() || self.begin().is_ok() {
+            self.run(takers, |transcoder, wanted, event| {
+                transcoder.catch_up(&sample.payload, class(sample.kind), wanted, event);
+            });
         }
     }
 
@@ -114,11 +116,20 @@ impl Coder {
 
     /// Delivers the remaining pictures.
     pub(in crate::shell) fn finish(&mut self, takers: &mut impl Takers) {
+        self.run(takers, |transcoder, wanted, event| transcoder.flush(wanted, event));
+    }
+
+    /// Runs the transcoder, and delivers the pictures that it presents.
+    fn run(
+        &mut self,
+        takers: &mut impl Takers,
+        step: impl FnOnce(&mut Transcoder, &mut dyn FnMut(u64) -> bool, &mut dyn FnMut(Event)),
+    ) {
         let mut events = Vec::new();
         let Self { transcoder, due, choice, .. } = self;
         let Some(transcoder) = transcoder else { return };
         let at = Cell::new(0);
-        transcoder.flush(&mut |_| choice.wants(due, at.get()), &mut |event| {
+        step(transcoder, &mut |_| choice.wants(due, at.get()), &mut |event| {
             at.set(at.get() + 1);
             events.push(event);
         });
@@ -141,23 +152,13 @@ impl Coder {
         }
         let (seq, captured, published_at) = (sample.seq, sample.captured, sample.published_at);
         self.due.push_back(Due { seq, captured, published_at });
-        let mut events = Vec::new();
-        let Self { transcoder, due, choice, .. } = self;
-        let Some(transcoder) = transcoder else { return };
-        if takers.waits_for_key() {
-            transcoder.request_key();
-        }
-        let at = Cell::new(0);
-        transcoder.push(
-            &sample.payload,
-            class(sample.kind),
-            &mut |_| choice.wants(due, at.get()),
-            &mut |event| {
-                at.set(at.get() + 1);
-                events.push(event);
-            },
-        );
-        events.into_iter().for_each(|event| self.present(event, takers));
+        let wants_key = takers.waits_for_key();
+        self.run(takers, |transcoder, wanted, event| {
+            if wants_key {
+                transcoder.request_key();
+            }
+            transcoder.push(&sample.payload, class(sample.kind), wanted, event);
+        });
     }
 
     fn present(&mut self, event: Event, takers: &mut impl Takers) {

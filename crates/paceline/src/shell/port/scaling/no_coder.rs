@@ -26,7 +26,9 @@ impl Coder {
         false
     }
 
-    pub(super) fn catch_up(&mut self, _: &[RawSample], _: super::thin::Due) {}
+    pub(super) fn continue_rate(&mut self, _: super::thin::Due) {}
+
+    pub(super) fn decode(&mut self, _: &RawSample, _: &mut impl Takers) {}
 
     pub(super) const fn is_stuck(&self) -> bool {
         true

@@ -2,8 +2,9 @@
 
 use super::super::Port;
 use crate::shell::clock;
-use paceline_proto::video::DecodeGate;
-use paceline_proto::{DropReason, RawSample};
+use paceline_proto::video::{DecodeGate, Group, GroupBudget, Next};
+use paceline_proto::{DropReason, Kind, RawSample};
+use paceline_sched::Instant;
 
 /// Selects every output.
 pub(super) const ALL: u64 = u64::MAX;
@@ -24,48 +25,57 @@ pub(in crate::shell) trait Takers {
 }
 
 /// The outputs of a task, by slot.
-#[derive(Default)]
-pub(super) struct Places(Vec<Option<Place>>);
+pub(super) struct Places {
+    places: Vec<Option<Place>>,
+    /// The current group of pictures of the scaled video.
+    group: Group,
+}
 
 impl Places {
+    pub(super) fn new(groups: GroupBudget) -> Self {
+        Self { places: Vec::new(), group: Group::new(groups) }
+    }
+
+    /// Forgets the pictures so far.
+    pub(super) fn reset(&mut self) {
+        self.group.handle_lost(None);
+    }
+
     pub(super) fn open(&mut self, slot: u32, port: Port) {
         let at = slot as usize;
-        if self.0.len() <= at {
-            self.0.resize_with(at + 1, || None);
+        if self.places.len() <= at {
+            self.places.resize_with(at + 1, || None);
         }
-        if let Some(place) = self.0.get_mut(at) {
-            *place = Some(Place { port, gate: DecodeGate::new() });
+        if let Some(place) = self.places.get_mut(at) {
+            let mut opened = Place { port, gate: DecodeGate::new() };
+            opened.joins(clock::now(), &self.group, None);
+            *place = Some(opened);
         }
     }
 
     pub(super) fn close(&mut self, slot: u32) {
-        if let Some(place) = self.0.get_mut(slot as usize) {
+        if let Some(place) = self.places.get_mut(slot as usize) {
             *place = None;
         }
     }
 
     /// Returns true if `slot` is the only output.
     pub(super) fn is_last(&self, slot: u32) -> bool {
-        (0..).zip(&self.0).all(|(at, place): (u32, _)| at == slot || place.is_none())
-    }
-
-    fn of(&mut self, slots: u64) -> impl Iterator<Item = &mut Place> {
-        let wanted = move |at: usize| slots.checked_shr(u32::try_from(at).unwrap_or(64));
-        let places = self.0.iter_mut().enumerate();
-        places.filter_map(move |(at, place)| {
-            place.as_mut().filter(|_| wanted(at).is_some_and(|bits| bits & 1 == 1))
-        })
+        (0..).zip(&self.places).all(|(at, place): (u32, _)| at == slot || place.is_none())
     }
 
     /// Counts samples that the outputs in `slots` do not receive.
     pub(super) fn count(&mut self, slots: u64, reason: DropReason, samples: u64) {
-        self.of(slots).for_each(|place| place.port.count(reason, samples));
+        of(&mut self.places, slots).for_each(|place| place.port.count(reason, samples));
     }
 
     /// Delivers a sample to those outputs in `slots` that can decode it.
     pub(super) fn give(&mut self, slots: u64, sample: &RawSample) {
         let now = clock::now();
-        for place in self.of(slots) {
+        for place in of(&mut self.places, slots) {
+            if sample.kind.is_video() && place.joins(now, &self.group, Some(sample)) {
+                continue;
+            }
             if !sample.kind.is_video() {
                 place.port.push(now, sample.clone());
             } else if !place.gate.admit(sample.kind) {
@@ -74,7 +84,31 @@ impl Places {
                 place.gate.broke(sample.kind);
             }
         }
+        self.group.add(sample);
     }
+}
+
+impl Place {
+    /// Lets receivers join in the middle of the current group. Returns true if the next sample waits there.
+    fn joins(&mut self, now: Instant, group: &Group, next: Option<&RawSample>) -> bool {
+        match self.port.join(now, group, next) {
+            Next::Defer => return true,
+            Next::Follow if !self.gate.is_open() => {
+                self.gate = DecodeGate::new();
+                let _ = self.gate.admit(Kind::VideoI);
+            }
+            Next::Follow | Next::Skip | Next::Wait(_) => {}
+        }
+        false
+    }
+}
+
+/// Returns the outputs in `slots`.
+fn of(places: &mut [Option<Place>], slots: u64) -> impl Iterator<Item = &mut Place> {
+    let wanted = move |at: usize| slots.checked_shr(u32::try_from(at).unwrap_or(64));
+    places.iter_mut().enumerate().filter_map(move |(at, place)| {
+        place.as_mut().filter(|_| wanted(at).is_some_and(|bits| bits & 1 == 1))
+    })
 }
 
 impl Takers for Places {
@@ -84,7 +118,7 @@ impl Takers for Places {
             Port::Local(local) => local.has_newcomer(),
             Port::Ring(_) | Port::Scale(_) => false,
         };
-        let places = self.0.iter_mut().flatten();
+        let places = self.places.iter_mut().flatten();
         places.fold(false, |waits, place| newcomer(place) | !place.gate.is_open() | waits)
     }
 

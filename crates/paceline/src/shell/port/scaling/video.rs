@@ -27,8 +27,10 @@ impl Video {
         Self { form, period, way: first_way(form, period) }
     }
 
-    pub(super) fn serve(&mut self, sample: RawSample, places: &mut Places) {
+    /// Scales the next unit. A `past` one is decoded only as a reference of later ones.
+    pub(super) fn serve(&mut self, sample: RawSample, past: bool, places: &mut Places) {
         match &mut self.way {
+            Way::Code(coder) if past => coder.decode(&sample, places),
             Way::Code(coder) => {
                 coder.serve(&sample, places);
                 if coder.is_stuck() && self.form.size.is_none() {
@@ -38,7 +40,8 @@ impl Video {
             Way::Thin(thin) => {
                 if let Thinned::TooDense(shown, due) = thin.serve(&sample, places) {
                     let mut coder = Coder::new(self.form, self.period);
-                    coder.catch_up(&shown, *due);
+                    coder.continue_rate(*due);
+                    shown.iter().for_each(|unit| coder.decode(unit, places));
                     coder.serve(&sample, places);
                     self.way = Way::Code(Box::new(coder));
                 }

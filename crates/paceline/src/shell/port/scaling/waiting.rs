@@ -2,7 +2,7 @@
 
 use super::super::Port;
 use super::SLOTS_MAX;
-use paceline_proto::video::DecodeGate;
+use paceline_proto::video::{DecodeGate, Group, Joining, Next};
 use paceline_proto::{DropReason, Kind, RawSample};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,6 +14,8 @@ const BYTES_MAX: usize = 16 << 20;
 pub(super) struct Job {
     pub(super) sample: RawSample,
     pub(super) slots: u64,
+    /// A picture of a video from before its outputs opened: it is decoded for later ones.
+    pub(super) past: bool,
 }
 
 /// An item of work.
@@ -52,6 +54,9 @@ pub(super) struct Waiting {
     /// The sequence number of the newest accepted sample.
     newest: Option<u64>,
     lost: Lost,
+    joining: Joining,
+    /// The sample before which outputs last joined, and its treatment.
+    joined: Option<(u64, Next)>,
     /// True while the pool has the task, queued or running.
     queued: bool,
 }
@@ -66,13 +71,17 @@ impl Waiting {
             gate: DecodeGate::new(),
             newest: None,
             lost: Lost::new(),
+            joining: Joining::default(),
+            joined: None,
             queued: false,
         }
     }
 
-    /// Connects a port from the sample `seq` on, which may already be queued for other outputs.
+    /// Connects a port from the sample `seq` on, which may already be queued for other outputs. It
+    /// precedes queued units of the group of pictures that is joined.
     pub(super) fn open(&mut self, slot: u32, port: Port, seq: u64) {
-        let waits = |work: &Work| matches!(work, Work::Sample(job) if job.sample.seq >= seq);
+        let follows = |job: &Job| job.past || job.sample.seq >= seq;
+        let waits = |work: &Work| matches!(work, Work::Sample(job) if follows(job));
         let at = self.work.iter().position(waits).unwrap_or(self.work.len());
         self.work.insert(at, Work::Open(slot, port));
     }
@@ -82,6 +91,34 @@ impl Waiting {
         self.rule == Rule::WholeVideo
             && self.newest.is_some_and(|newest| seq <= newest)
             && self.jobs().all(|job| job.sample.seq != seq)
+    }
+
+    /// Queues units of the current group of pictures before `sample`, for the output `slot`. All outputs join
+    /// together: the worker decodes each unit once. Returns the treatment of `sample`.
+    ///
+    /// Key pictures are scaled if the outputs take old ones; the other units are only references.
+    pub(super) fn join(&mut self, group: &Group, sample: &RawSample, slot: u32, old: bool) -> Next {
+        if self.joining.is_live() {
+            // The worker decodes the video already.
+            return Next::Follow;
+        }
+        if let Some((seq, next)) = self.joined
+            && seq == sample.seq
+        {
+            return next;
+        }
+        // A quarter of the queue remains for new samples.
+        let room = (SAMPLES_MAX - SAMPLES_MAX / 4).saturating_sub(self.samples);
+        let (units, next) = self.joining.step(group, Some(sample), room);
+        let take =
+            |unit: &RawSample| self.push(unit.clone(), slot, unit.kind != Kind::VideoI || !old);
+        let taken = units.iter().all(take);
+        let next = if taken { next } else { Next::Wait(self.joining.give_up()) };
+        if let Next::Wait(lost @ 1..) = next {
+            self.count_lost(slot, DropReason::Undecodable, lost);
+        }
+        self.joined = Some((sample.seq, next));
+        next
     }
 
     /// Queues work other than a sample.
@@ -97,7 +134,7 @@ impl Waiting {
     }
 
     /// Queues a sample for the output `slot`; returns false if it was dropped and counted.
-    pub(super) fn push(&mut self, sample: RawSample, slot: u32) -> bool {
+    pub(super) fn push(&mut self, sample: RawSample, slot: u32, past: bool) -> bool {
         let bit = 1u64.checked_shl(slot).unwrap_or_default();
         let last = self.work.iter_mut().rev().find_map(|work| match work {
             Work::Sample(job) => Some(job),
@@ -129,7 +166,7 @@ impl Waiting {
             self.samples += 1;
             self.bytes += sample.payload.len();
             self.newest = Some(sample.seq);
-            self.work.push_back(Work::Sample(Job { sample, slots: bit }));
+            self.work.push_back(Work::Sample(Job { sample, slots: bit, past }));
         }
         room
     }
