@@ -12,6 +12,7 @@ use crate::jpeg;
 use crate::pixel::PixelFormat;
 use crate::png;
 use crate::size::Size;
+use crate::video::Codec;
 
 /// The format of a message payload that is one picture.
 ///
@@ -82,6 +83,17 @@ impl Format {
         };
         format.check_len(size, payload.len())?;
         Ok(size)
+    }
+
+    /// Returns the codec, if the picture may depend on others.
+    #[must_use]
+    pub const fn codec(&self) -> Option<Codec> {
+        match self {
+            Self::H264 => Some(Codec::H264),
+            Self::H265 => Some(Codec::H265),
+            Self::Av1 => Some(Codec::Av1),
+            Self::Jpeg | Self::Png | Self::I420(_) | Self::Rgb8(_) => None,
+        }
     }
 
     /// Returns the same format for a picture of `size`: the format of a payload scaled to `size`.

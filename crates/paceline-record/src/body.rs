@@ -3,6 +3,7 @@
 use crate::protobuf::{Fields, Value, put_bytes, put_fixed32, put_time, put_varint};
 use crate::schema::{LEVEL_INFO, Schema};
 use paceline_media::audio::{AudioFormat, Coding};
+use paceline_media::video::Codec;
 use paceline_media::{Format, PixelFormat, Size};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json, json};
@@ -19,7 +20,7 @@ pub enum Body {
     /// A PNG picture in foxglove.CompressedImage.
     Png,
     /// An access unit in foxglove.CompressedVideo.
-    Video,
+    Video(Codec),
     /// An 8-bit RGB picture in foxglove.RawImage.
     Pixels {
         /// The width in pixels.
@@ -70,7 +71,9 @@ impl Body {
         match encoding.parse() {
             Ok(Format::Jpeg) => return Self::Jpeg,
             Ok(Format::Png) => return Self::Png,
-            Ok(Format::H264) => return Self::Video,
+            Ok(Format::H264) => return Self::Video(Codec::H264),
+            Ok(Format::H265) => return Self::Video(Codec::H265),
+            Ok(Format::Av1) => return Self::Video(Codec::Av1),
             Ok(Format::Rgb8(Size { width, height })) => return Self::Pixels { width, height },
             // Foxglove has no planar format.
             Ok(Format::I420(_)) => return Self::Bytes,
@@ -93,7 +96,7 @@ impl Body {
     #[must_use]
     pub fn fits(&self, payload: &[u8]) -> bool {
         match *self {
-            Self::Jpeg | Self::Png | Self::Video | Self::Sound { .. } | Self::Bytes => true,
+            Self::Jpeg | Self::Png | Self::Video(_) | Self::Sound { .. } | Self::Bytes => true,
             Self::Pixels { width, height } => {
                 let bytes = PixelFormat::Rgb8.payload_len(Size { width, height });
                 payload.len() as u64 == bytes
@@ -106,7 +109,7 @@ impl Body {
     const fn schema(&self) -> Option<Schema> {
         match self {
             Self::Jpeg | Self::Png => Some(Schema::CompressedImage),
-            Self::Video => Some(Schema::CompressedVideo),
+            Self::Video(_) => Some(Schema::CompressedVideo),
             Self::Pixels { .. } => Some(Schema::RawImage),
             Self::Sound { .. } => Some(Schema::RawAudio),
             Self::Text => Some(Schema::Log),
@@ -146,7 +149,7 @@ impl Body {
         match *self {
             Self::Jpeg => put_bytes(out, 3, b"jpeg"),
             Self::Png => put_bytes(out, 3, b"png"),
-            Self::Video => put_bytes(out, 4, b"h264"),
+            Self::Video(codec) => put_bytes(out, 4, video_name(codec).as_bytes()),
             Self::Pixels { width, height } => {
                 put_fixed32(out, 2, width);
                 put_fixed32(out, 3, height);
@@ -164,8 +167,8 @@ impl Body {
             }
             Self::Json | Self::Bytes => {}
         }
-        if let Self::Jpeg | Self::Png | Self::Video | Self::Pixels { .. } = self {
-            let frame = if *self == Self::Video { 2 } else { frame_field(schema) };
+        if let Self::Jpeg | Self::Png | Self::Video(_) | Self::Pixels { .. } = self {
+            let frame = if matches!(self, Self::Video(_)) { 2 } else { frame_field(schema) };
             put_bytes(out, frame, tag.as_bytes());
         }
         // The last field, so that [`Self::payload`] can return it without moving bytes.
@@ -268,7 +271,15 @@ fn foreign(schema: Schema, message: &[u8]) -> Option<(Body, String)> {
             known(Body::Jpeg, Format::Jpeg.to_string())
         }
         (Schema::CompressedImage, Some("png"), _) => known(Body::Png, Format::Png.to_string()),
-        (Schema::CompressedVideo, _, Some("h264")) => known(Body::Video, Format::H264.to_string()),
+        (Schema::CompressedVideo, _, Some("h264")) => {
+            known(Body::Video(Codec::H264), Format::H264.to_string())
+        }
+        (Schema::CompressedVideo, _, Some("h265")) => {
+            known(Body::Video(Codec::H265), Format::H265.to_string())
+        }
+        (Schema::CompressedVideo, _, Some("av1")) => {
+            known(Body::Video(Codec::Av1), Format::Av1.to_string())
+        }
         (Schema::RawImage, _, Some("rgb8")) => {
             let (width, height) = (two, three);
             let size = Size::new(width, height).ok()?;
@@ -284,6 +295,15 @@ fn foreign(schema: Schema, message: &[u8]) -> Option<(Body, String)> {
         }
         // A log of another program contains more than its text, so it stays unchanged.
         _ => None,
+    }
+}
+
+/// Returns the codec's name in foxglove.CompressedVideo.
+const fn video_name(codec: Codec) -> &'static str {
+    match codec {
+        Codec::H264 => "h264",
+        Codec::H265 => "h265",
+        Codec::Av1 => "av1",
     }
 }
 
@@ -324,7 +344,9 @@ mod tests {
         vec![
             ("image/jpeg", vec![0xff, 0xd8, 1], Body::Jpeg),
             ("image/png", vec![], Body::Png),
-            ("video/h264", vec![0, 0, 1, 0x65], Body::Video),
+            ("video/h264", vec![0, 0, 1, 0x65], Body::Video(Codec::H264)),
+            ("video/h265", vec![0, 0, 1, 0x26, 1], Body::Video(Codec::H265)),
+            ("video/av1", vec![0x12, 0], Body::Video(Codec::Av1)),
             (
                 "video/raw;format=rgb;width=2;height=1",
                 vec![9; 6],
@@ -371,7 +393,11 @@ mod tests {
                 Body::Json => assert_eq!((read, media.as_str()), (Body::Bytes, encoding)),
                 Body::Text => assert_eq!(media, "application/protobuf"),
                 Body::Bytes => assert_eq!(read, Body::Bytes),
-                Body::Jpeg | Body::Png | Body::Video | Body::Pixels { .. } | Body::Sound { .. } => {
+                Body::Jpeg
+                | Body::Png
+                | Body::Video(_)
+                | Body::Pixels { .. }
+                | Body::Sound { .. } => {
                     assert_eq!((read, media.as_str()), (body, encoding));
                 }
             }

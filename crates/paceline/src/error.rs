@@ -186,7 +186,7 @@ pub enum PublishError {
     },
     /// The video sample is not one coded picture.
     #[error(
-        "sample of {bytes} bytes is not a video/h264 access unit: {what}; publish one coded \
+        "sample of {bytes} bytes is not an access unit of its video: {what}; publish one coded \
          picture per sample, in decode order, with a start code 00 00 01 before each unit (Annex B)"
     )]
     NoAccessUnit {

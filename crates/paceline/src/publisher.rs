@@ -20,7 +20,9 @@ use paceline_media::audio::AudioFormat;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
-use paceline_proto::{ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag};
+use paceline_proto::{
+    ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag, Unscalable,
+};
 use paceline_sched::{ContractError, Late, LossTolerance};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -137,10 +139,10 @@ impl<'a> PublisherBuilder<'a> {
     }
 
     /// Sets the kind of the samples. By default it follows from the encoding: [`Kind::Picture`] for
-    /// pictures, [`Kind::Audio`] for sound, [`Kind::VideoI`] for video/h264 and [`Kind::Data`]
+    /// pictures, [`Kind::Audio`] for sound, [`Kind::VideoI`] for coded video and [`Kind::Data`]
     /// otherwise.
     ///
-    /// Each video/h264 sample then receives its own kind: I, P or B.
+    /// Each sample of video/h264, video/h265 and video/av1 then receives its own kind: I, P or B.
     pub fn kind(self, kind: Kind) -> Self {
         self.with(|draft| draft.kind = Some(kind))
     }
@@ -209,12 +211,18 @@ impl<'a> PublisherBuilder<'a> {
         let held = held.transpose()?.map(Box::new);
         let encoding = spec.encoding.as_str();
         let format: Option<Format> = encoding.parse().ok();
+        let codec = format.and_then(|format| format.codec());
         spec.kind = kind.unwrap_or(match format {
-            Some(Format::H264) => Kind::VideoI,
-            Some(Format::Jpeg | Format::Png | Format::I420(_) | Format::Rgb8(_)) => Kind::Picture,
+            _ if codec.is_some() => Kind::VideoI,
+            Some(_) => Kind::Picture,
             None if encoding.parse::<AudioFormat>().is_ok() => Kind::Audio,
             None => Kind::Data,
         });
+        let codec = codec.filter(|_| spec.kind.is_video());
+        if codec.is_some_and(|codec| !codec.has_transcoder()) {
+            spec.unscalable = Some(Unscalable::Codec);
+        }
+        let video = codec.map(VideoUnits::new);
         let node = self.node.clone();
         let room = node.waiting().clone();
         let shared = Arc::new(PublisherShared::opening(spec.period, room));
@@ -228,7 +236,7 @@ impl<'a> PublisherBuilder<'a> {
             spec,
             format,
             bytes_declared,
-            video: None,
+            video: video.map(Box::new),
             shared,
             node,
             outlet: None,
@@ -324,7 +332,8 @@ impl Publisher {
     /// that has not answered in time are counted as `no_route`.
     ///
     /// # Video
-    /// A sample of video/h264 is one access unit in decode order: one coded picture in Annex B
+    /// A sample of video/h264 or video/h265 is one access unit in decode order: one coded picture in
+    /// Annex B format. One of video/av1 is a temporal unit of low-overhead OBUs.
     /// format. The publisher prepends missing parameter sets to a picture that can be decoded
     /// alone, so that late joiners can start there.
     ///
@@ -362,11 +371,9 @@ impl Publisher {
             return Err(PublishError::TooLarge { bytes: payload.len(), max: SAMPLE_BYTES_MAX });
         }
         let now = clock::now();
-        let kind = match self.format {
-            Some(Format::H264) if self.spec.kind.is_video() => {
-                self.video.get_or_insert_default().take(now, &mut payload)?
-            }
-            _ => self.spec.kind,
+        let kind = match &mut self.video {
+            Some(video) => video.take(now, &mut payload)?,
+            None => self.spec.kind,
         };
         self.observe(&payload, attached);
         let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
@@ -502,8 +509,8 @@ impl Publisher {
             _ => None,
         };
         let new_size = size.is_some() && size != self.spec.size;
-        let is_video = self.format == Some(Format::H264);
-        let unscalable = if is_video { video::unscalable(payload) } else { None };
+        let is_h264 = self.format == Some(Format::H264);
+        let unscalable = if is_h264 { video::unscalable(payload) } else { None };
         let new_reason = unscalable.is_some_and(|why| why != self.spec.unscalable);
         let key_interval = self.video.as_ref().and_then(|video| video.key_interval());
         let new_interval = key_interval != self.spec.key_interval;

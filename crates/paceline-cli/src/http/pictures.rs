@@ -129,7 +129,7 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
     let encoding = delivery.encoding.as_str();
     let not_shown = |why: &dyn std::fmt::Display| NoPicture::NotShown(format!("{encoding}: {why}"));
     let format: Format = encoding.parse().map_err(|_| not_shown(&"no picture"))?;
-    if format == Format::H264 {
+    if format.codec().is_some() {
         return Err(not_shown(&"the dashboard does not decode video; subscribe to it"));
     }
     let made = (|| {
@@ -142,7 +142,7 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
         };
         let (kind, picture) = match format {
             Format::Png => ("image/png", picture),
-            Format::Jpeg | Format::H264 => ("image/jpeg", picture),
+            Format::Jpeg | Format::H264 | Format::H265 | Format::Av1 => ("image/jpeg", picture),
             Format::I420(_) => ("image/jpeg", coded(PixelFormat::I420, to, &picture)?),
             Format::Rgb8(_) => ("image/jpeg", coded(PixelFormat::Rgb8, to, &picture)?),
         };

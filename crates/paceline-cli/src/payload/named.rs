@@ -6,7 +6,7 @@ use paceline::Sample;
 use std::path::Path;
 
 /// The supported file types, for error messages.
-const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .y4m (raw pictures), .wav (sound), \
+const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .265 (H.265), .obu (AV1), .y4m (raw pictures), .wav (sound), \
      .png and .jpg (the newest picture), and any other ending, such as .txt or .bin, for \
      unchanged payloads";
 /// Types with a container or coding that this command does not write.
@@ -47,6 +47,8 @@ impl Holds {
             "y4m" => return Ok(Self::RawPictures),
             "mjpeg" | "mjpg" => return Ok(Self::Only("image/jpeg")),
             "264" | "h264" => return Ok(Self::Only("video/h264")),
+            "265" | "h265" | "hevc" => return Ok(Self::Only("video/h265")),
+            "obu" => return Ok(Self::Only("video/av1")),
             "mcap" => "record with paceline record TAG --out FILE.mcap".to_owned(),
             end if CONTAINERS.contains(&end) => format!(
                 "write H.264 to FILE.264 or JPEG pictures to FILE.mjpeg, then run ffmpeg -i FILE.264 -c copy FILE.{end}"

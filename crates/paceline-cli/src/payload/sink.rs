@@ -183,7 +183,9 @@ impl Output {
                 let picture = Picture::new(PixelFormat::I420, size, &delivery.payload);
                 writer.append_frame(&picture.with_context(here)?, &mut self.buffer)
             }
-            Ok(Format::Rgb8(_) | Format::H264) | Err(_) => return Err(self.no_picture(delivery)),
+            Ok(Format::Rgb8(_) | Format::H264 | Format::H265 | Format::Av1) | Err(_) => {
+                return Err(self.no_picture(delivery));
+            }
         }
         .with_context(|| format!("--out {}: sample {}", self.path.display(), delivery.seq))
     }

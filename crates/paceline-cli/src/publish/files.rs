@@ -4,6 +4,7 @@ use super::args::PubArgs;
 use crate::exit;
 use anyhow::Context as _;
 use paceline_media::Format;
+use paceline_media::video::Codec;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::path::Path;
 const LOOK_BYTES: u64 = 64 * 1024;
 
 /// The supported types, for error messages.
-const KNOWN: &str = ".mjpeg, .mjpg, .y4m, .png, .jpg, .jpeg, .264, .h264, .wav and .ulg files, and text line by line";
+const KNOWN: &str = ".mjpeg, .mjpg, .y4m, .png, .jpg, .jpeg, .264, .h264, .265, .h265, .hevc, .obu, .wav and .ulg files, and text line by line";
 
 /// A type of file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,8 +24,8 @@ pub(super) enum FileType {
     Y4m,
     /// One picture.
     Still(Format),
-    /// An H.264 byte stream.
-    H264,
+    /// A stream of coded video.
+    Video(Codec),
     /// Sound.
     Wav,
     /// Any other type.
@@ -39,7 +40,9 @@ impl FileType {
             "y4m" => Self::Y4m,
             "png" => Self::Still(Format::Png),
             "jpg" | "jpeg" => Self::Still(Format::Jpeg),
-            "264" | "h264" => Self::H264,
+            "264" | "h264" => Self::Video(Codec::H264),
+            "265" | "h265" | "hevc" => Self::Video(Codec::H265),
+            "obu" => Self::Video(Codec::Av1),
             "wav" => Self::Wav,
             _ => Self::Other,
         }

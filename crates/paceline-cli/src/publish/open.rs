@@ -50,7 +50,7 @@ pub(super) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
         FileType::Mjpeg => pictures::open_mjpeg(args, file),
         FileType::Y4m => pictures::open_y4m(args, file),
         FileType::Still(format) => pictures::open_still(args, file, format),
-        FileType::H264 => video::open(args, file),
+        FileType::Video(codec) => video::open(args, file, codec),
         FileType::Wav => sound::open(args, file),
         FileType::Other => {
             if args.repeat && args.rate().is_none() {

@@ -1,4 +1,4 @@
-//! H.264 files: one access unit per sample.
+//! Files of coded video: one access unit per sample.
 
 use super::args::PubArgs;
 use super::pictures::HZ;
@@ -7,17 +7,17 @@ use super::stored::{About, gather, opened, read};
 use crate::show;
 use anyhow::Context as _;
 use paceline_media::Format;
-use paceline_media::h264::{self, Class, ParameterSets};
+use paceline_media::video::{AccessUnit, Class, Codec, Units};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Opens an H.264 byte stream.
-pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
+/// Opens a stream of coded video.
+pub(super) fn open(args: &PubArgs, file: &Path, codec: Codec) -> anyhow::Result<Opened> {
     let bytes = read(file)?;
     let mut early = 0_u32;
     let mut begun = false;
-    let mut sets = ParameterSets::new();
-    let units = h264::split(&bytes).filter(|unit| {
+    let mut sets = Units::new(codec);
+    let units = codec.split(&bytes).filter(|unit| {
         let Ok(unit) = unit else { return true };
         // A decoder cannot start before the first key picture, but may need parameter sets before it.
         begun |= unit.class == Class::I;
@@ -27,7 +27,7 @@ pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
         }
         begun
     });
-    let share = |unit: h264::AccessUnit<'_>| bytes.slice_ref(unit.bytes);
+    let share = |unit: AccessUnit<'_>| bytes.slice_ref(unit.bytes);
     let mut units = gather(file, "pictures that can be decoded", units, share)?;
     if let Some(first) = units.first_mut()
         && let Cow::Owned(complete) = sets.complete(&first.clone())
@@ -40,7 +40,7 @@ pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
             file.display()
         ));
     }
-    let first = units.first().map(|unit| h264::info(unit)).transpose();
+    let first = units.first().map(|unit| codec.info(unit)).transpose();
     let info = first.with_context(|| file.display().to_string())?.flatten();
     let own = info.as_ref().and_then(|info| info.hz);
     let hz = args.rate().or(own).unwrap_or_else(|| {
@@ -51,6 +51,14 @@ pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
         HZ
     });
     let size = info.map(|info| info.size);
-    let (name, encoding) = ("pictures", Format::H264.to_string());
+    let (name, encoding) = ("pictures", format(codec).to_string());
     opened(args, file, units, About { name, encoding, size, hz: Some(hz), keeps_time: true })
+}
+
+const fn format(codec: Codec) -> Format {
+    match codec {
+        Codec::H264 => Format::H264,
+        Codec::H265 => Format::H265,
+        Codec::Av1 => Format::Av1,
+    }
 }

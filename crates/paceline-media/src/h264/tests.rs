@@ -264,6 +264,10 @@ fn size_and_rate_are_read_from_the_sps() {
     assert!(refused(nal(0x67, &[66, 0, 30, 1])).contains("SPS cannot be read: "));
     let nothing = write::Sps { crop: Some(120), ..plain };
     assert!(refused(nothing.write()).starts_with("height is 0"));
+    for rows in [2_000, 70_000, 1 << 28, u32::MAX - 1] {
+        let absurd = refused(write::Sps { rows, ..plain }.write());
+        assert!(absurd.contains("height") || absurd.contains("SPS cannot be read"), "{absurd}");
+    }
 }
 
 #[test]

@@ -2,16 +2,15 @@
 
 use crate::error::PublishError;
 use bytes::Bytes;
-use paceline_media::h264::{self, Class, Classifier, ParameterSets, Unsupported};
+use paceline_media::h264::{self, Unsupported};
+use paceline_media::video::{Class, Codec, Units};
 use paceline_proto::{Kind, Unscalable};
 use paceline_sched::{Duration, Instant};
 use std::borrow::Cow;
 
 /// The state of a video between its units.
-#[derive(Default)]
 pub(super) struct VideoUnits {
-    sets: ParameterSets,
-    classifier: Classifier,
+    units: Units,
     /// The time of the last key picture.
     key_at: Option<Instant>,
     /// The longest time between two key pictures, rounded up.
@@ -22,14 +21,18 @@ pub(super) struct VideoUnits {
 const KEY_STEP: Duration = Duration::from_millis(100);
 
 impl VideoUnits {
+    pub(super) fn new(codec: Codec) -> Self {
+        Self { units: Units::new(codec), key_at: None, key_interval: None }
+    }
+
     /// Returns the kind of the next unit. Prepends missing parameter sets to a key unit.
     pub(super) fn take(&mut self, now: Instant, payload: &mut Bytes) -> Result<Kind, PublishError> {
-        let class = self.classifier.classify(payload);
+        let class = self.units.classify(payload);
         let class = class.map_err(|error| PublishError::NoAccessUnit {
             bytes: payload.len(),
             what: error.to_string(),
         })?;
-        if let Cow::Owned(complete) = self.sets.complete(payload) {
+        if let Cow::Owned(complete) = self.units.complete(payload) {
             *payload = complete.into();
         }
         if class == Class::I {

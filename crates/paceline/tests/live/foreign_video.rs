@@ -1,11 +1,11 @@
-//! H.264 streams of other encoders, in every form: each form arrives decodable and complete, or its
+//! Video streams of other encoders, in every form: each form arrives decodable and complete, or its
 //! absence has a reason that the subscriber sees.
 
-use crate::ffmpeg::{ffmpeg, pictures, psnr};
+use crate::ffmpeg::{ffmpeg, format_of, pictures, psnr};
 use crate::support::{HostDir, SOON, at_rate, wait_until};
 use paceline::contract::RefusalReason;
 use paceline::{Encoding, Kind, Node, Sample, Subscriber, SubscriberBuilder, SubscriberEvent};
-use paceline_media::h264::split;
+use paceline_media::video::Codec;
 use std::time::Duration;
 
 /// The size of all generated streams.
@@ -13,21 +13,37 @@ const SIZE: (u32, u32) = (352, 288);
 /// The number of pictures of each generated stream.
 const PICTURES: usize = 75;
 
-/// A stream that x264 generates, and what can be done with it.
+/// A stream that an encoder generates, and what can be done with it.
 struct Stream {
     name: &'static str,
+    codec: Codec,
     args: &'static [&'static str],
     /// False if the stream cannot be decoded, and so not be scaled.
     scaled: bool,
 }
 
 const fn scaled(name: &'static str, args: &'static [&'static str]) -> Stream {
-    Stream { name, args, scaled: true }
+    Stream { name, codec: Codec::H264, args, scaled: true }
 }
 
 const fn whole(name: &'static str, args: &'static [&'static str]) -> Stream {
-    Stream { name, args, scaled: false }
+    Stream { name, codec: Codec::H264, args, scaled: false }
 }
+
+const fn of(codec: Codec, name: &'static str, args: &'static [&'static str]) -> Stream {
+    Stream { name, codec, args, scaled: false }
+}
+
+/// Streams of codecs for which there is no decoder.
+const UNDECODED: &[Stream] = &[
+    of(Codec::H265, "H.265", &["-c:v", "libx265", "-x265-params", "keyint=25:log-level=none"]),
+    of(
+        Codec::H265,
+        "H.265, closed GOP",
+        &["-c:v", "libx265", "-x265-params", "keyint=25:open-gop=0:bframes=2:log-level=none"],
+    ),
+    of(Codec::Av1, "AV1", &["-c:v", "libsvtav1", "-g", "25", "-preset", "10"]),
+];
 
 const STREAMS: &[Stream] = &[
     scaled("baseline", &["-profile:v", "baseline", "-x264-params", "keyint=25"]),
@@ -57,7 +73,8 @@ fn generated(stream: &Stream) -> Option<Vec<u8>> {
     let source = format!("testsrc2=s={}x{}:r=25,gblur=sigma=2", SIZE.0, SIZE.1);
     let pictures = PICTURES.to_string();
     let input = ["-f", "lavfi", "-i", &source, "-frames:v", &pictures, "-c:v", "libx264"];
-    let args = [&input[..], stream.args, &["-f", "h264", "-"]].concat();
+    let output = ["-f", format_of(stream.codec), "-"];
+    let args = [&input[..], stream.args, &output].concat();
     ffmpeg(&args, b"").map(|(bytes, errors)| {
         assert!(errors.is_empty() && !bytes.is_empty(), "{}: {errors}", stream.name);
         bytes
@@ -65,6 +82,7 @@ fn generated(stream: &Stream) -> Option<Vec<u8>> {
 }
 
 /// A requested form.
+#[derive(Clone, Copy)]
 struct Form {
     name: &'static str,
     ask: fn(SubscriberBuilder<'_>) -> SubscriberBuilder<'_>,
@@ -87,16 +105,19 @@ const FORMS: &[Form] = &[
     },
 ];
 
-fn played(name: &str, stream: &[u8], forms: &[Form]) -> Vec<(Vec<Sample>, Subscriber)> {
-    let host = HostDir::new(&name.replace([' ', ':', ','], ""));
+fn played(stream: &Stream, bytes: &[u8], forms: &[Form]) -> Vec<(Vec<Sample>, Subscriber)> {
+    let host = HostDir::new(&stream.name.replace([' ', ':', ','], ""));
     let (robot, viewer) = (host.open("robot"), host.open("viewer"));
-    let camera = robot.publisher("camera").encoding(Encoding::new("video/h264"));
+    let camera = robot.publisher("camera").encoding(Encoding::new(encoding(stream.codec)));
     let mut camera = camera.hz(100.0).declare().unwrap();
     let asked = |form: &Form| (form.ask)(viewer.subscriber("camera").queue(1_000));
     let subscribers: Vec<Subscriber> =
         forms.iter().map(|form| asked(form).declare().unwrap()).collect();
-    wait_heard(&robot, subscribers.len());
-    let units: Vec<Vec<u8>> = split(stream).map(|unit| unit.unwrap().bytes.to_vec()).collect();
+    // A stream without a decoder is refused before the first picture, others after it.
+    let known = |form: &&Form| form.size.is_none() || stream.codec.has_transcoder();
+    wait_heard(&robot, forms.iter().filter(known).count());
+    let units: Vec<Vec<u8>> =
+        stream.codec.split(bytes).map(|unit| unit.unwrap().bytes.to_vec()).collect();
     at_rate(100, u32::try_from(units.len()).unwrap(), |number| {
         camera.put_blocking(units[number as usize].clone()).unwrap();
     });
@@ -142,8 +163,8 @@ fn problem(
     }
     let delivered = joined(got);
     let size = form.size.unwrap_or(SIZE);
-    let (shown, errors) = pictures(&delivered, size);
-    let due = split(bytes).count().div_ceil(form.every);
+    let (shown, errors) = pictures(stream.codec, &delivered, size);
+    let due = stream.codec.split(bytes).count().div_ceil(form.every);
     let counts = format!("{} of {due} due, {} shown", got.len(), shown.len());
     // Without a decoder, a group of pictures that is too dense passes from its begin on, as many pictures as
     // were due: at the end, those of the last group are outstanding.
@@ -158,7 +179,7 @@ fn problem(
     if form.size.is_none() {
         return (delivered != bytes).then(|| "the bytes differ".to_owned());
     }
-    let (source, _) = pictures(bytes, size);
+    let (source, _) = pictures(stream.codec, bytes, size);
     let worst = shown.iter().zip(&source).map(|(a, b)| psnr(a, b)).fold(f64::MAX, f64::min);
     (worst < 28.0).then(|| format!("{worst:.1} dB"))
 }
@@ -166,13 +187,13 @@ fn problem(
 /// Returns the problems of all forms of one stream; `None` if ffmpeg is not installed.
 fn problems(stream: &Stream) -> Option<Vec<String>> {
     let bytes = generated(stream)?;
-    let units = split(&bytes).filter(Result::is_ok).count();
+    let units = stream.codec.split(&bytes).filter(Result::is_ok).count();
     assert_eq!(units, PICTURES, "{}", stream.name);
     Some(problems_of(stream, &bytes))
 }
 
 fn problems_of(stream: &Stream, bytes: &[u8]) -> Vec<String> {
-    let mut all = played(stream.name, bytes, FORMS);
+    let mut all = played(stream, bytes, FORMS);
     assert_eq!(all[0].0.first().map(|sample| sample.kind), Some(Kind::VideoI));
     let forms = FORMS.iter().zip(&mut all);
     let named = |form: &Form, problem| format!("{}, {}: {problem}", stream.name, form.name);
@@ -180,6 +201,25 @@ fn problems_of(stream: &Stream, bytes: &[u8]) -> Vec<String> {
         problem(stream, form, bytes, received).map(|problem| named(form, problem))
     });
     found.collect()
+}
+
+fn encoding(codec: Codec) -> &'static str {
+    match codec {
+        Codec::H264 => "video/h264",
+        Codec::H265 => "video/h265",
+        Codec::Av1 => "video/av1",
+    }
+}
+
+#[test]
+fn streams_without_a_decoder_are_thinned_and_not_scaled() {
+    for stream in UNDECODED {
+        let Some(found) = problems(stream) else {
+            println!("skipped: streams_without_a_decoder_are_thinned_and_not_scaled (no ffmpeg)");
+            return;
+        };
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
 }
 
 #[test]
@@ -214,5 +254,25 @@ fn interlaced_streams_of_other_encoders_arrive_in_every_form() {
         let bytes = std::fs::read(path).unwrap();
         let problems = problems_of(&whole(name, &[]), &bytes);
         assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+}
+
+/// The size changes in mid-stream, with new parameter sets.
+#[test]
+fn a_video_that_changes_its_size_arrives_in_every_form() {
+    let stream = scaled("two sizes", &["-x264-params", "keyint=25"]);
+    let smaller = scaled("two sizes", &["-vf", "scale=176:144", "-x264-params", "keyint=25"]);
+    let Some(parts) = [&stream, &smaller].map(generated).into_iter().collect::<Option<Vec<_>>>()
+    else {
+        println!("skipped: a_video_that_changes_its_size_arrives_in_every_form (no ffmpeg)");
+        return;
+    };
+    let bytes = [&parts[0][..], &parts[1], &parts[0]].concat();
+    let ask: fn(SubscriberBuilder<'_>) -> SubscriberBuilder<'_> = |it| it.size(128, 104);
+    let small = Form { name: "128x104", ask, every: 1, size: Some((128, 104)) };
+    let mut all = played(&stream, &bytes, &[FORMS[0], FORMS[1], small]);
+    for (form, received) in [FORMS[0], FORMS[1], small].iter().zip(&mut all) {
+        let problem = problem(&stream, form, &bytes, received);
+        assert_eq!(problem, None, "{}", form.name);
     }
 }

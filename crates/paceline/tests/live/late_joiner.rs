@@ -4,6 +4,7 @@ use crate::ffmpeg::{ffmpeg, pictures};
 use crate::support::{at_rate, pair};
 use paceline::{Capacity, Encoding, Node, Sample, Subscriber, SubscriberBuilder};
 use paceline_media::h264::split;
+use paceline_media::video::Codec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -101,7 +102,7 @@ fn joiners(units: &[Vec<u8>], forms: &[Form], capacity: Option<Capacity>) -> Vec
 fn problem(joiner: &Joiner) -> Option<String> {
     let Joiner { name, size, first, samples } = joiner;
     let delivered: Vec<u8> = samples.iter().flat_map(|sample| sample.payload.to_vec()).collect();
-    let (shown, errors) = pictures(&delivered, *size);
+    let (shown, errors) = pictures(Codec::H264, &delivered, *size);
     let last = samples.last().map_or(0, |sample| sample.seq);
     println!("{name}: first picture after {first:?}, {} pictures, last {last}", samples.len());
     let newest = samples.iter().all(|sample| sample.age < Duration::from_millis(500));

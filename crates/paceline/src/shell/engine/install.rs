@@ -328,9 +328,8 @@ impl Engine {
         port: Port,
     ) -> ScalePort {
         let new = || {
-            let (kind, period) = (publisher.kind, publisher.period);
             let shared = (self.pool.clone(), self.groups.clone());
-            FormTask { task: ScaleTask::new(kind, form, period, shared), slots: 0 }
+            FormTask { task: ScaleTask::new(publisher, form, shared), slots: 0 }
         };
         let entry = outgoing.scalers.entry(form).or_insert_with(new);
         if entry.slots >= SLOTS_MAX {

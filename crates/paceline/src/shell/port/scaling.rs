@@ -27,9 +27,10 @@ pub(in crate::shell) use sound::Sound;
 use super::super::lock;
 use super::Port;
 use event_listener::{Event, EventListener};
+use paceline_media::Format;
+use paceline_proto::control::PublisherSpec;
 use paceline_proto::video::{Group, GroupBudget, Next};
-use paceline_proto::{DropReason, Form, Kind, RawSample};
-use paceline_sched::Duration;
+use paceline_proto::{DropReason, Form, RawSample};
 use pictures::Pictures;
 use places::Places;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -140,16 +141,17 @@ impl Drop for ScalePort {
 }
 
 impl ScaleTask {
-    /// Creates the task that converts samples of `kind`, with the given `period` if known, to
-    /// `form`.
+    /// Creates the task that converts a publisher's samples to `form`.
     pub(crate) fn new(
-        kind: Kind,
+        publisher: &PublisherSpec,
         form: Form,
-        period: Option<Duration>,
         (pool, groups): (Arc<ScalePool>, GroupBudget),
     ) -> Arc<Self> {
+        let (kind, period) = (publisher.kind, publisher.period);
         let (worker, rule) = if kind.is_video() {
-            (Worker::Video(Box::new(Video::new(form, period))), Rule::WholeVideo)
+            let codec = publisher.encoding.as_str().parse().ok().and_then(|it: Format| it.codec());
+            let decodes = codec.is_none_or(|codec| codec.has_transcoder());
+            (Worker::Video(Box::new(Video::new(form, period, decodes))), Rule::WholeVideo)
         } else if let Some(audio) = form.audio {
             (Worker::Sound(Box::new(Sound::new(audio))), Rule::NewestMany)
         } else {

@@ -3,6 +3,7 @@
 
 use super::super::held::HeldBuffer;
 use super::super::port::scaling::{Coder, Sound, Takers, scale_picture};
+use paceline_media::video::Codec;
 use paceline_media::{Format, Scaler};
 use paceline_proto::pull::{Fetch, Making};
 use paceline_proto::{DropReason, Kind, PublisherId, RawSample, Size, Tag};
@@ -62,12 +63,19 @@ pub(super) enum Maker {
     Pictures(Box<Scaler>, Size),
     Sound(Box<SoundMaker>),
     Video(Box<VideoMaker>),
+    /// There is no decoder for the video.
+    NoDecoder(Codec),
 }
 
 impl Maker {
     /// Creates the maker for `making`. `first` is one of the samples.
     pub(super) fn new(making: Making, first: Option<&RawSample>) -> Self {
         let Making { size, audio, coded } = making;
+        let format: Option<Format> = first.and_then(|first| first.encoding.as_str().parse().ok());
+        let codec = format.and_then(|format| format.codec());
+        if let Some(codec) = codec.filter(|codec| coded && !codec.has_transcoder()) {
+            return Self::NoDecoder(codec);
+        }
         if coded {
             return Self::Video(Box::new(VideoMaker::new(size)));
         }
@@ -87,7 +95,7 @@ impl Maker {
     pub(super) fn ask(&mut self, fetch: &Fetch, units: &Units) {
         let Fetch { seqs, next, fresh, .. } = fetch;
         match self {
-            Self::AsHeld | Self::Pictures(..) => {}
+            Self::AsHeld | Self::Pictures(..) | Self::NoDecoder(_) => {}
             Self::Sound(sound) => sound.made.retain(|seq, _| seqs.contains(seq)),
             Self::Video(video) => {
                 let wanted: BTreeSet<u64> = seqs.iter().chain(next).copied().collect();
@@ -113,6 +121,9 @@ impl Maker {
             }
             Self::Sound(sound) => sound.make(units, seq),
             Self::Video(video) => video.make(units, seq),
+            Self::NoDecoder(codec) => {
+                Err(Missed::Failed(format!("there is no decoder for {}", codec.name())))
+            }
         }
     }
 }

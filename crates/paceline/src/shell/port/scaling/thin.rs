@@ -43,7 +43,7 @@ impl Thin {
         Self { thinner: Thinner::new(rate, period), kept: None, bytes: 0, only: false }
     }
 
-    /// Creates a thinner for a video that the decoder failed to decode.
+    /// Creates a thinner for a video that cannot be decoded here.
     pub(super) fn only(rate: Rate, period: Option<Duration>) -> Self {
         Self { only: true, ..Self::new(rate, period) }
     }
@@ -54,7 +54,7 @@ impl Thin {
             Verdict::Drop => {}
             Verdict::Undecodable => places.count(ALL, DropReason::Undecodable, 1),
             Verdict::TooDense => {
-                if h264::is_idr(&sample.payload) {
+                if !self.only && h264::is_idr(&sample.payload) {
                     // The decoder starts here.
                     self.keep(sample);
                     self.kept.iter_mut().for_each(Vec::clear);

@@ -19,12 +19,14 @@ enum Way {
 pub(super) struct Video {
     form: Form,
     period: Option<Duration>,
+    /// There is a decoder for the codec.
+    decodes: bool,
     way: Way,
 }
 
 impl Video {
-    pub(super) fn new(form: Form, period: Option<Duration>) -> Self {
-        Self { form, period, way: first_way(form, period) }
+    pub(super) fn new(form: Form, period: Option<Duration>, decodes: bool) -> Self {
+        Self { form, period, decodes, way: first_way(form, period, decodes) }
     }
 
     /// Scales the next unit. A `past` one is decoded only as a reference of later ones.
@@ -58,12 +60,13 @@ impl Video {
     }
 
     pub(super) fn reset(&mut self) {
-        self.way = first_way(self.form, self.period);
+        self.way = first_way(self.form, self.period, self.decodes);
     }
 }
 
-fn first_way(form: Form, period: Option<Duration>) -> Way {
+fn first_way(form: Form, period: Option<Duration>, decodes: bool) -> Way {
     match form.size {
+        None if !decodes => Way::Thin(Thin::only(form.rate, period)),
         Some(_) => Way::Code(Box::new(Coder::new(form, period))),
         None => Way::Thin(Thin::new(form.rate, period)),
     }
