@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::av1;
 use crate::check::parse_side;
+use crate::codec::Codec;
 use crate::error::{MediaError, excerpt};
 use crate::h264;
 use crate::h265;
@@ -12,7 +13,6 @@ use crate::jpeg;
 use crate::pixel::PixelFormat;
 use crate::png;
 use crate::size::Size;
-use crate::video::Codec;
 
 /// The format of a message payload that is one picture.
 ///

@@ -38,6 +38,7 @@ pub mod av1;
 mod bits;
 mod card;
 mod check;
+pub mod codec;
 mod error;
 mod format;
 pub mod h264;

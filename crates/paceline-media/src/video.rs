@@ -6,13 +6,11 @@
 
 mod bounds;
 mod class;
-mod codec;
 mod info;
 mod unit;
 
 pub use bounds::{UNIT_BYTES_MAX, UNIT_NALS_MAX};
 pub use class::Class;
-pub use codec::{Codec, Units};
 pub use info::StreamInfo;
 pub use unit::AccessUnit;
 

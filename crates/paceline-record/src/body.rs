@@ -3,7 +3,7 @@
 use crate::protobuf::{Fields, Value, put_bytes, put_fixed32, put_time, put_varint};
 use crate::schema::{LEVEL_INFO, Schema};
 use paceline_media::audio::{AudioFormat, Coding};
-use paceline_media::video::Codec;
+use paceline_media::codec::Codec;
 use paceline_media::{Format, PixelFormat, Size};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json, json};

@@ -18,8 +18,8 @@ Examples:
   paceline pub robot/video --file flight.264 --config robot.toml
 
 .mjpeg and .mjpg files are published picture by picture, by default 30 per second. .y4m files are published as raw \
-I420 pictures at their own rate, and .264 and .h264 files by access unit, at their own rate if they contain one. A \
-.png or .jpg file is one picture. .wav files are published in blocks of 20 ms at their own pace. .ulg files are \
+I420 pictures at their own rate. H.264 (.264, .h264), H.265 (.265, .h265, .hevc) and AV1 (.obu) files are published by \
+access unit, at their own rate if they contain one. A .png or .jpg file is one picture. .wav files are published in blocks of 20 ms at their own pace. .ulg files are \
 published message by message at their own times, each topic on its own tag below TAG.
 Other files and standard input are published line by line if they are UTF-8 text or if --encoding is given, else in \
 pieces of the size --chunk. Without --hz or --period they are published as they arrive.

@@ -4,7 +4,7 @@ use super::args::PubArgs;
 use crate::exit;
 use anyhow::Context as _;
 use paceline_media::Format;
-use paceline_media::video::Codec;
+use paceline_media::codec::Codec;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;

@@ -7,7 +7,8 @@ use super::stored::{About, gather, opened, read};
 use crate::show;
 use anyhow::Context as _;
 use paceline_media::Format;
-use paceline_media::video::{AccessUnit, Class, Codec, Units};
+use paceline_media::codec::{Codec, Units};
+use paceline_media::video::{AccessUnit, Class};
 use std::borrow::Cow;
 use std::path::Path;
 

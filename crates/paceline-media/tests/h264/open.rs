@@ -12,10 +12,11 @@ fn ffmpeg(args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error"]).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut ffmpeg = command.spawn().ok()?;
-    let (mut stdin, input) = (ffmpeg.stdin.take().unwrap(), input.to_vec());
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = ffmpeg.wait_with_output().unwrap();
-    writer.join().unwrap();
+    let mut stdin = ffmpeg.stdin.take().unwrap();
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || drop(stdin.write_all(input)));
+        ffmpeg.wait_with_output().unwrap()
+    });
     Some(output.stdout)
 }
 

@@ -2,8 +2,9 @@
 
 use crate::error::PublishError;
 use bytes::Bytes;
+use paceline_media::codec::{Codec, Units};
 use paceline_media::h264::{self, Unsupported};
-use paceline_media::video::{Class, Codec, Units};
+use paceline_media::video::Class;
 use paceline_proto::{Kind, Unscalable};
 use paceline_sched::{Duration, Instant};
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! Encoding and decoding of test streams by ffmpeg.
 
-use paceline_media::video::Codec;
+use paceline_media::codec::Codec;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 

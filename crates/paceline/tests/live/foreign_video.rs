@@ -5,7 +5,7 @@ use crate::ffmpeg::{ffmpeg, format_of, pictures, psnr};
 use crate::support::{HostDir, SOON, at_rate, wait_until};
 use paceline::contract::RefusalReason;
 use paceline::{Encoding, Kind, Node, Sample, Subscriber, SubscriberBuilder, SubscriberEvent};
-use paceline_media::video::Codec;
+use paceline_media::codec::Codec;
 use std::time::Duration;
 
 /// The size of all generated streams.

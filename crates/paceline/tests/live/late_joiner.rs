@@ -3,8 +3,8 @@
 use crate::ffmpeg::{ffmpeg, pictures};
 use crate::support::{at_rate, pair};
 use paceline::{Capacity, Encoding, Node, Sample, Subscriber, SubscriberBuilder};
+use paceline_media::codec::Codec;
 use paceline_media::h264::split;
-use paceline_media::video::Codec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

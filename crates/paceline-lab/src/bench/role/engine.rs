@@ -19,7 +19,7 @@ pub(super) enum Session {
 
 /// A declared publisher.
 pub(super) enum Publisher {
-    Paceline(paceline::Publisher),
+    Paceline(Box<paceline::Publisher>),
     Plain(zenoh::pubsub::Publisher<'static>),
 }
 
@@ -47,7 +47,9 @@ impl Session {
     /// Declares a publisher with the strongest guarantee that the engine has for this source.
     pub(super) fn publisher(&self, source: &Source) -> Result<Publisher> {
         match self {
-            Self::Paceline(node) => declare_paceline(node, source).map(Publisher::Paceline),
+            Self::Paceline(node) => {
+                declare_paceline(node, source).map(|it| Publisher::Paceline(Box::new(it)))
+            }
             Self::Plain(session) => {
                 let (priority, congestion, express) = if source.urgent {
                     (Priority::RealTime, CongestionControl::Drop, true)
@@ -63,7 +65,9 @@ impl Session {
     /// sample.
     pub(super) fn plain_publisher(&self, tag: &str, express: bool) -> Result<Publisher> {
         match self {
-            Self::Paceline(node) => Ok(Publisher::Paceline(node.publisher(tag).declare()?)),
+            Self::Paceline(node) => {
+                Ok(Publisher::Paceline(Box::new(node.publisher(tag).declare()?)))
+            }
             Self::Plain(session) => {
                 declare_zenoh(session, tag, Priority::Data, CongestionControl::Block, express)
             }

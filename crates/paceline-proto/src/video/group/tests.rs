@@ -126,7 +126,7 @@ proptest! {
         prop_assert!(delivered.is_sorted_by(|a, b| a < b), "{delivered:?}");
         let letters: Vec<char> = kinds.chars().collect();
         for &seq in &delivered {
-            let at = seq as usize;
+            let at = usize::try_from(seq).unwrap();
             if letters[at] == 'I' {
                 continue;
             }
@@ -137,7 +137,7 @@ proptest! {
                 prop_assert!(delivered.contains(&(reference as u64)), "{seq} needs {reference}");
             }
         }
-        let since = delivered.iter().filter(|seq| **seq as usize >= joins).count() as u64;
+        let since = delivered.iter().filter(|seq| **seq >= joins as u64).count() as u64;
         prop_assert_eq!(since + lost, letters.len().saturating_sub(joins) as u64);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::held::HeldBuffer;
 use super::super::port::scaling::{Coder, Sound, Takers, scale_picture};
-use paceline_media::video::Codec;
+use paceline_media::codec::Codec;
 use paceline_media::{Format, Scaler};
 use paceline_proto::pull::{Fetch, Making};
 use paceline_proto::{DropReason, Kind, PublisherId, RawSample, Size, Tag};

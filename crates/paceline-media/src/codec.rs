@@ -1,7 +1,7 @@
 //! The codecs of coded video, behind one interface.
 
-use super::{AccessUnit, Class, StreamInfo};
 use crate::error::MediaError;
+use crate::video::{AccessUnit, Class, StreamInfo};
 use crate::{av1, h264, h265};
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ impl Codec {
 /// The classes of a stream's units, and its headers for decoders that join later.
 ///
 /// ```
-/// use paceline_media::video::{Codec, Units};
+/// use paceline_media::codec::{Codec, Units};
 ///
 /// let mut units = Units::new(Codec::H265);
 /// assert!(units.classify(b"no unit").is_err());
