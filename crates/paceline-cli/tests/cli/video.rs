@@ -122,7 +122,7 @@ fn a_video_loops_and_reports_its_default_rate() {
 }
 
 #[test]
-fn a_late_subscriber_waits_for_a_keyframe() {
+fn a_late_subscriber_sees_old_pictures_unless_it_has_a_deadline() {
     let host = Host::new();
     let _node = host.start_node();
     let file = host.path("film.264");
@@ -140,8 +140,11 @@ fn a_late_subscriber_waits_for_a_keyframe() {
         }
         assert!(std::time::Instant::now() < until, "{ls}");
     }
-    let sub = host.run(&["sub", "film", "--count", "5", "--timeout", "3s"]);
+    let sub = host.run(&["sub", "film", "--count", "5", "--timeout", "10s"]);
+    assert!(sub.said(0, "").text().contains("delivered 5 samples"), "{sub:?}");
+    let sub = host.run(&["sub", "film", "--count", "5", "--timeout", "3s", "--within", "500ms"]);
     sub.said(3, "waiting for a keyframe: ");
+    assert!(sub.stderr.contains("waiting for a key picture of film"), "{}", sub.stderr);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use paceline_media::h264::split;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const SIZE: (u32, u32) = (640, 480);
+const SIZE: (u32, u32) = (320, 240);
 /// The pictures per second, and the number of published pictures.
 const HERTZ: u32 = 25;
 const PICTURES: u32 = 200;
@@ -21,7 +21,7 @@ fn stream(more: &str) -> Option<Vec<Vec<u8>>> {
     let count = PICTURES.to_string();
     let params = format!("keyint=250:scenecut=0{more}");
     let input = ["-f", "lavfi", "-i", &source, "-frames:v", &count, "-c:v", "libx264"];
-    let output = ["-b:v", "1500k", "-x264-params", &params, "-f", "h264", "-"];
+    let output = ["-b:v", "800k", "-x264-params", &params, "-f", "h264", "-"];
     let (bytes, errors) = ffmpeg(&[&input[..], &output].concat(), b"")?;
     assert!(errors.is_empty(), "{errors}");
     Some(split(&bytes).map(|unit| unit.unwrap().bytes.to_vec()).collect())
@@ -44,8 +44,8 @@ type Form = (&'static str, Ask, (u32, u32));
 const FORMS: [Form; 4] = [
     ("all", |it| it, SIZE),
     ("every 3", |it| it.every(3), SIZE),
-    ("320x240", |it| it.size(320, 240), (320, 240)),
-    ("320x240 at 5 Hz", |it| it.size(320, 240).max_hz(5.0), (320, 240)),
+    ("160x120", |it| it.size(160, 120), (160, 120)),
+    ("160x120 at 5 Hz", |it| it.size(160, 120).max_hz(5.0), (160, 120)),
 ];
 
 /// Old pictures are of no use to this form, so it starts with the newest one, after the decoder has reached
