@@ -38,6 +38,7 @@ pub mod support;
 mod table;
 mod threads;
 mod top;
+mod trust;
 
 use clap::{Parser, Subcommand};
 use observe::Measure;
@@ -96,6 +97,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Checks this host and suggests fixes
     Doctor(doctor::DoctorArgs),
+    /// Makes an authority and certificates for links to other hosts
+    Trust(trust::TrustArgs),
     /// Checks whether a subscription would be granted: the old name of sub --dry-run
     #[command(hide = true)]
     Ask(Box<subscribe::AskArgs>),
@@ -168,6 +171,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Trust(args) => trust::run(args),
         Command::Completion(args) => manual::completion(&args),
         Command::Man(args) => manual::man(&args),
         Command::DemoRole(args) => demo::run_role(&args),

@@ -29,6 +29,7 @@ mod outcome;
 mod output;
 mod pair;
 mod path;
+mod reach;
 mod recompute;
 mod refusal;
 mod refusal_overflow;
@@ -114,6 +115,9 @@ pub struct Control {
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
+    /// The number of records and versions that only a forger can have sent.
+    contradictions: u64,
+    reach: reach::Reach,
     /// True if the streams may differ from those that the registry implies.
     dirty: bool,
     /// True if the registry changed after the last computation of the streams.
@@ -162,6 +166,8 @@ impl Control {
             next_publisher: 0,
             next_subscription: 0,
             rejected: 0,
+            contradictions: 0,
+            reach: reach::Reach::default(),
             dirty: false,
             news: false,
             installed: BTreeMap::new(),
@@ -186,6 +192,13 @@ impl Control {
     #[must_use]
     pub const fn rejected(&self) -> u64 {
         self.rejected
+    }
+
+    /// Returns the number of records and versions that contradict the network's topology or this node's own
+    /// record. Each was refused, or this node announced its record anew.
+    #[must_use]
+    pub const fn contradictions(&self) -> u64 {
+        self.contradictions
     }
 
     /// Sets a link's scheduling discipline and carrier, which admission tests depend on. Defaults to VDS and
@@ -293,6 +306,7 @@ impl Control {
             let tree = Tree::new(&self.registry, self.me);
             self.registry.mark(self.now, |node| tree.reaches(node));
             self.registry.forget(self.now);
+            self.reach.topology_changed();
         }
         if self.admission.reservations_at() <= self.now {
             self.admission.reservations.tick(self.now);

@@ -461,7 +461,7 @@ impl Node {
                         end.touched = true;
                     }
                 }
-                ControlOutput::Install { source, publisher, outputs } => {
+                ControlOutput::Install { source, publisher, outputs, .. } => {
                     self.install(now, source, publisher, &outputs);
                 }
                 ControlOutput::Matching { publisher, matching } => {

@@ -53,6 +53,7 @@ impl LinkConfig {
     /// - there is no endpoint,
     /// - the capacity is below 8 bit/s,
     /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
+    /// - a `quic/` endpoint has no [`Self::tls`] or shares the link with another protocol,
     /// - an endpoint uses TLS and the process does not run Zenoh on a single thread, or
     /// - the classes contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
@@ -77,11 +78,25 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
             "capacity of {bits} bit/s: must be at least 8 bit/s, such as 2000000"
         ));
     }
+    if link.is_quic() {
+        let mut endpoints = link.listen.iter().chain(&link.connect);
+        if let Some(other) = endpoints.find(|it| !it.starts_with("quic/")) {
+            return refuse(format!(
+                "{other} and a quic/ endpoint cannot share a link; give each protocol a link of its own"
+            ));
+        }
+        if link.tls.is_none() {
+            return refuse(
+                "a quic/ endpoint needs tls_cert, tls_key and tls_ca; paceline trust makes such files"
+                    .into(),
+            );
+        }
+    }
     if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
         && !link.insecure
     {
         return refuse(format!(
-            "listening on {open} accepts connections from any host; use tls/…, an address of this \
+            "listening on {open} accepts connections from any host; use quic/…, an address of this \
              host, or set insecure"
         ));
     }
@@ -105,7 +120,7 @@ fn is_safe(endpoint: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
         || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-        || matches!(protocol, "unixsock-stream" | "tls")
+        || matches!(protocol, "unixsock-stream" | "tls" | "quic")
 }
 
 /// Returns true if one thread reads and writes all of Zenoh's connections, as [`ONE_THREAD`] sets.

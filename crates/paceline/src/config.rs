@@ -1,16 +1,29 @@
 //! Configuration of a node and its links.
 
+use crate::identity::Identity;
 use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The files with which a link proves its identity, in PEM format.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct TlsFiles {
+    /// The certificate, with its intermediates.
+    pub(crate) cert: PathBuf,
+    /// The private key of the certificate.
+    pub(crate) key: PathBuf,
+    /// The authorities whose certificates are accepted, and their revocation lists.
+    pub(crate) ca: PathBuf,
+}
 
 /// Configuration of one link: endpoints that share one capacity and one scheduler.
 ///
-/// Endpoints use Zenoh's syntax: `tcp/127.0.0.1:7600`, `udp/[::1]:7600`,
-/// `unixsock-stream//run/a.sock`. Over `udp/` Paceline retransmits lost data as each subscription
-/// requests, as long as it can arrive in time.
+/// Endpoints are `PROTOCOL/ADDRESS`: `quic/192.0.2.7:7600`, `tcp/127.0.0.1:7600`, `udp/[::1]:7600`,
+/// `unixsock-stream//run/a.sock`. Over `quic/` and `udp/` Paceline retransmits lost data as each
+/// subscription requests, as long as it can arrive in time. `quic/` needs [`Self::tls`].
 ///
 /// ```
 /// use paceline::LinkConfig;
@@ -32,6 +45,9 @@ pub struct LinkConfig {
     pub(crate) policy: Policy,
     pub(crate) classes: Vec<LinkClass>,
     pub(crate) insecure: bool,
+    pub(crate) tls: Option<TlsFiles>,
+    /// The identity in these files, once the node has loaded them.
+    pub(crate) identity: Option<Arc<Identity>>,
 }
 
 impl LinkConfig {
@@ -101,11 +117,34 @@ impl LinkConfig {
         self
     }
 
+    /// Sets the files with which this end proves its identity: its certificate, the private key of
+    /// that, and the authorities whose certificates the other end may have, all in PEM format.
+    ///
+    /// Both ends of a link prove their identity, and one authority issues the certificates of all nodes of
+    /// a network and of nothing else. `paceline trust` makes an authority and certificates. The
+    /// authority's file may also contain its revocation lists. All links of a node have the same
+    /// certificate.
+    #[must_use]
+    pub fn tls(
+        mut self,
+        cert: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        ca: impl Into<PathBuf>,
+    ) -> Self {
+        self.tls = Some(TlsFiles { cert: cert.into(), key: key.into(), ca: ca.into() });
+        self
+    }
+
+    /// Returns true if the link uses QUIC.
+    pub(crate) fn is_quic(&self) -> bool {
+        self.listen.iter().chain(&self.connect).any(|endpoint| endpoint.starts_with("quic/"))
+    }
+
     /// The transport of the link's frames. Several endpoints share the one with the shortest
     /// frames.
     pub(crate) fn carrier(&self) -> Carrier {
         let mut endpoints = self.listen.iter().chain(&self.connect);
-        if endpoints.clone().any(|endpoint| endpoint.starts_with("udp/")) {
+        if endpoints.clone().any(|it| it.starts_with("udp/") || it.starts_with("quic/")) {
             Carrier::Datagrams
         } else if endpoints.all(|endpoint| endpoint.starts_with("unixsock-stream/")) {
             Carrier::Local

@@ -49,6 +49,7 @@ mod error;
 mod event;
 mod feedback;
 mod history;
+mod identity;
 mod limit;
 mod limits;
 mod node;

@@ -5,6 +5,7 @@ mod link;
 use crate::check::{self, classes, wrong_class};
 use crate::config::{LinkConfig, NodeBuilder, default_dir};
 use crate::error::{CapacityError, ClassesError, OpenError};
+use crate::identity::Identity;
 use crate::limits;
 use crate::shell::command::{COMMANDS_MAX, Command, Commands};
 use crate::shell::engine::{Engine, Parts};
@@ -91,7 +92,8 @@ impl Node {
 
     fn open_with(builder: NodeBuilder) -> Result<Self, OpenError> {
         let name = checked_name(&builder)?;
-        let id = NodeId(random());
+        let identity = identity(&builder.links)?;
+        let id = identity.as_ref().map_or_else(|| NodeId(random()), |identity| identity.id());
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
         let sources = Arc::new(RxSources::default());
@@ -107,7 +109,8 @@ impl Node {
         let mut links = Vec::new();
         let mut control = Control::new(id, &name);
         builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
-        for config in configs {
+        for mut config in configs {
+            config.identity = identity.clone().filter(|_| config.tls.is_some());
             control.set_link(&config.name, config.policy, config.carrier());
             let (link, thread) =
                 open_link(id, links.len(), config, &sources, (&commands, &vitals))?;
@@ -360,6 +363,22 @@ fn random() -> u64 {
         return now ^ u64::from(std::process::id()) << 40;
     }
     u64::from_le_bytes(bytes)
+}
+
+/// Loads the certificate of a node's links.
+fn identity(links: &[LinkConfig]) -> Result<Option<Arc<Identity>>, OpenError> {
+    let mut with_files = links.iter().filter_map(|link| Some((link, link.tls.as_ref()?)));
+    let Some((link, files)) = with_files.next() else { return Ok(None) };
+    let refuse = |link: &LinkConfig, what| OpenError::Link { link: link.name.clone(), what };
+    if let Some((other, _)) = with_files.find(|(_, its)| *its != files) {
+        let first = &link.name;
+        return Err(refuse(
+            other,
+            format!("its tls files differ from those of link '{first}'; a node has one certificate"),
+        ));
+    }
+    let identity = Identity::load(files, random().to_be_bytes());
+    identity.map(|it| Some(Arc::new(it))).map_err(|what| refuse(link, what))
 }
 
 fn default_name() -> String {

@@ -3,10 +3,12 @@
 use super::name;
 use paceline::class::{LinkClass, Policy};
 use paceline::{Capacity, LinkConfig};
+use std::path::PathBuf;
 use std::str::FromStr;
 
-const KEYS: &str = "name, listen, connect, capacity, policy, insecure";
-const PROTOCOLS: [&str; 4] = ["tcp", "udp", "tls", "unixsock-stream"];
+const KEYS: &str =
+    "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, insecure";
+const PROTOCOLS: [&str; 5] = ["quic", "tcp", "udp", "tls", "unixsock-stream"];
 /// A link as specified on the command line or in a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinkSpec {
@@ -22,6 +24,25 @@ pub(crate) struct LinkSpec {
     pub(crate) classes: Vec<LinkClass>,
     /// Whether the link may listen on addresses beyond this host without TLS.
     pub(crate) insecure: bool,
+    pub(crate) tls: TlsSpec,
+}
+
+/// The files with which a link proves its identity: all three, or none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TlsSpec {
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) ca: Option<PathBuf>,
+}
+
+impl TlsSpec {
+    /// Returns the name of a missing file, if only some are given.
+    pub(crate) fn lacks(&self) -> Option<&'static str> {
+        let given = [("tls_cert", &self.cert), ("tls_key", &self.key), ("tls_ca", &self.ca)];
+        let any = given.iter().any(|(_, file)| file.is_some());
+        let lacking = given.iter().find(|(_, file)| file.is_none());
+        lacking.filter(|_| any).map(|(name, _)| *name)
+    }
 }
 
 impl LinkSpec {
@@ -39,6 +60,9 @@ impl LinkSpec {
         }
         for class in &self.classes {
             link = link.class(class.clone());
+        }
+        if let TlsSpec { cert: Some(cert), key: Some(key), ca: Some(ca) } = &self.tls {
+            link = link.tls(cert, key, ca);
         }
         if self.insecure { link.insecure() } else { link }
     }
@@ -72,6 +96,9 @@ impl LinkSpec {
             "connect" => self.connect.push(named(key, value, endpoint)?),
             "capacity" => self.capacity = Some(named(key, value, capacity)?),
             "policy" => self.policy = named(key, value, policy)?,
+            "tls_cert" => self.tls.cert = Some(value.into()),
+            "tls_key" => self.tls.key = Some(value.into()),
+            "tls_ca" => self.tls.ca = Some(value.into()),
             _ => return Err(format!("key '{key}' is not known: the keys are {KEYS}")),
         }
         Ok(())
@@ -93,6 +120,9 @@ impl FromStr for LinkSpec {
             return Err(
                 "no endpoint: give listen=tcp/127.0.0.1:7600 or connect=tcp/HOST:7600".to_owned()
             );
+        }
+        if let Some(lacking) = link.tls.lacks() {
+            return Err(format!("{lacking} is missing: give tls_cert, tls_key and tls_ca together"));
         }
         Ok(link)
     }

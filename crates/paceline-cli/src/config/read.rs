@@ -6,7 +6,7 @@ use super::plain;
 use super::section::{Problems, Section};
 use super::units;
 use super::value::{text, truth, whole};
-use crate::args::{self, BufferSpec, LinkSpec};
+use crate::args::{self, BufferSpec, LinkSpec, TlsSpec};
 use crate::log;
 use paceline::pull::History;
 use paceline::{Node, Pattern};
@@ -28,8 +28,10 @@ pub(super) const KEYS: [&str; 12] = [
     "export",
     "query",
 ];
-pub(super) const LINK_KEYS: [&str; 7] =
-    ["name", "listen", "connect", "capacity", "policy", "insecure", "class"];
+pub(super) const LINK_KEYS: [&str; 10] = [
+    "name", "listen", "connect", "capacity", "policy", "tls_cert", "tls_key", "tls_ca", "insecure",
+    "class",
+];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
 
 /// The largest number of buffers of a node, and of endpoints of a link in each direction.
@@ -42,6 +44,7 @@ const NAME: &str = args::NAME;
 const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; leave it out for \
      $XDG_RUNTIME_DIR/paceline, or for a folder below /tmp";
 const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
+const TLS_FILE: &str = "must be the path of a file in PEM format";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
 const HTTP: &str = "must be text: an address of this host with a port, such as \"127.0.0.1:8470\"; leave it out for none";
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints, such as [\"tcp/127.0.0.1:7600\"]";
@@ -156,7 +159,19 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
     let capacity = table.read("capacity", problems, |value| {
         args::capacity(&units::written(value).ok_or_else(|| CAPACITY.to_owned())?)
     });
+    let mut file = |key| {
+        let path = table.read(key, problems, |value| text(value, TLS_FILE, |it| Ok(it.to_owned())));
+        path.map(PathBuf::from)
+    };
+    let tls = TlsSpec { cert: file("tls_cert"), key: file("tls_key"), ca: file("tls_ca") };
+    if let Some(lacking) = tls.lacks() {
+        problems.add(
+            &table.span,
+            format!("{lacking} is missing: give tls_cert, tls_key and tls_ca together"),
+        );
+    }
     LinkSpec {
+        tls,
         name: table.read("name", problems, |value| name(value, "link1 or link2")),
         listen: endpoints("listen", problems),
         connect: endpoints("connect", problems),

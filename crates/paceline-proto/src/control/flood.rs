@@ -3,7 +3,7 @@
 use super::Control;
 use super::graph::Tree;
 use super::message::{Message, snapshot};
-use super::registry::{Applied, Change, NEIGHBOURS_MAX, NODES_MAX};
+use super::registry::{Applied, Change, NEIGHBOURS_MAX, NODES_MAX, Record};
 use crate::ids::NodeId;
 use crate::wire::WireError;
 use bytes::Bytes;
@@ -81,8 +81,11 @@ impl Control {
     /// Applies a change to this node's record and floods it to all neighbours except `except`.
     pub(super) fn announce(&mut self, change: Change, except: Option<NodeId>) {
         let version = self.registry.version(self.me) + 1;
-        match self.registry.apply(self.me, version, change.clone()) {
+        match self.registry.apply((self.me, version), (change.clone(), 0)) {
             Ok(_) => {
+                if matches!(change, Change::HopUp(..) | Change::HopDown(_)) {
+                    self.reach.topology_changed();
+                }
                 let delta = Message::Delta { node: self.me, version, change };
                 self.flood(&delta.encode(), except);
             }
@@ -111,29 +114,84 @@ impl Control {
                 }
             }
             // This node is the only authority on its own record.
-            Message::Delta { node, .. } | Message::Snapshot { node, .. } if node == self.me => {}
+            Message::Delta { node, version, .. } if node == self.me => self.outbid(version),
+            Message::Snapshot { node, record } if node == self.me => self.outbid(record.version),
             Message::Delta { node, version, change } => {
-                match self.registry.apply(node, version, change)? {
-                    Applied::New => self.flood(&bytes, Some(from)),
-                    Applied::Old => {}
-                    Applied::Gap => {
-                        if self.flood.ask(self.now, node) {
-                            self.send(from, Message::Need(node).encode());
-                        }
-                    }
-                }
+                self.receive_delta((from, node), (version, change), &bytes)?;
             }
             Message::Snapshot { node, record } => {
-                if self.registry.replace(self.now, node, record)? == Applied::New {
-                    self.flood.asked.remove(&node);
-                    self.flood(&bytes, Some(from));
-                }
+                self.receive_snapshot((from, node), record, &bytes)?;
             }
             Message::Question(errand, body) => self.receive_question(errand, body),
             Message::Answer(errand, body) => self.receive_answer(errand, body),
             Message::Reserve(message) => self.receive_reservation(from, *message),
         }
         Ok(())
+    }
+
+    fn receive_delta(
+        &mut self,
+        (from, node): (NodeId, NodeId),
+        (version, change): (u64, Change),
+        bytes: &Bytes,
+    ) -> Result<(), WireError> {
+        let moves = matches!(change, Change::HopUp(..) | Change::HopDown(_));
+        let known = self.registry.record(node).is_some();
+        if known && !self.reach.may_change(&self.registry, self.me, (from, node), &change) {
+            // The node may have moved: its record then names a neighbour on the other side.
+            self.ask_for(from, node);
+            return Ok(());
+        }
+        match self.registry.apply((node, version), (change, bytes.len()))? {
+            Applied::New => {
+                if moves {
+                    self.reach.topology_changed();
+                }
+                self.flood(bytes, Some(from));
+            }
+            Applied::Old => {}
+            Applied::Gap => self.ask_for(from, node),
+        }
+        Ok(())
+    }
+
+    fn ask_for(&mut self, from: NodeId, node: NodeId) {
+        if self.flood.ask(self.now, node) {
+            self.send(from, Message::Need(node).encode());
+        }
+    }
+
+    fn receive_snapshot(
+        &mut self,
+        (from, node): (NodeId, NodeId),
+        record: Record,
+        bytes: &Bytes,
+    ) -> Result<(), WireError> {
+        if record.version <= self.registry.version(node) {
+            return Ok(());
+        }
+        if !self.reach.may_deliver(&self.registry, self.me, (from, node), &record) {
+            self.contradictions += 1;
+            // If the topology changes just now, the neighbour repeats its records after the next digest.
+            if let Some(digests) = self.flood.digests.get_mut(&from) {
+                digests.next = digests.next.min(self.now + ASK_EVERY);
+            }
+            return Err(WireError::Invalid("record of a node to which its sender has no path"));
+        }
+        if self.registry.replace(self.now, (from, node), (record, bytes.len()))? == Applied::New {
+            self.reach.topology_changed();
+            self.flood.asked.remove(&node);
+            self.flood(bytes, Some(from));
+        }
+        Ok(())
+    }
+
+    /// Announces this node's record above a version that others claim to have.
+    fn outbid(&mut self, version: u64) {
+        let Some(record) = self.registry.outbid(version) else { return };
+        self.contradictions += 1;
+        let message = snapshot(self.me, record);
+        self.flood(&message, None);
     }
 
     /// Sends the records that the neighbour lacks. If the neighbour has newer records, sends it a digest,
@@ -143,8 +201,12 @@ impl Control {
     /// nodes that still remember it to nodes that have forgotten it.
     fn receive_digest(&mut self, from: NodeId, versions: Vec<(NodeId, u64)>) {
         let theirs: BTreeMap<NodeId, u64> = versions.into_iter().collect();
+        if let Some(&mine) = theirs.get(&self.me) {
+            self.outbid(mine);
+        }
         let tree = Tree::new(&self.registry, self.me);
-        for (node, record) in tree.records(&self.registry) {
+        // The neighbour accepts a node only behind nodes that it knows.
+        for (node, record) in tree.records_outward(&self.registry) {
             if record.version > theirs.get(&node).copied().unwrap_or(0) {
                 self.sends.push_back((from, snapshot(node, record)));
             }
@@ -188,24 +250,5 @@ impl Control {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_nodes_are_bounded_and_ignored_before_their_greeting() {
-        let node = NodeId(7);
-        let greeting = Message::Digest(Vec::new()).encode();
-        let other = Message::Need(node).encode();
-        let kept = |messages: &[&Bytes]| {
-            let mut state = State::default();
-            messages.iter().for_each(|message| state.keep_early(node, (*message).clone()));
-            state.early.remove(&node).unwrap_or_default()
-        };
-        assert_eq!(kept(&[&other, &other]), Vec::<Bytes>::new());
-        assert_eq!(kept(&[&other, &greeting, &other]), [greeting.clone(), other.clone()]);
-        let many = [&[&greeting][..], &vec![&other; EARLY_MAX]].concat();
-        assert_eq!(kept(&many).len(), EARLY_MAX);
-        let long = Bytes::from(vec![0; EARLY_BYTES_MAX]);
-        assert_eq!(kept(&[&greeting, &long, &other]), [greeting, other]);
-    }
-}
+#[path = "flood/tests.rs"]
+mod tests;

@@ -16,11 +16,14 @@ pub(crate) struct Tree {
     root: NodeId,
     /// Each reached node with its predecessor; the root's predecessor is the root.
     before: BTreeMap<NodeId, NodeId>,
+    /// The reached nodes by distance, starting with the root.
+    outward: Vec<NodeId>,
 }
 
 impl Tree {
     pub(crate) fn new(registry: &Registry, root: NodeId) -> Self {
         let mut before = BTreeMap::from([(root, root)]);
+        let mut outward = vec![root];
         // The nodes at the current distance, each with the capacity of the bottleneck on its path.
         let mut reached = BTreeMap::from([(root, u64::MAX)]);
         while !reached.is_empty() {
@@ -37,10 +40,11 @@ impl Tree {
                     }
                 }
             }
+            outward.extend(further.keys());
             before.extend(further.iter().map(|(&next, &(_, node))| (next, node)));
             reached = further.into_iter().map(|(next, (width, _))| (next, width)).collect();
         }
-        Self { root, before }
+        Self { root, before, outward }
     }
 
     pub(crate) fn reaches(&self, node: NodeId) -> bool {
@@ -53,6 +57,14 @@ impl Tree {
         registry: &'a Registry,
     ) -> impl Iterator<Item = (NodeId, &'a Record)> + 'a {
         registry.all().filter(|&(node, _)| self.reaches(node))
+    }
+
+    /// Returns the records of the reached nodes by distance, starting with the root's.
+    pub(crate) fn records_outward<'a>(
+        &'a self,
+        registry: &'a Registry,
+    ) -> impl Iterator<Item = (NodeId, &'a Record)> + 'a {
+        self.outward.iter().filter_map(|&node| Some((node, registry.record(node)?)))
     }
 
     /// Returns the nodes from the root to `to`, inclusive; `None` if there is no path of at most [`HOPS_MAX`]
@@ -90,7 +102,8 @@ mod tests {
             let hop = HopInfo { link_name: String::new(), capacity: None };
             let neighbours = neighbours.iter().map(|&to| (NodeId(to), hop.clone())).collect();
             let record = Record { version: 2, neighbours, ..Record::default() };
-            registry.replace(Instant::ZERO, NodeId(*node), record).unwrap();
+            let node = NodeId(*node);
+            registry.replace(Instant::ZERO, (node, node), (record, 9)).unwrap();
         }
         registry
     }
@@ -125,7 +138,8 @@ mod tests {
             let hop = |capacity| HopInfo { link_name: String::new(), capacity };
             let neighbours = neighbours.into_iter().map(|(to, c)| (NodeId(to), hop(c))).collect();
             let record = Record { version: 2, neighbours, ..Record::default() };
-            registry.replace(Instant::ZERO, NodeId(node), record).unwrap();
+            let node = NodeId(node);
+            registry.replace(Instant::ZERO, (node, node), (record, 9)).unwrap();
         }
         let tree = Tree::new(&registry, NodeId(0));
         assert_eq!(path(&tree, 4), Some(vec![0, 2, 3, 4]));

@@ -118,7 +118,8 @@ fn add(
 ) {
     let entry = installed
         .entry(source)
-        .or_insert_with(|| Installed { publisher: old.publisher.clone(), outputs: Vec::new() });
+        .or_insert_with(|| Installed { outputs: Vec::new(), ..old.clone() });
+    entry.from.extend(&old.from);
     let place =
         entry.outputs.binary_search_by_key(&(of.target, of.form), |it| (it.target, it.form));
     match place {

@@ -29,6 +29,9 @@ pub enum ControlOutput {
         source: SourceKey,
         /// The publisher's declaration.
         publisher: Arc<PublisherSpec>,
+        /// The neighbours from which the samples may arrive, in order; empty for a publisher of this node.
+        /// Samples of the source from others are forged, or were sent before a change of path.
+        from: Vec<NodeId>,
         /// The complete new set; empty to remove it.
         outputs: Vec<OutputPlan>,
     },

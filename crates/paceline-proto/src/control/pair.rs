@@ -18,6 +18,8 @@ pub(super) struct Place {
     pub(super) index: usize,
     /// The division of the delay bound among the hops of the path.
     pub(super) split: Split,
+    /// The previous node; `None` on the publisher's node.
+    pub(super) before: Option<NodeId>,
     /// The next node; `None` on the subscription's node.
     pub(super) next: Option<NodeId>,
 }
@@ -26,8 +28,9 @@ impl Place {
     /// Returns the position of `me` on `path`, if the path includes it.
     pub(super) fn on(path: &[NodeId], split: Split, me: NodeId) -> Option<Self> {
         let index = path.iter().position(|&node| node == me)?;
+        let before = index.checked_sub(1).and_then(|before| path.get(before)).copied();
         let next = path.get(index + 1).copied();
-        Some(Self { index, split, next })
+        Some(Self { index, split, before, next })
     }
 }
 

@@ -179,14 +179,15 @@ impl Control {
         let before = mem::replace(&mut self.installed, installed);
         for (&source, now) in &self.installed {
             if before.get(&source) != Some(now) {
-                let Installed { publisher, outputs } = now.clone();
-                self.outputs.push_back(ControlOutput::Install { source, publisher, outputs });
+                let Installed { publisher, from, outputs } = now.clone();
+                let from = from.into_iter().collect();
+                self.outputs.push_back(ControlOutput::Install { source, publisher, from, outputs });
             }
         }
         for (source, Installed { publisher, .. }) in before {
             if !self.installed.contains_key(&source) {
-                let outputs = Vec::new();
-                self.outputs.push_back(ControlOutput::Install { source, publisher, outputs });
+                let (from, outputs) = (Vec::new(), Vec::new());
+                self.outputs.push_back(ControlOutput::Install { source, publisher, from, outputs });
             }
         }
     }

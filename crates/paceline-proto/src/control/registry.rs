@@ -24,6 +24,16 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// The largest version of a record, far below overflow.
 pub(crate) const VERSION_MAX: u64 = 1 << 62;
 
+/// The largest version of a record that is seen for the first time, and the largest step to a newer one.
+/// Both leave its owner room to announce a higher version than any that others invent.
+const FIRST_VERSION_MAX: u64 = 1 << 60;
+const VERSION_STEP_MAX: u64 = 1 << 32;
+/// The largest size of all records together, in encoded bytes.
+const BYTES_MAX: usize = 32 << 20;
+
+/// The size of changes after which a record's own size is computed again.
+const MEASURE_AFTER: usize = 4_096;
+
 /// The time for which the record of an unreachable node is kept. A link that recovers earlier need not fetch
 /// everything again.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
@@ -78,6 +88,17 @@ fn below(count: usize, max: usize, field: &'static str) -> Result<(), WireError>
 }
 
 impl Record {
+    /// Returns about the encoded size.
+    fn bytes(&self) -> usize {
+        let publishers = self.publishers.values();
+        let publishers = publishers.map(|of| 32 + of.tag.as_str().len() + of.encoding.as_str().len());
+        let asked = self.subscriptions.values().map(|of| 32 + of.pattern.as_str().len());
+        let hops = self.neighbours.values().map(|hop| 24 + hop.link_name.len());
+        let refusals = self.refusals.values().map(|_| 128);
+        let parts = publishers.chain(asked).chain(hops).chain(refusals);
+        self.name.len() + parts.sum::<usize>()
+    }
+
     /// Applies the change to `node`'s record, or changes nothing on error.
     pub(crate) fn apply(&mut self, node: NodeId, change: Change) -> Result<(), WireError> {
         match change {
@@ -123,24 +144,35 @@ impl Record {
     }
 }
 
-/// A record, and the instant at which its node became unreachable.
+/// A record, and its costs.
 #[derive(Clone, Debug)]
 struct Entry {
     record: Record,
+    /// The instant at which its node became unreachable.
     unreachable_since: Option<Instant>,
+    /// The encoded size: of the record when it arrived, and of each change since then.
+    bytes: usize,
+    /// The encoded size when it was last computed.
+    exact: usize,
+    /// The neighbour that delivered it, in whose share it counts.
+    from: NodeId,
 }
 
 /// The records of all nodes known to this one.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
+    me: NodeId,
     entries: BTreeMap<NodeId, Entry>,
+    /// The encoded size of the records of all other nodes.
+    bytes: usize,
 }
 
 impl Registry {
     /// Creates the registry of a node that has just started and knows only itself.
     pub(crate) fn new(me: NodeId, name: String) -> Self {
         let record = Record { version: 1, name, ..Record::default() };
-        Self { entries: BTreeMap::from([(me, Entry { record, unreachable_since: None })]) }
+        let entry = Entry { record, unreachable_since: None, bytes: 0, exact: 0, from: me };
+        Self { me, entries: BTreeMap::from([(me, entry)]), bytes: 0 }
     }
 
     /// Returns all records, in order.
@@ -165,52 +197,146 @@ impl Registry {
         lists(one, other) && lists(other, one)
     }
 
-    /// Applies a change if it leads to `version` and that is exactly one above the current version.
+    /// Applies a change of `bytes` encoded bytes if it leads to `version` and that is exactly one above the
+    /// current version.
     pub(crate) fn apply(
         &mut self,
-        node: NodeId,
-        version: u64,
-        change: Change,
+        (node, version): (NodeId, u64),
+        (change, bytes): (Change, usize),
     ) -> Result<Applied, WireError> {
+        let Some(entry) = self.entries.get(&node) else { return Ok(Applied::Gap) };
+        match version.cmp(&(entry.record.version + 1)) {
+            core::cmp::Ordering::Less => return Ok(Applied::Old),
+            core::cmp::Ordering::Greater => return Ok(Applied::Gap),
+            core::cmp::Ordering::Equal => {}
+        }
+        if node != self.me {
+            self.make_room((entry.from, node), bytes)?;
+        }
         let Some(entry) = self.entries.get_mut(&node) else { return Ok(Applied::Gap) };
-        let next = entry.record.version + 1;
-        match version.cmp(&next) {
-            core::cmp::Ordering::Less => Ok(Applied::Old),
-            core::cmp::Ordering::Greater => Ok(Applied::Gap),
-            core::cmp::Ordering::Equal => entry.record.apply(node, change).map(|()| Applied::New),
+        entry.record.apply(node, change)?;
+        if node != self.me {
+            entry.bytes += bytes;
+            self.bytes += bytes;
+            self.measure(node);
         }
-    }
-
-    /// Replaces a record if the new one is newer. A node that was never reachable counts as unreachable from
-    /// `now` on.
-    pub(crate) fn replace(
-        &mut self,
-        now: Instant,
-        node: NodeId,
-        record: Record,
-    ) -> Result<Applied, WireError> {
-        if let Some(entry) = self.entries.get_mut(&node) {
-            if record.version <= entry.record.version {
-                return Ok(Applied::Old);
-            }
-            entry.record = record;
-            return Ok(Applied::New);
-        }
-        if self.entries.len() >= NODES_MAX {
-            self.evict()?;
-        }
-        self.entries.insert(node, Entry { record, unreachable_since: Some(now) });
         Ok(Applied::New)
     }
 
-    /// Removes the node that has been unreachable for the longest time.
-    fn evict(&mut self) -> Result<(), WireError> {
-        let since = |(&node, entry): (&NodeId, &Entry)| Some((entry.unreachable_since?, node));
-        let Some((_, oldest)) = self.entries.iter().filter_map(since).min() else {
-            return below(self.entries.len(), NODES_MAX, "nodes");
-        };
-        self.entries.remove(&oldest);
+    /// Replaces a record of `node`, which the neighbour `from` delivered, if the new one is newer. `bytes` is
+    /// its encoded size. A node that was never reachable counts as unreachable from `now` on.
+    pub(crate) fn replace(
+        &mut self,
+        now: Instant,
+        (from, node): (NodeId, NodeId),
+        (record, bytes): (Record, usize),
+    ) -> Result<Applied, WireError> {
+        let known = self.entries.get(&node);
+        let before = known.map_or(0, |entry| entry.record.version);
+        if record.version <= before {
+            return Ok(Applied::Old);
+        }
+        let highest = known.map_or(FIRST_VERSION_MAX, |_| before.saturating_add(VERSION_STEP_MAX));
+        if record.version > highest {
+            let (field, value) = ("version of a record", record.version);
+            return Err(WireError::TooLarge { field, value, max: highest });
+        }
+        let own = known.map_or(0, |entry| entry.bytes);
+        let since = known.map_or(Some(now), |entry| entry.unreachable_since);
+        if known.is_none() {
+            while self.entries.len() >= NODES_MAX {
+                if !self.evict((from, node), |_| 1) {
+                    below(self.entries.len(), NODES_MAX, "nodes")?;
+                }
+            }
+        }
+        self.make_room((from, node), bytes.saturating_sub(own))?;
+        self.bytes = self.bytes - own + bytes;
+        let entry = Entry { record, unreachable_since: since, bytes, exact: bytes, from };
+        self.entries.insert(node, entry);
+        Ok(Applied::New)
+    }
+
+    /// Makes room for `bytes` more of `node`, delivered by `from`.
+    fn make_room(&mut self, pair: (NodeId, NodeId), bytes: usize) -> Result<(), WireError> {
+        while self.bytes.saturating_add(bytes) > BYTES_MAX {
+            if !self.evict(pair, |entry| entry.bytes) {
+                let value = (self.bytes as u64).saturating_add(bytes as u64);
+                let (field, max) = ("bytes of all records", BYTES_MAX as u64);
+                return Err(WireError::TooLarge { field, value, max });
+            }
+        }
         Ok(())
+    }
+
+    /// Removes one node in favour of `node`, which `from` delivered. Returns false if `from` has used its
+    /// share.
+    ///
+    /// Unreachable nodes leave first. After that, nodes of the neighbour that has delivered most leave, the
+    /// largest first, but no neighbour of this node.
+    fn evict(
+        &mut self,
+        (from, node): (NodeId, NodeId),
+        weight: impl Fn(&Entry) -> usize,
+    ) -> bool {
+        if self.evict_unreachable(node) {
+            return true;
+        }
+        let mut shares: BTreeMap<NodeId, usize> = BTreeMap::new();
+        for entry in self.entries.values() {
+            *shares.entry(entry.from).or_default() += weight(entry);
+        }
+        let most = shares.into_iter().max_by_key(|(_, share)| *share).map(|(most, _)| most);
+        if most == Some(from) {
+            return false;
+        }
+        let of_most = |(other, entry): &(&NodeId, &Entry)| {
+            **other != node && Some(entry.from) == most && !self.is_neighbour(**other)
+        };
+        let candidates = self.entries.iter().filter(of_most);
+        let largest = candidates.max_by_key(|(_, entry)| entry.bytes).map(|(other, _)| *other);
+        largest.inspect(|largest| self.remove(*largest)).is_some()
+    }
+
+    /// Computes the size of a record again if its changes may have overestimated it.
+    fn measure(&mut self, node: NodeId) {
+        let Some(entry) = self.entries.get_mut(&node) else { return };
+        if entry.bytes > entry.exact.saturating_mul(2).saturating_add(MEASURE_AFTER) {
+            let bytes = entry.record.bytes();
+            self.bytes = self.bytes - entry.bytes + bytes;
+            (entry.bytes, entry.exact) = (bytes, bytes);
+        }
+    }
+
+    fn is_neighbour(&self, node: NodeId) -> bool {
+        node == self.me
+            || self.record(self.me).is_some_and(|mine| mine.neighbours.contains_key(&node))
+    }
+
+    /// Removes the node, other than `keep`, that has been unreachable for the longest time.
+    fn evict_unreachable(&mut self, keep: NodeId) -> bool {
+        let since = |(&node, entry): (&NodeId, &Entry)| {
+            (node != keep).then_some((entry.unreachable_since?, node))
+        };
+        let oldest = self.entries.iter().filter_map(since).min();
+        oldest.inspect(|(_, oldest)| self.remove(*oldest)).is_some()
+    }
+
+    fn remove(&mut self, node: NodeId) {
+        if let Some(gone) = self.entries.remove(&node) {
+            self.bytes -= gone.bytes;
+        }
+    }
+
+    /// Raises the version of this node's record above one that others claim. Returns the record if it has
+    /// changed.
+    pub(crate) fn outbid(&mut self, version: u64) -> Option<&Record> {
+        let entry = self.entries.get_mut(&self.me)?;
+        if version <= entry.record.version || version >= VERSION_MAX {
+            return None;
+        }
+        entry.record.version = version + 1;
+        Some(&entry.record)
     }
 
     /// Updates the reachability of all nodes at `now`.
@@ -223,9 +349,12 @@ impl Registry {
 
     /// Removes the nodes that have been unreachable for [`FORGET_AFTER`].
     pub(crate) fn forget(&mut self, now: Instant) {
-        self.entries.retain(|_, entry| {
-            entry.unreachable_since.is_none_or(|since| since + FORGET_AFTER > now)
-        });
+        let gone = |(&node, entry): (&NodeId, &Entry)| {
+            let since = entry.unreachable_since?;
+            (since + FORGET_AFTER <= now).then_some(node)
+        };
+        let gone: Vec<NodeId> = self.entries.iter().filter_map(gone).collect();
+        gone.into_iter().for_each(|node| self.remove(node));
     }
 
     /// Returns the instant at which to call [`Self::forget`] next.

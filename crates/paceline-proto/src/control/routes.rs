@@ -109,6 +109,8 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Installed {
     pub(crate) publisher: Arc<PublisherSpec>,
+    /// The neighbours from which its samples arrive, in order; none on the publisher's node.
+    pub(crate) from: BTreeSet<NodeId>,
     pub(crate) outputs: Vec<OutputPlan>,
 }
 
@@ -125,6 +127,7 @@ pub(crate) fn plan<'p, 'a: 'p>(
     for (source, streams) in groups {
         let Some(first) = streams.values().flatten().next() else { continue };
         let publisher = Arc::clone(first.spec);
+        let from = streams.values().flatten().filter_map(|pair| pair.place.before).collect();
         let outputs = streams
             .iter()
             .map(|(&(target, form), behind)| {
@@ -132,7 +135,7 @@ pub(crate) fn plan<'p, 'a: 'p>(
                 output(OutputPlan { scale, ..blank(&publisher, target, form) }, behind)
             })
             .collect();
-        installed.insert(source, Installed { publisher, outputs });
+        installed.insert(source, Installed { publisher, from, outputs });
     }
     installed
 }

@@ -179,7 +179,7 @@ impl Net {
                     assert!(self.up.contains(&(node, index(hop))), "sent to a hop that is down");
                     self.queues.entry((node, index(hop))).or_default().push_back(message);
                 }
-                ControlOutput::Install { source, publisher, outputs } => {
+                ControlOutput::Install { source, publisher, from: _, outputs } => {
                     seen.installs += 1;
                     if outputs.is_empty() {
                         assert!(seen.installed.remove(&source).is_some(), "removed nothing");

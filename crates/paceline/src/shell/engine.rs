@@ -334,8 +334,8 @@ impl Engine {
                         link.handle.send(LinkCommand::Control(hop, message));
                     }
                 }
-                ControlOutput::Install { source, publisher, outputs } => {
-                    self.install(source, &publisher, outputs);
+                ControlOutput::Install { source, publisher, from, outputs } => {
+                    self.install((source, from), &publisher, outputs);
                 }
                 ControlOutput::Matching { publisher, matching } => {
                     // Callers that wait for this event expect the outputs to be installed.

@@ -32,6 +32,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+/// The longest time for which samples may be in flight on a path that was replaced.
+const IN_FLIGHT_MAX: Duration = Duration::from_secs(2);
 /// The longest sleep of the repair thread, so that it notices the end of its link.
 const MENDER_SLEEPS_MAX: Duration = Duration::from_millis(250);
 
@@ -68,6 +70,8 @@ struct Arriving {
 /// A change of an arriving stream's outputs.
 pub(crate) struct RxChange {
     pub(crate) source: SourceKey,
+    /// The neighbours from which its samples may arrive.
+    pub(crate) from: Vec<NodeId>,
     /// `None` if the stream has no outputs any more.
     pub(crate) installation: Option<Installation>,
 }
@@ -77,9 +81,31 @@ struct Source {
     ingress: Ingress<Port>,
     /// The neighbour from which its samples arrive.
     via: Option<NodeId>,
+    /// The neighbours on its paths.
+    from: Vec<NodeId>,
+    /// The neighbours on its paths before the last change, until this time.
+    before: (Vec<NodeId>, Instant),
 }
 
 impl Source {
+    fn new(period: Option<Duration>) -> Self {
+        let before = (Vec::new(), Instant::ZERO);
+        Self { ingress: Ingress::new(period), via: None, from: Vec::new(), before }
+    }
+
+    /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.
+    fn set_paths(&mut self, now: Instant, from: Vec<NodeId>) {
+        if self.from != from {
+            self.before = (std::mem::replace(&mut self.from, from), now + IN_FLIGHT_MAX);
+        }
+    }
+
+    /// Returns true if samples may arrive from this neighbour. Those of others are forged.
+    fn is_from(&self, now: Instant, node: NodeId) -> bool {
+        let (before, until) = &self.before;
+        self.from.contains(&node) || now < *until && before.contains(&node)
+    }
+
     /// Records the neighbour that sends the stream. After a change of path, samples in flight on
     /// the old path may be missing.
     fn come_by(&mut self, from: NodeId) {
@@ -104,10 +130,11 @@ impl Sources {
             Some(installation) => {
                 let period = installation.period;
                 let source = sources.entry(change.source);
-                let new = || Source { ingress: Ingress::new(period), via: None };
-                let ingress = &mut source.or_insert_with(new).ingress;
-                installation.apply(ingress);
-                early.take(change.source).for_each(|item| item.offer(ingress, now));
+                let source = source.or_insert_with(|| Source::new(period));
+                source.set_paths(now, change.from);
+                installation.apply(&mut source.ingress);
+                let early = early.take(change.source, |from| source.is_from(now, from), drops);
+                early.into_iter().for_each(|item| item.offer(&mut source.ingress, now));
             }
             None => {
                 sources.remove(&change.source);
@@ -179,6 +206,10 @@ impl RxSources {
                 Received::Control(_) => continue,
             };
             match guard.sources.get_mut(&key) {
+                Some(source) if !source.is_from(now, from) => {
+                    waits(bytes);
+                    item.count(&self.drops);
+                }
                 Some(source) => {
                     if matches!(item, Item::Sample(_)) {
                         source.come_by(from);

@@ -1,44 +1,17 @@
-//! The transport of one link over Zenoh. Zenoh's types are used only in this module.
-//!
-//! Zenoh carries frames over a single hop. Each link has its own session; peers forward nothing.
-//! Each direction of each hop has its own key expression, and the configuration is complete and
-//! explicit. Zenoh's queues stay nearly empty, because the link sends no more frames than the peer
-//! has credited.
-//!
-//! A node subscribes to the keys of all possible neighbours with a wildcard, and to the key of each
-//! proven neighbour. The subscription to an exact key gives it a number, and frames then carry that
-//! number. Before that, a frame carries the rest of its key in full, 18 bytes. Nothing is declared
-//! for a node that has not proven its existence (`shell/strangers.rs`), and nothing is declared on
-//! a sending thread (`transport/declare.rs`).
-//!
-//! Over UDP, Zenoh retransmits nothing, including the declarations of its sessions. There a frame
-//! always carries its key in full, because the peer may not know a number. Subscriptions are
-//! declared again while a neighbour is missing.
+//! The transport of one link: Zenoh, or QUIC for links to other hosts.
 
-mod declare;
-mod session;
+mod over_quic;
+mod over_zenoh;
 
 use crate::config::LinkConfig;
 use bytes::Bytes;
-use declare::{Declarer, Listening, Slot};
-use paceline_proto::wire::VERSION;
-use paceline_proto::wire::frame::{FrameBuf, Piece};
-use paceline_proto::{Carrier, NodeId};
-pub use session::open_session;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use over_quic::OverQuic;
+use over_zenoh::OverZenoh;
+pub use over_zenoh::open_session;
+use paceline_proto::NodeId;
+use paceline_proto::wire::frame::FrameBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use zenoh::bytes::ZBytes;
-use zenoh::key_expr::KeyExpr;
-use zenoh::pubsub::Subscriber;
-use zenoh::qos::{CongestionControl, Priority};
-use zenoh::{Config, Session, Wait};
-
-/// The largest datagram that Zenoh sends over UDP, in bytes. With the headers of UDP and IPv6 it is
-/// one Ethernet packet. Frames there are at most 1,350 bytes, and Zenoh adds at most 80.
-const DATAGRAM_BYTES: usize = 1_440;
 
 /// The timeout of connecting or accepting a connection.
 ///
@@ -63,122 +36,99 @@ pub(crate) trait Inbound: Send + Sync + 'static {
     fn found(&self, node: NodeId);
 }
 
-/// The open transport of one link.
-pub(crate) struct Transport {
-    me: NodeId,
-    session: Session,
-    carrier: Carrier,
-    beacon: KeyExpr<'static>,
-    hops: BTreeMap<NodeId, Route>,
-    declarer: Declarer,
-}
+/// An error of opening a transport.
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The route of frames to a neighbour.
-struct Route {
-    /// The full key; each frame is sent at once.
-    key: KeyExpr<'static>,
-    /// The declared key, if any. Never set if declarations can be lost.
-    declared: Slot,
+/// The open transport of one link.
+pub(crate) enum Transport {
+    Zenoh(Box<OverZenoh>),
+    Quic(OverQuic),
 }
 
 impl Transport {
-    /// Opens the link's session and listens for frames and beacons.
+    /// Opens the link and listens for frames and beacons.
     pub(crate) fn open(
         me: NodeId,
         link: &LinkConfig,
         inbound: Arc<dyn Inbound>,
-    ) -> zenoh::Result<Self> {
-        let session = open_session(config(link)?)?;
-        let carrier = link.carrier();
-        let subscribers = listen(me, &session, &inbound)?;
-        let beacon = KeyExpr::try_from("p/hi")?;
-        let listening = Listening { me, session: session.clone(), inbound, subscribers };
-        let declarer = Declarer::start(&link.name, listening)?;
-        Ok(Self { me, session, carrier, beacon, hops: BTreeMap::new(), declarer })
+    ) -> Result<Self, Error> {
+        if !link.is_quic() {
+            return OverZenoh::open(me, link, inbound).map(|it| Self::Zenoh(Box::new(it)));
+        }
+        let identity = link.identity.as_ref();
+        let identity = identity.ok_or("QUIC needs a certificate: set tls_cert, tls_key and tls_ca")?;
+        OverQuic::open(identity, link, inbound).map(Self::Quic)
     }
 
     /// Returns the node of this transport.
     pub(crate) const fn me(&self) -> NodeId {
-        self.me
+        match self {
+            Self::Zenoh(it) => it.me(),
+            Self::Quic(it) => it.me(),
+        }
     }
 
     /// Declares the subscriptions again on a transport that may have lost them.
     pub(crate) fn listen_again(&mut self) {
-        if self.carrier == Carrier::Datagrams {
-            self.declarer.listen_again();
+        match self {
+            Self::Zenoh(it) => it.listen_again(),
+            Self::Quic(_) => {}
         }
     }
 
     /// Sends a beacon to all nodes at the other end.
     pub(crate) fn greet(&self) {
-        let mut hi = vec![VERSION];
-        hi.extend_from_slice(&self.me.0.to_be_bytes());
-        let _ = self.put(&self.beacon, hi.into(), true);
+        match self {
+            Self::Zenoh(it) => it.greet(),
+            Self::Quic(it) => it.find(),
+        }
     }
 
     /// Sends a frame to a node that is not a neighbour.
     pub(crate) fn greet_stranger(&self, node: NodeId, frame: Vec<u8>) {
-        if let Ok(key) = self.key_to(node) {
-            let _ = self.put(&key, frame.into(), true);
+        match self {
+            Self::Zenoh(it) => it.greet_stranger(node, frame),
+            Self::Quic(it) => drop(it.send(node, frame.into())),
         }
-    }
-
-    fn key_to(&self, node: NodeId) -> zenoh::Result<KeyExpr<'static>> {
-        KeyExpr::try_from(format!("p/{node}/{}", self.me))
-    }
-
-    /// Sends a payload by its full key. `merges` allows batching with others, except in datagrams.
-    fn put(&self, key: &KeyExpr<'static>, payload: ZBytes, merges: bool) -> zenoh::Result<()> {
-        self.session
-            .put(key, payload)
-            .congestion_control(CongestionControl::Drop)
-            .priority(Priority::Data)
-            .express(!(merges && self.carrier.is_ordered()))
-            .wait()
     }
 
     /// Adds a neighbour, so that frames can be sent to it. Never blocks.
-    pub(crate) fn add_hop(&mut self, node: NodeId) -> zenoh::Result<()> {
-        if !self.hops.contains_key(&node) {
-            let route = Route { key: self.key_to(node)?, declared: Slot::default() };
-            self.hops.insert(node, route);
+    pub(crate) fn add_hop(&mut self, node: NodeId) -> Result<(), Error> {
+        match self {
+            Self::Zenoh(it) => it.add_hop(node),
+            Self::Quic(_) => Ok(()),
         }
-        Ok(())
     }
 
     /// Starts to declare a neighbour's key, which makes its frames shorter. `express` frames are
     /// never delayed for batching. Never blocks.
     pub(crate) fn declare_hop(&mut self, node: NodeId, express: bool) {
-        if let Some(route) = self.hops.get(&node)
-            && self.carrier.is_ordered()
-            && route.declared.get().is_none()
-        {
-            self.declarer.declare(node, express, route.declared.clone());
+        match self {
+            Self::Zenoh(it) => it.declare_hop(node, express),
+            Self::Quic(_) => {}
         }
     }
 
     /// Removes a neighbour. Never blocks.
     pub(crate) fn remove_hop(&mut self, node: NodeId) {
-        if let Some(route) = self.hops.remove(&node) {
-            self.declarer.forget(route.declared);
+        match self {
+            Self::Zenoh(it) => it.remove_hop(node),
+            Self::Quic(_) => {}
         }
     }
 
     /// Sends a frame. Never blocks.
     ///
-    /// The caller's window keeps the data in flight below the capacity of Zenoh's queue, so there
-    /// is room whenever the hop is alive.
+    /// The caller's window keeps the data in flight below the capacity of the transport's queue, so
+    /// there is room whenever the hop is alive.
     pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
-        let Some(route) = self.hops.get(&node) else { return Sent::Down };
-        let merges = frame.merges;
-        let sent = match route.declared.get() {
-            Some(declared) => declared.put(to_zbytes(frame), merges),
-            None => self.put(&route.key, to_zbytes(frame), merges),
-        };
-        if sent.is_ok() { Sent::Taken } else { Sent::Down }
+        match self {
+            Self::Zenoh(it) => it.try_send(node, frame),
+            Self::Quic(it) => it.try_send(node, frame),
+        }
     }
 
-    /// Closes the session on another thread: Zenoh waits for the end of a connection attempt, and
+    /// Closes the transport on another thread: Zenoh waits for the end of a connection attempt, and
     /// nothing is left to send.
     pub(crate) fn close_aside(self) {
         let aside = std::thread::Builder::new().name("paceline-close".to_owned());
@@ -187,170 +137,11 @@ impl Transport {
         }
     }
 
-    /// Closes the session. Blocks for as long as Zenoh does.
+    /// Closes the transport. Blocks for as long as Zenoh does.
     pub(crate) fn close(self) {
-        // Close before dropping the publishers: their undeclaration would overtake queued frames.
-        if let Err(error) = self.session.close().wait() {
-            tracing::debug!("cannot close a link cleanly: {error}");
+        match self {
+            Self::Zenoh(it) => it.close(),
+            Self::Quic(it) => it.close(),
         }
     }
-}
-
-/// Subscribes to the key of one neighbour, so that its frames can carry a number for the key.
-///
-/// The wildcard subscriber receives the frames. If this one did, a frame that arrives during the
-/// declaration could reach neither.
-fn subscribe_to(node: NodeId, me: NodeId, session: &Session) -> zenoh::Result<Subscriber<()>> {
-    session.declare_subscriber(format!("p/{me}/{node}")).callback(|_| {}).wait()
-}
-
-/// Subscribes to frames from all nodes.
-fn listen_to_all(
-    me: NodeId,
-    session: &Session,
-    inbound: &Arc<dyn Inbound>,
-) -> zenoh::Result<Subscriber<()>> {
-    let frames = inbound.clone();
-    session
-        .declare_subscriber(format!("p/{me}/*"))
-        .callback(move |sample| {
-            let key = sample.key_expr().as_str();
-            let from = key.rsplit('/').next().and_then(parse_node);
-            if let Some(from) = from {
-                frames.frame(from, shared_bytes(sample.payload()));
-            }
-        })
-        .wait()
-}
-
-/// Subscribes to frames and beacons.
-fn listen(
-    me: NodeId,
-    session: &Session,
-    inbound: &Arc<dyn Inbound>,
-) -> zenoh::Result<Vec<Subscriber<()>>> {
-    Ok(vec![listen_to_all(me, session, inbound)?, listen_for_neighbours(me, session, inbound)?])
-}
-
-fn listen_for_neighbours(
-    me: NodeId,
-    session: &Session,
-    inbound: &Arc<dyn Inbound>,
-) -> zenoh::Result<Subscriber<()>> {
-    let inbound = inbound.clone();
-    let other_version = AtomicU8::new(0);
-    session
-        .declare_subscriber("p/hi")
-        .callback(move |sample| match *sample.payload().to_bytes() {
-            [VERSION, ref id @ ..] if id.len() == 8 => {
-                let node = NodeId(id.iter().fold(0, |id, byte| id << 8 | u64::from(*byte)));
-                if node != me {
-                    inbound.found(node);
-                }
-            }
-            [version, ..] if other_version.swap(version, Ordering::Relaxed) != version => {
-                crate::warn_limited!(
-                    "a neighbour uses wire format version {version}, this node uses {VERSION}; \
-                     update the older one"
-                );
-            }
-            _ => {}
-        })
-        .wait()
-}
-
-fn parse_node(text: &str) -> Option<NodeId> {
-    u64::from_str_radix(text, 16).ok().map(NodeId)
-}
-
-fn to_zbytes(frame: &mut FrameBuf) -> ZBytes {
-    if frame.shared.is_empty() {
-        // Preallocate for a next frame of similar length.
-        let next = Vec::with_capacity(frame.head.len());
-        return ZBytes::from(std::mem::replace(&mut frame.head, next));
-    }
-    let mut writer = ZBytes::writer();
-    for piece in frame.pieces() {
-        match piece {
-            Piece::Copied([]) => {}
-            Piece::Copied(bytes) => writer.append(ZBytes::from(bytes)),
-            Piece::Shared(bytes) => writer.append(ZBytes::from(bytes.clone())),
-        }
-    }
-    writer.finish()
-}
-
-/// Returns the payload without a copy if Zenoh has it in one piece, as it does unless a frame was
-/// fragmented.
-fn shared_bytes(payload: &ZBytes) -> Bytes {
-    struct Whole(ZBytes);
-    impl AsRef<[u8]> for Whole {
-        fn as_ref(&self) -> &[u8] {
-            self.0.slices().next().unwrap_or_default()
-        }
-    }
-    let mut slices = payload.slices();
-    match (slices.next(), slices.next()) {
-        (Some(_), None) => Bytes::from_owner(Whole(payload.clone())),
-        (None, _) => Bytes::new(),
-        (Some(_), Some(_)) => Bytes::from(payload.to_bytes().into_owned()),
-    }
-}
-
-/// Returns the endpoints with shorter retry periods. The first attempts of a session use only the
-/// periods of the endpoint itself, and a neighbour often starts at about the same time.
-fn impatient(endpoints: &[String]) -> Vec<String> {
-    let retry = "retry_period_init_ms=100;retry_period_max_ms=400;retry_period_increase_factor=2";
-    let with = |endpoint: &String| {
-        let mark = if endpoint.contains('#') { ';' } else { '#' };
-        format!("{endpoint}{mark}{retry}")
-    };
-    endpoints.iter().map(with).collect()
-}
-
-/// Returns the complete configuration. Every setting that matters is explicit, because defaults
-/// have changed within 1.x.
-fn config(link: &LinkConfig) -> zenoh::Result<Config> {
-    let list = |endpoints: &[String]| {
-        let mut text = String::from("[");
-        for endpoint in endpoints {
-            let _ = write!(text, "{endpoint:?},");
-        }
-        text + "]"
-    };
-    let retry = "{period_init_ms: 200, period_max_ms: 400, period_increase_factor: 2}";
-    let open = OPEN_MAX.as_millis().to_string();
-    let mut config = Config::default();
-    for (key, value) in [
-        ("mode", "\"peer\"".to_owned()),
-        ("listen/endpoints", list(&link.listen)),
-        ("listen/timeout_ms", "0".to_owned()),
-        ("listen/exit_on_failure", "true".to_owned()),
-        ("connect/endpoints", list(&impatient(&link.connect))),
-        ("connect/timeout_ms", "-1".to_owned()),
-        ("connect/exit_on_failure", "false".to_owned()),
-        ("connect/retry", retry.to_owned()),
-        ("open/return_conditions/connect_scouted", "false".to_owned()),
-        ("open/return_conditions/declares", "false".to_owned()),
-        ("scouting/multicast/enabled", "false".to_owned()),
-        ("scouting/gossip/enabled", "false".to_owned()),
-        ("timestamping/enabled", "false".to_owned()),
-        ("adminspace/enabled", "false".to_owned()),
-        ("transport/unicast/open_timeout", open.clone()),
-        ("transport/unicast/accept_timeout", open),
-        ("transport/link/tx/lease", "1500".to_owned()),
-        ("transport/link/tx/queue/size/data", "16".to_owned()),
-        ("transport/link/tx/queue/congestion_control/drop/wait_before_drop", "0".to_owned()),
-        (
-            "transport/link/tx/queue/congestion_control/drop/max_wait_before_drop_fragments",
-            "0".to_owned(),
-        ),
-        ("transport/link/rx/max_message_size", (64 << 20).to_string()),
-    ] {
-        config.insert_json5(key, &value)?;
-    }
-    if link.carrier() == Carrier::Datagrams {
-        config.insert_json5("transport/link/tx/batch_size", &DATAGRAM_BYTES.to_string())?;
-    }
-    Ok(config)
 }

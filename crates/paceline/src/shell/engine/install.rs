@@ -87,6 +87,8 @@ pub(crate) struct Outgoing {
     streams: BTreeMap<Key, OpenStream>,
     local: BTreeMap<Key, Local>,
     scalers: BTreeMap<Form, FormTask>,
+    /// The neighbours from which its samples may arrive.
+    from: Vec<NodeId>,
 }
 
 /// Keeps the wanted entries in the map and returns the others.
@@ -132,16 +134,18 @@ impl Outgoing {
 }
 
 impl Engine {
-    /// Replaces the outputs of a source by `plans`; leaves unchanged outputs untouched.
+    /// Replaces the outputs of a source, whose samples arrive from the given neighbours, by `plans`.
+    /// Leaves unchanged outputs untouched.
     pub(super) fn install(
         &mut self,
-        source: SourceKey,
+        (source, from): (SourceKey, Vec<NodeId>),
         publisher: &PublisherSpec,
         plans: Vec<OutputPlan>,
     ) {
         let mut outgoing = self.outgoing.remove(&source).unwrap_or_default();
         let mut gone = outgoing.take_unwanted(&plans);
-        let mut changed = !gone.is_empty();
+        let mut changed = !gone.is_empty() || outgoing.from != from;
+        outgoing.from.clone_from(&from);
         self.close_for_room(&mut gone, plans.len());
         let wanted = !plans.is_empty();
         let targets: BTreeSet<Target> = plans.iter().map(|plan| plan.target).collect();
@@ -165,7 +169,7 @@ impl Engine {
             shared.change.notify(usize::MAX);
         } else {
             let installation = wanted.then_some(installation);
-            self.sources.changes.post(RxChange { source, installation });
+            self.sources.changes.post(RxChange { source, from, installation });
             self.unsettled = !self.sources.try_settle(clock::now());
         }
         // Close the old outputs only now: until the change is applied, samples still use them.

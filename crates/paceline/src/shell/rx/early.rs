@@ -127,9 +127,14 @@ impl EarlySamples {
         });
     }
 
-    /// Removes and returns the items of a source in order, preceded by loss reports for dropped
-    /// ones.
-    pub(super) fn take(&mut self, key: SourceKey) -> impl Iterator<Item = Item> + use<> {
+    /// Removes and returns the items of a source from accepted neighbours, in order, preceded by loss
+    /// reports for dropped ones. Counts the items of others.
+    pub(super) fn take(
+        &mut self,
+        key: SourceKey,
+        accepts: impl Fn(NodeId) -> bool,
+        drops: &AtomicDrops,
+    ) -> Vec<Item> {
         let all = std::mem::take(&mut self.waiting);
         let (its, others): (VecDeque<_>, VecDeque<_>) =
             all.into_iter().partition(|it| it.key == key);
@@ -137,8 +142,10 @@ impl EarlySamples {
         self.bytes -= its.iter().map(|it| it.item.bytes()).sum::<usize>();
         let crowded = self.crowded.remove(&key).map(|its| its.drops).unwrap_or_default();
         let lost = crowded.iter().map(|(reason, samples)| Item::Lost(samples, reason, None));
-        let lost: Vec<_> = lost.collect();
-        lost.into_iter().chain(its.into_iter().map(|it| it.item))
+        let (its, forged): (VecDeque<_>, VecDeque<_>) =
+            its.into_iter().partition(|it| accepts(it.from));
+        forged.iter().for_each(|it| it.item.count(drops));
+        lost.chain(its.into_iter().map(|it| it.item)).collect()
     }
 
     /// Returns the item to drop: the oldest of the neighbour with the most items.
@@ -182,7 +189,7 @@ mod tests {
     fn take(samples: &mut EarlySamples, from: u64) -> (u64, Vec<u64>) {
         let publisher = PublisherId { node: NodeId(from), index: 0 };
         let (mut lost, mut waited) = (0, Vec::new());
-        for item in samples.take(SourceKey { publisher, form: Form::FULL }) {
+        for item in samples.take(SourceKey { publisher, form: Form::FULL }, |_| true, &AtomicDrops::default()) {
             match item {
                 Item::Sample(sample) => waited.push(sample.seq),
                 Item::Lost(samples, reason, _) => {

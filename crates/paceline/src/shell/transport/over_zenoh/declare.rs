@@ -4,7 +4,8 @@
 //! reads nothing can fill that room for seconds. Frames do not wait for it: until a hop is
 //! declared, they carry their key in full, and the wildcard subscriber receives them.
 
-use super::{Inbound, listen, subscribe_to};
+use super::super::Inbound;
+use super::{listen, subscribe_to};
 use paceline_proto::NodeId;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};

@@ -1,0 +1,106 @@
+//! `paceline trust`: a private authority for the nodes of a network, and their certificates.
+
+mod authority;
+
+use crate::exit;
+use crate::show;
+use anyhow::Context as _;
+use authority::Authority;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const AFTER: &str = "\
+Examples:
+  paceline trust init
+  paceline trust issue robot --out robot-files
+  paceline node --link name=radio,listen=quic/0.0.0.0:7600,tls_cert=robot-files/robot.pem,\\
+tls_key=robot-files/robot.key,tls_ca=robot-files/ca.pem,capacity=20mbit
+
+The authority's folder contains its key. Whoever has that key can add nodes to the network: keep it on one machine, and \
+copy only the files of `issue` to the others.";
+
+/// Options of `paceline trust`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct TrustArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Creates the authority of a network
+    Init {
+        /// The folder of the authority; default: ~/.config/paceline/trust
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Issues a certificate to a node
+    Issue {
+        /// The name of the node
+        name: String,
+        /// The folder of the authority; default: ~/.config/paceline/trust
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// The folder for the three files of the node; default: the node's name
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// The days for which the certificate is valid
+        #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+        days: u32,
+    },
+}
+
+/// Runs one action.
+pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Action::Init { dir } => {
+            let dir = folder(dir)?;
+            Authority::create(&dir)?;
+            show::line(&format!(
+                "created an authority in {}; next: paceline trust issue NAME",
+                dir.display()
+            ))?;
+        }
+        Action::Issue { name, dir, out, days } => {
+            check_name(&name)?;
+            let authority = Authority::open(&folder(dir)?)?;
+            let out = out.unwrap_or_else(|| PathBuf::from(&name));
+            authority.issue(&name, days, &out)?;
+            let file = |end: &str| out.join(end).display().to_string();
+            show::line(&format!(
+                "issued to {name} for {days} days; copy the folder {} to it and set in its [[link]]:\n\
+                 tls_cert = \"{}\"\ntls_key = \"{}\"\ntls_ca = \"{}\"",
+                out.display(),
+                file(&format!("{name}.pem")),
+                file(&format!("{name}.key")),
+                file("ca.pem"),
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the folder of the authority.
+fn folder(dir: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let config = || named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")));
+    dir.or_else(|| config().map(|config| config.join("paceline/trust")))
+        .context("no folder for the authority: HOME is not set; give --dir DIR")
+}
+
+/// Refuses names that cannot be the name of a file.
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let good = (1..=63).contains(&name.len())
+        && name.bytes().all(plain)
+        && !name.starts_with('.')
+        && Path::new(name).file_name().is_some();
+    if good {
+        return Ok(());
+    }
+    Err(exit::usage(format!(
+        "name '{}': must be 1 to 63 letters, digits, '-', '_' or '.', such as robot",
+        name.escape_debug()
+    )))
+}

@@ -1,0 +1,178 @@
+use super::super::output::ControlOutput;
+use super::super::spec::{HopInfo, PublisherSpec};
+use super::*;
+use crate::sample::{Encoding, Kind};
+use crate::tag::Tag;
+use paceline_sched::Late;
+use std::sync::Arc;
+
+#[test]
+fn unknown_nodes_are_bounded_and_ignored_before_their_greeting() {
+    let node = NodeId(7);
+    let greeting = Message::Digest(Vec::new()).encode();
+    let other = Message::Need(node).encode();
+    let kept = |messages: &[&Bytes]| {
+        let mut state = State::default();
+        messages.iter().for_each(|message| state.keep_early(node, (*message).clone()));
+        state.early.remove(&node).unwrap_or_default()
+    };
+    assert_eq!(kept(&[&other, &other]), Vec::<Bytes>::new());
+    assert_eq!(kept(&[&other, &greeting, &other]), [greeting.clone(), other.clone()]);
+    let many = [&[&greeting][..], &vec![&other; EARLY_MAX]].concat();
+    assert_eq!(kept(&many).len(), EARLY_MAX);
+    let long = Bytes::from(vec![0; EARLY_BYTES_MAX]);
+    assert_eq!(kept(&[&greeting, &long, &other]), [greeting, other]);
+}
+
+/// A node, and those that its messages reach.
+const ME: NodeId = NodeId(1);
+const GOOD: NodeId = NodeId(2);
+const HOSTILE: NodeId = NodeId(3);
+/// A node behind `GOOD`.
+const FAR: NodeId = NodeId(4);
+
+fn hop() -> HopInfo {
+    HopInfo { link_name: "wire".to_owned(), capacity: None }
+}
+
+fn spec(tag: &str) -> Arc<PublisherSpec> {
+    Arc::new(PublisherSpec {
+        tag: Tag::new(tag).unwrap(),
+        kind: Kind::Data,
+        encoding: Encoding::Bytes,
+        period: None,
+        late: Late::Drop,
+        loss: None,
+        size: None,
+        bytes_max: None,
+        waits: false,
+        unscalable: None,
+        key_interval: None,
+    })
+}
+
+fn record(version: u64, neighbours: &[NodeId]) -> Record {
+    let neighbours = neighbours.iter().map(|&node| (node, hop())).collect();
+    Record { version, neighbours, ..Record::default() }
+}
+
+fn tells(control: &mut Control, from: NodeId, message: &Message) -> Result<(), WireError> {
+    control.handle_message(Instant::from_millis(5_000), from, message.encode())
+}
+
+/// Returns the messages of `control` to `to`.
+fn sent(control: &mut Control, to: NodeId) -> Vec<Message> {
+    let outputs = std::iter::from_fn(|| control.poll_output());
+    let messages = outputs.filter_map(|output| match output {
+        ControlOutput::Send { hop, message } if hop == to => Some(Message::decode(message).unwrap()),
+        _ => None,
+    });
+    messages.collect()
+}
+
+/// Returns a node between `GOOD`, behind which is `FAR`, and `HOSTILE`.
+fn between() -> Control {
+    let mut control = Control::new(ME, "me");
+    let now = Instant::from_millis(1_000);
+    for node in [GOOD, HOSTILE] {
+        control.handle_hop_up(now, node, hop());
+    }
+    for (from, node, neighbours) in
+        [(GOOD, GOOD, &[ME, FAR][..]), (GOOD, FAR, &[GOOD]), (HOSTILE, HOSTILE, &[ME])]
+    {
+        let record = record(7, neighbours);
+        tells(&mut control, from, &Message::Snapshot { node, record }).unwrap();
+    }
+    sent(&mut control, GOOD);
+    control
+}
+
+#[test]
+fn a_forged_record_of_another_node_is_refused() {
+    let mut control = between();
+    for version in [8, 1 << 62] {
+        let record = record(version, &[GOOD]);
+        let forged = Message::Snapshot { node: FAR, record };
+        assert!(tells(&mut control, HOSTILE, &forged).is_err());
+    }
+    assert_eq!(control.contradictions(), 2);
+    let withdrawn = Message::Delta { node: FAR, version: 8, change: Change::HopDown(GOOD) };
+    assert_eq!(tells(&mut control, HOSTILE, &withdrawn), Ok(()));
+    assert_eq!(control.registry.version(FAR), 7, "the owner decides");
+    assert_eq!(sent(&mut control, GOOD), [], "nothing is passed on");
+    let change = Change::Publish(0, spec("far"));
+    let honest = Message::Delta { node: FAR, version: 8, change };
+    tells(&mut control, GOOD, &honest).unwrap();
+    assert_eq!(control.registry.version(FAR), 8);
+}
+
+#[test]
+fn a_node_that_moves_is_believed_from_its_new_side() {
+    let mut control = between();
+    // The hostile side is honest here: the far node joins it as well.
+    let joins = Message::Delta { node: HOSTILE, version: 8, change: Change::HopUp(FAR, hop()) };
+    tells(&mut control, HOSTILE, &joins).unwrap();
+    let joined = Message::Delta { node: FAR, version: 8, change: Change::HopUp(HOSTILE, hop()) };
+    tells(&mut control, HOSTILE, &joined).unwrap();
+    let leaves = Message::Delta { node: FAR, version: 9, change: Change::HopDown(GOOD) };
+    tells(&mut control, HOSTILE, &leaves).unwrap();
+    assert_eq!((control.registry.version(FAR), control.contradictions()), (9, 0));
+}
+
+#[test]
+fn a_node_announces_itself_above_a_version_that_others_invent() {
+    let mut control = between();
+    let own = control.registry.version(ME);
+    let inventions = [
+        Message::Digest(vec![(ME, own + 10)]),
+        Message::Snapshot { node: ME, record: record(own + 100, &[]) },
+        Message::Delta { node: ME, version: own + 1_000, change: Change::HopDown(GOOD) },
+    ];
+    for (invention, above) in inventions.iter().zip([11, 101, 1_001]) {
+        tells(&mut control, HOSTILE, invention).unwrap();
+        let announced = sent(&mut control, GOOD).into_iter().find_map(|message| match message {
+            Message::Snapshot { node: ME, record } => Some((record.version, record.neighbours.len())),
+            _ => None,
+        });
+        assert_eq!(announced, Some((own + above, 2)), "{invention:?}");
+    }
+    assert_eq!(control.contradictions(), 3);
+}
+
+#[test]
+fn invented_nodes_use_only_the_share_of_their_neighbour() {
+    let mut control = between();
+    let publishers = |node: NodeId, count: u32| {
+        let named = |index| (crate::ids::PublisherId { node, index }, spec(&"x".repeat(200)));
+        (0..count).map(named).collect()
+    };
+    // Behind the good neighbour: a real node with 2 MB.
+    let big = NodeId(5);
+    tells(&mut control, GOOD, &Message::Delta {
+        node: GOOD,
+        version: 8,
+        change: Change::HopUp(big, hop()),
+    })
+    .unwrap();
+    let real = Record { publishers: publishers(big, 8_000), ..record(1, &[GOOD]) };
+    tells(&mut control, GOOD, &Message::Snapshot { node: big, record: real }).unwrap();
+    let mut refused = 0;
+    for number in 0..40 {
+        let node = NodeId(1_000 + number);
+        let invented = Record { publishers: publishers(node, 8_000), ..record(1, &[HOSTILE]) };
+        let message = Message::Snapshot { node, record: invented };
+        refused += usize::from(tells(&mut control, HOSTILE, &message).is_err());
+        sent(&mut control, GOOD);
+    }
+    assert!(refused > 20, "{refused} of 40 with 2 MB each");
+    for node in [GOOD, FAR, big, HOSTILE] {
+        assert!(control.registry.record(node).is_some(), "{node} stays");
+    }
+    // A new node of the good neighbour still has room.
+    let late = NodeId(6);
+    let change = Change::HopUp(late, hop());
+    tells(&mut control, GOOD, &Message::Delta { node: GOOD, version: 9, change }).unwrap();
+    let real = Record { publishers: publishers(late, 8_000), ..record(1, &[GOOD]) };
+    tells(&mut control, GOOD, &Message::Snapshot { node: late, record: real }).unwrap();
+    assert!(control.registry.record(late).is_some());
+}

@@ -1,0 +1,220 @@
+//! The identity of a node: its certificate, and the authority that it trusts.
+
+use crate::config::TlsFiles;
+use paceline_proto::NodeId;
+use ring::digest::{Context, SHA256};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
+};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The protocol name in the TLS handshake (ALPN, RFC 7301).
+const PROTOCOL: &[u8] = b"paceline";
+/// The length of the random number in a node id.
+pub(crate) const NONCE_BYTES: usize = 8;
+
+/// The certificate of a node, and the TLS 1.3 settings with which it proves its identity and checks
+/// that of others.
+///
+/// A node id is the beginning of SHA-256 over the certificate's public key and a random number that
+/// the node draws when it opens. So a node cannot claim the id of another one, and a restarted node
+/// has another id.
+pub(crate) struct Identity {
+    nonce: [u8; NONCE_BYTES],
+    id: NodeId,
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) client: Arc<ClientConfig>,
+}
+
+impl std::fmt::Debug for Identity {
+    /// Shows no secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// Loads the files of a link, and checks that the certificate is a valid one of the authority.
+    ///
+    /// # Errors
+    /// Returns a description with the file and a remedy.
+    pub(crate) fn load(files: &TlsFiles, nonce: [u8; NONCE_BYTES]) -> Result<Self, String> {
+        let TlsFiles { cert, key, ca } = files;
+        let certs = certificates("tls_cert", cert)?;
+        let private = PrivateKeyDer::from_pem_file(key)
+            .map_err(|error| unreadable("tls_key", key, &error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let members = members(ca, provider.clone())?;
+        let leaf = certs.first().ok_or_else(|| empty("tls_cert", cert))?;
+        members
+            .verify_client_cert(leaf, certs.get(1..).unwrap_or_default(), UnixTime::now())
+            .map_err(|error| format!("tls_cert {}: {}", cert.display(), reason(&error)))?;
+        let id = Self::id_of(leaf, &nonce).map_err(|error| {
+            format!("tls_cert {}: {error}; issue the certificate again", cert.display())
+        })?;
+        let broken = |error: rustls::Error| {
+            format!(
+                "tls_key {} does not fit tls_cert {}: {error}; use the key that belongs to the certificate",
+                key.display(),
+                cert.display()
+            )
+        };
+        let versions = [&rustls::version::TLS13];
+        let mut server = ServerConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&versions)
+            .map_err(broken)?
+            .with_client_cert_verifier(members.clone())
+            .with_single_cert(certs.clone(), private.clone_key())
+            .map_err(broken)?;
+        server.alpn_protocols = vec![PROTOCOL.to_vec()];
+        let mut client = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .map_err(broken)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Members(members)))
+            .with_client_auth_cert(certs, private)
+            .map_err(broken)?;
+        client.alpn_protocols = vec![PROTOCOL.to_vec()];
+        Ok(Self { nonce, id, server: Arc::new(server), client: Arc::new(client) })
+    }
+
+    /// Returns the id of this node.
+    pub(crate) const fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Returns the random number in the id.
+    pub(crate) const fn nonce(&self) -> &[u8; NONCE_BYTES] {
+        &self.nonce
+    }
+
+    /// Returns the id of the node with this certificate and random number.
+    pub(crate) fn id_of(
+        certificate: &CertificateDer<'_>,
+        nonce: &[u8; NONCE_BYTES],
+    ) -> Result<NodeId, rustls::Error> {
+        let key = ParsedCertificate::try_from(certificate)?.subject_public_key_info();
+        let mut hash = Context::new(&SHA256);
+        hash.update(&key);
+        hash.update(nonce);
+        let first = hash.finish();
+        let first = first.as_ref().iter().take(8);
+        Ok(NodeId(first.fold(0, |id, byte| id << 8 | u64::from(*byte))))
+    }
+}
+
+/// Returns the verifier of members: certificates of the authority in `ca`, except revoked ones. The file
+/// may also contain certificate revocation lists.
+fn members(
+    ca: &Path,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    for root in certificates("tls_ca", ca)? {
+        roots
+            .add(root)
+            .map_err(|error| format!("tls_ca {}: {}", ca.display(), reason(&error)))?;
+    }
+    let lists = CertificateRevocationListDer::pem_file_iter(ca)
+        .map_err(|error| unreadable("tls_ca", ca, &error))?;
+    let lists = lists.collect::<Result<Vec<_>, _>>();
+    let lists = lists.map_err(|error| unreadable("tls_ca", ca, &error))?;
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .with_crls(lists)
+        .allow_unknown_revocation_status()
+        .build()
+        .map_err(|error| format!("tls_ca {}: {error}; use the file of the authority", ca.display()))
+}
+
+fn certificates(field: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(field, file, &error))?;
+    let all: Vec<_> =
+        all.collect::<Result<_, _>>().map_err(|error| unreadable(field, file, &error))?;
+    if all.is_empty() { Err(empty(field, file)) } else { Ok(all) }
+}
+
+fn empty(field: &str, file: &Path) -> String {
+    format!("{field} {}: contains no certificate; use a file in PEM format", file.display())
+}
+
+fn unreadable(field: &str, file: &Path, error: &rustls::pki_types::pem::Error) -> String {
+    format!(
+        "{field} {}: {error}; it must be a readable file in PEM format, such as paceline trust writes",
+        file.display()
+    )
+}
+
+/// Returns the cause and a remedy of a rejected certificate.
+pub(crate) fn reason(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
+    match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the certificate has expired, or the clock of this host is wrong; issue it again".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the certificate is not valid yet; set the clock of this host".to_owned()
+        }
+        CertificateError::Revoked => "the certificate was revoked".to_owned(),
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "another authority issued the certificate; use the tls_ca of this network".to_owned()
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "the certificate is not for TLS clients; it needs the extended key usage clientAuth"
+                .to_owned()
+        }
+        CertificateError::BadEncoding => "the certificate is damaged".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Checks the other end of a connection. Both ends are members alike: the certificate must be valid for
+/// clients, and the address need not be in it.
+#[derive(Debug)]
+struct Members(Arc<dyn ClientCertVerifier>);
+
+impl ServerCertVerifier for Members {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.0
+            .verify_client_cert(certificate, intermediates, now)
+            .map(|_| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
