@@ -4,6 +4,7 @@
 use crate::ffmpeg::{ffmpeg, format_of, pictures, psnr};
 use crate::support::{HostDir, SOON, at_rate, wait_until};
 use paceline::contract::RefusalReason;
+use paceline::status::DropReason;
 use paceline::{Encoding, Kind, Node, Sample, Subscriber, SubscriberBuilder, SubscriberEvent};
 use paceline_media::codec::Codec;
 use std::time::Duration;
@@ -105,7 +106,10 @@ const FORMS: &[Form] = &[
     },
 ];
 
-fn played(stream: &Stream, bytes: &[u8], forms: &[Form]) -> Vec<(Vec<Sample>, Subscriber)> {
+/// The results of a form: the samples, the subscriber, and the number of samples that the link shed.
+type Received = (Vec<Sample>, Subscriber, u64);
+
+fn played(stream: &Stream, bytes: &[u8], forms: &[Form]) -> Vec<Received> {
     let host = HostDir::new(&stream.name.replace([' ', ':', ','], ""));
     let (robot, viewer) = (host.open("robot"), host.open("viewer"));
     let camera = robot.publisher("camera").encoding(Encoding::new(encoding(stream.codec)));
@@ -122,11 +126,16 @@ fn played(stream: &Stream, bytes: &[u8], forms: &[Form]) -> Vec<(Vec<Sample>, Su
         camera.put_blocking(units[number as usize].clone()).unwrap();
     });
     assert!(camera.close(Duration::from_secs(60)));
+    // On a busy host the link sheds pictures that no other needs, and counts them.
+    std::thread::sleep(Duration::from_millis(300));
+    let status = robot.status(SOON);
+    let links = status.iter().flat_map(|node| &node.links);
+    let shed = links.map(|link| link.closed.drops.of(DropReason::QueueFull)).sum();
     subscribers
         .into_iter()
         .map(|mut subscriber| {
             let next = || subscriber.recv_timeout(Duration::from_millis(50)).ok();
-            (std::iter::from_fn(next).collect(), subscriber)
+            (std::iter::from_fn(next).collect(), subscriber, shed)
         })
         .collect()
 }
@@ -148,7 +157,7 @@ fn problem(
     stream: &Stream,
     form: &Form,
     bytes: &[u8],
-    (got, subscriber): &mut (Vec<Sample>, Subscriber),
+    (got, subscriber, shed): &mut Received,
 ) -> Option<String> {
     if !got.windows(2).all(|pair| pair[0].seq < pair[1].seq) {
         return Some("the order is wrong".to_owned());
@@ -177,7 +186,11 @@ fn problem(
         return None;
     }
     if form.size.is_none() {
-        return (delivered != bytes).then(|| "the bytes differ".to_owned());
+        let mut units = stream.codec.split(bytes).map(|unit| unit.unwrap().bytes);
+        let same = got.iter().all(|sample| units.any(|unit| unit == &sample.payload[..]));
+        let missing = (due - got.len()) as u64;
+        let whole = delivered == bytes || same && missing > 0 && missing <= *shed;
+        return (!whole).then(|| format!("the bytes differ; {missing} missing, {shed} shed"));
     }
     let (source, _) = pictures(stream.codec, bytes, size);
     let worst = shown.iter().zip(&source).map(|(a, b)| psnr(a, b)).fold(f64::MAX, f64::min);
