@@ -9,7 +9,7 @@ mod wish;
 pub(crate) use history::{BufferSpec, history};
 pub(crate) use http::{HttpAddress, PORT};
 pub use link::capacity;
-pub(crate) use link::{LinkSpec, endpoint, policy};
+pub(crate) use link::{LinkSpec, TlsSpec, endpoint, policy};
 pub(crate) use wish::{AskedRate, WishArgs};
 
 use paceline::Kind;

@@ -115,7 +115,7 @@ pub struct Control {
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
-    /// The number of records and versions that only a forger can have sent.
+    /// The number of refused records and of outbid versions.
     contradictions: u64,
     reach: reach::Reach,
     /// True if the streams may differ from those that the registry implies.
@@ -194,8 +194,10 @@ impl Control {
         self.rejected
     }
 
-    /// Returns the number of records and versions that contradict the network's topology or this node's own
-    /// record. Each was refused, or this node announced its record anew.
+    /// Returns the number of records from neighbours without a path to their node, and of versions of this
+    /// node's own record that it has not announced. Each was refused, or this node announced its record anew.
+    ///
+    /// A few arise while the topology changes; many are forged.
     #[must_use]
     pub const fn contradictions(&self) -> u64 {
         self.contradictions

@@ -121,9 +121,7 @@ fn members(
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     for root in certificates("tls_ca", ca)? {
-        roots
-            .add(root)
-            .map_err(|error| format!("tls_ca {}: {}", ca.display(), reason(&error)))?;
+        roots.add(root).map_err(|error| format!("tls_ca {}: {}", ca.display(), reason(&error)))?;
     }
     let lists = CertificateRevocationListDer::pem_file_iter(ca)
         .map_err(|error| unreadable("tls_ca", ca, &error))?;
@@ -137,7 +135,8 @@ fn members(
 }
 
 fn certificates(field: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(field, file, &error))?;
+    let all =
+        CertificateDer::pem_file_iter(file).map_err(|error| unreadable(field, file, &error))?;
     let all: Vec<_> =
         all.collect::<Result<_, _>>().map_err(|error| unreadable(field, file, &error))?;
     if all.is_empty() { Err(empty(field, file)) } else { Ok(all) }
@@ -159,7 +158,8 @@ pub(crate) fn reason(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
     match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the certificate has expired, or the clock of this host is wrong; issue it again".to_owned()
+            "the certificate has expired, or the clock of this host is wrong; issue it again"
+                .to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the certificate is not valid yet; set the clock of this host".to_owned()

@@ -374,7 +374,9 @@ fn identity(links: &[LinkConfig]) -> Result<Option<Arc<Identity>>, OpenError> {
         let first = &link.name;
         return Err(refuse(
             other,
-            format!("its tls files differ from those of link '{first}'; a node has one certificate"),
+            format!(
+                "its tls files differ from those of link '{first}'; a node has one certificate"
+            ),
         ));
     }
     let identity = Identity::load(files, random().to_be_bytes());

@@ -6,8 +6,7 @@ use paceline::{Capacity, LinkConfig};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-const KEYS: &str =
-    "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, insecure";
+const KEYS: &str = "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, insecure";
 const PROTOCOLS: [&str; 5] = ["quic", "tcp", "udp", "tls", "unixsock-stream"];
 /// A link as specified on the command line or in a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,7 +121,9 @@ impl FromStr for LinkSpec {
             );
         }
         if let Some(lacking) = link.tls.lacks() {
-            return Err(format!("{lacking} is missing: give tls_cert, tls_key and tls_ca together"));
+            return Err(format!(
+                "{lacking} is missing: give tls_cert, tls_key and tls_ca together"
+            ));
         }
         Ok(link)
     }

@@ -136,8 +136,9 @@ impl Control {
         bytes: &Bytes,
     ) -> Result<(), WireError> {
         let moves = matches!(change, Change::HopUp(..) | Change::HopDown(_));
-        let known = self.registry.record(node).is_some();
-        if known && !self.reach.may_change(&self.registry, self.me, (from, node), &change) {
+        if self.registry.is_reachable(node)
+            && !self.reach.may_change(&self.registry, self.me, (from, node), &change)
+        {
             // The node may have moved: its record then names a neighbour on the other side.
             self.ask_for(from, node);
             return Ok(());
@@ -170,13 +171,16 @@ impl Control {
         if record.version <= self.registry.version(node) {
             return Ok(());
         }
-        if !self.reach.may_deliver(&self.registry, self.me, (from, node), &record) {
+        // A node that nothing reaches may be on any side, and has no effect before it is linked.
+        if self.registry.is_reachable(node)
+            && !self.reach.may_deliver(&self.registry, self.me, (from, node), &record)
+        {
             self.contradictions += 1;
             // If the topology changes just now, the neighbour repeats its records after the next digest.
             if let Some(digests) = self.flood.digests.get_mut(&from) {
                 digests.next = digests.next.min(self.now + ASK_EVERY);
             }
-            return Err(WireError::Invalid("record of a node to which its sender has no path"));
+            return Ok(());
         }
         if self.registry.replace(self.now, (from, node), (record, bytes.len()))? == Applied::New {
             self.reach.topology_changed();

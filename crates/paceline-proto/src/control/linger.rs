@@ -116,9 +116,8 @@ fn add(
     of: &OutputPlan,
     subscription: SubscriptionId,
 ) {
-    let entry = installed
-        .entry(source)
-        .or_insert_with(|| Installed { outputs: Vec::new(), ..old.clone() });
+    let entry =
+        installed.entry(source).or_insert_with(|| Installed { outputs: Vec::new(), ..old.clone() });
     entry.from.extend(&old.from);
     let place =
         entry.outputs.binary_search_by_key(&(of.target, of.form), |it| (it.target, it.form));

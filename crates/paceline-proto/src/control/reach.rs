@@ -88,7 +88,9 @@ fn parts(registry: &Registry, me: NodeId) -> BTreeMap<NodeId, NodeId> {
             parts.insert(node, first);
             let Some(record) = registry.record(node) else { continue };
             let next = record.neighbours.keys().copied();
-            open.extend(next.filter(|&next| next != me && registry.linked(node, next)));
+            // A neighbour whose own record is still on its way counts.
+            let joined = |next| registry.record(next).is_none() || registry.linked(node, next);
+            open.extend(next.filter(|&next| next != me && joined(next)));
         }
     }
     parts
@@ -112,7 +114,8 @@ mod tests {
     fn a_neighbour_delivers_only_records_from_its_part_of_the_network() {
         // 2 - 1 - 0 - 3 - 4, and 5 that nobody links to.
         let mut registry = Registry::new(ME, String::new());
-        let lists: [(u64, &[u64]); 5] = [(1, &[0, 2]), (2, &[1]), (3, &[0, 4]), (4, &[3]), (5, &[4])];
+        let lists: [(u64, &[u64]); 5] =
+            [(1, &[0, 2]), (2, &[1]), (3, &[0, 4]), (4, &[3]), (5, &[4])];
         for (node, neighbours) in lists {
             let node = NodeId(node);
             registry.replace(Instant::ZERO, (node, node), (record(2, neighbours), 9)).unwrap();

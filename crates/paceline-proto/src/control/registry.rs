@@ -91,7 +91,8 @@ impl Record {
     /// Returns about the encoded size.
     fn bytes(&self) -> usize {
         let publishers = self.publishers.values();
-        let publishers = publishers.map(|of| 32 + of.tag.as_str().len() + of.encoding.as_str().len());
+        let publishers =
+            publishers.map(|of| 32 + of.tag.as_str().len() + of.encoding.as_str().len());
         let asked = self.subscriptions.values().map(|of| 32 + of.pattern.as_str().len());
         let hops = self.neighbours.values().map(|hop| 24 + hop.link_name.len());
         let refusals = self.refusals.values().map(|_| 128);
@@ -274,11 +275,7 @@ impl Registry {
     ///
     /// Unreachable nodes leave first. After that, nodes of the neighbour that has delivered most leave, the
     /// largest first, but no neighbour of this node.
-    fn evict(
-        &mut self,
-        (from, node): (NodeId, NodeId),
-        weight: impl Fn(&Entry) -> usize,
-    ) -> bool {
+    fn evict(&mut self, (from, node): (NodeId, NodeId), weight: impl Fn(&Entry) -> usize) -> bool {
         if self.evict_unreachable(node) {
             return true;
         }
@@ -337,6 +334,11 @@ impl Registry {
         }
         entry.record.version = version + 1;
         Some(&entry.record)
+    }
+
+    /// Returns true if the node was reachable at the last [`Self::mark`].
+    pub(crate) fn is_reachable(&self, node: NodeId) -> bool {
+        self.entries.get(&node).is_some_and(|entry| entry.unreachable_since.is_none())
     }
 
     /// Updates the reachability of all nodes at `now`.

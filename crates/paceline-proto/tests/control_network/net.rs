@@ -18,6 +18,8 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) installed: BTreeMap<SourceKey, (Arc<PublisherSpec>, Vec<OutputPlan>)>,
+    /// The neighbours from which each source's samples may arrive.
+    pub(crate) from: BTreeMap<SourceKey, Vec<NodeId>>,
     pub(crate) installs: usize,
     pub(crate) matching: BTreeMap<PublisherId, bool>,
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
@@ -179,14 +181,18 @@ impl Net {
                     assert!(self.up.contains(&(node, index(hop))), "sent to a hop that is down");
                     self.queues.entry((node, index(hop))).or_default().push_back(message);
                 }
-                ControlOutput::Install { source, publisher, from: _, outputs } => {
+                ControlOutput::Install { source, publisher, from, outputs } => {
                     seen.installs += 1;
                     if outputs.is_empty() {
                         assert!(seen.installed.remove(&source).is_some(), "removed nothing");
+                        seen.from.remove(&source);
                     } else {
                         let now = (publisher, outputs);
+                        assert_eq!(from.is_empty(), source.publisher.node == id(node));
                         let before = seen.installed.insert(source, now.clone());
-                        assert_ne!(before, Some(now), "installed twice");
+                        let before_from = seen.from.insert(source, from.clone());
+                        let same = before == Some(now) && before_from == Some(from);
+                        assert!(!same, "installed twice");
                     }
                 }
                 ControlOutput::Matching { publisher, matching } => {

@@ -56,12 +56,13 @@ impl Transport {
             return OverZenoh::open(me, link, inbound).map(|it| Self::Zenoh(Box::new(it)));
         }
         let identity = link.identity.as_ref();
-        let identity = identity.ok_or("QUIC needs a certificate: set tls_cert, tls_key and tls_ca")?;
+        let identity =
+            identity.ok_or("QUIC needs a certificate: set tls_cert, tls_key and tls_ca")?;
         OverQuic::open(identity, link, inbound).map(Self::Quic)
     }
 
     /// Returns the node of this transport.
-    pub(crate) const fn me(&self) -> NodeId {
+    pub(crate) fn me(&self) -> NodeId {
         match self {
             Self::Zenoh(it) => it.me(),
             Self::Quic(it) => it.me(),

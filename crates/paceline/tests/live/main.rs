@@ -28,4 +28,5 @@ mod strangers;
 mod sums;
 mod support;
 mod thin_link;
+mod trust;
 mod video;

@@ -97,18 +97,28 @@ impl Rogue {
         self.send_numbered(self.seq, bytes);
     }
 
+    /// Sends a sample with this sequence number in the name of another publisher.
+    pub(crate) fn send_as(&mut self, publisher: PublisherId, seq: u64) {
+        self.send_of(publisher, (self.seq, seq), 100);
+    }
+
     /// Sends the same frame with any sequence number.
     pub(crate) fn send_numbered(&mut self, number: u64, bytes: usize) {
+        self.send_of(PublisherId { node: self.id, index: 0 }, (number, self.seq), bytes);
+    }
+
+    fn send_of(&mut self, publisher: PublisherId, (number, seq): (u64, u64), bytes: usize) {
         let Said { epoch, next, .. } = *self.said.lock().unwrap();
-        let (seq, ack) = (Some(self.seq), Some(Ack { next, selective: 0 }));
+        let (frame, ack) = (Some(self.seq), Some(Ack { next, selective: 0 }));
         let mut out = Vec::new();
         let (known, ack_now) = (epoch, true);
-        let header = FrameHeader { epoch: 1, known, seq, ack, ack_now, ..FrameHeader::default() };
+        let header =
+            FrameHeader { epoch: 1, known, seq: frame, ack, ack_now, ..FrameHeader::default() };
         header.write(&mut out);
-        write_open(0, PublisherId { node: self.id, index: 0 }, &Form::FULL, &mut out);
+        write_open(0, publisher, &Form::FULL, &mut out);
         let first = SampleHead {
             total: bytes,
-            seq: self.seq,
+            seq,
             captured: Timestamp { nanos: 1, error: 0 },
             kind: Kind::Data,
             encoding: Encoding::Bytes,

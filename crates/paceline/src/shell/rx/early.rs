@@ -189,7 +189,11 @@ mod tests {
     fn take(samples: &mut EarlySamples, from: u64) -> (u64, Vec<u64>) {
         let publisher = PublisherId { node: NodeId(from), index: 0 };
         let (mut lost, mut waited) = (0, Vec::new());
-        for item in samples.take(SourceKey { publisher, form: Form::FULL }, |_| true, &AtomicDrops::default()) {
+        for item in samples.take(
+            SourceKey { publisher, form: Form::FULL },
+            |_| true,
+            &AtomicDrops::default(),
+        ) {
             match item {
                 Item::Sample(sample) => waited.push(sample.seq),
                 Item::Lost(samples, reason, _) => {

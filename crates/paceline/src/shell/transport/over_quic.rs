@@ -17,9 +17,9 @@ use crate::identity::Identity;
 use bytes::Bytes;
 use datagram::{Assembly, whole};
 use meet::{cause, meet};
-use pacer::NoCongestionControl;
 use paceline_proto::NodeId;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
+use pacer::NoCongestionControl;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, IdleTimeout, ServerConfig, TransportConfig};
 use std::collections::BTreeMap;
@@ -114,7 +114,7 @@ impl OverQuic {
         Ok(Self { shared, endpoints, runtime, next_split: AtomicU32::new(0) })
     }
 
-    pub(super) const fn me(&self) -> NodeId {
+    pub(super) fn me(&self) -> NodeId {
         self.shared.identity.id()
     }
 
@@ -232,7 +232,9 @@ async fn dial(shared: Arc<Shared>, endpoint: Endpoint, client: ClientConfig, to:
                 delay = RETRY_FIRST;
                 shared.serve(connection).await;
             }
-            Err(why) => crate::warn_limited!("link '{}': cannot connect to {to}: {why}", shared.link),
+            Err(why) => {
+                crate::warn_limited!("link '{}': cannot connect to {to}: {why}", shared.link)
+            }
         }
         sleep(delay).await;
         delay = (delay * 2).min(RETRY_MAX);

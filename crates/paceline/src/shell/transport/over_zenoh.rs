@@ -18,19 +18,18 @@
 mod declare;
 mod session;
 
+use super::{Inbound, OPEN_MAX, Sent};
 use crate::config::LinkConfig;
 use bytes::Bytes;
 use declare::{Declarer, Listening, Slot};
 use paceline_proto::wire::VERSION;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
-use super::{Inbound, OPEN_MAX, Sent};
 use paceline_proto::{Carrier, NodeId};
 pub use session::open_session;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
 use zenoh::bytes::ZBytes;
 use zenoh::key_expr::KeyExpr;
 use zenoh::pubsub::Subscriber;
@@ -42,7 +41,7 @@ use zenoh::{Config, Session, Wait};
 const DATAGRAM_BYTES: usize = 1_440;
 
 /// The open Zenoh session of one link.
-pub(in crate::shell) struct OverZenoh {
+pub(crate) struct OverZenoh {
     me: NodeId,
     session: Session,
     carrier: Carrier,

@@ -7,10 +7,7 @@ use quinn::{Connection, ConnectionError};
 use rustls::pki_types::CertificateDer;
 
 /// Exchanges introductions; returns the id that the peer's certificate and number prove.
-pub(super) async fn meet(
-    connection: &Connection,
-    identity: &Identity,
-) -> Result<NodeId, String> {
+pub(super) async fn meet(connection: &Connection, identity: &Identity) -> Result<NodeId, String> {
     let failed = |error: &dyn std::fmt::Display| format!("no introduction: {error}");
     let mut out = connection.open_uni().await.map_err(|error| failed(&error))?;
     let hello = [&[VERSION][..], identity.nonce()].concat();
@@ -61,8 +58,12 @@ pub(super) fn cause(error: &ConnectionError) -> String {
         Some(42) => format!("{whose} is damaged or refers to another key"),
         Some(43) => format!("{whose} is not for TLS clients"),
         Some(44) => format!("{whose} was revoked"),
-        Some(45) => format!("{whose} has expired or is not valid yet; compare the clocks of both hosts"),
-        Some(46 | 48 | 51) => format!("another authority issued {whose}; compare tls_ca at both ends"),
+        Some(45) => {
+            format!("{whose} has expired or is not valid yet; compare the clocks of both hosts")
+        }
+        Some(46 | 48 | 51) => {
+            format!("another authority issued {whose}; compare tls_ca at both ends")
+        }
         Some(116) => "no certificate was presented".to_owned(),
         Some(120) => "the other end is no Paceline link".to_owned(),
         _ => error.to_string(),
