@@ -1,23 +1,12 @@
 //! Configuration of a node and its links.
 
-use crate::identity::Identity;
+use crate::identity::{Identity, TlsFiles};
 use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The files with which a link proves its identity, in PEM format.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct TlsFiles {
-    /// The certificate, with its intermediates.
-    pub(crate) cert: PathBuf,
-    /// The private key of the certificate.
-    pub(crate) key: PathBuf,
-    /// The authorities whose certificates are accepted, and their revocation lists.
-    pub(crate) ca: PathBuf,
-}
 
 /// Configuration of one link: endpoints that share one capacity and one scheduler.
 ///

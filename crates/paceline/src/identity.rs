@@ -1,6 +1,5 @@
 //! The identity of a node: its certificate, and the authority that it trusts.
 
-use crate::config::TlsFiles;
 use paceline_proto::NodeId;
 use ring::digest::{Context, SHA256};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -15,13 +14,24 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
     SignatureScheme,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The protocol name in the TLS handshake (ALPN, RFC 7301).
 const PROTOCOL: &[u8] = b"paceline";
 /// The length of the random number in a node id.
 pub(crate) const NONCE_BYTES: usize = 8;
+
+/// The files with which a link proves its identity, in PEM format.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct TlsFiles {
+    /// The certificate, with its intermediates.
+    pub(crate) cert: PathBuf,
+    /// The private key of the certificate.
+    pub(crate) key: PathBuf,
+    /// The authorities whose certificates are accepted, and their revocation lists.
+    pub(crate) ca: PathBuf,
+}
 
 /// The certificate of a node, and the TLS 1.3 settings with which it proves its identity and checks
 /// that of others.
@@ -155,26 +165,27 @@ fn unreadable(field: &str, file: &Path, error: &rustls::pki_types::pem::Error) -
 
 /// Returns the cause and a remedy of a rejected certificate.
 pub(crate) fn reason(error: &rustls::Error) -> String {
+    use CertificateError::{
+        BadEncoding, BadSignature, Expired, ExpiredContext, InvalidPurpose, InvalidPurposeContext,
+        NotValidYet, NotValidYetContext, Revoked, UnknownIssuer,
+    };
     let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
-    match why {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the certificate has expired, or the clock of this host is wrong; issue it again"
-                .to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the certificate is not valid yet; set the clock of this host".to_owned()
-        }
-        CertificateError::Revoked => "the certificate was revoked".to_owned(),
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "another authority issued the certificate; use the tls_ca of this network".to_owned()
-        }
-        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "the certificate is not for TLS clients; it needs the extended key usage clientAuth"
-                .to_owned()
-        }
-        CertificateError::BadEncoding => "the certificate is damaged".to_owned(),
-        other => other.to_string(),
-    }
+    let text = if matches!(why, Expired | ExpiredContext { .. }) {
+        "the certificate has expired, or the clock of this host is wrong; issue it again"
+    } else if matches!(why, NotValidYet | NotValidYetContext { .. }) {
+        "the certificate is not valid yet; set the clock of this host"
+    } else if matches!(why, Revoked) {
+        "the certificate was revoked"
+    } else if matches!(why, UnknownIssuer | BadSignature) {
+        "another authority issued the certificate; use the tls_ca of this network"
+    } else if matches!(why, InvalidPurpose | InvalidPurposeContext { .. }) {
+        "the certificate is not for TLS clients; it needs the extended key usage clientAuth"
+    } else if matches!(why, BadEncoding) {
+        "the certificate is damaged"
+    } else {
+        return why.to_string();
+    };
+    text.to_owned()
 }
 
 /// Checks the other end of a connection. Both ends are members alike: the certificate must be valid for

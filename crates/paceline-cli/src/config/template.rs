@@ -41,7 +41,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Text of 1 to 255 bytes. Default: link1, link2.
 #name = "radio"
 # The endpoints on which it listens for neighbours, and those to which it connects. Each is a list of 1 to 64
-# endpoints PROTOCOL/ADDRESS with protocol tcp, udp, tls or unixsock-stream. At least one list is required.
+# endpoints PROTOCOL/ADDRESS with protocol quic, tcp, udp, tls or unixsock-stream. At least one list is required.
 #listen = ["tcp/127.0.0.1:7600"]
 #connect = ["tcp/192.0.2.1:7600"]
 # Its capacity on the wire, including headers: a number above 0 and bit, kbit, mbit, gbit, B/s, kB/s, MB/s or
@@ -50,6 +50,11 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # The discipline that schedules it: "vds" (the default), "dwcs", "edf", "static-priority", "fifo" …;
 # docs/reference/cli.md lists all.
 #policy = "vds"
+# The files with which this end proves its identity, in PEM format: its certificate, the key of that, and the
+# authority of the network. All three or none. Default: none; quic endpoints need them (paceline trust).
+#tls_cert = "/etc/paceline/node.pem"
+#tls_key = "/etc/paceline/node.key"
+#tls_ca = "/etc/paceline/ca.pem"
 # Allows listening beyond this host without TLS. true or false. Default: false.
 #insecure = false
 

@@ -257,8 +257,12 @@ impl Engine {
             Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
             Command::Hop { link, node, up } => self.handle_hop(now, link, node, up),
             Command::Message { from, message } => {
+                let before = self.control.contradictions();
                 if let Err(error) = self.control.handle_message(now, from, message) {
                     crate::warn_limited!("invalid control message from {from}: {error}");
+                }
+                if self.control.contradictions() > before {
+                    tracing::debug!("{from} sent a record of a node to which it has no path");
                 }
             }
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),

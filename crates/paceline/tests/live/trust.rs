@@ -79,12 +79,12 @@ fn members_exchange_samples_of_any_size_over_quic() {
     assert!(camera.wait_matching(SOON));
     let sizes: Vec<usize> = (0..200).map(|n| n * n).chain([1_000_000]).collect();
     for (number, size) in sizes.iter().enumerate() {
-        camera.put_blocking(vec![number as u8; *size]).unwrap();
+        camera.put_blocking(vec![number.to_le_bytes()[0]; *size]).unwrap();
     }
     for (number, size) in sizes.iter().enumerate() {
         let sample = pictures.recv_timeout(SOON).unwrap();
         assert_eq!((sample.seq, sample.payload.len()), (number as u64, *size));
-        assert!(sample.payload.iter().all(|byte| *byte == number as u8));
+        assert!(sample.payload.iter().all(|byte| *byte == number.to_le_bytes()[0]));
     }
 }
 

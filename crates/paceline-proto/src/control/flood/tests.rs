@@ -62,14 +62,15 @@ fn tells(control: &mut Control, from: NodeId, message: &Message) -> Result<(), W
 
 /// Returns the messages of `control` to `to`.
 fn sent(control: &mut Control, to: NodeId) -> Vec<Message> {
-    let outputs = std::iter::from_fn(|| control.poll_output());
-    let messages = outputs.filter_map(|output| match output {
-        ControlOutput::Send { hop, message } if hop == to => {
-            Some(Message::decode(message).unwrap())
+    let mut messages = Vec::new();
+    while let Some(output) = control.poll_output() {
+        if let ControlOutput::Send { hop, message } = output
+            && hop == to
+        {
+            messages.push(Message::decode(message).unwrap());
         }
-        _ => None,
-    });
-    messages.collect()
+    }
+    messages
 }
 
 /// Returns a node between `GOOD`, behind which is `FAR`, and `HOSTILE`.
@@ -132,12 +133,12 @@ fn a_node_announces_itself_above_a_version_that_others_invent() {
     ];
     for (invention, above) in inventions.iter().zip([11, 101, 1_001]) {
         tells(&mut control, HOSTILE, invention).unwrap();
-        let announced = sent(&mut control, GOOD).into_iter().find_map(|message| match message {
-            Message::Snapshot { node: ME, record } => {
-                Some((record.version, record.neighbours.len()))
+        let mut announced = None;
+        for message in sent(&mut control, GOOD) {
+            if let Message::Snapshot { node: ME, record } = message {
+                announced = Some((record.version, record.neighbours.len()));
             }
-            _ => None,
-        });
+        }
         assert_eq!(announced, Some((own + above, 2)), "{invention:?}");
     }
     assert_eq!(control.contradictions(), 3);

@@ -1,0 +1,108 @@
+//! Compares the carriers of a link: throughput, processor time and the delay of small samples.
+//!
+//! Both ends run in this process, over loopback. Usage: `carriers [SECONDS]`, 3 by default.
+
+use paceline::{LinkConfig, Node};
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const BULK_BYTES: usize = 100_000;
+
+/// Writes an authority and a certificate to `dir`.
+fn certificates(dir: &Path) -> Result<(PathBuf, PathBuf, PathBuf), Box<dyn Error>> {
+    std::fs::create_dir_all(dir)?;
+    let (root, key) = (KeyPair::generate()?, KeyPair::generate()?);
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let mut member = CertificateParams::new(vec!["member".to_owned()])?;
+    member.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let [cert, private, ca] = ["member.pem", "member.key", "ca.pem"].map(|name| dir.join(name));
+    std::fs::write(&ca, authority.self_signed(&root)?.pem())?;
+    std::fs::write(&private, key.serialize_pem())?;
+    std::fs::write(&cert, member.signed_by(&key, &Issuer::new(authority, root))?.pem())?;
+    Ok((cert, private, ca))
+}
+
+/// Returns the processor time of this process.
+fn processor() -> Duration {
+    let ticks = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = ticks.rsplit(')').next().unwrap_or_default().split(' ').collect();
+    let field = |at: usize| fields.get(at).and_then(|it| it.parse::<u64>().ok()).unwrap_or(0);
+    Duration::from_millis((field(12) + field(13)) * 10)
+}
+
+fn run(
+    protocol: &str,
+    port: u16,
+    seconds: u64,
+    (cert, key, ca): &(PathBuf, PathBuf, PathBuf),
+) -> Result<(), Box<dyn Error>> {
+    let endpoint = format!("{protocol}/127.0.0.1:{port}");
+    let open = |name: &str, link: LinkConfig| {
+        let link = if protocol == "quic" { link.tls(cert, key, ca) } else { link };
+        Node::builder().name(name).isolated().link(link).open()
+    };
+    let sender = open("sender", LinkConfig::new("link").listen(&endpoint))?;
+    let receiver = open("receiver", LinkConfig::new("link").connect(&endpoint))?;
+    let mut ping = sender.publisher("ping").declare()?;
+    let mut pings = receiver.subscriber("ping").declare()?;
+    if !ping.wait_matching(Duration::from_secs(10)) {
+        return Err(format!("{protocol}: the nodes do not find each other").into());
+    }
+    let mut ages = Vec::new();
+    for _ in 0..seconds * 200 {
+        ping.put(vec![0; 64])?;
+        ages.push(pings.recv_timeout(Duration::from_secs(5))?.age);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    ages.sort();
+    let at = |part: usize| ages.get(ages.len() * part / 100).copied().unwrap_or_default();
+    let mut bulk = sender.publisher("bulk").declare()?;
+    let mut samples = receiver.subscriber("bulk").queue(1_000).declare()?;
+    if !bulk.wait_matching(Duration::from_secs(10)) {
+        return Err(format!("{protocol}: no subscriber").into());
+    }
+    let (began, before) = (Instant::now(), processor());
+    let reader = std::thread::spawn(move || {
+        let mut bytes = 0;
+        while let Ok(sample) = samples.recv_timeout(Duration::from_secs(1)) {
+            bytes += sample.payload.len();
+        }
+        bytes
+    });
+    let payload = bytes::Bytes::from(vec![7; BULK_BYTES]);
+    let mut published = 0;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        bulk.put_blocking(payload.clone())?;
+        published += BULK_BYTES;
+    }
+    let (time, used) = (began.elapsed(), processor() - before);
+    drop(bulk);
+    let got = reader.join().map_err(|_| "the reader panicked")?;
+    let megabytes = got as f64 / 1e6;
+    println!(
+        "{protocol:5} {:8.0} MB/s  {:6.2} ms of processor per MB  {:5.1} % delivered  ping p50 {:4} us, p99 {:4} us",
+        megabytes / time.as_secs_f64(),
+        used.as_secs_f64() * 1e3 / megabytes,
+        100.0 * got as f64 / published as f64,
+        at(50).as_micros(),
+        at(99).as_micros(),
+    );
+    sender.close();
+    receiver.close();
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let seconds = std::env::args().nth(1).map_or(Ok(3), |it| it.parse())?;
+    let dir = std::env::temp_dir().join(format!("paceline-carriers-{}", std::process::id()));
+    let files = certificates(&dir)?;
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    for protocol in ["tcp", "udp", "quic"] {
+        run(protocol, free()?.port(), seconds, &files)?;
+    }
+    std::fs::remove_dir_all(&dir)?;
+    Ok(())
+}
