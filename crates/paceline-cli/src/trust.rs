@@ -13,6 +13,7 @@ const AFTER: &str = "\
 Examples:
   paceline trust init
   paceline trust issue robot --out robot-files
+  paceline trust revoke robot
   paceline node --link name=radio,listen=quic/0.0.0.0:7600,tls_cert=robot-files/robot.pem,\\
 tls_key=robot-files/robot.key,tls_ca=robot-files/ca.pem,capacity=20mbit
 
@@ -49,6 +50,14 @@ enum Action {
         #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
     },
+    /// Revokes the certificates of a node
+    Revoke {
+        /// The name of the node
+        name: String,
+        /// The folder of the authority; default: ~/.config/paceline/trust
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// Runs one action.
@@ -75,6 +84,13 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
                 file(&format!("{name}.pem")),
                 file(&format!("{name}.key")),
                 file("ca.pem"),
+            ))?;
+        }
+        Action::Revoke { name, dir } => {
+            let file = Authority::open(&folder(dir)?)?.revoke(&name)?;
+            show::line(&format!(
+                "revoked {name}; copy {} over the tls_ca of every other node, which then closes its links within seconds",
+                file.display()
             ))?;
         }
     }

@@ -2,20 +2,22 @@
 
 use paceline_proto::NodeId;
 use ring::digest::{Context, SHA256};
+use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
 };
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
-    SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore,
+    ServerConfig, SignatureScheme,
 };
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The protocol name in the TLS handshake (ALPN, RFC 7301).
 const PROTOCOL: &[u8] = b"paceline";
@@ -42,6 +44,10 @@ pub(crate) struct TlsFiles {
 pub(crate) struct Identity {
     nonce: [u8; NONCE_BYTES],
     id: NodeId,
+    files: TlsFiles,
+    provider: Arc<CryptoProvider>,
+    own: Arc<Own>,
+    members: Arc<Members>,
     pub(crate) server: Arc<ServerConfig>,
     pub(crate) client: Arc<ClientConfig>,
 }
@@ -59,43 +65,60 @@ impl Identity {
     /// # Errors
     /// Returns a description with the file and a remedy.
     pub(crate) fn load(files: &TlsFiles, nonce: [u8; NONCE_BYTES]) -> Result<Self, String> {
-        let TlsFiles { cert, key, ca } = files;
-        let certs = certificates("tls_cert", cert)?;
-        let private = PrivateKeyDer::from_pem_file(key)
-            .map_err(|error| unreadable("tls_key", key, &error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let members = members(ca, provider.clone())?;
-        let leaf = certs.first().ok_or_else(|| empty("tls_cert", cert))?;
-        members
-            .verify_client_cert(leaf, certs.get(1..).unwrap_or_default(), UnixTime::now())
-            .map_err(|error| format!("tls_cert {}: {}", cert.display(), reason(&error)))?;
+        let members = Arc::new(Members(RwLock::new(members(&files.ca, provider.clone())?)));
+        let own = own(files, &members, &provider)?;
+        let TlsFiles { cert, .. } = files;
+        let leaf = own.end_entity_cert().map_err(|_| empty("tls_cert", cert))?;
         let id = Self::id_of(leaf, &nonce).map_err(|error| {
             format!("tls_cert {}: {error}; issue the certificate again", cert.display())
         })?;
-        let broken = |error: rustls::Error| {
-            format!(
-                "tls_key {} does not fit tls_cert {}: {error}; use the key that belongs to the certificate",
-                key.display(),
-                cert.display()
-            )
-        };
+        let own = Arc::new(Own(RwLock::new(Arc::new(own))));
+        let broken = |error: rustls::Error| error.to_string();
         let versions = [&rustls::version::TLS13];
         let mut server = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&versions)
             .map_err(broken)?
             .with_client_cert_verifier(members.clone())
-            .with_single_cert(certs.clone(), private.clone_key())
-            .map_err(broken)?;
+            .with_cert_resolver(own.clone());
         server.alpn_protocols = vec![PROTOCOL.to_vec()];
-        let mut client = ClientConfig::builder_with_provider(provider)
+        let mut client = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&versions)
             .map_err(broken)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Members(members)))
-            .with_client_auth_cert(certs, private)
-            .map_err(broken)?;
+            .with_custom_certificate_verifier(members.clone())
+            .with_client_cert_resolver(own.clone());
         client.alpn_protocols = vec![PROTOCOL.to_vec()];
-        Ok(Self { nonce, id, server: Arc::new(server), client: Arc::new(client) })
+        // Each connection is checked in full.
+        client.resumption = rustls::client::Resumption::disabled();
+        let (files, server, client) = (files.clone(), Arc::new(server), Arc::new(client));
+        Ok(Self { nonce, id, files, provider, own, members, server, client })
+    }
+
+    /// Reads the files again, so that a renewed certificate and new revocations take effect.
+    ///
+    /// # Errors
+    /// Returns a description with the file and a remedy. The previous content then stays in force.
+    pub(crate) fn reload(&self) -> Result<(), String> {
+        let current = members(&self.files.ca, self.provider.clone())?;
+        *self.members.0.write().unwrap_or_else(PoisonError::into_inner) = current;
+        let renewed = own(&self.files, &self.members, &self.provider)?;
+        let leaf = renewed.end_entity_cert().map_err(|error| error.to_string())?;
+        if Self::id_of(leaf, &self.nonce).ok() != Some(self.id) {
+            return Err(format!(
+                "tls_cert {}: it has another key than before; restart the node to use it",
+                self.files.cert.display()
+            ));
+        }
+        *self.own.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed);
+        Ok(())
+    }
+
+    /// Returns the reason why a connected peer is no member any more, if it is not.
+    pub(crate) fn rejects(&self, chain: &[CertificateDer<'_>]) -> Option<String> {
+        let (leaf, intermediates) = chain.split_first()?;
+        let checked = self.members.now().verify_client_cert(leaf, intermediates, UnixTime::now());
+        checked.err().map(|error| reason(&error))
     }
 
     /// Returns the id of this node.
@@ -120,6 +143,55 @@ impl Identity {
         let first = hash.finish();
         let first = first.as_ref().iter().take(8);
         Ok(NodeId(first.fold(0, |id, byte| id << 8 | u64::from(*byte))))
+    }
+}
+
+/// Reads the certificate and its key, and checks that it is a valid one of the authority.
+fn own(
+    files: &TlsFiles,
+    members: &Members,
+    provider: &Arc<CryptoProvider>,
+) -> Result<CertifiedKey, String> {
+    let TlsFiles { cert, key, .. } = files;
+    let certs = certificates("tls_cert", cert)?;
+    let private = PrivateKeyDer::from_pem_file(key);
+    let private = private.map_err(|error| unreadable("tls_key", key, &error))?;
+    let leaf = certs.first().ok_or_else(|| empty("tls_cert", cert))?;
+    let rest = certs.get(1..).unwrap_or_default();
+    let valid = members.now().verify_client_cert(leaf, rest, UnixTime::now());
+    valid.map_err(|error| format!("tls_cert {}: {}", cert.display(), reason(&error)))?;
+    CertifiedKey::from_der(certs, private, provider).map_err(|error| {
+        format!(
+            "tls_key {} does not fit tls_cert {}: {error}; use the key that belongs to the certificate",
+            key.display(),
+            cert.display()
+        )
+    })
+}
+
+/// The certificate of this node, which may be renewed.
+#[derive(Debug)]
+struct Own(RwLock<Arc<CertifiedKey>>);
+
+impl Own {
+    fn now(&self) -> Arc<CertifiedKey> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ResolvesServerCert for Own {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.now())
+    }
+}
+
+impl ResolvesClientCert for Own {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.now())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 
@@ -191,7 +263,13 @@ pub(crate) fn reason(error: &rustls::Error) -> String {
 /// Checks the other end of a connection. Both ends are members alike: the certificate must be valid for
 /// clients, and the address need not be in it.
 #[derive(Debug)]
-struct Members(Arc<dyn ClientCertVerifier>);
+struct Members(RwLock<Arc<dyn ClientCertVerifier>>);
+
+impl Members {
+    fn now(&self) -> Arc<dyn ClientCertVerifier> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 impl ServerCertVerifier for Members {
     fn verify_server_cert(
@@ -202,9 +280,8 @@ impl ServerCertVerifier for Members {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        self.0
-            .verify_client_cert(certificate, intermediates, now)
-            .map(|_| ServerCertVerified::assertion())
+        let checked = self.now().verify_client_cert(certificate, intermediates, now);
+        checked.map(|_| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -213,7 +290,7 @@ impl ServerCertVerifier for Members {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
+        self.now().verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -222,10 +299,48 @@ impl ServerCertVerifier for Members {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
+        self.now().verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.now().supported_verify_schemes()
+    }
+}
+
+impl ClientCertVerifier for Members {
+    /// Names no authority: the other end has only one certificate.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        self.now().verify_client_cert(certificate, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.now().verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.now().verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.now().supported_verify_schemes()
     }
 }

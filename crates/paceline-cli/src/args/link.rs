@@ -185,7 +185,8 @@ mod tests {
             ("listen", "listen has no value: write listen=VALUE"),
             ("connect=", "connect has no value"),
             ("listen=127.0.0.1:7600", "listen '127.0.0.1:7600': must be PROTOCOL/ADDRESS"),
-            ("listen=quic/127.0.0.1:7600", "protocol tcp, udp, tls, unixsock-stream"),
+            ("listen=ws/127.0.0.1:7600", "protocol quic, tcp, udp, tls, unixsock-stream"),
+            ("listen=quic/127.0.0.1:7600,tls_cert=a", "tls_key is missing: give tls_cert, tls_key"),
             (
                 "name=a\x1b[2J,listen=tcp/[::1]:1",
                 "must be text of 1 to 255 bytes without line breaks",

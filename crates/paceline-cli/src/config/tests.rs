@@ -69,14 +69,10 @@ const CASES: &[Case] = &[
     (
         "[[link]]\nconnect = [\n  \"tcp/[::1]:1\",\n  \"here\",\n]\n",
         4,
-        &["link 1: connect has \"here\": must be PROTOCOL/ADDRESS with protocol tcp, udp, tls"],
+        &["link 1: connect has \"here\": must be PROTOCOL/ADDRESS with protocol quic, tcp"],
     ),
     ("[[link]]\nconnect = [7600]\n", 2, &["connect has 7600: must be a list of 1 to 64 endpoints"]),
-    (
-        "[[link]]\nlisten = [\"quic/[::1]:1\"]\n",
-        2,
-        &["listen has \"quic/[::1]:1\": must be PROTOCOL"],
-    ),
+    ("[[link]]\nlisten = [\"ws/[::1]:1\"]\n", 2, &["listen has \"ws/[::1]:1\": must be PROTOCOL"]),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\nname = 1\n",
         3,

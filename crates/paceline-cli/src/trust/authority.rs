@@ -2,17 +2,22 @@
 
 use anyhow::{Context as _, bail};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
+    DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
+    RevokedCertParams, SerialNumber,
 };
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const CERTIFICATE: &str = "ca.pem";
 const KEY: &str = "ca.key";
+/// The issued certificates: a line each, with the name and the serial number.
+const ISSUED: &str = "issued";
+/// The revoked certificates, in the same form.
+const REVOKED: &str = "revoked";
 /// The name of every authority. Its key distinguishes it.
 const NAME: &str = "Paceline network authority";
 const DAY: Duration = Duration::from_secs(86_400);
@@ -23,6 +28,7 @@ const EARLIER: Duration = Duration::from_secs(3_600);
 
 /// An opened authority.
 pub(super) struct Authority {
+    dir: PathBuf,
     issuer: Issuer<'static, KeyPair>,
     certificate: String,
 }
@@ -60,13 +66,23 @@ impl Authority {
         let (certificate, key) = (read(CERTIFICATE)?, read(KEY)?);
         let key = KeyPair::from_pem(&key);
         let key = key.with_context(|| format!("{} is damaged", dir.join(KEY).display()))?;
-        Ok(Self { issuer: Issuer::new(params(valid_for(AUTHORITY_DAYS)?), key), certificate })
+        let dir = dir.to_owned();
+        Ok(Self { dir, issuer: Issuer::new(params(valid_for(AUTHORITY_DAYS)?), key), certificate })
     }
 
     /// Issues a certificate to `name`, and writes it with its key and the authority's certificate to `out`.
     pub(super) fn issue(&self, name: &str, days: u32, out: &Path) -> anyhow::Result<()> {
-        let pair = KeyPair::generate()?;
+        let key_file = out.join(format!("{name}.key"));
+        // A renewed certificate keeps its key, so that the node can go on running.
+        let pair = match fs::read_to_string(&key_file) {
+            Ok(key) => KeyPair::from_pem(&key)
+                .with_context(|| format!("{} is damaged; delete it", key_file.display()))?,
+            Err(_) => KeyPair::generate()?,
+        };
+        let serial = serial()?;
+        self.note(ISSUED, name, &serial)?;
         let mut params = CertificateParams::new(vec![name.to_owned()])?;
+        params.serial_number = Some(SerialNumber::from_slice(&serial));
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         params.use_authority_key_identifier_extension = true;
@@ -77,10 +93,78 @@ impl Authority {
         (params.not_before, params.not_after) = (from.into(), until.into());
         let made = params.signed_by(&pair, &self.issuer)?;
         fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-        write(&out.join(format!("{name}.key")), &pair.serialize_pem(), 0o600)?;
+        write(&key_file, &pair.serialize_pem(), 0o600)?;
         write(&out.join(format!("{name}.pem")), &made.pem(), 0o644)?;
         write(&out.join(CERTIFICATE), &self.certificate, 0o644)
     }
+
+    /// Revokes all certificates of `name`, and adds the revocation list to the authority's certificate.
+    pub(super) fn revoke(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let issued = self.noted(ISSUED);
+        let its: Vec<_> = issued.iter().filter(|(its, _)| its == name).collect();
+        if its.is_empty() {
+            bail!(
+                "no certificate was issued to {name}; {} lists the names",
+                self.dir.join(ISSUED).display()
+            );
+        }
+        for (name, serial) in its {
+            self.note(REVOKED, name, serial)?;
+        }
+        let now = SystemTime::now();
+        let revoked = self.noted(REVOKED).into_iter().map(|(_, serial)| RevokedCertParams {
+            serial_number: SerialNumber::from_slice(&serial),
+            revocation_time: now.into(),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let number = now.duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
+        let list = CertificateRevocationListParams {
+            this_update: (now - EARLIER).into(),
+            next_update: valid_for(AUTHORITY_DAYS)?.1.into(),
+            crl_number: SerialNumber::from(number),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = list.signed_by(&self.issuer)?.pem()?;
+        let end = "-----END CERTIFICATE-----\n";
+        let own = self.certificate.find(end).map_or(self.certificate.len(), |at| at + end.len());
+        let own = self.certificate.get(..own).unwrap_or_default();
+        let file = self.dir.join(CERTIFICATE);
+        write(&file, &format!("{own}{list}"), 0o644)?;
+        Ok(file)
+    }
+
+    /// Adds a line to one of the authority's lists.
+    fn note(&self, list: &str, name: &str, serial: &[u8]) -> anyhow::Result<()> {
+        let path = self.dir.join(list);
+        let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+        let cannot = || format!("cannot write {}", path.display());
+        let hex: String = serial.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(opened.with_context(cannot)?, "{name} {hex}").with_context(cannot)
+    }
+
+    fn noted(&self, list: &str) -> Vec<(String, Vec<u8>)> {
+        let text = fs::read_to_string(self.dir.join(list)).unwrap_or_default();
+        let read = |line: &str| {
+            let (name, hex) = line.split_once(' ')?;
+            let byte = |at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
+            let bytes = (0..hex.len()).step_by(2).map(byte).collect::<Option<Vec<u8>>>();
+            Some((name.to_owned(), bytes?))
+        };
+        text.lines().filter_map(read).collect()
+    }
+}
+
+/// Returns a new serial number: random, positive, and of 16 bytes.
+fn serial() -> anyhow::Result<Vec<u8>> {
+    let mut serial = vec![0; 16];
+    fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut serial))?;
+    if let Some(first) = serial.first_mut() {
+        *first = *first & 0x7f | 0x40;
+    }
+    Ok(serial)
 }
 
 /// Returns the parameters of an authority. The issuer's name in certificates comes from them.

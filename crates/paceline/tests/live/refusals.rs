@@ -144,7 +144,7 @@ fn links_that_cannot_be_opened_report_a_fix() {
     let none = open(LinkConfig::new("radio")).to_string();
     assert!(none.contains("'radio'") && none.contains("listen"), "{none}");
     let everyone = open(LinkConfig::new("radio").listen("tcp/0.0.0.0:7600")).to_string();
-    assert!(everyone.contains("insecure") && everyone.contains("tls"), "{everyone}");
+    assert!(everyone.contains("insecure") && everyone.contains("quic"), "{everyone}");
     let endpoint = free_endpoint();
     let _taken = std::net::TcpListener::bind(endpoint.trim_start_matches("tcp/")).unwrap();
     let taken = open(LinkConfig::new("radio").listen(&endpoint));

@@ -4,8 +4,10 @@ use crate::rogue::Rogue;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
 use paceline::{Capacity, LinkConfig, Node};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// A folder with an authority and certificates that it issued.
 struct Authority {
@@ -27,6 +29,8 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::CrlSign];
         std::fs::write(dir.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
         Self { dir, issuer: Issuer::new(params, key) }
     }
@@ -61,7 +65,8 @@ fn members(capacity: Option<u64>) -> (Authority, Node, Node) {
     let authority = Authority::new(&format!("members{}", capacity.unwrap_or_default()));
     let endpoint = free_quic();
     let link = |name: &str| {
-        let files = authority.issue(name, |_| ());
+        let number = if name == "operator" { 7u64 } else { 8 };
+        let files = authority.issue(name, |params| params.serial_number = Some(number.into()));
         let link = quic(LinkConfig::new("radio"), &files, &authority.ca());
         capacity
             .map_or(link.clone(), |bits| link.capacity(Capacity::from_bits_per_s(bits).unwrap()))
@@ -172,6 +177,156 @@ fn invalid_files_are_named_with_a_fix() {
     let mixed = quic(LinkConfig::new("radio").listen("quic/127.0.0.1:1"), &good, &authority.ca());
     let mixed = mixed.connect("tcp/127.0.0.1:2").check().unwrap_err().to_string();
     assert!(mixed.contains("cannot share a link"), "{mixed}");
+}
+
+#[test]
+fn a_revoked_member_loses_its_links() {
+    let (authority, robot, operator) = members(Some(30_000_000));
+    wait_until("they meet", || robot.nodes().len() == 2);
+    let revoked = rcgen::RevokedCertParams {
+        serial_number: rcgen::SerialNumber::from(7u64),
+        revocation_time: rcgen::date_time_ymd(2024, 1, 1),
+        reason_code: None,
+        invalidity_date: None,
+    };
+    // The serial number of the operator's certificate.
+    let list = rcgen::CertificateRevocationListParams {
+        this_update: rcgen::date_time_ymd(2024, 1, 1),
+        next_update: rcgen::date_time_ymd(2900, 1, 1),
+        crl_number: rcgen::SerialNumber::from(1u64),
+        issuing_distribution_point: None,
+        revoked_certs: vec![revoked],
+        key_identifier_method: rcgen::KeyIdMethod::Sha256,
+    };
+    let list = list.signed_by(&authority.issuer).unwrap().pem().unwrap();
+    let ca = std::fs::read_to_string(authority.ca()).unwrap();
+    std::fs::write(authority.ca(), ca + &list).unwrap();
+    let time = wait_until("the link of the revoked member ends", || robot.nodes().len() == 1);
+    println!("closed after {time:?}");
+    assert!(time < Duration::from_secs(5));
+    assert_eq!(operator.nodes().len(), 1);
+}
+
+/// Datagrams that are no QUIC, and ones that begin handshakes, from many addresses.
+#[test]
+fn garbage_at_a_listener_disturbs_nobody() {
+    let authority = Authority::new("garbage");
+    let endpoint = free_quic();
+    let link = |name: &str| {
+        quic(LinkConfig::new("radio"), &authority.issue(name, |_| ()), &authority.ca())
+    };
+    let thin = Capacity::from_bits_per_s(10_000_000).unwrap();
+    let robot = isolated("robot", [link("robot").listen(&endpoint).capacity(thin)]);
+    let operator = isolated("operator", [link("operator").connect(&endpoint).capacity(thin)]);
+    let mut steer = robot.publisher("steer").hz(100.0).bytes_max(64).declare().unwrap();
+    let within = Duration::from_millis(100);
+    let mut commands = operator.subscriber("steer").within(within).queue(1_000).declare().unwrap();
+    assert!(steer.wait_matching(SOON));
+    let to = endpoint.replace("quic/", "");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seed = 1u64;
+            while !over.load(Ordering::Relaxed) {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                for kind in [0u8, 0x40, 0xc0, 0xff] {
+                    let mut datagram = vec![kind, 0, 0, 0, 1, 8];
+                    datagram.resize(1_200, 0);
+                    for byte in &mut datagram[6..] {
+                        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        *byte = seed.to_le_bytes()[7];
+                    }
+                    let _ = socket.send_to(&datagram, &to);
+                }
+                std::thread::sleep(Duration::from_micros(500));
+            }
+        });
+        at_rate(100, 200, |_| {
+            steer.put(vec![0; 64]).unwrap();
+        });
+        let began = Instant::now();
+        let late = isolated("late", [link("late").connect(&endpoint).capacity(thin)]);
+        wait_until("a newcomer joins", || late.nodes().len() == 3);
+        println!("joined after {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(2));
+        over.store(true, Ordering::Relaxed);
+    });
+    let got: Vec<_> = std::iter::from_fn(|| commands.recv_timeout(within).ok()).collect();
+    assert_eq!((got.len(), got.iter().filter(|sample| sample.late).count()), (200, 0));
+}
+
+/// Forwards datagrams to `to`, from a new address whenever `change` is set. Ends with `over`.
+fn forward(to: SocketAddr, front: &UdpSocket, [change, over]: [&AtomicBool; 2]) {
+    let bind = || {
+        let back = UdpSocket::bind("127.0.0.1:0").unwrap();
+        back.set_nonblocking(true).unwrap();
+        back
+    };
+    front.set_nonblocking(true).unwrap();
+    let (mut back, mut client, mut datagram) = (bind(), None, [0; 2_000]);
+    while !over.load(Ordering::Relaxed) {
+        if change.swap(false, Ordering::Relaxed) {
+            back = bind();
+        }
+        let mut idle = true;
+        while let Ok((len, from)) = front.recv_from(&mut datagram) {
+            (client, idle) = (Some(from), false);
+            let _ = back.send_to(&datagram[..len], to);
+        }
+        while let Ok(len) = back.recv(&mut datagram) {
+            idle = false;
+            client.iter().for_each(|client| drop(front.send_to(&datagram[..len], client)));
+        }
+        if idle {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+#[test]
+fn a_change_of_address_keeps_the_link_and_its_contracts() {
+    let authority = Authority::new("moving");
+    let endpoint = free_quic();
+    let front = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let [change, over] = [AtomicBool::new(false), AtomicBool::new(false)];
+    let to = endpoint.replace("quic/", "").parse().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| forward(to, &front, [&change, &over]));
+        let thin = Capacity::from_bits_per_s(10_000_000).unwrap();
+        let link = |name: &str| {
+            let files = authority.issue(name, |_| ());
+            quic(LinkConfig::new("radio").capacity(thin), &files, &authority.ca())
+        };
+        let robot = isolated("robot", [link("robot").listen(&endpoint)]);
+        let through = format!("quic/{}", front.local_addr().unwrap());
+        let operator = isolated("operator", [link("operator").connect(&through)]);
+        let mut steer = robot.publisher("steer").hz(100.0).bytes_max(64).declare().unwrap();
+        let mut bulk = robot.publisher("bulk").declare().unwrap();
+        let within = Duration::from_secs(1);
+        let commands = operator.subscriber("steer").within(within).queue(1_000);
+        let mut commands = commands.declare().unwrap();
+        let _all = operator.subscriber("bulk").declare().unwrap();
+        assert!(steer.wait_matching(SOON) && bulk.wait_matching(SOON));
+        let reader = scope.spawn(move || {
+            let mut arrived = Vec::new();
+            while let Ok(sample) = commands.recv_timeout(within) {
+                arrived.push((Instant::now(), sample.seq, sample.late));
+            }
+            arrived
+        });
+        at_rate(100, 300, |n| {
+            change.store(n == 150, Ordering::Relaxed);
+            bulk.put(vec![1; 5_000]).unwrap();
+            steer.put(vec![0; 64]).unwrap();
+        });
+        let arrived = reader.join().unwrap();
+        over.store(true, Ordering::Relaxed);
+        assert!(arrived.iter().map(|(_, seq, _)| *seq).eq(0..300), "{} arrived", arrived.len());
+        assert!(arrived.iter().all(|(_, _, late)| !late));
+        let longest = arrived.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap();
+        println!("longest silence {longest:?}");
+        assert!(longest <= Duration::from_millis(500), "{longest:?}");
+    });
 }
 
 /// A neighbour opens a stream with the id of another node's publisher, and jumps ahead.

@@ -16,7 +16,7 @@ use crate::config::LinkConfig;
 use crate::identity::Identity;
 use bytes::Bytes;
 use datagram::{Assembly, whole};
-use meet::{cause, meet};
+use meet::{cause, chain, meet};
 use paceline_proto::NodeId;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
 use pacer::NoCongestionControl;
@@ -43,6 +43,8 @@ const RETRY_MAX: Duration = Duration::from_millis(400);
 /// The size of UDP payloads: one Ethernet packet with a frame. QUIC falls back to 1,200 bytes on paths
 /// that carry less.
 const DATAGRAM_BYTES: u16 = 1_420;
+/// The interval of reading the certificates again and checking those of the peers.
+const RENEW_EVERY: Duration = Duration::from_secs(2);
 /// The limits of queued datagrams in bytes.
 const SEND_BUFFER: usize = 1 << 20;
 const RECEIVE_BUFFER: usize = 8 << 20;
@@ -111,6 +113,7 @@ impl OverQuic {
             endpoints.push(dialler);
         }
         drop(entered);
+        runtime.spawn(renew(shared.clone()));
         Ok(Self { shared, endpoints, runtime, next_split: AtomicU32::new(0) })
     }
 
@@ -256,6 +259,30 @@ async fn connect(
     match timeout(OPEN_MAX, connecting).await {
         Ok(opened) => opened.map_err(|error| cause(&error)),
         Err(_) => Err("no answer".to_owned()),
+    }
+}
+
+/// Reads the node's files again, and closes connections to peers that are no members any more.
+async fn renew(shared: Arc<Shared>) {
+    let mut told = None;
+    loop {
+        sleep(RENEW_EVERY).await;
+        let failed = shared.identity.reload().err();
+        if failed != told {
+            if let Some(why) = &failed {
+                tracing::warn!("link '{}': {why}; the previous files stay in force", shared.link);
+            }
+            told = failed;
+        }
+        let peers: Vec<Connection> = lock(&shared.peers).values().cloned().collect();
+        for peer in peers {
+            let why = chain(&peer).and_then(|chain| shared.identity.rejects(&chain));
+            if let Some(why) = why {
+                let from = peer.remote_address();
+                tracing::warn!("link '{}': the peer at {from} is closed: {why}", shared.link);
+                peer.close(1u8.into(), why.as_bytes());
+            }
+        }
     }
 }
 

@@ -26,15 +26,18 @@ pub(super) async fn meet(connection: &Connection, identity: &Identity) -> Result
     }
     let nonce: Option<[u8; NONCE_BYTES]> = hello.get(1..).and_then(|it| it.try_into().ok());
     let nonce = nonce.ok_or("an introduction of the wrong length")?;
-    let proof = connection.peer_identity().and_then(|proof| proof.downcast::<Vec<_>>().ok());
-    let proof: Option<Box<Vec<CertificateDer<'static>>>> = proof;
-    let leaf = proof.as_ref().and_then(|certificates| certificates.first());
-    let leaf = leaf.ok_or("it has no certificate")?;
+    let proof = chain(connection).unwrap_or_default();
+    let leaf = proof.first().ok_or("it has no certificate")?;
     let node = Identity::id_of(leaf, &nonce).map_err(|error| reason(&error))?;
     if node == identity.id() {
         return Err("it is this node itself".to_owned());
     }
     Ok(node)
+}
+
+/// Returns the certificates that the peer has presented.
+pub(super) fn chain(connection: &Connection) -> Option<Vec<CertificateDer<'static>>> {
+    connection.peer_identity()?.downcast().ok().map(|chain| *chain)
 }
 
 /// Returns the cause of a refused connection, as seen from either end.
