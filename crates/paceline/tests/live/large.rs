@@ -3,6 +3,7 @@
 
 use crate::sums;
 use crate::support::{HostDir, SOON, free_endpoint, isolated, wait_until};
+use crate::trust::{Authority, free_quic};
 use paceline::{Capacity, Kind, LinkConfig, Node};
 use std::path::Path;
 use std::process::Command;
@@ -128,6 +129,42 @@ fn samples_are_delivered_or_have_a_reason_over_udp() {
         let nodes = nodes(&endpoint, &endpoint, capacity);
         all_arrive(&nodes, "each", &LENGTHS[..9]);
         each_has_a_reason(&nodes, 100 * KILOBYTE, 50);
+    }
+}
+
+/// Opens two members of one authority with a link over QUIC.
+fn over_quic(authority: &Authority, capacity: Option<u64>) -> (Node, Node) {
+    let endpoint = free_quic();
+    let link = |name: &str| {
+        let link = authority.member(name, LinkConfig::new("wire"));
+        capacity.map_or(link.clone(), |bits| link.capacity_bits_per_s(bits))
+    };
+    let near = isolated("near", [link("near").listen(&endpoint)]);
+    (near, isolated("far", [link("far").connect(&endpoint)]))
+}
+
+#[test]
+fn samples_are_delivered_or_have_a_reason_over_quic() {
+    let authority = Authority::new("large");
+    for capacity in [None, Some(50_000_000), Some(1_000_000_000)] {
+        let nodes = over_quic(&authority, capacity);
+        all_arrive(&nodes, "each", &LENGTHS[..9]);
+        each_has_a_reason(&nodes, 100 * KILOBYTE, 50);
+    }
+}
+
+#[test]
+fn small_samples_as_fast_as_possible_are_counted_over_quic() {
+    let authority = Authority::new("fast");
+    for capacity in [None, Some(10_000_000), Some(1_000_000_000)] {
+        let (near, far) = over_quic(&authority, capacity);
+        let mut publisher = far.publisher("fast").declare().unwrap();
+        let _subscriber = near.subscriber("fast").queue(100).declare().unwrap();
+        assert!(publisher.wait_matching(SOON));
+        for n in 0..20_000_usize {
+            publisher.put(vec![1; 40 + n % 300]).unwrap();
+        }
+        sums::check(&[&near, &far]);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A folder with an authority and certificates that it issued.
-struct Authority {
+pub(crate) struct Authority {
     dir: PathBuf,
     issuer: Issuer<'static, KeyPair>,
 }
@@ -22,7 +22,7 @@ impl Drop for Authority {
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let dir = format!("paceline-trust-{name}-{}", std::process::id());
         let dir = std::env::temp_dir().join(dir);
         std::fs::create_dir_all(&dir).unwrap();
@@ -52,11 +52,19 @@ impl Authority {
     }
 }
 
+impl Authority {
+    /// Gives a link a certificate of this authority.
+    pub(crate) fn member(&self, name: &str, link: LinkConfig) -> LinkConfig {
+        quic(link, &self.issue(name, |_| ()), &self.ca())
+    }
+}
+
 fn quic(link: LinkConfig, (cert, key): &(PathBuf, PathBuf), ca: &Path) -> LinkConfig {
     link.tls(cert, key, ca)
 }
 
-fn free_quic() -> String {
+/// Returns a QUIC endpoint on a free port.
+pub(crate) fn free_quic() -> String {
     free_endpoint().replace("tcp/", "quic/")
 }
 

@@ -292,7 +292,10 @@ impl Shared {
         let node = match timeout(OPEN_MAX, meet(&connection, &self.identity)).await {
             Ok(Ok(node)) => node,
             Ok(Err(why)) => {
-                crate::warn_limited!("link '{}': a peer is refused: {why}", self.link);
+                // The other end may have refused this one after the handshake.
+                let why = connection.close_reason().map_or(why, |error| cause(&error));
+                let peer = connection.remote_address();
+                crate::warn_limited!("link '{}': no link to the peer at {peer}: {why}", self.link);
                 return connection.close(1u8.into(), why.as_bytes());
             }
             Err(_) => return connection.close(1u8.into(), b"no introduction"),
