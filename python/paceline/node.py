@@ -38,6 +38,9 @@ class Link:
     """The capacity on the wire, headers included. Without one the link cannot admit contracts."""
     policy: str | None = None
     """The scheduling discipline. Defaults to ``vds``."""
+    tls: tuple[str, str, str] | None = None
+    """The certificate of this node, the key of that, and the authority of the network: paths of files
+    in PEM format, such as ``paceline trust issue`` writes. ``quic/`` endpoints need them."""
     insecure: bool = False
     """Allows listening beyond this host without TLS. Defaults to false."""
 

@@ -35,6 +35,11 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
             .map_err(|error| errors::value(format!("policy='{policy}': {error}")))?;
         config = config.policy(policy);
     }
+    if let Some((cert, key, ca)) =
+        link.getattr("tls")?.extract::<Option<(PathBuf, PathBuf, PathBuf)>>()?
+    {
+        config = config.tls(cert, key, ca);
+    }
     if link.getattr("insecure")?.extract()? {
         config = config.insecure();
     }

@@ -92,9 +92,15 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
             );
         }
     }
-    if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
-        && !link.insecure
-    {
+    let proves = link.tls.is_some();
+    let is_open = |endpoint: &&String| !is_safe(endpoint, proves);
+    if let Some(open) = link.listen.iter().find(is_open).filter(|_| !link.insecure) {
+        if open.starts_with("tls/") {
+            return refuse(format!(
+                "listening on {open} admits everybody, because it asks for no certificate; set tls_cert, tls_key \
+                 and tls_ca, or insecure"
+            ));
+        }
         return refuse(format!(
             "listening on {open} accepts connections from any host; use quic/…, an address of this \
              host, or set insecure"
@@ -112,15 +118,17 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
     classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
 }
 
-/// Returns true if the endpoint is encrypted or only reachable from this host.
-fn is_safe(endpoint: &str) -> bool {
+/// Returns true if the endpoint is only reachable from this host, or for peers that prove their identity.
+/// `proves` states whether the link has the files for that.
+fn is_safe(endpoint: &str, proves: bool) -> bool {
     let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
     let address = rest.split(['?', '#']).next().unwrap_or_default();
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
         || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-        || matches!(protocol, "unixsock-stream" | "tls" | "quic")
+        || protocol == "unixsock-stream"
+        || proves && matches!(protocol, "tls" | "quic")
 }
 
 /// Returns true if one thread reads and writes all of Zenoh's connections, as [`ONE_THREAD`] sets.
@@ -160,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listening_is_safe_on_this_host_or_with_tls() {
+    fn listening_is_safe_on_this_host_or_with_certificates() {
         for safe in [
             "tcp/127.0.0.1:7600",
             "udp/[::1]:7600",
@@ -168,7 +176,9 @@ mod tests {
             "tls/0.0.0.0:7600",
             "unixsock-stream//run/a.sock",
         ] {
-            assert!(is_safe(safe), "{safe}");
+            assert!(is_safe(safe, true), "{safe}");
+            let proof = safe.starts_with("tls/");
+            assert_eq!(is_safe(safe, false), !proof, "{safe}");
         }
         for open in [
             "tcp/0.0.0.0:7600",
@@ -178,7 +188,7 @@ mod tests {
             "udp/10.0.0.1:7600",
             "nonsense",
         ] {
-            assert!(!is_safe(open), "{open}");
+            assert!(!is_safe(open, true), "{open}");
         }
     }
 

@@ -184,6 +184,17 @@ fn samples_of_any_size_arrive_over_tls() {
 }
 
 fn over_tls() {
+    // Both ends prove their identity. A stranger with a certificate of another authority stays out.
+    let (authority, others) = (Authority::new("tls"), Authority::new("tls2"));
+    let endpoint = free_endpoint().replace("tcp/127.0.0.1", "tls/localhost");
+    let link = |name: &str| authority.member(name, LinkConfig::new("wire"));
+    let near = isolated("near", [link("near").listen(&endpoint)]);
+    let far = isolated("far", [link("far").connect(&endpoint)]);
+    let foreign = others.member("foreign", LinkConfig::new("wire").connect(&endpoint));
+    let foreign = isolated("foreign", [foreign]);
+    let members = (near, far);
+    all_arrive(&members, "each", &LENGTHS);
+    assert_eq!((members.0.nodes().len(), foreign.nodes().len()), (2, 1));
     let dir = HostDir::new("tls");
     std::fs::create_dir_all(dir.path()).unwrap();
     let Some((key, certificate)) = self_signed(dir.path()) else {

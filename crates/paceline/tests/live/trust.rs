@@ -43,7 +43,8 @@ impl Authority {
     fn issue(&self, name: &str, change: impl Fn(&mut CertificateParams)) -> (PathBuf, PathBuf) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
         change(&mut params);
         let [cert, private] = ["pem", "key"].map(|end| self.dir.join(format!("{name}.{end}")));
         std::fs::write(&cert, params.signed_by(&key, &self.issuer).unwrap().pem()).unwrap();

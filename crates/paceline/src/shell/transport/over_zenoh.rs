@@ -20,6 +20,7 @@ mod session;
 
 use super::{Inbound, OPEN_MAX, Sent};
 use crate::config::LinkConfig;
+use crate::identity::TlsFiles;
 use bytes::Bytes;
 use declare::{Declarer, Listening, Slot};
 use paceline_proto::wire::VERSION;
@@ -28,6 +29,7 @@ use paceline_proto::{Carrier, NodeId};
 pub use session::open_session;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use zenoh::bytes::ZBytes;
@@ -316,6 +318,21 @@ fn config(link: &LinkConfig) -> zenoh::Result<Config> {
         ("transport/link/rx/max_message_size", (64 << 20).to_string()),
     ] {
         config.insert_json5(key, &value)?;
+    }
+    if let Some(TlsFiles { cert, key, ca }) = &link.tls {
+        let text = |file: &Path| format!("{:?}", file.display().to_string());
+        for (name, value) in [
+            ("root_ca_certificate", text(ca)),
+            ("listen_certificate", text(cert)),
+            ("listen_private_key", text(key)),
+            ("connect_certificate", text(cert)),
+            ("connect_private_key", text(key)),
+            ("enable_mtls", "true".to_owned()),
+            // The authority vouches for its members at any address.
+            ("verify_name_on_connect", "false".to_owned()),
+        ] {
+            config.insert_json5(&format!("transport/link/tls/{name}"), &value)?;
+        }
     }
     if link.carrier() == Carrier::Datagrams {
         config.insert_json5("transport/link/tx/batch_size", &DATAGRAM_BYTES.to_string())?;
