@@ -147,6 +147,12 @@ def test_invalid_links_are_refused(host: object) -> None:
         paceline.Node(isolated=True, links=[paceline.Link(name="radio")])
     with pytest.raises(paceline.OpenError, match="insecure"):
         paceline.Node(isolated=True, links=[paceline.Link(name="radio", listen=["tcp/0.0.0.0:0"])])
+    with pytest.raises(paceline.OpenError, match="needs tls_cert, tls_key and tls_ca"):
+        paceline.Node(isolated=True, links=[paceline.Link(name="radio", listen=["quic/127.0.0.1:0"])])
+    tls = ("nothing.pem", "nothing.key", "ca.pem")
+    with pytest.raises(paceline.OpenError, match="tls_ca ca.pem"):
+        link = paceline.Link(name="radio", listen=["quic/127.0.0.1:0"], tls=tls)
+        paceline.Node(isolated=True, links=[link])
     with pytest.raises(ValueError, match="policy='luck'"):
         paceline.Node(links=[paceline.Link(name="radio", listen=["tcp/127.0.0.1:0"], policy="luck")])
     with pytest.raises(ValueError):
