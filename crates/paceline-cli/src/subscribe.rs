@@ -16,15 +16,12 @@ use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::BestEffort;
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
+use paceline_media::Format;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The media types whose pictures depend on others.
-const H264: &str = "video/h264";
-const H265: &str = "video/h265";
-const AV1: &str = "video/av1";
 const TICK: Duration = Duration::from_secs(1);
 /// Time to wait for a publisher before printing a note.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -267,7 +264,7 @@ impl<'a> Session<'a> {
     /// Notes that the first picture of a video has not arrived, and the longest time until it does.
     fn note_key_picture(&mut self) {
         let sources = self.sources();
-        let video = |source: &&SourceView| matches!(source.encoding.as_str(), H264 | H265 | AV1);
+        let video = |source: &&SourceView| Format::codec_of(source.encoding.as_str()).is_some();
         let Some(source) = sources.iter().find(video) else { return };
         self.noted_key = true;
         let until = match source.key_interval {

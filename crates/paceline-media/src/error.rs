@@ -135,15 +135,15 @@ pub enum MediaError {
         reason: String,
     },
     /// A Y4M header is invalid or unsupported.
-    #[error("y4m header: {reason}; {mend}")]
+    #[error("y4m header: {reason}; {fix}")]
     Y4mHeader {
         /// The reason.
         reason: String,
         /// The remedy.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// A Y4M frame cannot be read.
-    #[error("y4m frame {frame} at byte {at}: {reason}; {mend}")]
+    #[error("y4m frame {frame} at byte {at}: {reason}; {fix}")]
     Y4mFrame {
         /// The number of the frame, from 0.
         frame: u64,
@@ -152,7 +152,7 @@ pub enum MediaError {
         /// The reason.
         reason: String,
         /// The remedy.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// A picture to be written to a Y4M file does not match the file's format.
     #[error(
@@ -166,16 +166,6 @@ pub enum MediaError {
         /// The layout of the picture.
         found_format: PixelFormat,
     },
-    /// An H.264 byte stream, one of its units or a parameter set is invalid.
-    #[error("h264 stream at byte {at}: {reason}; {mend}")]
-    H264Stream {
-        /// The offset of the invalid bytes.
-        at: usize,
-        /// The reason.
-        reason: String,
-        /// The remedy.
-        mend: &'static str,
-    },
     /// An H.264 stream is of an unsupported kind.
     #[error(
         "h264 stream is coded as {what}, but must be Baseline, Main or High profile, 4:2:0, 8 bits, progressive; have the sender encode it so, or request the full size"
@@ -185,22 +175,22 @@ pub enum MediaError {
         what: String,
     },
     /// An access unit cannot be decoded.
-    #[error("h264 unit cannot be decoded: {reason}; {mend}")]
+    #[error("h264 unit cannot be decoded: {reason}; {fix}")]
     H264Decode {
         /// The reason.
         reason: String,
         /// The remedy.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// A picture cannot be encoded as H.264.
-    #[error("h264 picture of {size} cannot be coded: {reason}; {mend}")]
+    #[error("h264 picture of {size} cannot be coded: {reason}; {fix}")]
     H264Encode {
         /// The requested size.
         size: Size,
         /// The reason.
         reason: String,
         /// The remedy.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The picture rate for encoding is out of range.
     #[error(
@@ -212,37 +202,29 @@ pub enum MediaError {
         /// The highest rate.
         max: u32,
     },
-    /// An H.264 unit does not contain its size.
-    #[error(
-        "h264 unit of {bytes} bytes has no SPS, so its size is not known; inspect an I unit, which h264::ParameterSets completes"
-    )]
-    H264NoSize {
-        /// The length of the unit in bytes.
-        bytes: usize,
-    },
     /// A single H.264 unit cannot be scaled.
     #[error(
         "h264 unit cannot be scaled alone, since it needs the pictures before it; pass the stream through h264::Transcoder"
     )]
     H264Scale,
-    /// An H.265 or AV1 stream, one of its units or a header is invalid.
-    #[error("{codec} stream at byte {at}: {reason}; {mend}")]
+    /// A stream of coded video, one of its units or a header is invalid.
+    #[error("{codec} stream at byte {at}: {reason}; {fix}")]
     VideoStream {
-        /// `h265` or `av1`.
+        /// `h264`, `h265` or `av1`.
         codec: &'static str,
         /// The offset of the invalid bytes.
         at: usize,
         /// The reason.
         reason: String,
         /// The remedy.
-        mend: &'static str,
+        fix: &'static str,
     },
-    /// An H.265 or AV1 unit does not contain its size.
+    /// A unit of coded video does not contain its size.
     #[error(
         "{codec} unit of {bytes} bytes has no {header}, so its size is not known; inspect an I unit, which {completed_by} completes"
     )]
     VideoNoSize {
-        /// `h265` or `av1`.
+        /// `h264`, `h265` or `av1`.
         codec: &'static str,
         /// The length of the unit in bytes.
         bytes: usize,
@@ -336,7 +318,7 @@ pub enum MediaError {
         max: u32,
     },
     /// A block of sound has an invalid length.
-    #[error("block of sound {what} {bytes} bytes, must be {must}; {mend}")]
+    #[error("block of sound {what} {bytes} bytes, must be {must}; {fix}")]
     AudioBlock {
         /// `holds` for input, `would become` for output.
         what: &'static str,
@@ -345,7 +327,7 @@ pub enum MediaError {
         /// The permitted lengths.
         must: String,
         /// The remedy.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The resampler rejected its input.
     #[error(
@@ -360,24 +342,24 @@ pub enum MediaError {
         reason: String,
     },
     /// A WAV file is invalid or unsupported.
-    #[error("wav file at byte {at}: {reason}; {mend}")]
+    #[error("wav file at byte {at}: {reason}; {fix}")]
     Wav {
         /// The offset of the invalid bytes.
         at: usize,
         /// The reason.
         reason: String,
         /// The remedy.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// A ULog file is invalid or unsupported.
-    #[error("ulog file at byte {at}: {reason}; {mend}")]
+    #[error("ulog file at byte {at}: {reason}; {fix}")]
     Ulog {
         /// The offset of the invalid bytes.
         at: usize,
         /// The reason.
         reason: String,
         /// The remedy.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// A message of a ULog file cannot be written as JSON.
     #[error("ulog message of topic {topic:?}: {reason}; pass a message as the same file gave it")]

@@ -58,17 +58,15 @@ impl Format {
     ///
     /// # Errors
     /// The errors of [`jpeg::dimensions`] for JPEG, of [`png::dimensions`] for PNG, and of
-    /// [`h264::info`], [`h265::info`] and [`av1::info`] for video. [`MediaError::H264NoSize`] or
-    /// [`MediaError::VideoNoSize`] for a unit without an SPS or sequence header. The errors of
+    /// [`h264::info`], [`h265::info`] and [`av1::info`] for video. [`MediaError::VideoNoSize`] for a unit without an SPS or sequence header. The errors of
     /// [`crate::Picture::new`] otherwise.
     pub fn picture_size(&self, payload: &[u8]) -> Result<Size, MediaError> {
         let (format, size) = match *self {
             Self::Jpeg => return jpeg::dimensions(payload),
             Self::Png => return png::dimensions(payload),
             Self::H264 => {
-                let info = h264::info(payload)?;
-                let none = MediaError::H264NoSize { bytes: payload.len() };
-                return info.map(|info| info.size).ok_or(none);
+                let none = h264::no_size(payload.len());
+                return h264::info(payload)?.map(|info| info.size).ok_or(none);
             }
             Self::H265 => {
                 let none = h265::no_size(payload.len());
@@ -83,6 +81,12 @@ impl Format {
         };
         format.check_len(size, payload.len())?;
         Ok(size)
+    }
+
+    /// Returns the codec of an encoding string; `None` for other formats and unknown strings.
+    #[must_use]
+    pub fn codec_of(encoding: &str) -> Option<Codec> {
+        encoding.parse::<Self>().ok()?.codec()
     }
 
     /// Returns the codec, if the picture may depend on others.
@@ -107,6 +111,16 @@ impl Format {
             Self::Av1 => Self::Av1,
             Self::I420(_) => Self::I420(size),
             Self::Rgb8(_) => Self::Rgb8(size),
+        }
+    }
+}
+
+impl From<Codec> for Format {
+    fn from(codec: Codec) -> Self {
+        match codec {
+            Codec::H264 => Self::H264,
+            Codec::H265 => Self::H265,
+            Codec::Av1 => Self::Av1,
         }
     }
 }

@@ -41,6 +41,17 @@ pub use split::{Split, split};
 #[cfg(feature = "h264")]
 pub use transcoder::{Event, Transcoder};
 
+/// The name of the codec in error messages.
+const CODEC: &str = "h264";
+/// The name of the parts of a unit in error messages.
+const PARTS: &str = "NAL units";
+
+/// Returns the error for a unit of `bytes` bytes without an SPS.
+pub(crate) fn no_size(bytes: usize) -> MediaError {
+    let completed_by = "h264::ParameterSets";
+    MediaError::VideoNoSize { codec: CODEC, bytes, header: "SPS", completed_by }
+}
+
 /// True if `Transcoder` exists in this build (feature `h264`).
 ///
 /// Without it H.264 is still split, classified, thinned and forwarded in full size.
@@ -50,7 +61,7 @@ pub const HAS_TRANSCODER: bool = cfg!(feature = "h264");
 /// none.
 ///
 /// # Errors
-/// [`MediaError::H264Stream`] for an SPS that cannot be read, [`MediaError::Side`] or
+/// [`MediaError::VideoStream`] for an SPS that cannot be read, [`MediaError::Side`] or
 /// [`MediaError::Pixels`] for a size out of range.
 pub fn info(bytes: &[u8]) -> Result<Option<StreamInfo>, MediaError> {
     match Nals::new(bytes).find(|nal| nal.kind() == Kind::Sps) {

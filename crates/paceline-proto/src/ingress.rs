@@ -137,11 +137,8 @@ impl<P> Ingress<P> {
         }
         for output in self.outputs.iter_mut().filter(|output| targets(output.key.target)) {
             match join(&mut output.port, &self.group) {
-                Next::Follow if !output.gate.is_open() => {
-                    output.gate = DecodeGate::new();
-                    let _ = output.gate.admit(Kind::VideoI);
-                }
-                Next::Follow | Next::Skip | Next::Wait(_) => {}
+                Next::Follow => output.gate.join(),
+                Next::Skip | Next::Wait(_) => {}
                 Next::Defer => output.defers = true,
             }
         }

@@ -52,14 +52,6 @@ pub(super) fn open(args: &PubArgs, file: &Path, codec: Codec) -> anyhow::Result<
         HZ
     });
     let size = info.map(|info| info.size);
-    let (name, encoding) = ("pictures", format(codec).to_string());
+    let (name, encoding) = ("pictures", Format::from(codec).to_string());
     opened(args, file, units, About { name, encoding, size, hz: Some(hz), keeps_time: true })
-}
-
-const fn format(codec: Codec) -> Format {
-    match codec {
-        Codec::H264 => Format::H264,
-        Codec::H265 => Format::H265,
-        Codec::Av1 => Format::Av1,
-    }
 }

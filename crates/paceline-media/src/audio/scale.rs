@@ -102,21 +102,21 @@ impl AudioScaler {
     fn check(&self, block: &[u8]) -> Result<(), MediaError> {
         let frame = self.from.frame_bytes();
         let refuse =
-            |what, bytes, must, mend| Err(MediaError::AudioBlock { what, bytes, must, mend });
+            |what, bytes, must, fix| Err(MediaError::AudioBlock { what, bytes, must, fix });
         if !block.len().is_multiple_of(frame) {
             let must = format!("a multiple of {frame}, one frame of {}", self.from);
             return refuse("holds", block.len() as u64, must, "cut blocks between frames");
         }
         let must = || format!("at most {BLOCK_MAX}");
-        let mend = "send shorter blocks, 20 ms are usual";
+        let fix = "send shorter blocks, 20 ms are usual";
         if block.len() > BLOCK_MAX {
-            return refuse("holds", block.len() as u64, must(), mend);
+            return refuse("holds", block.len() as u64, must(), fix);
         }
         let frames = block.len() / frame;
         let frames = self.resampler.as_ref().map_or(frames as u64, |r| r.frames_out(frames));
         let bytes = frames.saturating_mul(self.to.frame_bytes() as u64);
         if bytes > BLOCK_MAX as u64 {
-            return refuse("would become", bytes, must(), mend);
+            return refuse("would become", bytes, must(), fix);
         }
         Ok(())
     }

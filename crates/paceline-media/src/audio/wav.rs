@@ -71,9 +71,9 @@ pub fn read_wav(bytes: &[u8]) -> Result<Wav<'_>, MediaError> {
             _ => {}
         }
     }
-    let mend = "pass a whole file";
-    let layout = layout.ok_or_else(|| refuse(bytes.len(), "it has no format chunk", mend))?;
-    let data = data.ok_or_else(|| refuse(bytes.len(), "it has no data chunk", mend))?;
+    let fix = "pass a whole file";
+    let layout = layout.ok_or_else(|| refuse(bytes.len(), "it has no format chunk", fix))?;
+    let data = data.ok_or_else(|| refuse(bytes.len(), "it has no data chunk", fix))?;
     let whole = data.body.len() / layout.frame * layout.frame;
     let note = if data.missing > 0 {
         Some(format!("the data chunk is cut off: {} bytes of it are missing", data.missing))
@@ -148,8 +148,8 @@ fn read_format(chunk: &Chunk<'_>) -> Result<Layout, MediaError> {
         (ALAW, 8) => Stored::As(Coding::Alaw),
         _ => {
             let reason = format!("format {tag} with {bits} bits per sample is not supported");
-            let mend = "convert it to 16-bit PCM, with ffmpeg: -c:a pcm_s16le";
-            return Err(refuse(chunk.at, &reason, mend));
+            let fix = "convert it to 16-bit PCM, with ffmpeg: -c:a pcm_s16le";
+            return Err(refuse(chunk.at, &reason, fix));
         }
     };
     let coding = match stored {
@@ -157,12 +157,12 @@ fn read_format(chunk: &Chunk<'_>) -> Result<Layout, MediaError> {
         Stored::U8 | Stored::S24 | Stored::S32 | Stored::F32 => Coding::S16le,
     };
     let channels = u16::from_le_bytes([c0, c1]);
-    let mend = "mix it down to at most 8 channels, of 1000 to 384000 Hz";
+    let fix = "mix it down to at most 8 channels, of 1000 to 384000 Hz";
     let rate = u32::from_le_bytes([r0, r1, r2, r3]);
     let format = u8::try_from(channels)
         .ok()
         .and_then(|channels| AudioFormat::new(coding, rate, channels).ok())
-        .ok_or_else(|| refuse(chunk.at, &format!("{channels} channels of {rate} Hz"), mend))?;
+        .ok_or_else(|| refuse(chunk.at, &format!("{channels} channels of {rate} Hz"), fix))?;
     if u32::from(frame) != u32::from(channels) * u32::from(bits) / 8 {
         let reason = format!("{frame} bytes per frame, for {channels} channels of {bits} bits");
         return Err(refuse(chunk.at, &reason, "have the file written again"));
@@ -227,8 +227,8 @@ pub fn wav_header(format: &AudioFormat, data_bytes: u32) -> Vec<u8> {
     [b"RIFF".as_slice(), &len.to_le_bytes(), &chunks].concat()
 }
 
-fn refuse(at: usize, reason: &str, mend: &'static str) -> MediaError {
-    MediaError::Wav { at, reason: reason.to_owned(), mend }
+fn refuse(at: usize, reason: &str, fix: &'static str) -> MediaError {
+    MediaError::Wav { at, reason: reason.to_owned(), fix }
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl Av1Classifier {
                                 "frame header of {} bytes ends before refresh_frame_flags",
                                 obu.payload.len()
                             ),
-                            mend: "pass whole temporal units, as the encoder wrote them",
+                            fix: "pass whole temporal units, as the encoder wrote them",
                         })
                     });
                     let next = self.class_of_frame(frame.transpose()?);
@@ -109,12 +109,12 @@ impl Av1Classifier {
 
 /// Returns the error for bytes at `at` without a frame.
 pub(super) fn no_frame(stream: &[u8], at: usize) -> MediaError {
-    let (reason, mend) = match stream.len().saturating_sub(at) {
+    let (reason, fix) = match stream.len().saturating_sub(at) {
         0 => ("no bytes at all".to_owned(), "pass the bytes of a temporal unit"),
         bytes => (
             format!("{bytes} bytes of OBUs without a frame"),
             "pass whole temporal units, up to and including the shown frame",
         ),
     };
-    MediaError::VideoStream { codec: CODEC, at, reason, mend }
+    MediaError::VideoStream { codec: CODEC, at, reason, fix }
 }

@@ -4,7 +4,7 @@ use super::CODEC;
 use crate::error::MediaError;
 
 /// The remedy for bytes that are no OBUs with sizes.
-const MEND: &str =
+const FIX: &str =
     "pass whole temporal units of OBUs with sizes; convert a file with ffmpeg: -c copy -f obu";
 
 /// The kind of an OBU, as far as this module distinguishes them.
@@ -49,12 +49,8 @@ impl<'a> Obus<'a> {
 
     fn read(&self) -> Result<Obu<'a>, MediaError> {
         let begin = self.at;
-        let refuse = |reason: String| MediaError::VideoStream {
-            codec: CODEC,
-            at: begin,
-            reason,
-            mend: MEND,
-        };
+        let refuse =
+            |reason: String| MediaError::VideoStream { codec: CODEC, at: begin, reason, fix: FIX };
         let byte = |at: usize| {
             let cut = || refuse("the header of an OBU is cut off".to_owned());
             self.bytes.get(at).copied().ok_or_else(cut)

@@ -51,7 +51,7 @@ impl Sequence {
             codec: CODEC,
             at: obu.begin,
             reason: format!("sequence header of {} bytes ends too early", obu.payload.len()),
-            mend: "have the sender encode the stream again",
+            fix: "have the sender encode the stream again",
         };
         Self::parse(&mut Bits::plain(obu.payload)).ok_or_else(cut)
     }

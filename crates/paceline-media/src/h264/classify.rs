@@ -5,7 +5,9 @@ use super::nal::{Kind, Nals};
 use super::params::Params;
 use super::picture::{Picture, Place};
 use super::scan;
+use super::{CODEC, PARTS};
 use crate::error::MediaError;
+use crate::video::{check_bytes, check_parts};
 
 /// The number of units without a key unit after which an intra picture without a recovery point counts as
 /// one.
@@ -44,12 +46,12 @@ impl Classifier {
     /// Returns the class of the next access unit.
     ///
     /// # Errors
-    /// [`MediaError::H264Stream`] if `unit` has no slice or is above a bound.
+    /// [`MediaError::VideoStream`] if `unit` has no slice or is above a bound.
     pub fn classify(&mut self, unit: &[u8]) -> Result<Class, MediaError> {
-        scan::check_bytes(0, unit.len())?;
+        check_bytes(CODEC, 0, unit.len())?;
         let mut picture = Picture::default();
         for (count, nal) in Nals::new(unit).enumerate() {
-            scan::check_nals(0, count)?;
+            check_parts(CODEC, 0, count, PARTS)?;
             self.params.note(&nal);
             let slice = matches!(nal.kind(), Kind::Slice { .. });
             let place = if slice { picture.place(&nal, &self.params) } else { Place::Same };

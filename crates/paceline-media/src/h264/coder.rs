@@ -130,7 +130,7 @@ impl Coder {
         let refuse = |error: &dyn std::error::Error| MediaError::H264Encode {
             size,
             reason: error.to_string(),
-            mend: "choose another size",
+            fix: "choose another size",
         };
         let mut encoder = match self.encoder.take() {
             Some((made_for, encoder)) if made_for == size => encoder,
@@ -172,8 +172,8 @@ pub(super) fn check_target(size: Size) -> Result<(), MediaError> {
     } else {
         return Ok(());
     };
-    let mend = "choose even sides in that range, such as 320x180";
-    Err(MediaError::H264Encode { size, reason, mend })
+    let fix = "choose even sides in that range, such as 320x180";
+    Err(MediaError::H264Encode { size, reason, fix })
 }
 
 /// Prevents openh264 from writing to standard error.

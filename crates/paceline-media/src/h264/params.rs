@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use h264_reader::nal::sps::{ChromaFormat, FrameMbsFlags, PicOrderCntType, SeqParameterSet};
 use h264_reader::rbsp::{BitReader, decode_nal};
 
+use super::CODEC;
 use super::colour::Colour;
 use super::nal::{Kind, Nal};
 use super::{StreamInfo, Unsupported};
@@ -55,10 +56,11 @@ pub(super) enum Order {
 impl Sps {
     /// Reads an SPS NAL unit.
     pub(super) fn read(nal: &Nal<'_>) -> Result<Self, MediaError> {
-        let refuse = |reason: String| MediaError::H264Stream {
+        let refuse = |reason: String| MediaError::VideoStream {
+            codec: CODEC,
             at: nal.begin,
             reason: format!("SPS cannot be read: {}", excerpt(&reason)),
-            mend: "have the sender encode the stream again",
+            fix: "have the sender encode the stream again",
         };
         if nal.bytes.len() > SPS_BYTES_MAX || nal.bytes.len() < 4 {
             return Err(refuse(format!(

@@ -3,8 +3,9 @@
 use super::nal::{Kind, Nals};
 use super::params::Params;
 use super::picture::{Picture, Place};
-use super::{UNIT_BYTES_MAX, UNIT_NALS_MAX};
+use super::{CODEC, PARTS};
 use crate::error::MediaError;
+use crate::video::{check_bytes, check_parts};
 
 /// The position of an access unit, and its picture.
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +65,8 @@ pub(super) fn scan(
             | Kind::Prefix
             | Kind::Other => {}
         }
-        check_nals(begin, count)?;
-        check_bytes(begin, nal.end - begin)?;
+        check_parts(CODEC, begin, count, PARTS)?;
+        check_bytes(CODEC, begin, nal.end - begin)?;
         params.note(&nal);
         prefix = (nal.kind() == Kind::Prefix).then_some(front);
         picture.add(&nal, place, params);
@@ -79,34 +80,10 @@ pub(super) fn scan(
     }
 }
 
-/// Checks the length of the unit that begins at `at`.
-pub(super) fn check_bytes(at: usize, bytes: usize) -> Result<(), MediaError> {
-    if bytes <= UNIT_BYTES_MAX {
-        return Ok(());
-    }
-    Err(MediaError::H264Stream {
-        at,
-        reason: format!("access unit has {bytes} bytes, must be at most {UNIT_BYTES_MAX}"),
-        mend: "encode smaller pictures or at a lower rate",
-    })
-}
-
-/// Checks that the unit that begins at `at` may have another NAL unit in addition to `count`.
-pub(super) fn check_nals(at: usize, count: usize) -> Result<(), MediaError> {
-    if count < UNIT_NALS_MAX {
-        return Ok(());
-    }
-    Err(MediaError::H264Stream {
-        at,
-        reason: format!("access unit has more than {UNIT_NALS_MAX} NAL units"),
-        mend: "encode with fewer slices per picture",
-    })
-}
-
 /// Returns the error for bytes at `at` without a picture.
 pub(super) fn no_slice(stream: &[u8], at: usize) -> MediaError {
     let bytes = stream.len().saturating_sub(at);
-    let (reason, mend) = match (bytes, Nals::new(stream).next()) {
+    let (reason, fix) = match (bytes, Nals::new(stream).next()) {
         (0, _) => ("no bytes at all".to_owned(), "pass the bytes of an access unit"),
         (_, None) => (
             format!("{bytes} bytes without a start code (00 00 01)"),
@@ -117,5 +94,5 @@ pub(super) fn no_slice(stream: &[u8], at: usize) -> MediaError {
             "pass whole access units, up to and including the last slice",
         ),
     };
-    MediaError::H264Stream { at, reason, mend }
+    MediaError::VideoStream { codec: CODEC, at, reason, fix }
 }

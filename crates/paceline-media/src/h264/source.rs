@@ -83,6 +83,6 @@ fn refused(error: &openh264::Error) -> MediaError {
     let words = if words.is_empty() { "refused".to_owned() } else { words.join(", ") };
     MediaError::H264Decode {
         reason: format!("{words} (openh264 code {code:#x})"),
-        mend: "wait for the next I unit; if every unit fails, have the sender encode the stream again",
+        fix: "wait for the next I unit; if every unit fails, have the sender encode the stream again",
     }
 }

@@ -17,7 +17,7 @@ use crate::error::MediaError;
 /// The stream must be complete: a file, or the output of a pipe up to its end.
 ///
 /// # Errors
-/// Items are [`MediaError::H264Stream`]: bytes without a start code, NAL units at the end without a
+/// Items are [`MediaError::VideoStream`]: bytes without a start code, NAL units at the end without a
 /// picture, or a unit above a bound. Offsets count from the start of `stream`.
 #[must_use]
 pub fn split(stream: &[u8]) -> Split<'_> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::CODEC;
 use super::Class;
 use super::blank;
 use super::classify::PictureOrder;
@@ -100,7 +101,7 @@ impl Transcoder {
             sets: ParameterSets::new(),
             source: Err(MediaError::H264Decode {
                 reason: "no I unit has arrived yet".to_owned(),
-                mend: "wait for the next I unit (IDR)",
+                fix: "wait for the next I unit (IDR)",
             }),
             open: false,
             size: None,
@@ -226,10 +227,11 @@ impl Transcoder {
     fn scan(&mut self, unit: &[u8]) -> Result<Scan, MediaError> {
         match scan(unit, 0, &mut self.params)? {
             Some(found) if found.end == unit.len() => Ok(found),
-            Some(found) => Err(MediaError::H264Stream {
+            Some(found) => Err(MediaError::VideoStream {
+                codec: CODEC,
                 at: found.end,
                 reason: "a second picture begins in one access unit".to_owned(),
-                mend: "cut the stream with h264::split and push unit by unit",
+                fix: "cut the stream with h264::split and push unit by unit",
             }),
             None => Err(super::scan::no_slice(unit, 0)),
         }
@@ -249,7 +251,7 @@ impl Transcoder {
             (Some(sps), Some(bytes)) => self.open(&sps, bytes),
             _ => Err(MediaError::H264Decode {
                 reason: "its SPS or PPS is missing or cannot be read".to_owned(),
-                mend: "have the sender put parameter sets before each I unit",
+                fix: "have the sender put parameter sets before each I unit",
             }),
         };
         self.coder.set_colour(sps.and_then(|sps| sps.colour));
@@ -358,20 +360,20 @@ impl Owed {
 
 /// Returns the reason why units fail after a failed one.
 fn damaged() -> MediaError {
-    let mend = "wait for the next I unit";
-    MediaError::H264Decode { reason: "an earlier unit was damaged".to_owned(), mend }
+    let fix = "wait for the next I unit";
+    MediaError::H264Decode { reason: "an earlier unit was damaged".to_owned(), fix }
 }
 
 fn changed() -> MediaError {
     MediaError::H264Decode {
         reason: "the SPS changes at a unit that is not I".to_owned(),
-        mend: "have the sender change parameter sets at I units only",
+        fix: "have the sender change parameter sets at I units only",
     }
 }
 
 fn swallowed() -> MediaError {
-    let mend = "wait for the next I unit";
-    MediaError::H264Decode { reason: "the decoder gave no picture for it".to_owned(), mend }
+    let fix = "wait for the next I unit";
+    MediaError::H264Decode { reason: "the decoder gave no picture for it".to_owned(), fix }
 }
 
 /// Counts a picture, and encodes it if it is wanted.

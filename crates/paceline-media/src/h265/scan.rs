@@ -36,7 +36,7 @@ pub(super) fn scan(stream: &[u8], at: usize) -> Result<Option<Range<usize>>, Med
 /// Returns the error for bytes at `at` without a picture.
 pub(super) fn no_picture(stream: &[u8], at: usize) -> MediaError {
     let bytes = stream.len().saturating_sub(at);
-    let (reason, mend) = match (bytes, Nals::new(stream).next()) {
+    let (reason, fix) = match (bytes, Nals::new(stream).next()) {
         (0, _) => ("no bytes at all".to_owned(), "pass the bytes of an access unit"),
         (_, None) => (
             format!("{bytes} bytes without a start code (00 00 01)"),
@@ -47,5 +47,5 @@ pub(super) fn no_picture(stream: &[u8], at: usize) -> MediaError {
             "pass whole access units, up to and including the last slice",
         ),
     };
-    MediaError::VideoStream { codec: CODEC, at, reason, mend }
+    MediaError::VideoStream { codec: CODEC, at, reason, fix }
 }

@@ -36,7 +36,7 @@ impl Sps {
                 codec: CODEC,
                 at: nal.begin,
                 reason: format!("SPS cannot be read: {reason}"),
-                mend: "have the sender encode the stream again",
+                fix: "have the sender encode the stream again",
             })
         };
         let vps = field("sps_video_parameter_set_id", bits.bits(4), 15)?;

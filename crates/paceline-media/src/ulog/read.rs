@@ -56,8 +56,8 @@ fn appended_offsets(bytes: &[u8]) -> Result<Vec<usize>, MediaError> {
     };
     let [first, others @ ..] = incompatible;
     if first & !1 != 0 || *others != [0; 7] {
-        let mend = "read it with the program that wrote it";
-        return Err(refuse(HEADER_LEN, "its flags require unknown features", mend));
+        let fix = "read it with the program that wrote it";
+        return Err(refuse(HEADER_LEN, "its flags require unknown features", fix));
     }
     if first & 1 == 0 {
         return Ok(Vec::new());
@@ -288,6 +288,6 @@ fn at_least(body: &[u8], len: usize, what: &str) -> Result<(), String> {
     if body.len() >= len { Ok(()) } else { Err(format!("{what} is too short")) }
 }
 
-fn refuse(at: usize, reason: &str, mend: &'static str) -> MediaError {
-    MediaError::Ulog { at, reason: excerpt(reason), mend }
+fn refuse(at: usize, reason: &str, fix: &'static str) -> MediaError {
+    MediaError::Ulog { at, reason: excerpt(reason), fix }
 }

@@ -17,7 +17,7 @@ pub(crate) fn check_bytes(codec: &'static str, at: usize, bytes: usize) -> Resul
         codec,
         at,
         reason: format!("unit has {bytes} bytes, must be at most {UNIT_BYTES_MAX}"),
-        mend: "encode smaller pictures or at a lower rate",
+        fix: "encode smaller pictures or at a lower rate",
     })
 }
 
@@ -35,6 +35,6 @@ pub(crate) fn check_parts(
         codec,
         at,
         reason: format!("unit has more than {UNIT_NALS_MAX} {parts}"),
-        mend: "encode with fewer slices or tile groups per picture",
+        fix: "encode with fewer slices or tile groups per picture",
     })
 }

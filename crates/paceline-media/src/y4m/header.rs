@@ -49,8 +49,8 @@ impl fmt::Display for FrameRate {
     }
 }
 
-pub(super) fn header_error(reason: String, mend: &'static str) -> MediaError {
-    MediaError::Y4mHeader { reason, mend }
+pub(super) fn header_error(reason: String, fix: &'static str) -> MediaError {
+    MediaError::Y4mHeader { reason, fix }
 }
 
 /// Parses the words behind [`MAGIC`].

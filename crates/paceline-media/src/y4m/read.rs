@@ -67,8 +67,8 @@ impl<'a> Y4mReader<'a> {
 
     /// Returns the picture at `at` and the offset behind it.
     fn read(&self) -> Result<(Picture<'a>, usize), MediaError> {
-        let refuse = |reason: String, mend| {
-            Err(MediaError::Y4mFrame { frame: self.frame, at: self.at, reason, mend })
+        let refuse = |reason: String, fix| {
+            Err(MediaError::Y4mFrame { frame: self.frame, at: self.at, reason, fix })
         };
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(line) = line(rest) else {

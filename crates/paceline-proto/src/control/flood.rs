@@ -83,9 +83,6 @@ impl Control {
         let version = self.registry.version(self.me) + 1;
         match self.registry.apply((self.me, version), (change.clone(), 0)) {
             Ok(_) => {
-                if matches!(change, Change::HopUp(..) | Change::HopDown(_)) {
-                    self.reach.topology_changed();
-                }
                 let delta = Message::Delta { node: self.me, version, change };
                 self.flood(&delta.encode(), except);
             }

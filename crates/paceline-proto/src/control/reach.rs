@@ -18,7 +18,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// Notes that the neighbours of a node have changed.
+    /// Notes that the neighbours of another node have changed.
     pub(super) fn topology_changed(&mut self) {
         self.parts = None;
     }

@@ -28,6 +28,13 @@ impl DecodeGate {
         Self { open, leading: open }
     }
 
+    /// Opens a closed gate, because an I and every reference since then were passed beside it.
+    pub const fn join(&mut self) {
+        if !self.open {
+            *self = Self { open: true, leading: false };
+        }
+    }
+
     /// Returns true if samples that depend on others pass.
     #[must_use]
     pub const fn is_open(&self) -> bool {

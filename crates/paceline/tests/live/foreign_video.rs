@@ -7,6 +7,7 @@ use paceline::contract::RefusalReason;
 use paceline::status::DropReason;
 use paceline::{Encoding, Kind, Node, Sample, Subscriber, SubscriberBuilder, SubscriberEvent};
 use paceline_media::codec::Codec;
+use paceline_media::video::Class;
 use std::time::Duration;
 
 /// The size of all generated streams.
@@ -186,11 +187,14 @@ fn problem(
         return None;
     }
     if form.size.is_none() {
-        let mut units = stream.codec.split(bytes).map(|unit| unit.unwrap().bytes);
-        let same = got.iter().all(|sample| units.any(|unit| unit == &sample.payload[..]));
-        let missing = (due - got.len()) as u64;
-        let whole = delivered == bytes || same && missing > 0 && missing <= *shed;
-        return (!whole).then(|| format!("the bytes differ; {missing} missing, {shed} shed"));
+        let mut rest = got.iter().peekable();
+        let mut missing = stream.codec.split(bytes).map(Result::unwrap).collect::<Vec<_>>();
+        missing.retain(|unit| rest.next_if(|it| it.payload[..] == *unit.bytes).is_none());
+        let needed = missing.iter().filter(|unit| unit.class != Class::B).count();
+        let counted = missing.len() as u64 <= *shed;
+        let whole = rest.next().is_none() && needed == 0 && counted;
+        let missing = missing.len();
+        return (!whole).then(|| format!("{missing} missing, {needed} needed, {shed} shed"));
     }
     let (source, _) = pictures(stream.codec, bytes, size);
     let worst = shown.iter().zip(&source).map(|(a, b)| psnr(a, b)).fold(f64::MAX, f64::min);

@@ -149,7 +149,7 @@ impl ScaleTask {
     ) -> Arc<Self> {
         let (kind, period) = (publisher.kind, publisher.period);
         let (worker, rule) = if kind.is_video() {
-            let codec = publisher.encoding.as_str().parse().ok().and_then(|it: Format| it.codec());
+            let codec = Format::codec_of(publisher.encoding.as_str());
             let decodes = codec.is_none_or(|codec| codec.has_transcoder());
             (Worker::Video(Box::new(Video::new(form, period, decodes))), Rule::WholeVideo)
         } else if let Some(audio) = form.audio {

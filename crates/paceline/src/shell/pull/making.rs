@@ -71,8 +71,7 @@ impl Maker {
     /// Creates the maker for `making`. `first` is one of the samples.
     pub(super) fn new(making: Making, first: Option<&RawSample>) -> Self {
         let Making { size, audio, coded } = making;
-        let format: Option<Format> = first.and_then(|first| first.encoding.as_str().parse().ok());
-        let codec = format.and_then(|format| format.codec());
+        let codec = first.and_then(|first| Format::codec_of(first.encoding.as_str()));
         if let Some(codec) = codec.filter(|codec| coded && !codec.has_transcoder()) {
             return Self::NoDecoder(codec);
         }

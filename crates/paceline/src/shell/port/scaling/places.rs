@@ -3,7 +3,7 @@
 use super::super::Port;
 use crate::shell::clock;
 use paceline_proto::video::{DecodeGate, Group, GroupBudget, Next};
-use paceline_proto::{DropReason, Kind, RawSample};
+use paceline_proto::{DropReason, RawSample};
 use paceline_sched::Instant;
 
 /// Selects every output.
@@ -93,11 +93,8 @@ impl Place {
     fn joins(&mut self, now: Instant, group: &Group, next: Option<&RawSample>) -> bool {
         match self.port.join(now, group, next) {
             Next::Defer => return true,
-            Next::Follow if !self.gate.is_open() => {
-                self.gate = DecodeGate::new();
-                let _ = self.gate.admit(Kind::VideoI);
-            }
-            Next::Follow | Next::Skip | Next::Wait(_) => {}
+            Next::Follow => self.gate.join(),
+            Next::Skip | Next::Wait(_) => {}
         }
         false
     }
