@@ -188,7 +188,7 @@ fn summary(control: &Control) -> Vec<(NodeId, u64, usize, usize, usize, usize)> 
 }
 
 fn hop_info(bytes_per_s: u64) -> HopInfo {
-    HopInfo { link_name: "eth".into(), capacity: Capacity::from_bytes_per_s(bytes_per_s).ok() }
+    HopInfo::new("eth".into(), Capacity::from_bytes_per_s(bytes_per_s).ok())
 }
 
 fn publisher(input: &mut Input<'_>) -> PublisherSpec {

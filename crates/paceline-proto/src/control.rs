@@ -10,6 +10,7 @@
 //! record. New neighbours compare versions (digests). Nodes with equal registries compute equal paths without
 //! any negotiation, so each node installs its part of every stream by itself.
 
+mod access;
 mod admission;
 mod ask;
 mod best_effort;
@@ -42,6 +43,7 @@ mod split;
 mod survey;
 mod ways;
 
+pub use access::TOKENS_MAX;
 pub use ask::Topic;
 pub use best_effort::BestEffort;
 pub use change::ChangeAnswer;
@@ -50,7 +52,7 @@ pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
 #[doc(hidden)]
 pub use message::rewrite_message;
-pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX};
+pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
 pub use outcome::ChangeOutcome;
 pub use output::ControlOutput;
 pub use refusal::{Offer, Refusal, RefusalReason};
@@ -107,6 +109,7 @@ pub struct Control {
     registry: Registry,
     hops: BTreeMap<NodeId, HopInfo>,
     flood: flood::State,
+    access: access::Access,
     admission: Admission,
     questions: ask::State,
     surveys: survey::State,
@@ -158,6 +161,7 @@ impl Control {
             registry: Registry::new(me, cut(name)),
             hops: BTreeMap::new(),
             flood: flood::State::default(),
+            access: access::Access::default(),
             admission: Admission::new(me),
             questions: ask::State::default(),
             surveys: survey::State::default(),
@@ -249,7 +253,8 @@ impl Control {
     /// Adds a neighbour, or updates its hop.
     pub fn handle_hop_up(&mut self, now: Instant, node: NodeId, hop: HopInfo) {
         self.advance(now);
-        let hop = HopInfo { link_name: cut(&hop.link_name), ..hop };
+        let leaf = self.access.is_leaf_hop(&self.registry, node);
+        let hop = HopInfo { link_name: cut(&hop.link_name), leaf, ..hop };
         let before = self.hops.get(&node);
         let fresh = before.is_none();
         if node == self.me || fresh && self.hops.len() >= NEIGHBOURS_MAX {
@@ -271,6 +276,7 @@ impl Control {
         if self.hops.remove(&node).is_some() {
             self.sends.retain(|(hop, _)| *hop != node);
             self.flood.handle_hop_down(node);
+            self.access.handle_hop_down(node);
             self.announce(Change::HopDown(node), None);
             self.admission.reservations.lose_neighbour(self.now, NodeIndex(node.0));
             self.follow_links();

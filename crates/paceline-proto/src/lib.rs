@@ -12,6 +12,8 @@
 //! These three do not depend on each other. They share [`plan`], the streams of a node, and the budget of a
 //! link, which admission promises and the link keeps.
 //!
+//! [`rights`] are the rules that a node checks before it carries a stream or answers a request.
+//!
 //! [`pull`] implements buffers of past samples and their discovery.
 //!
 //! [`receive::Receiver`] is the receiving end of a link; [`wire`] is the format of the data between both
@@ -30,6 +32,7 @@ pub mod pull;
 pub mod reason;
 pub mod receive;
 pub mod retransmit;
+pub mod rights;
 pub mod sample;
 pub mod tag;
 pub mod temporal;

@@ -133,6 +133,39 @@ impl Pattern {
         }
         matches_from(&self.0, &tag.0)
     }
+
+    /// Returns true if at least one tag matches both patterns. Takes time in proportion to the product of
+    /// their numbers of chunks.
+    #[must_use]
+    pub fn intersects(&self, other: &Self) -> bool {
+        let (one, two): (Vec<&str>, Vec<&str>) =
+            (self.0.split('/').collect(), other.0.split('/').collect());
+        meet(&one, &two)
+    }
+}
+
+impl Pattern {
+    /// Returns true if this pattern matches every tag that `other` matches. May return false for a pattern
+    /// that does so only by several `**` together.
+    #[must_use]
+    pub fn contains(&self, other: &Self) -> bool {
+        // A wildcard of `other` is matched as a chunk: `*` by `*` or `**`, and `**` only by `**`.
+        fn from(one: &[&str], other: &[&str]) -> bool {
+            match (one.split_first(), other.split_first()) {
+                (None, None) => true,
+                (Some((&"**", rest)), _) if from(rest, other) => true,
+                (Some((&"**", _)), Some((chunk, of))) => !is_private(chunk) && from(one, of),
+                (Some((&"*", rest)), Some((chunk, of))) => {
+                    *chunk != "**" && !is_private(chunk) && from(rest, of)
+                }
+                (Some((chunk, rest)), Some((other, of))) => chunk == other && from(rest, of),
+                (Some(_), None) | (None, Some(_)) => false,
+            }
+        }
+        let (one, two): (Vec<&str>, Vec<&str>) =
+            (self.0.split('/').collect(), other.0.split('/').collect());
+        from(&one, &two)
+    }
 }
 
 impl fmt::Display for Pattern {
@@ -153,6 +186,37 @@ fn chunk(text: Option<&str>) -> Option<(&str, Option<&str>)> {
 /// Returns true for a chunk that no wildcard matches: internal traffic is not part of `**`.
 fn is_private(chunk: &str) -> bool {
     chunk.starts_with('@')
+}
+
+/// Returns true if the chunks of two patterns match a common tag, by dynamic programming over their suffixes.
+fn meet(one: &[&str], other: &[&str]) -> bool {
+    // `after[j]` is true if the chunks of `one` after the current one and those of `other` from `j` on meet.
+    let mut after: Vec<bool> = Vec::new();
+    for i in (0..=one.len()).rev() {
+        let a = one.get(i);
+        let mut row = vec![false; other.len() + 1];
+        let below = |j: usize| after.get(j).copied().unwrap_or(false);
+        for j in (0..=other.len()).rev() {
+            let b = other.get(j);
+            let right = row.get(j + 1).copied().unwrap_or(false);
+            let met = match (a.copied(), b.copied()) {
+                (None, None) => true,
+                (None, Some(b)) => b == "**" && right,
+                (Some("**"), b) => below(j) || right && b.is_some_and(|b| !is_private(b)),
+                (Some(a), Some("**")) => right || below(j) && !is_private(a),
+                (Some(_), None) => false,
+                (Some("*"), Some(chunk)) | (Some(chunk), Some("*")) => {
+                    !is_private(chunk) && below(j + 1)
+                }
+                (Some(a), Some(b)) => a == b && below(j + 1),
+            };
+            if let Some(cell) = row.get_mut(j) {
+                *cell = met;
+            }
+        }
+        after = row;
+    }
+    after.first().copied().unwrap_or(false)
 }
 
 /// Matches with one remembered `**`: after a mismatch the last `**` consumes one more chunk.

@@ -1,4 +1,4 @@
-//! The wire format of a link, version 2 (docs/internals/wire.md).
+//! The wire format of a link, version 3 (docs/internals/wire.md).
 //!
 //! Every parser here is strict and bounded. An unknown value is an error that names the field, and no length
 //! from the wire is trusted before its bytes have been seen.
@@ -10,7 +10,7 @@ pub mod segment;
 pub use codec::{Reader, WireError, Writer};
 
 /// The version of the wire format that this node speaks; the first byte of every frame.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// The maximum value of a counter on the wire, for frames, samples and control messages. It is half the range
 /// of 64 bits, so additions to a received number cannot overflow.

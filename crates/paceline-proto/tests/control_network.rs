@@ -16,6 +16,7 @@ mod control_network {
     mod random;
     mod refusals;
     mod reservations;
+    mod rights;
     mod routes;
     mod told;
     mod truth;

@@ -18,6 +18,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::NoAnswer => "no_answer",
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
         RefusalReason::Unscalable { .. } => "unscalable",
+        RefusalReason::Rights { .. } => "rights",
         _ => "other",
     }
 }

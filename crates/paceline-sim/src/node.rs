@@ -444,7 +444,7 @@ impl Node {
         if let WayChange::Up(link) | WayChange::Moved(link) = change
             && let Some(end) = self.links.get(link)
         {
-            let hop = HopInfo { link_name: end.name.clone(), capacity: end.spec.capacity };
+            let hop = HopInfo::new(end.name.clone(), end.spec.capacity);
             self.control.handle_hop_up(now, node, hop);
         }
     }
@@ -489,7 +489,10 @@ impl Node {
                 | ControlOutput::Surveyed { .. }
                 | ControlOutput::Changed { .. }
                 | ControlOutput::InForce { .. }
-                | ControlOutput::ChangeRefused { .. } => {}
+                | ControlOutput::ChangeRefused { .. }
+                | ControlOutput::Denied { .. }
+                | ControlOutput::ChangedFor { .. }
+                | ControlOutput::Token { .. } => {}
                 ControlOutput::Asked { request, from, .. } => {
                     self.control.answer(now, request, from, Bytes::from_static(b"answer"));
                 }

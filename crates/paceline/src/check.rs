@@ -121,6 +121,12 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
 /// Returns true if the endpoint is only reachable from this host, or for peers that prove their identity.
 /// `proves` states whether the link has the files for that.
 fn is_safe(endpoint: &str, proves: bool) -> bool {
+    let protocol = endpoint.split_once('/').map(|(protocol, _)| protocol);
+    is_local(endpoint) || proves && matches!(protocol, Some("tls" | "quic"))
+}
+
+/// Returns true if only processes of this host reach the endpoint.
+pub(crate) fn is_local(endpoint: &str) -> bool {
     let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
     let address = rest.split(['?', '#']).next().unwrap_or_default();
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
@@ -128,7 +134,6 @@ fn is_safe(endpoint: &str, proves: bool) -> bool {
     host == "localhost"
         || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
         || protocol == "unixsock-stream"
-        || proves && matches!(protocol, "tls" | "quic")
 }
 
 /// Returns true if one thread reads and writes all of Zenoh's connections, as [`ONE_THREAD`] sets.

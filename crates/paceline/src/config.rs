@@ -1,10 +1,12 @@
 //! Configuration of a node and its links.
 
+use crate::access::Audit;
 use crate::identity::{Identity, TlsFiles};
 use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
+use crate::check;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,6 +39,8 @@ pub struct LinkConfig {
     pub(crate) tls: Option<TlsFiles>,
     /// The identity in these files, once the node has loaded them.
     pub(crate) identity: Option<Arc<Identity>>,
+    /// The audit log of the node.
+    pub(crate) audit: Audit,
 }
 
 impl LinkConfig {
@@ -124,6 +128,17 @@ impl LinkConfig {
         self
     }
 
+    /// Returns true if only processes of this host reach the link's endpoints.
+    pub(crate) fn is_local(&self) -> bool {
+        self.listen.iter().chain(&self.connect).all(|endpoint| check::is_local(endpoint))
+    }
+
+    /// Returns true if the link's peers have all rights unless a policy says otherwise: this node has chosen
+    /// to connect to them, or to open the link to anybody.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.insecure || self.listen.is_empty()
+    }
+
     /// Returns true if the link uses QUIC.
     pub(crate) fn is_quic(&self) -> bool {
         self.listen.iter().chain(&self.connect).any(|endpoint| endpoint.starts_with("quic/"))
@@ -152,6 +167,8 @@ pub struct NodeBuilder {
     pub(crate) guest: bool,
     pub(crate) links: Vec<LinkConfig>,
     pub(crate) processor: Option<CpuBudget>,
+    pub(crate) policy: Option<PathBuf>,
+    pub(crate) token: Option<PathBuf>,
 }
 
 impl NodeBuilder {
@@ -198,6 +215,39 @@ impl NodeBuilder {
     #[must_use]
     pub const fn guest(mut self) -> Self {
         self.guest = true;
+        self
+    }
+
+    /// Sets the policy file: the rights of other nodes at this one, in TOML.
+    ///
+    /// Each `[[rule]]` grants rights to the peers that it names; everything else is refused. A change of the
+    /// file takes effect within 2 s. By default, the processes of this host have all rights, and so have the
+    /// peers of links that this node connects or opens with [`LinkConfig::insecure`]. Peers that connect with
+    /// a certificate have none.
+    ///
+    /// ```toml
+    /// audit = "audit.jsonl"
+    ///
+    /// [[rule]]
+    /// peers = ["operator-*"]
+    /// publish = ["cmd/**"]
+    /// subscribe = ["camera/**", "status"]
+    /// rate = "30Hz"
+    /// bandwidth = "4mbit"
+    /// within = "50ms"
+    /// observe = true
+    /// ```
+    #[must_use]
+    pub fn policy(mut self, file: impl Into<PathBuf>) -> Self {
+        self.policy = Some(file.into());
+        self
+    }
+
+    /// Sets the file of a token that grants this node rights at other nodes: a JSON Web Token of an identity
+    /// provider that they trust. A change of the file takes effect within 2 s.
+    #[must_use]
+    pub fn token(mut self, file: impl Into<PathBuf>) -> Self {
+        self.token = Some(file.into());
         self
     }
 

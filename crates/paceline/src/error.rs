@@ -65,6 +65,21 @@ pub enum OpenError {
         escape(.0)
     )]
     Name(String),
+    /// The name of the node differs from the name in its certificate.
+    #[error(
+        "node name '{}': the certificate of its links is for '{}'; leave the name out, or issue a certificate \
+         for it",
+        escape(name), escape(certified)
+    )]
+    CertifiedName {
+        /// The configured name.
+        name: String,
+        /// The name in the certificate.
+        certified: String,
+    },
+    /// The policy file, the token file or the audit log cannot be used.
+    #[error("{}", escape(.0))]
+    Access(String),
     /// The limit of open files is too low. Sockets count as files.
     #[error(
         "this process may open {limit} files, but this node needs at least {needed}; raise the \

@@ -18,6 +18,7 @@ use rustls::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use x509_parser::extensions::GeneralName;
 
 /// The protocol name in the TLS handshake (ALPN, RFC 7301).
 const PROTOCOL: &[u8] = b"paceline";
@@ -121,6 +122,11 @@ impl Identity {
         checked.err().map(|error| reason(&error))
     }
 
+    /// Returns the name in the certificate of this node.
+    pub(crate) fn name(&self) -> Option<String> {
+        certified_name(self.own.now().end_entity_cert().ok()?)
+    }
+
     /// Returns the id of this node.
     pub(crate) const fn id(&self) -> NodeId {
         self.id
@@ -144,6 +150,21 @@ impl Identity {
         let first = first.as_ref().iter().take(8);
         Ok(NodeId(first.fold(0, |id, byte| id << 8 | u64::from(*byte))))
     }
+}
+
+/// Returns the name in a certificate: its first DNS name, or its common name if it has none.
+pub(crate) fn certified_name(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let names = parsed.subject_alternative_name().ok().flatten();
+    let mut names = names.iter().flat_map(|names| &names.value.general_names);
+    let dns = names.find_map(|name| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    });
+    dns.or_else(|| {
+        let common = parsed.subject().iter_common_name().next()?;
+        common.as_str().ok().map(str::to_owned)
+    })
 }
 
 /// Reads the certificate and its key, and checks that it is a valid one of the authority.

@@ -38,6 +38,7 @@
 //! Calls with the suffix `_async` are asynchronous and work on any runtime. An [`Arrival`] adds a
 //! publisher or subscriber to another event loop.
 
+mod access;
 mod arrival;
 mod buffer;
 mod change;

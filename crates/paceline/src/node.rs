@@ -9,6 +9,7 @@ use crate::identity::Identity;
 use crate::limits;
 use crate::shell::command::{COMMANDS_MAX, Command, Commands};
 use crate::shell::engine::{Engine, Parts};
+use crate::shell::gate::Gate;
 use crate::shell::host::Host;
 use crate::shell::opening::WaitingBytes;
 use crate::shell::rx::RxSources;
@@ -91,8 +92,10 @@ impl Node {
     }
 
     fn open_with(builder: NodeBuilder) -> Result<Self, OpenError> {
-        let name = checked_name(&builder)?;
+        check_links(&builder)?;
         let identity = identity(&builder.links)?;
+        let name = name(&builder, identity.as_deref())?;
+        let gate = Gate::open(&builder)?;
         let id = identity.as_ref().map_or_else(|| NodeId(random()), |identity| identity.id());
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
@@ -111,6 +114,7 @@ impl Node {
         builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
         for mut config in configs {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
+            config.audit = gate.audit();
             control.set_link(&config.name, config.policy, config.carrier());
             let (link, thread) =
                 open_link(id, links.len(), config, &sources, (&commands, &vitals))?;
@@ -129,6 +133,7 @@ impl Node {
                 host,
                 sources: sources.clone(),
                 vitals: vitals.clone(),
+                gate,
             },
             vitals.pulse(ENGINE),
         );
@@ -330,15 +335,27 @@ impl Drop for Inner {
     }
 }
 
-/// Validates the builder and returns the node's name, before any resource is opened.
-fn checked_name(builder: &NodeBuilder) -> Result<String, OpenError> {
+/// Validates the links of a builder, before any resource is opened.
+fn check_links(builder: &NodeBuilder) -> Result<(), OpenError> {
     if builder.links.len() > Node::LINKS_MAX {
         return Err(OpenError::TooManyLinks(builder.links.len()));
     }
     check::links(&builder.links)?;
-    let name = builder.name.clone().unwrap_or_else(default_name);
+    check::descriptors(builder.links.len() + usize::from(!builder.isolated))
+}
+
+/// Returns the node's name. A node with a certificate goes by the name in it, because policies of others
+/// refer to that.
+fn name(builder: &NodeBuilder, identity: Option<&Identity>) -> Result<String, OpenError> {
+    let certified = identity.and_then(Identity::name);
+    let name = match (builder.name.clone(), certified) {
+        (Some(name), Some(certified)) if name != certified => {
+            return Err(OpenError::CertifiedName { name, certified });
+        }
+        (Some(name), _) | (None, Some(name)) => name,
+        (None, None) => default_name(),
+    };
     check::node_name(&name)?;
-    check::descriptors(builder.links.len() + usize::from(!builder.isolated))?;
     Ok(name)
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod egress;
 pub(crate) mod engine;
 pub(crate) mod events;
 pub(crate) mod front;
+pub(crate) mod gate;
 pub(crate) mod guards;
 pub(crate) mod handle;
 pub(crate) mod held;

@@ -95,6 +95,17 @@ impl Reservations {
         self.rearm(key);
     }
 
+    /// Ends a reservation on a path through this node that is no longer allowed. Both sides are notified.
+    pub fn forbid(&mut self, now: Instant, key: Key) {
+        self.advance(now);
+        if self.entries.get(&key).is_some_and(|entry| entry.installed.is_some()) {
+            self.end(key, Reason::Declined, None, self.me);
+        } else {
+            self.give_up(key, Reason::Declined, None);
+        }
+        self.rearm(key);
+    }
+
     /// Retransmits unanswered CLOSE messages, and removes expired past reservations.
     fn fade(&mut self, key: Key) {
         let (now, retries) = (self.now, self.timing.retries);

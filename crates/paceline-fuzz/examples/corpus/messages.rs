@@ -51,7 +51,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
 /// Returns messages from the stranger to the listener: a digest, snapshots, and deltas of every kind.
 fn messages() -> Vec<Bytes> {
     let capacity = Capacity::from_bytes_per_s(10_000).ok();
-    let hop_info = HopInfo { link_name: "radio".into(), capacity };
+    let hop_info = HopInfo::new("radio".into(), capacity);
     let now = Instant::from_millis(5);
     let (mut stranger, mut listener) =
         (Control::new(STRANGER, "stranger"), Control::new(LISTENER, "me"));
@@ -89,7 +89,7 @@ fn messages() -> Vec<Bytes> {
             stranger.unsubscribe(now, id);
         }
     }
-    stranger.handle_hop_up(now, NodeId(9), HopInfo { link_name: "b".into(), capacity: None });
+    stranger.handle_hop_up(now, NodeId(9), HopInfo::new("b".into(), None));
     talk(&mut stranger, &mut listener, &mut messages);
     stranger.handle_hop_down(now, NodeId(9));
     talk(&mut stranger, &mut listener, &mut messages);

@@ -121,7 +121,7 @@ impl Attacker {
         if heard.known == self.epoch && !self.up {
             self.up = true;
             self.handshakes += 1;
-            let info = HopInfo { link_name: "radio".into(), capacity: None };
+            let info = HopInfo::new("radio".into(), None);
             self.control.handle_hop_up(now, VICTIM, info);
         }
         self.owed = heard.owed.or(self.owed);

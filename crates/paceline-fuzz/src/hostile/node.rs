@@ -108,7 +108,7 @@ impl Node {
             match event {
                 LinkEvent::HopUp(hop) => {
                     let capacity = Capacity::from_bytes_per_s(BYTES_PER_S).ok();
-                    let info = HopInfo { link_name: "radio".into(), capacity };
+                    let info = HopInfo::new("radio".into(), capacity);
                     self.control.handle_hop_up(now, hop, info);
                 }
                 LinkEvent::HopDown(hop) => self.control.handle_hop_down(now, hop),

@@ -2,10 +2,13 @@
 //!
 //! `Control` treats questions and answers as opaque bytes, except for the [`Topic`] that selects the handler.
 
+use super::access::Missing;
+use super::change::{self, ChangeAnswer};
 use super::graph::{HOPS_MAX, Tree};
 use super::message::{ANSWER_BYTES_MAX, Errand, Message, QUESTION_BYTES_MAX};
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, SubscriptionId};
+use crate::rights::{Lack, Right};
 use crate::tag::Tag;
 use bytes::Bytes;
 use paceline_sched::Instant;
@@ -103,14 +106,14 @@ impl Control {
             self.questions.open.pop_first();
         }
         self.questions.open.insert(request, node);
-        self.receive_question(Errand { request, from: self.me, to: node, ttl: TTL }, body);
+        self.receive_question(self.me, Errand { request, from: self.me, to: node, ttl: TTL }, body);
         request
     }
 
     /// Sends a message to `node` that is not answered.
     pub(super) fn tell(&mut self, node: NodeId, body: Bytes) {
         let request = self.next_question();
-        self.receive_question(Errand { request, from: self.me, to: node, ttl: TTL }, body);
+        self.receive_question(self.me, Errand { request, from: self.me, to: node, ttl: TTL }, body);
     }
 
     const fn next_question(&mut self) -> u64 {
@@ -145,8 +148,11 @@ impl Control {
         holders
     }
 
-    pub(super) fn receive_question(&mut self, errand: Errand, body: Bytes) {
-        if errand.to == self.me {
+    /// Handles a question that the neighbour `via` delivered, or this node itself asks.
+    pub(super) fn receive_question(&mut self, via: NodeId, errand: Errand, body: Bytes) {
+        if let Err((of, lack)) = self.may_ask(via, &errand, &body) {
+            self.refuse_question(&errand, body, (of, lack));
+        } else if errand.to == self.me {
             let Errand { request, from, .. } = errand;
             match Topic::split(body.clone()) {
                 Some((Topic::Room, query)) => self.answer_room(request, from, query),
@@ -155,10 +161,69 @@ impl Control {
                 Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
                 Some((Topic::Refused, refusal)) => self.hear_refused(from, refusal),
                 Some((Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages, _))
-                | None => self.outputs.push_back(ControlOutput::Asked { request, from, body }),
+                | None => self.outputs.push_back(ControlOutput::Asked { request, from, via, body }),
             }
         } else if let Some((hop, errand)) = self.onward(errand) {
             self.send(hop, Message::Question(errand, body).encode());
+        }
+    }
+
+    /// Checks a right of `node` on `tag`, requested through the neighbour `via`.
+    ///
+    /// # Errors
+    /// Returns the missing right. [`ControlOutput::Denied`] reports it as well.
+    pub fn may(
+        &mut self,
+        (via, node): (NodeId, NodeId),
+        right: Right,
+        tag: &Tag,
+    ) -> Result<(), Lack> {
+        let granted = self.access.check(&self.registry, (via, node), |rights| {
+            if rights.grants(right, tag) { Ok(()) } else { Err(Lack::Right(right)) }
+        });
+        granted.map_err(|(of, lack)| {
+            let tag = tag.to_string();
+            self.outputs.push_back(ControlOutput::Denied { node, of, lack, tag });
+            lack
+        })
+    }
+
+    /// Checks the rights of the nodes that ask. Only the node that is asked checks the topic.
+    fn may_ask(&self, via: NodeId, errand: &Errand, body: &Bytes) -> Result<(), Missing> {
+        let asked = (errand.to == self.me).then(|| Topic::split(body.clone())).flatten();
+        let changed = |rest: &Bytes| change::decode(rest.clone()).ok().map(|(_, spec)| spec.pattern);
+        self.access.check(&self.registry, (via, errand.from), |rights| {
+            let granted = match &asked {
+                Some((Topic::Status | Topic::Feedback | Topic::Passages, _)) => {
+                    (Right::Observe, rights.grants_node(Right::Observe))
+                }
+                Some((Topic::Change, rest)) => {
+                    let pattern = changed(rest);
+                    let granted = pattern.is_some_and(|it| rights.grants_all_of(Right::Set, &it));
+                    (Right::Set, granted)
+                }
+                // The owner checks the tag of a pull ([`Control::may`]).
+                Some((
+                    Topic::Pull | Topic::Room | Topic::Excess | Topic::Refused | Topic::Outcome,
+                    _,
+                ))
+                | None => (Right::Observe, !rights.is_empty()),
+            };
+            if granted.1 { Ok(()) } else { Err(Lack::Right(granted.0)) }
+        })
+    }
+
+    /// Refuses a question for lack of rights. A puller and a changing node get an answer that says so.
+    fn refuse_question(&mut self, errand: &Errand, body: Bytes, (of, lack): Missing) {
+        let Errand { request, from, .. } = *errand;
+        let change = match Topic::split(body) {
+            Some((Topic::Change, rest)) if errand.to == self.me => change::decode(rest).ok(),
+            Some(_) | None => None,
+        };
+        let tag = change.as_ref().map(|(_, spec)| spec.pattern.to_string()).unwrap_or_default();
+        self.outputs.push_back(ControlOutput::Denied { node: from, of, lack, tag });
+        if change.is_some() {
+            self.answer(self.now, request, from, ChangeAnswer::Denied(lack).encode());
         }
     }
 

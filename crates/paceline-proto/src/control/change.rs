@@ -7,13 +7,14 @@
 //! there had been no change. A change with [`SubscriptionSpec::or_stop`] is not rolled back.
 
 use super::ask::Topic;
-use super::codec::{put_subscription, read_subscription};
+use super::codec::{put_lack, put_subscription, read_lack, read_subscription};
 use super::outcome::ChangeOutcome;
 use super::refusal::Refusal;
 use super::registry::{Change, PairKey};
 use super::spec::SubscriptionSpec;
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::rights::Lack;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_sched::Instant;
@@ -55,6 +56,8 @@ pub enum ChangeAnswer {
     /// There is no such subscription, or the new request would make it a different one: another pattern, or
     /// another use of pull buffers.
     Unknown,
+    /// The policy of the subscription's node does not allow the change.
+    Denied(Lack),
 }
 
 impl ChangeAnswer {
@@ -64,22 +67,28 @@ impl ChangeAnswer {
     /// Returns [`WireError`] if the body is no such answer.
     pub fn decode(body: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
-        let answer = match reader.flag("change")? {
-            true => Self::Done { revision: reader.varint("revision")? },
-            false => Self::Unknown,
+        let answer = match reader.u8("change")? {
+            0 => Self::Unknown,
+            1 => Self::Done { revision: reader.varint("revision")? },
+            2 => Self::Denied(read_lack(&mut reader)?),
+            _ => return Err(WireError::Invalid("change")),
         };
         reader.finish()?;
         Ok(answer)
     }
 
-    fn encode(self) -> Bytes {
+    pub(super) fn encode(self) -> Bytes {
         let mut out = Vec::new();
         match self {
+            Self::Unknown => out.put_u8(0),
             Self::Done { revision } => {
-                out.put_flag(true);
+                out.put_u8(1);
                 out.put_varint(revision);
             }
-            Self::Unknown => out.put_flag(false),
+            Self::Denied(lack) => {
+                out.put_u8(2);
+                put_lack(&mut out, lack);
+            }
         }
         out.into()
     }
@@ -120,6 +129,9 @@ impl Control {
             (pattern, *holds, *local) == (&spec.pattern, spec.holds, spec.local)
                 && !pattern.is_private()
         });
+        if fits && from != self.me {
+            self.outputs.push_back(ControlOutput::ChangedFor { node: from, subscription });
+        }
         let answer = match fits {
             true => ChangeAnswer::Done { revision: self.change(subscription, spec) },
             false => ChangeAnswer::Unknown,
@@ -255,7 +267,7 @@ impl Control {
     }
 }
 
-fn decode(body: Bytes) -> Result<(u32, SubscriptionSpec), WireError> {
+pub(super) fn decode(body: Bytes) -> Result<(u32, SubscriptionSpec), WireError> {
     let mut reader = Reader::new(body);
     let (index, spec) = (reader.varint32("subscription")?, read_subscription(&mut reader)?);
     reader.finish()?;

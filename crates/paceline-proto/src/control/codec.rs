@@ -8,6 +8,7 @@ use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::form::{Form, Proxy, Rate, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
+use crate::rights::{Lack, Quota, Right};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
 use crate::wire::segment::{read_audio, write_audio};
@@ -269,12 +270,14 @@ fn read_retransmit(reader: &mut Reader) -> Result<Retransmit, WireError> {
 fn put_hop(out: &mut Vec<u8>, hop: &HopInfo) {
     out.put_text(&hop.link_name);
     out.put_varint(hop.capacity.map_or(0, Capacity::bytes_per_s));
+    out.put_flag(hop.leaf);
 }
 
 fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
     Ok(HopInfo {
         link_name: reader.text(NAME_BYTES_MAX, "link name")?,
         capacity: Capacity::from_bytes_per_s(reader.varint("capacity")?).ok(),
+        leaf: reader.flag("leaf")?,
     })
 }
 
@@ -323,6 +326,11 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_varint(needed);
             out.put_varint(available);
         }
+        RefusalReason::Rights { of, lack } => {
+            out.put_u8(7);
+            out.put_u64(of.0);
+            put_lack(out, lack);
+        }
     }
     out.put_u64(refusal.node.0);
     out.put_text(&refusal.node_name);
@@ -331,6 +339,31 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     out.put_varint(refusal.available_bytes_per_s);
     put_offer(out, &refusal.offer);
     out.put_varint(refusal.revision);
+}
+
+/// Encodes a missing right; code 0 of the quota stands for none.
+pub(super) fn put_lack(out: &mut Vec<u8>, lack: Lack) {
+    out.put_u8(lack.right().code());
+    match lack {
+        Lack::Right(_) => out.put_u8(0),
+        Lack::Quota { quota, asked, limit, .. } => {
+            out.put_u8(1 + quota.code());
+            out.put_flag(asked.is_some());
+            if let Some(asked) = asked {
+                out.put_varint(asked);
+            }
+            out.put_varint(limit);
+        }
+    }
+}
+
+pub(super) fn read_lack(reader: &mut Reader) -> Result<Lack, WireError> {
+    let right = Right::from_code(reader.u8("right")?).ok_or(WireError::Invalid("right"))?;
+    let Some(quota) = reader.u8("quota")?.checked_sub(1) else { return Ok(Lack::Right(right)) };
+    let quota = Quota::from_code(quota).ok_or(WireError::Invalid("quota"))?;
+    let asked = reader.flag("requested")?;
+    let asked = optional(asked, || reader.varint("requested"))?;
+    Ok(Lack::Quota { right, quota, asked, limit: reader.varint("limit")? })
 }
 
 /// Encodes an offer; 0 stands for `None`, because no offer has the value 0.
@@ -382,6 +415,10 @@ pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
         5 => {
             let needed = reader.varint("time needed")?;
             RefusalReason::Processor { needed, available: reader.varint("time there is")? }
+        }
+        7 => {
+            let of = NodeId(reader.u64("node without the right")?);
+            RefusalReason::Rights { of, lack: read_lack(reader)? }
         }
         _ => return Err(WireError::Invalid("refusal reason")),
     };

@@ -83,18 +83,60 @@ impl Control {
         let version = self.registry.version(self.me) + 1;
         match self.registry.apply((self.me, version), (change.clone(), 0)) {
             Ok(_) => {
-                let delta = Message::Delta { node: self.me, version, change };
-                self.flood(&delta.encode(), except);
+                let delta = Message::Delta { node: self.me, version, change: change.clone() };
+                self.flood_change((self.me, version), &change, (&delta.encode(), except));
             }
             Err(_) => self.rejected += 1,
         }
     }
 
-    fn flood(&mut self, message: &Bytes, except: Option<NodeId>) {
-        let hops = self.hops.keys().filter(|&&hop| Some(hop) != except);
-        self.sends.extend(hops.map(|&hop| (hop, message.clone())));
-        self.dirty = true;
-        self.news = true;
+    /// Sends a change of `node`'s record, encoded as `message`, to all neighbours except `except`. A leaf gets
+    /// the change as it may see it.
+    fn flood_change(
+        &mut self,
+        (node, version): (NodeId, u64),
+        change: &Change,
+        (message, except): (&Bytes, Option<NodeId>),
+    ) {
+        for &hop in self.hops.keys().filter(|&&hop| Some(hop) != except) {
+            let message = match self.access.view(&self.registry, hop) {
+                None => message.clone(),
+                Some(view) if view.shows(node) => {
+                    let change = view.change(node, change.clone());
+                    Message::Delta { node, version, change }.encode()
+                }
+                Some(_) => continue,
+            };
+            self.sends.push_back((hop, message));
+        }
+        (self.dirty, self.news) = (true, true);
+    }
+
+    /// Sends `node`'s record to all neighbours except `except`.
+    fn flood_record(&mut self, node: NodeId, except: Option<NodeId>) {
+        let hops: Vec<NodeId> =
+            self.hops.keys().copied().filter(|&hop| Some(hop) != except).collect();
+        hops.into_iter().for_each(|hop| self.send_record(hop, node));
+        (self.dirty, self.news) = (true, true);
+    }
+
+    /// Sends `node`'s record to a neighbour, as far as the neighbour may see it.
+    fn send_record(&mut self, hop: NodeId, node: NodeId) {
+        let Some(record) = self.registry.record(node) else { return };
+        let message = match self.access.view(&self.registry, hop) {
+            None => snapshot(node, record),
+            Some(view) if view.shows(node) => snapshot(node, &view.record(node, record)),
+            Some(_) => return,
+        };
+        self.sends.push_back((hop, message));
+    }
+
+    /// Replaces the records that a neighbour has by those that it may see now.
+    pub(super) fn show_again(&mut self, hop: NodeId) {
+        self.send(hop, Message::Forget.encode());
+        let tree = Tree::new(&self.registry, self.me);
+        let nodes: Vec<NodeId> = tree.records_outward(&self.registry).map(|(node, _)| node).collect();
+        nodes.into_iter().for_each(|node| self.send_record(hop, node));
     }
 
     pub(super) fn send(&mut self, hop: NodeId, message: Bytes) {
@@ -104,12 +146,7 @@ impl Control {
     pub(super) fn receive(&mut self, from: NodeId, bytes: Bytes) -> Result<(), WireError> {
         match Message::decode(bytes.clone())? {
             Message::Digest(versions) => self.receive_digest(from, versions),
-            Message::Need(node) => {
-                if let Some(record) = self.registry.record(node) {
-                    let message = snapshot(node, record);
-                    self.send(from, message);
-                }
-            }
+            Message::Need(node) => self.send_record(from, node),
             // This node is the only authority on its own record.
             Message::Delta { node, version, .. } if node == self.me => self.outbid(version),
             Message::Snapshot { node, record } if node == self.me => self.outbid(record.version),
@@ -119,7 +156,13 @@ impl Control {
             Message::Snapshot { node, record } => {
                 self.receive_snapshot((from, node), record, &bytes)?;
             }
-            Message::Question(errand, body) => self.receive_question(errand, body),
+            Message::Forget => {
+                self.registry.forget_from(from);
+                self.reach.topology_changed();
+                (self.dirty, self.news) = (true, true);
+            }
+            Message::Token { node, token } => self.receive_token(from, node, token),
+            Message::Question(errand, body) => self.receive_question(from, errand, body),
             Message::Answer(errand, body) => self.receive_answer(errand, body),
             Message::Reserve(message) => self.receive_reservation(from, *message),
         }
@@ -132,7 +175,12 @@ impl Control {
         (version, change): (u64, Change),
         bytes: &Bytes,
     ) -> Result<(), WireError> {
+        if !self.access.may_deliver(&self.registry, (from, node), None) {
+            self.contradictions += 1;
+            return Ok(());
+        }
         let moves = matches!(change, Change::HopUp(..) | Change::HopDown(_));
+        let kept = change.clone();
         if self.registry.is_reachable(node)
             && !self.reach.may_change(&self.registry, self.me, (from, node), &change)
         {
@@ -145,7 +193,7 @@ impl Control {
                 if moves {
                     self.reach.topology_changed();
                 }
-                self.flood(bytes, Some(from));
+                self.flood_change((node, version), &kept, (bytes, Some(from)));
             }
             Applied::Old => {}
             Applied::Gap => self.ask_for(from, node),
@@ -168,6 +216,10 @@ impl Control {
         if record.version <= self.registry.version(node) {
             return Ok(());
         }
+        if !self.access.may_deliver(&self.registry, (from, node), Some(&record)) {
+            self.contradictions += 1;
+            return Ok(());
+        }
         // A node that nothing reaches may be on any side, and has no effect before it is linked.
         if self.registry.is_reachable(node)
             && !self.reach.may_deliver(&self.registry, self.me, (from, node), &record)
@@ -182,17 +234,17 @@ impl Control {
         if self.registry.replace(self.now, (from, node), (record, bytes.len()))? == Applied::New {
             self.reach.topology_changed();
             self.flood.asked.remove(&node);
-            self.flood(bytes, Some(from));
+            self.flood_record(node, Some(from));
         }
         Ok(())
     }
 
     /// Announces this node's record above a version that others claim to have.
     fn outbid(&mut self, version: u64) {
-        let Some(record) = self.registry.outbid(version) else { return };
-        self.contradictions += 1;
-        let message = snapshot(self.me, record);
-        self.flood(&message, None);
+        if self.registry.outbid(version).is_some() {
+            self.contradictions += 1;
+            self.flood_record(self.me, None);
+        }
     }
 
     /// Sends the records that the neighbour lacks. If the neighbour has newer records, sends it a digest,
@@ -207,11 +259,11 @@ impl Control {
         }
         let tree = Tree::new(&self.registry, self.me);
         // The neighbour accepts a node only behind nodes that it knows.
-        for (node, record) in tree.records_outward(&self.registry) {
-            if record.version > theirs.get(&node).copied().unwrap_or(0) {
-                self.sends.push_back((from, snapshot(node, record)));
-            }
-        }
+        let newer = |(node, record): (NodeId, &Record)| {
+            (record.version > theirs.get(&node).copied().unwrap_or(0)).then_some(node)
+        };
+        let newer: Vec<NodeId> = tree.records_outward(&self.registry).filter_map(newer).collect();
+        newer.into_iter().for_each(|node| self.send_record(from, node));
         let behind = |(&node, &version): (&NodeId, &u64)| {
             node != self.me && version > self.registry.version(node)
         };
@@ -226,12 +278,23 @@ impl Control {
     /// Sends a digest of all records to a new neighbour, including those of unreachable nodes. These may be
     /// reachable through the neighbour, and then need not be sent again.
     pub(super) fn greet(&mut self, hop: NodeId) {
-        let versions = self.registry.all().map(|(node, record)| (node, record.version)).collect();
-        self.send(hop, Message::Digest(versions).encode());
+        let versions = self.registry.all().map(|(node, record)| (node, record.version));
+        let digest = self.digest(hop, versions);
+        self.send(hop, digest);
+        for (node, token) in self.access.tokens(self.me).collect::<Vec<_>>() {
+            self.send(hop, Message::Token { node, token }.encode());
+        }
         self.flood.sent(self.now, hop);
         for early in self.flood.early.remove(&hop).unwrap_or_default() {
             self.rejected += u64::from(self.receive(hop, early).is_err());
         }
+    }
+
+    /// Returns the digest of `versions` for a neighbour: of the records that it may see.
+    fn digest(&self, hop: NodeId, versions: impl Iterator<Item = (NodeId, u64)>) -> Bytes {
+        let view = self.access.view(&self.registry, hop);
+        let seen = versions.filter(|(node, _)| view.as_ref().is_none_or(|view| view.shows(*node)));
+        Message::Digest(seen.collect()).encode()
     }
 
     pub(super) fn send_due_digests(&mut self) {
@@ -241,10 +304,10 @@ impl Control {
             return;
         }
         let tree = Tree::new(&self.registry, self.me);
-        let versions = tree.records(&self.registry).map(|(node, record)| (node, record.version));
-        let message = Message::Digest(versions.collect()).encode();
         for hop in due {
-            self.send(hop, message.clone());
+            let records = tree.records(&self.registry);
+            let message = self.digest(hop, records.map(|(node, record)| (node, record.version)));
+            self.send(hop, message);
             self.flood.sent(self.now, hop);
         }
     }

@@ -1,6 +1,7 @@
 //! The graph of the nodes, and the shortest-path tree that every node computes identically.
 
 use super::registry::{Record, Registry};
+use super::spec::HopInfo;
 use crate::ids::NodeId;
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ pub const HOPS_MAX: usize = 16;
 /// The shortest paths from one node.
 ///
 /// Of equally short paths, the one with the widest bottleneck link is chosen (widest-shortest path, RFC
-/// 2676), and of these the one over smaller ids. Every node computes the same tree from the same registry.
+/// 2676), and of these the one over smaller ids. No path leads through a node that the node before or after it
+/// calls a leaf ([`HopInfo::leaf`](super::spec::HopInfo::leaf)). Every node computes the same tree from the same registry.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     root: NodeId,
@@ -24,25 +26,29 @@ impl Tree {
     pub(crate) fn new(registry: &Registry, root: NodeId) -> Self {
         let mut before = BTreeMap::from([(root, root)]);
         let mut outward = vec![root];
-        // The nodes at the current distance, each with the capacity of the bottleneck on its path.
-        let mut reached = BTreeMap::from([(root, u64::MAX)]);
+        // The nodes at the current distance, each with the capacity of the bottleneck on its path, and
+        // true if the path may lead on.
+        let mut reached = BTreeMap::from([(root, (true, u64::MAX))]);
         while !reached.is_empty() {
-            let mut further: BTreeMap<NodeId, (u64, NodeId)> = BTreeMap::new();
-            for (&node, &width) in &reached {
+            let mut further: BTreeMap<NodeId, ((bool, u64), NodeId)> = BTreeMap::new();
+            for (&node, &(_, width)) in reached.iter().filter(|(_, (relays, _))| *relays) {
                 for (&next, hop) in registry.record(node).iter().flat_map(|node| &node.neighbours) {
-                    if before.contains_key(&next) || !registry.linked(node, next) {
+                    let back = registry.record(next).and_then(|next| next.neighbours.get(&node));
+                    let leads_on = |back: &&HopInfo| node == root || !back.leaf;
+                    if before.contains_key(&next) || back.filter(leads_on).is_none() {
                         continue;
                     }
                     let width = hop.capacity.map_or(width, |c| width.min(c.bits_per_s()));
-                    let best = further.entry(next).or_insert((width, node));
-                    if width > best.0 {
-                        *best = (width, node);
+                    let path = (!hop.leaf, width);
+                    let best = further.entry(next).or_insert((path, node));
+                    if path > best.0 {
+                        *best = (path, node);
                     }
                 }
             }
             outward.extend(further.keys());
             before.extend(further.iter().map(|(&next, &(_, node))| (next, node)));
-            reached = further.into_iter().map(|(next, (width, _))| (next, width)).collect();
+            reached = further.into_iter().map(|(next, (path, _))| (next, path)).collect();
         }
         Self { root, before, outward }
     }
@@ -92,14 +98,13 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::spec::HopInfo;
     use paceline_sched::{Capacity, Instant};
 
     /// Returns a registry in which each node lists the given neighbours.
     fn registry(lists: &[(u64, &[u64])]) -> Registry {
         let mut registry = Registry::new(NodeId(0), String::new());
         for (node, neighbours) in lists {
-            let hop = HopInfo { link_name: String::new(), capacity: None };
+            let hop = HopInfo::new(String::new(), None);
             let neighbours = neighbours.iter().map(|&to| (NodeId(to), hop.clone())).collect();
             let record = Record { version: 2, neighbours, ..Record::default() };
             let node = NodeId(*node);
@@ -135,7 +140,7 @@ mod tests {
             (4, vec![(3, wide(5_000))]),
         ];
         for (node, neighbours) in lists {
-            let hop = |capacity| HopInfo { link_name: String::new(), capacity };
+            let hop = |capacity| HopInfo::new(String::new(), capacity);
             let neighbours = neighbours.into_iter().map(|(to, c)| (NodeId(to), hop(c))).collect();
             let record = Record { version: 2, neighbours, ..Record::default() };
             let node = NodeId(node);
@@ -144,6 +149,33 @@ mod tests {
         let tree = Tree::new(&registry, NodeId(0));
         assert_eq!(path(&tree, 4), Some(vec![0, 2, 3, 4]));
         assert_eq!(path(&tree, 1), Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn no_path_leads_through_a_leaf() {
+        // 0 - 1 - 3 is short, and 1 is a leaf of 0, of 3 or of both; 0 - 2 - 4 - 3 is the other path.
+        let lists: [(u64, &[u64]); 5] =
+            [(0, &[1, 2]), (1, &[0, 3]), (2, &[0, 4]), (4, &[2, 3]), (3, &[1, 4])];
+        for of in [vec![], vec![0], vec![3], vec![0, 3]] {
+            let mut registry = Registry::new(NodeId(0), String::new());
+            for (node, neighbours) in lists {
+                let leaf = |to| to == 1 && of.contains(&node);
+                let hop = |&to| {
+                    let plain = HopInfo::new(String::new(), None);
+                    (NodeId(to), HopInfo { leaf: leaf(to), ..plain })
+                };
+                let neighbours = neighbours.iter().map(hop).collect();
+                let record = Record { version: 2, neighbours, ..Record::default() };
+                let node = NodeId(node);
+                registry.replace(Instant::ZERO, (node, node), (record, 9)).unwrap();
+            }
+            let tree = Tree::new(&registry, NodeId(0));
+            let expected = if of.is_empty() { vec![0, 1, 3] } else { vec![0, 2, 4, 3] };
+            assert_eq!(path(&tree, 3), Some(expected), "a leaf of {of:?}");
+            assert_eq!(path(&tree, 1), Some(vec![0, 1]));
+            // Its own paths begin at the leaf.
+            assert_eq!(path(&Tree::new(&registry, NodeId(1)), 3), Some(vec![1, 3]));
+        }
     }
 
     #[test]

@@ -19,6 +19,11 @@ const SNAPSHOT: u8 = 4;
 const QUESTION: u8 = 5;
 const ANSWER: u8 = 6;
 const RESERVE: u8 = 7;
+const FORGET: u8 = 8;
+const TOKEN: u8 = 9;
+
+/// The longest token, in bytes.
+pub const TOKEN_BYTES_MAX: usize = 8_192;
 
 /// The addressing of a question or answer in transit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -47,6 +52,11 @@ pub(crate) enum Message {
     Answer(Errand, Bytes),
     /// A reservation on a path that includes both neighbours, encoded by [`paceline_admit::reserve::codec`].
     Reserve(Box<reserve::ReserveMessage>),
+    /// The rights of the receiver have changed: it forgets the records that the sender delivered, and the
+    /// sender delivers them as the receiver may see them now.
+    Forget,
+    /// A token that grants rights to `node`, for the sender's neighbours.
+    Token { node: NodeId, token: Bytes },
 }
 
 fn put_node(out: &mut Vec<u8>, kind: u8, node: NodeId) {
@@ -122,6 +132,12 @@ impl Message {
                 out.put_u8(RESERVE);
                 reserve::codec::encode(message, &mut out);
             }
+            Self::Forget => out.put_u8(FORGET),
+            Self::Token { node, token } => {
+                put_node(&mut out, TOKEN, *node);
+                out.put_varint(token.len() as u64);
+                out.put_bytes(token);
+            }
         }
         out.into()
     }
@@ -152,6 +168,12 @@ impl Message {
                 let body = reader.bytes(reader.remaining(), "reservation")?;
                 let message = reserve::codec::decode(&body);
                 Self::Reserve(Box::new(message.map_err(|_| WireError::Invalid("reservation"))?))
+            }
+            FORGET => Self::Forget,
+            TOKEN => {
+                let node = NodeId(reader.u64("node")?);
+                let len = reader.len(TOKEN_BYTES_MAX, "token length")?;
+                Self::Token { node, token: reader.bytes(len, "token")? }
             }
             _ => return Err(WireError::Invalid("control message")),
         };

@@ -7,6 +7,7 @@ use super::spec::{PublisherSpec, SubscriptionSpec};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use crate::reason::Excess;
+use crate::rights::Lack;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -19,6 +20,32 @@ pub enum ControlOutput {
         hop: NodeId,
         /// The message, for [`Control::handle_message`](super::Control::handle_message) there.
         message: Bytes,
+    },
+    /// The policy of this node did not allow a stream or question of another node.
+    Denied {
+        /// The node that wants it.
+        node: NodeId,
+        /// The node whose rights do not suffice: the same, or one that relays.
+        of: NodeId,
+        /// The missing right.
+        lack: Lack,
+        /// The tag or pattern; empty if the right applies to the whole node.
+        tag: String,
+    },
+    /// This node has changed one of its subscriptions for another node.
+    ChangedFor {
+        /// The other node.
+        node: NodeId,
+        /// The subscription.
+        subscription: SubscriptionId,
+    },
+    /// Verify the token of a node, and pass its rights to
+    /// [`Control::set_token`](super::Control::set_token).
+    Token {
+        /// The node.
+        node: NodeId,
+        /// The token.
+        token: Bytes,
     },
     /// Replace the streams that leave a source.
     ///
@@ -144,6 +171,8 @@ pub enum ControlOutput {
         request: u64,
         /// The asking node.
         from: NodeId,
+        /// The neighbour that delivered the question; this node itself for its own questions.
+        via: NodeId,
         /// The body passed to [`Control::ask`](super::Control::ask) there; its first byte is a
         /// [`Topic`](super::Topic)'s.
         body: Bytes,

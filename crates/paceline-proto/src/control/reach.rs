@@ -105,7 +105,7 @@ mod tests {
     const ME: NodeId = NodeId(0);
 
     fn record(version: u64, neighbours: &[u64]) -> Record {
-        let hop = HopInfo { link_name: String::new(), capacity: None };
+        let hop = HopInfo::new(String::new(), None);
         let neighbours = neighbours.iter().map(|&to| (NodeId(to), hop.clone())).collect();
         Record { version, neighbours, ..Record::default() }
     }
@@ -131,7 +131,7 @@ mod tests {
         };
         assert!(delivers(3, &[4]) && delivers(3, &[0, 3]));
         assert!(!delivers(3, &[2]) && !delivers(3, &[0]) && !delivers(3, &[]));
-        let hop = HopInfo { link_name: String::new(), capacity: None };
+        let hop = HopInfo::new(String::new(), None);
         let mut changes = |from, node, change| {
             reach.may_change(&registry, ME, (NodeId(from), NodeId(node)), &change)
         };

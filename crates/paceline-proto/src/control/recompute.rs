@@ -1,18 +1,20 @@
 //! Computes this node's streams from the registry, and outputs their changes.
 
+use super::access::Missing;
 use super::admission::{Round, impossible};
 use super::best_effort::BestEffort;
 use super::grant::Grant;
 use super::graph::Tree;
 use super::linger::Carried;
 use super::pair::Pair;
-use super::refusal::Refusal;
-use super::registry::PairKey;
+use super::refusal::{ANY, Refusal, RefusalReason};
+use super::registry::{PairKey, Registry};
 use super::routes::{self, Installed};
 use super::{Control, ControlOutput};
-use crate::ids::{PublisherId, SubscriptionId};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::SourceKey;
 use core::mem;
+use paceline_admit::reserve::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// This node's streams and the resulting notifications.
@@ -33,16 +35,44 @@ struct Sorted<'p, 'a> {
     unanswered: BTreeSet<SubscriptionId>,
 }
 
+/// Returns the pairs that no lack of rights blocks.
+fn allowed<'a>(mut pairs: Vec<Pair<'a>>, blocked: &BTreeMap<PairKey, Missing>) -> Vec<Pair<'a>> {
+    pairs.retain(|pair| !blocked.contains_key(&pair.key()));
+    pairs
+}
+
+/// Returns the pairs that other nodes refuse for lack of rights, with the revisions of their requests.
+fn foreign_rights(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<PairKey, u64> {
+    let others = tree.records(registry).filter(|(node, _)| *node != me);
+    let refusals = others.flat_map(|(_, record)| &record.refusals);
+    let rights =
+        refusals.filter(|(_, refusal)| matches!(refusal.reason, RefusalReason::Rights { .. }));
+    rights.map(|(&key, refusal)| (key, refusal.revision)).collect()
+}
+
 impl Control {
     /// Recomputes all streams and outputs the differences.
     pub(super) fn recompute(&mut self) {
         let tree = Tree::new(&self.registry, self.me);
         self.registry.mark(self.now, |node| tree.reaches(node));
         let pairs = routes::pairs(&self.registry, &tree, self.me);
+        let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
+        let blocked = self.access.blocked(&self.registry, pairs.iter().chain(&booked));
+        let names = self.admission.bookings().filter(|it| blocked.contains_key(&it.pair));
+        let forbidden: Vec<Key> = names.map(|booking| booking.name.key).collect();
+        let rights = self.access.refusals(&self.registry, self.hops.keys().copied(), &blocked);
+        let pairs = allowed(pairs, &blocked);
         let (me, registry, news) = (self.me, &self.registry, self.news);
         let round = Round { me, registry, tree: &tree, news };
-        self.admission.decide(self.now, &round, &pairs);
+        let denied = foreign_rights(&self.registry, &tree, self.me);
+        let asking = |pair: &&Pair<'_>| denied.get(&pair.key()) != Some(&pair.request.revision);
+        let asking: Vec<Pair<'_>> = pairs.iter().filter(asking).cloned().collect();
+        self.admission.decide(self.now, &round, &asking);
+        for key in forbidden {
+            self.admission.reservations.forbid(self.now, key);
+        }
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
+        let booked = allowed(booked, &blocked);
         let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
         let mut installed = routes::plan(live.values().copied());
@@ -64,6 +94,7 @@ impl Control {
         for change in self.admission.take_changes() {
             self.announce(change, None);
         }
+        self.announce_rights(rights);
         self.send_refusal_overflow();
         (self.dirty, self.news, self.awaited) = (false, false, awaited);
         self.tell_installs(streams.installed);
@@ -224,11 +255,15 @@ impl Control {
         let mine = self.registry.record(self.me);
         for (_, record) in tree.records(&self.registry) {
             for (key, refusal) in &record.refusals {
+                // The other end cannot help that a right is missing.
+                let [sends, receives] = refusal.concerned_ends();
                 let concerns = mine.is_some_and(|mine| {
-                    mine.subscriptions.contains_key(&key.0) || mine.publishers.contains_key(&key.1)
+                    receives && mine.subscriptions.contains_key(&key.0)
+                        || sends && mine.publishers.contains_key(&key.1)
                 });
                 let current = || self.subscription(key.0).map(|spec| spec.revision);
-                if concerns && !refused.contains_key(key) && current() == Some(refusal.revision) {
+                let current = key.0.index == ANY || current() == Some(refusal.revision);
+                if concerns && !refused.contains_key(key) && current {
                     refused.insert(*key, refusal.clone());
                 }
             }

@@ -2,15 +2,16 @@
 
 use crate::form::{Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::rights::{Lack, Right};
 use core::fmt;
 use paceline_sched::{Capacity, Duration, LossTolerance};
 
 /// The refusal of one publisher's stream to a subscription.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refusal {
-    /// The subscription.
+    /// The subscription; with index `u32::MAX`, every subscription to the publisher.
     pub subscription: SubscriptionId,
-    /// The publisher.
+    /// The publisher; with index `u32::MAX`, every publisher that the subscription matches.
     pub publisher: PublisherId,
     /// The refused request ([`SubscriptionSpec::revision`](super::SubscriptionSpec::revision)).
     pub revision: u64,
@@ -93,6 +94,26 @@ pub enum RefusalReason {
         /// The reason.
         why: Unscalable,
     },
+    /// The policy of the refusing node does not grant it.
+    Rights {
+        /// The node whose rights do not suffice: the subscription's, the publisher's, or one that relays for
+        /// them.
+        of: NodeId,
+        /// The missing right, or the exceeded limit.
+        lack: Lack,
+    },
+}
+
+/// The index of a subscription or publisher that stands for all of them in a refusal.
+pub(crate) const ANY: u32 = u32::MAX;
+
+impl Refusal {
+    /// Returns whether the refusal concerns the publisher, and whether it concerns the subscription.
+    pub(super) fn concerned_ends(&self) -> [bool; 2] {
+        let RefusalReason::Rights { lack, .. } = self.reason else { return [true, true] };
+        let right = lack.right();
+        [right != Right::Subscribe, right != Right::Publish]
+    }
 }
 
 /// Formats bytes per second as a bit rate.
@@ -151,6 +172,11 @@ impl fmt::Display for Refusal {
                 f,
                 "this video cannot be scaled to {asked}: {why}; ask for it without a size (rates work), or \
                  publish progressive 8-bit 4:2:0 H.264"
+            ),
+            RefusalReason::Rights { of, lack } => write!(
+                f,
+                "the policy of '{}' does not allow it: {lack} for node {of}; a rule there must grant it",
+                self.node_name
             ),
         }
     }

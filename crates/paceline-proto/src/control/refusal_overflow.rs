@@ -89,7 +89,7 @@ mod tests {
         nodes[0].admission.refused = others;
         let capacity = Capacity::from_bits_per_s(100_000).ok();
         for (from, to) in [(0, 1), (1, 0)] {
-            let hop = HopInfo { link_name: "thin".to_owned(), capacity };
+            let hop = HopInfo::new("thin".to_owned(), capacity);
             nodes[from].handle_hop_up(now, IDS[to], hop);
         }
         talk(&mut nodes, &mut now);

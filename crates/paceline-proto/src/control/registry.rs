@@ -176,6 +176,11 @@ impl Registry {
         Self { me, entries: BTreeMap::from([(me, entry)]), bytes: 0 }
     }
 
+    /// Returns this node.
+    pub(crate) const fn me(&self) -> NodeId {
+        self.me
+    }
+
     /// Returns all records, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = (NodeId, &Record)> + '_ {
         self.entries.iter().map(|(&node, entry)| (node, &entry.record))
@@ -357,6 +362,14 @@ impl Registry {
         };
         let gone: Vec<NodeId> = self.entries.iter().filter_map(gone).collect();
         gone.into_iter().for_each(|node| self.remove(node));
+    }
+
+    /// Removes the records that the neighbour `from` delivered, except those of neighbours.
+    pub(crate) fn forget_from(&mut self, from: NodeId) {
+        let delivered = self.entries.iter().filter(|(_, entry)| entry.from == from);
+        let nodes: Vec<NodeId> = delivered.map(|(&node, _)| node).collect();
+        let gone = nodes.into_iter().filter(|&node| node == from || !self.is_neighbour(node));
+        gone.collect::<Vec<_>>().into_iter().for_each(|node| self.remove(node));
     }
 
     /// Returns the instant at which to call [`Self::forget`] next.

@@ -1,18 +1,48 @@
 //! Connects `Control` to the reservation protocol, for this node's pairs and for paths through this node.
 
 use super::Control;
+use super::access::pair_at;
 use super::admission::blank;
 use super::booking::Label;
 use super::message::Message;
+use super::pair::Place;
 use super::refusal::RefusalReason;
+use super::split::Split;
 use crate::ids::NodeId;
+use paceline_admit::reserve::message::{Admit, Deny};
 use paceline_admit::reserve::{self, Decision, Key, NodeIndex, PathAnswer, Reason, ReserveOutput};
 use paceline_sched::Duration;
 
 impl Control {
     pub(super) fn receive_reservation(&mut self, from: NodeId, message: reserve::ReserveMessage) {
+        if let reserve::ReserveMessage::Admit(asked) = &message
+            && self.lacks_right(asked)
+        {
+            let (node, retry) = (NodeIndex(self.me.0), Duration::ZERO);
+            let deny = Deny { name: asked.name, node, reason: Reason::Declined, retry };
+            let deny = Message::Reserve(Box::new(reserve::ReserveMessage::Deny(deny)));
+            self.send(from, deny.encode());
+            return;
+        }
         self.admission.reservations.handle_message(self.now, NodeIndex(from.0), message);
         self.follow_reservations();
+    }
+
+    /// Returns true if a request for a reservation exceeds the rights of a node that it concerns.
+    fn lacks_right(&self, asked: &Admit) -> bool {
+        if !self.access.is_restricted() {
+            return false;
+        }
+        let checked = || {
+            let label = Label::read(&asked.label).ok()?;
+            let publisher = self.registry.record(label.pair.1.node)?.publishers.get(&label.pair.1)?;
+            let path: Vec<NodeId> = asked.path.iter().map(|node| NodeId(node.0)).collect();
+            let place = Place::on(&path, Split::of(&self.registry, &path), self.me)?;
+            let pair = pair_at(label.pair, publisher, &label.request, place);
+            let rate = asked.forward.map_or(0, |wanted| wanted.traffic.rate());
+            self.access.admits(&self.registry, &pair, rate).ok()
+        };
+        checked().is_none()
     }
 
     /// Handles the outputs of the reservation protocol.

@@ -157,4 +157,14 @@ pub struct HopInfo {
     pub link_name: String,
     /// The capacity of the link. A link without one has no limit.
     pub capacity: Option<Capacity>,
+    /// True if the neighbour lacks the right to relay: no path leads through it.
+    pub leaf: bool,
+}
+
+impl HopInfo {
+    /// Returns a hop over the link `link_name` to a neighbour that may relay.
+    #[must_use]
+    pub const fn new(link_name: String, capacity: Option<Capacity>) -> Self {
+        Self { link_name, capacity, leaf: false }
+    }
 }

@@ -51,7 +51,7 @@ impl Net {
         let (.., body) = answers.find(|(request, ..)| *request == question)?;
         match ChangeAnswer::decode(body.clone()).unwrap() {
             ChangeAnswer::Done { revision } => Some(revision),
-            ChangeAnswer::Unknown => panic!("{question}"),
+            ChangeAnswer::Unknown | ChangeAnswer::Denied(_) => panic!("{question}"),
         }
     }
 

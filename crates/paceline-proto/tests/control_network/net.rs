@@ -6,6 +6,7 @@ use paceline_proto::control::{
     BestEffort, Control, ControlOutput, Grant, HopInfo, PublisherSpec, Refusal, SubscriptionSpec,
 };
 use paceline_proto::plan::{OutputPlan, SourceKey};
+use paceline_proto::rights::Lack;
 use paceline_proto::{
     Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId,
     Tag,
@@ -39,6 +40,10 @@ pub(crate) struct Seen {
     pub(crate) taken_back: Vec<(SubscriptionId, Vec<Refusal>, SubscriptionSpec)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
+    /// Streams and questions that the policy did not allow: the node that wants it, and the one without the right.
+    pub(crate) denied: Vec<(NodeId, NodeId, Lack)>,
+    pub(crate) changed_for: Vec<(NodeId, SubscriptionId)>,
+    pub(crate) tokens: Vec<(NodeId, Bytes)>,
 }
 
 /// A notification to one end of a contract: the hops of a grant, its end, or the node that refused.
@@ -68,7 +73,7 @@ pub(crate) fn index(node: NodeId) -> usize {
 
 pub(crate) fn link(name: &str, bytes_per_s: Option<u64>) -> HopInfo {
     let capacity = bytes_per_s.map(|bytes| Capacity::from_bytes_per_s(bytes).unwrap());
-    HopInfo { link_name: name.into(), capacity }
+    HopInfo::new(name.into(), capacity)
 }
 
 impl Seen {
@@ -113,6 +118,9 @@ impl Seen {
             | ControlOutput::ChangeRefused { .. }
             | ControlOutput::Surveyed { .. }
             | ControlOutput::Asked { .. }
+            | ControlOutput::Denied { .. }
+            | ControlOutput::ChangedFor { .. }
+            | ControlOutput::Token { .. }
             | ControlOutput::Answered { .. } => panic!("no message about contracts: {output:?}"),
         }
     }
@@ -223,9 +231,14 @@ impl Net {
                 ControlOutput::Surveyed { survey, complete, grant, refusal } => {
                     seen.surveyed.push((survey, complete, grant, refusal));
                 }
-                ControlOutput::Asked { request, from, body } => {
+                ControlOutput::Asked { request, from, body, .. } => {
                     seen.asked.push((request, from, body))
                 }
+                ControlOutput::Denied { node, of, lack, .. } => seen.denied.push((node, of, lack)),
+                ControlOutput::ChangedFor { node, subscription } => {
+                    seen.changed_for.push((node, subscription));
+                }
+                ControlOutput::Token { node, token } => seen.tokens.push((node, token)),
                 ControlOutput::Answered { request, node, body } => {
                     seen.answered.push((request, node, body));
                 }

@@ -47,6 +47,8 @@ pub(crate) enum Command {
         link: usize,
         node: NodeId,
         up: bool,
+        /// The name in the neighbour's certificate, if it has one.
+        peer: Option<String>,
     },
     Message {
         from: NodeId,

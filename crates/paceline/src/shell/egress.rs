@@ -353,7 +353,8 @@ impl Egress {
                 self.next_beacon = Instant::ZERO;
                 self.beacon_every = Duration::ZERO;
             }
-            self.engine.offer(Command::Hop { link: self.index, node, up });
+            let peer = self.transport.peer_name(node).filter(|_| up);
+            self.engine.offer(Command::Hop { link: self.index, node, up, peer });
             if let Some(redialer) = &self.redialer {
                 redialer.tell(self.is_lost());
             }

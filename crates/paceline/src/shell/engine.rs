@@ -15,6 +15,7 @@ mod silence;
 mod sources;
 mod status;
 
+use super::gate::Gate;
 use super::clock;
 use super::command::{COMMANDS_MAX, Command, Commands};
 use super::front::Standing;
@@ -80,6 +81,7 @@ pub(crate) struct Parts {
     pub(crate) host: Option<(Host, usize)>,
     pub(crate) sources: Arc<RxSources>,
     pub(crate) vitals: Arc<Vitals>,
+    pub(crate) gate: Gate,
 }
 
 /// The engine of a node.
@@ -126,13 +128,15 @@ pub(crate) struct Engine {
     /// True if changes wait for that decision.
     undecided: bool,
     vitals: Arc<Vitals>,
+    gate: Gate,
     pulse: Arc<Pulse>,
 }
 
 impl Engine {
     /// Returns the engine of a node. `pulse` shows its watchdog that the engine's thread is alive.
     pub(crate) fn new(parts: Parts, pulse: Arc<Pulse>) -> Self {
-        let Parts { control, name, inbox, commands, links, host, sources, vitals } = parts;
+        let Parts { mut control, name, inbox, commands, links, host, sources, vitals, gate } = parts;
+        gate.apply(&mut control, links.iter().map(|link| &link.config));
         Self {
             control,
             name,
@@ -165,6 +169,7 @@ impl Engine {
             decide_at: Instant::ZERO,
             undecided: false,
             vitals,
+            gate,
             pulse,
         }
     }
@@ -255,7 +260,7 @@ impl Engine {
             }
             Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
             Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
-            Command::Hop { link, node, up } => self.handle_hop(now, link, node, up),
+            Command::Hop { link, node, up, peer } => self.handle_hop(now, link, (node, up), peer),
             Command::Message { from, message } => {
                 let before = self.control.contradictions();
                 if let Err(error) = self.control.handle_message(now, from, message) {
@@ -293,7 +298,17 @@ impl Engine {
         }
     }
 
-    fn handle_hop(&mut self, now: Instant, link: usize, node: NodeId, up: bool) {
+    fn handle_hop(
+        &mut self,
+        now: Instant,
+        link: usize,
+        (node, up): (NodeId, bool),
+        peer: Option<String>,
+    ) {
+        if up && let Some(link) = self.links.get(link) {
+            let peer = self.gate.meet(&link.config, node, peer);
+            self.control.set_peer(now, node, peer);
+        }
         let capacity = self.links.get(link).and_then(|link| link.config.capacity);
         let change = match up {
             true => self.ways.up(node, link, capacity),
@@ -308,12 +323,15 @@ impl Engine {
         if matches!(change, WayChange::Moved(_) | WayChange::Down) {
             self.control.handle_hop_down(now, node);
             self.drain(now);
+            if change == WayChange::Down {
+                self.gate.part(node);
+            }
         }
         if let WayChange::Up(link) | WayChange::Moved(link) = change
             && let Some(link) = self.links.get(link)
         {
             let (link_name, capacity) = (link.config.name.clone(), link.config.capacity);
-            self.control.handle_hop_up(now, node, HopInfo { link_name, capacity });
+            self.control.handle_hop_up(now, node, HopInfo::new(link_name, capacity));
         }
     }
 
@@ -383,8 +401,19 @@ impl Engine {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     self.change_refused(subscription, refusals, spec);
                 }
-                ControlOutput::Asked { request, from, body } => {
-                    self.asked(now, request, from, body)
+                ControlOutput::Denied { node, of, lack, tag } => {
+                    self.gate.note_denied((node, of), lack, &tag);
+                }
+                ControlOutput::ChangedFor { node, subscription } => {
+                    let spec = self.control.subscription(subscription);
+                    let tag = spec.map(|spec| spec.pattern.to_string()).unwrap_or_default();
+                    self.gate.note_allowed("changed", node, &tag);
+                }
+                ControlOutput::Token { node, token } => {
+                    self.gate.verify(&mut self.control, node, &token);
+                }
+                ControlOutput::Asked { request, from, via, body } => {
+                    self.asked(now, request, (via, from), body);
                 }
                 ControlOutput::Answered { request, node, body } => {
                     self.answered(request, node, body)
@@ -434,12 +463,20 @@ impl Engine {
     }
 
     /// Answers a request of another node.
-    fn asked(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
+    fn asked(
+        &mut self,
+        now: Instant,
+        request: u64,
+        (via, from): (NodeId, NodeId),
+        body: Bytes,
+    ) {
         let answer = match Topic::split(body) {
             Some((Topic::Status, rest)) if rest.is_empty() => {
                 super::report::encode(&self.own_status()).into()
             }
-            Some((Topic::Pull, body)) => return self.asked_of_buffers(request, from, body),
+            Some((Topic::Pull, body)) => {
+                return self.asked_of_buffers(request, (via, from), body);
+            }
             Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
             Some((Topic::Passages, body)) => return self.tell_passages(now, request, from, body),
             Some((
@@ -464,6 +501,7 @@ impl Engine {
         self.finish_statuses(now);
         self.tell_silence(now);
         self.keep_place();
+        self.gate.renew(now, &mut self.control, self.links.iter().map(|link| &link.config));
     }
 
     fn close(&mut self) {

@@ -69,6 +69,14 @@ impl Transport {
         }
     }
 
+    /// Returns the name in a peer's certificate; `None` if this transport does not tell peers apart.
+    pub(crate) fn peer_name(&self, node: NodeId) -> Option<String> {
+        match self {
+            Self::Zenoh(_) => None,
+            Self::Quic(it) => it.peer_name(node),
+        }
+    }
+
     /// Declares the subscriptions again on a transport that may have lost them.
     pub(crate) fn listen_again(&mut self) {
         match self {

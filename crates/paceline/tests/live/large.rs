@@ -139,8 +139,8 @@ fn over_quic(authority: &Authority, capacity: Option<u64>) -> (Node, Node) {
         let link = authority.member(name, LinkConfig::new("wire"));
         capacity.map_or(link.clone(), |bits| link.capacity_bits_per_s(bits))
     };
-    let near = isolated("near", [link("near").listen(&endpoint)]);
-    (near, isolated("far", [link("far").connect(&endpoint)]))
+    let near = authority.node("near", link("near").listen(&endpoint));
+    (near, authority.node("far", link("far").connect(&endpoint)))
 }
 
 #[test]

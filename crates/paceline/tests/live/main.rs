@@ -22,6 +22,7 @@ mod net;
 mod pictures;
 mod pull;
 mod refusals;
+mod rights;
 mod rogue;
 mod scenarios;
 mod strangers;

@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// A policy that grants everything to all members.
+const ALL_RIGHTS: &str = "[[rule]]\npeers = ['*', '@member']\npublish = '**'\nsubscribe = '**'\npull = '**'\n\
+                          set = '**'\nobserve = true\nrelay = true\n";
+
 /// A folder with an authority and certificates that it issued.
 pub(crate) struct Authority {
     dir: PathBuf,
@@ -32,11 +36,23 @@ impl Authority {
         params.key_usages =
             vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::CrlSign];
         std::fs::write(dir.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+        std::fs::write(dir.join("policy.toml"), ALL_RIGHTS).unwrap();
         Self { dir, issuer: Issuer::new(params, key) }
     }
 
     fn ca(&self) -> PathBuf {
         self.dir.join("ca.pem")
+    }
+
+    /// Returns a file of this authority's folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Opens a node at which all members have all rights.
+    pub(crate) fn node(&self, name: &str, link: LinkConfig) -> Node {
+        let builder = Node::builder().name(name).isolated().policy(self.file("policy.toml"));
+        builder.link(link).open().unwrap()
     }
 
     /// Issues a certificate; returns its file and the file of its key.
@@ -80,8 +96,8 @@ fn members(capacity: Option<u64>) -> (Authority, Node, Node) {
         capacity
             .map_or(link.clone(), |bits| link.capacity(Capacity::from_bits_per_s(bits).unwrap()))
     };
-    let robot = isolated("robot", [link("robot").listen(&endpoint)]);
-    let operator = isolated("operator", [link("operator").connect(&endpoint)]);
+    let robot = authority.node("robot", link("robot").listen(&endpoint));
+    let operator = authority.node("operator", link("operator").connect(&endpoint));
     (authority, robot, operator)
 }
 
@@ -130,12 +146,12 @@ fn certificates_of_others_are_refused() {
     let endpoint = free_quic();
     let files = authority.issue("listener", |_| ());
     let listening = quic(LinkConfig::new("radio").listen(&endpoint), &files, &authority.ca());
-    let listener = isolated("listener", [listening]);
+    let listener = authority.node("listener", listening);
     let foreign = others.issue("foreign", |_| ());
     let connect = || LinkConfig::new("radio").connect(&endpoint);
     // It trusts the authority of the network, but is not a member.
     let link = quic(connect(), &foreign, &others.ca());
-    let stranger = isolated("stranger", [link]);
+    let stranger = isolated("foreign", [link]);
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!((stranger.nodes().len(), listener.nodes().len()), (1, 1));
 }
@@ -224,8 +240,8 @@ fn garbage_at_a_listener_disturbs_nobody() {
         quic(LinkConfig::new("radio"), &authority.issue(name, |_| ()), &authority.ca())
     };
     let thin = Capacity::from_bits_per_s(10_000_000).unwrap();
-    let robot = isolated("robot", [link("robot").listen(&endpoint).capacity(thin)]);
-    let operator = isolated("operator", [link("operator").connect(&endpoint).capacity(thin)]);
+    let robot = authority.node("robot", link("robot").listen(&endpoint).capacity(thin));
+    let operator = authority.node("operator", link("operator").connect(&endpoint).capacity(thin));
     let mut steer = robot.publisher("steer").hz(100.0).bytes_max(64).declare().unwrap();
     let within = Duration::from_millis(200);
     let mut commands = operator.subscriber("steer").within(within).queue(1_000).declare().unwrap();
@@ -253,7 +269,7 @@ fn garbage_at_a_listener_disturbs_nobody() {
             steer.put(vec![0; 64]).unwrap();
         });
         let began = Instant::now();
-        let late = isolated("late", [link("late").connect(&endpoint).capacity(thin)]);
+        let late = authority.node("late", link("late").connect(&endpoint).capacity(thin));
         wait_until("a newcomer joins", || late.nodes().len() == 3);
         println!("joined after {:?}", began.elapsed());
         assert!(began.elapsed() < Duration::from_secs(2));
@@ -305,9 +321,9 @@ fn a_change_of_address_keeps_the_link_and_its_contracts() {
             let files = authority.issue(name, |_| ());
             quic(LinkConfig::new("radio").capacity(thin), &files, &authority.ca())
         };
-        let robot = isolated("robot", [link("robot").listen(&endpoint)]);
+        let robot = authority.node("robot", link("robot").listen(&endpoint));
         let through = format!("quic/{}", front.local_addr().unwrap());
-        let operator = isolated("operator", [link("operator").connect(&through)]);
+        let operator = authority.node("operator", link("operator").connect(&through));
         let mut steer = robot.publisher("steer").hz(100.0).bytes_max(64).declare().unwrap();
         let mut bulk = robot.publisher("bulk").declare().unwrap();
         let within = Duration::from_secs(1);

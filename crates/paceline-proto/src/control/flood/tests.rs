@@ -32,7 +32,7 @@ const HOSTILE: NodeId = NodeId(3);
 const FAR: NodeId = NodeId(4);
 
 fn hop() -> HopInfo {
-    HopInfo { link_name: "wire".to_owned(), capacity: None }
+    HopInfo::new("wire".to_owned(), None)
 }
 
 fn spec(tag: &str) -> Arc<PublisherSpec> {

@@ -5,6 +5,7 @@ use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::form::{Audio, Form, Proxy, Rate, Size, Unscalable};
 use crate::ids::{PublisherId, SubscriptionId};
+use crate::rights::{Lack, Quota, Right};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
 use core::num::NonZeroU32;
@@ -112,10 +113,13 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
 }
 
 fn hop() -> impl Strategy<Value = HopInfo> {
-    ("[a-z0-9]{0,12}", option::of(1..=u64::MAX)).prop_map(|(link_name, bytes)| HopInfo {
-        link_name,
-        capacity: bytes.map(|bytes| Capacity::from_bytes_per_s(bytes).unwrap()),
-    })
+    ("[a-z0-9]{0,12}", option::of(1..=u64::MAX), any::<bool>()).prop_map(
+        |(link_name, bytes, leaf)| HopInfo {
+            link_name,
+            capacity: bytes.map(|bytes| Capacity::from_bytes_per_s(bytes).unwrap()),
+            leaf,
+        },
+    )
 }
 
 fn publisher_id() -> impl Strategy<Value = PublisherId> {
@@ -124,6 +128,17 @@ fn publisher_id() -> impl Strategy<Value = PublisherId> {
 
 fn subscription_id() -> impl Strategy<Value = SubscriptionId> {
     any::<(u64, u32)>().prop_map(|(node, index)| SubscriptionId { node: NodeId(node), index })
+}
+
+fn lack() -> impl Strategy<Value = Lack> {
+    let right = (0..6u8).prop_map(|code| Right::from_code(code).unwrap());
+    let quota = (0..5u8).prop_map(|code| Quota::from_code(code).unwrap());
+    (right, option::of((quota, option::of(any::<u64>()), any::<u64>()))).prop_map(
+        |(right, quota)| match quota {
+            Some((quota, asked, limit)) => Lack::Quota { right, quota, asked, limit },
+            None => Lack::Right(right),
+        },
+    )
 }
 
 fn refusal() -> impl Strategy<Value = Refusal> {
@@ -138,6 +153,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
             carried,
         }),
         Just(RefusalReason::NoAnswer),
+        (any::<u64>(), lack()).prop_map(|(of, lack)| RefusalReason::Rights { of: NodeId(of), lack }),
         any::<(u64, u64)>()
             .prop_map(|(needed, available)| RefusalReason::Processor { needed, available }),
         any::<(u64, u64)>().prop_map(|(takes, within)| RefusalReason::Delay {

@@ -15,7 +15,7 @@ pub(super) fn change_answered(reply: &Sender<Option<u64>>, body: Bytes) {
     // The caller may have stopped waiting, here and below.
     match ChangeAnswer::decode(body) {
         Ok(ChangeAnswer::Done { revision }) => _ = reply.send(Some(revision)),
-        Ok(ChangeAnswer::Unknown) => _ = reply.send(None),
+        Ok(ChangeAnswer::Unknown | ChangeAnswer::Denied(_)) => _ = reply.send(None),
         Err(error) => tracing::debug!("invalid answer to a change: {error}"),
     }
 }

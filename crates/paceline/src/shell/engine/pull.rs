@@ -1,10 +1,12 @@
 //! The engine's part in pulls: requests, answers, and the list of nodes with buffers.
 
+use super::super::clock;
 use super::super::command::{Holders, PullCommand, Reply};
 use super::{Engine, questions};
 use crate::status::BufferStatus;
 use bytes::Bytes;
-use paceline_proto::pull::{Answer, Question};
+use paceline_proto::pull::{Answer, Fetch, Find, Question};
+use paceline_proto::rights::Right;
 use paceline_proto::{NodeId, PublisherId, Tag};
 use paceline_sched::Instant;
 use std::collections::BTreeSet;
@@ -33,11 +35,37 @@ impl Engine {
     }
 
     /// Handles another node's request to the buffers of this node.
-    pub(super) fn asked_of_buffers(&mut self, request: u64, from: NodeId, body: Bytes) {
+    pub(super) fn asked_of_buffers(
+        &mut self,
+        request: u64,
+        (via, from): (NodeId, NodeId),
+        body: Bytes,
+    ) {
         match Question::decode(body) {
-            Ok(question) => self.holder.ask(request, from, question),
+            Ok(question) => match self.may_pull((via, from), &question) {
+                Ok(()) => self.holder.ask(request, from, question),
+                Err(why) => {
+                    let answer = Answer::Refused(why).encode();
+                    self.control.answer(clock::now(), request, from, answer);
+                }
+            },
             Err(error) => crate::warn_limited!("invalid pull from {from}: {error}"),
         }
+    }
+
+    /// Checks the rights of a puller, and records each pull of another node.
+    fn may_pull(&mut self, asked: (NodeId, NodeId), question: &Question) -> Result<(), String> {
+        let tag = match question {
+            Question::Find(Find { tag, .. }) | Question::Fetch(Fetch { tag, .. }) => tag,
+            Question::Done { .. } => return Ok(()),
+        };
+        if let Err(lack) = self.control.may(asked, Right::Pull, tag) {
+            return Err(format!("the policy of '{}' does not allow it: {lack}", self.name));
+        }
+        if matches!(question, Question::Find(_)) && asked.1 != self.control.me() {
+            self.gate.note_allowed("pulled", asked.1, tag.as_str());
+        }
+        Ok(())
     }
 
     fn holders(&self, tag: &Tag) -> Holders {

@@ -13,7 +13,8 @@ mod pacer;
 
 use super::{Error, Inbound, OPEN_MAX, Sent};
 use crate::config::LinkConfig;
-use crate::identity::Identity;
+use crate::access::{Audit, Entry};
+use crate::identity::{Identity, certified_name};
 use bytes::Bytes;
 use datagram::{Assembly, whole};
 use meet::{cause, chain, meet};
@@ -59,6 +60,7 @@ struct Shared {
     inbound: Arc<dyn Inbound>,
     peers: Peers,
     handshakes: AtomicUsize,
+    audit: Audit,
 }
 
 /// The open QUIC endpoints of one link.
@@ -91,6 +93,7 @@ impl OverQuic {
             inbound,
             peers: Mutex::default(),
             handshakes: AtomicUsize::new(0),
+            audit: link.audit.clone(),
         });
         let mut endpoints = Vec::new();
         let entered = runtime.enter();
@@ -150,6 +153,12 @@ impl OverQuic {
         };
         let sent = datagrams.into_iter().flatten().try_for_each(|it| peer.send_datagram(it));
         if sent.is_ok() { Sent::Taken } else { Sent::Down }
+    }
+
+    /// Returns the name in a peer's certificate.
+    pub(super) fn peer_name(&self, node: NodeId) -> Option<String> {
+        let peer = lock(&self.shared.peers).get(&node).cloned()?;
+        certified_name(chain(&peer)?.first()?)
     }
 
     /// Closes all connections.
@@ -214,11 +223,7 @@ async fn accept(shared: Arc<Shared>, endpoint: Endpoint) {
                 shared.handshakes.fetch_sub(1, Ordering::Relaxed);
                 match opened {
                     Ok(Ok(connection)) => shared.serve(connection).await,
-                    Ok(Err(error)) => crate::warn_limited!(
-                        "link '{}': the peer at {from} is refused: {}",
-                        shared.link,
-                        cause(&error)
-                    ),
+                    Ok(Err(error)) => shared.refused(from, &cause(&error)),
                     Err(_) => {}
                 }
             });
@@ -280,6 +285,7 @@ async fn renew(shared: Arc<Shared>) {
             if let Some(why) = why {
                 let from = peer.remote_address();
                 tracing::warn!("link '{}': the peer at {from} is closed: {why}", shared.link);
+                shared.note("closed", from, &why);
                 peer.close(1u8.into(), why.as_bytes());
             }
         }
@@ -287,6 +293,17 @@ async fn renew(shared: Arc<Shared>) {
 }
 
 impl Shared {
+    fn note(&self, event: &'static str, from: SocketAddr, why: &str) {
+        let entry = Entry::new(event).text("link", &self.link).text("from", &from.to_string());
+        self.audit.note(entry.text("why", why));
+    }
+
+    /// Reports a peer that was refused in the handshake.
+    fn refused(&self, from: SocketAddr, why: &str) {
+        crate::warn_limited!("link '{}': the peer at {from} is refused: {why}", self.link);
+        self.note("refused", from, why);
+    }
+
     /// Receives the frames of a peer until the connection ends.
     async fn serve(&self, connection: Connection) {
         let node = match timeout(OPEN_MAX, meet(&connection, &self.identity)).await {
@@ -296,6 +313,7 @@ impl Shared {
                 let why = connection.close_reason().map_or(why, |error| cause(&error));
                 let peer = connection.remote_address();
                 crate::warn_limited!("link '{}': no link to the peer at {peer}: {why}", self.link);
+                self.note("refused", peer, &why);
                 return connection.close(1u8.into(), why.as_bytes());
             }
             Err(_) => return connection.close(1u8.into(), b"no introduction"),

@@ -1,0 +1,468 @@
+//! Rights: which pairs, reservations, questions and records this node allows, by its [`AccessPolicy`].
+//!
+//! Without a policy everything is allowed. With one, a node needs rights to use this node: as the neighbour
+//! that a stream or message comes from or leads to, and as the publisher's or subscription's node behind it. A
+//! neighbour without the right to relay is a *leaf*. Its records of other nodes are ignored, no path leads
+//! through it, and it sees only what its rights concern ([`view`]).
+
+mod view;
+
+use super::message::{Message, TOKEN_BYTES_MAX};
+use super::{Control, ControlOutput};
+use super::admission::blank;
+use super::booking::wanted;
+use super::pair::{Pair, Place};
+use super::refusal::{ANY, Refusal, RefusalReason};
+use super::registry::{Change, PairKey, REFUSALS_MAX, Record, Registry};
+use super::spec::{PublisherSpec, SubscriptionSpec};
+use crate::form::Form;
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::plan::SourceKey;
+use crate::tag::Tag;
+use crate::rights::{AccessPolicy, Lack, PeerName, Right, Rights, StreamQuality, UsedQuota};
+use bytes::Bytes;
+use paceline_sched::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The most tokens of other nodes.
+pub const TOKENS_MAX: usize = 1_024;
+
+/// The missing right of a node.
+pub(super) type Missing = (NodeId, Lack);
+
+/// The rights of other nodes at this one, and their use.
+#[derive(Debug, Default)]
+pub(super) struct Access {
+    policy: Option<AccessPolicy>,
+    /// The identities of the neighbours.
+    peers: BTreeMap<NodeId, PeerName>,
+    /// The rights that nodes have by tokens, and the tokens.
+    tokens: BTreeMap<NodeId, (Rights, Bytes)>,
+    /// This node's own token.
+    own_token: Option<Bytes>,
+    /// The announced refusals.
+    refused: BTreeMap<PairKey, Refusal>,
+    /// The use of quotas by the pairs of the last round.
+    ledger: Ledger,
+}
+
+/// The use of each rule's quotas, by node and right.
+#[derive(Clone, Debug, Default)]
+struct Ledger {
+    used: BTreeMap<(NodeId, Right), Vec<UsedQuota>>,
+    /// The published sources that are counted. Their streams are shared by all subscriptions.
+    sources: BTreeSet<(NodeId, SourceKey)>,
+    /// The pairs that are counted, with the revision of their requests.
+    pairs: BTreeMap<PairKey, u64>,
+    rights: BTreeMap<NodeId, Rights>,
+}
+
+impl Access {
+    /// Returns the rights of a node; `None` if nothing is restricted.
+    pub(super) fn rights(&self, registry: &Registry, node: NodeId) -> Option<Rights> {
+        let policy = self.policy.as_ref()?;
+        if node == registry.me() {
+            return None;
+        }
+        let granted = match self.peers.get(&node) {
+            Some(peer) => policy.rights_of(peer),
+            None => registry.record(node).map_or_else(Rights::default, |record| {
+                policy.rights_of_name(&record.name)
+            }),
+        };
+        Some(match self.tokens.get(&node) {
+            Some((token, _)) => granted.with(token),
+            None => granted,
+        })
+    }
+
+    /// Returns true if this node has a policy.
+    pub(super) const fn is_restricted(&self) -> bool {
+        self.policy.is_some()
+    }
+
+    /// Returns the node whose rights count for `node` behind the neighbour `via`.
+    fn origin(&self, via: NodeId, node: NodeId) -> NodeId {
+        if self.peers.get(&via) == Some(&PeerName::Host) { via } else { node }
+    }
+
+    /// Forgets the identity of a former neighbour.
+    pub(super) fn handle_hop_down(&mut self, node: NodeId) {
+        self.peers.remove(&node);
+    }
+
+    /// Returns true if a node that becomes a neighbour is a leaf. Without an identity it is unknown.
+    pub(super) fn is_leaf_hop(&mut self, registry: &Registry, node: NodeId) -> bool {
+        self.peers.entry(node).or_insert(PeerName::Unknown);
+        self.is_leaf(registry, node)
+    }
+
+    /// Returns the tokens to show to neighbours, of this node and of others.
+    pub(super) fn tokens(&self, me: NodeId) -> impl Iterator<Item = (NodeId, Bytes)> {
+        let own = self.own_token.iter().map(move |token| (me, token.clone()));
+        own.chain(self.tokens.iter().map(|(&node, (_, token))| (node, token.clone())))
+    }
+
+    /// Returns true if the node is restricted and may not relay.
+    pub(super) fn is_leaf(&self, registry: &Registry, node: NodeId) -> bool {
+        self.rights(registry, node).is_some_and(|rights| !rights.grants_node(Right::Relay))
+    }
+
+    /// Returns true if a neighbour may deliver `record` of `node`. A leaf delivers only its own record, and a
+    /// neighbour with a certificate goes by the name in it.
+    pub(super) fn may_deliver(
+        &self,
+        registry: &Registry,
+        (from, node): (NodeId, NodeId),
+        record: Option<&Record>,
+    ) -> bool {
+        let named = match (self.peers.get(&from), record) {
+            (Some(PeerName::Certified(name)), Some(record)) if node == from => record.name == *name,
+            _ => true,
+        };
+        self.policy.is_none() || named && (from == node || !self.is_leaf(registry, from))
+    }
+
+    /// Checks a question of `node` that the neighbour `via` delivered. A right of [`Right::Observe`] needs no
+    /// tag.
+    pub(super) fn check(
+        &self,
+        registry: &Registry,
+        (via, node): (NodeId, NodeId),
+        needed: impl Fn(&Rights) -> Result<(), Lack>,
+    ) -> Result<(), Missing> {
+        let node = self.origin(via, node);
+        for of in BTreeSet::from([via, node]) {
+            let Some(rights) = self.rights(registry, of) else { continue };
+            needed(&rights).map_err(|lack| (of, lack))?;
+            if of == via && via != node && !rights.grants_node(Right::Relay) {
+                return Err((via, Lack::Right(Right::Relay)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the pairs that this node does not allow, each with the missing right.
+    pub(super) fn blocked<'p, 'a: 'p>(
+        &mut self,
+        registry: &Registry,
+        pairs: impl Iterator<Item = &'p Pair<'a>>,
+    ) -> BTreeMap<PairKey, Missing> {
+        self.ledger = Ledger::default();
+        if self.policy.is_none() {
+            return BTreeMap::new();
+        }
+        let mut ledger = Ledger::default();
+        let mut blocked = BTreeMap::new();
+        for pair in pairs {
+            if ledger.pairs.contains_key(&pair.key()) || blocked.contains_key(&pair.key()) {
+                continue;
+            }
+            let capacity = pair.place.next.and_then(|next| {
+                registry.record(registry.me())?.neighbours.get(&next)?.capacity
+            });
+            let quality = StreamQuality {
+                link_bytes_per_s: capacity.map(|capacity| capacity.bytes_per_s()),
+                ..quality(pair)
+            };
+            if let Err(missing) = self.take(registry, &mut ledger, pair, quality) {
+                blocked.insert(pair.key(), missing);
+            }
+        }
+        self.ledger = ledger;
+        blocked
+    }
+
+    /// Checks a reservation of `bits_per_s` for a pair that the last round may not have seen.
+    pub(super) fn admits(
+        &self,
+        registry: &Registry,
+        pair: &Pair<'_>,
+        bits_per_s: u64,
+    ) -> Result<(), Missing> {
+        let declared = quality(pair);
+        let asked = bits_per_s.div_ceil(8);
+        let counted = self.ledger.pairs.get(&pair.key()) == Some(&pair.request.revision);
+        if self.policy.is_none()
+            || counted && declared.bytes_per_s.is_some_and(|declared| asked <= declared)
+        {
+            return Ok(());
+        }
+        let quality = StreamQuality { bytes_per_s: Some(asked), contract: true, ..declared };
+        self.take(registry, &mut self.ledger.clone(), pair, quality)
+    }
+
+    /// Returns the refusals of `blocked` pairs, and of whole subscriptions and publishers of the neighbours
+    /// `hops`.
+    pub(super) fn refusals(
+        &self,
+        registry: &Registry,
+        hops: impl Iterator<Item = NodeId>,
+        blocked: &BTreeMap<PairKey, Missing>,
+    ) -> BTreeMap<PairKey, Refusal> {
+        let mut refused = BTreeMap::new();
+        let mut refuse = |key: PairKey, (of, lack): Missing, revision| {
+            let reason = RefusalReason::Rights { of, lack };
+            let refusal = blank(key, registry.me(), registry, reason);
+            refused.insert(key, Refusal { revision, ..refusal });
+        };
+        for (&key, &missing) in blocked {
+            let request = registry.record(key.0.node).and_then(|it| it.subscriptions.get(&key.0));
+            refuse(key, missing, request.map_or(0, |request| request.revision));
+        }
+        for hop in hops {
+            let rights = self.rights(registry, hop);
+            let Some((rights, record)) = rights.zip(registry.record(hop)) else { continue };
+            for (&id, spec) in &record.subscriptions {
+                let granted = rights.grants_part_of(Right::Subscribe, &spec.pattern);
+                if !granted && !spec.local && !spec.pattern.is_private() {
+                    let every = PublisherId { node: registry.me(), index: ANY };
+                    refuse((id, every), (hop, Lack::Right(Right::Subscribe)), spec.revision);
+                }
+            }
+            for (&id, spec) in &record.publishers {
+                if !rights.grants(Right::Publish, &spec.tag) && !spec.tag.is_private() {
+                    let every = SubscriptionId { node: registry.me(), index: ANY };
+                    refuse((every, id), (hop, Lack::Right(Right::Publish)), 0);
+                }
+            }
+        }
+        while refused.len() > REFUSALS_MAX / 2 {
+            refused.pop_last();
+        }
+        refused
+    }
+
+    /// Counts a pair, if all nodes concerned have the rights for it.
+    fn take(
+        &self,
+        registry: &Registry,
+        ledger: &mut Ledger,
+        pair: &Pair<'_>,
+        quality: StreamQuality,
+    ) -> Result<(), Missing> {
+        let (source, tag) = (pair.source(), &pair.spec.tag);
+        let mut taken = Vec::new();
+        for (right, end, beside) in [
+            (Right::Publish, pair.publisher.node, pair.place.before),
+            (Right::Subscribe, pair.subscription.node, pair.place.next),
+        ] {
+            let Some(beside) = beside else { continue };
+            let end = self.origin(beside, end);
+            for of in BTreeSet::from([beside, end]) {
+                if !ledger.rights.contains_key(&of) {
+                    let Some(rights) = self.rights(registry, of) else { continue };
+                    ledger.rights.insert(of, rights);
+                }
+                let Some(rights) = ledger.rights.get(&of) else { continue };
+                if of == beside && beside != end && !rights.grants_node(Right::Relay) {
+                    return Err((of, Lack::Right(Right::Relay)));
+                }
+                if tag.is_private() {
+                    own_pull(pair, rights).map_err(|lack| (of, lack))?;
+                    continue;
+                }
+                if right == Right::Publish && ledger.sources.contains(&(of, source)) {
+                    continue;
+                }
+                let mut used = ledger.used.get(&(of, right)).cloned().unwrap_or_default();
+                rights.take((right, tag), &quality, &mut used).map_err(|lack| (of, lack))?;
+                taken.push((of, right, used));
+            }
+        }
+        for (of, right, used) in taken {
+            ledger.used.insert((of, right), used);
+            if right == Right::Publish {
+                ledger.sources.insert((of, source));
+            }
+        }
+        ledger.pairs.insert(pair.key(), pair.request.revision);
+        Ok(())
+    }
+}
+
+/// Checks a stream of pulled samples: the holder has checked the pull itself, and only the puller may
+/// subscribe.
+fn own_pull(pair: &Pair<'_>, rights: &Rights) -> Result<(), Lack> {
+    let own = format!("@pull/{}/", pair.subscription.node);
+    let allowed = pair.spec.tag.as_str().starts_with(&own) && !rights.is_empty();
+    if allowed { Ok(()) } else { Err(Lack::Right(Right::Pull)) }
+}
+
+/// Returns the demand of a pair's stream on the links of its path.
+fn quality(pair: &Pair<'_>) -> StreamQuality {
+    let form = pair.travelling();
+    let period = form.rate.period(pair.spec.period).filter(|period| !period.is_zero());
+    let millihertz = period.map(|period| 1_000_000_000_000 / period.as_nanos());
+    let contract = pair.request.wants_contract();
+    let promised = contract.then(|| wanted(pair.publisher, pair.spec, pair.request, pair.split()));
+    let promised = promised.flatten().map(|(wanted, _)| wanted.traffic.rate().div_ceil(8));
+    let plain = pair.spec.bytes_max.filter(|_| form.size.is_none() && form.audio.is_none());
+    let plain = plain.zip(millihertz).map(|(bytes, rate)| bytes.saturating_mul(rate).div_ceil(1_000));
+    StreamQuality {
+        millihertz,
+        bytes_per_s: promised.or(plain),
+        contract,
+        within: pair.request.within,
+        link_bytes_per_s: None,
+    }
+}
+
+/// Returns the pair of a reservation request at this node.
+pub(super) fn pair_at<'a>(
+    key: PairKey,
+    spec: &'a Arc<PublisherSpec>,
+    request: &'a SubscriptionSpec,
+    place: Place,
+) -> Pair<'a> {
+    let (subscription, publisher) = key;
+    let asked: Form = spec.form_of(request.form);
+    Pair { publisher, subscription, spec, request, asked, place }
+}
+
+impl Control {
+    /// Sets the rules by which this node carries streams, answers questions and shows records. Defaults to
+    /// `None`, which allows everything.
+    pub fn set_policy(&mut self, now: Instant, policy: Option<AccessPolicy>) {
+        self.advance(now);
+        if self.access.policy != policy {
+            let before = self.all_rights();
+            self.access.policy = policy;
+            self.follow_rights(&before);
+        }
+    }
+
+    /// Sets the identity of a neighbour. Call it before [`Self::handle_hop_up`]; a neighbour without one is
+    /// [`PeerName::Unknown`].
+    pub fn set_peer(&mut self, now: Instant, node: NodeId, peer: PeerName) {
+        self.advance(now);
+        if self.access.peers.get(&node) != Some(&peer) {
+            let before = self.all_rights();
+            self.access.peers.insert(node, peer);
+            self.follow_rights(&before);
+        }
+    }
+
+    /// Sets the token that this node shows to its neighbours, at most [`TOKEN_BYTES_MAX`] bytes; a longer one
+    /// is counted in [`Self::rejected`].
+    pub fn show_token(&mut self, now: Instant, token: Bytes) {
+        self.advance(now);
+        if token.len() > TOKEN_BYTES_MAX {
+            self.rejected += 1;
+            return;
+        }
+        self.access.own_token = Some(token.clone());
+        self.spread_token(self.me, &token, None);
+    }
+
+    /// Sets the rights that a node has by a token from [`ControlOutput::Token`](super::ControlOutput::Token),
+    /// in addition to those by the policy, and passes the token on. `None` ends them. Beyond
+    /// [`TOKENS_MAX`] tokens, a new one is counted in [`Self::rejected`].
+    pub fn set_token(&mut self, now: Instant, node: NodeId, token: Option<(Rights, Bytes)>) {
+        self.advance(now);
+        if self.access.tokens.get(&node) == token.as_ref() {
+            return;
+        }
+        let before = self.all_rights();
+        match token {
+            Some((rights, token)) => {
+                let known = self.access.tokens.contains_key(&node);
+                if !known && self.access.tokens.len() >= TOKENS_MAX {
+                    self.rejected += 1;
+                    return;
+                }
+                self.access.tokens.insert(node, (rights, token.clone()));
+                self.spread_token(node, &token, Some(node));
+            }
+            None => _ = self.access.tokens.remove(&node),
+        }
+        self.follow_rights(&before);
+    }
+
+    fn spread_token(&mut self, node: NodeId, token: &Bytes, except: Option<NodeId>) {
+        let message = Message::Token { node, token: token.clone() }.encode();
+        let hops: Vec<NodeId> = self.hops.keys().copied().filter(|&hop| Some(hop) != except).collect();
+        hops.into_iter().for_each(|hop| self.send(hop, message.clone()));
+    }
+
+    /// Handles a token that `from` delivered. A leaf delivers only its own.
+    pub(super) fn receive_token(&mut self, from: NodeId, node: NodeId, token: Bytes) {
+        let may = node == from || !self.access.is_leaf(&self.registry, from);
+        let known = self.access.tokens.get(&node).is_some_and(|(_, known)| *known == token);
+        if may && !known && node != self.me && self.access.policy.is_some() {
+            self.outputs.push_back(ControlOutput::Token { node, token });
+        }
+    }
+
+    /// Returns the rights of a node at this one; `None` if it may do everything.
+    #[must_use]
+    pub fn rights_of(&self, node: NodeId) -> Option<Rights> {
+        self.access.rights(&self.registry, node)
+    }
+
+    /// Returns the accepted tokens of other nodes.
+    pub fn tokens(&self) -> impl Iterator<Item = (NodeId, Bytes)> + '_ {
+        self.access.tokens.iter().map(|(&node, (_, token))| (node, token.clone()))
+    }
+
+    /// Returns the tag of a publisher of any known node.
+    #[must_use]
+    pub fn tag_of(&self, publisher: PublisherId) -> Option<&Tag> {
+        Some(&self.registry.record(publisher.node)?.publishers.get(&publisher)?.tag)
+    }
+
+    fn all_rights(&self) -> BTreeMap<NodeId, Option<Rights>> {
+        self.hops.keys().map(|&hop| (hop, self.rights_of(hop))).collect()
+    }
+
+    /// Applies changed rights to the links and to the view of each neighbour.
+    fn follow_rights(&mut self, before: &BTreeMap<NodeId, Option<Rights>>) {
+        self.dirty = true;
+        let hops: Vec<NodeId> = self.hops.keys().copied().collect();
+        for hop in hops {
+            let leaf = self.access.is_leaf(&self.registry, hop);
+            let Some(info) = self.hops.get_mut(&hop) else { continue };
+            if info.leaf != leaf {
+                info.leaf = leaf;
+                let info = info.clone();
+                self.announce(Change::HopUp(hop, info), None);
+            }
+            if before.get(&hop) != Some(&self.rights_of(hop)) {
+                self.show_again(hop);
+            }
+        }
+    }
+
+    fn report_denied(&mut self, refusal: &Refusal) {
+        let RefusalReason::Rights { of, lack } = refusal.reason else { return };
+        let (subscription, publisher) = (refusal.subscription, refusal.publisher);
+        let wanted = || self.subscription(subscription).map(|spec| spec.pattern.to_string());
+        let sent = || {
+            let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
+            Some(spec.tag.to_string())
+        };
+        let publishes = lack.right() == Right::Publish || subscription.index == ANY;
+        let (node, tag) = match publishes {
+            true => (publisher.node, sent()),
+            false => (subscription.node, wanted()),
+        };
+        let tag = tag.unwrap_or_default();
+        self.outputs.push_back(ControlOutput::Denied { node, of, lack, tag });
+    }
+
+    /// Announces the changes of the refusals for lack of rights.
+    pub(super) fn announce_rights(&mut self, refused: BTreeMap<PairKey, Refusal>) {
+        let before = core::mem::take(&mut self.access.refused);
+        for key in before.keys().filter(|key| !refused.contains_key(key)) {
+            self.announce(Change::Release(key.0, key.1), None);
+        }
+        for (key, refusal) in &refused {
+            if before.get(key) != Some(refusal) {
+                self.announce(Change::Refuse(refusal.clone()), None);
+                self.report_denied(refusal);
+            }
+        }
+        self.access.refused = refused;
+    }
+}

@@ -1,0 +1,106 @@
+//! The part of the registry that a leaf sees.
+//!
+//! A leaf sees the publishers to which it may subscribe or that it may pull, the subscriptions that it may
+//! serve or change, and the refusals that concern it. A leaf without any right sees only this node. A hidden
+//! change is replaced by one without effect, so that versions stay equal on all nodes.
+
+use super::Access;
+use crate::control::refusal::ANY;
+use crate::control::registry::{Change, PairKey, Record, Registry};
+use crate::control::spec::{PublisherSpec, SubscriptionSpec};
+use crate::ids::NodeId;
+use crate::rights::{Right, Rights};
+
+/// The view of one leaf.
+pub(in crate::control) struct View<'r> {
+    registry: &'r Registry,
+    leaf: NodeId,
+    rights: Rights,
+}
+
+impl Access {
+    /// Returns the view of a neighbour; `None` if it sees everything.
+    pub(in crate::control) fn view<'r>(
+        &self,
+        registry: &'r Registry,
+        hop: NodeId,
+    ) -> Option<View<'r>> {
+        let rights = self.rights(registry, hop)?;
+        (!rights.grants_node(Right::Relay)).then_some(View { registry, leaf: hop, rights })
+    }
+}
+
+impl View<'_> {
+    /// Returns true if the leaf sees the record of `node`, or a part of it.
+    pub(in crate::control) fn shows(&self, node: NodeId) -> bool {
+        node == self.leaf || node == self.registry.me() || !self.rights.is_empty()
+    }
+
+    fn shows_publisher(&self, spec: &PublisherSpec) -> bool {
+        if spec.tag.is_private() {
+            return spec.tag.as_str().starts_with(&format!("@pull/{}/", self.leaf));
+        }
+        [Right::Subscribe, Right::Pull].iter().any(|&right| self.rights.grants(right, &spec.tag))
+    }
+
+    fn shows_subscription(&self, spec: &SubscriptionSpec) -> bool {
+        if spec.pattern.is_private() {
+            // The leaf may hold the samples that another node pulls.
+            return !self.rights.is_empty();
+        }
+        let serves = if spec.holds { &[Right::Pull][..] } else { &[] };
+        let any = [Right::Publish, Right::Set];
+        any.iter().chain(serves).any(|&right| self.rights.grants_part_of(right, &spec.pattern))
+    }
+
+    fn shows_refusal(&self, (subscription, publisher): PairKey) -> bool {
+        let tag = || {
+            let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
+            Some(self.shows_publisher(spec))
+        };
+        publisher.node == self.leaf
+            || subscription.node == self.leaf
+                && (publisher.index == ANY || tag().unwrap_or_default())
+    }
+
+    fn shows_hop(&self, hop: NodeId) -> bool {
+        self.shows(hop)
+    }
+
+    /// Returns the visible part of a record of `node`.
+    pub(in crate::control) fn record(&self, node: NodeId, record: &Record) -> Record {
+        let mut seen = record.clone();
+        if node != self.leaf {
+            seen.publishers.retain(|_, spec| self.shows_publisher(spec));
+            seen.subscriptions.retain(|_, spec| self.shows_subscription(spec));
+            seen.neighbours.retain(|&hop, _| self.shows_hop(hop));
+            seen.refusals.retain(|&key, _| self.shows_refusal(key));
+        }
+        seen
+    }
+
+    /// Returns the change as the leaf sees it.
+    pub(in crate::control) fn change(&self, node: NodeId, change: Change) -> Change {
+        match change {
+            change if node == self.leaf => change,
+            Change::Publish(index, spec) if !self.shows_publisher(&spec) => Change::Unpublish(index),
+            Change::Subscribe(index, spec) if !self.shows_subscription(&spec) => {
+                Change::Unsubscribe(index)
+            }
+            Change::HopUp(hop, _) if !self.shows_hop(hop) => Change::HopDown(hop),
+            Change::Refuse(refusal)
+                if !self.shows_refusal((refusal.subscription, refusal.publisher)) =>
+            {
+                Change::Release(refusal.subscription, refusal.publisher)
+            }
+            change @ (Change::Publish(..)
+            | Change::Unpublish(_)
+            | Change::Subscribe(..)
+            | Change::Unsubscribe(_)
+            | Change::HopUp(..)
+            | Change::HopDown(_)
+            | Change::Refuse(_)
+            | Change::Release(..)) => change,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+use super::*;
+
+fn patterns(texts: &[&str]) -> Vec<Pattern> {
+    texts.iter().map(|text| Pattern::new(text).unwrap()).collect()
+}
+
+fn tag(text: &str) -> Tag {
+    Tag::new(text).unwrap()
+}
+
+fn rule(peers: &[&str], rights: RuleRights) -> AccessRule {
+    let peers = peers.iter().map(|&peer| peer.to_owned()).collect();
+    AccessRule { peers, rights: Arc::new(rights) }
+}
+
+fn subscriber(tags: &[&str], quotas: Quotas) -> RuleRights {
+    let tags = GrantedTags { subscribe: patterns(tags), ..GrantedTags::default() };
+    RuleRights { tags, quotas, ..RuleRights::default() }
+}
+
+#[test]
+fn a_node_has_the_rights_of_all_rules_that_name_it_and_no_others() {
+    let publish = GrantedTags { publish: patterns(&["robot/**"]), ..GrantedTags::default() };
+    let policy = AccessPolicy {
+        rules: vec![
+            rule(&["robot-*"], RuleRights { tags: publish, ..RuleRights::default() }),
+            rule(&["*"], subscriber(&["map"], Quotas::default())),
+            rule(&["@unknown"], subscriber(&["news"], Quotas::default())),
+        ],
+    };
+    let robot = policy.rights_of(&PeerName::Certified("robot-1".into()));
+    assert!(robot.grants(Right::Publish, &tag("robot/arm")));
+    assert!(robot.grants(Right::Subscribe, &tag("map")));
+    assert!(!robot.grants(Right::Publish, &tag("map")) && !robot.grants_node(Right::Relay));
+    let other = policy.rights_of_name("robo");
+    assert!(!other.grants(Right::Publish, &tag("robot/arm")));
+    assert!(other.grants(Right::Subscribe, &tag("map")));
+    let unknown = policy.rights_of(&PeerName::Unknown);
+    assert!(unknown.grants(Right::Subscribe, &tag("news")));
+    assert!(!unknown.grants(Right::Subscribe, &tag("map")), "'*' names only certified peers");
+    // A certificate that claims a reserved name gains nothing.
+    assert!(policy.rights_of(&PeerName::Certified("@unknown".into())).is_empty());
+    assert!(policy.rights_of(&PeerName::Host).is_empty());
+    let own = AccessPolicy::host_only();
+    assert!(own.rights_of(&PeerName::Host).grants_node(Right::Relay));
+    assert!(own.rights_of_name("robot-1").is_empty());
+    assert!(own.rights_of(&PeerName::Certified("@host".into())).is_empty());
+}
+
+#[test]
+fn globs_match_like_a_naive_reference() {
+    fn naive(pattern: &[u8], name: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => name.is_empty(),
+            Some((b'*', rest)) => (0..=name.len()).any(|n| naive(rest, &name[n..])),
+            Some((c, rest)) => name.split_first().is_some_and(|(d, of)| c == d && naive(rest, of)),
+        }
+    }
+    let letters = [b'a', b'b', b'*'];
+    let words = |alphabet: &[u8], length: u32| -> Vec<Vec<u8>> {
+        let base = alphabet.len();
+        (0..base.pow(length))
+            .map(|n| (0..length).map(|i| alphabet[n / base.pow(i) % base]).collect())
+            .collect()
+    };
+    for pattern in (0..=4).flat_map(|n| words(&letters, n)) {
+        for name in (0..=4).flat_map(|n| words(&letters[..2], n)) {
+            assert_eq!(glob(&pattern, &name), naive(&pattern, &name), "{pattern:?} {name:?}");
+        }
+    }
+}
+
+#[test]
+fn a_pattern_is_granted_in_part_if_some_tag_matches_both() {
+    let chunks = ["a", "*", "**"];
+    let all: Vec<String> = (1..=3)
+        .flat_map(|n: u32| {
+            (0..3_usize.pow(n)).map(move |i| {
+                let parts: Vec<&str> =
+                    (0..n).map(|part| chunks[i / 3_usize.pow(part) % 3]).collect();
+                parts.join("/")
+            })
+        })
+        .collect();
+    let mut tags = vec!["a".to_owned(), "b".to_owned()];
+    for _ in 0..5 {
+        let longer: Vec<String> = tags.iter().map(|tag| format!("{tag}/a")).collect();
+        tags.extend(longer);
+        tags.extend(tags.clone().iter().map(|tag| format!("{tag}/b")).take(40));
+        tags.sort();
+        tags.dedup();
+    }
+    let tags: Vec<Tag> = tags.iter().map(|text| tag(text)).collect();
+    for one in patterns(&all.iter().map(String::as_str).collect::<Vec<_>>()) {
+        for other in patterns(&all.iter().map(String::as_str).collect::<Vec<_>>()) {
+            let common = tags.iter().any(|tag| one.matches(tag) && other.matches(tag));
+            assert_eq!(one.intersects(&other), common, "{one} {other}");
+        }
+    }
+    let public = Pattern::new("**").unwrap();
+    assert!(!public.intersects(&Pattern::new("@pull/1").unwrap()));
+}
+
+#[test]
+fn quotas_count_the_streams_of_a_rule_together() {
+    let quotas = Quotas {
+        max_millihertz: Some(30_000),
+        bytes_per_s: Some(1_000),
+        share_percent: Some(50),
+        within_min: Some(Duration::from_millis(20)),
+        streams: Some(3),
+    };
+    let rights = Rights::of([Arc::new(subscriber(&["cam/**"], quotas))]);
+    let ask = StreamQuality {
+        millihertz: Some(30_000),
+        bytes_per_s: Some(400),
+        contract: true,
+        within: Some(Duration::from_millis(20)),
+        link_bytes_per_s: Some(1_000),
+    };
+    let cam = tag("cam/left");
+    let mut used = Vec::new();
+    let mut take = |asked: StreamQuality| {
+        rights.take((Right::Subscribe, &cam), &asked, &mut used).map_err(|lack| lack.to_string())
+    };
+    let faster = StreamQuality { millihertz: Some(30_001), ..ask };
+    assert_eq!(
+        take(faster).unwrap_err(),
+        "the right 'subscribe' allows at most a rate of 30.0 Hz, and the request needs a rate of \
+         30.0 Hz"
+    );
+    assert!(take(StreamQuality { millihertz: None, ..ask }).unwrap_err().ends_with("has none"));
+    let sooner = StreamQuality { within: Some(Duration::from_millis(19)), ..ask };
+    assert!(take(sooner).unwrap_err().contains("at least a delay bound of 20 ms"));
+    assert!(take(StreamQuality { bytes_per_s: None, ..ask }).is_err(), "a contract of no size");
+    take(ask).unwrap();
+    assert!(take(ask).unwrap_err().contains("at most 50 % of the link"));
+    let free = StreamQuality { contract: false, within: None, ..ask };
+    take(free).unwrap();
+    assert!(take(free).unwrap_err().contains("at most 8"));
+    let unknown = StreamQuality { bytes_per_s: None, ..free };
+    take(unknown).unwrap();
+    assert!(take(unknown).unwrap_err().contains("at most 3 streams"));
+    let elsewhere = rights.take((Right::Subscribe, &tag("map")), &ask, &mut Vec::new());
+    assert_eq!(elsewhere, Err(Lack::Right(Right::Subscribe)));
+    assert_eq!(elsewhere.unwrap_err().to_string(), "the right 'subscribe' is missing");
+    let other = rights.take((Right::Publish, &cam), &ask, &mut Vec::new());
+    assert_eq!(other, Err(Lack::Right(Right::Publish)));
+}
+
+#[test]
+fn a_second_rule_grants_beyond_the_limit_of_the_first() {
+    let one = Quotas { streams: Some(1), ..Quotas::default() };
+    let rules = [subscriber(&["cam"], one), subscriber(&["**"], one)];
+    let rights = Rights::of(rules.map(Arc::new));
+    let (cam, ask, mut used) = (tag("cam"), StreamQuality::default(), Vec::new());
+    for _ in 0..2 {
+        rights.take((Right::Subscribe, &cam), &ask, &mut used).unwrap();
+    }
+    assert!(rights.take((Right::Subscribe, &cam), &ask, &mut used).is_err());
+}

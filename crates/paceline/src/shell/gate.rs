@@ -1,0 +1,234 @@
+//! The rights of other nodes at this one, and the record of their use.
+
+use crate::access::{AccessFile, Audit, Bearer, Entry};
+use crate::config::{LinkConfig, NodeBuilder};
+use crate::error::OpenError;
+use paceline_proto::control::{Control, TOKEN_BYTES_MAX};
+use paceline_proto::rights::{AccessPolicy, Lack, PeerName};
+use paceline_proto::{NodeId, PublisherId, SubscriptionId};
+use paceline_sched::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The interval of reading changed files again, and of ending expired tokens.
+const RENEW_EVERY: Duration = Duration::from_secs(2);
+
+/// The policy, the tokens and the audit log of a node.
+pub(crate) struct Gate {
+    file: Option<AccessFile>,
+    own_token: Option<PathBuf>,
+    shown: Vec<u8>,
+    audit: Audit,
+    /// The end of each accepted token.
+    ends: BTreeMap<NodeId, SystemTime>,
+    /// The names in the certificates of neighbours.
+    certified: BTreeMap<NodeId, String>,
+    granted: BTreeSet<(SubscriptionId, PublisherId)>,
+    next: Instant,
+}
+
+impl Gate {
+    /// Reads the files of a builder.
+    pub(crate) fn open(builder: &NodeBuilder) -> Result<Self, OpenError> {
+        let file = builder.policy.as_deref().map(AccessFile::open).transpose();
+        let file = file.map_err(OpenError::Access)?;
+        let log = file.as_ref().and_then(|file| file.access.audit.clone());
+        let audit = log.map(|log| Audit::open(&log)).transpose().map_err(OpenError::Access)?;
+        if let Some(token) = &builder.token {
+            read_token(token).map_err(OpenError::Access)?;
+        }
+        Ok(Self {
+            file,
+            own_token: builder.token.clone(),
+            shown: Vec::new(),
+            audit: audit.unwrap_or_default(),
+            ends: BTreeMap::new(),
+            certified: BTreeMap::new(),
+            granted: BTreeSet::new(),
+            next: Instant::ZERO,
+        })
+    }
+
+    /// Returns a handle to the audit log.
+    pub(crate) fn audit(&self) -> Audit {
+        self.audit.clone()
+    }
+
+    /// Applies the policy to a node with these links.
+    pub(crate) fn apply<'l>(
+        &self,
+        control: &mut Control,
+        mut links: impl Iterator<Item = &'l LinkConfig>,
+    ) {
+        let policy = match &self.file {
+            Some(file) => Some(file.access.policy.clone()),
+            // Peers with a certificate have no rights by default. Without such links nothing is restricted.
+            None => links
+                .any(|link| link.tls.is_some() && !link.is_open())
+                .then(AccessPolicy::host_only),
+        };
+        control.set_policy(super::clock::now(), policy);
+    }
+
+    /// Notes that a neighbour is up, and returns its identity.
+    pub(crate) fn meet(
+        &mut self,
+        link: &LinkConfig,
+        node: NodeId,
+        certified: Option<String>,
+    ) -> PeerName {
+        let peer = self.identity(link, certified.as_ref());
+        let entry = Entry::new("joined").text("link", &link.name).node("node", node);
+        let entry = match &certified {
+            Some(name) => entry.text("name", name),
+            None => entry,
+        };
+        self.audit.note(entry);
+        if let Some(name) = certified {
+            self.certified.insert(node, name);
+        }
+        peer
+    }
+
+    /// Notes that a neighbour is down.
+    pub(crate) fn part(&mut self, node: NodeId) {
+        self.certified.remove(&node);
+        self.audit.note(Entry::new("left").node("node", node));
+    }
+
+    fn identity(&self, link: &LinkConfig, certified: Option<&String>) -> PeerName {
+        if self.file.is_none() && link.is_open() {
+            return PeerName::Host;
+        }
+        match certified {
+            Some(name) => PeerName::Certified(name.clone()),
+            None if link.is_local() => PeerName::Host,
+            None if link.tls.is_some() => PeerName::Member,
+            None => PeerName::Unknown,
+        }
+    }
+
+    /// Reads changed files again, and ends expired tokens.
+    pub(crate) fn renew<'l>(
+        &mut self,
+        now: Instant,
+        control: &mut Control,
+        links: impl Iterator<Item = &'l LinkConfig>,
+    ) {
+        self.note_grants(control);
+        if now < self.next {
+            return;
+        }
+        self.next = now + RENEW_EVERY;
+        if self.file.as_mut().is_some_and(AccessFile::reload) {
+            self.audit.note(Entry::new("policy changed"));
+            self.apply(control, links);
+            self.verify_again(control);
+        }
+        self.show_token(now, control);
+        let time = SystemTime::now();
+        let over: Vec<NodeId> =
+            self.ends.iter().filter(|(_, ends)| **ends <= time).map(|(&node, _)| node).collect();
+        for node in over {
+            self.end_token(control, node, "it has expired");
+        }
+    }
+
+    /// Shows this node's token to its neighbours, if it is new.
+    fn show_token(&mut self, now: Instant, control: &mut Control) {
+        let Some(file) = &self.own_token else { return };
+        match read_token(file) {
+            Ok(token) if token != self.shown => {
+                control.show_token(now, token.clone().into());
+                self.shown = token;
+            }
+            Ok(_) => {}
+            Err(why) => crate::warn_limited!("{why}; the previous token stays in force"),
+        }
+    }
+
+    /// Verifies a token that a node shows.
+    pub(crate) fn verify(&mut self, control: &mut Control, node: NodeId, token: &[u8]) {
+        let name = self.certified.get(&node).map(String::as_str).or_else(|| control.name(node));
+        let name = name.unwrap_or_default().to_owned();
+        let Some(file) = &self.file else { return };
+        match file.access.verify(token, &Bearer { node, name: &name }) {
+            Ok((rights, ends)) => {
+                self.ends.insert(node, ends);
+                let accepted = Some((rights, token.to_vec().into()));
+                control.set_token(super::clock::now(), node, accepted);
+                self.audit.note(Entry::new("token accepted").node("node", node).text("name", &name));
+            }
+            Err(why) => {
+                crate::warn_limited!("the token of node {node} ('{name}') is refused: {why}");
+                let entry = Entry::new("token refused").node("node", node).text("name", &name);
+                self.audit.note(entry.text("why", &why));
+            }
+        }
+    }
+
+    /// Verifies the accepted tokens again, after the issuers may have changed.
+    fn verify_again(&mut self, control: &mut Control) {
+        let tokens: Vec<_> = control.tokens().collect();
+        for (node, token) in tokens {
+            let name = control.name(node).unwrap_or_default().to_owned();
+            let Some(file) = &self.file else { return };
+            match file.access.verify(&token, &Bearer { node, name: &name }) {
+                Ok((rights, _)) => {
+                    control.set_token(super::clock::now(), node, Some((rights, token)));
+                }
+                Err(why) => self.end_token(control, node, &why),
+            }
+        }
+    }
+
+    fn end_token(&mut self, control: &mut Control, node: NodeId, why: &str) {
+        self.ends.remove(&node);
+        control.set_token(super::clock::now(), node, None);
+        self.audit.note(Entry::new("token ended").node("node", node).text("why", why));
+    }
+
+    /// Records a request that the policy did not allow.
+    pub(crate) fn note_denied(&self, (node, of): (NodeId, NodeId), lack: Lack, tag: &str) {
+        let entry = Entry::new("denied").node("node", node).text("right", lack.right().name());
+        let entry = entry.text("tag", tag).text("why", &lack.to_string());
+        self.audit.note(if of == node { entry } else { entry.node("relay", of) });
+    }
+
+    /// Records an action for another node.
+    pub(crate) fn note_allowed(&self, event: &'static str, node: NodeId, tag: &str) {
+        self.audit.note(Entry::new(event).node("node", node).text("tag", tag));
+    }
+
+    /// Records the contracts that have been granted or released since the last call.
+    fn note_grants(&mut self, control: &Control) {
+        if self.audit.file().is_none() {
+            return;
+        }
+        let now: BTreeSet<(SubscriptionId, PublisherId)> =
+            control.grants().map(|grant| (grant.subscription, grant.publisher)).collect();
+        for (event, pairs) in
+            [("granted", now.difference(&self.granted)), ("released", self.granted.difference(&now))]
+        {
+            for (subscription, publisher) in pairs {
+                let entry = Entry::new(event).node("node", subscription.node);
+                let entry = entry.node("publisher", publisher.node);
+                let tag = control.tag_of(*publisher).map(ToString::to_string);
+                self.audit.note(entry.text("tag", &tag.unwrap_or_default()));
+            }
+        }
+        self.granted = now;
+    }
+}
+
+fn read_token(file: &Path) -> Result<Vec<u8>, String> {
+    let cannot = |what: String| format!("token {}: {what}", file.display());
+    let size = std::fs::metadata(file).map_err(|error| cannot(error.to_string()))?.len();
+    if size > TOKEN_BYTES_MAX as u64 {
+        return Err(cannot(format!("{size} bytes; must be at most {TOKEN_BYTES_MAX}")));
+    }
+    let text = std::fs::read(file).map_err(|error| cannot(error.to_string()))?;
+    let token = text.trim_ascii();
+    if token.is_empty() { Err(cannot("is empty".to_owned())) } else { Ok(token.to_vec()) }
+}

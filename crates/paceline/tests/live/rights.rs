@@ -1,0 +1,161 @@
+//! Rights over QUIC: a node gives each member only the rights in its policy.
+
+use crate::support::{SOON, isolated, wait_until};
+use crate::trust::{Authority, free_quic};
+use paceline::contract::{RefusalReason, Refusal};
+use paceline::{LinkConfig, Node, PublisherEvent, Subscriber, SubscriberEvent};
+use std::time::{Duration, Instant};
+
+/// Opens a node with a policy that listens.
+fn guarded(authority: &Authority, policy: &str) -> (Node, String) {
+    let endpoint = free_quic();
+    std::fs::write(authority.file("own.toml"), policy).unwrap();
+    let link = authority.member("robot", LinkConfig::new("radio").listen(&endpoint));
+    let builder = Node::builder().isolated().policy(authority.file("own.toml"));
+    (builder.link(link).open().unwrap(), endpoint)
+}
+
+fn member(authority: &Authority, name: &str, endpoint: &str) -> Node {
+    let link = authority.member(name, LinkConfig::new("radio").connect(endpoint));
+    isolated(name, [link.capacity_bits_per_s(50_000_000)])
+}
+
+/// Waits for a refusal for lack of rights, and returns its text.
+fn refusal(subscriber: &Subscriber) -> String {
+    let mut why = None;
+    wait_until("a refusal", || {
+        if let Some(SubscriberEvent::Refused(_, refusal)) = subscriber.try_event() {
+            assert!(matches!(refusal.reason, RefusalReason::Rights { .. }), "{refusal}");
+            why = Some(refusal.to_string());
+        }
+        why.is_some()
+    });
+    why.unwrap()
+}
+
+fn silent(subscriber: &mut Subscriber, time: Duration) {
+    assert!(subscriber.recv_timeout(time).is_err(), "a sample without the right");
+}
+
+fn audit(authority: &Authority, parts: &[&str]) {
+    wait_until("an entry in the audit log", || {
+        let log = std::fs::read_to_string(authority.file("audit.jsonl")).unwrap_or_default();
+        log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
+    });
+}
+
+#[test]
+fn without_a_policy_a_member_that_connects_has_no_rights() {
+    let authority = Authority::new("deny");
+    let endpoint = free_quic();
+    let link = authority.member("robot", LinkConfig::new("radio").listen(&endpoint));
+    let robot = isolated("robot", [link]);
+    let viewer = member(&authority, "viewer", &endpoint);
+    let mut camera = robot.publisher("camera").declare().unwrap();
+    let mut all = robot.subscriber("**").declare().unwrap();
+    let mut pictures = viewer.subscriber("camera").declare().unwrap();
+    let mut command = viewer.publisher("command").declare().unwrap();
+    let why = refusal(&pictures);
+    assert!(why.contains("the policy of 'robot' does not allow it"), "{why}");
+    assert!(why.contains("the right 'subscribe' is missing"), "{why}");
+    camera.put("picture").unwrap();
+    command.put("stop").unwrap();
+    silent(&mut pictures, Duration::from_millis(300));
+    assert_eq!(all.recv_timeout(SOON).unwrap().tag.as_str(), "camera");
+    silent(&mut all, Duration::from_millis(300));
+    wait_until("the publisher is notified", || {
+        matches!(command.try_event(), Some(PublisherEvent::Refused(Refusal {
+            reason: RefusalReason::Rights { .. }, ..
+        })))
+    });
+    assert!(viewer.status(Duration::from_secs(1)).iter().all(|node| node.name != "robot"));
+}
+
+#[test]
+fn a_policy_grants_tags_and_quality_and_follows_its_file() {
+    let authority = Authority::new("policy");
+    let rules = "audit = 'audit.jsonl'\n\
+                 [[rule]]\npeers = ['viewer']\nsubscribe = 'camera/**'\nrate = '20Hz'\nwithin = '100ms'\n\
+                 [[rule]]\npeers = ['arm']\npublish = 'arm/**'\n";
+    let (robot, endpoint) = guarded(&authority, rules);
+    let (viewer, arm) =
+        (member(&authority, "viewer", &endpoint), member(&authority, "arm", &endpoint));
+    let mut camera = robot.publisher("camera/front").hz(100.0).declare().unwrap();
+    let mut pictures = viewer.subscriber("camera/front").max_hz(10.0).declare().unwrap();
+    let fast = viewer.subscriber("camera/front").declare().unwrap();
+    let mut joints = robot.subscriber("arm/joints").declare().unwrap();
+    let mut mine = arm.publisher("arm/joints").declare().unwrap();
+    let mut forbidden = arm.publisher("camera/front").declare().unwrap();
+    assert!(mine.wait_matching(SOON));
+    let why = refusal(&fast);
+    assert!(why.contains("at most a rate of 20.0 Hz"), "{why}");
+    mine.put("1").unwrap();
+    forbidden.put("forged").unwrap();
+    assert_eq!(joints.recv_timeout(SOON).unwrap().payload.as_ref(), b"1");
+    let mut receive = |subscriber: &mut Subscriber| {
+        let until = Instant::now() + SOON;
+        while Instant::now() < until {
+            camera.put("picture").unwrap();
+            if let Ok(sample) = subscriber.recv_timeout(Duration::from_millis(10)) {
+                assert_eq!(sample.payload.as_ref(), b"picture");
+                return true;
+            }
+        }
+        false
+    };
+    assert!(receive(&mut pictures));
+    audit(&authority, &["\"denied\"", "\"subscribe\"", "camera/front"]);
+    audit(&authority, &["\"denied\"", "\"publish\"", "camera/front"]);
+    audit(&authority, &["\"joined\"", "\"viewer\""]);
+    // The viewer loses its right, and gets it back.
+    std::fs::write(authority.file("own.toml"), "audit = 'audit.jsonl'\n").unwrap();
+    let began = Instant::now();
+    let why = refusal(&pictures);
+    assert!(why.contains("'subscribe' is missing"), "{why}");
+    println!("withdrawn after {:?}", began.elapsed());
+    while pictures.recv_timeout(Duration::from_millis(50)).is_ok() {}
+    camera.put("picture").unwrap();
+    silent(&mut pictures, Duration::from_millis(300));
+    audit(&authority, &["\"policy changed\""]);
+    std::fs::write(authority.file("own.toml"), rules).unwrap();
+    let mut receive = |subscriber: &mut Subscriber| {
+        let until = Instant::now() + SOON;
+        while Instant::now() < until {
+            camera.put("picture").unwrap();
+            if subscriber.recv_timeout(Duration::from_millis(10)).is_ok() {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(receive(&mut pictures));
+}
+
+#[test]
+fn questions_of_members_need_rights() {
+    let authority = Authority::new("questions");
+    let (robot, endpoint) = guarded(
+        &authority,
+        "audit = 'audit.jsonl'\n[[rule]]\npeers = ['viewer']\npull = 'log/*'\nset = 'log/*'\n",
+    );
+    let viewer = member(&authority, "viewer", &endpoint);
+    let mut kept = Vec::new();
+    for tag in ["log/a", "secret"] {
+        kept.push(robot.buffer(tag).declare().unwrap());
+        let mut publisher = robot.publisher(tag).declare().unwrap();
+        publisher.put(tag.to_owned()).unwrap();
+        std::mem::forget(publisher);
+    }
+    wait_until("they meet", || viewer.nodes().len() == 2);
+    let pulled = |tag: &str| {
+        let pulled = viewer.pull(tag).newest(1).timeout(Duration::from_secs(1)).run();
+        pulled.is_ok_and(|mut pulled| {
+            pulled.next_timeout(Duration::from_secs(1)).is_ok_and(|sample| sample.is_some())
+        })
+    };
+    wait_until("a pull that is granted", || pulled("log/a"));
+    assert!(!pulled("secret"));
+    audit(&authority, &["\"pulled\"", "log/a"]);
+    assert!(viewer.status(Duration::from_secs(1)).iter().all(|node| node.name != "robot"));
+    audit(&authority, &["\"denied\"", "\"observe\""]);
+}
