@@ -421,12 +421,13 @@ class Refusal:
         """The id of the node that refused."""
     @property
     def link(self) -> str:
-        """The link that cannot carry the stream; empty if no link is the reason."""
+        """The link that cannot carry the stream; empty if no link is the reason. For ``rights``, the
+        name of the node without the right."""
     @property
     def reason(self) -> str:
         """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``,
         ``no_answer``, ``size_above_source``,
-        ``unscalable`` or ``other``."""
+        ``unscalable``, ``rights``, ``unencrypted`` or ``other``."""
     @property
     def needed_bytes_per_s(self) -> int:
         """The rate that the stream needs, in bytes per second."""

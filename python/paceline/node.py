@@ -56,6 +56,10 @@ class Node(_native.Node):
     ``$XDG_RUNTIME_DIR/paceline``. An ``isolated`` node uses only ``links`` and no socket. A
     ``guest`` joins this host's node but never becomes it.
 
+    ``policy`` is a file with the rights of other nodes at this one, ``token`` a file with a token that
+    grants this node rights at others. Both apply again after a change. Without a policy, peers that
+    connect with a certificate have no rights.
+
     Raises :class:`paceline.OpenError` if a link, an endpoint or the folder fails.
     """
 
@@ -67,6 +71,8 @@ class Node(_native.Node):
         isolated: bool = False,
         guest: bool = False,
         links: Sequence[Link] = (),
+        policy: str | os.PathLike[str] | None = None,
+        token: str | os.PathLike[str] | None = None,
     ) -> Self:
         asked = {
             "name": name,
@@ -74,6 +80,8 @@ class Node(_native.Node):
             "isolated": isolated,
             "guest": guest,
             "links": links,
+            "policy": policy,
+            "token": token,
         }
         node = super().__new__(cls, asked)
         _open.add(node)
@@ -140,6 +148,7 @@ class Node(_native.Node):
         loss: _Pair | None = None,
         proxy: _Proxy | None = None,
         retransmit: _Retransmit | None = None,
+        encrypted: bool = False,
         queue: int | None = None,
         history_samples: int | None = None,
         history_bytes: int | None = None,
@@ -157,7 +166,7 @@ class Node(_native.Node):
 
         ``within_ms`` is the delay bound from publish to delivery. ``loss=(1, 10)`` lets one of each
         ten samples miss it. ``retransmit`` selects the repair of losses on UDP links and defaults
-        to ``selective``.
+        to ``selective``. With ``encrypted=True`` a path with an unencrypted link is refused.
 
         ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the
         oldest is dropped.
@@ -175,6 +184,7 @@ class Node(_native.Node):
             "loss": loss,
             "proxy": proxy,
             "retransmit": retransmit,
+            "encrypted": encrypted,
             "queue": queue,
             "history_samples": history_samples,
             "history_bytes": history_bytes,

@@ -43,6 +43,10 @@ pub(crate) struct Config {
     pub(crate) http: Option<HttpAddress>,
     /// The share of one processor that contracts may reserve, in percent.
     pub(crate) processor_percent: Option<u32>,
+    /// The policy file.
+    pub(crate) policy: Option<PathBuf>,
+    /// The file of this node's token.
+    pub(crate) token: Option<PathBuf>,
     /// The node's links, at most [`Node::LINKS_MAX`](paceline::Node::LINKS_MAX).
     pub(crate) links: Vec<LinkSpec>,
     /// The pull buffers of the node.

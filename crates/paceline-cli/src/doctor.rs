@@ -5,6 +5,7 @@ mod host;
 mod limits;
 mod node;
 mod row;
+mod security;
 mod timer;
 mod tools;
 
@@ -33,6 +34,12 @@ pub(crate) struct DoctorArgs {
     /// This host's node then includes the cost in admission.
     #[arg(long, conflicts_with = "runtime_dir")]
     calibrate: bool,
+    /// Checks who can reach the node of the configuration, and what they can do
+    #[arg(long, conflicts_with = "calibrate")]
+    security: bool,
+    /// Configuration file for --security; default: the file that the node reads
+    #[arg(long, value_name = "FILE", requires = "security")]
+    config: Option<PathBuf>,
     /// File for the calibration; default: the file that the node reads
     #[arg(long, value_name = "FILE", requires = "calibrate")]
     out: Option<PathBuf>,
@@ -50,7 +57,10 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if args.calibrate {
         return calibration::run(args.out.clone(), args.json);
     }
-    let rows = rows(args.runtime_dir.clone());
+    let rows = match args.security {
+        true => security::rows(args.config.clone())?,
+        false => rows(args.runtime_dir.clone()),
+    };
     let ok = !rows.iter().any(|row| row.needed && row.state == State::Lack);
     if args.json {
         show::json(&Document { schema: 1, ok, rows: &rows })?;

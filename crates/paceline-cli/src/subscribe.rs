@@ -74,6 +74,9 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
     let builder = node.subscriber(args.pattern.as_str()).proxy(args.proxy).queue(args.queue);
     let mut builder = args.wish.apply(builder).retransmit(args.retransmit);
+    if args.require_encrypted {
+        builder = builder.require_encrypted();
+    }
     if let Some(history) = args.history {
         builder = builder.history(history);
     }
@@ -189,7 +192,7 @@ impl<'a> Session<'a> {
                     self.granted.insert(grant.publisher);
                 }
                 SubscriberEvent::Withdrawn(publisher) => {
-                    // A refused publisher is reported again once it is granted or received.
+                    self.refused.remove(&publisher);
                     if self.granted.remove(&publisher) {
                         self.block.note(&format!(
                             "ended: publisher {publisher}: the contract no longer applies"
@@ -214,8 +217,7 @@ impl<'a> Session<'a> {
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
                     for refusal in &refusals {
-                        let publisher = refusal.publisher;
-                        self.block.note(&format!("refused: publisher {publisher}: {refusal}"));
+                        self.block.note(&show::refused(refusal));
                     }
                     let asked = show::asked(form, within, loss);
                     self.block.note(&format!(
@@ -224,9 +226,8 @@ impl<'a> Session<'a> {
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     self.heard = true;
-                    let text = refusal.to_string();
-                    self.block.note(&format!("refused: publisher {publisher}: {text}"));
-                    self.refused.insert(publisher, text);
+                    self.block.note(&show::refused(&refusal));
+                    self.refused.insert(publisher, refusal.to_string());
                 }
                 // An event of a later version.
                 other => self.block.note(&format!("{other:?}")),

@@ -14,11 +14,12 @@ Examples:
   paceline trust init
   paceline trust issue robot --out robot-files
   paceline trust revoke robot
-  paceline node --link name=radio,listen=quic/0.0.0.0:7600,tls_cert=robot-files/robot.pem,\\
-tls_key=robot-files/robot.key,tls_ca=robot-files/ca.pem,capacity=20mbit
+  paceline node --policy robot-files/policy.toml --link name=radio,listen=quic/0.0.0.0:7600,\\
+tls_cert=robot-files/robot.pem,tls_key=robot-files/robot.key,tls_ca=robot-files/ca.pem,capacity=20mbit
 
 The authority's folder contains its key. Whoever has that key can add nodes to the network: keep it on one machine, and \
-copy only the files of `issue` to the others.";
+copy only the files of `issue` to the others. The file policy.toml of each node grants rights to the other nodes; at \
+first it grants everything to all members.";
 
 /// Options of `paceline trust`.
 #[derive(Debug, clap::Args)]
@@ -43,7 +44,7 @@ enum Action {
         /// The folder of the authority; default: ~/.config/paceline/trust
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
-        /// The folder for the three files of the node; default: the node's name
+        /// The folder for the files of the node; default: the node's name
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
         /// The days for which the certificate is valid
@@ -78,9 +79,10 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
             authority.issue(&name, days, &out)?;
             let file = |end: &str| out.join(end).display().to_string();
             show::line(&format!(
-                "issued to {name} for {days} days; copy the folder {} to it and set in its [[link]]:\n\
-                 tls_cert = \"{}\"\ntls_key = \"{}\"\ntls_ca = \"{}\"",
+                "issued to {name} for {days} days; copy the folder {} to it and set in its configuration:\n\
+                 policy = \"{}\"\n[[link]]\ntls_cert = \"{}\"\ntls_key = \"{}\"\ntls_ca = \"{}\"",
                 out.display(),
+                file("policy.toml"),
                 file(&format!("{name}.pem")),
                 file(&format!("{name}.key")),
                 file("ca.pem"),

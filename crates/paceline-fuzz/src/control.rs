@@ -222,5 +222,6 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         retransmit: paceline_proto::Retransmit::default(),
         revision: 0,
         or_stop: false,
+        encrypted: false,
     }
 }

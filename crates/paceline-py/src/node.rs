@@ -70,6 +70,12 @@ impl Node {
         for one in &links {
             builder = builder.link(link(one)?);
         }
+        if let Some(policy) = convert::option::<PathBuf>(asked, "policy", "a path")? {
+            builder = builder.policy(policy);
+        }
+        if let Some(token) = convert::option::<PathBuf>(asked, "token", "a path")? {
+            builder = builder.token(token);
+        }
         let node = py.detach(|| builder.open()).map_err(errors::open)?;
         Ok(Self(Held::new(node)))
     }

@@ -74,6 +74,9 @@ pub(crate) fn subscriber<'a>(
 ) -> PyResult<SubscriberBuilder<'a>> {
     let builder = node.subscriber(pattern);
     let mut builder = Wish::read(asked)?.put(builder);
+    if option(asked, "encrypted", "True or False")? == Some(true) {
+        builder = builder.require_encrypted();
+    }
     if let Some(samples) = option(asked, "queue", WHOLE)? {
         builder = builder.queue(samples);
     }

@@ -19,6 +19,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
         RefusalReason::Unscalable { .. } => "unscalable",
         RefusalReason::Rights { .. } => "rights",
+        RefusalReason::Unencrypted => "unencrypted",
         _ => "other",
     }
 }

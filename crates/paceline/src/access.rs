@@ -8,7 +8,10 @@ mod rule;
 mod token;
 
 pub(crate) use audit::{Audit, Entry};
-use paceline_proto::rights::{AccessPolicy, AccessRule, RESERVED_NAMES, Rights};
+use paceline_proto::Tag;
+use paceline_proto::rights::{
+    AccessPolicy, AccessRule, PeerName, RESERVED_NAMES, Right, Rights,
+};
 use rule::{Fields, rule, texts};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -75,6 +78,32 @@ impl Access {
     ) -> Result<(Rights, SystemTime), String> {
         token::verify(&self.issuers, token, bearer)
     }
+}
+
+/// The points of a policy that an operator should know.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PolicySummary {
+    /// Every member may publish on every tag.
+    pub members_publish_all: bool,
+    /// Peers without a certificate have rights.
+    pub unknown_peers: bool,
+    /// There is an audit log.
+    pub audited: bool,
+}
+
+/// Checks a policy file.
+///
+/// # Errors
+/// Returns a description with the file, the field, the value and a remedy.
+pub fn check_policy(file: &Path) -> Result<PolicySummary, String> {
+    let Access { policy, audit, .. } = Access::read(file)?;
+    let any = Tag::new("a/tag/of/no/program").map_err(|error| error.to_string())?;
+    let member = policy.rights_of_name("a member of no rule but *");
+    Ok(PolicySummary {
+        members_publish_all: member.grants(Right::Publish, &any),
+        unknown_peers: !policy.rights_of(&PeerName::Unknown).is_empty(),
+        audited: audit.is_some(),
+    })
 }
 
 fn access_rule(mut fields: Fields) -> Result<AccessRule, String> {

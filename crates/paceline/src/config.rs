@@ -133,6 +133,14 @@ impl LinkConfig {
         self.listen.iter().chain(&self.connect).all(|endpoint| check::is_local(endpoint))
     }
 
+    /// Returns true if everything on the link is encrypted, or does not leave the host.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        let encrypted = |endpoint: &String| {
+            endpoint.starts_with("quic/") || endpoint.starts_with("tls/") || check::is_local(endpoint)
+        };
+        self.listen.iter().chain(&self.connect).all(encrypted)
+    }
+
     /// Returns true if the link's peers have all rights unless a policy says otherwise: this node has chosen
     /// to connect to them, or to open the link to anybody.
     pub(crate) const fn is_open(&self) -> bool {

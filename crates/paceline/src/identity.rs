@@ -18,6 +18,7 @@ use rustls::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::extensions::GeneralName;
 
 /// The protocol name in the TLS handshake (ALPN, RFC 7301).
@@ -150,6 +151,19 @@ impl Identity {
         let first = first.as_ref().iter().take(8);
         Ok(NodeId(first.fold(0, |id, byte| id << 8 | u64::from(*byte))))
     }
+}
+
+/// Returns the time at which the certificate in a file ends.
+///
+/// # Errors
+/// Returns a description with the file and a remedy.
+pub fn certificate_end(file: &Path) -> Result<SystemTime, String> {
+    let certs = certificates("tls_cert", file)?;
+    let leaf = certs.first().ok_or_else(|| empty("tls_cert", file))?;
+    let parsed = x509_parser::parse_x509_certificate(leaf);
+    let (_, parsed) = parsed.map_err(|error| format!("tls_cert {}: {error}", file.display()))?;
+    let ends = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or_default();
+    Ok(UNIX_EPOCH.checked_add(Duration::from_secs(ends)).unwrap_or(UNIX_EPOCH))
 }
 
 /// Returns the name in a certificate: its first DNS name, or its common name if it has none.

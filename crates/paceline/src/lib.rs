@@ -65,11 +65,15 @@ mod subscriber;
 mod summary;
 mod view;
 
+#[doc(hidden)]
+pub use access::{PolicySummary, check_policy};
 pub use arrival::Arrival;
 pub use config::{LinkConfig, NodeBuilder};
 pub use error::{ChangeError, OpenError, PublishError, RecvError, SubscribeError};
 pub use event::{PublisherEvent, SubscriberEvent};
 pub use feedback::FeedbackWatch;
+#[doc(hidden)]
+pub use identity::certificate_end;
 #[doc(hidden)]
 pub use limit::{LogLimit, Suppressed};
 pub use node::Node;

@@ -125,6 +125,14 @@ impl<'a> SubscriberBuilder<'a> {
         self.with(|spec| spec.or_stop = true)
     }
 
+    /// Accepts only paths on which every link is encrypted (`quic/`, `tls/`) or stays on one host.
+    ///
+    /// A path with another link is refused ([`RefusalReason::Unencrypted`](crate::contract::RefusalReason)). Relays
+    /// on the path can still read the samples.
+    pub fn require_encrypted(self) -> Self {
+        self.with(|spec| spec.encrypted = true)
+    }
+
     /// Resets the request to every sample as published, as best effort: clears rate, size, audio,
     /// delay bound and loss tolerance.
     pub fn as_published(self) -> Self {

@@ -21,6 +21,12 @@ pub(crate) struct NodeArgs {
     /// capacity=2mbit,policy=vds|dwcs|edf|…,insecure
     #[arg(long, value_name = "SPEC")]
     pub(crate) link: Vec<LinkSpec>,
+    /// Policy file: the rights of other nodes at this one; default: peers that connect with a certificate have none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+    /// File with a token that grants this node rights at others
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token: Option<PathBuf>,
     /// Folder shared by the processes of this host; default: $PACELINE_RUNTIME_DIR
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
@@ -51,6 +57,10 @@ pub(crate) struct Settings {
     /// The processor costs per sample; only the host's node has them.
     pub(crate) processor: Option<CpuBudget>,
     pub(crate) links: Vec<LinkSpec>,
+    /// The policy file.
+    pub(crate) policy: Option<PathBuf>,
+    /// The file of this node's token.
+    pub(crate) token: Option<PathBuf>,
     /// The pull buffers of the node.
     pub(crate) buffers: Vec<BufferSpec>,
     /// The endpoints for plain Zenoh programs.
@@ -129,6 +139,8 @@ impl NodeArgs {
             processor_percent: config.processor_percent,
             processor: None,
             links,
+            policy: self.policy.clone().or(config.policy),
+            token: self.token.clone().or(config.token),
             buffers: config.buffers,
             plain: config.plain,
             rules: config.rules,
@@ -170,7 +182,11 @@ impl Settings {
     /// Validates the links as opening the node would, without opening any.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let links = (1..).zip(&self.links).map(|(number, link)| link.config(number));
-        links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.explain(error))
+        links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.explain(error))?;
+        match &self.policy {
+            Some(policy) => paceline::check_policy(policy).map(drop).map_err(exit::usage),
+            None => Ok(()),
+        }
     }
 
     fn builder(&self) -> NodeBuilder {
@@ -190,6 +206,12 @@ impl Settings {
         for (number, link) in (1..).zip(&self.links) {
             builder = builder.link(link.config(number));
         }
+        if let Some(policy) = &self.policy {
+            builder = builder.policy(policy);
+        }
+        if let Some(token) = &self.token {
+            builder = builder.token(token);
+        }
         builder
     }
 
@@ -199,6 +221,9 @@ impl Settings {
         let from = &self.links_from;
         if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
             return exit::usage(format!("{from}: {error}"));
+        }
+        if let OpenError::Access(what) = error {
+            return exit::usage(what);
         }
         if matches!(error, OpenError::Transport { .. }) {
             let fix = format!("try another port or address in {from}");

@@ -14,13 +14,15 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 14] = [
     "name",
     "runtime_dir",
     "isolated",
     "log",
     "http",
     "processor_percent",
+    "policy",
+    "token",
     "link",
     "buffer",
     "plain",
@@ -46,6 +48,8 @@ const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; l
 const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
 const TLS_FILE: &str = "must be the path of a file in PEM format";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
+const POLICY: &str = "must be the absolute path of a policy file, such as \"/etc/paceline/policy.toml\"";
+const TOKEN: &str = "must be the absolute path of a file with a token, such as \"/etc/paceline/token\"";
 const HTTP: &str = "must be text: an address of this host with a port, such as \"127.0.0.1:8470\"; leave it out for none";
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints, such as [\"tcp/127.0.0.1:7600\"]";
 const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one processor, 0 charges nothing; \
@@ -93,6 +97,8 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
         }),
         http: section.read("http", problems, |value| text(value, HTTP, str::parse)),
         processor_percent: section.read("processor_percent", problems, percent),
+        policy: section.read("policy", problems, |value| file(value, POLICY)),
+        token: section.read("token", problems, |value| file(value, TOKEN)),
         links: links(section, problems),
         buffers: buffers(section, problems),
         plain: plain::plain(section, problems),
@@ -108,6 +114,11 @@ fn name(value: &DeValue<'_>, without: &str) -> Result<String, String> {
 fn runtime_dir(value: &DeValue<'_>) -> Result<PathBuf, String> {
     let fits = |text: &&str| (2..=97).contains(&text.len()) && Path::new(text).is_absolute();
     value.as_str().filter(fits).map(PathBuf::from).ok_or_else(|| RUNTIME_DIR.to_owned())
+}
+
+fn file(value: &DeValue<'_>, rule: &str) -> Result<PathBuf, String> {
+    let path = value.as_str().map(PathBuf::from).filter(|path| path.is_absolute());
+    path.ok_or_else(|| rule.to_owned())
 }
 
 fn percent(value: &DeValue<'_>) -> Result<u32, String> {

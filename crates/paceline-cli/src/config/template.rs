@@ -36,6 +36,15 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Default: 50.
 #processor_percent = 50
 
+# The rights of other nodes at this one: an absolute path of a file with [[rule]]; `paceline trust init` writes one.
+# A change applies within 2 s. Default: this host's processes have all rights, as have the peers of links that connect
+# or are insecure; peers that connect with a certificate have none.
+#policy = "/etc/paceline/policy.toml"
+
+# A file with a token of an identity provider, which grants this node rights at others. An absolute path.
+# Default: none.
+#token = "/etc/paceline/token"
+
 # A link to other hosts. At most 16, each under its own [[link]].
 #[[link]]
 # Text of 1 to 255 bytes. Default: link1, link2.

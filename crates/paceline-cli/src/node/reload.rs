@@ -126,6 +126,8 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         ("isolated", old.isolated != new.isolated),
         ("processor_percent", old.processor_percent != new.processor_percent),
         ("http", old.http != new.http),
+        ("policy", old.policy != new.policy),
+        ("token", old.token != new.token),
         ("plain", is_moved(old, new)),
     ] {
         if differs {

@@ -189,11 +189,11 @@ impl Watch {
                 }
                 // The delivered samples show whether a promise is kept.
                 SubscriberEvent::Granted(_)
-                | SubscriberEvent::Withdrawn(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
+                SubscriberEvent::Withdrawn(publisher) => _ = self.refused.remove(&publisher),
                 SubscriberEvent::Refused(publisher, refusal) => {
                     let why = refusal.to_string();
                     if self.refused.get(&publisher) != Some(&why) {

@@ -15,7 +15,7 @@ Examples:
   paceline sub 'robot/**' --json --count 100 --timeout 30s --log debug
   paceline sub robot/pose --isolated --name operator \
 --link name=radio,connect=tcp/10.0.0.2:7600,capacity=2mbit
-  paceline sub robot/pose --config operator.toml
+  paceline sub robot/pose --config operator.toml --require-encrypted
 
 Once per second it prints rate, size, age at delivery (p50, p99, max), late and dropped samples. --out writes the \
 payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file. A name that ends in .y4m makes a \
@@ -42,6 +42,9 @@ pub(crate) struct SubArgs {
     /// Exits with code 3 as soon as a publisher is refused, instead of waiting for room
     #[arg(long)]
     pub(crate) require: bool,
+    /// Refuses a path on which a link is not encrypted (quic/ and tls/ are, as is everything within a host)
+    #[arg(long)]
+    pub(crate) require_encrypted: bool,
     /// Retransmission of samples lost on UDP links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     pub(crate) retransmit: Retransmit,

@@ -18,6 +18,25 @@ const KEY: &str = "ca.key";
 const ISSUED: &str = "issued";
 /// The revoked certificates, in the same form.
 const REVOKED: &str = "revoked";
+/// The policy that each node gets with its first certificate.
+const POLICY: &str = "policy.toml";
+const ALL_RIGHTS: &str = "\
+# The rights of other nodes at this one. A node has the rights of all rules that name it, and no others.
+# A change applies within 2 s. docs/guides/grant-rights.md explains all fields.
+
+# Records who joins, and what is granted and refused.
+#audit = \"audit.jsonl\"
+
+# Every member of the network may do everything. Replace this rule by narrower ones.
+[[rule]]
+peers = [\"*\", \"@member\"]
+publish = [\"**\"]
+subscribe = [\"**\"]
+pull = [\"**\"]
+set = [\"**\"]
+observe = true
+relay = true
+";
 /// The name of every authority. Its key distinguishes it.
 const NAME: &str = "Paceline network authority";
 const DAY: Duration = Duration::from_secs(86_400);
@@ -49,6 +68,7 @@ impl Authority {
         let created = builder.recursive(true).mode(0o700).create(dir);
         created.with_context(|| format!("cannot create {}", dir.display()))?;
         write(&key, &pair.serialize_pem(), 0o600)?;
+        write(&dir.join(POLICY), ALL_RIGHTS, 0o644)?;
         write(&certificate, &made.pem(), 0o644)
     }
 
@@ -95,6 +115,11 @@ impl Authority {
         fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
         write(&key_file, &pair.serialize_pem(), 0o600)?;
         write(&out.join(format!("{name}.pem")), &made.pem(), 0o644)?;
+        let policy = out.join(POLICY);
+        if !policy.exists() {
+            let rules = fs::read_to_string(self.dir.join(POLICY));
+            write(&policy, rules.as_deref().unwrap_or(ALL_RIGHTS), 0o644)?;
+        }
         write(&out.join(CERTIFICATE), &self.certificate, 0o644)
     }
 

@@ -28,6 +28,7 @@ mod signals;
 mod simulate;
 mod telemetry;
 mod top;
+mod trust;
 mod video;
 mod wishes;
 

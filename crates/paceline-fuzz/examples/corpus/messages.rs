@@ -45,6 +45,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         retransmit: paceline_proto::Retransmit::default(),
         revision: 0,
         or_stop: false,
+        encrypted: false,
     }
 }
 

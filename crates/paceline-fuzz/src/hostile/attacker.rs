@@ -416,6 +416,7 @@ impl Attacker {
             local: false,
             retransmit: Retransmit::default(),
             or_stop: self.chance.below(2) == 0,
+            encrypted: self.chance.below(8) == 0,
             revision: self.number(),
         }
     }

@@ -31,6 +31,26 @@ pub const TOKENS_MAX: usize = 1_024;
 /// The missing right of a node.
 pub(super) type Missing = (NodeId, Lack);
 
+/// The reason why this node does not carry a pair.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Blocked {
+    /// A node lacks a right.
+    Rights(NodeId, Lack),
+    /// This link of the pair's path is not encrypted, and the subscription requires it.
+    Unencrypted(String),
+}
+
+/// Returns the name of an unencrypted link of this node on the path of a pair that requires encryption.
+fn open_link<'r>(registry: &'r Registry, pair: &Pair<'_>) -> Option<&'r str> {
+    if !pair.request.encrypted {
+        return None;
+    }
+    let mine = registry.record(registry.me())?;
+    let hops = [pair.place.before, pair.place.next].into_iter().flatten();
+    let open = |hop| mine.neighbours.get(&hop).filter(|hop| !hop.encrypted);
+    hops.filter_map(open).map(|hop| hop.link_name.as_str()).next()
+}
+
 /// The rights of other nodes at this one, and their use.
 #[derive(Debug, Default)]
 pub(super) struct Access {
@@ -143,19 +163,23 @@ impl Access {
         Ok(())
     }
 
-    /// Returns the pairs that this node does not allow, each with the missing right.
+    /// Returns the pairs that this node does not allow, each with the reason.
     pub(super) fn blocked<'p, 'a: 'p>(
         &mut self,
         registry: &Registry,
         pairs: impl Iterator<Item = &'p Pair<'a>>,
-    ) -> BTreeMap<PairKey, Missing> {
+    ) -> BTreeMap<PairKey, Blocked> {
         self.ledger = Ledger::default();
-        if self.policy.is_none() {
-            return BTreeMap::new();
-        }
         let mut ledger = Ledger::default();
         let mut blocked = BTreeMap::new();
         for pair in pairs {
+            if let Some(link) = open_link(registry, pair) {
+                blocked.insert(pair.key(), Blocked::Unencrypted(link.to_owned()));
+                continue;
+            }
+            if self.policy.is_none() {
+                continue;
+            }
             if ledger.pairs.contains_key(&pair.key()) || blocked.contains_key(&pair.key()) {
                 continue;
             }
@@ -166,8 +190,8 @@ impl Access {
                 link_bytes_per_s: capacity.map(|capacity| capacity.bytes_per_s()),
                 ..quality(pair)
             };
-            if let Err(missing) = self.take(registry, &mut ledger, pair, quality) {
-                blocked.insert(pair.key(), missing);
+            if let Err((of, lack)) = self.take(registry, &mut ledger, pair, quality) {
+                blocked.insert(pair.key(), Blocked::Rights(of, lack));
             }
         }
         self.ledger = ledger;
@@ -180,17 +204,20 @@ impl Access {
         registry: &Registry,
         pair: &Pair<'_>,
         bits_per_s: u64,
-    ) -> Result<(), Missing> {
+    ) -> Result<(), ()> {
         let declared = quality(pair);
         let asked = bits_per_s.div_ceil(8);
         let counted = self.ledger.pairs.get(&pair.key()) == Some(&pair.request.revision);
+        if open_link(registry, pair).is_some() {
+            return Err(());
+        }
         if self.policy.is_none()
             || counted && declared.bytes_per_s.is_some_and(|declared| asked <= declared)
         {
             return Ok(());
         }
         let quality = StreamQuality { bytes_per_s: Some(asked), contract: true, ..declared };
-        self.take(registry, &mut self.ledger.clone(), pair, quality)
+        self.take(registry, &mut self.ledger.clone(), pair, quality).map_err(drop)
     }
 
     /// Returns the refusals of `blocked` pairs, and of whole subscriptions and publishers of the neighbours
@@ -199,17 +226,23 @@ impl Access {
         &self,
         registry: &Registry,
         hops: impl Iterator<Item = NodeId>,
-        blocked: &BTreeMap<PairKey, Missing>,
+        blocked: &BTreeMap<PairKey, Blocked>,
     ) -> BTreeMap<PairKey, Refusal> {
         let mut refused = BTreeMap::new();
-        let mut refuse = |key: PairKey, (of, lack): Missing, revision| {
-            let reason = RefusalReason::Rights { of, lack };
+        let mut refuse = |key: PairKey, blocked: &Blocked, revision| {
+            let name = |of| registry.record(of).map(|record| record.name.clone());
+            let (reason, link) = match blocked {
+                &Blocked::Rights(of, lack) => {
+                    (RefusalReason::Rights { of, lack }, name(of).unwrap_or_default())
+                }
+                Blocked::Unencrypted(link) => (RefusalReason::Unencrypted, link.clone()),
+            };
             let refusal = blank(key, registry.me(), registry, reason);
-            refused.insert(key, Refusal { revision, ..refusal });
+            refused.insert(key, Refusal { revision, link, ..refusal });
         };
-        for (&key, &missing) in blocked {
+        for (&key, why) in blocked {
             let request = registry.record(key.0.node).and_then(|it| it.subscriptions.get(&key.0));
-            refuse(key, missing, request.map_or(0, |request| request.revision));
+            refuse(key, why, request.map_or(0, |request| request.revision));
         }
         for hop in hops {
             let rights = self.rights(registry, hop);
@@ -218,13 +251,14 @@ impl Access {
                 let granted = rights.grants_part_of(Right::Subscribe, &spec.pattern);
                 if !granted && !spec.local && !spec.pattern.is_private() {
                     let every = PublisherId { node: registry.me(), index: ANY };
-                    refuse((id, every), (hop, Lack::Right(Right::Subscribe)), spec.revision);
+                    let missing = Blocked::Rights(hop, Lack::Right(Right::Subscribe));
+                    refuse((id, every), &missing, spec.revision);
                 }
             }
             for (&id, spec) in &record.publishers {
                 if !rights.grants(Right::Publish, &spec.tag) && !spec.tag.is_private() {
                     let every = SubscriptionId { node: registry.me(), index: ANY };
-                    refuse((every, id), (hop, Lack::Right(Right::Publish)), 0);
+                    refuse((every, id), &Blocked::Rights(hop, Lack::Right(Right::Publish)), 0);
                 }
             }
         }

@@ -43,6 +43,11 @@ const LOCAL: u8 = 1 << 7;
 const ASKS_RETRANSMIT: u64 = 1 << 8;
 const HAS_REVISION: u64 = 1 << 9;
 const OR_STOP: u64 = 1 << 10;
+const ASKS_ENCRYPTED: u64 = 1 << 11;
+
+// Flags of a hop.
+const LEAF: u8 = 1;
+const ENCRYPTED: u8 = 1 << 1;
 
 const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
@@ -203,8 +208,12 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
             | bit(spec.holds, HOLDS)
             | bit(spec.local, LOCAL),
     );
-    let long =
-        [(asks, ASKS_RETRANSMIT), (spec.revision > 0, HAS_REVISION), (spec.or_stop, OR_STOP)];
+    let long = [
+        (asks, ASKS_RETRANSMIT),
+        (spec.revision > 0, HAS_REVISION),
+        (spec.or_stop, OR_STOP),
+        (spec.encrypted, ASKS_ENCRYPTED),
+    ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_varint(long.fold(flags, |all, flag| all | flag));
     out.put_text(spec.pattern.as_str());
@@ -230,7 +239,7 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * OR_STOP - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * ASKS_ENCRYPTED - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
@@ -248,6 +257,7 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
             .unwrap_or_default(),
         revision: optional(all & HAS_REVISION != 0, || read_revision(reader))?.unwrap_or_default(),
         or_stop: all & OR_STOP != 0,
+        encrypted: all & ASKS_ENCRYPTED != 0,
     })
 }
 
@@ -270,14 +280,21 @@ fn read_retransmit(reader: &mut Reader) -> Result<Retransmit, WireError> {
 fn put_hop(out: &mut Vec<u8>, hop: &HopInfo) {
     out.put_text(&hop.link_name);
     out.put_varint(hop.capacity.map_or(0, Capacity::bytes_per_s));
-    out.put_flag(hop.leaf);
+    out.put_u8(bit(hop.leaf, LEAF) | bit(hop.encrypted, ENCRYPTED));
 }
 
 fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
+    let link_name = reader.text(NAME_BYTES_MAX, "link name")?;
+    let capacity = Capacity::from_bytes_per_s(reader.varint("capacity")?).ok();
+    let flags = reader.u8("hop flags")?;
+    if flags > LEAF | ENCRYPTED {
+        return Err(WireError::Invalid("hop flags"));
+    }
     Ok(HopInfo {
-        link_name: reader.text(NAME_BYTES_MAX, "link name")?,
-        capacity: Capacity::from_bytes_per_s(reader.varint("capacity")?).ok(),
-        leaf: reader.flag("leaf")?,
+        link_name,
+        capacity,
+        leaf: flags & LEAF != 0,
+        encrypted: flags & ENCRYPTED != 0,
     })
 }
 
@@ -331,6 +348,7 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_u64(of.0);
             put_lack(out, lack);
         }
+        RefusalReason::Unencrypted => out.put_u8(8),
     }
     out.put_u64(refusal.node.0);
     out.put_text(&refusal.node_name);
@@ -420,6 +438,7 @@ pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
             let of = NodeId(reader.u64("node without the right")?);
             RefusalReason::Rights { of, lack: read_lack(reader)? }
         }
+        8 => RefusalReason::Unencrypted,
         _ => return Err(WireError::Invalid("refusal reason")),
     };
     Ok(Refusal {

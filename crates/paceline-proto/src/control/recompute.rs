@@ -1,6 +1,6 @@
 //! Computes this node's streams from the registry, and outputs their changes.
 
-use super::access::Missing;
+use super::access::Blocked;
 use super::admission::{Round, impossible};
 use super::best_effort::BestEffort;
 use super::grant::Grant;
@@ -35,19 +35,20 @@ struct Sorted<'p, 'a> {
     unanswered: BTreeSet<SubscriptionId>,
 }
 
-/// Returns the pairs that no lack of rights blocks.
-fn allowed<'a>(mut pairs: Vec<Pair<'a>>, blocked: &BTreeMap<PairKey, Missing>) -> Vec<Pair<'a>> {
+/// Returns the pairs that are not blocked.
+fn allowed<'a>(mut pairs: Vec<Pair<'a>>, blocked: &BTreeMap<PairKey, Blocked>) -> Vec<Pair<'a>> {
     pairs.retain(|pair| !blocked.contains_key(&pair.key()));
     pairs
 }
 
-/// Returns the pairs that other nodes refuse for lack of rights, with the revisions of their requests.
-fn foreign_rights(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<PairKey, u64> {
+/// Returns the pairs that other nodes block, with the revisions of their requests.
+fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<PairKey, u64> {
     let others = tree.records(registry).filter(|(node, _)| *node != me);
     let refusals = others.flat_map(|(_, record)| &record.refusals);
-    let rights =
-        refusals.filter(|(_, refusal)| matches!(refusal.reason, RefusalReason::Rights { .. }));
-    rights.map(|(&key, refusal)| (key, refusal.revision)).collect()
+    let blocks = |refusal: &Refusal| {
+        matches!(refusal.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
+    };
+    refusals.filter(|(_, refusal)| blocks(refusal)).map(|(&key, refusal)| (key, refusal.revision)).collect()
 }
 
 impl Control {
@@ -64,7 +65,7 @@ impl Control {
         let pairs = allowed(pairs, &blocked);
         let (me, registry, news) = (self.me, &self.registry, self.news);
         let round = Round { me, registry, tree: &tree, news };
-        let denied = foreign_rights(&self.registry, &tree, self.me);
+        let denied = blocked_elsewhere(&self.registry, &tree, self.me);
         let asking = |pair: &&Pair<'_>| denied.get(&pair.key()) != Some(&pair.request.revision);
         let asking: Vec<Pair<'_>> = pairs.iter().filter(asking).cloned().collect();
         self.admission.decide(self.now, &round, &asking);

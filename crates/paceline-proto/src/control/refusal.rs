@@ -19,7 +19,8 @@ pub struct Refusal {
     pub node: NodeId,
     /// The node's name, a label only.
     pub node_name: String,
-    /// The link of that node that cannot carry the stream; empty if no link is the reason.
+    /// The link of that node that cannot carry the stream; empty if no link is the reason. For
+    /// [`RefusalReason::Rights`], the name of the node without the right.
     pub link: String,
     /// The bytes per second that the stream needs on the link in addition to existing promises. For
     /// [`RefusalReason::Deadlines`], the rate that all streams together need while the most bytes are due.
@@ -102,12 +103,20 @@ pub enum RefusalReason {
         /// The missing right, or the exceeded limit.
         lack: Lack,
     },
+    /// The link of the path at the refusing node is not encrypted, and the subscription requires it.
+    Unencrypted,
 }
 
 /// The index of a subscription or publisher that stands for all of them in a refusal.
 pub(crate) const ANY: u32 = u32::MAX;
 
 impl Refusal {
+    /// Returns true if the refusal stands for every publisher that the subscription matches.
+    #[must_use]
+    pub const fn is_for_all(&self) -> bool {
+        self.publisher.index == ANY
+    }
+
     /// Returns whether the refusal concerns the publisher, and whether it concerns the subscription.
     pub(super) fn concerned_ends(&self) -> [bool; 2] {
         let RefusalReason::Rights { lack, .. } = self.reason else { return [true, true] };
@@ -173,10 +182,14 @@ impl fmt::Display for Refusal {
                 "this video cannot be scaled to {asked}: {why}; ask for it without a size (rates work), or \
                  publish progressive 8-bit 4:2:0 H.264"
             ),
-            RefusalReason::Rights { of, lack } => write!(
+            RefusalReason::Rights { lack, .. } => write!(
                 f,
-                "the policy of '{}' does not allow it: {lack} for node {of}; a rule there must grant it",
-                self.node_name
+                "the policy of '{}' does not allow it: {lack} for '{}'; a rule there must grant it",
+                self.node_name, self.link
+            ),
+            RefusalReason::Unencrypted => write!(
+                f,
+                "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"
             ),
         }
     }

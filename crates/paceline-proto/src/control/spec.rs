@@ -117,6 +117,8 @@ pub struct SubscriptionSpec {
     /// True if a refusal of this request also ends the stream of the previous request. By default that stream
     /// stays.
     pub or_stop: bool,
+    /// True if it accepts only paths on which every hop is encrypted.
+    pub encrypted: bool,
 }
 
 impl SubscriptionSpec {
@@ -134,6 +136,7 @@ impl SubscriptionSpec {
             retransmit: Retransmit::Selective,
             revision: 0,
             or_stop: false,
+            encrypted: false,
         }
     }
 
@@ -159,12 +162,14 @@ pub struct HopInfo {
     pub capacity: Option<Capacity>,
     /// True if the neighbour lacks the right to relay: no path leads through it.
     pub leaf: bool,
+    /// True if frames on the hop are encrypted, or do not leave the host.
+    pub encrypted: bool,
 }
 
 impl HopInfo {
-    /// Returns a hop over the link `link_name` to a neighbour that may relay.
+    /// Returns an unencrypted hop over the link `link_name` to a neighbour that may relay.
     #[must_use]
     pub const fn new(link_name: String, capacity: Option<Capacity>) -> Self {
-        Self { link_name, capacity, leaf: false }
+        Self { link_name, capacity, leaf: false, encrypted: false }
     }
 }

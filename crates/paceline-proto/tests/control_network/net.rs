@@ -364,6 +364,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         retransmit: paceline_proto::Retransmit::default(),
         revision: 0,
         or_stop: false,
+        encrypted: false,
     }
 }
 

@@ -331,7 +331,9 @@ impl Engine {
             && let Some(link) = self.links.get(link)
         {
             let (link_name, capacity) = (link.config.name.clone(), link.config.capacity);
-            self.control.handle_hop_up(now, node, HopInfo::new(link_name, capacity));
+            let encrypted = link.config.is_encrypted();
+            let hop = HopInfo { encrypted, ..HopInfo::new(link_name, capacity) };
+            self.control.handle_hop_up(now, node, hop);
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod early;
 mod meet;
+mod proven;
 
 use super::clock;
 use super::command::{Command, Commands};
@@ -22,6 +23,7 @@ use crate::status::MutedStatus;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use early::{Early, EarlySamples, Item};
+use proven::Proven;
 use paceline_proto::NodeId;
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::ingress::Ingress;
@@ -157,6 +159,7 @@ pub(crate) struct RxSources {
     sources: Mutex<Sources>,
     /// Samples that arrived without an output.
     pub(crate) drops: AtomicDrops,
+    proven: Proven,
 }
 
 impl RxSources {
@@ -228,6 +231,8 @@ impl RxSources {
 /// The receiving side of one link.
 pub(crate) struct LinkRx {
     link: usize,
+    /// True if each neighbour on the link proves its id by a certificate.
+    proves: bool,
     neighbours: RwLock<BTreeMap<NodeId, Arc<Neighbour>>>,
     /// Former neighbours. If one returns, its streams continue.
     parted: Mutex<VecDeque<(NodeId, Arc<Neighbour>)>>,
@@ -252,7 +257,7 @@ pub(crate) struct LinkRx {
 
 impl LinkRx {
     pub(crate) fn new(
-        link: usize,
+        (link, proves): (usize, bool),
         sources: Arc<RxSources>,
         waker: Arc<Waker>,
         commands: Commands,
@@ -260,6 +265,7 @@ impl LinkRx {
     ) -> Self {
         Self {
             link,
+            proves,
             neighbours: RwLock::default(),
             parted: Mutex::default(),
             sources,
@@ -383,11 +389,17 @@ impl LinkRx {
 
 impl Inbound for LinkRx {
     fn frame(&self, from: NodeId, frame: Bytes) {
+        if self.is_claimed(from) {
+            return;
+        }
         // Zenoh's threads end silently on a panic.
         self.vitals.guard("receiving", || self.handle_frame(from, frame));
     }
 
     fn found(&self, node: NodeId) {
+        if self.is_claimed(node) {
+            return;
+        }
         if self.neighbour(node).is_none() {
             self.greet(Stranger { node, epoch: 0 });
         }
@@ -395,6 +407,22 @@ impl Inbound for LinkRx {
 }
 
 impl LinkRx {
+    /// Returns true if a node that has proven its id on another link is only claimed on this one.
+    fn is_claimed(&self, node: NodeId) -> bool {
+        if self.proves {
+            return false;
+        }
+        let claimed = self.sources.proven.contains(node);
+        if claimed {
+            crate::warn_limited!(
+                "link {}: a peer claims to be node {node}, which proves its identity on another \
+                 link; its frames are dropped",
+                self.link
+            );
+        }
+        claimed
+    }
+
     fn handle_frame(&self, from: NodeId, frame: Bytes) {
         let Some(neighbour) = self.neighbour(from).or_else(|| self.meet(from, &frame)) else {
             return;

@@ -159,3 +159,115 @@ fn questions_of_members_need_rights() {
     assert!(viewer.status(Duration::from_secs(1)).iter().all(|node| node.name != "robot"));
     audit(&authority, &["\"denied\"", "\"observe\""]);
 }
+
+#[test]
+fn a_token_of_an_identity_provider_grants_rights_to_its_subject_alone() {
+    use ring::rand::SystemRandom;
+    use ring::signature::{Ed25519KeyPair, KeyPair as _};
+    let authority = Authority::new("token");
+    let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    let key = Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).unwrap();
+    let public = base64(key.public_key().as_ref());
+    let keys = format!(
+        r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","kid":"a","x":"{public}"}}]}}"#
+    );
+    std::fs::write(authority.file("jwks.json"), keys).unwrap();
+    let sign = |subject: &str, seconds: u64| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let ends = now.as_secs() + seconds;
+        let header = base64(br#"{"alg":"EdDSA","kid":"a"}"#);
+        let claims = base64(
+            format!(
+                r#"{{"iss":"https://id.example.org","aud":"net","sub":"{subject}","exp":{ends},"paceline":{{"subscribe":"camera"}}}}"#
+            )
+            .as_bytes(),
+        );
+        let text = format!("{header}.{claims}");
+        format!("{text}.{}", base64(key.sign(text.as_bytes()).as_ref()))
+    };
+    let (robot, endpoint) = guarded(
+        &authority,
+        "audit = 'audit.jsonl'\n[[issuer]]\nname = 'https://id.example.org'\naudience = 'net'\n\
+         keys = 'jwks.json'\n",
+    );
+    let shows = |name: &str, token: &str| {
+        let file = authority.file(&format!("{name}.token"));
+        std::fs::write(&file, token).unwrap();
+        let link = authority.member(name, LinkConfig::new("radio").connect(&endpoint));
+        Node::builder().name(name).isolated().link(link).token(file).open().unwrap()
+    };
+    let mut camera = robot.publisher("camera").hz(50.0).declare().unwrap();
+    let token = sign("tablet", 600);
+    let (tablet, thief) = (shows("tablet", &token), shows("thief", &token));
+    let mut seen = tablet.subscriber("camera").declare().unwrap();
+    let mut stolen = thief.subscriber("camera").declare().unwrap();
+    wait_until("a picture", || {
+        camera.put("picture").unwrap();
+        seen.recv_timeout(Duration::from_millis(10)).is_ok()
+    });
+    audit(&authority, &["\"token accepted\"", "\"tablet\""]);
+    audit(&authority, &["\"token refused\"", "\"thief\"", "issued to 'tablet'"]);
+    for _ in 0..20 {
+        camera.put("picture").unwrap();
+        silent(&mut stolen, Duration::from_millis(10));
+    }
+    let log = std::fs::read_to_string(authority.file("audit.jsonl")).unwrap();
+    assert!(!log.contains(&token[token.len() - 20..]), "a log never contains a token");
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
+        let word = word << (8 * (3 - chunk.len()));
+        for i in 0..=chunk.len() {
+            let letter = (word >> (18 - 6 * i)) & 63;
+            out.push(char::from(LETTERS[usize::try_from(letter).unwrap()]));
+        }
+    }
+    out
+}
+
+#[test]
+fn a_path_with_an_unencrypted_link_is_refused_on_request() {
+    let authority = Authority::new("encrypted");
+    let (secure, beyond) = (free_quic(), "tcp/0.0.0.0:0");
+    let quic = authority.member("robot", LinkConfig::new("radio").listen(&secure));
+    let port = crate::support::free_endpoint();
+    let port = port.rsplit_once(':').unwrap().1.to_owned();
+    let open = beyond.replace(":0", &format!(":{port}"));
+    let lan = LinkConfig::new("lan").listen(&open).insecure();
+    let robot = Node::builder().isolated().policy(authority.file("policy.toml"));
+    std::fs::write(
+        authority.file("policy.toml"),
+        "[[rule]]\npeers = ['*', '@unknown']\nsubscribe = '**'\n",
+    )
+    .unwrap();
+    let robot = robot.link(quic).link(lan).open().unwrap();
+    let mut camera = robot.publisher("camera").hz(50.0).bytes_max(100).declare().unwrap();
+    let near = member(&authority, "near", &secure);
+    // An address of this host that is not a loopback address would need a network; the link itself is open.
+    let far = isolated("far", [LinkConfig::new("lan").connect(&format!("tcp/127.0.0.1:{port}"))]);
+    let wish = |node: &Node| node.subscriber("camera").require_encrypted().declare().unwrap();
+    let (mut encrypted, mut refused, mut plain) =
+        (wish(&near), wish(&far), far.subscriber("camera").declare().unwrap());
+    for subscriber in [&mut encrypted, &mut plain] {
+        wait_until("a picture", || {
+            camera.put("picture").unwrap();
+            subscriber.recv_timeout(Duration::from_millis(10)).is_ok()
+        });
+    }
+    let mut why = None;
+    wait_until("a refusal", || {
+        if let Some(SubscriberEvent::Refused(_, refusal)) = refused.try_event() {
+            why = Some(refusal);
+        }
+        why.is_some()
+    });
+    let why = why.unwrap();
+    assert_eq!(why.reason, RefusalReason::Unencrypted);
+    assert!(why.to_string().starts_with("link 'lan' of 'robot' is not encrypted"), "{why}");
+    camera.put("picture").unwrap();
+    silent(&mut refused, Duration::from_millis(200));
+}

@@ -93,9 +93,9 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let form = form.prop_map(|(rate, size, audio)| Form { rate, size, audio });
     let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
     let mends = prop::sample::select(Retransmit::ALL.to_vec());
-    let flags = (any::<[bool; 3]>(), mends, 0..1u64 << 62);
+    let flags = (any::<[bool; 4]>(), mends, 0..1u64 << 62);
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
-        |(pattern, form, within, loss, proxy, ([holds, local, or_stop], retransmit, revision))| {
+        |(pattern, form, within, loss, proxy, ([holds, local, or_stop, encrypted], retransmit, revision))| {
             SubscriptionSpec {
                 pattern,
                 form,
@@ -107,17 +107,19 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
                 retransmit,
                 revision,
                 or_stop,
+                encrypted,
             }
         },
     )
 }
 
 fn hop() -> impl Strategy<Value = HopInfo> {
-    ("[a-z0-9]{0,12}", option::of(1..=u64::MAX), any::<bool>()).prop_map(
-        |(link_name, bytes, leaf)| HopInfo {
+    ("[a-z0-9]{0,12}", option::of(1..=u64::MAX), any::<(bool, bool)>()).prop_map(
+        |(link_name, bytes, (leaf, encrypted))| HopInfo {
             link_name,
             capacity: bytes.map(|bytes| Capacity::from_bytes_per_s(bytes).unwrap()),
             leaf,
+            encrypted,
         },
     )
 }
@@ -153,6 +155,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
             carried,
         }),
         Just(RefusalReason::NoAnswer),
+        Just(RefusalReason::Unencrypted),
         (any::<u64>(), lack()).prop_map(|(of, lack)| RefusalReason::Rights { of: NodeId(of), lack }),
         any::<(u64, u64)>()
             .prop_map(|(needed, available)| RefusalReason::Processor { needed, available }),

@@ -32,6 +32,9 @@ impl LinkRx {
 
     /// Adds a node as a neighbour.
     fn join(&self, node: NodeId, epoch: u32) -> Option<Arc<Neighbour>> {
+        if self.proves {
+            self.sources.proven.add(node);
+        }
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(neighbour) = neighbours.get(&node) {
             return Some(neighbour.clone());

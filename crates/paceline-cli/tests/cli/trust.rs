@@ -1,0 +1,95 @@
+//! Authorities, certificates, policies and tokens on the command line.
+
+use crate::host::{Ended, Host, free_port};
+use std::path::{Path, PathBuf};
+
+/// A folder with an authority and the files of two nodes.
+struct Network {
+    host: Host,
+    dir: PathBuf,
+}
+
+impl Network {
+    fn new() -> Self {
+        let host = Host::new();
+        let dir = host.path("trust");
+        let network = Self { host, dir };
+        assert_eq!(network.trust(&["init"]).code, Some(0));
+        for name in ["robot", "operator"] {
+            let out = network.dir.join(name).display().to_string();
+            let issued = network.trust(&["issue", name, "--out", &out]);
+            assert!(issued.text().contains("policy = "), "{issued:?}");
+        }
+        network
+    }
+
+    fn trust(&self, args: &[&str]) -> Ended {
+        let dir = self.dir.display().to_string();
+        self.host.run(&[&["trust"], args, &["--dir", &dir]].concat())
+    }
+
+    fn link(&self, name: &str, end: &str) -> String {
+        let file = |end: &str| self.dir.join(name).join(end).display().to_string();
+        format!(
+            "name=radio,{end},capacity=20mbit,tls_cert={},tls_key={},tls_ca={}",
+            file(&format!("{name}.pem")),
+            file(&format!("{name}.key")),
+            file("ca.pem")
+        )
+    }
+
+    fn policy(&self, name: &str) -> String {
+        self.dir.join(name).join("policy.toml").display().to_string()
+    }
+}
+
+fn write(file: impl AsRef<Path>, text: &str) {
+    std::fs::write(file, text).unwrap();
+}
+
+#[test]
+fn members_meet_with_the_files_of_trust_and_a_narrow_policy_names_the_missing_right() {
+    let network = Network::new();
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = network.link("robot", &format!("listen=quic/127.0.0.1:{port}"));
+    let connect = network.link("operator", &format!("connect=quic/127.0.0.1:{port}"));
+    let policy = network.policy("robot");
+    let camera = ["pub", "cam", "--test-card", "160x120@20", "--link", &listen, "--policy", &policy];
+    let _camera = robot.start(&camera);
+    let sub = ["sub", "cam", "--link", &connect, "--count", "3", "--timeout", "20s", "--json"];
+    let seen = operator.run(&sub);
+    assert_eq!(seen.code, Some(0), "{seen:?}");
+    write(&policy, "[[rule]]\npeers = [\"operator\"]\nsubscribe = [\"map\"]\nobserve = true\n");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let refused = operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);
+    println!("{}", refused.stderr);
+    refused.said(3, "the policy of 'robot' does not allow it: the right 'subscribe' is missing");
+}
+
+#[test]
+fn a_member_without_a_policy_at_the_other_end_is_refused_and_told() {
+    let network = Network::new();
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = network.link("robot", &format!("listen=quic/127.0.0.1:{port}"));
+    let connect = network.link("operator", &format!("connect=quic/127.0.0.1:{port}"));
+    let _camera = robot.start(&["pub", "cam", "--test-card", "160x120@20", "--link", &listen]);
+    let refused = operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);
+    println!("{}", refused.stderr);
+    refused.said(3, "the policy of 'robot' does not allow it");
+}
+
+#[test]
+fn wrong_policies_and_names_are_usage_errors() {
+    let network = Network::new();
+    let policy = network.policy("robot");
+    write(&policy, "[[rule]]\npeers = [\"operator\"]\nsubscribe = [\"a/b*\"]\n");
+    let host = Host::new();
+    host.run(&["node", "--policy", &policy]).said(2, "rule 1: subscribe: ");
+    host.run(&["node", "--policy", "/nowhere.toml"]).said(2, "policy /nowhere.toml: No such file");
+    host.run(&["node", "--token", "/nowhere"]).said(2, "token /nowhere: No such file");
+    let link = network.link("robot", "listen=quic/127.0.0.1:1");
+    let named = host.run(&["node", "--name", "gate", "--link", &link]);
+    named.said(1, "the certificate of its links is for 'robot'");
+}
