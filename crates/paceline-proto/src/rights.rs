@@ -6,6 +6,10 @@
 //! and on each node that reserves. A request that arrives through another node needs the rights of both, so
 //! delegation can only narrow.
 
+mod policy;
+
+pub use policy::{AccessPolicy, AccessRule, PeerName, RESERVED_NAMES};
+
 use crate::tag::{Pattern, Tag};
 use core::fmt;
 use paceline_sched::{Capacity, Duration};
@@ -396,106 +400,6 @@ impl Rights {
             }
         }
         Err(lack)
-    }
-}
-
-/// The identity of a neighbour, as its link knows it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum PeerName {
-    /// A process of this host and user. Nodes behind it count as the same.
-    Host,
-    /// A peer whose certificate was checked, on a link that cannot tell its name.
-    Member,
-    /// A peer with a certificate, and the name in it.
-    Certified(String),
-    /// A peer beyond this host without a certificate.
-    Unknown,
-}
-
-const HOST: &str = "@host";
-const MEMBER: &str = "@member";
-const UNKNOWN: &str = "@unknown";
-
-/// The names in policies of [`PeerName::Host`], [`PeerName::Member`] and [`PeerName::Unknown`].
-pub const RESERVED_NAMES: [&str; 3] = [HOST, MEMBER, UNKNOWN];
-
-/// A rule of an [`AccessPolicy`].
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct AccessRule {
-    /// The names of the nodes, in which `*` stands for any characters, or one of [`RESERVED_NAMES`]. `*`
-    /// alone does not include these.
-    pub peers: Vec<String>,
-    /// The granted rights.
-    pub rights: Arc<RuleRights>,
-}
-
-impl AccessRule {
-    fn names(&self, name: &str) -> bool {
-        self.peers.iter().any(|peer| match (peer.starts_with('@'), name.starts_with('@')) {
-            (false, false) => glob(peer.as_bytes(), name.as_bytes()),
-            (true, _) | (_, true) => peer == name,
-        })
-    }
-}
-
-/// Matches `*` as any number of characters.
-fn glob(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut p, mut n) = (0, 0);
-    let mut retry = None;
-    loop {
-        match (pattern.get(p), name.get(n)) {
-            (Some(b'*'), _) => {
-                retry = Some((p + 1, n));
-                p += 1;
-            }
-            (Some(want), Some(have)) if want == have => (p, n) = (p + 1, n + 1),
-            (None, None) => return true,
-            _ => match retry {
-                Some((after, from)) if from < name.len() => {
-                    retry = Some((after, from + 1));
-                    (p, n) = (after, from + 1);
-                }
-                Some(_) | None => return false,
-            },
-        }
-    }
-}
-
-/// The rules of a node.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct AccessPolicy {
-    /// The rules. A node has the rights of all rules that name it.
-    pub rules: Vec<AccessRule>,
-}
-
-impl AccessPolicy {
-    /// Returns a policy that grants everything to the processes of this host, and nothing to others.
-    #[must_use]
-    pub fn host_only() -> Self {
-        let rights = Arc::new(RuleRights::all());
-        Self { rules: vec![AccessRule { peers: vec![HOST.to_owned()], rights }] }
-    }
-
-    /// Returns the rights of a neighbour.
-    #[must_use]
-    pub fn rights_of(&self, peer: &PeerName) -> Rights {
-        match peer {
-            PeerName::Host => self.named(HOST),
-            PeerName::Member => self.named(MEMBER),
-            PeerName::Unknown => self.named(UNKNOWN),
-            PeerName::Certified(name) => self.rights_of_name(name),
-        }
-    }
-
-    /// Returns the rights of a node with this name. A name that begins with `@` has none.
-    #[must_use]
-    pub fn rights_of_name(&self, name: &str) -> Rights {
-        if name.starts_with('@') { Rights::default() } else { self.named(name) }
-    }
-
-    fn named(&self, name: &str) -> Rights {
-        let rules = self.rules.iter().filter(|rule| rule.names(name));
-        Rights::of(rules.map(|rule| Arc::clone(&rule.rights)))
     }
 }
 

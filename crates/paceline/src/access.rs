@@ -9,9 +9,7 @@ mod token;
 
 pub(crate) use audit::{Audit, Entry};
 use paceline_proto::Tag;
-use paceline_proto::rights::{
-    AccessPolicy, AccessRule, PeerName, RESERVED_NAMES, Right, Rights,
-};
+use paceline_proto::rights::{AccessPolicy, AccessRule, PeerName, RESERVED_NAMES, Right, Rights};
 use rule::{Fields, rule, texts};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -22,6 +20,8 @@ use token::Issuer;
 
 /// The largest policy file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+type Table = Map<String, Value>;
 
 /// The content of a policy file.
 #[derive(Debug, Default)]
@@ -59,10 +59,14 @@ impl Access {
         let audit = match table.remove("audit") {
             None => None,
             Some(Value::String(file)) if !file.is_empty() => Some(dir.join(file)),
-            Some(other) => return Err(format!("audit = {other}: must be a file, such as \"audit.jsonl\"")),
+            Some(other) => {
+                return Err(format!("audit = {other}: must be a file, such as \"audit.jsonl\""));
+            }
         };
         match table.keys().next() {
-            Some(unknown) => Err(format!("{unknown} is unknown; it has [[rule]], [[issuer]] and audit")),
+            Some(unknown) => {
+                Err(format!("{unknown} is unknown; it has [[rule]], [[issuer]] and audit"))
+            }
             None => Ok(Self { policy: AccessPolicy { rules }, issuers, audit }),
         }
     }
@@ -111,9 +115,13 @@ fn access_rule(mut fields: Fields) -> Result<AccessRule, String> {
     if peers.is_empty() {
         return Err("peers is missing: name the peers, such as peers = [\"robot-*\"]".to_owned());
     }
-    let reserved = |peer: &&String| peer.starts_with('@') && !RESERVED_NAMES.contains(&peer.as_str());
+    let reserved =
+        |peer: &&String| peer.starts_with('@') && !RESERVED_NAMES.contains(&peer.as_str());
     if let Some(unknown) = peers.iter().find(reserved) {
-        return Err(format!("peers: {unknown} is unknown; it must be one of {}", RESERVED_NAMES.join(", ")));
+        return Err(format!(
+            "peers: {unknown} is unknown; it must be one of {}",
+            RESERVED_NAMES.join(", ")
+        ));
     }
     Ok(AccessRule { peers, rights: Arc::new(rule(fields)?) })
 }
@@ -129,7 +137,7 @@ fn read_text(file: &Path) -> Result<String, String> {
 }
 
 /// Takes the tables of a list, with their numbers from 1.
-fn tables(table: &mut Map<String, Value>, name: &str) -> Result<Vec<(usize, Map<String, Value>)>, String> {
+fn tables(table: &mut Table, name: &str) -> Result<Vec<(usize, Table)>, String> {
     let wrong = || format!("{name} must be written as [[{name}]]");
     let Some(list) = table.remove(name) else { return Ok(Vec::new()) };
     let Value::Array(list) = list else { return Err(wrong()) };

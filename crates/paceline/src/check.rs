@@ -1,12 +1,11 @@
 //! Checks before a node opens anything: its name, its links, and the number of file descriptors.
 
-use crate::config::LinkConfig;
+use crate::config::{LinkConfig, is_local};
 use crate::error::OpenError;
 use paceline_proto::control::NAME_BYTES_MAX;
 use paceline_proto::link::{ClassError, ClassTree};
 use paceline_proto::text::is_plain;
 use rustix::process::{Resource, getrlimit};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Free descriptors needed for a node, and for each link: sessions, runtimes, sockets and
@@ -123,17 +122,6 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
 fn is_safe(endpoint: &str, proves: bool) -> bool {
     let protocol = endpoint.split_once('/').map(|(protocol, _)| protocol);
     is_local(endpoint) || proves && matches!(protocol, Some("tls" | "quic"))
-}
-
-/// Returns true if only processes of this host reach the endpoint.
-pub(crate) fn is_local(endpoint: &str) -> bool {
-    let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
-    let address = rest.split(['?', '#']).next().unwrap_or_default();
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-        || protocol == "unixsock-stream"
 }
 
 /// Returns true if one thread reads and writes all of Zenoh's connections, as [`ONE_THREAD`] sets.

@@ -6,7 +6,7 @@ use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
-use crate::check;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -130,13 +130,13 @@ impl LinkConfig {
 
     /// Returns true if only processes of this host reach the link's endpoints.
     pub(crate) fn is_local(&self) -> bool {
-        self.listen.iter().chain(&self.connect).all(|endpoint| check::is_local(endpoint))
+        self.listen.iter().chain(&self.connect).all(|endpoint| is_local(endpoint))
     }
 
     /// Returns true if everything on the link is encrypted, or does not leave the host.
     pub(crate) fn is_encrypted(&self) -> bool {
         let encrypted = |endpoint: &String| {
-            endpoint.starts_with("quic/") || endpoint.starts_with("tls/") || check::is_local(endpoint)
+            endpoint.starts_with("quic/") || endpoint.starts_with("tls/") || is_local(endpoint)
         };
         self.listen.iter().chain(&self.connect).all(encrypted)
     }
@@ -269,6 +269,17 @@ impl NodeBuilder {
         self.processor = Some(budget);
         self
     }
+}
+
+/// Returns true if only processes of this host reach the endpoint.
+pub(crate) fn is_local(endpoint: &str) -> bool {
+    let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
+    let address = rest.split(['?', '#']).next().unwrap_or_default();
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+        || protocol == "unixsock-stream"
 }
 
 /// Returns the default runtime folder.

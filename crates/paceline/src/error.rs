@@ -69,7 +69,8 @@ pub enum OpenError {
     #[error(
         "node name '{}': the certificate of its links is for '{}'; leave the name out, or issue a certificate \
          for it",
-        escape(name), escape(certified)
+        escape(name),
+        escape(certified)
     )]
     CertifiedName {
         /// The configured name.

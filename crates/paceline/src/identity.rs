@@ -171,9 +171,9 @@ pub(crate) fn certified_name(certificate: &CertificateDer<'_>) -> Option<String>
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
     let names = parsed.subject_alternative_name().ok().flatten();
     let mut names = names.iter().flat_map(|names| &names.value.general_names);
-    let dns = names.find_map(|name| match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        _ => None,
+    let dns = names.find_map(|name| {
+        let GeneralName::DNSName(name) = name else { return None };
+        Some((*name).to_owned())
     });
     dns.or_else(|| {
         let common = parsed.subject().iter_common_name().next()?;

@@ -48,8 +48,10 @@ const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; l
 const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
 const TLS_FILE: &str = "must be the path of a file in PEM format";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
-const POLICY: &str = "must be the absolute path of a policy file, such as \"/etc/paceline/policy.toml\"";
-const TOKEN: &str = "must be the absolute path of a file with a token, such as \"/etc/paceline/token\"";
+const POLICY: &str =
+    "must be the absolute path of a policy file, such as \"/etc/paceline/policy.toml\"";
+const TOKEN: &str =
+    "must be the absolute path of a file with a token, such as \"/etc/paceline/token\"";
 const HTTP: &str = "must be text: an address of this host with a port, such as \"127.0.0.1:8470\"; leave it out for none";
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints, such as [\"tcp/127.0.0.1:7600\"]";
 const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one processor, 0 charges nothing; \

@@ -33,7 +33,8 @@ fn named(number: usize, link: &LinkSpec) -> String {
 }
 
 fn listeners(config: &Config) -> Row {
-    let open = (1..).zip(&config.links).filter(|(_, link)| link.insecure && !link.listen.is_empty());
+    let open =
+        (1..).zip(&config.links).filter(|(_, link)| link.insecure && !link.listen.is_empty());
     let open: Vec<String> = open.map(|(number, link)| named(number, link)).collect();
     let found = list(&open, "no link");
     Row::new(
@@ -111,7 +112,8 @@ fn keys(config: &Config) -> Row {
 }
 
 fn policy(config: &Config) -> Vec<Row> {
-    let certified = config.links.iter().any(|link| link.tls.cert.is_some() && !link.listen.is_empty());
+    let certified =
+        config.links.iter().any(|link| link.tls.cert.is_some() && !link.listen.is_empty());
     let Some(file) = &config.policy else {
         let found = match certified {
             true => "none: peers that connect with a certificate have no rights",
@@ -160,7 +162,8 @@ fn policy(config: &Config) -> Vec<Row> {
 }
 
 fn plain(config: &Config) -> Row {
-    let open = config.plain.as_ref().is_some_and(|plain| plain.insecure && !plain.listen.is_empty());
+    let open =
+        config.plain.as_ref().is_some_and(|plain| plain.insecure && !plain.listen.is_empty());
     Row::new(
         "plain Zenoh programs",
         if open { "from anywhere, with the rights of the rules" } else { "none from other hosts" },

@@ -55,14 +55,16 @@ fn members_meet_with_the_files_of_trust_and_a_narrow_policy_names_the_missing_ri
     let listen = network.link("robot", &format!("listen=quic/127.0.0.1:{port}"));
     let connect = network.link("operator", &format!("connect=quic/127.0.0.1:{port}"));
     let policy = network.policy("robot");
-    let camera = ["pub", "cam", "--test-card", "160x120@20", "--link", &listen, "--policy", &policy];
+    let camera =
+        ["pub", "cam", "--test-card", "160x120@20", "--link", &listen, "--policy", &policy];
     let _camera = robot.start(&camera);
     let sub = ["sub", "cam", "--link", &connect, "--count", "3", "--timeout", "20s", "--json"];
     let seen = operator.run(&sub);
     assert_eq!(seen.code, Some(0), "{seen:?}");
     write(&policy, "[[rule]]\npeers = [\"operator\"]\nsubscribe = [\"map\"]\nobserve = true\n");
     std::thread::sleep(std::time::Duration::from_secs(3));
-    let refused = operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);
+    let refused =
+        operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);
     println!("{}", refused.stderr);
     refused.said(3, "the policy of 'robot' does not allow it: the right 'subscribe' is missing");
 }
@@ -75,7 +77,8 @@ fn a_member_without_a_policy_at_the_other_end_is_refused_and_told() {
     let listen = network.link("robot", &format!("listen=quic/127.0.0.1:{port}"));
     let connect = network.link("operator", &format!("connect=quic/127.0.0.1:{port}"));
     let _camera = robot.start(&["pub", "cam", "--test-card", "160x120@20", "--link", &listen]);
-    let refused = operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);
+    let refused =
+        operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);
     println!("{}", refused.stderr);
     refused.said(3, "the policy of 'robot' does not allow it");
 }

@@ -5,22 +5,22 @@
 //! neighbour without the right to relay is a *leaf*. Its records of other nodes are ignored, no path leads
 //! through it, and it sees only what its rights concern ([`view`]).
 
+mod ledger;
 mod view;
 
-use super::message::{Message, TOKEN_BYTES_MAX};
-use super::{Control, ControlOutput};
 use super::admission::blank;
-use super::booking::wanted;
+use super::message::{Message, TOKEN_BYTES_MAX};
 use super::pair::{Pair, Place};
 use super::refusal::{ANY, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, REFUSALS_MAX, Record, Registry};
 use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::{Control, ControlOutput};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::plan::SourceKey;
+use crate::rights::{AccessPolicy, Lack, PeerName, Right, Rights, StreamQuality};
 use crate::tag::Tag;
-use crate::rights::{AccessPolicy, Lack, PeerName, Right, Rights, StreamQuality, UsedQuota};
 use bytes::Bytes;
+use ledger::{Ledger, quality};
 use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,17 +67,6 @@ pub(super) struct Access {
     ledger: Ledger,
 }
 
-/// The use of each rule's quotas, by node and right.
-#[derive(Clone, Debug, Default)]
-struct Ledger {
-    used: BTreeMap<(NodeId, Right), Vec<UsedQuota>>,
-    /// The published sources that are counted. Their streams are shared by all subscriptions.
-    sources: BTreeSet<(NodeId, SourceKey)>,
-    /// The pairs that are counted, with the revision of their requests.
-    pairs: BTreeMap<PairKey, u64>,
-    rights: BTreeMap<NodeId, Rights>,
-}
-
 impl Access {
     /// Returns the rights of a node; `None` if nothing is restricted.
     pub(super) fn rights(&self, registry: &Registry, node: NodeId) -> Option<Rights> {
@@ -87,9 +76,9 @@ impl Access {
         }
         let granted = match self.peers.get(&node) {
             Some(peer) => policy.rights_of(peer),
-            None => registry.record(node).map_or_else(Rights::default, |record| {
-                policy.rights_of_name(&record.name)
-            }),
+            None => registry
+                .record(node)
+                .map_or_else(Rights::default, |record| policy.rights_of_name(&record.name)),
         };
         Some(match self.tokens.get(&node) {
             Some((token, _)) => granted.with(token),
@@ -183,9 +172,10 @@ impl Access {
             if ledger.pairs.contains_key(&pair.key()) || blocked.contains_key(&pair.key()) {
                 continue;
             }
-            let capacity = pair.place.next.and_then(|next| {
-                registry.record(registry.me())?.neighbours.get(&next)?.capacity
-            });
+            let capacity = pair
+                .place
+                .next
+                .and_then(|next| registry.record(registry.me())?.neighbours.get(&next)?.capacity);
             let quality = StreamQuality {
                 link_bytes_per_s: capacity.map(|capacity| capacity.bytes_per_s()),
                 ..quality(pair)
@@ -267,80 +257,6 @@ impl Access {
         }
         refused
     }
-
-    /// Counts a pair, if all nodes concerned have the rights for it.
-    fn take(
-        &self,
-        registry: &Registry,
-        ledger: &mut Ledger,
-        pair: &Pair<'_>,
-        quality: StreamQuality,
-    ) -> Result<(), Missing> {
-        let (source, tag) = (pair.source(), &pair.spec.tag);
-        let mut taken = Vec::new();
-        for (right, end, beside) in [
-            (Right::Publish, pair.publisher.node, pair.place.before),
-            (Right::Subscribe, pair.subscription.node, pair.place.next),
-        ] {
-            let Some(beside) = beside else { continue };
-            let end = self.origin(beside, end);
-            for of in BTreeSet::from([beside, end]) {
-                if !ledger.rights.contains_key(&of) {
-                    let Some(rights) = self.rights(registry, of) else { continue };
-                    ledger.rights.insert(of, rights);
-                }
-                let Some(rights) = ledger.rights.get(&of) else { continue };
-                if of == beside && beside != end && !rights.grants_node(Right::Relay) {
-                    return Err((of, Lack::Right(Right::Relay)));
-                }
-                if tag.is_private() {
-                    own_pull(pair, rights).map_err(|lack| (of, lack))?;
-                    continue;
-                }
-                if right == Right::Publish && ledger.sources.contains(&(of, source)) {
-                    continue;
-                }
-                let mut used = ledger.used.get(&(of, right)).cloned().unwrap_or_default();
-                rights.take((right, tag), &quality, &mut used).map_err(|lack| (of, lack))?;
-                taken.push((of, right, used));
-            }
-        }
-        for (of, right, used) in taken {
-            ledger.used.insert((of, right), used);
-            if right == Right::Publish {
-                ledger.sources.insert((of, source));
-            }
-        }
-        ledger.pairs.insert(pair.key(), pair.request.revision);
-        Ok(())
-    }
-}
-
-/// Checks a stream of pulled samples: the holder has checked the pull itself, and only the puller may
-/// subscribe.
-fn own_pull(pair: &Pair<'_>, rights: &Rights) -> Result<(), Lack> {
-    let own = format!("@pull/{}/", pair.subscription.node);
-    let allowed = pair.spec.tag.as_str().starts_with(&own) && !rights.is_empty();
-    if allowed { Ok(()) } else { Err(Lack::Right(Right::Pull)) }
-}
-
-/// Returns the demand of a pair's stream on the links of its path.
-fn quality(pair: &Pair<'_>) -> StreamQuality {
-    let form = pair.travelling();
-    let period = form.rate.period(pair.spec.period).filter(|period| !period.is_zero());
-    let millihertz = period.map(|period| 1_000_000_000_000 / period.as_nanos());
-    let contract = pair.request.wants_contract();
-    let promised = contract.then(|| wanted(pair.publisher, pair.spec, pair.request, pair.split()));
-    let promised = promised.flatten().map(|(wanted, _)| wanted.traffic.rate().div_ceil(8));
-    let plain = pair.spec.bytes_max.filter(|_| form.size.is_none() && form.audio.is_none());
-    let plain = plain.zip(millihertz).map(|(bytes, rate)| bytes.saturating_mul(rate).div_ceil(1_000));
-    StreamQuality {
-        millihertz,
-        bytes_per_s: promised.or(plain),
-        contract,
-        within: pair.request.within,
-        link_bytes_per_s: None,
-    }
 }
 
 /// Returns the pair of a reservation request at this node.
@@ -416,7 +332,8 @@ impl Control {
 
     fn spread_token(&mut self, node: NodeId, token: &Bytes, except: Option<NodeId>) {
         let message = Message::Token { node, token: token.clone() }.encode();
-        let hops: Vec<NodeId> = self.hops.keys().copied().filter(|&hop| Some(hop) != except).collect();
+        let hops: Vec<NodeId> =
+            self.hops.keys().copied().filter(|&hop| Some(hop) != except).collect();
         hops.into_iter().for_each(|hop| self.send(hop, message.clone()));
     }
 

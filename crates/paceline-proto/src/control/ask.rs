@@ -3,7 +3,6 @@
 //! `Control` treats questions and answers as opaque bytes, except for the [`Topic`] that selects the handler.
 
 use super::access::Missing;
-use super::change::{self, ChangeAnswer};
 use super::graph::{HOPS_MAX, Tree};
 use super::message::{ANSWER_BYTES_MAX, Errand, Message, QUESTION_BYTES_MAX};
 use super::{Control, ControlOutput};
@@ -191,14 +190,13 @@ impl Control {
     /// Checks the rights of the nodes that ask. Only the node that is asked checks the topic.
     fn may_ask(&self, via: NodeId, errand: &Errand, body: &Bytes) -> Result<(), Missing> {
         let asked = (errand.to == self.me).then(|| Topic::split(body.clone())).flatten();
-        let changed = |rest: &Bytes| change::decode(rest.clone()).ok().map(|(_, spec)| spec.pattern);
         self.access.check(&self.registry, (via, errand.from), |rights| {
             let granted = match &asked {
                 Some((Topic::Status | Topic::Feedback | Topic::Passages, _)) => {
                     (Right::Observe, rights.grants_node(Right::Observe))
                 }
                 Some((Topic::Change, rest)) => {
-                    let pattern = changed(rest);
+                    let pattern = Self::pattern_of_change(rest);
                     let granted = pattern.is_some_and(|it| rights.grants_all_of(Right::Set, &it));
                     (Right::Set, granted)
                 }
@@ -216,14 +214,14 @@ impl Control {
     /// Refuses a question for lack of rights. A puller and a changing node get an answer that says so.
     fn refuse_question(&mut self, errand: &Errand, body: Bytes, (of, lack): Missing) {
         let Errand { request, from, .. } = *errand;
-        let change = match Topic::split(body) {
-            Some((Topic::Change, rest)) if errand.to == self.me => change::decode(rest).ok(),
+        let pattern = match Topic::split(body) {
+            Some((Topic::Change, rest)) if errand.to == self.me => Self::pattern_of_change(&rest),
             Some(_) | None => None,
         };
-        let tag = change.as_ref().map(|(_, spec)| spec.pattern.to_string()).unwrap_or_default();
+        let tag = pattern.as_ref().map(ToString::to_string).unwrap_or_default();
         self.outputs.push_back(ControlOutput::Denied { node: from, of, lack, tag });
-        if change.is_some() {
-            self.answer(self.now, request, from, ChangeAnswer::Denied(lack).encode());
+        if pattern.is_some() {
+            self.deny_change(request, from, lack);
         }
     }
 

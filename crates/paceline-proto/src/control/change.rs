@@ -15,6 +15,7 @@ use super::spec::SubscriptionSpec;
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::Lack;
+use crate::tag::Pattern;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_sched::Instant;
@@ -77,7 +78,7 @@ impl ChangeAnswer {
         Ok(answer)
     }
 
-    pub(super) fn encode(self) -> Bytes {
+    fn encode(self) -> Bytes {
         let mut out = Vec::new();
         match self {
             Self::Unknown => out.put_u8(0),
@@ -115,6 +116,16 @@ impl Control {
         body.put_varint(id.index.into());
         put_subscription(&mut body, spec);
         self.ask(now, id.node, body.into())
+    }
+
+    /// Returns the pattern in the body of a request for a change.
+    pub(super) fn pattern_of_change(body: &Bytes) -> Option<Pattern> {
+        decode(body.clone()).ok().map(|(_, spec)| spec.pattern)
+    }
+
+    /// Answers a request for a change that the policy does not allow.
+    pub(super) fn deny_change(&mut self, request: u64, from: NodeId, lack: Lack) {
+        self.answer(self.now, request, from, ChangeAnswer::Denied(lack).encode());
     }
 
     /// Changes a subscription of this node on request, and answers.
@@ -267,7 +278,7 @@ impl Control {
     }
 }
 
-pub(super) fn decode(body: Bytes) -> Result<(u32, SubscriptionSpec), WireError> {
+fn decode(body: Bytes) -> Result<(u32, SubscriptionSpec), WireError> {
     let mut reader = Reader::new(body);
     let (index, spec) = (reader.varint32("subscription")?, read_subscription(&mut reader)?);
     reader.finish()?;

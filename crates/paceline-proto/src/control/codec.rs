@@ -290,12 +290,7 @@ fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
     if flags > LEAF | ENCRYPTED {
         return Err(WireError::Invalid("hop flags"));
     }
-    Ok(HopInfo {
-        link_name,
-        capacity,
-        leaf: flags & LEAF != 0,
-        encrypted: flags & ENCRYPTED != 0,
-    })
+    Ok(HopInfo { link_name, capacity, leaf: flags & LEAF != 0, encrypted: flags & ENCRYPTED != 0 })
 }
 
 pub(super) fn put_pair(out: &mut Vec<u8>, subscription: SubscriptionId, publisher: PublisherId) {

@@ -135,7 +135,8 @@ impl Control {
     pub(super) fn show_again(&mut self, hop: NodeId) {
         self.send(hop, Message::Forget.encode());
         let tree = Tree::new(&self.registry, self.me);
-        let nodes: Vec<NodeId> = tree.records_outward(&self.registry).map(|(node, _)| node).collect();
+        let nodes: Vec<NodeId> =
+            tree.records_outward(&self.registry).map(|(node, _)| node).collect();
         nodes.into_iter().for_each(|node| self.send_record(hop, node));
     }
 

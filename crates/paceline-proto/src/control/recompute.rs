@@ -48,7 +48,10 @@ fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<P
     let blocks = |refusal: &Refusal| {
         matches!(refusal.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
     };
-    refusals.filter(|(_, refusal)| blocks(refusal)).map(|(&key, refusal)| (key, refusal.revision)).collect()
+    refusals
+        .filter(|(_, refusal)| blocks(refusal))
+        .map(|(&key, refusal)| (key, refusal.revision))
+        .collect()
 }
 
 impl Control {

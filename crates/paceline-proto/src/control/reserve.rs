@@ -35,7 +35,8 @@ impl Control {
             return false;
         }
         let checked = || {
-            let publisher = self.registry.record(label.pair.1.node)?.publishers.get(&label.pair.1)?;
+            let publisher =
+                self.registry.record(label.pair.1.node)?.publishers.get(&label.pair.1)?;
             let path: Vec<NodeId> = asked.path.iter().map(|node| NodeId(node.0)).collect();
             let place = Place::on(&path, Split::of(&self.registry, &path), self.me)?;
             let pair = pair_at(label.pair, publisher, &label.request, place);

@@ -48,29 +48,6 @@ fn a_node_has_the_rights_of_all_rules_that_name_it_and_no_others() {
 }
 
 #[test]
-fn globs_match_like_a_naive_reference() {
-    fn naive(pattern: &[u8], name: &[u8]) -> bool {
-        match pattern.split_first() {
-            None => name.is_empty(),
-            Some((b'*', rest)) => (0..=name.len()).any(|n| naive(rest, &name[n..])),
-            Some((c, rest)) => name.split_first().is_some_and(|(d, of)| c == d && naive(rest, of)),
-        }
-    }
-    let letters = [b'a', b'b', b'*'];
-    let words = |alphabet: &[u8], length: u32| -> Vec<Vec<u8>> {
-        let base = alphabet.len();
-        (0..base.pow(length))
-            .map(|n| (0..length).map(|i| alphabet[n / base.pow(i) % base]).collect())
-            .collect()
-    };
-    for pattern in (0..=4).flat_map(|n| words(&letters, n)) {
-        for name in (0..=4).flat_map(|n| words(&letters[..2], n)) {
-            assert_eq!(glob(&pattern, &name), naive(&pattern, &name), "{pattern:?} {name:?}");
-        }
-    }
-}
-
-#[test]
 fn a_pattern_is_granted_in_part_if_some_tag_matches_both() {
     let chunks = ["a", "*", "**"];
     let all: Vec<String> = (1..=3)

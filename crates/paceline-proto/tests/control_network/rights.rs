@@ -62,9 +62,9 @@ fn tags_seen(net: &Net, node: usize, of: usize) -> Vec<String> {
 }
 
 fn lacks(refusals: &[Refusal]) -> Vec<(NodeId, usize, Lack)> {
-    let lack = |refusal: &Refusal| match refusal.reason {
-        RefusalReason::Rights { of, lack } => Some((of, index(refusal.node), lack)),
-        _ => None,
+    let lack = |refusal: &Refusal| {
+        let RefusalReason::Rights { of, lack } = refusal.reason else { return None };
+        Some((of, index(refusal.node), lack))
     };
     refusals.iter().filter_map(lack).collect()
 }
@@ -215,9 +215,8 @@ fn questions_need_rights_of_the_asking_node_and_of_each_relay() {
     assert_eq!(change(3, user, all("cam/left")), denied);
     assert_eq!(net.seen[0].changed_for, [(id(2), user)]);
     let tag = |text| Tag::new(text).unwrap();
-    let mut may = |node: usize, right| {
-        net.nodes[0].may((id(1), id(node)), right, &tag("cam/left")).is_ok()
-    };
+    let mut may =
+        |node: usize, right| net.nodes[0].may((id(1), id(node)), right, &tag("cam/left")).is_ok();
     assert!(may(2, Right::Set) && !may(3, Right::Set) && !may(2, Right::Pull));
 }
 

@@ -106,7 +106,9 @@ impl Log {
             let lost = self.lost.swap(0, Ordering::Relaxed);
             let result = match lost {
                 0 => self.write(entry),
-                lost => self.write(Entry::new("lost").number("count", lost)).and_then(|()| self.write(entry)),
+                lost => self
+                    .write(Entry::new("lost").number("count", lost))
+                    .and_then(|()| self.write(entry)),
             };
             match result {
                 Ok(()) => self.broken = false,

@@ -39,21 +39,16 @@ fn wrong(name: &str, value: &Value, rule: &str) -> String {
 }
 
 pub(super) fn text(name: &str, value: Value) -> Result<String, String> {
-    match value {
-        Value::String(text) if !text.is_empty() => Ok(text),
-        other => Err(wrong(name, &other, "text in quotes")),
-    }
+    let text = value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    text.ok_or_else(|| wrong(name, &value, "text in quotes"))
 }
 
 /// Reads a list of texts; a single text is a list of one.
 pub(super) fn texts(name: &str, value: Value) -> Result<Vec<String>, String> {
-    let list = match value {
-        Value::Array(list) if list.len() <= LIST_MAX => list,
-        Value::Array(list) => {
-            return Err(format!("{name}: {} entries; must be at most {LIST_MAX}", list.len()));
-        }
-        one => vec![one],
-    };
+    let Value::Array(list) = value else { return Ok(vec![text(name, value)?]) };
+    if list.len() > LIST_MAX {
+        return Err(format!("{name}: {} entries; must be at most {LIST_MAX}", list.len()));
+    }
     list.into_iter().map(|value| text(name, value)).collect()
 }
 
@@ -79,10 +74,8 @@ fn whole(name: &str, value: Value) -> Result<u32, String> {
 
 fn hertz(name: &str, value: Value) -> Result<u64, String> {
     let rule = "a rate above 0, such as \"30Hz\"";
-    let number = match &value {
-        Value::String(text) => text.trim().strip_suffix("Hz").unwrap_or(text).trim(),
-        _ => return Err(wrong(name, &value, rule)),
-    };
+    let text = value.as_str().ok_or_else(|| wrong(name, &value, rule))?;
+    let number = text.trim().strip_suffix("Hz").unwrap_or(text).trim();
     match units::scaled(number, 1_000) {
         Some((millihertz, _)) if millihertz > 0 => Ok(millihertz),
         _ => Err(wrong(name, &value, rule)),
@@ -90,7 +83,8 @@ fn hertz(name: &str, value: Value) -> Result<u64, String> {
 }
 
 fn bits(name: &str, value: Value) -> Result<u64, String> {
-    let text = value.as_str().ok_or_else(|| wrong(name, &value, "a bit rate, such as \"2mbit\""))?;
+    let text =
+        value.as_str().ok_or_else(|| wrong(name, &value, "a bit rate, such as \"2mbit\""))?;
     let bits = units::rate(text).map_err(|error| format!("{name}: {error}"))?;
     Ok(bits / 8)
 }

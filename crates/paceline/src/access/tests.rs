@@ -42,8 +42,10 @@ fn errors_name_the_rule_the_field_the_value_and_the_form() {
         ("[[rule]]\npublish = ['a']\n", &["rule 1: peers is missing"][..]),
         ("[[rule]]\npeers = []\n", &["rule 1: peers is missing"]),
         ("[[rule]]\npeers = ['@all']\n", &["@all is unknown", "@host, @member, @unknown"]),
-        ("[[rule]]\npeers = ['a']\n[[rule]]\npeers = ['a']\nrate = 'fast'\n",
-            &["rule 2: rate = \"fast\": must be a rate above 0, such as \"30Hz\""]),
+        (
+            "[[rule]]\npeers = ['a']\n[[rule]]\npeers = ['a']\nrate = 'fast'\n",
+            &["rule 2: rate = \"fast\": must be a rate above 0, such as \"30Hz\""],
+        ),
         ("[[rule]]\npeers = ['a']\nrate = '0Hz'\n", &["rate = \"0Hz\""]),
         ("[[rule]]\npeers = ['a']\nbandwidth = '2mbps'\n", &["bandwidth", "mbit"]),
         ("[[rule]]\npeers = ['a']\nshare = '140%'\n", &["from \"0%\" to \"100%\""]),
@@ -51,15 +53,20 @@ fn errors_name_the_rule_the_field_the_value_and_the_form() {
         ("[[rule]]\npeers = ['a']\nstreams = -1\n", &["streams = -1: must be a whole number"]),
         ("[[rule]]\npeers = ['a']\nrelay = 'yes'\n", &["relay = \"yes\": must be true or false"]),
         ("[[rule]]\npeers = ['a']\nsubscribe = ['a/b*']\n", &["subscribe: "]),
-        ("[[rule]]\npeers = ['a']\npull = ['@pull/**']\n", &["tags that begin with @ are internal"]),
+        (
+            "[[rule]]\npeers = ['a']\npull = ['@pull/**']\n",
+            &["tags that begin with @ are internal"],
+        ),
         ("[[rule]]\npeers = ['a']\nwrite = ['a']\n", &["write is unknown", "publish, subscribe"]),
         ("rule = 'a'\n", &["rule must be written as [[rule]]"]),
         ("audit = 1\n", &["audit = 1: must be a file"]),
         ("[rules]\n", &["rules is unknown"]),
         ("[[rule]\n", &["line 1"]),
         ("[[issuer]]\nname = 'x'\n", &["issuer 1: audience is missing"]),
-        ("[[issuer]]\nname = 'x'\naudience = 'y'\nkeys = 'none.json'\n",
-            &["issuer 1: keys /nowhere/none.json", "JSON Web Key Set"]),
+        (
+            "[[issuer]]\nname = 'x'\naudience = 'y'\nkeys = 'none.json'\n",
+            &["issuer 1: keys /nowhere/none.json", "JSON Web Key Set"],
+        ),
     ] {
         let error = parse(text).unwrap_err();
         assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
@@ -77,7 +84,8 @@ fn a_changed_file_is_read_again_and_a_broken_one_changes_nothing() {
     use std::fs::File;
     write("[[rule]]\npeers = ['a']\nrelay = true\n", 1);
     let mut open = AccessFile::open(&file).unwrap();
-    let relays = |open: &AccessFile| open.access.policy.rights_of_name("a").grants_node(Right::Relay);
+    let relays =
+        |open: &AccessFile| open.access.policy.rights_of_name("a").grants_node(Right::Relay);
     assert!(relays(&open) && !open.reload());
     write("[[rule]]\npeers = ['a']\nrelay = maybe\n", 2);
     assert!(!open.reload() && relays(&open));
@@ -175,7 +183,8 @@ fn a_token_grants_its_rules_to_its_subject() {
 fn forged_expired_foreign_and_malformed_tokens_are_refused_with_the_cause() {
     let (provider, other) = (Provider::new(), Provider::new());
     let set = |name: &'static str, value: Value| provider.token(|it| it[name] = value);
-    let remove = |name: &'static str| provider.token(|it| _ = it.as_object_mut().unwrap().remove(name));
+    let remove =
+        |name: &'static str| provider.token(|it| _ = it.as_object_mut().unwrap().remove(name));
     let day = 86_400;
     let mut nested = json!(1);
     for _ in 0..120 {

@@ -8,9 +8,7 @@ use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::signature::{self, Verifier};
-use jsonwebtoken::{
-    Algorithm, DecodingKey, DecodingKeyKind, Validation, decode, decode_header,
-};
+use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, Validation, decode, decode_header};
 use paceline_proto::NodeId;
 use paceline_proto::rights::Rights;
 use ring::signature as ring_signature;
@@ -26,18 +24,29 @@ const LEEWAY: u64 = 30;
 /// The most rules in one token.
 const RULES_MAX: usize = 64;
 
+/// The verification of a signature.
+#[derive(Clone, Copy)]
+enum Scheme {
+    Key(&'static dyn ring_signature::VerificationAlgorithm),
+    Rsa(&'static ring_signature::RsaParameters),
+}
+
 /// The signatures that are accepted, all asymmetric.
-const ALGORITHMS: [Algorithm; 9] = [
-    Algorithm::EdDSA,
-    Algorithm::ES256,
-    Algorithm::ES384,
-    Algorithm::RS256,
-    Algorithm::RS384,
-    Algorithm::RS512,
-    Algorithm::PS256,
-    Algorithm::PS384,
-    Algorithm::PS512,
+const SCHEMES: [(Algorithm, Scheme); 9] = [
+    (Algorithm::EdDSA, Scheme::Key(&ring_signature::ED25519)),
+    (Algorithm::ES256, Scheme::Key(&ring_signature::ECDSA_P256_SHA256_FIXED)),
+    (Algorithm::ES384, Scheme::Key(&ring_signature::ECDSA_P384_SHA384_FIXED)),
+    (Algorithm::RS256, Scheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256)),
+    (Algorithm::RS384, Scheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384)),
+    (Algorithm::RS512, Scheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA512)),
+    (Algorithm::PS256, Scheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA256)),
+    (Algorithm::PS384, Scheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA384)),
+    (Algorithm::PS512, Scheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA512)),
 ];
+
+fn scheme(algorithm: Algorithm) -> Option<Scheme> {
+    SCHEMES.iter().find(|(known, _)| *known == algorithm).map(|(_, scheme)| *scheme)
+}
 
 /// An identity provider.
 #[derive(Debug)]
@@ -69,19 +78,25 @@ impl Issuer {
         let file = dir.join(needed("keys", "jwks.json")?);
         fields.finish("name, audience and keys")?;
         let cannot = |what: String| {
-            format!("keys {}: {what}; it must be a JSON Web Key Set with public keys", file.display())
+            format!(
+                "keys {}: {what}; it must be a JSON Web Key Set with public keys",
+                file.display()
+            )
         };
         let size = std::fs::metadata(&file).map_err(|error| cannot(error.to_string()))?.len();
         if size > KEYS_BYTES_MAX {
             return Err(cannot(format!("{size} bytes, above {KEYS_BYTES_MAX}")));
         }
         let json = std::fs::read(&file).map_err(|error| cannot(error.to_string()))?;
-        let keys: JwkSet = serde_json::from_slice(&json).map_err(|error| cannot(error.to_string()))?;
+        let keys: JwkSet =
+            serde_json::from_slice(&json).map_err(|error| cannot(error.to_string()))?;
         let symmetric = |key: &&Jwk| {
             matches!(key.algorithm, jsonwebtoken::jwk::AlgorithmParameters::OctetKey(_))
         };
         if keys.keys.iter().any(|key| symmetric(&key)) {
-            return Err(cannot("it contains a symmetric key, with which anybody could sign".to_owned()));
+            return Err(cannot(
+                "it contains a symmetric key, with which anybody could sign".to_owned(),
+            ));
         }
         if keys.keys.is_empty() {
             return Err(cannot("it contains no key".to_owned()));
@@ -99,8 +114,11 @@ pub(super) fn verify(
     // An application that uses the same library may have set a provider of its own.
     let _ = RING.install_default();
     let header = decode_header(token).map_err(|error| reason(&error))?;
-    if !ALGORITHMS.contains(&header.alg) {
-        return Err(format!("its algorithm is {:?}; only asymmetric ones are accepted", header.alg));
+    if scheme(header.alg).is_none() {
+        return Err(format!(
+            "its algorithm is {:?}; only asymmetric ones are accepted",
+            header.alg
+        ));
     }
     let mut last = "no [[issuer]] of the policy has a key for it".to_owned();
     for issuer in issuers {
@@ -158,12 +176,14 @@ fn granted(claims: &Value, bearer: &Bearer<'_>) -> Result<(Rights, SystemTime), 
         }
         Some(one @ Value::Object(_)) => vec![one.clone()],
         Some(_) | None => {
-            return Err("its claim 'paceline' is missing: it must be a rule, or a list of rules".to_owned());
+            return Err(
+                "its claim 'paceline' is missing: it must be a rule, or a list of rules".to_owned()
+            );
         }
     };
-    let read = |value: Value| match value {
-        Value::Object(fields) => rule(Fields::new(fields)).map(Arc::new),
-        other => Err(format!("{other} is no rule")),
+    let read = |value: Value| {
+        let Value::Object(fields) = value else { return Err(format!("{value} is no rule")) };
+        rule(Fields::new(fields)).map(Arc::new)
     };
     let rules: Result<Vec<_>, String> = rules.into_iter().map(read).collect();
     let rules = rules.map_err(|what| format!("its claim 'paceline': {what}"))?;
@@ -175,20 +195,27 @@ fn granted(claims: &Value, bearer: &Bearer<'_>) -> Result<(Rights, SystemTime), 
 
 /// Returns the cause and a remedy of a refused token. Contains no part of the token.
 fn reason(error: &Error) -> String {
-    match error.kind() {
-        ErrorKind::ExpiredSignature => {
-            "it has expired; request a new one, or compare the clocks of both hosts".to_owned()
-        }
-        ErrorKind::ImmatureSignature => {
-            "it is not valid yet; compare the clock of this host with that of the issuer".to_owned()
-        }
-        ErrorKind::InvalidAudience => "it is for another audience".to_owned(),
-        ErrorKind::InvalidIssuer => "another issuer made it".to_owned(),
-        ErrorKind::InvalidSignature => "its signature is wrong".to_owned(),
-        ErrorKind::MissingRequiredClaim(claim) => format!("its claim '{claim}' is missing"),
-        ErrorKind::InvalidClaimFormat(claim) => format!("its claim '{claim}' has the wrong type"),
-        _ => "it is no valid JSON Web Token with an asymmetric signature".to_owned(),
+    let kind = error.kind();
+    if let ErrorKind::MissingRequiredClaim(claim) = kind {
+        return format!("its claim '{claim}' is missing");
     }
+    if let ErrorKind::InvalidClaimFormat(claim) = kind {
+        return format!("its claim '{claim}' has the wrong type");
+    }
+    let text = if matches!(kind, ErrorKind::ExpiredSignature) {
+        "it has expired; request a new one, or compare the clocks of both hosts"
+    } else if matches!(kind, ErrorKind::ImmatureSignature) {
+        "it is not valid yet; compare the clock of this host with that of the issuer"
+    } else if matches!(kind, ErrorKind::InvalidAudience) {
+        "it is for another audience"
+    } else if matches!(kind, ErrorKind::InvalidIssuer) {
+        "another issuer made it"
+    } else if matches!(kind, ErrorKind::InvalidSignature) {
+        "its signature is wrong"
+    } else {
+        "it is no valid JSON Web Token with an asymmetric signature"
+    };
+    text.to_owned()
 }
 
 /// Verifies signatures with ring.
@@ -200,32 +227,16 @@ struct RingVerifier {
 impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         let wrong = |_| signature::Error::new();
-        let of = |algorithm: &'static dyn ring_signature::VerificationAlgorithm| {
-            let DecodingKeyKind::SecretOrDer(key) = self.key.kind() else {
-                return Err(signature::Error::new());
-            };
-            ring_signature::UnparsedPublicKey::new(algorithm, key)
-                .verify(message, signature)
-                .map_err(wrong)
-        };
-        let rsa = |algorithm: &'static ring_signature::RsaParameters| {
-            let DecodingKeyKind::RsaModulusExponent { n, e } = self.key.kind() else {
-                return Err(signature::Error::new());
-            };
-            let key = ring_signature::RsaPublicKeyComponents { n, e };
-            key.verify(algorithm, message, signature).map_err(wrong)
-        };
-        match self.algorithm {
-            Algorithm::EdDSA => of(&ring_signature::ED25519),
-            Algorithm::ES256 => of(&ring_signature::ECDSA_P256_SHA256_FIXED),
-            Algorithm::ES384 => of(&ring_signature::ECDSA_P384_SHA384_FIXED),
-            Algorithm::RS256 => rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256),
-            Algorithm::RS384 => rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384),
-            Algorithm::RS512 => rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA512),
-            Algorithm::PS256 => rsa(&ring_signature::RSA_PSS_2048_8192_SHA256),
-            Algorithm::PS384 => rsa(&ring_signature::RSA_PSS_2048_8192_SHA384),
-            Algorithm::PS512 => rsa(&ring_signature::RSA_PSS_2048_8192_SHA512),
-            _ => Err(signature::Error::new()),
+        match (scheme(self.algorithm), self.key.kind()) {
+            (Some(Scheme::Key(scheme)), DecodingKeyKind::SecretOrDer(key)) => {
+                let key = ring_signature::UnparsedPublicKey::new(scheme, key);
+                key.verify(message, signature).map_err(wrong)
+            }
+            (Some(Scheme::Rsa(scheme)), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+                let key = ring_signature::RsaPublicKeyComponents { n, e };
+                key.verify(scheme, message, signature).map_err(wrong)
+            }
+            (Some(_) | None, _) => Err(signature::Error::new()),
         }
     }
 }

@@ -35,7 +35,13 @@ pub(super) fn open_link(
         waker: waker.clone(),
         room: Event::new(),
     });
-    let rx = Arc::new(LinkRx::new((index, config.is_quic()), sources.clone(), waker, commands.clone(), vitals.clone()));
+    let rx = Arc::new(LinkRx::new(
+        (index, config.is_quic()),
+        sources.clone(),
+        waker,
+        commands.clone(),
+        vitals.clone(),
+    ));
     let cannot = |what: String| {
         let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
         let (link, endpoints) = (config.name.clone(), endpoints.join(", "));

@@ -15,10 +15,10 @@ mod silence;
 mod sources;
 mod status;
 
-use super::gate::Gate;
 use super::clock;
 use super::command::{COMMANDS_MAX, Command, Commands};
 use super::front::Standing;
+use super::gate::Gate;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
 use super::port::scaling::ScalePool;
@@ -135,7 +135,8 @@ pub(crate) struct Engine {
 impl Engine {
     /// Returns the engine of a node. `pulse` shows its watchdog that the engine's thread is alive.
     pub(crate) fn new(parts: Parts, pulse: Arc<Pulse>) -> Self {
-        let Parts { mut control, name, inbox, commands, links, host, sources, vitals, gate } = parts;
+        let Parts { mut control, name, inbox, commands, links, host, sources, vitals, gate } =
+            parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
         Self {
             control,
@@ -403,17 +404,9 @@ impl Engine {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     self.change_refused(subscription, refusals, spec);
                 }
-                ControlOutput::Denied { node, of, lack, tag } => {
-                    self.gate.note_denied((node, of), lack, &tag);
-                }
-                ControlOutput::ChangedFor { node, subscription } => {
-                    let spec = self.control.subscription(subscription);
-                    let tag = spec.map(|spec| spec.pattern.to_string()).unwrap_or_default();
-                    self.gate.note_allowed("changed", node, &tag);
-                }
-                ControlOutput::Token { node, token } => {
-                    self.gate.verify(&mut self.control, node, &token);
-                }
+                output @ (ControlOutput::Denied { .. }
+                | ControlOutput::ChangedFor { .. }
+                | ControlOutput::Token { .. }) => self.gate.handle(&mut self.control, output),
                 ControlOutput::Asked { request, from, via, body } => {
                     self.asked(now, request, (via, from), body);
                 }
@@ -465,13 +458,7 @@ impl Engine {
     }
 
     /// Answers a request of another node.
-    fn asked(
-        &mut self,
-        now: Instant,
-        request: u64,
-        (via, from): (NodeId, NodeId),
-        body: Bytes,
-    ) {
+    fn asked(&mut self, now: Instant, request: u64, (via, from): (NodeId, NodeId), body: Bytes) {
         let answer = match Topic::split(body) {
             Some((Topic::Status, rest)) if rest.is_empty() => {
                 super::report::encode(&self.own_status()).into()

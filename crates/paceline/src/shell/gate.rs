@@ -3,7 +3,7 @@
 use crate::access::{AccessFile, Audit, Bearer, Entry};
 use crate::config::{LinkConfig, NodeBuilder};
 use crate::error::OpenError;
-use paceline_proto::control::{Control, TOKEN_BYTES_MAX};
+use paceline_proto::control::{Control, ControlOutput, TOKEN_BYTES_MAX};
 use paceline_proto::rights::{AccessPolicy, Lack, PeerName};
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -148,8 +148,19 @@ impl Gate {
         }
     }
 
+    /// Handles an output that concerns rights.
+    pub(crate) fn handle(&mut self, control: &mut Control, output: ControlOutput) {
+        if let ControlOutput::Denied { node, of, lack, tag } = output {
+            self.note_denied((node, of), lack, &tag);
+        } else if let ControlOutput::ChangedFor { node, subscription } = output {
+            self.note_changed(control, node, subscription);
+        } else if let ControlOutput::Token { node, token } = output {
+            self.verify(control, node, &token);
+        }
+    }
+
     /// Verifies a token that a node shows.
-    pub(crate) fn verify(&mut self, control: &mut Control, node: NodeId, token: &[u8]) {
+    fn verify(&mut self, control: &mut Control, node: NodeId, token: &[u8]) {
         let name = self.certified.get(&node).map(String::as_str).or_else(|| control.name(node));
         let name = name.unwrap_or_default().to_owned();
         let Some(file) = &self.file else { return };
@@ -158,7 +169,8 @@ impl Gate {
                 self.ends.insert(node, ends);
                 let accepted = Some((rights, token.to_vec().into()));
                 control.set_token(super::clock::now(), node, accepted);
-                self.audit.note(Entry::new("token accepted").node("node", node).text("name", &name));
+                self.audit
+                    .note(Entry::new("token accepted").node("node", node).text("name", &name));
             }
             Err(why) => {
                 crate::warn_limited!("the token of node {node} ('{name}') is refused: {why}");
@@ -190,15 +202,22 @@ impl Gate {
     }
 
     /// Records a request that the policy did not allow.
-    pub(crate) fn note_denied(&self, (node, of): (NodeId, NodeId), lack: Lack, tag: &str) {
+    fn note_denied(&self, (node, of): (NodeId, NodeId), lack: Lack, tag: &str) {
         let entry = Entry::new("denied").node("node", node).text("right", lack.right().name());
         let entry = entry.text("tag", tag).text("why", &lack.to_string());
         self.audit.note(if of == node { entry } else { entry.node("relay", of) });
     }
 
-    /// Records an action for another node.
-    pub(crate) fn note_allowed(&self, event: &'static str, node: NodeId, tag: &str) {
-        self.audit.note(Entry::new(event).node("node", node).text("tag", tag));
+    /// Records a pull of another node.
+    pub(crate) fn note_pulled(&self, node: NodeId, tag: &str) {
+        self.audit.note(Entry::new("pulled").node("node", node).text("tag", tag));
+    }
+
+    /// Records that another node has changed a subscription of this one.
+    fn note_changed(&self, control: &Control, node: NodeId, id: SubscriptionId) {
+        let spec = control.subscription(id);
+        let tag = spec.map(|spec| spec.pattern.to_string()).unwrap_or_default();
+        self.audit.note(Entry::new("changed").node("node", node).text("tag", &tag));
     }
 
     /// Records the contracts that have been granted or released since the last call.
@@ -208,9 +227,10 @@ impl Gate {
         }
         let now: BTreeSet<(SubscriptionId, PublisherId)> =
             control.grants().map(|grant| (grant.subscription, grant.publisher)).collect();
-        for (event, pairs) in
-            [("granted", now.difference(&self.granted)), ("released", self.granted.difference(&now))]
-        {
+        for (event, pairs) in [
+            ("granted", now.difference(&self.granted)),
+            ("released", self.granted.difference(&now)),
+        ] {
             for (subscription, publisher) in pairs {
                 let entry = Entry::new(event).node("node", subscription.node);
                 let entry = entry.node("publisher", publisher.node);

@@ -2,7 +2,7 @@
 
 use crate::support::{SOON, isolated, wait_until};
 use crate::trust::{Authority, free_quic};
-use paceline::contract::{RefusalReason, Refusal};
+use paceline::contract::{Refusal, RefusalReason};
 use paceline::{LinkConfig, Node, PublisherEvent, Subscriber, SubscriberEvent};
 use std::time::{Duration, Instant};
 
@@ -64,9 +64,10 @@ fn without_a_policy_a_member_that_connects_has_no_rights() {
     assert_eq!(all.recv_timeout(SOON).unwrap().tag.as_str(), "camera");
     silent(&mut all, Duration::from_millis(300));
     wait_until("the publisher is notified", || {
-        matches!(command.try_event(), Some(PublisherEvent::Refused(Refusal {
-            reason: RefusalReason::Rights { .. }, ..
-        })))
+        matches!(
+            command.try_event(),
+            Some(PublisherEvent::Refused(Refusal { reason: RefusalReason::Rights { .. }, .. }))
+        )
     });
     assert!(viewer.status(Duration::from_secs(1)).iter().all(|node| node.name != "robot"));
 }

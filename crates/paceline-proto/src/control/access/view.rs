@@ -81,9 +81,13 @@ impl View<'_> {
 
     /// Returns the change as the leaf sees it.
     pub(in crate::control) fn change(&self, node: NodeId, change: Change) -> Change {
+        if node == self.leaf {
+            return change;
+        }
         match change {
-            change if node == self.leaf => change,
-            Change::Publish(index, spec) if !self.shows_publisher(&spec) => Change::Unpublish(index),
+            Change::Publish(index, spec) if !self.shows_publisher(&spec) => {
+                Change::Unpublish(index)
+            }
             Change::Subscribe(index, spec) if !self.shows_subscription(&spec) => {
                 Change::Unsubscribe(index)
             }

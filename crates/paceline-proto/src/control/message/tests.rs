@@ -95,7 +95,14 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let mends = prop::sample::select(Retransmit::ALL.to_vec());
     let flags = (any::<[bool; 4]>(), mends, 0..1u64 << 62);
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
-        |(pattern, form, within, loss, proxy, ([holds, local, or_stop, encrypted], retransmit, revision))| {
+        |(
+            pattern,
+            form,
+            within,
+            loss,
+            proxy,
+            ([holds, local, or_stop, encrypted], retransmit, revision),
+        )| {
             SubscriptionSpec {
                 pattern,
                 form,
@@ -156,7 +163,8 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         }),
         Just(RefusalReason::NoAnswer),
         Just(RefusalReason::Unencrypted),
-        (any::<u64>(), lack()).prop_map(|(of, lack)| RefusalReason::Rights { of: NodeId(of), lack }),
+        (any::<u64>(), lack())
+            .prop_map(|(of, lack)| RefusalReason::Rights { of: NodeId(of), lack }),
         any::<(u64, u64)>()
             .prop_map(|(needed, available)| RefusalReason::Processor { needed, available }),
         any::<(u64, u64)>().prop_map(|(takes, within)| RefusalReason::Delay {

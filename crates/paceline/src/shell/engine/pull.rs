@@ -63,7 +63,7 @@ impl Engine {
             return Err(format!("the policy of '{}' does not allow it: {lack}", self.name));
         }
         if matches!(question, Question::Find(_)) && asked.1 != self.control.me() {
-            self.gate.note_allowed("pulled", asked.1, tag.as_str());
+            self.gate.note_pulled(asked.1, tag.as_str());
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ mod meet;
 mod pacer;
 
 use super::{Error, Inbound, OPEN_MAX, Sent};
-use crate::config::LinkConfig;
 use crate::access::{Audit, Entry};
+use crate::config::LinkConfig;
 use crate::identity::{Identity, certified_name};
 use bytes::Bytes;
 use datagram::{Assembly, whole};
