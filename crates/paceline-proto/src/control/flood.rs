@@ -14,18 +14,30 @@ use std::collections::BTreeMap;
 const DIGEST_EVERY: Duration = Duration::from_secs(5);
 /// The shortest time between two digests to one neighbour, and between two requests for one record.
 const ASK_EVERY: Duration = Duration::from_millis(500);
+/// The shortest time between two versions above invented ones. With [`super::registry`]'s steps, nobody
+/// exhausts the versions within years.
+const OUTBID_EVERY: Duration = Duration::from_millis(100);
 /// The limits of the messages buffered from a node that is not a neighbour yet: their number and bytes.
 const EARLY_MAX: usize = 64;
 const EARLY_BYTES_MAX: usize = 16_384;
 
 /// The times of recent digests and requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
     digests: BTreeMap<NodeId, Digests>,
     /// The time of the last request for each incomplete record.
     asked: BTreeMap<NodeId, Instant>,
+    /// The earliest instant for another version above an invented one.
+    outbid_at: Instant,
     /// The messages of nodes whose hop is up only at their end, from their first digest on.
     early: BTreeMap<NodeId, Vec<Bytes>>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let (digests, asked, early) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { digests, asked, outbid_at: Instant::ZERO, early }
+    }
 }
 
 /// The digests to one neighbour.
@@ -214,7 +226,9 @@ impl Control {
         record: Record,
         bytes: &Bytes,
     ) -> Result<(), WireError> {
-        if record.version <= self.registry.version(node) {
+        if record.version <= self.registry.version(node)
+            && !self.registry.is_unconfirmed(self.now, (from, node))
+        {
             return Ok(());
         }
         if !self.access.may_deliver(&self.registry, (from, node), Some(&record)) {
@@ -242,10 +256,13 @@ impl Control {
 
     /// Announces this node's record above a version that others claim to have.
     fn outbid(&mut self, version: u64) {
-        if self.registry.outbid(version).is_some() {
-            self.contradictions += 1;
-            self.flood_record(self.me, None);
+        // Each one costs a whole record, and a part of the versions that exist.
+        if self.now < self.flood.outbid_at || self.registry.outbid(version).is_none() {
+            return;
         }
+        self.flood.outbid_at = self.now + OUTBID_EVERY;
+        self.contradictions += 1;
+        self.flood_record(self.me, None);
     }
 
     /// Sends the records that the neighbour lacks. If the neighbour has newer records, sends it a digest,

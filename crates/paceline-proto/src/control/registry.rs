@@ -24,10 +24,15 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// The largest version of a record, far below overflow.
 pub(crate) const VERSION_MAX: u64 = 1 << 62;
 
-/// The largest version of a record that is seen for the first time, and the largest step to a newer one.
-/// Both leave its owner room to announce a higher version than any that others invent.
-const FIRST_VERSION_MAX: u64 = 1 << 60;
-const VERSION_STEP_MAX: u64 = 1 << 32;
+/// An owner announces itself above a version that others invent: at once up to this version, and beyond it
+/// by this step at a time.
+const OUTBID_MAX: u64 = 1 << 60;
+const OUTBID_STEP: u64 = 1 << 32;
+/// The largest version of a record that is seen for the first time.
+const FIRST_VERSION_MAX: u64 = 1 << 61;
+/// An unreachable node whose record another neighbour delivered is replaced after this time, even by an older
+/// record: nothing confirms the first one.
+const UNCONFIRMED_FOR: Duration = Duration::from_secs(1);
 /// The largest size of all records together, in encoded bytes.
 const BYTES_MAX: usize = 32 << 20;
 
@@ -78,6 +83,11 @@ pub(crate) enum Applied {
     Old,
     /// Earlier changes are missing.
     Gap,
+}
+
+/// Returns the highest version that an owner with `version` outbids.
+fn highest_outbid(version: u64) -> u64 {
+    version.saturating_add(OUTBID_STEP).max(OUTBID_MAX)
 }
 
 fn below(count: usize, max: usize, field: &'static str) -> Result<(), WireError> {
@@ -239,10 +249,12 @@ impl Registry {
     ) -> Result<Applied, WireError> {
         let known = self.entries.get(&node);
         let before = known.map_or(0, |entry| entry.record.version);
-        if record.version <= before {
+        if record.version <= before && !self.is_unconfirmed(now, (from, node)) {
             return Ok(Applied::Old);
         }
-        let highest = known.map_or(FIRST_VERSION_MAX, |_| before.saturating_add(VERSION_STEP_MAX));
+        // What the owner may announce, with a step of margin for changes in transit.
+        let highest =
+            known.map_or(FIRST_VERSION_MAX, |_| highest_outbid(before).saturating_add(OUTBID_STEP));
         if record.version > highest {
             let (field, value) = ("version of a record", record.version);
             return Err(WireError::TooLarge { field, value, max: highest });
@@ -330,15 +342,23 @@ impl Registry {
         }
     }
 
-    /// Raises the version of this node's record above one that others claim. Returns the record if it has
-    /// changed.
+    /// Raises the version of this node's record above one that others claim, as far as others accept. Returns
+    /// the record if it has changed.
     pub(crate) fn outbid(&mut self, version: u64) -> Option<&Record> {
         let entry = self.entries.get_mut(&self.me)?;
         if version <= entry.record.version || version >= VERSION_MAX {
             return None;
         }
-        entry.record.version = version + 1;
+        entry.record.version = version.min(highest_outbid(entry.record.version)) + 1;
         Some(&entry.record)
+    }
+
+    /// Returns true if a record of `node` that `from` delivers replaces the known one whatever its version.
+    pub(crate) fn is_unconfirmed(&self, now: Instant, (from, node): (NodeId, NodeId)) -> bool {
+        self.entries.get(&node).is_some_and(|entry| {
+            let since = entry.unreachable_since;
+            entry.from != from && since.is_some_and(|since| since + UNCONFIRMED_FOR <= now)
+        })
     }
 
     /// Returns true if the node was reachable at the last [`Self::mark`].

@@ -1,4 +1,5 @@
 use super::super::output::ControlOutput;
+use super::super::registry::VERSION_MAX;
 use super::super::spec::{HopInfo, PublisherSpec};
 use super::*;
 use crate::sample::{Encoding, Kind};
@@ -131,8 +132,12 @@ fn a_node_announces_itself_above_a_version_that_others_invent() {
         Message::Snapshot { node: ME, record: record(own + 100, &[]) },
         Message::Delta { node: ME, version: own + 1_000, change: Change::HopDown(GOOD) },
     ];
-    for (invention, above) in inventions.iter().zip([11, 101, 1_001]) {
-        tells(&mut control, HOSTILE, invention).unwrap();
+    for (number, (invention, above)) in inventions.iter().zip([11, 101, 1_001]).enumerate() {
+        let at = Instant::from_millis(6_000 + 1_000 * number as u64);
+        control.handle_message(at, HOSTILE, invention.encode()).unwrap();
+        // Others within 100 ms have no effect.
+        let more = Message::Digest(vec![(ME, own + above + 50)]);
+        control.handle_message(at, HOSTILE, more.encode()).unwrap();
         let mut announced = None;
         for message in sent(&mut control, GOOD) {
             if let Message::Snapshot { node: ME, record } = message {
@@ -142,6 +147,52 @@ fn a_node_announces_itself_above_a_version_that_others_invent() {
         assert_eq!(announced, Some((own + above, 2)), "{invention:?}");
     }
     assert_eq!(control.contradictions(), 3);
+}
+
+#[test]
+fn neighbours_accept_every_version_that_an_owner_announces_above_invented_ones() {
+    let mut owner = between();
+    let mut neighbour = Control::new(GOOD, "good");
+    neighbour.handle_hop_up(Instant::ZERO, ME, hop());
+    for message in sent(&mut owner, GOOD) {
+        neighbour.receive(ME, message.encode()).unwrap();
+    }
+    let mut at = Instant::from_millis(9_000);
+    for step in 0..200 {
+        at += Duration::from_millis(100);
+        let invented =
+            if step % 2 == 0 { VERSION_MAX } else { owner.registry.version(ME) + (1 << 36) };
+        let claim = Message::Digest(vec![(ME, invented.min(VERSION_MAX - 1))]);
+        owner.handle_message(at, HOSTILE, claim.encode()).unwrap();
+        for message in sent(&mut owner, GOOD) {
+            if matches!(message, Message::Snapshot { node: ME, .. }) {
+                assert_eq!(neighbour.handle_message(at, ME, message.encode()), Ok(()));
+            }
+        }
+        assert_eq!(neighbour.registry.version(ME), owner.registry.version(ME));
+    }
+    let reached = owner.registry.version(ME);
+    assert!(reached > 1 << 60 && reached < (1 << 60) + (1 << 40), "{reached}");
+}
+
+#[test]
+fn a_forged_record_of_an_unreachable_node_gives_way_to_an_older_one_from_another_side() {
+    let mut control = between();
+    let late = NodeId(6);
+    let forged = Message::Snapshot { node: late, record: record(1 << 60, &[NodeId(99)]) };
+    tells(&mut control, HOSTILE, &forged).unwrap();
+    assert_eq!(control.registry.version(late), 1 << 60);
+    let joins = Message::Delta { node: GOOD, version: 8, change: Change::HopUp(late, hop()) };
+    tells(&mut control, GOOD, &joins).unwrap();
+    sent(&mut control, GOOD);
+    let real = Message::Snapshot { node: late, record: record(3, &[GOOD]) };
+    let at = Instant::from_millis(7_000);
+    control.handle_message(at, GOOD, real.encode()).unwrap();
+    sent(&mut control, GOOD);
+    assert_eq!(control.registry.version(late), 3);
+    // Now it is reachable, and the forger has no path to it.
+    control.handle_message(at, HOSTILE, forged.encode()).unwrap();
+    assert_eq!(control.registry.version(late), 3);
 }
 
 #[test]
