@@ -62,10 +62,13 @@ pub fn intruder(seed: u64, messages: u64) -> Result<IntruderOutcome, String> {
     Ok(world.outcome)
 }
 
+/// The streams of a source: the neighbours that they come from, and their targets.
+type Streams = (Vec<NodeId>, Vec<(Target, Vec<SubscriptionId>)>);
+
 /// A node, and its latest outputs.
 struct Member {
     control: Control,
-    installed: BTreeMap<SourceKey, (Vec<NodeId>, Vec<(Target, Vec<SubscriptionId>)>)>,
+    installed: BTreeMap<SourceKey, Streams>,
 }
 
 struct World {

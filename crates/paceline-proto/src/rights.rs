@@ -311,7 +311,7 @@ impl RuleRights {
     }
 
     fn grants(&self, right: Right, tag: &Tag) -> bool {
-        self.patterns(right).iter().any(|pattern| pattern.matches(tag))
+        self.patterns(right).iter().any(|pattern| pattern.covers(tag))
     }
 
     fn is_empty(&self) -> bool {
@@ -364,7 +364,7 @@ impl Rights {
     #[must_use]
     pub fn grants_part_of(&self, right: Right, pattern: &Pattern) -> bool {
         let granted = self.0.iter().flat_map(|rule| rule.patterns(right));
-        granted.into_iter().any(|granted| granted.intersects(pattern))
+        granted.into_iter().any(|granted| granted.covers_part_of(pattern))
     }
 
     /// Returns true if the right is granted on every tag that `pattern` matches, by one pattern of a rule that
@@ -372,7 +372,7 @@ impl Rights {
     #[must_use]
     pub fn grants_all_of(&self, right: Right, pattern: &Pattern) -> bool {
         let granted = self.0.iter().flat_map(|rule| rule.patterns(right));
-        granted.into_iter().any(|granted| granted.contains(pattern))
+        granted.into_iter().any(|granted| granted.covers_all_of(pattern))
     }
 
     /// Adds a stream to those that use the quotas of the rules, of which `used` has one entry per rule.

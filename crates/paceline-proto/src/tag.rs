@@ -131,13 +131,20 @@ impl Pattern {
         if self.is_tag() {
             return self.0 == tag.0;
         }
-        matches_from(&self.0, &tag.0)
+        matches_from(&self.0, &tag.0, is_private)
     }
 
-    /// Returns true if at least one tag matches both patterns. Takes time in proportion to the product of
-    /// their numbers of chunks.
+    /// Returns true if a right on this pattern includes `tag`. Here wildcards also match chunks that begin with
+    /// `@`, such as those of rules for plain Zenoh programs.
     #[must_use]
-    pub fn intersects(&self, other: &Self) -> bool {
+    pub fn covers(&self, tag: &Tag) -> bool {
+        matches_from(&self.0, &tag.0, |_| false)
+    }
+
+    /// Returns true if a right on this pattern includes at least one tag that `other` matches. Takes time in
+    /// proportion to the product of their numbers of chunks.
+    #[must_use]
+    pub fn covers_part_of(&self, other: &Self) -> bool {
         let (one, two): (Vec<&str>, Vec<&str>) =
             (self.0.split('/').collect(), other.0.split('/').collect());
         meet(&one, &two)
@@ -145,19 +152,17 @@ impl Pattern {
 }
 
 impl Pattern {
-    /// Returns true if this pattern matches every tag that `other` matches. May return false for a pattern
-    /// that does so only by several `**` together.
+    /// Returns true if a right on this pattern includes every tag that `other` matches. May return false for a
+    /// pattern that does so only by several `**` together.
     #[must_use]
-    pub fn contains(&self, other: &Self) -> bool {
+    pub fn covers_all_of(&self, other: &Self) -> bool {
         // A wildcard of `other` is matched as a chunk: `*` by `*` or `**`, and `**` only by `**`.
         fn from(one: &[&str], other: &[&str]) -> bool {
             match (one.split_first(), other.split_first()) {
                 (None, None) => true,
                 (Some((&"**", rest)), _) if from(rest, other) => true,
-                (Some((&"**", _)), Some((chunk, of))) => !is_private(chunk) && from(one, of),
-                (Some((&"*", rest)), Some((chunk, of))) => {
-                    *chunk != "**" && !is_private(chunk) && from(rest, of)
-                }
+                (Some((&"**", _)), Some((_, of))) => from(one, of),
+                (Some((&"*", rest)), Some((chunk, of))) => *chunk != "**" && from(rest, of),
                 (Some((chunk, rest)), Some((other, of))) => chunk == other && from(rest, of),
                 (Some(_), None) | (None, Some(_)) => false,
             }
@@ -188,7 +193,8 @@ fn is_private(chunk: &str) -> bool {
     chunk.starts_with('@')
 }
 
-/// Returns true if the chunks of two patterns match a common tag, by dynamic programming over their suffixes.
+/// Returns true if a right on `one` covers a tag that `other` matches, given their chunks. This is dynamic
+/// programming over their suffixes.
 fn meet(one: &[&str], other: &[&str]) -> bool {
     // `after[j]` is true if the chunks of `one` after the current one and those of `other` from `j` on meet.
     let mut after: Vec<bool> = Vec::new();
@@ -202,12 +208,11 @@ fn meet(one: &[&str], other: &[&str]) -> bool {
             let met = match (a.copied(), b.copied()) {
                 (None, None) => true,
                 (None, Some(b)) => b == "**" && right,
-                (Some("**"), b) => below(j) || right && b.is_some_and(|b| !is_private(b)),
+                (Some("**"), b) => below(j) || right && b.is_some(),
                 (Some(a), Some("**")) => right || below(j) && !is_private(a),
                 (Some(_), None) => false,
-                (Some("*"), Some(chunk)) | (Some(chunk), Some("*")) => {
-                    !is_private(chunk) && below(j + 1)
-                }
+                (Some("*"), Some(_)) => below(j + 1),
+                (Some(chunk), Some("*")) => !is_private(chunk) && below(j + 1),
                 (Some(a), Some(b)) => a == b && below(j + 1),
             };
             if let Some(cell) = row.get_mut(j) {
@@ -219,8 +224,9 @@ fn meet(one: &[&str], other: &[&str]) -> bool {
     after.first().copied().unwrap_or(false)
 }
 
-/// Matches with one remembered `**`: after a mismatch the last `**` consumes one more chunk.
-fn matches_from(pattern: &str, tag: &str) -> bool {
+/// Matches with one remembered `**`: after a mismatch the last `**` consumes one more chunk. No wildcard
+/// matches a `hidden` chunk.
+fn matches_from(pattern: &str, tag: &str, hidden: fn(&str) -> bool) -> bool {
     let (mut p, mut t) = (Some(pattern), Some(tag));
     let mut retry: Option<(Option<&str>, Option<&str>)> = None;
     loop {
@@ -231,7 +237,7 @@ fn matches_from(pattern: &str, tag: &str) -> bool {
                 continue;
             }
             (Some((want, p_rest)), Some((have, t_rest)))
-                if want == have || want == "*" && !is_private(have) =>
+                if want == have || want == "*" && !hidden(have) =>
             {
                 (p, t) = (p_rest, t_rest);
                 continue;
@@ -240,7 +246,7 @@ fn matches_from(pattern: &str, tag: &str) -> bool {
             _ => {}
         }
         let Some((after, from)) = retry else { return false };
-        let Some((_, further)) = chunk(from).filter(|(first, _)| !is_private(first)) else {
+        let Some((_, further)) = chunk(from).filter(|(first, _)| !hidden(first)) else {
             return false;
         };
         retry = Some((after, further));

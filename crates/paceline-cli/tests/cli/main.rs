@@ -5,6 +5,7 @@ mod bad_input;
 mod calibration;
 mod daemon;
 mod doctor;
+mod documented;
 mod files;
 mod grafana;
 mod host;

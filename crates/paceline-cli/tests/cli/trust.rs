@@ -4,13 +4,13 @@ use crate::host::{Ended, Host, free_port};
 use std::path::{Path, PathBuf};
 
 /// A folder with an authority and the files of two nodes.
-struct Network {
+pub(crate) struct Network {
     host: Host,
     dir: PathBuf,
 }
 
 impl Network {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let host = Host::new();
         let dir = host.path("trust");
         let network = Self { host, dir };
@@ -21,6 +21,10 @@ impl Network {
             assert!(issued.text().contains("policy = "), "{issued:?}");
         }
         network
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     fn trust(&self, args: &[&str]) -> Ended {

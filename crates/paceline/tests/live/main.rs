@@ -21,6 +21,7 @@ mod meeting;
 mod net;
 mod pictures;
 mod pull;
+mod red_team;
 mod refusals;
 mod rights;
 mod rogue;
