@@ -65,6 +65,11 @@ fn starts(network: &Network, page: &Path, block: &str) {
     for port in ["7600", "7447", "8470"] {
         text = text.replace(&format!(":{port}"), &format!(":{}", free_port()));
     }
+    let rules = ["[[import]]", "[[export]]", "[[query]]"].iter().any(|rule| block.contains(rule));
+    if rules && !block.contains("[plain]") {
+        // The default port is shared by all tests of this host.
+        text += &format!("[plain]\nlisten = [\"tcp/127.0.0.1:{}\"]\n", free_port());
+    }
     let file = host.path("block.toml");
     std::fs::write(&file, &text).unwrap();
     let file = file.display().to_string();
