@@ -48,6 +48,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "pull", &[], Nothing),
     (Example, "refusal", &[], Nothing),
     (Example, "carriers", &["1"], Nothing),
+    (Example, "rights", &[], Nothing),
     (Example, "admissions", &["500", "50"], Nothing),
     (Example, "reservations", &["500"], Nothing),
     (Example, "requests", &["50"], Nothing),

@@ -28,6 +28,17 @@ const FILE: &str = "paceline/config.toml";
 /// The size limit of a configuration. A longer file was named by mistake.
 const BYTES_MAX: u64 = 1 << 20;
 
+/// The files with which the HTTP server serves clients of other hosts.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct HttpFiles {
+    /// The certificate of the server.
+    pub(crate) cert: Option<PathBuf>,
+    /// The key of the certificate.
+    pub(crate) key: Option<PathBuf>,
+    /// The tokens of the clients.
+    pub(crate) tokens: Option<PathBuf>,
+}
+
 /// The content of a configuration file. Missing keys are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Config {
@@ -42,6 +53,8 @@ pub(crate) struct Config {
     /// The address of the HTTP server.
     pub(crate) http: Option<HttpAddress>,
     /// The share of one processor that contracts may reserve, in percent.
+    /// The files for clients of other hosts.
+    pub(crate) http_files: HttpFiles,
     pub(crate) processor_percent: Option<u32>,
     /// The policy file.
     pub(crate) policy: Option<PathBuf>,

@@ -4,6 +4,7 @@
 //! One thread serves all clients. The server is not involved in the delivery of samples. It queries
 //! the engine once per second, and requests pictures only while a client displays them.
 
+mod access;
 mod answer;
 mod api;
 mod events;
@@ -18,6 +19,7 @@ mod served;
 mod server;
 mod source;
 
+pub(crate) use access::Access;
 pub(crate) use api::Switch;
 pub(crate) use gateway::Gateway;
 pub(crate) use server::Http;

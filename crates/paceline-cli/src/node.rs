@@ -10,7 +10,7 @@ use crate::args::HttpAddress;
 use crate::config::TEMPLATE;
 use crate::config::{NodeArgs, Settings};
 use crate::doctor::calibration;
-use crate::http::{Http, Neighbours, OwnSource};
+use crate::http::{Access, Http, Neighbours, OwnSource};
 use crate::notify::Notify;
 use crate::stop::{Hangup, STOP_SLICE, Stop};
 use crate::{log, show};
@@ -97,9 +97,10 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     buffers.set(&node, &settings.buffers)?;
     let mut plain = PlainSide::default();
     plain.set(&node, &settings)?;
-    let served = settings.http.as_ref();
-    let http = served
-        .map(|address| Http::start(address, Arc::new(OwnSource::new(&node, Neighbours::Free))));
+    let access = Access::read(&settings.http_files)
+        .map_err(|error| crate::exit::usage(format!("{error:#}")))?;
+    let source = || Arc::new(OwnSource::new(&node, Neighbours::Free));
+    let http = settings.http.as_ref().map(|address| Http::start(address, access, source()));
     let http = http.transpose()?;
     let line = NodeLine { http: http.as_ref().map(Http::url), ..NodeLine::new(&node, &settings) };
     if args.json {

@@ -1,18 +1,23 @@
 //! `paceline trust`: a private authority for the nodes of a network, and their certificates.
 
 mod authority;
+mod invite;
 
 use crate::exit;
 use crate::show;
+use crate::stop::Stop;
 use anyhow::Context as _;
-use authority::Authority;
+use authority::{Authority, write_key};
+use invite::{Code, Invitation, join};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr as _;
 
 const AFTER: &str = "\
 Examples:
   paceline trust init
   paceline trust issue robot --out robot-files
+  paceline trust invite robot --listen 0.0.0.0:7601
   paceline trust revoke robot
   paceline node --policy robot-files/policy.toml --link name=radio,listen=quic/0.0.0.0:7600,\\
 tls_cert=robot-files/robot.pem,tls_key=robot-files/robot.key,tls_ca=robot-files/ca.pem,capacity=20mbit
@@ -51,6 +56,31 @@ enum Action {
         #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
     },
+    /// Waits for another machine, and issues a certificate to it by a one-time code
+    Invite {
+        /// The name of the node
+        name: String,
+        /// The folder of the authority; default: ~/.config/paceline/trust
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// The address at which it waits, for up to 10 min
+        #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:7601")]
+        listen: String,
+        /// The days for which the certificate is valid
+        #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+        days: u32,
+    },
+    /// Creates a key on this machine and gets its certificate by the code of an invitation
+    Join {
+        /// The address of the inviting machine, HOST:PORT
+        address: String,
+        /// The code that it has printed
+        #[arg(value_parser = Code::from_str)]
+        code: Code,
+        /// The folder for the files of the node; default: the node's name
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Revokes the certificates of a node
     Revoke {
         /// The name of the node
@@ -77,15 +107,37 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
             let authority = Authority::open(&folder(dir)?)?;
             let out = out.unwrap_or_else(|| PathBuf::from(&name));
             authority.issue(&name, days, &out)?;
-            let file = |end: &str| out.join(end).display().to_string();
+            let shown = out.display();
             show::line(&format!(
-                "issued to {name} for {days} days; copy the folder {} to it and set in its configuration:\n\
-                 policy = \"{}\"\n[[link]]\ntls_cert = \"{}\"\ntls_key = \"{}\"\ntls_ca = \"{}\"",
-                out.display(),
-                file("policy.toml"),
-                file(&format!("{name}.pem")),
-                file(&format!("{name}.key")),
-                file("ca.pem"),
+                "issued to {name} for {days} days; copy the folder {shown} to it and set in its configuration:\n{}",
+                settings(&name, &out)
+            ))?;
+        }
+        Action::Invite { name, dir, listen, days } => {
+            check_name(&name)?;
+            let authority = Authority::open(&folder(dir)?)?;
+            let invitation = Invitation::open(&listen, &name, days)?;
+            show::line(&format!(
+                "on the other machine, within {} minutes: paceline trust join {}:{} {}",
+                invite::WAIT.as_secs() / 60,
+                this_host(),
+                invitation.port()?,
+                invitation.code()
+            ))?;
+            let stop = Stop::on_signals()?;
+            invitation.wait(&authority, || stop.requested())?;
+            show::line(&format!("issued to {name} for {days} days"))?;
+        }
+        Action::Join { address, code, out } => {
+            let (key, issued) = join(&address, &code)?;
+            check_name(&issued.name)?;
+            let out = out.unwrap_or_else(|| PathBuf::from(&issued.name));
+            write_key(&out, &issued.name, &key)?;
+            issued.write(&out)?;
+            show::line(&format!(
+                "joined as {}; set in the configuration of this node:\n{}",
+                issued.name,
+                settings(&issued.name, &out)
             ))?;
         }
         Action::Revoke { name, dir } => {
@@ -97,6 +149,28 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the settings for the files of a node.
+fn settings(name: &str, out: &Path) -> String {
+    let file = |end: &str| out.join(end).display().to_string();
+    format!(
+        "policy = \"{}\"\n[[link]]\ntls_cert = \"{}\"\ntls_key = \"{}\"\ntls_ca = \"{}\"",
+        file("policy.toml"),
+        file(&format!("{name}.pem")),
+        file(&format!("{name}.key")),
+        file("ca.pem"),
+    )
+}
+
+/// Returns the name of this host, as far as it is known.
+fn this_host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() {
+        "HOST".to_owned()
+    } else {
+        show::harmless(name.trim()).into_owned()
+    }
 }
 
 /// Returns the folder of the authority.

@@ -9,13 +9,11 @@ use std::str::FromStr;
 pub(crate) const PORT: u16 = 8470;
 /// The longest path of a unix socket in bytes.
 const PATH_MAX: usize = 100;
-const RULE: &str = "must be an address of this host with a port, 127.0.0.1:8470 or [::1]:8470, or unix:/PATH of at most \
-     100 bytes";
+const RULE: &str = "must be an address with a port, 127.0.0.1:8470 or [::1]:8470, or unix:/PATH of at most 100 bytes";
 
-/// An address of this host, or a unix socket.
+/// An address, or a unix socket.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum HttpAddress {
-    /// TCP on the loopback interface.
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -29,13 +27,25 @@ impl FromStr for HttpAddress {
             return if fits { Ok(Self::Unix(path.into())) } else { Err(RULE.to_owned()) };
         }
         let address: SocketAddr = text.parse().map_err(|_| RULE.to_owned())?;
-        if !address.ip().is_loopback() {
-            return Err(format!(
-                "{RULE}: the server has no password; to reach it from another host, run ssh -L \
-                 {PORT}:127.0.0.1:{PORT} HOST there"
-            ));
-        }
         Ok(Self::Tcp(address))
+    }
+}
+
+impl HttpAddress {
+    /// Returns true if only this host reaches the address.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().is_loopback(),
+            Self::Unix(_) => true,
+        }
+    }
+
+    /// Returns the error for an address that other hosts reach, without TLS and tokens.
+    pub(crate) fn needs(&self) -> String {
+        format!(
+            "--http {self}: other hosts reach it; set http_tls_cert, http_tls_key and http_tokens in the configuration, \
+             or listen on 127.0.0.1 and run ssh -L {PORT}:127.0.0.1:{PORT} HOST there"
+        )
     }
 }
 
@@ -53,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_this_host_are_served() {
+    fn addresses_of_this_host_are_told_from_others() {
         for right in ["127.0.0.1:8470", "127.0.0.2:0", "[::1]:80", "unix:/run/paceline/api.sock"] {
             assert_eq!(right.parse::<HttpAddress>().unwrap().to_string(), right);
         }
@@ -62,7 +72,8 @@ mod tests {
             assert_eq!(wrong.parse::<HttpAddress>().unwrap_err(), RULE, "{wrong}");
         }
         for open in ["0.0.0.0:8470", "192.0.2.1:80", "[::]:80"] {
-            assert!(open.parse::<HttpAddress>().unwrap_err().contains("ssh -L"), "{open}");
+            let open: HttpAddress = open.parse().unwrap();
+            assert!(!open.is_local() && open.needs().contains("ssh -L"), "{open}");
         }
     }
 }

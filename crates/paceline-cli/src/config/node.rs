@@ -1,8 +1,9 @@
 //! The flags shared by every command that opens a node, and their combination with a configuration
 //! file.
 
-use super::{Config, find, load};
+use super::{Config, HttpFiles, find, load};
 use crate::args::{self, BufferSpec, HttpAddress, LinkSpec};
+use crate::http::Access;
 use crate::{exit, log};
 use paceline::contract::CpuBudget;
 use paceline::{Node, NodeBuilder, OpenError};
@@ -52,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) log: Option<String>,
     /// The address of the HTTP server.
     pub(crate) http: Option<HttpAddress>,
+    /// The files for clients of other hosts.
+    pub(crate) http_files: HttpFiles,
     /// The share of one processor that contracts may reserve, in percent.
     pub(crate) processor_percent: Option<u32>,
     /// The processor costs per sample; only the host's node has them.
@@ -136,6 +139,7 @@ impl NodeArgs {
             isolated: self.isolated || config.isolated,
             log: config.log,
             http: config.http,
+            http_files: config.http_files,
             processor_percent: config.processor_percent,
             processor: None,
             links,
@@ -183,6 +187,13 @@ impl Settings {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let links = (1..).zip(&self.links).map(|(number, link)| link.config(number));
         links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.explain(error))?;
+        let access =
+            Access::read(&self.http_files).map_err(|error| exit::usage(format!("{error:#}")))?;
+        if let Some(http) = self.http.as_ref().filter(|http| !http.is_local())
+            && !access.is_some_and(|access| access.is_complete())
+        {
+            return Err(exit::usage(http.needs()));
+        }
         match &self.policy {
             Some(policy) => paceline::check_policy(policy).map(drop).map_err(exit::usage),
             None => Ok(()),

@@ -1,11 +1,11 @@
 //! Converts TOML to a configuration. Each error names the key, its range and a fix.
 
-use super::Config;
 use super::class;
 use super::plain;
 use super::section::{Problems, Section};
 use super::units;
 use super::value::{text, truth, whole};
+use super::{Config, HttpFiles};
 use crate::args::{self, BufferSpec, LinkSpec, TlsSpec};
 use crate::log;
 use paceline::pull::History;
@@ -14,12 +14,15 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 17] = [
     "name",
     "runtime_dir",
     "isolated",
     "log",
     "http",
+    "http_tls_cert",
+    "http_tls_key",
+    "http_tokens",
     "processor_percent",
     "policy",
     "token",
@@ -48,6 +51,9 @@ const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; l
 const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
 const TLS_FILE: &str = "must be the path of a file in PEM format";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
+const TLS_PATH: &str = "must be the absolute path of a file in PEM format";
+const TOKENS: &str =
+    "must be the absolute path of a file with lines 'read TOKEN' and 'change TOKEN'";
 const POLICY: &str =
     "must be the absolute path of a policy file, such as \"/etc/paceline/policy.toml\"";
 const TOKEN: &str =
@@ -98,6 +104,11 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
             log::check(text).map(|()| text.to_owned())
         }),
         http: section.read("http", problems, |value| text(value, HTTP, str::parse)),
+        http_files: HttpFiles {
+            cert: section.read("http_tls_cert", problems, |value| file(value, TLS_PATH)),
+            key: section.read("http_tls_key", problems, |value| file(value, TLS_PATH)),
+            tokens: section.read("http_tokens", problems, |value| file(value, TOKENS)),
+        },
         processor_percent: section.read("processor_percent", problems, percent),
         policy: section.read("policy", problems, |value| file(value, POLICY)),
         token: section.read("token", problems, |value| file(value, TOKEN)),

@@ -19,13 +19,13 @@ pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyho
     let turn = Box::new(move |name: &str, on: bool| turn(&orders, name, on));
     let source = Arc::new(Gateway::new(children.sockets(), switches(), turn));
     if let Some(address) = address {
-        return Http::start(address, source);
+        return Http::start(address, None, source);
     }
     let usual = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
-    Http::start(&usual, source.clone()).or_else(|_| {
+    Http::start(&usual, None, source.clone()).or_else(|_| {
         // The default port is in use, probably by another demo; use any other port.
         let any = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        Http::start(&any, source)
+        Http::start(&any, None, source)
     })
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn run_role(args: &RoleArgs) -> anyhow::Result<ExitCode> {
         watch.request();
     });
     let node = open(args)?;
-    let http = Http::start(&args.http, Arc::new(OwnSource::new(&node, Neighbours::No)))?;
+    let http = Http::start(&args.http, None, Arc::new(OwnSource::new(&node, Neighbours::No)))?;
     let done = std::thread::scope(|scope| {
         let load = scope.spawn(|| ended(load.run(args.role, &node, &stop), &stop));
         let done = match args.role {

@@ -177,15 +177,20 @@ fn dashboard(config: &Config) -> Row {
     let found = match &config.http {
         None => "none".to_owned(),
         Some(HttpAddress::Unix(path)) => format!("unix:{}, for this user", path.display()),
+        Some(address @ HttpAddress::Tcp(_)) if config.http_files.tokens.is_some() => {
+            format!("{address}, with tokens")
+        }
         Some(address @ HttpAddress::Tcp(_)) => format!("{address}, for every user of this host"),
     };
-    let shared = matches!(config.http, Some(HttpAddress::Tcp(_)));
+    // Tokens separate the users of this host as well.
+    let shared =
+        matches!(config.http, Some(HttpAddress::Tcp(_))) && config.http_files.tokens.is_none();
     Row::new(
         "dashboard",
         &found,
-        "none, or a unix socket",
+        "none, a unix socket, or tokens",
         ok_if(!shared),
-        "on a host with several users, set http = \"unix:/run/paceline/http.sock\"",
+        "on a host with several users, set http = \"unix:/run/paceline/http.sock\", or http_tokens",
     )
 }
 

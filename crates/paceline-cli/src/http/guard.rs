@@ -13,14 +13,19 @@ pub(super) type Refused = (StatusCode, String);
 /// Checks the requests to one address.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
-    /// The accepted `Host` values; `None` for a unix socket, which no page can reach.
+    /// The accepted `Host` values. `None` accepts all: for a unix socket, which no page can reach, and for
+    /// clients with tokens.
     hosts: Option<Vec<String>>,
 }
 
 impl Guard {
-    /// Creates the guard for a server on `address`.
-    pub(super) fn new(address: &HttpAddress) -> Self {
+    /// Creates the guard for a server on `address`. If `signs_in`, requests carry a token that other sites do
+    /// not have, so the server may have any name.
+    pub(super) fn new(address: &HttpAddress, signs_in: bool) -> Self {
         let HttpAddress::Tcp(address) = address else { return Self { hosts: None } };
+        if signs_in {
+            return Self { hosts: None };
+        }
         let port = address.port();
         let names =
             [ip(address), "localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
@@ -89,7 +94,7 @@ mod tests {
     use hyper::header::HeaderName;
 
     fn code(headers: &[(&str, &str)]) -> u16 {
-        let guard = Guard::new(&"127.0.0.1:8470".parse().unwrap());
+        let guard = Guard::new(&"127.0.0.1:8470".parse().unwrap(), false);
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
@@ -128,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_unix_socket_is_reached_by_no_page() {
-        let guard = Guard::new(&"unix:/run/x.sock".parse().unwrap());
+        let guard = Guard::new(&"unix:/run/x.sock".parse().unwrap(), false);
         assert!(guard.check(&Method::GET, &HeaderMap::new()).is_ok());
     }
 }

@@ -41,6 +41,12 @@ async fn answered(served: &Served, request: Request<Incoming>) -> Result<Answer,
         let error = format!("the path has more than {TARGET_MAX} bytes");
         return Err((StatusCode::URI_TOO_LONG, error));
     }
+    if let Some(access) = &served.access {
+        if let Some(signed_in) = access.sign_in(&path, query.as_deref()) {
+            return Ok(signed_in);
+        }
+        access.check(request.method(), request.headers())?;
+    }
     if let Some(name) = path.strip_prefix("/api/v1/switches/") {
         return turn(served, name, request).await;
     }

@@ -1,5 +1,6 @@
 //! What every request needs: the newest reading, the source and the slots of the followers.
 
+use super::access::Access;
 use super::api::State;
 use super::guard::Guard;
 use super::source::Source;
@@ -34,6 +35,7 @@ pub(super) type Ticks = watch::Receiver<Option<Arc<Tick>>>;
 /// The shared state of all requests.
 pub(super) struct Served {
     pub(super) guard: Guard,
+    pub(super) access: Option<Access>,
     pub(super) source: Arc<dyn Source>,
     pub(super) ticks: Ticks,
     pub(super) followers: Arc<Semaphore>,

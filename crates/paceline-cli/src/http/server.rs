@@ -1,12 +1,14 @@
 //! The server: one thread, a bounded number of clients, and one reading per second shared by all of
 //! them.
 
+use super::access::Access;
 use super::guard::Guard;
 use super::patience::Patience;
 use super::route;
 use super::served::{Served, Tick};
 use super::source::Source;
 use crate::args::HttpAddress;
+use crate::exit;
 use anyhow::Context as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,7 +20,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio_rustls::TlsAcceptor;
 
 /// The largest number of connections.
 const CLIENTS_MAX: usize = 64;
@@ -40,6 +43,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// A running server; dropping it ends it.
 pub(crate) struct Http {
     address: HttpAddress,
+    encrypted: bool,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,9 +54,18 @@ enum Listener {
 }
 
 impl Http {
-    /// Starts a server for `source` on `address`.
-    pub(crate) fn start(address: &HttpAddress, source: Arc<dyn Source>) -> anyhow::Result<Self> {
+    /// Starts a server for `source` on `address`. Addresses beyond this host need TLS and tokens.
+    pub(crate) fn start(
+        address: &HttpAddress,
+        access: Option<Access>,
+        source: Arc<dyn Source>,
+    ) -> anyhow::Result<Self> {
+        let complete = access.as_ref().is_some_and(Access::is_complete);
+        if !address.is_local() && !complete {
+            return Err(exit::usage(address.needs()));
+        }
         let (listener, address) = bind(address)?;
+        let tls = access.as_ref().and_then(|access| access.tls.clone());
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -61,11 +74,12 @@ impl Http {
             .thread_name("paceline-http-ask")
             .build()
             .context("cannot start the HTTP server")?;
-        let guard = Guard::new(&address);
+        let guard = Guard::new(&address, complete);
+        let encrypted = tls.is_some();
         let serve = move || {
             runtime.block_on(async {
                 tokio::select! {
-                    done = run(listener, guard, source) => if let Err(error) = done {
+                    done = run(listener, tls, (guard, access), source) => if let Err(error) = done {
                         tracing::error!("HTTP: {error}");
                     },
                     _ = stopped => {}
@@ -75,12 +89,13 @@ impl Http {
         };
         let thread = std::thread::Builder::new().name("paceline-http".to_owned()).spawn(serve);
         let thread = thread.context("cannot start the HTTP server's thread")?;
-        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, encrypted, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Returns the URL for a browser.
     pub(crate) fn url(&self) -> String {
         match &self.address {
+            HttpAddress::Tcp(address) if self.encrypted => format!("https://{address}/"),
             HttpAddress::Tcp(address) => format!("http://{address}/"),
             HttpAddress::Unix(_) => self.address.to_string(),
         }
@@ -136,10 +151,15 @@ fn remove_stale(path: &Path) {
     }
 }
 
-async fn run(listener: Listener, guard: Guard, source: Arc<dyn Source>) -> std::io::Result<()> {
+async fn run(
+    listener: Listener,
+    tls: Option<TlsAcceptor>,
+    (guard, access): (Guard, Option<Access>),
+    source: Arc<dyn Source>,
+) -> std::io::Result<()> {
     let (to, ticks) = watch::channel(None);
     let followers = Arc::new(Semaphore::new(FOLLOWERS_MAX));
-    let served = Arc::new(Served { guard, source: source.clone(), ticks, followers });
+    let served = Arc::new(Served { guard, access, source: source.clone(), ticks, followers });
     tokio::spawn(tick(source, to));
     let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
     match listener {
@@ -147,7 +167,10 @@ async fn run(listener: Listener, guard: Guard, source: Arc<dyn Source>) -> std::
             let listener = tokio::net::TcpListener::from_std(listener)?;
             loop {
                 match listener.accept().await {
-                    Ok((stream, _)) => welcome(stream, &clients, &served),
+                    Ok((stream, _)) => match &tls {
+                        Some(tls) => welcome_encrypted(stream, tls.clone(), &clients, &served),
+                        None => welcome(stream, &clients, &served),
+                    },
                     Err(error) => accept_again(&error).await,
                 }
             }
@@ -192,21 +215,46 @@ where
         tracing::debug!("HTTP: more than {CLIENTS_MAX} connections; one was closed");
         return;
     };
+    tokio::spawn(serve(stream, place, served.clone()));
+}
+
+/// Serves a client over TLS, if a slot is free.
+fn welcome_encrypted(
+    stream: tokio::net::TcpStream,
+    tls: TlsAcceptor,
+    clients: &Arc<Semaphore>,
+    served: &Arc<Served>,
+) {
+    let Ok(place) = clients.clone().try_acquire_owned() else {
+        tracing::debug!("HTTP: more than {CLIENTS_MAX} connections; one was closed");
+        return;
+    };
     let served = served.clone();
     tokio::spawn(async move {
-        let _place = place;
-        let answer = service_fn(move |request| {
-            let served = served.clone();
-            async move { Ok::<_, Infallible>(route::answer(&served, request).await) }
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_WITHIN)
-            .max_headers(HEADERS_MAX)
-            .max_buf_size(HEAD_BYTES_MAX)
-            .serve_connection(TokioIo::new(Patience::new(stream, READ_WITHIN)), answer);
-        if let Err(error) = connection.await {
-            tracing::debug!("HTTP: a connection ended: {error}");
+        match tokio::time::timeout(HEAD_WITHIN, tls.accept(stream)).await {
+            Ok(Ok(stream)) => serve(stream, place, served).await,
+            Ok(Err(error)) => tracing::debug!("HTTP: a TLS handshake failed: {error}"),
+            Err(_) => tracing::debug!("HTTP: a TLS handshake took too long"),
         }
     });
+}
+
+async fn serve<S>(stream: S, place: OwnedSemaphorePermit, served: Arc<Served>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let _place = place;
+    let answer = service_fn(move |request| {
+        let served = served.clone();
+        async move { Ok::<_, Infallible>(route::answer(&served, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(Patience::new(stream, READ_WITHIN)), answer);
+    if let Err(error) = connection.await {
+        tracing::debug!("HTTP: a connection ended: {error}");
+    }
 }

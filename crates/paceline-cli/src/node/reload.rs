@@ -125,7 +125,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         ("runtime_dir", old.runtime_dir != new.runtime_dir),
         ("isolated", old.isolated != new.isolated),
         ("processor_percent", old.processor_percent != new.processor_percent),
-        ("http", old.http != new.http),
+        ("http", old.http != new.http || old.http_files != new.http_files),
         ("policy", old.policy != new.policy),
         ("token", old.token != new.token),
         ("plain", is_moved(old, new)),

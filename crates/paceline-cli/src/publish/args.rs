@@ -15,7 +15,7 @@ Examples:
   paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
   paceline pub robot/pose --stdin --isolated --name robot \
 --link name=radio,listen=tcp/0.0.0.0:7600,capacity=2mbit,insecure
-  paceline pub robot/video --file flight.264 --config robot.toml
+  paceline pub robot/video --file flight.264 --config robot.toml --policy policy.toml --token robot.jwt
 
 .mjpeg and .mjpg files are published picture by picture, by default 30 per second. .y4m files are published as raw \
 I420 pictures at their own rate. H.264 (.264, .h264), H.265 (.265, .h265, .hevc) and AV1 (.obu) files are published by \

@@ -16,6 +16,7 @@ Examples:
   paceline sub robot/pose --isolated --name operator \
 --link name=radio,connect=tcp/10.0.0.2:7600,capacity=2mbit
   paceline sub robot/pose --config operator.toml --require-encrypted
+  paceline sub robot/pose --config tablet.toml --policy policy.toml --token tablet.jwt
 
 Once per second it prints rate, size, age at delivery (p50, p99, max), late and dropped samples. --out writes the \
 payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file. A name that ends in .y4m makes a \

@@ -4,8 +4,9 @@ use anyhow::{Context as _, bail};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
     DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
-    RevokedCertParams, SerialNumber,
+    PublicKeyData, RevokedCertParams, SerialNumber, SignatureAlgorithm,
 };
+use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -99,6 +100,30 @@ impl Authority {
                 .with_context(|| format!("{} is damaged; delete it", key_file.display()))?,
             Err(_) => KeyPair::generate()?,
         };
+        let made = self.certify(name, days, &pair)?;
+        write_key(out, name, &pair)?;
+        self.files(name, made).write(out)
+    }
+
+    /// Issues a certificate for a public key of P-256 that another machine has created.
+    pub(super) fn issue_to_key(
+        &self,
+        name: &str,
+        days: u32,
+        key: Vec<u8>,
+    ) -> anyhow::Result<Issued> {
+        let made = self.certify(name, days, &ForeignKey(key))?;
+        Ok(self.files(name, made))
+    }
+
+    fn files(&self, name: &str, certificate: String) -> Issued {
+        let policy = fs::read_to_string(self.dir.join(POLICY));
+        let policy = policy.unwrap_or_else(|_| ALL_RIGHTS.to_owned());
+        Issued { name: name.to_owned(), certificate, ca: self.certificate.clone(), policy }
+    }
+
+    /// Returns a certificate for a key, in PEM format.
+    fn certify(&self, name: &str, days: u32, key: &impl PublicKeyData) -> anyhow::Result<String> {
         let serial = serial()?;
         self.note(ISSUED, name, &serial)?;
         let mut params = CertificateParams::new(vec![name.to_owned()])?;
@@ -111,16 +136,7 @@ impl Authority {
             vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
         let (from, until) = valid_for(days)?;
         (params.not_before, params.not_after) = (from.into(), until.into());
-        let made = params.signed_by(&pair, &self.issuer)?;
-        fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-        write(&key_file, &pair.serialize_pem(), 0o600)?;
-        write(&out.join(format!("{name}.pem")), &made.pem(), 0o644)?;
-        let policy = out.join(POLICY);
-        if !policy.exists() {
-            let rules = fs::read_to_string(self.dir.join(POLICY));
-            write(&policy, rules.as_deref().unwrap_or(ALL_RIGHTS), 0o644)?;
-        }
-        write(&out.join(CERTIFICATE), &self.certificate, 0o644)
+        Ok(params.signed_by(key, &self.issuer)?.pem())
     }
 
     /// Revokes all certificates of `name`, and adds the revocation list to the authority's certificate.
@@ -180,6 +196,49 @@ impl Authority {
         };
         text.lines().filter_map(read).collect()
     }
+}
+
+/// The files of a node, except its key.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Issued {
+    /// The name in the certificate.
+    pub(super) name: String,
+    pub(super) certificate: String,
+    /// The certificate of the authority.
+    pub(super) ca: String,
+    /// The first policy of the node.
+    policy: String,
+}
+
+impl Issued {
+    /// Writes the files to a folder. An existing policy stays.
+    pub(super) fn write(&self, out: &Path) -> anyhow::Result<()> {
+        write(&out.join(format!("{}.pem", self.name)), &self.certificate, 0o644)?;
+        let policy = out.join(POLICY);
+        if !policy.exists() {
+            write(&policy, &self.policy, 0o644)?;
+        }
+        write(&out.join(CERTIFICATE), &self.ca, 0o644)
+    }
+}
+
+/// A public key of the curve P-256, as an uncompressed point.
+struct ForeignKey(Vec<u8>);
+
+impl PublicKeyData for ForeignKey {
+    fn der_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &rcgen::PKCS_ECDSA_P256_SHA256
+    }
+}
+
+/// Writes the key of a node to its folder, which is created.
+pub(super) fn write_key(out: &Path, name: &str, key: &KeyPair) -> anyhow::Result<()> {
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    write(&out.join(format!("{name}.key")), &key.serialize_pem(), 0o600)
 }
 
 /// Returns a new serial number: random, positive, and of 16 bytes.

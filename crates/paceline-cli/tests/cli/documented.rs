@@ -39,6 +39,7 @@ fn every_configuration_of_the_documentation_starts_a_node() {
         r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#,
     )
     .unwrap();
+    std::fs::write(network.dir().join("http.tokens"), "read 0123456789abcdef\n").unwrap();
     let blocks = blocks();
     assert!(blocks.len() > 10, "{}", blocks.len());
     std::thread::scope(|scope| {

@@ -274,3 +274,87 @@ fn only_this_host_is_served() {
     let taken = other.run(&["node", "--http", &first.address.to_string()]);
     taken.said(1, "cannot serve HTTP on 127.0.0.1:").said(1, "give another address");
 }
+
+#[test]
+fn other_hosts_need_tls_and_a_token() {
+    let network = crate::trust::Network::new();
+    let host = Host::new();
+    let open = host.run(&["node", "--http", "0.0.0.0:0"]);
+    open.said(2, "set http_tls_cert, http_tls_key and http_tokens");
+    let (read, change) = ("0123456789abcdef", "fedcba9876543210");
+    let tokens = host.path("tokens");
+    std::fs::write(&tokens, format!("# mine\nread {read}\nchange {change}\n")).unwrap();
+    let files = network.dir().join("robot").display().to_string();
+    let config = host.path("http.toml");
+    let text = format!(
+        "http = \"0.0.0.0:0\"\nhttp_tls_cert = \"{files}/robot.pem\"\nhttp_tls_key = \"{files}/robot.key\"\n\
+         http_tokens = \"{}\"\n",
+        tokens.display()
+    );
+    std::fs::write(&config, &text).unwrap();
+    let config = config.display().to_string();
+    let mut node =
+        Running::unread(host.command(&["node", "--json", "--config", &config]).spawn().unwrap());
+    let line: serde_json::Value = serde_json::from_str(&node.first_line()).unwrap();
+    let url = line["http"].as_str().unwrap();
+    let port = url.strip_prefix("https://0.0.0.0:").expect(url).trim_end_matches('/');
+    let port: u16 = port.parse().unwrap();
+    let ca = std::fs::read(network.dir().join("robot/ca.pem")).unwrap();
+    let ask = |method: &str, path: &str, more: &str| {
+        let body = if method == "POST" { "{\"on\":true}" } else { "" };
+        let text = format!(
+            "{method} {path} HTTP/1.1\r\nHost: robot:{port}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n{more}\r\n{body}",
+            body.len()
+        );
+        Answer::parse(&over_tls(port, &ca, &text)).expect("an answer")
+    };
+    let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    ask("GET", "/api/v1/state", "").refused(401, "a token is needed");
+    ask("GET", "/", "").refused(401, "a token is needed");
+    ask("GET", "/metrics", &bearer("0123456789abcdeX")).refused(401, "a token is needed");
+    assert_eq!(ask("GET", "/api/v1/state", &bearer(read)).status, 200);
+    ask("POST", "/api/v1/switches/none", &bearer(read)).refused(403, "reading only");
+    ask("POST", "/api/v1/switches/none", &bearer(change)).refused(404, "no switch");
+    let signed = ask("GET", &format!("/?token={read}"), "");
+    assert_eq!(signed.status, 303, "{signed:?}");
+    let cookie = signed.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.ends_with("; Secure"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap();
+    assert_eq!(ask("GET", "/api/v1/state", &format!("Cookie: {cookie}\r\n")).status, 200);
+    // Without TLS there is no answer.
+    let mut plain = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    plain.set_read_timeout(Some(LIMIT)).unwrap();
+    plain.write_all(b"GET /api/v1/state HTTP/1.1\r\nHost: robot\r\n\r\n").unwrap();
+    let mut bytes = Vec::new();
+    let _ = plain.read_to_end(&mut bytes);
+    assert!(Answer::parse(&bytes).is_none(), "{}", String::from_utf8_lossy(&bytes));
+    // Half a token file is an error.
+    std::fs::write(&tokens, "read short\n").unwrap();
+    host.run(&["node", "--config", &config]).said(2, "line 1: a token must be 16 to 256");
+}
+
+/// Sends `text` over TLS, checking the server's certificate, and returns the response.
+fn over_tls(port: u16, ca: &[u8], text: &str) -> Vec<u8> {
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, ServerName};
+    let mut roots = rustls::RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(ca) {
+        roots.add(root.unwrap()).unwrap();
+    }
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("robot").unwrap();
+    let mut session = rustls::ClientConnection::new(config.into(), name).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut tls = rustls::Stream::new(&mut session, &mut stream);
+    tls.write_all(text.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    let _ = tls.read_to_end(&mut bytes);
+    bytes
+}

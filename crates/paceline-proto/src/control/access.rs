@@ -306,7 +306,7 @@ impl Control {
         self.spread_token(self.me, &token, None);
     }
 
-    /// Sets the rights that a node has by a token from [`ControlOutput::Token`](super::ControlOutput::Token),
+    /// Sets the rights that a node has by a token from [`ControlOutput::Token`],
     /// in addition to those by the policy, and passes the token on. `None` ends them. Beyond
     /// [`TOKENS_MAX`] tokens, a new one is counted in [`Self::rejected`].
     pub fn set_token(&mut self, now: Instant, node: NodeId, token: Option<(Rights, Bytes)>) {
