@@ -7,7 +7,7 @@ mod link;
 mod wish;
 
 pub(crate) use history::{BufferSpec, history};
-pub(crate) use http::{HttpAddress, PORT};
+pub(crate) use http::{HttpAddress, HttpFiles, PORT};
 pub use link::capacity;
 pub(crate) use link::{LinkSpec, TlsSpec, endpoint, policy};
 pub(crate) use wish::{AskedRate, WishArgs};

@@ -13,8 +13,8 @@ mod value;
 pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;
 
-use crate::args::HttpAddress;
-use crate::args::{BufferSpec, LinkSpec};
+use crate::args::{BufferSpec, HttpAddress, HttpFiles, LinkSpec};
+
 use crate::exit;
 use paceline_plain::{PlainConfig, Rules};
 use std::fmt;
@@ -27,17 +27,6 @@ pub(crate) const VARIABLE: &str = "PACELINE_CONFIG";
 const FILE: &str = "paceline/config.toml";
 /// The size limit of a configuration. A longer file was named by mistake.
 const BYTES_MAX: u64 = 1 << 20;
-
-/// The files with which the HTTP server serves clients of other hosts.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct HttpFiles {
-    /// The certificate of the server.
-    pub(crate) cert: Option<PathBuf>,
-    /// The key of the certificate.
-    pub(crate) key: Option<PathBuf>,
-    /// The tokens of the clients.
-    pub(crate) tokens: Option<PathBuf>,
-}
 
 /// The content of a configuration file. Missing keys are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]

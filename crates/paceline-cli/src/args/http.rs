@@ -58,6 +58,17 @@ impl fmt::Display for HttpAddress {
     }
 }
 
+/// The files with which the HTTP server serves clients of other hosts.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct HttpFiles {
+    /// The certificate of the server.
+    pub(crate) cert: Option<PathBuf>,
+    /// The key of the certificate.
+    pub(crate) key: Option<PathBuf>,
+    /// The tokens of the clients.
+    pub(crate) tokens: Option<PathBuf>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
 //! The flags shared by every command that opens a node, and their combination with a configuration
 //! file.
 
-use super::{Config, HttpFiles, find, load};
-use crate::args::{self, BufferSpec, HttpAddress, LinkSpec};
+use super::{Config, find, load};
+use crate::args::{self, BufferSpec, HttpAddress, HttpFiles, LinkSpec};
 use crate::http::Access;
 use crate::{exit, log};
 use paceline::contract::CpuBudget;

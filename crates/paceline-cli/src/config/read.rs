@@ -1,12 +1,12 @@
 //! Converts TOML to a configuration. Each error names the key, its range and a fix.
 
+use super::Config;
 use super::class;
 use super::plain;
 use super::section::{Problems, Section};
 use super::units;
 use super::value::{text, truth, whole};
-use super::{Config, HttpFiles};
-use crate::args::{self, BufferSpec, LinkSpec, TlsSpec};
+use crate::args::{self, BufferSpec, HttpFiles, LinkSpec, TlsSpec};
 use crate::log;
 use paceline::pull::History;
 use paceline::{Node, Pattern};

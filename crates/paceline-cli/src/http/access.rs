@@ -5,7 +5,7 @@
 
 use super::answer::{self, Answer};
 use super::guard::Refused;
-use crate::config::HttpFiles;
+use crate::args::HttpFiles;
 use anyhow::{Context as _, bail};
 use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderValue, LOCATION, SET_COOKIE};
 use hyper::{Method, StatusCode};
