@@ -123,6 +123,7 @@ const LAYERS: &[Layer] = &[
             "anyhow",
             "bytes",
             "clap",
+            "rcgen",
             "rustix",
             "serde",
             "serde_json",

@@ -5,6 +5,7 @@
 //! not outlive its parent.
 
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The system that carries the samples.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -134,6 +135,8 @@ pub(super) struct Scene {
     pub(super) node: usize,
     pub(super) name: String,
     pub(super) links: Vec<NetLink>,
+    /// The policy file, if links use QUIC.
+    pub(super) access: Option<PathBuf>,
     /// True if the node will be killed; it then reports its notes continuously.
     pub(super) crashes: bool,
 }
@@ -245,4 +248,6 @@ pub(super) struct NetLink {
     pub(super) connect: Option<String>,
     pub(super) capacity: Option<u64>,
     pub(super) policy: String,
+    /// The certificate, the key and the authority of the node, on links over QUIC.
+    pub(super) tls: Option<[PathBuf; 3]>,
 }

@@ -252,7 +252,8 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         let read = |text: &str| match text {
             "tcp" => Ok(Protocol::Tcp),
             "udp" => Ok(Protocol::Udp),
-            _ => Err("must be tcp or udp; defaults to tcp".to_owned()),
+            "quic" => Ok(Protocol::Quic),
+            _ => Err("must be tcp, udp or quic; defaults to tcp".to_owned()),
         };
         let protocol = place.text("protocol", &link.protocol, read, checked).unwrap_or_default();
         let Some(between) = between else { continue };

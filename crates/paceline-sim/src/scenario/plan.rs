@@ -65,7 +65,7 @@ impl Wiring {
     pub fn spec(&self) -> LinkSpec {
         let carrier = match self.protocol {
             Protocol::Tcp => Carrier::Ordered,
-            Protocol::Udp => Carrier::Datagrams,
+            Protocol::Udp | Protocol::Quic => Carrier::Datagrams,
         };
         let (capacity, policy) = (self.capacity, self.policy);
         LinkSpec { capacity, policy, carrier, ..LinkSpec::default() }
@@ -80,6 +80,8 @@ pub enum Protocol {
     Tcp,
     /// Lost frames stay lost, and the link repairs losses (docs/concepts/lossy.md).
     Udp,
+    /// As UDP, encrypted and with certificates. In virtual time, both are the same.
+    Quic,
 }
 
 impl Protocol {
@@ -89,6 +91,7 @@ impl Protocol {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
+            Self::Quic => "quic",
         }
     }
 
@@ -97,7 +100,7 @@ impl Protocol {
     pub const fn wire(self) -> WireKind {
         match self {
             Self::Tcp => WireKind::Reliable,
-            Self::Udp => WireKind::Datagrams,
+            Self::Udp | Self::Quic => WireKind::Datagrams,
         }
     }
 }

@@ -119,6 +119,25 @@ fn members_exchange_samples_of_any_size_over_quic() {
 }
 
 #[test]
+fn members_meet_over_ipv6() {
+    let Ok(socket) = UdpSocket::bind("[::1]:0") else {
+        println!("members_meet_over_ipv6: skipped, this host has no IPv6");
+        return;
+    };
+    let endpoint = format!("quic/{}", socket.local_addr().unwrap());
+    drop(socket);
+    let authority = Authority::new("ipv6");
+    let link = |name: &str| authority.member(name, LinkConfig::new("radio"));
+    let robot = authority.node("robot", link("robot").listen(&endpoint));
+    let operator = authority.node("operator", link("operator").connect(&endpoint));
+    let mut camera = robot.publisher("camera").declare().unwrap();
+    let mut pictures = operator.subscriber("camera").declare().unwrap();
+    assert!(camera.wait_matching(SOON));
+    camera.put_blocking(vec![7; 100_000]).unwrap();
+    assert_eq!(pictures.recv_timeout(SOON).unwrap().payload.len(), 100_000);
+}
+
+#[test]
 fn a_contract_holds_over_quic() {
     let (_authority, robot, operator) = members(Some(10_000_000));
     let mut steer = robot.publisher("steer").hz(100.0).bytes_max(64).declare().unwrap();

@@ -100,11 +100,18 @@ fn wait_for_start() -> Result<u64> {
 
 fn open(scene: &Scene) -> Result<Node> {
     let mut builder = Node::builder().name(&scene.name);
+    if let Some(policy) = &scene.access {
+        builder = builder.policy(policy);
+    }
     for link in &scene.links {
         let mut made = LinkConfig::new(&link.name);
         made = made.policy(link.policy.parse()?);
+        if let Some([cert, key, ca]) = &link.tls {
+            made = made.tls(cert, key, ca);
+        }
         if let Some(endpoint) = &link.listen {
-            made = made.listen(endpoint).insecure();
+            made = made.listen(endpoint);
+            made = if link.tls.is_some() { made } else { made.insecure() };
         }
         if let Some(endpoint) = &link.connect {
             made = made.connect(endpoint);

@@ -120,6 +120,7 @@ impl<'s> Stage<'s> {
             node,
             name: name.clone(),
             links: self.net.links(node),
+            access: self.net.policy(),
             crashes: plan.faults.iter().any(crash),
         });
         let dir = self.dirs.get(node).cloned().unwrap_or_else(|| self.scratch.host());

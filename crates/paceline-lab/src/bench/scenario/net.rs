@@ -1,12 +1,14 @@
 //! The network of a scenario: one namespace per node, one [`Road`] per link.
 
 use super::road::{Passed, Road, is_plain};
+use super::trust::Certificates;
 use crate::bench::protocol::NetLink;
 use crate::netns::{Namespace, remove_leftovers};
 use anyhow::{Context as _, Result};
 use paceline::Node;
 use paceline_sim::impair::Impairment;
-use paceline_sim::scenario::{FaultKind, Plan};
+use paceline_sim::scenario::{FaultKind, Plan, Protocol};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// The largest number of links; each link has its own subnet of 10.254.0.0/16.
@@ -65,6 +67,7 @@ fn is_impaired(plan: &Plan, link: usize) -> bool {
 /// The network of a scenario; dropping this removes it.
 pub(super) struct Net<'p> {
     plan: &'p Plan,
+    certificates: Option<Certificates>,
     /// The roads by link. They must end before their namespaces, so they are declared first.
     roads: Vec<Road>,
     /// The namespaces by node.
@@ -80,7 +83,9 @@ impl<'p> Net<'p> {
     fn build(plan: &'p Plan) -> Result<Self> {
         let nodes = 0..plan.nodes.len();
         let nodes = nodes.map(|node| Namespace::of_scene(node).map(Rc::new));
-        let mut net = Self { plan, roads: Vec::new(), nodes: nodes.collect::<Result<_>>()? };
+        let certificates = Certificates::issue(plan)?;
+        let nodes = nodes.collect::<Result<_>>()?;
+        let mut net = Self { plan, certificates, roads: Vec::new(), nodes };
         let mut seeds = paceline_sim::Random::new(plan.seed);
         for (place, link) in plan.links.iter().enumerate() {
             let [a, b] = link.between;
@@ -111,7 +116,10 @@ impl<'p> Net<'p> {
             if ![a, b].contains(&node) {
                 continue;
             }
+            let certificates = self.certificates.as_ref();
+            let certificates = certificates.filter(|_| link.protocol == Protocol::Quic);
             links.push(NetLink {
+                tls: certificates.map(|it| it.files(self.plan.node(node))),
                 name: link_name(self.plan, node, other),
                 listen: (a == node).then(|| endpoint.clone()),
                 connect: (b == node).then_some(endpoint),
@@ -120,6 +128,11 @@ impl<'p> Net<'p> {
             });
         }
         links
+    }
+
+    /// Returns the policy file of all nodes, if links need one.
+    pub(super) fn policy(&self) -> Option<PathBuf> {
+        self.certificates.as_ref().map(Certificates::policy)
     }
 
     /// Returns the traffic so far on every link in each direction.
