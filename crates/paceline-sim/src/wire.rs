@@ -31,6 +31,8 @@ pub struct WireSpec {
     pub kind: WireKind,
     /// The impairment of frames.
     pub impairment: Impairment,
+    /// Bytes per frame in addition to the headers of the kind, such as those of encryption.
+    pub seal_bytes: u64,
 }
 
 impl WireSpec {
@@ -39,19 +41,19 @@ impl WireSpec {
     pub const fn limited(rate: Option<Capacity>) -> Self {
         let delay = Duration::from_micros(50);
         let impairment = Impairment { rate, delay, ..Impairment::NONE };
-        Self { kind: WireKind::Datagrams, impairment }
+        Self { kind: WireKind::Datagrams, impairment, seal_bytes: 0 }
     }
 
     /// Creates a wire on which lost frames arrive later.
     #[must_use]
     pub const fn reliable(impairment: Impairment) -> Self {
-        Self { kind: WireKind::Reliable, impairment }
+        Self { kind: WireKind::Reliable, impairment, seal_bytes: 0 }
     }
 
     /// Creates a wire on which lost frames stay lost.
     #[must_use]
     pub const fn datagrams(impairment: Impairment) -> Self {
-        Self { kind: WireKind::Datagrams, impairment }
+        Self { kind: WireKind::Datagrams, impairment, seal_bytes: 0 }
     }
 
     /// Returns true if all frames that the queue accepts arrive, once and in order.
@@ -108,6 +110,7 @@ pub(super) struct Carried {
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) kind: WireKind,
+    seal_bytes: u64,
     /// The carrier of the sending link.
     carrier: Carrier,
     /// The node and link at each end, by index.
@@ -133,6 +136,7 @@ impl Wire {
     ) -> Self {
         Self {
             kind: spec.kind,
+            seal_bytes: spec.seal_bytes,
             carrier,
             from,
             to,
@@ -147,7 +151,9 @@ impl Wire {
     pub(super) fn send(&mut self, now: Instant, from: NodeId, item: Item) {
         let bytes = match &item {
             Item::Beacon => BEACON_BYTES,
-            Item::Frame { frame, .. } => on_wire(self.kind, self.carrier, frame.len() as u64),
+            Item::Frame { frame, .. } => {
+                on_wire(self.kind, self.carrier, frame.len() as u64) + self.seal_bytes
+            }
         };
         if let Some(log) = &mut self.log {
             log.push((now, bytes));
@@ -175,7 +181,7 @@ impl Wire {
     }
 
     pub(super) const fn spec(&self) -> WireSpec {
-        WireSpec { kind: self.kind, impairment: self.impairment() }
+        WireSpec { kind: self.kind, impairment: self.impairment(), seal_bytes: self.seal_bytes }
     }
 
     pub(super) const fn counters(&self) -> WireCounters {

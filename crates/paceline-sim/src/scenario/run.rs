@@ -399,7 +399,8 @@ fn lay(world: &mut World, plan: &Plan, nodes: &[NodeIx], link: &Wiring) {
     let spec = link.spec();
     let one = world.add_link(here, &format!("{}-{}", plan.node(a), plan.node(b)), spec.clone());
     let other = world.add_link(there, &format!("{}-{}", plan.node(b), plan.node(a)), spec);
-    let wire = WireSpec { kind: link.protocol.wire(), impairment: between_hosts(link.wire) };
+    let (kind, seal_bytes) = (link.protocol.wire(), link.protocol.seal_bytes());
+    let wire = WireSpec { kind, impairment: between_hosts(link.wire), seal_bytes };
     world.join(one, other, wire, wire);
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Everything is allowed to all nodes of the scenario.
-const POLICY: &str = "[[rule]]\npeers = ['*']\npublish = '**'\nsubscribe = '**'\npull = '**'\nset = '**'\n\
+const POLICY: &str = "[[rule]]\npeers = ['*', '@unknown']\npublish = '**'\nsubscribe = '**'\npull = '**'\nset = '**'\n\
                       observe = true\nrelay = true\n";
 
 /// A folder with a certificate for each node; dropping it removes the folder.
