@@ -244,7 +244,8 @@ impl World {
             if self.chance.below(200) == 0 {
                 // Other neighbours, other versions.
                 let other = [GOOD, FAR, NodeId(88)][self.chance.below(3)];
-                control.handle_hop_up(now, other, hop());
+                let own = self.chance.below(2) == 0;
+                control.handle_hop_up(now, other, HopInfo { own, ..hop() });
             }
             control.handle_timeout(now);
             while let Some(output) = control.poll_output() {

@@ -133,6 +133,12 @@ impl LinkConfig {
         self.listen.iter().chain(&self.connect).all(|endpoint| is_local(endpoint))
     }
 
+    /// Returns true for the link between the processes of a host, which belong to one user.
+    pub(crate) fn is_host(&self) -> bool {
+        let mut endpoints = self.listen.iter().chain(&self.connect);
+        endpoints.all(|endpoint| endpoint.starts_with("unixsock-stream/"))
+    }
+
     /// Returns true if everything on the link is encrypted, or does not leave the host.
     pub(crate) fn is_encrypted(&self) -> bool {
         let encrypted = |endpoint: &String| {

@@ -74,6 +74,33 @@ fn members_meet_with_the_files_of_trust_and_a_narrow_policy_names_the_missing_ri
 }
 
 #[test]
+fn commands_next_to_a_daemon_have_its_rights() {
+    let network = Network::new();
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = network.link("robot", &format!("listen=quic/127.0.0.1:{port}"));
+    let connect = network.link("operator", &format!("connect=quic/127.0.0.1:{port}"));
+    let (at_robot, at_operator) = (network.policy("robot"), network.policy("operator"));
+    write(&at_robot, "[[rule]]\npeers = [\"operator\"]\nsubscribe = [\"cam\"]\nobserve = true\n");
+    write(&at_operator, "[[rule]]\npeers = [\"robot\"]\npublish = [\"**\"]\nobserve = true\n");
+    let _robot = robot.start(&["node", "--link", &listen, "--policy", &at_robot]);
+    let _operator = operator.start(&["node", "--link", &connect, "--policy", &at_operator]);
+    for host in [&robot, &operator] {
+        let until = std::time::Instant::now() + crate::host::LIMIT;
+        while !host.path("node.sock").exists() {
+            assert!(std::time::Instant::now() < until, "the node listens");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+    let _camera = robot.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    let _other = robot.start(&["pub", "secret", "--test-card", "160x120@20"]);
+    let seen = operator.run(&["sub", "cam", "--count", "3", "--timeout", "20s", "--json"]);
+    assert_eq!(seen.code, Some(0), "{seen:?}");
+    let refused = operator.run(&["sub", "secret", "--count", "1", "--timeout", "3s"]);
+    refused.said(3, "the right 'subscribe' is missing for 'operator'");
+}
+
+#[test]
 fn a_member_without_a_policy_at_the_other_end_is_refused_and_told() {
     let network = Network::new();
     let (robot, operator) = (Host::new(), Host::new());

@@ -91,9 +91,17 @@ impl Access {
         self.policy.is_some()
     }
 
-    /// Returns the node whose rights count for `node` behind the neighbour `via`.
-    fn origin(&self, via: NodeId, node: NodeId) -> NodeId {
-        if self.peers.get(&via) == Some(&PeerName::Host) { via } else { node }
+    /// Returns the node whose rights count for `node` behind the neighbour `via`: `via` itself if it is a
+    /// process of this host, and the node of its host if `node` is one process of several there.
+    fn origin(&self, registry: &Registry, via: NodeId, node: NodeId) -> NodeId {
+        if self.peers.get(&via) == Some(&PeerName::Host) {
+            return via;
+        }
+        if self.peers.contains_key(&node) {
+            return node;
+        }
+        let mut neighbours = registry.record(node).into_iter().flat_map(|it| it.neighbours.keys());
+        neighbours.find(|&&host| registry.is_own(host, node)).copied().unwrap_or(node)
     }
 
     /// Forgets the identity of a former neighbour.
@@ -118,7 +126,8 @@ impl Access {
         self.rights(registry, node).is_some_and(|rights| !rights.grants_node(Right::Relay))
     }
 
-    /// Returns true if a neighbour may deliver `record` of `node`. A leaf delivers only its own record, and a
+    /// Returns true if a neighbour may deliver `record` of `node`. A leaf delivers only its own record and those of
+    /// the processes of its host, and a
     /// neighbour with a certificate goes by the name in it.
     pub(super) fn may_deliver(
         &self,
@@ -130,7 +139,11 @@ impl Access {
             (Some(PeerName::Certified(name)), Some(record)) if node == from => record.name == *name,
             _ => true,
         };
-        self.policy.is_none() || named && (from == node || !self.is_leaf(registry, from))
+        let joins = |record: &Record| record.neighbours.contains_key(&from);
+        let own = from == node
+            || registry.is_own(from, node)
+            || registry.claims(from, node) && record.is_some_and(joins);
+        self.policy.is_none() || named && (own || !self.is_leaf(registry, from))
     }
 
     /// Checks a question of `node` that the neighbour `via` delivered. A right of [`Right::Observe`] needs no
@@ -141,7 +154,7 @@ impl Access {
         (via, node): (NodeId, NodeId),
         needed: impl Fn(&Rights) -> Result<(), Lack>,
     ) -> Result<(), Missing> {
-        let node = self.origin(via, node);
+        let node = self.origin(registry, via, node);
         for of in BTreeSet::from([via, node]) {
             let Some(rights) = self.rights(registry, of) else { continue };
             needed(&rights).map_err(|lack| (of, lack))?;
@@ -234,9 +247,13 @@ impl Access {
             let request = registry.record(key.0.node).and_then(|it| it.subscriptions.get(&key.0));
             refuse(key, why, request.map_or(0, |request| request.revision));
         }
-        for hop in hops {
+        let own = |hop: NodeId| {
+            let record = registry.record(hop).into_iter().flat_map(|it| it.neighbours.keys());
+            record.copied().filter(move |&node| registry.is_own(hop, node)).chain([hop])
+        };
+        for (hop, node) in hops.flat_map(|hop| own(hop).map(move |node| (hop, node))) {
             let rights = self.rights(registry, hop);
-            let Some((rights, record)) = rights.zip(registry.record(hop)) else { continue };
+            let Some((rights, record)) = rights.zip(registry.record(node)) else { continue };
             for (&id, spec) in &record.subscriptions {
                 let granted = rights.grants_part_of(Right::Subscribe, &spec.pattern);
                 if !granted && !spec.local && !spec.pattern.is_private() {

@@ -48,6 +48,7 @@ const ASKS_ENCRYPTED: u64 = 1 << 11;
 // Flags of a hop.
 const LEAF: u8 = 1;
 const ENCRYPTED: u8 = 1 << 1;
+const OWN: u8 = 1 << 2;
 
 const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
@@ -280,17 +281,23 @@ fn read_retransmit(reader: &mut Reader) -> Result<Retransmit, WireError> {
 fn put_hop(out: &mut Vec<u8>, hop: &HopInfo) {
     out.put_text(&hop.link_name);
     out.put_varint(hop.capacity.map_or(0, Capacity::bytes_per_s));
-    out.put_u8(bit(hop.leaf, LEAF) | bit(hop.encrypted, ENCRYPTED));
+    out.put_u8(bit(hop.leaf, LEAF) | bit(hop.encrypted, ENCRYPTED) | bit(hop.own, OWN));
 }
 
 fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
     let link_name = reader.text(NAME_BYTES_MAX, "link name")?;
     let capacity = Capacity::from_bytes_per_s(reader.varint("capacity")?).ok();
     let flags = reader.u8("hop flags")?;
-    if flags > LEAF | ENCRYPTED {
+    if flags > LEAF | ENCRYPTED | OWN {
         return Err(WireError::Invalid("hop flags"));
     }
-    Ok(HopInfo { link_name, capacity, leaf: flags & LEAF != 0, encrypted: flags & ENCRYPTED != 0 })
+    Ok(HopInfo {
+        link_name,
+        capacity,
+        leaf: flags & LEAF != 0,
+        encrypted: flags & ENCRYPTED != 0,
+        own: flags & OWN != 0,
+    })
 }
 
 pub(super) fn put_pair(out: &mut Vec<u8>, subscription: SubscriptionId, publisher: PublisherId) {

@@ -176,6 +176,14 @@ impl Control {
             }
             Message::Token { node, token } => self.receive_token(from, node, token),
             Message::Question(errand, body) => self.receive_question(from, errand, body),
+            // A leaf answers only for itself.
+            Message::Answer(errand, _)
+                if errand.from != from
+                    && !self.registry.is_own(from, errand.from)
+                    && self.access.is_leaf(&self.registry, from) =>
+            {
+                self.contradictions += 1;
+            }
             Message::Answer(errand, body) => self.receive_answer(errand, body),
             Message::Reserve(message) => self.receive_reservation(from, *message),
         }

@@ -31,10 +31,18 @@ impl Tree {
         let mut reached = BTreeMap::from([(root, (true, u64::MAX))]);
         while !reached.is_empty() {
             let mut further: BTreeMap<NodeId, ((bool, u64), NodeId)> = BTreeMap::new();
-            for (&node, &(_, width)) in reached.iter().filter(|(_, (relays, _))| *relays) {
-                for (&next, hop) in registry.record(node).iter().flat_map(|node| &node.neighbours) {
+            for (&node, &(relays, width)) in &reached {
+                let hops = registry.record(node).map(|record| &record.neighbours);
+                // A leaf carries streams of the processes of its own host.
+                let is_own =
+                    |of: NodeId| hops.and_then(|hops| hops.get(&of)).is_some_and(|it| it.own);
+                let from_own = before.get(&node).is_some_and(|before| is_own(*before));
+                for (&next, hop) in hops.into_iter().flatten() {
+                    if !relays && !hop.own && !from_own {
+                        continue;
+                    }
                     let back = registry.record(next).and_then(|next| next.neighbours.get(&node));
-                    let leads_on = |back: &&HopInfo| node == root || !back.leaf;
+                    let leads_on = |back: &&HopInfo| node == root || from_own || !back.leaf;
                     if before.contains_key(&next) || back.filter(leads_on).is_none() {
                         continue;
                     }
@@ -176,6 +184,29 @@ mod tests {
             // Its own paths begin at the leaf.
             assert_eq!(path(&Tree::new(&registry, NodeId(1)), 3), Some(vec![1, 3]));
         }
+    }
+
+    #[test]
+    fn paths_lead_through_a_leaf_to_and_from_the_processes_of_its_host() {
+        // 1 is a leaf of 0, 2 a process of the host of 1, and 3 another neighbour of 1.
+        let mut registry = Registry::new(NodeId(0), String::new());
+        let lists: [(u64, &[u64]); 4] = [(0, &[1]), (1, &[0, 2, 3]), (2, &[1]), (3, &[1])];
+        for (node, neighbours) in lists {
+            let hop = |&to: &u64| {
+                let plain = HopInfo::new(String::new(), None);
+                let (leaf, own) = ((node, to) == (0, 1), (node, to) == (1, 2));
+                (NodeId(to), HopInfo { leaf, own, ..plain })
+            };
+            let neighbours = neighbours.iter().map(hop).collect();
+            let record = Record { version: 2, neighbours, ..Record::default() };
+            let node = NodeId(node);
+            registry.replace(Instant::ZERO, (node, node), (record, 9)).unwrap();
+        }
+        let from = |node| Tree::new(&registry, NodeId(node));
+        assert_eq!(path(&from(0), 2), Some(vec![0, 1, 2]));
+        assert_eq!(path(&from(2), 0), Some(vec![2, 1, 0]));
+        assert_eq!((path(&from(0), 3), path(&from(3), 0)), (None, None));
+        assert_eq!(path(&from(3), 2), Some(vec![3, 1, 2]));
     }
 
     #[test]

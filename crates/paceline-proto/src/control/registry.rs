@@ -213,6 +213,17 @@ impl Registry {
         lists(one, other) && lists(other, one)
     }
 
+    /// Returns true if `node` is a process of the host of `host`: `host` says so, and both are linked.
+    pub(crate) fn is_own(&self, host: NodeId, node: NodeId) -> bool {
+        self.claims(host, node) && self.linked(host, node)
+    }
+
+    /// Returns true if `host` says that `node` is a process of its host.
+    pub(crate) fn claims(&self, host: NodeId, node: NodeId) -> bool {
+        let hop = self.record(host).and_then(|record| record.neighbours.get(&node));
+        hop.is_some_and(|hop| hop.own)
+    }
+
     /// Applies a change of `bytes` encoded bytes if it leads to `version` and that is exactly one above the
     /// current version.
     pub(crate) fn apply(

@@ -164,12 +164,14 @@ pub struct HopInfo {
     pub leaf: bool,
     /// True if frames on the hop are encrypted, or do not leave the host.
     pub encrypted: bool,
+    /// True if the neighbour is a process of the same host and user. It has the rights of this node.
+    pub own: bool,
 }
 
 impl HopInfo {
     /// Returns an unencrypted hop over the link `link_name` to a neighbour that may relay.
     #[must_use]
     pub const fn new(link_name: String, capacity: Option<Capacity>) -> Self {
-        Self { link_name, capacity, leaf: false, encrypted: false }
+        Self { link_name, capacity, leaf: false, encrypted: false, own: false }
     }
 }

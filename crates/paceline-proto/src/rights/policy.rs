@@ -73,18 +73,13 @@ pub struct AccessPolicy {
 }
 
 impl AccessPolicy {
-    /// Returns a policy that grants everything to the processes of this host, and nothing to others.
-    #[must_use]
-    pub fn host_only() -> Self {
-        let rights = Arc::new(RuleRights::all());
-        Self { rules: vec![AccessRule { peers: vec![HOST.to_owned()], rights }] }
-    }
-
-    /// Returns the rights of a neighbour.
+    /// Returns the rights of a neighbour. The processes of this host have all rights unless a rule names
+    /// `@host`.
     #[must_use]
     pub fn rights_of(&self, peer: &PeerName) -> Rights {
         match peer {
-            PeerName::Host => self.named(HOST),
+            PeerName::Host if self.rules.iter().any(|rule| rule.names(HOST)) => self.named(HOST),
+            PeerName::Host => Rights::of([Arc::new(RuleRights::all())]),
             PeerName::Member => self.named(MEMBER),
             PeerName::Unknown => self.named(UNKNOWN),
             PeerName::Certified(name) => self.rights_of_name(name),

@@ -40,8 +40,13 @@ fn a_node_has_the_rights_of_all_rules_that_name_it_and_no_others() {
     assert!(!unknown.grants(Right::Subscribe, &tag("map")), "'*' names only certified peers");
     // A certificate that claims a reserved name gains nothing.
     assert!(policy.rights_of(&PeerName::Certified("@unknown".into())).is_empty());
-    assert!(policy.rights_of(&PeerName::Host).is_empty());
-    let own = AccessPolicy::host_only();
+    // The processes of this host need no rule, and a rule may restrict them.
+    assert!(policy.rights_of(&PeerName::Host).grants_node(Right::Relay));
+    let narrow =
+        AccessPolicy { rules: vec![rule(&["@host"], subscriber(&["a"], Quotas::default()))] };
+    assert!(!narrow.rights_of(&PeerName::Host).grants_node(Right::Relay));
+    assert!(narrow.rights_of(&PeerName::Host).grants(Right::Subscribe, &tag("a")));
+    let own = AccessPolicy::default();
     assert!(own.rights_of(&PeerName::Host).grants_node(Right::Relay));
     assert!(own.rights_of_name("robot-1").is_empty());
     assert!(own.rights_of(&PeerName::Certified("@host".into())).is_empty());

@@ -361,3 +361,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn processes_of_a_leafs_host_have_its_rights_and_no_others_behind_it_do() {
+    // 0 has a policy that names 1. 2 is a process of the host of 1, and 3 another machine behind it.
+    let rules = policy([(
+        1,
+        RuleRights {
+            tags: GrantedTags {
+                publish: patterns(&["cmd/*"]),
+                subscribe: patterns(&["cam"]),
+                ..GrantedTags::default()
+            },
+            ..RuleRights::default()
+        },
+    )]);
+    let mut net = net(vec![Some(rules), None, None, None], &[(0, 1), (1, 3)]);
+    let own = paceline_proto::control::HopInfo { own: true, ..link("host", None) };
+    net.join_over(1, 2, own.clone(), own);
+    net.settle();
+    let cam = net.publish(0, camera("cam"));
+    let secret = net.publish(0, camera("secret"));
+    let command = net.publish(2, camera("cmd/stop"));
+    let forged = net.publish(3, camera("cmd/go"));
+    let users = [2, 3].map(|node| net.subscribe(node, promised("cam")));
+    let other = net.subscribe(2, promised("secret"));
+    let commands = net.subscribe(0, all("cmd/*"));
+    net.run(Duration::from_secs(10));
+    assert_eq!((net.heard(users[0]), net.heard(users[1])), (&[cam][..], &[][..]));
+    assert_eq!((net.heard(other), net.heard(commands)), (&[][..], &[command][..]), "{forged:?}");
+    assert_eq!(lacks(&net.seen[2].refused), [(id(1), 0, Lack::Right(Right::Subscribe))]);
+    assert!(tags_seen(&net, 2, 0).iter().all(|tag| tag == "cam"), "{secret:?} is hidden");
+    assert_eq!(net.names(0), ["node0", "node1", "node2"]);
+}

@@ -333,7 +333,8 @@ impl Engine {
         {
             let (link_name, capacity) = (link.config.name.clone(), link.config.capacity);
             let encrypted = link.config.is_encrypted();
-            let hop = HopInfo { encrypted, ..HopInfo::new(link_name, capacity) };
+            let own = link.config.is_host();
+            let hop = HopInfo { encrypted, own, ..HopInfo::new(link_name, capacity) };
             self.control.handle_hop_up(now, node, hop);
         }
     }

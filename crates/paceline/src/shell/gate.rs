@@ -22,8 +22,8 @@ pub(crate) struct Gate {
     audit: Audit,
     /// The end of each accepted token.
     ends: BTreeMap<NodeId, SystemTime>,
-    /// The names in the certificates of neighbours.
-    certified: BTreeMap<NodeId, String>,
+    /// The names in the certificates of neighbours; `None` for those without one.
+    certified: BTreeMap<NodeId, Option<String>>,
     granted: BTreeSet<(SubscriptionId, PublisherId)>,
     next: Instant,
 }
@@ -64,9 +64,9 @@ impl Gate {
         let policy = match &self.file {
             Some(file) => Some(file.access.policy.clone()),
             // Peers with a certificate have no rights by default. Without such links nothing is restricted.
-            None => links
-                .any(|link| link.tls.is_some() && !link.is_open())
-                .then(AccessPolicy::host_only),
+            None => {
+                links.any(|link| link.tls.is_some() && !link.is_open()).then(AccessPolicy::default)
+            }
         };
         control.set_policy(super::clock::now(), policy);
     }
@@ -85,9 +85,7 @@ impl Gate {
             None => entry,
         };
         self.audit.note(entry);
-        if let Some(name) = certified {
-            self.certified.insert(node, name);
-        }
+        self.certified.insert(node, certified);
         peer
     }
 
@@ -161,10 +159,13 @@ impl Gate {
 
     /// Verifies a token that a node shows.
     fn verify(&mut self, control: &mut Control, node: NodeId, token: &[u8]) {
-        let name = self.certified.get(&node).map(String::as_str).or_else(|| control.name(node));
-        let name = name.unwrap_or_default().to_owned();
         let Some(file) = &self.file else { return };
-        match file.access.verify(token, &Bearer { node, name: &name }) {
+        let name = self.name_of(control, node);
+        let checked = name
+            .as_ref()
+            .ok_or_else(|| "it needs a certificate for its name: use a quic/ link".to_owned());
+        let name = name.as_deref().unwrap_or_default().to_owned();
+        match checked.and_then(|_| file.access.verify(token, &Bearer { node, name: &name })) {
             Ok((rights, ends)) => {
                 self.ends.insert(node, ends);
                 let accepted = Some((rights, token.to_vec().into()));
@@ -180,11 +181,21 @@ impl Gate {
         }
     }
 
+    /// Returns the name of a node, as far as it is known: from its certificate, or for a node behind a
+    /// neighbour from its record. Returns `None` for a neighbour without a certificate, which may claim any
+    /// name.
+    fn name_of(&self, control: &Control, node: NodeId) -> Option<String> {
+        match self.certified.get(&node) {
+            Some(certified) => certified.clone(),
+            None => control.name(node).map(str::to_owned),
+        }
+    }
+
     /// Verifies the accepted tokens again, after the issuers may have changed.
     fn verify_again(&mut self, control: &mut Control) {
         let tokens: Vec<_> = control.tokens().collect();
         for (node, token) in tokens {
-            let name = control.name(node).unwrap_or_default().to_owned();
+            let name = self.name_of(control, node).unwrap_or_default();
             let Some(file) = &self.file else { return };
             match file.access.verify(&token, &Bearer { node, name: &name }) {
                 Ok((rights, _)) => {

@@ -272,3 +272,24 @@ fn a_path_with_an_unencrypted_link_is_refused_on_request() {
     camera.put("picture").unwrap();
     silent(&mut refused, Duration::from_millis(200));
 }
+
+#[test]
+fn processes_of_the_host_keep_all_rights_next_to_a_policy_for_others() {
+    let authority = Authority::new("host");
+    let dir = crate::support::HostDir::new("rights");
+    std::fs::write(authority.file("own.toml"), "[[rule]]\npeers = ['nobody']\npublish = 'a'\n")
+        .unwrap();
+    let link = authority.member("robot", LinkConfig::new("radio").listen(&free_quic()));
+    let daemon = Node::builder().runtime_dir(dir.path()).policy(authority.file("own.toml"));
+    let daemon = daemon.link(link).open().unwrap();
+    let guest = Node::builder().name("tool").runtime_dir(dir.path()).guest().open().unwrap();
+    let mut camera = daemon.publisher("camera").declare().unwrap();
+    let mut pictures = guest.subscriber("camera").declare().unwrap();
+    let mut tool = guest.publisher("tool").declare().unwrap();
+    let mut all = daemon.subscriber("tool").declare().unwrap();
+    assert!(camera.wait_matching(SOON) && tool.wait_matching(SOON));
+    camera.put("picture").unwrap();
+    tool.put("result").unwrap();
+    assert!(pictures.recv_timeout(SOON).is_ok() && all.recv_timeout(SOON).is_ok());
+    assert!(guest.status(SOON).iter().any(|node| node.name == "robot"));
+}

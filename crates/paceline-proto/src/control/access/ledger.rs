@@ -36,7 +36,7 @@ impl Access {
             (Right::Subscribe, pair.subscription.node, pair.place.next),
         ] {
             let Some(beside) = beside else { continue };
-            let end = self.origin(beside, end);
+            let end = self.origin(registry, beside, end);
             for of in BTreeSet::from([beside, end]) {
                 let rights = ledger.rights.entry(of).or_insert_with(|| self.rights(registry, of));
                 let Some(rights) = rights else { continue };

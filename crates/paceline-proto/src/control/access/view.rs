@@ -31,14 +31,22 @@ impl Access {
 }
 
 impl View<'_> {
+    /// Returns true for the leaf and the processes of its host.
+    fn is_own(&self, node: NodeId) -> bool {
+        node == self.leaf || self.registry.is_own(self.leaf, node)
+    }
+
     /// Returns true if the leaf sees the record of `node`, or a part of it.
     pub(in crate::control) fn shows(&self, node: NodeId) -> bool {
-        node == self.leaf || node == self.registry.me() || !self.rights.is_empty()
+        self.is_own(node) || node == self.registry.me() || !self.rights.is_empty()
     }
 
     fn shows_publisher(&self, spec: &PublisherSpec) -> bool {
         if spec.tag.is_private() {
-            return spec.tag.as_str().starts_with(&format!("@pull/{}/", self.leaf));
+            let own = |node: NodeId| spec.tag.as_str().starts_with(&format!("@pull/{node}/"));
+            let record = self.registry.record(self.leaf).into_iter();
+            let mut others = record.flat_map(|record| record.neighbours.keys());
+            return own(self.leaf) || others.any(|&node| self.is_own(node) && own(node));
         }
         [Right::Subscribe, Right::Pull].iter().any(|&right| self.rights.grants(right, &spec.tag))
     }
@@ -58,8 +66,8 @@ impl View<'_> {
             let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
             Some(self.shows_publisher(spec))
         };
-        publisher.node == self.leaf
-            || subscription.node == self.leaf
+        self.is_own(publisher.node)
+            || self.is_own(subscription.node)
                 && (publisher.index == ANY || tag().unwrap_or_default())
     }
 
@@ -70,7 +78,7 @@ impl View<'_> {
     /// Returns the visible part of a record of `node`.
     pub(in crate::control) fn record(&self, node: NodeId, record: &Record) -> Record {
         let mut seen = record.clone();
-        if node != self.leaf {
+        if !self.is_own(node) {
             seen.publishers.retain(|_, spec| self.shows_publisher(spec));
             seen.subscriptions.retain(|_, spec| self.shows_subscription(spec));
             seen.neighbours.retain(|&hop, _| self.shows_hop(hop));
@@ -81,7 +89,7 @@ impl View<'_> {
 
     /// Returns the change as the leaf sees it.
     pub(in crate::control) fn change(&self, node: NodeId, change: Change) -> Change {
-        if node == self.leaf {
+        if self.is_own(node) {
             return change;
         }
         match change {
