@@ -1,6 +1,7 @@
 """Invalid calls: each raises at once and names the argument, the value and the remedy."""
 
 import threading
+from pathlib import Path
 
 import paceline
 import pytest
@@ -298,3 +299,18 @@ def test_threads_that_read_and_wait_during_close_do_not_block_each_other(node: p
         for thread in threads:
             thread.join(SOON_S)
             assert not thread.is_alive()
+
+
+def test_a_wrong_policy_or_token_is_named(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[[rule]]\npeers = ['operator']\nrate = 'fast'\n")
+    with pytest.raises(paceline.OpenError, match=r"rule 1: rate = .fast.: must be a rate"):
+        paceline.Node(isolated=True, policy=policy)
+    with pytest.raises(paceline.OpenError, match=r"token .*none: No such file"):
+        paceline.Node(isolated=True, token=tmp_path / "none")
+    policy.write_text("[[rule]]\npeers = ['operator']\nrate = '30Hz'\n")
+    with paceline.Node(isolated=True, policy=policy) as node:
+        camera = node.publisher("camera")
+        with node.subscriber("camera", encrypted=True) as pictures:
+            camera.put(b"picture")
+            assert next(iter(pictures)).payload == b"picture"
