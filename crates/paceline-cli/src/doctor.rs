@@ -34,7 +34,7 @@ pub(crate) struct DoctorArgs {
     /// This host's node then includes the cost in admission.
     #[arg(long, conflicts_with = "runtime_dir")]
     calibrate: bool,
-    /// Checks who can reach the node of the configuration, and what they can do
+    /// Checks the peers that the configuration lets in, and their rights
     #[arg(long, conflicts_with = "calibrate")]
     security: bool,
     /// Configuration file for --security; default: the file that the node reads

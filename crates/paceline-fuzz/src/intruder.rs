@@ -16,8 +16,8 @@ use paceline_proto::plan::{SourceKey, Target};
 use paceline_proto::rights::{
     AccessPolicy, AccessRule, GrantedTags, PeerName, Right, Rights, RuleRights,
 };
-use paceline_proto::{Encoding, Form, Kind, NodeId, Pattern, PublisherId, SubscriptionId, Tag};
-use paceline_sched::{Capacity, Duration, Instant, Late};
+use paceline_proto::{Form, NodeId, Pattern, PublisherId, SubscriptionId, Tag};
+use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -107,17 +107,9 @@ fn policy() -> AccessPolicy {
 
 fn publisher(tag: &str) -> PublisherSpec {
     PublisherSpec {
-        tag: Tag::new(tag).unwrap(),
-        kind: Kind::Data,
-        encoding: Encoding::Bytes,
         period: Some(Duration::from_millis(20)),
-        late: Late::Drop,
-        loss: None,
-        size: None,
         bytes_max: Some(200),
-        waits: false,
-        unscalable: None,
-        key_interval: None,
+        ..PublisherSpec::new(Tag::new(tag).unwrap())
     }
 }
 

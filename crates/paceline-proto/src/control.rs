@@ -253,7 +253,8 @@ impl Control {
     /// Adds a neighbour, or updates its hop.
     pub fn handle_hop_up(&mut self, now: Instant, node: NodeId, hop: HopInfo) {
         self.advance(now);
-        let leaf = self.access.is_leaf_hop(&self.registry, node);
+        self.access.handle_hop_up(node);
+        let leaf = self.access.is_leaf(&self.registry, node);
         let hop = HopInfo { link_name: cut(&hop.link_name), leaf, ..hop };
         let before = self.hops.get(&node);
         let fresh = before.is_none();

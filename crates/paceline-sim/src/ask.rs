@@ -17,19 +17,7 @@ use std::collections::BTreeSet;
 #[must_use]
 pub fn data(tag: &str) -> PublisherSpec {
     let Ok(tag) = Tag::new(tag) else { panic!("no tag: {tag}") };
-    PublisherSpec {
-        tag,
-        kind: Kind::Data,
-        encoding: Encoding::Bytes,
-        period: None,
-        late: Late::Send,
-        loss: None,
-        size: None,
-        bytes_max: None,
-        waits: false,
-        unscalable: None,
-        key_interval: None,
-    }
+    PublisherSpec { late: Late::Send, ..PublisherSpec::new(tag) }
 }
 
 /// Returns a publisher of pictures of up to `bytes` bytes on `tag`, at `hertz` pictures per second.

@@ -7,8 +7,8 @@ use paceline_proto::rights::{
     AccessPolicy, AccessRule, GrantedTags, PeerName, Quotas, Right, Rights, RuleRights,
     StreamQuality,
 };
-use paceline_proto::{Encoding, Kind, NodeId, Pattern, Tag};
-use paceline_sched::{Duration, Instant, Late};
+use paceline_proto::{NodeId, Pattern, Tag};
+use paceline_sched::{Duration, Instant};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant as Clock;
@@ -40,17 +40,9 @@ fn per_declaration(rules: usize) {
 
 fn publisher(number: usize) -> Option<PublisherSpec> {
     Some(PublisherSpec {
-        tag: Tag::new(&format!("robot/{number}/camera/left")).ok()?,
-        kind: Kind::Data,
-        encoding: Encoding::Bytes,
         period: Some(Duration::from_millis(20)),
-        late: Late::Drop,
-        loss: None,
-        size: None,
         bytes_max: Some(100),
-        waits: false,
-        unscalable: None,
-        key_interval: None,
+        ..PublisherSpec::new(Tag::new(&format!("robot/{number}/camera/left")).ok()?)
     })
 }
 

@@ -140,7 +140,8 @@ impl LinkConfig {
     }
 
     /// Returns true if everything on the link is encrypted, or does not leave the host.
-    pub(crate) fn is_encrypted(&self) -> bool {
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
         let encrypted = |endpoint: &String| {
             endpoint.starts_with("quic/") || endpoint.starts_with("tls/") || is_local(endpoint)
         };

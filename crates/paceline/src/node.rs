@@ -344,7 +344,7 @@ fn check_links(builder: &NodeBuilder) -> Result<(), OpenError> {
     check::descriptors(builder.links.len() + usize::from(!builder.isolated))
 }
 
-/// Returns the node's name. A node with a certificate goes by the name in it, because policies of others
+/// Returns the node's name. The name of a node with a certificate is the one in it, because policies of others
 /// refer to that.
 fn name(builder: &NodeBuilder, identity: Option<&Identity>) -> Result<String, OpenError> {
     let certified = identity.and_then(Identity::name);

@@ -50,20 +50,7 @@ struct Draft {
 
 impl Draft {
     const fn new(tag: Tag) -> Self {
-        let spec = PublisherSpec {
-            tag,
-            kind: Kind::Data,
-            encoding: Encoding::Bytes,
-            period: None,
-            late: Late::Drop,
-            loss: None,
-            size: None,
-            bytes_max: None,
-            waits: false,
-            unscalable: None,
-            key_interval: None,
-        };
-        Self { spec, kind: None, history: None, rate_by: None }
+        Self { spec: PublisherSpec::new(tag), kind: None, history: None, rate_by: None }
     }
 
     fn period(&mut self, by: &'static str, period: Duration) -> Result<(), PublishError> {

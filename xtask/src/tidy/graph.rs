@@ -153,6 +153,7 @@ const LAYERS: &[Layer] = &[
 /// Additional permitted dependencies of tests.
 const TESTS: &[&str] = &[
     "allocation-counter",
+    "base64",
     "openh264",
     "paceline-fuzz",
     "paceline-sim",

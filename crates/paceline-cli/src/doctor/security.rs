@@ -1,4 +1,4 @@
-//! `paceline doctor --security`: who can reach the node of a configuration, and what they can do.
+//! `paceline doctor --security`: the peers that a configuration lets in, and their rights.
 
 use super::row::{Row, State, ok_if};
 use crate::args::{HttpAddress, LinkSpec};
@@ -47,12 +47,8 @@ fn listeners(config: &Config) -> Row {
 }
 
 fn encryption(config: &Config) -> Row {
-    let plain = |endpoint: &String| {
-        let local = paceline::LinkConfig::new("check").listen(endpoint).check().is_ok();
-        !endpoint.starts_with("quic/") && !endpoint.starts_with("tls/") && !local
-    };
-    let open = (1..).zip(&config.links);
-    let open = open.filter(|(_, link)| link.listen.iter().chain(&link.connect).any(plain));
+    let open =
+        (1..).zip(&config.links).filter(|(number, link)| !link.config(*number).is_encrypted());
     let open: Vec<String> = open.map(|(number, link)| named(number, link)).collect();
     Row::new(
         "not encrypted",
@@ -135,27 +131,27 @@ fn policy(config: &Config) -> Vec<Row> {
             return vec![Row::new("policy", &shown, "valid", State::Lack, &why).needed()];
         }
     };
+    let row = |what, good: bool, [wanted, other]: [&'static str; 2], fix: &str| {
+        Row::new(what, if good { wanted } else { other }, wanted, ok_if(good), fix)
+    };
     vec![
         Row::new("policy", &shown, "valid", State::Ok, ""),
-        Row::new(
+        row(
             "every member publishes",
-            if summary.members_publish_all { "on every tag" } else { "only on granted tags" },
-            "only on granted tags",
-            ok_if(!summary.members_publish_all),
+            !summary.members_publish_all,
+            ["only on granted tags", "on every tag"],
             &format!("replace the rule for \"*\" in {shown} by rules for single names"),
         ),
-        Row::new(
+        row(
             "peers without certificate",
-            if summary.unknown_peers { "have rights" } else { "have no rights" },
-            "have no rights",
-            ok_if(!summary.unknown_peers),
+            !summary.unknown_peers,
+            ["have no rights", "have rights"],
             &format!("remove \"@unknown\" from {shown}"),
         ),
-        Row::new(
+        row(
             "audit log",
-            if summary.audited { "written" } else { "none" },
-            "written",
-            ok_if(summary.audited),
+            summary.audited,
+            ["written", "none"],
             &format!("set audit = \"audit.jsonl\" at the beginning of {shown}"),
         ),
     ]

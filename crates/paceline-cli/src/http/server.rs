@@ -211,11 +211,9 @@ fn welcome<S>(stream: S, clients: &Arc<Semaphore>, served: &Arc<Served>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Ok(place) = clients.clone().try_acquire_owned() else {
-        tracing::debug!("HTTP: more than {CLIENTS_MAX} connections; one was closed");
-        return;
-    };
-    tokio::spawn(serve(stream, place, served.clone()));
+    if let Some(slot) = slot(clients) {
+        tokio::spawn(serve(stream, slot, served.clone()));
+    }
 }
 
 /// Serves a client over TLS, if a slot is free.
@@ -225,25 +223,31 @@ fn welcome_encrypted(
     clients: &Arc<Semaphore>,
     served: &Arc<Served>,
 ) {
-    let Ok(place) = clients.clone().try_acquire_owned() else {
-        tracing::debug!("HTTP: more than {CLIENTS_MAX} connections; one was closed");
-        return;
-    };
+    let Some(slot) = slot(clients) else { return };
     let served = served.clone();
     tokio::spawn(async move {
         match tokio::time::timeout(HEAD_WITHIN, tls.accept(stream)).await {
-            Ok(Ok(stream)) => serve(stream, place, served).await,
+            Ok(Ok(stream)) => serve(stream, slot, served).await,
             Ok(Err(error)) => tracing::debug!("HTTP: a TLS handshake failed: {error}"),
             Err(_) => tracing::debug!("HTTP: a TLS handshake took too long"),
         }
     });
 }
 
-async fn serve<S>(stream: S, place: OwnedSemaphorePermit, served: Arc<Served>)
+/// Returns a free slot for a client.
+fn slot(clients: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    let slot = clients.clone().try_acquire_owned().ok();
+    if slot.is_none() {
+        tracing::debug!("HTTP: more than {CLIENTS_MAX} connections; one was closed");
+    }
+    slot
+}
+
+async fn serve<S>(stream: S, slot: OwnedSemaphorePermit, served: Arc<Served>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let _place = place;
+    let _slot = slot;
     let answer = service_fn(move |request| {
         let served = served.clone();
         async move { Ok::<_, Infallible>(route::answer(&served, request).await) }

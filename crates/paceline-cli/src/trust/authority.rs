@@ -25,7 +25,7 @@ const ALL_RIGHTS: &str = "\
 # The rights of other nodes at this one. A node has the rights of all rules that name it, and no others.
 # A change applies within 2 s. docs/guides/grant-rights.md explains all fields.
 
-# Records who joins, and what is granted and refused.
+# Writes a log of the peers that join, and of grants, refusals and changes.
 #audit = \"audit.jsonl\"
 
 # Every member of the network may do everything. Replace this rule by narrower ones.

@@ -42,6 +42,13 @@ impl Network {
         )
     }
 
+    /// Returns the links with which the robot listens and the operator connects.
+    fn links(&self) -> [String; 2] {
+        let port = free_port();
+        [("robot", "listen"), ("operator", "connect")]
+            .map(|(name, end)| self.link(name, &format!("{end}=quic/127.0.0.1:{port}")))
+    }
+
     fn policy(&self, name: &str) -> String {
         self.dir.join(name).join("policy.toml").display().to_string()
     }
@@ -55,9 +62,7 @@ fn write(file: impl AsRef<Path>, text: &str) {
 fn members_meet_with_the_files_of_trust_and_a_narrow_policy_names_the_missing_right() {
     let network = Network::new();
     let (robot, operator) = (Host::new(), Host::new());
-    let port = free_port();
-    let listen = network.link("robot", &format!("listen=quic/127.0.0.1:{port}"));
-    let connect = network.link("operator", &format!("connect=quic/127.0.0.1:{port}"));
+    let [listen, connect] = network.links();
     let policy = network.policy("robot");
     let camera =
         ["pub", "cam", "--test-card", "160x120@20", "--link", &listen, "--policy", &policy];
@@ -77,9 +82,7 @@ fn members_meet_with_the_files_of_trust_and_a_narrow_policy_names_the_missing_ri
 fn commands_next_to_a_daemon_have_its_rights() {
     let network = Network::new();
     let (robot, operator) = (Host::new(), Host::new());
-    let port = free_port();
-    let listen = network.link("robot", &format!("listen=quic/127.0.0.1:{port}"));
-    let connect = network.link("operator", &format!("connect=quic/127.0.0.1:{port}"));
+    let [listen, connect] = network.links();
     let (at_robot, at_operator) = (network.policy("robot"), network.policy("operator"));
     write(&at_robot, "[[rule]]\npeers = [\"operator\"]\nsubscribe = [\"cam\"]\nobserve = true\n");
     write(&at_operator, "[[rule]]\npeers = [\"robot\"]\npublish = [\"**\"]\nobserve = true\n");
@@ -101,12 +104,10 @@ fn commands_next_to_a_daemon_have_its_rights() {
 }
 
 #[test]
-fn a_member_without_a_policy_at_the_other_end_is_refused_and_told() {
+fn a_member_without_a_policy_at_the_other_end_is_refused_and_notified() {
     let network = Network::new();
     let (robot, operator) = (Host::new(), Host::new());
-    let port = free_port();
-    let listen = network.link("robot", &format!("listen=quic/127.0.0.1:{port}"));
-    let connect = network.link("operator", &format!("connect=quic/127.0.0.1:{port}"));
+    let [listen, connect] = network.links();
     let _camera = robot.start(&["pub", "cam", "--test-card", "160x120@20", "--link", &listen]);
     let refused =
         operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);

@@ -6,24 +6,23 @@
 //! through it, and it sees only what its rights concern ([`view`]).
 
 mod ledger;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use super::admission::blank;
 use super::message::{Message, TOKEN_BYTES_MAX};
-use super::pair::{Pair, Place};
+use super::pair::Pair;
 use super::refusal::{ANY, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, REFUSALS_MAX, Record, Registry};
-use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::{Control, ControlOutput};
-use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::{AccessPolicy, Lack, PeerName, Right, Rights, StreamQuality};
 use crate::tag::Tag;
 use bytes::Bytes;
-use ledger::{Ledger, quality};
+use ledger::{Ledger, RightsByNode, quality};
 use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// The most tokens of other nodes.
 pub const TOKENS_MAX: usize = 1_024;
@@ -109,10 +108,9 @@ impl Access {
         self.peers.remove(&node);
     }
 
-    /// Returns true if a node that becomes a neighbour is a leaf. Without an identity it is unknown.
-    pub(super) fn is_leaf_hop(&mut self, registry: &Registry, node: NodeId) -> bool {
+    /// Notes that a node becomes a neighbour. Without an identity it is unknown.
+    pub(super) fn handle_hop_up(&mut self, node: NodeId) {
         self.peers.entry(node).or_insert(PeerName::Unknown);
-        self.is_leaf(registry, node)
     }
 
     /// Returns the tokens to show to neighbours, of this node and of others.
@@ -126,9 +124,8 @@ impl Access {
         self.rights(registry, node).is_some_and(|rights| !rights.grants_node(Right::Relay))
     }
 
-    /// Returns true if a neighbour may deliver `record` of `node`. A leaf delivers only its own record and those of
-    /// the processes of its host, and a
-    /// neighbour with a certificate goes by the name in it.
+    /// Returns true if a neighbour may deliver `record` of `node`. A leaf delivers only its own record and
+    /// those of the processes of its host, and the record of a neighbour with a certificate has the name in it.
     pub(super) fn may_deliver(
         &self,
         registry: &Registry,
@@ -171,30 +168,22 @@ impl Access {
         registry: &Registry,
         pairs: impl Iterator<Item = &'p Pair<'a>>,
     ) -> BTreeMap<PairKey, Blocked> {
-        self.ledger = Ledger::default();
         let mut ledger = Ledger::default();
+        let mut rights = RightsByNode::new();
         let mut blocked = BTreeMap::new();
         for pair in pairs {
             if let Some(link) = open_link(registry, pair) {
                 blocked.insert(pair.key(), Blocked::Unencrypted(link.to_owned()));
                 continue;
             }
-            if self.policy.is_none() {
+            let counted = ledger.counts(pair.key()) || blocked.contains_key(&pair.key());
+            if self.policy.is_none() || counted {
                 continue;
             }
-            if ledger.pairs.contains_key(&pair.key()) || blocked.contains_key(&pair.key()) {
-                continue;
-            }
-            let capacity = pair
-                .place
-                .next
-                .and_then(|next| registry.record(registry.me())?.neighbours.get(&next)?.capacity);
-            let quality = StreamQuality {
-                link_bytes_per_s: capacity.map(|capacity| capacity.bytes_per_s()),
-                ..quality(pair)
-            };
-            if let Err((of, lack)) = self.take(registry, &mut ledger, pair, quality) {
-                blocked.insert(pair.key(), Blocked::Rights(of, lack));
+            let quality = quality(registry, pair);
+            match self.check_pair(registry, (&ledger, &mut rights), pair, &quality) {
+                Ok(taken) => ledger.add(pair, taken),
+                Err((of, lack)) => _ = blocked.insert(pair.key(), Blocked::Rights(of, lack)),
             }
         }
         self.ledger = ledger;
@@ -208,19 +197,21 @@ impl Access {
         pair: &Pair<'_>,
         bits_per_s: u64,
     ) -> Result<(), ()> {
-        let declared = quality(pair);
-        let asked = bits_per_s.div_ceil(8);
-        let counted = self.ledger.pairs.get(&pair.key()) == Some(&pair.request.revision);
         if open_link(registry, pair).is_some() {
             return Err(());
         }
-        if self.policy.is_none()
-            || counted && declared.bytes_per_s.is_some_and(|declared| asked <= declared)
-        {
+        if self.policy.is_none() {
+            return Ok(());
+        }
+        let declared = quality(registry, pair);
+        let asked = bits_per_s.div_ceil(8);
+        let within_declared = declared.bytes_per_s.is_some_and(|declared| asked <= declared);
+        if within_declared && self.ledger.counts_request(pair) {
             return Ok(());
         }
         let quality = StreamQuality { bytes_per_s: Some(asked), contract: true, ..declared };
-        self.take(registry, &mut self.ledger.clone(), pair, quality).map_err(drop)
+        let ledger = (&self.ledger, &mut RightsByNode::new());
+        self.check_pair(registry, ledger, pair, &quality).map(drop).map_err(drop)
     }
 
     /// Returns the refusals of `blocked` pairs, and of whole subscriptions and publishers of the neighbours
@@ -276,18 +267,6 @@ impl Access {
     }
 }
 
-/// Returns the pair of a reservation request at this node.
-pub(super) fn pair_at<'a>(
-    key: PairKey,
-    spec: &'a Arc<PublisherSpec>,
-    request: &'a SubscriptionSpec,
-    place: Place,
-) -> Pair<'a> {
-    let (subscription, publisher) = key;
-    let asked: Form = spec.form_of(request.form);
-    Pair { publisher, subscription, spec, request, asked, place }
-}
-
 impl Control {
     /// Sets the rules by which this node carries streams, answers questions and shows records. Defaults to
     /// `None`, which allows everything.
@@ -323,9 +302,9 @@ impl Control {
         self.spread_token(self.me, &token, None);
     }
 
-    /// Sets the rights that a node has by a token from [`ControlOutput::Token`],
-    /// in addition to those by the policy, and passes the token on. `None` ends them. Beyond
-    /// [`TOKENS_MAX`] tokens, a new one is counted in [`Self::rejected`].
+    /// Sets the rights that a node has by a token from [`ControlOutput::Token`], in addition to those by the
+    /// policy, and passes the token on. `None` ends them. Beyond [`TOKENS_MAX`] tokens, a new one is counted
+    /// in [`Self::rejected`].
     pub fn set_token(&mut self, now: Instant, node: NodeId, token: Option<(Rights, Bytes)>) {
         self.advance(now);
         if self.access.tokens.get(&node) == token.as_ref() {
@@ -363,12 +342,6 @@ impl Control {
         }
     }
 
-    /// Returns the rights of a node at this one; `None` if it may do everything.
-    #[must_use]
-    pub fn rights_of(&self, node: NodeId) -> Option<Rights> {
-        self.access.rights(&self.registry, node)
-    }
-
     /// Returns the accepted tokens of other nodes.
     pub fn tokens(&self) -> impl Iterator<Item = (NodeId, Bytes)> + '_ {
         self.access.tokens.iter().map(|(&node, (_, token))| (node, token.clone()))
@@ -381,7 +354,7 @@ impl Control {
     }
 
     fn all_rights(&self) -> BTreeMap<NodeId, Option<Rights>> {
-        self.hops.keys().map(|&hop| (hop, self.rights_of(hop))).collect()
+        self.hops.keys().map(|&hop| (hop, self.access.rights(&self.registry, hop))).collect()
     }
 
     /// Applies changed rights to the links and to the view of each neighbour.
@@ -396,7 +369,7 @@ impl Control {
                 let info = info.clone();
                 self.announce(Change::HopUp(hop, info), None);
             }
-            if before.get(&hop) != Some(&self.rights_of(hop)) {
+            if before.get(&hop) != Some(&self.access.rights(&self.registry, hop)) {
                 self.show_again(hop);
             }
         }

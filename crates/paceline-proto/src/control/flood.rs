@@ -22,22 +22,15 @@ const EARLY_MAX: usize = 64;
 const EARLY_BYTES_MAX: usize = 16_384;
 
 /// The times of recent digests and requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct State {
     digests: BTreeMap<NodeId, Digests>,
     /// The time of the last request for each incomplete record.
     asked: BTreeMap<NodeId, Instant>,
-    /// The earliest instant for another version above an invented one.
-    outbid_at: Instant,
+    /// The time of the last version above an invented one.
+    outbid: Option<Instant>,
     /// The messages of nodes whose hop is up only at their end, from their first digest on.
     early: BTreeMap<NodeId, Vec<Bytes>>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        let (digests, asked, early) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { digests, asked, outbid_at: Instant::ZERO, early }
-    }
 }
 
 /// The digests to one neighbour.
@@ -265,10 +258,11 @@ impl Control {
     /// Announces this node's record above a version that others claim to have.
     fn outbid(&mut self, version: u64) {
         // Each one costs a whole record, and a part of the versions that exist.
-        if self.now < self.flood.outbid_at || self.registry.outbid(version).is_none() {
+        let recent = self.flood.outbid.is_some_and(|at| self.now < at + OUTBID_EVERY);
+        if recent || self.registry.outbid(version).is_none() {
             return;
         }
-        self.flood.outbid_at = self.now + OUTBID_EVERY;
+        self.flood.outbid = Some(self.now);
         self.contradictions += 1;
         self.flood_record(self.me, None);
     }

@@ -46,6 +46,19 @@ pub(crate) struct Pair<'a> {
     pub(super) place: Place,
 }
 
+impl<'a> Pair<'a> {
+    /// Returns the pair `key` at a node's position on its path.
+    pub(super) fn at(
+        (subscription, publisher): PairKey,
+        spec: &'a Arc<PublisherSpec>,
+        request: &'a SubscriptionSpec,
+        place: Place,
+    ) -> Self {
+        let asked = spec.form_of(request.form);
+        Self { publisher, subscription, spec, request, asked, place }
+    }
+}
+
 impl Pair<'_> {
     pub(crate) fn key(&self) -> PairKey {
         (self.subscription, self.publisher)

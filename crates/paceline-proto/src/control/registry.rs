@@ -263,7 +263,7 @@ impl Registry {
         if record.version <= before && !self.is_unconfirmed(now, (from, node)) {
             return Ok(Applied::Old);
         }
-        // What the owner may announce, with a step of margin for changes in transit.
+        // The highest version of an honest node, with a step of margin for changes in transit.
         let highest =
             known.map_or(FIRST_VERSION_MAX, |_| highest_outbid(before).saturating_add(OUTBID_STEP));
         if record.version > highest {

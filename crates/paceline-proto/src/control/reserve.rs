@@ -1,11 +1,10 @@
 //! Connects `Control` to the reservation protocol, for this node's pairs and for paths through this node.
 
 use super::Control;
-use super::access::pair_at;
 use super::admission::blank;
 use super::booking::Label;
 use super::message::Message;
-use super::pair::Place;
+use super::pair::{Pair, Place};
 use super::refusal::RefusalReason;
 use super::split::Split;
 use crate::ids::NodeId;
@@ -39,9 +38,10 @@ impl Control {
                 self.registry.record(label.pair.1.node)?.publishers.get(&label.pair.1)?;
             let path: Vec<NodeId> = asked.path.iter().map(|node| NodeId(node.0)).collect();
             let place = Place::on(&path, Split::of(&self.registry, &path), self.me)?;
-            let pair = pair_at(label.pair, publisher, &label.request, place);
-            let rate = asked.forward.map_or(0, |wanted| wanted.traffic.rate());
-            self.access.admits(&self.registry, &pair, rate).ok()
+            let pair = Pair::at(label.pair, publisher, &label.request, place);
+            // Nodes reserve only in the direction of the path.
+            let wanted = asked.forward.filter(|_| asked.backward.is_none())?;
+            self.access.admits(&self.registry, &pair, wanted.traffic.rate()).ok()
         };
         checked().is_none()
     }

@@ -36,8 +36,7 @@ pub(crate) fn booked<'a>(
             return None;
         }
         let place = Place::on(&booking.path, booking.split, me)?;
-        let (request, asked) = (&booking.request, spec.form_of(booking.request.form));
-        Some(Pair { publisher, subscription, spec, request, asked, place })
+        Some(Pair::at(booking.pair, spec, &booking.request, place))
     };
     bookings.filter_map(of).collect()
 }
@@ -96,8 +95,7 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
                     continue;
                 }
                 let Some(&place) = places.get(&subscription.node) else { continue };
-                let asked = spec.form_of(request.form);
-                pairs.push(Pair { publisher, subscription, spec, request, asked, place });
+                pairs.push(Pair::at((subscription, publisher), spec, request, place));
             }
         }
     }

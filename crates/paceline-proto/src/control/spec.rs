@@ -39,6 +39,24 @@ pub struct PublisherSpec {
 pub const BEST_EFFORT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl PublisherSpec {
+    /// Returns a declaration of data on `tag`, of unknown rate and size. Late samples are dropped.
+    #[must_use]
+    pub const fn new(tag: Tag) -> Self {
+        Self {
+            tag,
+            kind: Kind::Data,
+            encoding: Encoding::Bytes,
+            period: None,
+            late: Late::Drop,
+            loss: None,
+            size: None,
+            bytes_max: None,
+            waits: false,
+            unscalable: None,
+            key_interval: None,
+        }
+    }
+
     /// Returns the longest wait of its best-effort samples at a link; `None` if unlimited.
     ///
     /// The wait is unlimited for a publisher that sends late samples or waits for queue space, and for

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub enum PeerName {
     /// A process of this host and user. Nodes behind it count as the same.
     Host,
-    /// A peer whose certificate was checked, on a link that cannot tell its name.
+    /// A peer whose certificate was checked, on a link that does not reveal its name.
     Member,
     /// A peer with a certificate, and the name in it.
     Certified(String),

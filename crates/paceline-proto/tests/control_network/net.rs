@@ -11,7 +11,7 @@ use paceline_proto::{
     Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId,
     Tag,
 };
-use paceline_sched::{Capacity, Duration, Instant, Late};
+use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -337,17 +337,12 @@ impl Net {
 /// Returns a camera with 25 pictures of 10,900 bytes per second: 300,000 bytes/s on the wire.
 pub(crate) fn camera(tag: &str) -> PublisherSpec {
     PublisherSpec {
-        tag: Tag::new(tag).unwrap(),
         kind: Kind::Picture,
         encoding: Encoding::Jpeg,
         period: Some(Duration::from_millis(40)),
-        late: Late::Drop,
-        loss: None,
         size: Some(Size { width: 640, height: 480 }),
         bytes_max: Some(10_900),
-        waits: false,
-        unscalable: None,
-        key_interval: None,
+        ..PublisherSpec::new(Tag::new(tag).unwrap())
     }
 }
 

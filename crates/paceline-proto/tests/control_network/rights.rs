@@ -94,16 +94,17 @@ fn a_leaf_gets_its_tags_and_neither_sees_nor_receives_others() {
     assert_eq!(net.heard(exact), []);
     assert_eq!(net.heard(local), [own, left, raw], "and not {forbidden:?}");
     assert_eq!(net.granted(1).len(), 1);
-    // The viewer is told no, without a hint of the publishers.
+    // The viewer gets a refusal that reveals no publisher.
     let missing = (id(1), 0, Lack::Right(Right::Subscribe));
     assert_eq!(lacks(&net.seen[1].refused), [missing]);
     assert_eq!(net.seen[1].refused[0].subscription, exact);
     assert_eq!(tags_seen(&net, 1, 2), ["cam/left"]);
     assert_eq!(tags_seen(&net, 1, 0), Vec::<String>::new());
-    // The camera sees no subscription that it may not serve, and is told about its publisher.
-    let told = net.nodes[2].nodes().flat_map(|view| view.refusals.values().cloned());
-    let told: Vec<Refusal> = told.filter(|refusal| refusal.publisher == forbidden).collect();
-    let mut lacks = lacks(&told);
+    // The camera sees no subscription that it may not serve, and gets the refusal of its publisher.
+    let refusals = net.nodes[2].nodes().flat_map(|view| view.refusals.values().cloned());
+    let refusals: Vec<Refusal> =
+        refusals.filter(|refusal| refusal.publisher == forbidden).collect();
+    let mut lacks = lacks(&refusals);
     lacks.dedup();
     assert_eq!(lacks, [(id(2), 0, Lack::Right(Right::Publish))]);
     assert!(net.seen[0].from.keys().all(|source| source.publisher != forbidden));
@@ -252,7 +253,7 @@ fn a_token_grants_rights_until_it_ends_and_reaches_nodes_behind_relays() {
 }
 
 #[test]
-fn a_neighbour_goes_by_the_name_in_its_certificate() {
+fn a_neighbour_has_the_name_in_its_certificate() {
     let mut net = Net::new(2);
     net.nodes[0].set_policy(net.now, Some(policy([(1, subscribes(&["**"]))])));
     net.publish(0, camera("cam"));

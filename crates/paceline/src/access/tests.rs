@@ -1,4 +1,6 @@
 use super::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::JwkSet;
 use paceline_proto::NodeId;
 use paceline_proto::rights::{Lack, PeerName, Right, StreamQuality};
@@ -100,20 +102,6 @@ struct Provider {
     key: Ed25519KeyPair,
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
-        let word = word << (8 * (3 - chunk.len()));
-        for i in 0..=chunk.len() {
-            let letter = (word >> (18 - 6 * i)) & 63;
-            out.push(char::from(LETTERS[usize::try_from(letter).unwrap()]));
-        }
-    }
-    out
-}
-
 impl Provider {
     fn new() -> Self {
         let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
@@ -121,7 +109,7 @@ impl Provider {
     }
 
     fn issuer(&self) -> Issuer {
-        let key = base64(self.key.public_key().as_ref());
+        let key = URL_SAFE_NO_PAD.encode(self.key.public_key().as_ref());
         let keys = json!({ "keys": [
             { "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "kid": "one", "x": key }
         ] });
@@ -132,10 +120,10 @@ impl Provider {
     fn sign(&self, header: &Value, claims: &Value) -> Vec<u8> {
         let text = format!(
             "{}.{}",
-            base64(header.to_string().as_bytes()),
-            base64(claims.to_string().as_bytes())
+            URL_SAFE_NO_PAD.encode(header.to_string().as_bytes()),
+            URL_SAFE_NO_PAD.encode(claims.to_string().as_bytes())
         );
-        let signature = base64(self.key.sign(text.as_bytes()).as_ref());
+        let signature = URL_SAFE_NO_PAD.encode(self.key.sign(text.as_bytes()).as_ref());
         format!("{text}.{signature}").into_bytes()
     }
 

@@ -1,5 +1,6 @@
 //! The engine thread: it owns `Control` and every resource that `Control` installs.
 
+mod answers;
 mod capacity;
 mod change;
 mod feedback;
@@ -30,18 +31,15 @@ use super::vitals::{Pulse, Vitals};
 use crate::config::LinkConfig;
 use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
-use bytes::Bytes;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
-use paceline_proto::control::{
-    Control, ControlOutput, HopInfo, SubscriptionSpec, Topic, WayChange, Ways,
-};
+use paceline_proto::control::{Control, ControlOutput, HopInfo, SubscriptionSpec, WayChange, Ways};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::video::GroupBudget;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
-use questions::{Question, Questions};
+use questions::Questions;
 use quote::Asking;
 use silence::Silence;
 use status::{PendingStatus, Rates};
@@ -307,8 +305,7 @@ impl Engine {
         peer: Option<String>,
     ) {
         if up && let Some(link) = self.links.get(link) {
-            let peer = self.gate.meet(&link.config, node, peer);
-            self.control.set_peer(now, node, peer);
+            self.gate.meet((now, &mut self.control), &link.config, node, peer);
         }
         let capacity = self.links.get(link).and_then(|link| link.config.capacity);
         let change = match up {
@@ -442,48 +439,6 @@ impl Engine {
         self.sinks.remove(&id);
         self.holder.release(id);
         self.heard.remove(&id);
-    }
-
-    /// Forwards another node's answer to the caller that waits for it.
-    fn answered(&mut self, request: u64, node: NodeId, body: Bytes) {
-        match self.questions.take(request) {
-            Some(Question::Change(reply)) => change::change_answered(&reply, body),
-            Some(Question::Outcome(reply)) => change::outcome_answered(&reply, body),
-            Some(Question::Feedback(rows, reply)) => {
-                feedback::feedback_answered(rows, &reply, body);
-            }
-            Some(Question::Passages(reply)) => passages::passages_answered(&reply, node, body),
-            Some(Question::Pull(token, reply)) => pull::pull_answered(token, &reply, node, body),
-            None => self.take_status(request, node, body),
-        }
-    }
-
-    /// Answers a request of another node.
-    fn asked(&mut self, now: Instant, request: u64, (via, from): (NodeId, NodeId), body: Bytes) {
-        let answer = match Topic::split(body) {
-            Some((Topic::Status, rest)) if rest.is_empty() => {
-                super::report::encode(&self.own_status()).into()
-            }
-            Some((Topic::Pull, body)) => {
-                return self.asked_of_buffers(request, (via, from), body);
-            }
-            Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
-            Some((Topic::Passages, body)) => return self.tell_passages(now, request, from, body),
-            Some((
-                Topic::Status
-                | Topic::Room
-                | Topic::Change
-                | Topic::Excess
-                | Topic::Refused
-                | Topic::Outcome,
-                _,
-            ))
-            | None => {
-                tracing::debug!("invalid query from {from}");
-                return;
-            }
-        };
-        self.control.answer(now, request, from, answer);
     }
 
     fn tick(&mut self, now: Instant) {

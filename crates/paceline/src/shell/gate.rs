@@ -1,15 +1,19 @@
 //! The rights of other nodes at this one, and the record of their use.
 
+mod tokens;
+
 use crate::access::{AccessFile, Audit, Bearer, Entry};
 use crate::config::{LinkConfig, NodeBuilder};
 use crate::error::OpenError;
-use paceline_proto::control::{Control, ControlOutput, TOKEN_BYTES_MAX};
-use paceline_proto::rights::{AccessPolicy, Lack, PeerName};
+use bytes::Bytes;
+use paceline_proto::control::{Control, ControlOutput, TOKEN_BYTES_MAX, TOKENS_MAX};
+use paceline_proto::rights::{AccessPolicy, Lack, PeerName, Rights};
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tokens::{Bearing, Due, Shown, Tokens};
 
 /// The interval of reading changed files again, and of ending expired tokens.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
@@ -20,8 +24,8 @@ pub(crate) struct Gate {
     own_token: Option<PathBuf>,
     shown: Vec<u8>,
     audit: Audit,
-    /// The end of each accepted token.
-    ends: BTreeMap<NodeId, SystemTime>,
+    /// The tokens that other nodes show.
+    tokens: Tokens,
     /// The names in the certificates of neighbours; `None` for those without one.
     certified: BTreeMap<NodeId, Option<String>>,
     granted: BTreeSet<(SubscriptionId, PublisherId)>,
@@ -43,7 +47,7 @@ impl Gate {
             own_token: builder.token.clone(),
             shown: Vec::new(),
             audit: audit.unwrap_or_default(),
-            ends: BTreeMap::new(),
+            tokens: Tokens::default(),
             certified: BTreeMap::new(),
             granted: BTreeSet::new(),
             next: Instant::ZERO,
@@ -71,13 +75,14 @@ impl Gate {
         control.set_policy(super::clock::now(), policy);
     }
 
-    /// Notes that a neighbour is up, and returns its identity.
+    /// Sets the identity of a neighbour that comes up.
     pub(crate) fn meet(
         &mut self,
+        (now, control): (Instant, &mut Control),
         link: &LinkConfig,
         node: NodeId,
         certified: Option<String>,
-    ) -> PeerName {
+    ) {
         let peer = self.identity(link, certified.as_ref());
         let entry = Entry::new("joined").text("link", &link.name).node("node", node);
         let entry = match &certified {
@@ -86,7 +91,8 @@ impl Gate {
         };
         self.audit.note(entry);
         self.certified.insert(node, certified);
-        peer
+        control.set_peer(now, node, peer);
+        self.follow(now, control, node);
     }
 
     /// Notes that a neighbour is down.
@@ -122,14 +128,13 @@ impl Gate {
         if self.file.as_mut().is_some_and(AccessFile::reload) {
             self.audit.note(Entry::new("policy changed"));
             self.apply(control, links);
-            self.verify_again(control);
+            for node in self.tokens.nodes() {
+                self.verify_again(now, control, node);
+            }
         }
         self.show_token(now, control);
-        let time = SystemTime::now();
-        let over: Vec<NodeId> =
-            self.ends.iter().filter(|(_, ends)| **ends <= time).map(|(&node, _)| node).collect();
-        for node in over {
-            self.end_token(control, node, "it has expired");
+        for node in self.tokens.nodes() {
+            self.follow(now, control, node);
         }
     }
 
@@ -153,62 +158,117 @@ impl Gate {
         } else if let ControlOutput::ChangedFor { node, subscription } = output {
             self.note_changed(control, node, subscription);
         } else if let ControlOutput::Token { node, token } = output {
-            self.verify(control, node, &token);
+            self.receive(super::clock::now(), control, node, token);
         }
     }
 
-    /// Verifies a token that a node shows.
-    fn verify(&mut self, control: &mut Control, node: NodeId, token: &[u8]) {
-        let Some(file) = &self.file else { return };
-        let name = self.name_of(control, node);
-        let checked = name
-            .as_ref()
-            .ok_or_else(|| "it needs a certificate for its name: use a quic/ link".to_owned());
-        let name = name.as_deref().unwrap_or_default().to_owned();
-        match checked.and_then(|_| file.access.verify(token, &Bearer { node, name: &name })) {
+    /// Keeps a token that a node shows, and verifies it.
+    fn receive(&mut self, now: Instant, control: &mut Control, node: NodeId, token: Bytes) {
+        let repeated = self.tokens.get(node).is_some_and(|shown| shown.token == token);
+        if repeated || self.file.is_none() {
+            return;
+        }
+        let bearing = self.bearing(control, node);
+        let shown = Shown { token, at: now, bearing, ends: None };
+        if shown.bearing != Bearing::Unknown {
+            return self.verify(now, control, node, shown);
+        }
+        // The record of the node may follow.
+        if self.tokens.get(node).is_some_and(|before| before.ends.is_some()) {
+            self.end_token(now, control, node, "the node has left");
+        }
+        self.keep(node, shown);
+    }
+
+    /// Verifies a token. A refused one does not replace an accepted one of the same node.
+    fn verify(&mut self, now: Instant, control: &mut Control, node: NodeId, shown: Shown) {
+        let name = shown.bearing.name().unwrap_or_default();
+        let accepted = self.tokens.get(node).filter(|before| before.ends.is_some());
+        let again = accepted.is_some_and(|before| before.token == shown.token);
+        match self.rights_by(node, &shown) {
             Ok((rights, ends)) => {
-                self.ends.insert(node, ends);
-                let accepted = Some((rights, token.to_vec().into()));
-                control.set_token(super::clock::now(), node, accepted);
-                self.audit
-                    .note(Entry::new("token accepted").node("node", node).text("name", &name));
+                if !again {
+                    let entry = Entry::new("token accepted").node("node", node);
+                    self.audit.note(entry.text("name", name));
+                }
+                let token = shown.token.clone();
+                if self.keep(node, Shown { ends: Some(ends), ..shown }) {
+                    control.set_token(now, node, Some((rights, token)));
+                }
+            }
+            Err(why) if again => {
+                self.keep(node, shown);
+                self.end_token(now, control, node, &why);
             }
             Err(why) => {
-                crate::warn_limited!("the token of node {node} ('{name}') is refused: {why}");
-                let entry = Entry::new("token refused").node("node", node).text("name", &name);
-                self.audit.note(entry.text("why", &why));
-            }
-        }
-    }
-
-    /// Returns the name of a node, as far as it is known: from its certificate, or for a node behind a
-    /// neighbour from its record. Returns `None` for a neighbour without a certificate, which may claim any
-    /// name.
-    fn name_of(&self, control: &Control, node: NodeId) -> Option<String> {
-        match self.certified.get(&node) {
-            Some(certified) => certified.clone(),
-            None => control.name(node).map(str::to_owned),
-        }
-    }
-
-    /// Verifies the accepted tokens again, after the issuers may have changed.
-    fn verify_again(&mut self, control: &mut Control) {
-        let tokens: Vec<_> = control.tokens().collect();
-        for (node, token) in tokens {
-            let name = self.name_of(control, node).unwrap_or_default();
-            let Some(file) = &self.file else { return };
-            match file.access.verify(&token, &Bearer { node, name: &name }) {
-                Ok((rights, _)) => {
-                    control.set_token(super::clock::now(), node, Some((rights, token)));
+                self.refuse(node, name, &why);
+                if accepted.is_none() {
+                    self.keep(node, shown);
                 }
-                Err(why) => self.end_token(control, node, &why),
             }
         }
     }
 
-    fn end_token(&mut self, control: &mut Control, node: NodeId, why: &str) {
-        self.ends.remove(&node);
-        control.set_token(super::clock::now(), node, None);
+    /// Returns the rights by a token, and their end.
+    fn rights_by(&self, node: NodeId, shown: &Shown) -> Result<(Rights, SystemTime), String> {
+        let file = self.file.as_ref().ok_or_else(|| "there is no policy".to_owned())?;
+        let unproven = || "it needs a certificate for its name: use a quic/ link".to_owned();
+        let name = shown.bearing.name().ok_or_else(unproven)?;
+        file.access.verify(&shown.token, &Bearer { node, name })
+    }
+
+    fn keep(&mut self, node: NodeId, shown: Shown) -> bool {
+        let kept = self.tokens.keep(node, shown);
+        if !kept {
+            self.refuse(node, "", &format!("{TOKENS_MAX} nodes have shown one already"));
+        }
+        kept
+    }
+
+    fn refuse(&self, node: NodeId, name: &str, why: &str) {
+        crate::warn_limited!("the token of node {node} ('{name}') is refused: {why}");
+        let entry = Entry::new("token refused").node("node", node).text("name", name);
+        self.audit.note(entry.text("why", why));
+    }
+
+    /// Verifies the last token of a node again, after the node's name or the issuers may have changed.
+    fn verify_again(&mut self, now: Instant, control: &mut Control, node: NodeId) {
+        let bearing = self.bearing(control, node);
+        let shown = self.tokens.get(node).filter(|_| bearing != Bearing::Unknown);
+        if let Some(shown) = shown.cloned() {
+            self.verify(now, control, node, Shown { bearing, ..shown });
+        }
+    }
+
+    /// Does what is due for the last token of a node.
+    fn follow(&mut self, now: Instant, control: &mut Control, node: NodeId) {
+        let Some(shown) = self.tokens.get(node) else { return };
+        match shown.due(now, SystemTime::now(), &self.bearing(control, node)) {
+            Some(Due::Drop) => {
+                let left = self.tokens.remove(node);
+                if left.is_some_and(|shown| shown.ends.is_some()) {
+                    self.end_token(now, control, node, "the node has left");
+                }
+            }
+            Some(Due::Expire) => self.end_token(now, control, node, "it has expired"),
+            Some(Due::Verify) => self.verify_again(now, control, node),
+            None => {}
+        }
+    }
+
+    /// Returns what is known of the name of a node.
+    fn bearing(&self, control: &Control, node: NodeId) -> Bearing {
+        match (self.certified.get(&node), control.name(node)) {
+            (Some(Some(name)), _) => Bearing::Named(name.clone()),
+            (Some(None), _) => Bearing::Unproven,
+            (None, Some(name)) => Bearing::Named(name.to_owned()),
+            (None, None) => Bearing::Unknown,
+        }
+    }
+
+    fn end_token(&mut self, now: Instant, control: &mut Control, node: NodeId, why: &str) {
+        self.tokens.end(node);
+        control.set_token(now, node, None);
         self.audit.note(Entry::new("token ended").node("node", node).text("why", why));
     }
 

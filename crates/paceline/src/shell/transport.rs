@@ -69,7 +69,7 @@ impl Transport {
         }
     }
 
-    /// Returns the name in a peer's certificate; `None` if this transport does not tell peers apart.
+    /// Returns the name in a peer's certificate; `None` if this transport does not identify peers.
     pub(crate) fn peer_name(&self, node: NodeId) -> Option<String> {
         match self {
             Self::Zenoh(_) => None,

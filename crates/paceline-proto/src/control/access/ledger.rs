@@ -10,37 +10,65 @@ use crate::rights::{Lack, Right, Rights, StreamQuality, UsedQuota};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The use of each rule's quotas, by node and right.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Ledger {
     used: BTreeMap<(NodeId, Right), Vec<UsedQuota>>,
     /// The published sources that are counted. Their streams are shared by all subscriptions.
     sources: BTreeSet<(NodeId, SourceKey)>,
     /// The pairs that are counted, with the revision of their requests.
-    pub(super) pairs: BTreeMap<PairKey, u64>,
-    rights: BTreeMap<NodeId, Option<Rights>>,
+    pairs: BTreeMap<PairKey, u64>,
+}
+
+/// The use of quotas after one more pair: the changed entries of a [`Ledger`].
+type Taken = Vec<((NodeId, Right), Vec<UsedQuota>)>;
+
+/// The rights of the nodes that one pass over the pairs has looked up.
+pub(super) type RightsByNode = BTreeMap<NodeId, Option<Rights>>;
+
+impl Ledger {
+    /// Returns true if the pair is counted.
+    pub(super) fn counts(&self, key: PairKey) -> bool {
+        self.pairs.contains_key(&key)
+    }
+
+    /// Returns true if the pair is counted with this revision of its request.
+    pub(super) fn counts_request(&self, pair: &Pair<'_>) -> bool {
+        self.pairs.get(&pair.key()) == Some(&pair.request.revision)
+    }
+
+    /// Counts a pair that was checked with [`Access::check_pair`].
+    pub(super) fn add(&mut self, pair: &Pair<'_>, taken: Taken) {
+        for ((of, right), used) in taken {
+            self.used.insert((of, right), used);
+            if right == Right::Publish {
+                self.sources.insert((of, pair.source()));
+            }
+        }
+        self.pairs.insert(pair.key(), pair.request.revision);
+    }
 }
 
 impl Access {
-    /// Counts a pair, if all nodes concerned have the rights for it.
-    pub(super) fn take(
+    /// Checks that all nodes concerned have the rights for a pair, besides the pairs that `ledger` counts.
+    pub(super) fn check_pair(
         &self,
         registry: &Registry,
-        ledger: &mut Ledger,
+        (ledger, rights): (&Ledger, &mut RightsByNode),
         pair: &Pair<'_>,
-        quality: StreamQuality,
-    ) -> Result<(), Missing> {
+        quality: &StreamQuality,
+    ) -> Result<Taken, Missing> {
         let (source, tag) = (pair.source(), &pair.spec.tag);
-        let mut taken = Vec::new();
-        for (right, end, beside) in [
+        let mut taken = Taken::new();
+        for (right, end, neighbour) in [
             (Right::Publish, pair.publisher.node, pair.place.before),
             (Right::Subscribe, pair.subscription.node, pair.place.next),
         ] {
-            let Some(beside) = beside else { continue };
-            let end = self.origin(registry, beside, end);
-            for of in BTreeSet::from([beside, end]) {
-                let rights = ledger.rights.entry(of).or_insert_with(|| self.rights(registry, of));
+            let Some(neighbour) = neighbour else { continue };
+            let end = self.origin(registry, neighbour, end);
+            for of in BTreeSet::from([neighbour, end]) {
+                let rights = rights.entry(of).or_insert_with(|| self.rights(registry, of));
                 let Some(rights) = rights else { continue };
-                if of == beside && beside != end && !rights.grants_node(Right::Relay) {
+                if of == neighbour && neighbour != end && !rights.grants_node(Right::Relay) {
                     return Err((of, Lack::Right(Right::Relay)));
                 }
                 if tag.is_private() {
@@ -51,18 +79,11 @@ impl Access {
                     continue;
                 }
                 let mut used = ledger.used.get(&(of, right)).cloned().unwrap_or_default();
-                rights.take((right, tag), &quality, &mut used).map_err(|lack| (of, lack))?;
-                taken.push((of, right, used));
+                rights.take((right, tag), quality, &mut used).map_err(|lack| (of, lack))?;
+                taken.push(((of, right), used));
             }
         }
-        for (of, right, used) in taken {
-            ledger.used.insert((of, right), used);
-            if right == Right::Publish {
-                ledger.sources.insert((of, source));
-            }
-        }
-        ledger.pairs.insert(pair.key(), pair.request.revision);
-        Ok(())
+        Ok(taken)
     }
 }
 
@@ -74,8 +95,10 @@ fn own_pull(pair: &Pair<'_>, rights: &Rights) -> Result<(), Lack> {
     if allowed { Ok(()) } else { Err(Lack::Right(Right::Pull)) }
 }
 
-/// Returns the demand of a pair's stream on the links of its path.
-pub(super) fn quality(pair: &Pair<'_>) -> StreamQuality {
+/// Returns the demand of a pair's stream on this node's link to the next node.
+pub(super) fn quality(registry: &Registry, pair: &Pair<'_>) -> StreamQuality {
+    let hop = |next| registry.record(registry.me())?.neighbours.get(&next);
+    let capacity = pair.place.next.and_then(hop).and_then(|hop| hop.capacity);
     let form = pair.travelling();
     let period = form.rate.period(pair.spec.period).filter(|period| !period.is_zero());
     let millihertz = period.map(|period| 1_000_000_000_000 / period.as_nanos());
@@ -90,6 +113,6 @@ pub(super) fn quality(pair: &Pair<'_>) -> StreamQuality {
         bytes_per_s: promised.or(plain),
         contract,
         within: pair.request.within,
-        link_bytes_per_s: None,
+        link_bytes_per_s: capacity.map(|capacity| capacity.bytes_per_s()),
     }
 }

@@ -71,17 +71,13 @@ impl View<'_> {
                 && (publisher.index == ANY || tag().unwrap_or_default())
     }
 
-    fn shows_hop(&self, hop: NodeId) -> bool {
-        self.shows(hop)
-    }
-
     /// Returns the visible part of a record of `node`.
     pub(in crate::control) fn record(&self, node: NodeId, record: &Record) -> Record {
         let mut seen = record.clone();
         if !self.is_own(node) {
             seen.publishers.retain(|_, spec| self.shows_publisher(spec));
             seen.subscriptions.retain(|_, spec| self.shows_subscription(spec));
-            seen.neighbours.retain(|&hop, _| self.shows_hop(hop));
+            seen.neighbours.retain(|&hop, _| self.shows(hop));
             seen.refusals.retain(|&key, _| self.shows_refusal(key));
         }
         seen
@@ -99,7 +95,7 @@ impl View<'_> {
             Change::Subscribe(index, spec) if !self.shows_subscription(&spec) => {
                 Change::Unsubscribe(index)
             }
-            Change::HopUp(hop, _) if !self.shows_hop(hop) => Change::HopDown(hop),
+            Change::HopUp(hop, _) if !self.shows(hop) => Change::HopDown(hop),
             Change::Refuse(refusal)
                 if !self.shows_refusal((refusal.subscription, refusal.publisher)) =>
             {

@@ -2,9 +2,7 @@ use super::super::output::ControlOutput;
 use super::super::registry::VERSION_MAX;
 use super::super::spec::{HopInfo, PublisherSpec};
 use super::*;
-use crate::sample::{Encoding, Kind};
 use crate::tag::Tag;
-use paceline_sched::Late;
 use std::sync::Arc;
 
 #[test]
@@ -37,19 +35,7 @@ fn hop() -> HopInfo {
 }
 
 fn spec(tag: &str) -> Arc<PublisherSpec> {
-    Arc::new(PublisherSpec {
-        tag: Tag::new(tag).unwrap(),
-        kind: Kind::Data,
-        encoding: Encoding::Bytes,
-        period: None,
-        late: Late::Drop,
-        loss: None,
-        size: None,
-        bytes_max: None,
-        waits: false,
-        unscalable: None,
-        key_interval: None,
-    })
+    Arc::new(PublisherSpec::new(Tag::new(tag).unwrap()))
 }
 
 fn record(version: u64, neighbours: &[NodeId]) -> Record {
@@ -57,7 +43,7 @@ fn record(version: u64, neighbours: &[NodeId]) -> Record {
     Record { version, neighbours, ..Record::default() }
 }
 
-fn tells(control: &mut Control, from: NodeId, message: &Message) -> Result<(), WireError> {
+fn deliver(control: &mut Control, from: NodeId, message: &Message) -> Result<(), WireError> {
     control.handle_message(Instant::from_millis(5_000), from, message.encode())
 }
 
@@ -85,7 +71,7 @@ fn between() -> Control {
         [(GOOD, GOOD, &[ME, FAR][..]), (GOOD, FAR, &[GOOD]), (HOSTILE, HOSTILE, &[ME])]
     {
         let record = record(7, neighbours);
-        tells(&mut control, from, &Message::Snapshot { node, record }).unwrap();
+        deliver(&mut control, from, &Message::Snapshot { node, record }).unwrap();
     }
     sent(&mut control, GOOD);
     control
@@ -97,16 +83,16 @@ fn a_forged_record_of_another_node_is_refused() {
     for version in [8, 1 << 62] {
         let record = record(version, &[GOOD]);
         let forged = Message::Snapshot { node: FAR, record };
-        assert_eq!(tells(&mut control, HOSTILE, &forged), Ok(()));
+        assert_eq!(deliver(&mut control, HOSTILE, &forged), Ok(()));
     }
     assert_eq!(control.contradictions(), 2);
     let withdrawn = Message::Delta { node: FAR, version: 8, change: Change::HopDown(GOOD) };
-    assert_eq!(tells(&mut control, HOSTILE, &withdrawn), Ok(()));
+    assert_eq!(deliver(&mut control, HOSTILE, &withdrawn), Ok(()));
     assert_eq!(control.registry.version(FAR), 7, "the owner decides");
     assert_eq!(sent(&mut control, GOOD), [], "nothing is passed on");
     let change = Change::Publish(0, spec("far"));
     let honest = Message::Delta { node: FAR, version: 8, change };
-    tells(&mut control, GOOD, &honest).unwrap();
+    deliver(&mut control, GOOD, &honest).unwrap();
     assert_eq!(control.registry.version(FAR), 8);
 }
 
@@ -115,11 +101,11 @@ fn a_node_that_moves_is_believed_from_its_new_side() {
     let mut control = between();
     // The hostile side is honest here: the far node joins it as well.
     let joins = Message::Delta { node: HOSTILE, version: 8, change: Change::HopUp(FAR, hop()) };
-    tells(&mut control, HOSTILE, &joins).unwrap();
+    deliver(&mut control, HOSTILE, &joins).unwrap();
     let joined = Message::Delta { node: FAR, version: 8, change: Change::HopUp(HOSTILE, hop()) };
-    tells(&mut control, HOSTILE, &joined).unwrap();
+    deliver(&mut control, HOSTILE, &joined).unwrap();
     let leaves = Message::Delta { node: FAR, version: 9, change: Change::HopDown(GOOD) };
-    tells(&mut control, HOSTILE, &leaves).unwrap();
+    deliver(&mut control, HOSTILE, &leaves).unwrap();
     assert_eq!((control.registry.version(FAR), control.contradictions()), (9, 0));
 }
 
@@ -180,10 +166,10 @@ fn a_forged_record_of_an_unreachable_node_gives_way_to_an_older_one_from_another
     let mut control = between();
     let late = NodeId(6);
     let forged = Message::Snapshot { node: late, record: record(1 << 60, &[NodeId(99)]) };
-    tells(&mut control, HOSTILE, &forged).unwrap();
+    deliver(&mut control, HOSTILE, &forged).unwrap();
     assert_eq!(control.registry.version(late), 1 << 60);
     let joins = Message::Delta { node: GOOD, version: 8, change: Change::HopUp(late, hop()) };
-    tells(&mut control, GOOD, &joins).unwrap();
+    deliver(&mut control, GOOD, &joins).unwrap();
     sent(&mut control, GOOD);
     let real = Message::Snapshot { node: late, record: record(3, &[GOOD]) };
     let at = Instant::from_millis(7_000);
@@ -204,22 +190,22 @@ fn invented_nodes_use_only_the_share_of_their_neighbour() {
     };
     // Behind the good neighbour: a real node with 2 MB.
     let big = NodeId(5);
-    tells(
+    deliver(
         &mut control,
         GOOD,
         &Message::Delta { node: GOOD, version: 8, change: Change::HopUp(big, hop()) },
     )
     .unwrap();
     let real = Record { publishers: publishers(big, 8_000), ..record(1, &[GOOD]) };
-    tells(&mut control, GOOD, &Message::Snapshot { node: big, record: real }).unwrap();
+    deliver(&mut control, GOOD, &Message::Snapshot { node: big, record: real }).unwrap();
     let mut refused = 0;
     for number in 0..40 {
         let node = NodeId(1_000 + number);
         let (version, change) = (8 + number, Change::HopUp(node, hop()));
-        tells(&mut control, HOSTILE, &Message::Delta { node: HOSTILE, version, change }).unwrap();
+        deliver(&mut control, HOSTILE, &Message::Delta { node: HOSTILE, version, change }).unwrap();
         let invented = Record { publishers: publishers(node, 8_000), ..record(1, &[HOSTILE]) };
         let message = Message::Snapshot { node, record: invented };
-        refused += usize::from(tells(&mut control, HOSTILE, &message).is_err());
+        refused += usize::from(deliver(&mut control, HOSTILE, &message).is_err());
         sent(&mut control, GOOD);
     }
     assert!(refused > 20, "{refused} of 40 with 2 MB each");
@@ -229,8 +215,8 @@ fn invented_nodes_use_only_the_share_of_their_neighbour() {
     // A new node of the good neighbour still has room.
     let late = NodeId(6);
     let change = Change::HopUp(late, hop());
-    tells(&mut control, GOOD, &Message::Delta { node: GOOD, version: 9, change }).unwrap();
+    deliver(&mut control, GOOD, &Message::Delta { node: GOOD, version: 9, change }).unwrap();
     let real = Record { publishers: publishers(late, 8_000), ..record(1, &[GOOD]) };
-    tells(&mut control, GOOD, &Message::Snapshot { node: late, record: real }).unwrap();
+    deliver(&mut control, GOOD, &Message::Snapshot { node: late, record: real }).unwrap();
     assert!(control.registry.record(late).is_some());
 }

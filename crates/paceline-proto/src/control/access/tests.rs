@@ -1,0 +1,112 @@
+use super::super::booking;
+use super::super::pair::Place;
+use super::super::registry::Record;
+use super::super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use super::super::split::Split;
+use super::*;
+use crate::rights::{AccessRule, GrantedTags, Quotas, RuleRights};
+use crate::tag::Pattern;
+use paceline_admit::Trunk;
+use paceline_admit::reserve::message::{Admit, Deny, Stamp};
+use paceline_admit::reserve::{Key, Name, NodeIndex, Reason, ReserveMessage, Wanted};
+use paceline_sched::{Capacity, Duration};
+use std::sync::Arc;
+
+const ME: NodeId = NodeId(1);
+const VIEWER: NodeId = NodeId(2);
+const INTRUDER: NodeId = NodeId(3);
+const NOW: Instant = Instant::from_millis(5_000);
+
+/// Returns a node that allows the intruder a tenth of each link, of 125,000 bytes per second.
+fn relay(publisher: (PublisherId, Arc<PublisherSpec>)) -> Control {
+    let all = Pattern::new("**").into_iter().collect::<Vec<_>>();
+    let tags = GrantedTags { publish: all.clone(), ..GrantedTags::default() };
+    let quotas = Quotas { share_percent: Some(10), ..Quotas::default() };
+    let few = RuleRights { tags, quotas, ..RuleRights::default() };
+    let rule =
+        |name: &str, rights| AccessRule { peers: vec![name.to_owned()], rights: Arc::new(rights) };
+    let rules = vec![rule("viewer", RuleRights::all()), rule("intruder", few)];
+    let mut control = Control::new(ME, "me");
+    control.set_policy(NOW, Some(AccessPolicy { rules }));
+    let hop = || HopInfo::new("radio".to_owned(), Capacity::from_bits_per_s(1_000_000).ok());
+    for (node, name) in [(VIEWER, "viewer"), (INTRUDER, "intruder")] {
+        control.set_peer(NOW, node, PeerName::Certified(name.to_owned()));
+        control.handle_hop_up(NOW, node, hop());
+        let own = (node == INTRUDER).then(|| publisher.clone());
+        let record = Record {
+            version: 7,
+            name: name.to_owned(),
+            neighbours: BTreeMap::from([(ME, hop())]),
+            publishers: own.into_iter().collect(),
+            ..Record::default()
+        };
+        let message = Message::Snapshot { node, record }.encode();
+        control.handle_message(NOW, node, message).unwrap();
+    }
+    control
+}
+
+/// Returns true if the node grants a request of the intruder for a subscription that it has never seen.
+fn grants(bytes_max: u64, backward: impl Fn(Wanted) -> Option<Wanted>) -> bool {
+    let publisher = PublisherId { node: INTRUDER, index: 0 };
+    let key = (SubscriptionId { node: VIEWER, index: 9 }, publisher);
+    let spec = Arc::new(PublisherSpec {
+        period: Some(Duration::from_millis(100)),
+        bytes_max: Some(bytes_max),
+        ..PublisherSpec::new(Tag::new("camera").unwrap())
+    });
+    let mut control = relay((publisher, spec.clone()));
+    let request = SubscriptionSpec {
+        within: Some(Duration::from_secs(1)),
+        ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
+    };
+    let path = [INTRUDER, ME, VIEWER];
+    let split = Split::of(&control.registry, &path);
+    let pair = Pair::at(key, &spec, &request, Place::on(&path, split, INTRUDER).unwrap());
+    let asked = booking::request(&pair, &path, split).unwrap();
+    let name = Name {
+        key: Key { origin: NodeIndex(INTRUDER.0), number: 1 },
+        stamp: Stamp { epoch: 1, seq: 1 },
+    };
+    let admit = Admit {
+        name,
+        path: asked.path,
+        weights: asked.weights,
+        label: asked.label,
+        period: Duration::from_secs(1),
+        backward: backward(asked.forward.unwrap()),
+        forward: asked.forward,
+        spent: Duration::ZERO,
+    };
+    let message = Message::Reserve(Box::new(ReserveMessage::Admit(admit))).encode();
+    control.handle_message(NOW, INTRUDER, message).unwrap();
+    let outputs = std::iter::from_fn(|| control.poll_output());
+    let sent: Vec<(NodeId, Message)> = outputs
+        .filter_map(|output| {
+            let ControlOutput::Send { hop, message } = output else { return None };
+            Some((hop, Message::decode(message).unwrap()))
+        })
+        .collect();
+    let answers = sent.iter().filter_map(|(hop, message)| {
+        let Message::Reserve(message) = message else { return None };
+        match (*hop, &**message) {
+            (VIEWER, ReserveMessage::Admit(_)) => Some(true),
+            (INTRUDER, ReserveMessage::Deny(Deny { reason: Reason::Declined, .. })) => Some(false),
+            other => panic!("{other:?}"),
+        }
+    });
+    let answers: Vec<bool> = answers.collect();
+    assert_eq!(answers.len(), 1, "{sent:?}");
+    answers[0]
+}
+
+#[test]
+fn a_request_that_the_node_has_not_seen_is_limited_to_the_share_of_the_link() {
+    assert!(grants(1_000, |_| None), "about 10,000 of 12,500 bytes/s");
+    assert!(!grants(2_000, |_| None));
+}
+
+#[test]
+fn a_request_against_the_direction_of_the_path_has_no_rights() {
+    assert!(!grants(1_000, |wanted| Some(Wanted { trunk: Trunk(7), ..wanted })));
+}
