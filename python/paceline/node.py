@@ -27,8 +27,9 @@ class Link:
 
     >>> paceline.Link(name="radio", connect=["tcp/10.0.0.2:7600"], capacity_bits_per_s=20_000_000)
 
-    Endpoints are Zenoh endpoints. The node accepts neighbours at the ``listen`` endpoints and
-    connects to those in ``connect``, with retries.
+    Endpoints are ``PROTOCOL/ADDRESS`` with the protocol ``quic``, ``tls``, ``tcp`` or
+    ``unixsock-stream``. The node accepts neighbours at the ``listen`` endpoints and connects to
+    those in ``connect``, with retries.
     """
 
     name: str
@@ -40,7 +41,12 @@ class Link:
     """The scheduling discipline. Defaults to ``vds``."""
     tls: tuple[str, str, str] | None = None
     """The certificate of this node, the key of that, and the authority of the network: paths of files
-    in PEM format, such as ``paceline trust issue`` writes. ``quic/`` endpoints need them."""
+    in PEM format, such as ``paceline trust issue`` writes. ``quic/`` and ``tls/`` endpoints need them."""
+    proxy: str | None = None
+    """The HTTP proxy through which the link connects to ``tcp/`` and ``tls/`` endpoints:
+    ``http://HOST:PORT`` or ``http://USER:PASSWORD@HOST:PORT``."""
+    ordered: bool = False
+    """Delivers everything in order on a ``quic/`` link with a capacity too. Defaults to false."""
     insecure: bool = False
     """Allows listening beyond this host without TLS. Defaults to false."""
 

@@ -15,8 +15,8 @@ pub const VARIABLE: &str = "ZENOH_RUNTIME";
 pub const SHARED: &str = "(rx: (worker_threads: 2), tx: (handover: rx), net: (handover: rx), \
      acc: (handover: rx))";
 
-/// One thread for all tasks, required for TLS. Zenoh may read and write a TLS connection from two threads at
-/// once, which breaks it (eclipse-zenoh/zenoh issue 2557). A node rejects TLS without this setting.
+/// One thread for all tasks, for imports and exports over TLS. Zenoh may read and write a TLS connection from two
+/// threads at once, which breaks it (eclipse-zenoh/zenoh issue 2557).
 const ONE: &str =
     "(rx: (worker_threads: 1), tx: (handover: rx), net: (handover: rx), acc: (handover: rx))";
 

@@ -1,6 +1,6 @@
 //! The Zenoh session for plain programs: a separate router, apart from the sessions of links.
 
-use paceline::LinkConfig;
+use paceline::is_local_endpoint;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -51,20 +51,13 @@ impl PlainConfig {
     /// # Errors
     /// [`EndpointError`] if an endpoint would be open to other hosts without TLS.
     pub fn check(&self) -> Result<(), EndpointError> {
-        if self.listen.is_empty() && self.connect.is_empty() {
-            return Ok(());
+        let open = self.listen.iter().find(|endpoint| !is_local_endpoint(endpoint));
+        match open.filter(|_| !self.insecure) {
+            Some(open) => Err(EndpointError(format!(
+                "listening on {open} accepts connections from any host; use an address of this host, or set insecure"
+            ))),
+            None => Ok(()),
         }
-        let mut link = LinkConfig::new("plain");
-        for endpoint in &self.listen {
-            link = link.listen(endpoint);
-        }
-        for endpoint in &self.connect {
-            link = link.connect(endpoint);
-        }
-        if self.insecure {
-            link = link.insecure();
-        }
-        link.check().map_err(|error| EndpointError(error.to_string()))
     }
 
     pub(crate) fn open(&self) -> zenoh::Result<Session> {

@@ -40,6 +40,12 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
     {
         config = config.tls(cert, key, ca);
     }
+    if let Some(proxy) = link.getattr("proxy")?.extract::<Option<String>>()? {
+        config = config.proxy(&proxy);
+    }
+    if link.getattr("ordered")?.extract()? {
+        config = config.ordered();
+    }
     if link.getattr("insecure")?.extract()? {
         config = config.insecure();
     }

@@ -1,4 +1,5 @@
-//! Compares the carriers of a link: throughput, processor time and the delay of small samples.
+//! Compares the carriers of a link, and Zenoh alone over TLS: throughput, processor time and the delay of small
+//! samples.
 //!
 //! Both ends run in this process, over loopback. Usage: `carriers [SECONDS]`, 3 by default.
 
@@ -7,9 +8,11 @@ use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use zenoh::Wait as _;
+use zenoh::qos::CongestionControl;
 
 const BULK_BYTES: usize = 100_000;
-/// With more threads, Zenoh's TLS connections break.
+/// Zenoh reads its settings when the process starts. With more threads its TLS connections break.
 const ZENOH_THREADS: &str = "ZENOH_RUNTIME";
 const ONE_THREAD: &str =
     "(rx: (worker_threads: 1), tx: (handover: rx), net: (handover: rx), acc: (handover: rx))";
@@ -45,8 +48,7 @@ fn run(
     seconds: u64,
     (cert, key, ca): &(PathBuf, PathBuf, PathBuf),
 ) -> Result<(), Box<dyn Error>> {
-    let host = if protocol == "tls" { "localhost" } else { "127.0.0.1" };
-    let endpoint = format!("{protocol}/{host}:{port}");
+    let endpoint = format!("{protocol}/127.0.0.1:{port}");
     let encrypted = matches!(protocol, "quic" | "tls");
     let policy = ca.with_file_name("policy.toml");
     std::fs::write(
@@ -71,7 +73,6 @@ fn run(
         std::thread::sleep(Duration::from_millis(2));
     }
     ages.sort();
-    let at = |part: usize| ages.get(ages.len() * part / 100).copied().unwrap_or_default();
     let mut bulk = sender.publisher("bulk").declare()?;
     let mut samples = receiver.subscriber("bulk").queue(1_000).declare()?;
     if !bulk.wait_matching(Duration::from_secs(10)) {
@@ -94,24 +95,98 @@ fn run(
     let (time, used) = (began.elapsed(), processor() - before);
     drop(bulk);
     let got = reader.join().map_err(|_| "the reader panicked")?;
+    print(protocol, (got, published), (time, used), &ages);
+    sender.close();
+    receiver.close();
+    Ok(())
+}
+
+/// Prints a row; `ages` are sorted.
+fn print(
+    what: &str,
+    (got, published): (usize, usize),
+    (time, used): (Duration, Duration),
+    ages: &[Duration],
+) {
+    let at = |part: usize| ages.get(ages.len() * part / 100).copied().unwrap_or_default();
     let megabytes = got as f64 / 1e6;
     println!(
-        "{protocol:5} {:8.0} MB/s  {:6.2} ms of processor per MB  {:5.1} % delivered  ping p50 {:4} us, p99 {:4} us",
+        "{what:14} {:8.0} MB/s  {:6.2} ms of processor per MB  {:5.1} % delivered  ping p50 {:4} us, p99 {:4} us",
         megabytes / time.as_secs_f64(),
         used.as_secs_f64() * 1e3 / megabytes,
         100.0 * got as f64 / published as f64,
         at(50).as_micros(),
         at(99).as_micros(),
     );
-    sender.close();
-    receiver.close();
+}
+
+/// Measures Zenoh alone over TLS with certificates at both ends.
+fn run_zenoh(
+    port: u16,
+    seconds: u64,
+    (cert, key, ca): &(PathBuf, PathBuf, PathBuf),
+) -> Result<(), Box<dyn Error>> {
+    let plain = |error: zenoh::Error| -> Box<dyn Error> { error };
+    let open = |side: &str| {
+        let mut config = zenoh::Config::default();
+        let endpoint = format!("[\"tls/localhost:{port}\"]");
+        for (name, value) in [
+            ("mode", "\"peer\"".to_owned()),
+            ("listen/endpoints", "[]".to_owned()),
+            (side, endpoint),
+            ("scouting/multicast/enabled", "false".to_owned()),
+            ("transport/link/tls/root_ca_certificate", format!("{ca:?}")),
+            ("transport/link/tls/listen_certificate", format!("{cert:?}")),
+            ("transport/link/tls/listen_private_key", format!("{key:?}")),
+            ("transport/link/tls/connect_certificate", format!("{cert:?}")),
+            ("transport/link/tls/connect_private_key", format!("{key:?}")),
+            ("transport/link/tls/enable_mtls", "true".to_owned()),
+        ] {
+            config.insert_json5(name, &value)?;
+        }
+        paceline::open_session(config)
+    };
+    let sender = open("listen/endpoints").map_err(plain)?;
+    let receiver = open("connect/endpoints").map_err(plain)?;
+    let (arrived, samples) = std::sync::mpsc::channel();
+    let subscriber = receiver.declare_subscriber("x").callback(move |sample| {
+        let _ = arrived.send((Instant::now(), sample.payload().len()));
+    });
+    let _subscriber = subscriber.wait().map_err(plain)?;
+    let publisher = sender.declare_publisher("x").congestion_control(CongestionControl::Block);
+    let publisher = publisher.wait().map_err(plain)?;
+    while !publisher.matching_status().wait().map_err(plain)?.matching() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut ages = Vec::new();
+    for _ in 0..seconds * 200 {
+        let sent = Instant::now();
+        publisher.put(vec![0; 64]).wait().map_err(plain)?;
+        ages.push(samples.recv_timeout(Duration::from_secs(5))?.0 - sent);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    ages.sort();
+    let (began, before) = (Instant::now(), processor());
+    let payload = zenoh::bytes::ZBytes::from(vec![7; BULK_BYTES]);
+    let mut published = 0;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        publisher.put(payload.clone()).wait().map_err(plain)?;
+        published += BULK_BYTES;
+    }
+    let mut got = 0;
+    while let Ok((_, bytes)) = samples.recv_timeout(Duration::from_millis(500)) {
+        got += bytes;
+        if got == published {
+            break;
+        }
+    }
+    print("tls, Zenoh only", (got, published), (began.elapsed(), processor() - before), &ages);
     Ok(())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let seconds = std::env::args().nth(1).map_or(Ok(3), |it| it.parse())?;
     if std::env::var_os(ZENOH_THREADS).is_none() {
-        // Zenoh reads it when the process starts.
         let mut again = std::process::Command::new(std::env::current_exe()?);
         let status = again.arg(seconds.to_string()).env(ZENOH_THREADS, ONE_THREAD).status()?;
         return if status.success() { Ok(()) } else { Err("the measurement failed".into()) };
@@ -119,9 +194,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::temp_dir().join(format!("paceline-carriers-{}", std::process::id()));
     let files = certificates(&dir)?;
     let free = || std::net::UdpSocket::bind("127.0.0.1:0").and_then(|it| it.local_addr());
-    for protocol in ["tcp", "udp", "tls", "quic"] {
+    for protocol in ["tcp", "tls", "quic"] {
         run(protocol, free()?.port(), seconds, &files)?;
     }
+    run_zenoh(free()?.port(), seconds, &files)?;
     std::fs::remove_dir_all(&dir)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Checks before a node opens anything: its name, its links, and the number of file descriptors.
 
-use crate::config::{LinkConfig, is_local};
+use crate::config::{LinkConfig, is_local_endpoint};
 use crate::error::OpenError;
 use paceline_proto::control::NAME_BYTES_MAX;
 use paceline_proto::link::{ClassError, ClassTree};
@@ -16,11 +16,8 @@ use std::sync::Arc;
 const FILES: u64 = 32;
 const FILES_PER_LINK: u64 = 32;
 
-/// The environment variable with Zenoh's thread settings, read once per process.
-const THREADS: &str = "ZENOH_RUNTIME";
-/// One thread for all tasks, so that no two threads use a TLS connection at the same time.
-const ONE_THREAD: &str =
-    "(rx: (worker_threads: 1), tx: (handover: rx), net: (handover: rx), acc: (handover: rx))";
+/// The protocols of endpoints.
+const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unixsock-stream"];
 
 fn is_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && is_plain(name)
@@ -51,9 +48,10 @@ impl LinkConfig {
     /// - the name is empty, too long or not plain text,
     /// - there is no endpoint,
     /// - the capacity is below 8 bit/s,
+    /// - an endpoint has another protocol than `quic`, `tls`, `tcp` and `unixsock-stream`,
     /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
-    /// - a `quic/` endpoint has no [`Self::tls`] or shares the link with another protocol,
-    /// - an endpoint uses TLS and the process does not run Zenoh on a single thread, or
+    /// - a `quic/` or `tls/` endpoint has no [`Self::tls`],
+    /// - the proxy is not one, or an endpoint cannot pass it, or
     /// - the classes contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
         link(self)
@@ -77,57 +75,70 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
             "capacity of {bits} bit/s: must be at least 8 bit/s, such as 2000000"
         ));
     }
-    if link.is_quic() {
-        let mut endpoints = link.listen.iter().chain(&link.connect);
-        if let Some(other) = endpoints.find(|it| !it.starts_with("quic/")) {
-            return refuse(format!(
-                "{other} and a quic/ endpoint cannot share a link; give each protocol a link of its own"
-            ));
-        }
-        if link.tls.is_none() {
-            return refuse(
-                "a quic/ endpoint needs tls_cert, tls_key and tls_ca; paceline trust makes such files"
-                    .into(),
-            );
-        }
-    }
-    let proves = link.tls.is_some();
-    let is_open = |endpoint: &&String| !is_safe(endpoint, proves);
-    if let Some(open) = link.listen.iter().find(is_open).filter(|_| !link.insecure) {
-        if open.starts_with("tls/") {
-            return refuse(format!(
-                "listening on {open} admits everybody, because it asks for no certificate; set tls_cert, tls_key \
-                 and tls_ca, or insecure"
-            ));
-        }
-        return refuse(format!(
-            "listening on {open} accepts connections from any host; use quic/…, an address of this \
-             host, or set insecure"
-        ));
-    }
-    let threads = std::env::var(THREADS).unwrap_or_default();
-    if let Some(tls) = link.listen.iter().chain(&link.connect).find(|it| it.starts_with("tls/"))
-        && !is_one_thread(&threads)
-    {
-        return refuse(format!(
-            "{tls} needs {THREADS}='{ONE_THREAD}' in the environment when the process starts: with more threads Zenoh reads \
-             and writes a TLS connection at the same time, which breaks it (eclipse-zenoh/zenoh issue 2557)"
-        ));
-    }
+    endpoints(link).map_err(|what| OpenError::Link { link: link.name.clone(), what })?;
     classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
 }
 
-/// Returns true if the endpoint is only reachable from this host, or for peers that prove their identity.
-/// `proves` states whether the link has the files for that.
-fn is_safe(endpoint: &str, proves: bool) -> bool {
-    let protocol = endpoint.split_once('/').map(|(protocol, _)| protocol);
-    is_local(endpoint) || proves && matches!(protocol, Some("tls" | "quic"))
+/// Returns what is wrong with the endpoints of a link.
+fn endpoints(link: &LinkConfig) -> Result<(), String> {
+    let all = || link.listen.iter().chain(&link.connect);
+    for endpoint in all() {
+        let (protocol, place) = endpoint.split_once('/').unwrap_or((endpoint, ""));
+        if protocol == "udp" {
+            return Err(format!(
+                "{endpoint}: udp/ has neither encryption nor identities; use quic/{place}, which retransmits in the same way"
+            ));
+        }
+        if !PROTOCOLS.contains(&protocol) {
+            return Err(format!("{endpoint}: the protocol must be {}", PROTOCOLS.join(", ")));
+        }
+        if protocol != "unixsock-stream" && place.contains(['?', '#']) {
+            return Err(format!("{endpoint}: must be {protocol}/HOST:PORT without options"));
+        }
+    }
+    let is_local = |endpoint: &&String| endpoint.starts_with("unixsock-stream/");
+    if let Some(local) = all().find(is_local).filter(|_| !link.is_host()) {
+        return Err(format!(
+            "{local} shares the link with an endpoint for other hosts; give it a link of its own"
+        ));
+    }
+    let certified = |it: &&String| it.starts_with("quic/") || it.starts_with("tls/");
+    if let Some(endpoint) = all().find(certified).filter(|_| link.tls.is_none()) {
+        return Err(format!(
+            "{endpoint} needs tls_cert, tls_key and tls_ca, with which both ends prove their identity; paceline \
+             trust makes such files"
+        ));
+    }
+    let open = link.listen.iter().find(|it| !is_safe(it)).filter(|_| !link.insecure);
+    if let Some(open) = open {
+        return Err(format!(
+            "listening on {open} accepts connections from any host; use quic/…, an address of this host, or set \
+             insecure"
+        ));
+    }
+    proxy(link)
 }
 
-/// Returns true if one thread reads and writes all of Zenoh's connections, as [`ONE_THREAD`] sets.
-fn is_one_thread(threads: &str) -> bool {
-    let threads: String = threads.chars().filter(|it| !it.is_whitespace()).collect();
-    threads.contains("rx:(worker_threads:1)") && threads.contains("tx:(handover:rx)")
+fn proxy(link: &LinkConfig) -> Result<(), String> {
+    if let Some((proxy, what)) = &link.bad_proxy {
+        return Err(format!("proxy '{proxy}' {what}"));
+    }
+    if link.proxy.is_none() {
+        return Ok(());
+    }
+    let passes = |it: &&String| it.starts_with("tcp/") || it.starts_with("tls/");
+    match link.connect.iter().find(|it| !passes(it)) {
+        Some(other) => Err(format!("{other} cannot pass an HTTP proxy; use tls/ or tcp/")),
+        None if link.connect.is_empty() => {
+            Err("a proxy is for connecting; set connect, or remove proxy".to_owned())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns true if the endpoint is only reachable from this host, or for peers that prove their identity.
+fn is_safe(endpoint: &str) -> bool {
+    is_local_endpoint(endpoint) || endpoint.starts_with("tls/") || endpoint.starts_with("quic/")
 }
 
 pub(crate) fn wrong_class(link: &LinkConfig, error: &ClassError) -> OpenError {
@@ -164,25 +175,51 @@ mod tests {
     fn listening_is_safe_on_this_host_or_with_certificates() {
         for safe in [
             "tcp/127.0.0.1:7600",
-            "udp/[::1]:7600",
-            "tcp/localhost:7600#so_sndbuf=65536",
+            "tcp/[::1]:7600",
+            "tcp/localhost:7600",
             "tls/0.0.0.0:7600",
             "unixsock-stream//run/a.sock",
         ] {
-            assert!(is_safe(safe, true), "{safe}");
-            let proof = safe.starts_with("tls/");
-            assert_eq!(is_safe(safe, false), !proof, "{safe}");
+            assert!(is_safe(safe), "{safe}");
         }
         for open in [
             "tcp/0.0.0.0:7600",
             "tcp/[::]:7600",
             "tcp/localhost.example:7600",
             "tcp/127.example:7600",
-            "udp/10.0.0.1:7600",
+            "tcp/10.0.0.1:7600",
             "nonsense",
         ] {
-            assert!(!is_safe(open, true), "{open}");
+            assert!(!is_safe(open), "{open}");
         }
+    }
+
+    #[test]
+    fn wrong_endpoints_are_named_with_a_fix() {
+        let link = || LinkConfig::new("radio");
+        for (wrong, part) in [
+            (link().connect("udp/robot:7600"), "use quic/robot:7600"),
+            (link().connect("ws/robot:7600"), "the protocol must be quic, tls, tcp"),
+            (link().connect("tcp/robot:7600#so_sndbuf=1"), "tcp/HOST:PORT without options"),
+            (link().connect("tls/robot:7600"), "tls/robot:7600 needs tls_cert, tls_key"),
+            (link().listen("tls/0.0.0.0:7600"), "tls/0.0.0.0:7600 needs tls_cert, tls_key"),
+            (link().listen("tcp/0.0.0.0:7600"), "accepts connections from any host"),
+            (
+                link().connect("tcp/robot:7600").listen("unixsock-stream//run/a.sock"),
+                "unixsock-stream//run/a.sock shares the link",
+            ),
+            (link().connect("tcp/robot:7600").proxy("proxy"), "proxy 'proxy' must be http://"),
+            (link().listen("tcp/127.0.0.1:0").proxy("http://p:1"), "a proxy is for connecting"),
+            (
+                link().connect("quic/robot:7600").tls("a", "b", "c").proxy("http://p:1"),
+                "quic/robot:7600 cannot pass an HTTP proxy",
+            ),
+        ] {
+            let refused = wrong.check().unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
+        let mixed = link().connect("tcp/a:1").connect("quic/b:1").tls("a", "b", "c");
+        assert!(mixed.check().is_ok());
     }
 
     #[test]
@@ -192,19 +229,6 @@ mod tests {
         assert!(refused.contains("capacity of 7 bit/s: must be at least 8 bit/s"), "{refused}");
         let least = LinkConfig::new("radio").connect("tcp/127.0.0.1:0").capacity_bits_per_s(8);
         assert!(link(&least).is_ok());
-    }
-
-    #[test]
-    fn tls_requires_a_single_zenoh_thread() {
-        let tls = LinkConfig::new("radio").connect("tls/robot:7600");
-        let refused = link(&tls).unwrap_err().to_string();
-        assert!(refused.contains("tls/robot:7600 needs ZENOH_RUNTIME='(rx:"), "{refused}");
-        assert!(is_one_thread(ONE_THREAD) && is_one_thread(&ONE_THREAD.replace(' ', "")));
-        for other in
-            ["", "()", "(rx: (worker_threads: 2), tx: (handover: rx))", "(rx: (worker_threads: 1))"]
-        {
-            assert!(!is_one_thread(other), "{other}");
-        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::access::Audit;
 use crate::identity::{Identity, TlsFiles};
+use crate::shell::transport::Proxy;
 use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
@@ -12,14 +13,15 @@ use std::sync::Arc;
 
 /// Configuration of one link: endpoints that share one capacity and one scheduler.
 ///
-/// Endpoints are `PROTOCOL/ADDRESS`: `quic/192.0.2.7:7600`, `tcp/127.0.0.1:7600`, `udp/[::1]:7600`,
-/// `unixsock-stream//run/a.sock`. Over `quic/` and `udp/` Paceline retransmits lost data as each
-/// subscription requests, as long as it can arrive in time. `quic/` needs [`Self::tls`].
+/// Endpoints are `PROTOCOL/ADDRESS`: `quic/192.0.2.7:7600`, `tls/robot:7600`, `tcp/127.0.0.1:7600`,
+/// `unixsock-stream//run/a.sock`. `quic/` and `tls/` need [`Self::tls`]. On a `quic/` link with a capacity,
+/// Paceline retransmits lost data as each subscription requests, as long as it can arrive in time. On all other
+/// links, and on those that are [ordered](Self::ordered), everything arrives in order.
 ///
 /// ```
 /// use paceline::LinkConfig;
 ///
-/// let radio = LinkConfig::new("radio").listen("udp/127.0.0.1:7600").capacity_bits_per_s(2_000_000);
+/// let radio = LinkConfig::new("radio").listen("tcp/127.0.0.1:7600").capacity_bits_per_s(2_000_000);
 /// radio.check()?;
 /// let open = LinkConfig::new("radio").listen("tcp/0.0.0.0:7600");
 /// assert!(open.check().is_err_and(|error| error.to_string().contains("insecure")));
@@ -36,6 +38,10 @@ pub struct LinkConfig {
     pub(crate) policy: Policy,
     pub(crate) classes: Vec<LinkClass>,
     pub(crate) insecure: bool,
+    pub(crate) ordered: bool,
+    pub(crate) proxy: Option<Proxy>,
+    /// A proxy that cannot be read, and what is wrong with it.
+    pub(crate) bad_proxy: Option<(String, String)>,
     pub(crate) tls: Option<TlsFiles>,
     /// The identity in these files, once the node has loaded them.
     pub(crate) identity: Option<Arc<Identity>>,
@@ -110,6 +116,25 @@ impl LinkConfig {
         self
     }
 
+    /// Delivers everything that this end sends in order, also on a `quic/` link with a capacity. A lost packet then
+    /// delays all that follows.
+    #[must_use]
+    pub const fn ordered(mut self) -> Self {
+        self.ordered = true;
+        self
+    }
+
+    /// Connects the `tcp/` and `tls/` endpoints of the link through this HTTP proxy, by its method CONNECT:
+    /// `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`.
+    #[must_use]
+    pub fn proxy(mut self, proxy: &str) -> Self {
+        match Proxy::parse(proxy) {
+            Ok(proxy) => self.proxy = Some(proxy),
+            Err(what) => self.bad_proxy = Some((proxy.to_owned(), what)),
+        }
+        self
+    }
+
     /// Sets the files with which this end proves its identity: its certificate, the private key of
     /// that, and the authorities whose certificates the other end may have, all in PEM format.
     ///
@@ -130,7 +155,7 @@ impl LinkConfig {
 
     /// Returns true if only processes of this host reach the link's endpoints.
     pub(crate) fn is_local(&self) -> bool {
-        self.listen.iter().chain(&self.connect).all(|endpoint| is_local(endpoint))
+        self.listen.iter().chain(&self.connect).all(|endpoint| is_local_endpoint(endpoint))
     }
 
     /// Returns true for the link between the processes of a host, which belong to one user.
@@ -143,7 +168,9 @@ impl LinkConfig {
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         let encrypted = |endpoint: &String| {
-            endpoint.starts_with("quic/") || endpoint.starts_with("tls/") || is_local(endpoint)
+            endpoint.starts_with("quic/")
+                || endpoint.starts_with("tls/")
+                || is_local_endpoint(endpoint)
         };
         self.listen.iter().chain(&self.connect).all(encrypted)
     }
@@ -154,6 +181,17 @@ impl LinkConfig {
         self.insecure || self.listen.is_empty()
     }
 
+    /// Returns true if each peer of the link has a certificate.
+    pub(crate) fn is_certified(&self) -> bool {
+        let certified = |it: &String| it.starts_with("quic/") || it.starts_with("tls/");
+        self.listen.iter().chain(&self.connect).all(certified)
+    }
+
+    /// Returns true if this end sends all frames in byte streams.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.ordered || self.capacity.is_none() || !self.is_quic()
+    }
+
     /// Returns true if the link uses QUIC.
     pub(crate) fn is_quic(&self) -> bool {
         self.listen.iter().chain(&self.connect).any(|endpoint| endpoint.starts_with("quic/"))
@@ -162,10 +200,9 @@ impl LinkConfig {
     /// The transport of the link's frames. Several endpoints share the one with the shortest
     /// frames.
     pub(crate) fn carrier(&self) -> Carrier {
-        let mut endpoints = self.listen.iter().chain(&self.connect);
-        if endpoints.clone().any(|it| it.starts_with("udp/") || it.starts_with("quic/")) {
+        if !self.is_ordered() {
             Carrier::Datagrams
-        } else if endpoints.all(|endpoint| endpoint.starts_with("unixsock-stream/")) {
+        } else if self.is_host() {
             Carrier::Local
         } else {
             Carrier::Ordered
@@ -278,8 +315,9 @@ impl NodeBuilder {
     }
 }
 
-/// Returns true if only processes of this host reach the endpoint.
-pub(crate) fn is_local(endpoint: &str) -> bool {
+/// Returns true if only processes of this host reach the endpoint, such as `tcp/127.0.0.1:7600`.
+#[must_use]
+pub fn is_local_endpoint(endpoint: &str) -> bool {
     let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
     let address = rest.split(['?', '#']).next().unwrap_or_default();
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);

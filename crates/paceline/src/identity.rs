@@ -1,7 +1,7 @@
 //! The identity of a node: its certificate, and the authority that it trusts.
 
 use paceline_proto::NodeId;
-use ring::digest::{Context, SHA256};
+use ring::digest::{SHA256, digest};
 use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -23,8 +23,74 @@ use x509_parser::extensions::GeneralName;
 
 /// The protocol name in the TLS handshake (ALPN, RFC 7301).
 const PROTOCOL: &[u8] = b"paceline";
-/// The length of the random number in a node id.
-pub(crate) const NONCE_BYTES: usize = 8;
+/// The lengths of the parts of an [`Introduction`].
+const KEY_BYTES: usize = 32;
+const NONCE_BYTES: usize = 16;
+pub(crate) const INTRODUCTION_BYTES: usize = KEY_BYTES + NONCE_BYTES;
+
+/// What a node shows to its neighbours to prove its id.
+///
+/// The id is the beginning of SHA-256 over both parts. So only a node that knows them can claim the id; others can
+/// only have them from a connection to that node. On connections with certificates the first part is
+/// also the hash of the certificate's key, so nobody else can claim the id.
+#[derive(Clone, Copy)]
+pub(crate) struct Introduction {
+    /// SHA-256 over the public key of the node's certificate; zero without one.
+    key: [u8; KEY_BYTES],
+    /// Random, so that a restarted node has another id.
+    nonce: [u8; NONCE_BYTES],
+}
+
+impl Introduction {
+    /// Returns the introduction of a node without a certificate.
+    pub(crate) const fn anonymous(nonce: [u8; NONCE_BYTES]) -> Self {
+        Self { key: [0; KEY_BYTES], nonce }
+    }
+
+    fn of(
+        certificate: &CertificateDer<'_>,
+        nonce: [u8; NONCE_BYTES],
+    ) -> Result<Self, rustls::Error> {
+        let key = ParsedCertificate::try_from(certificate)?.subject_public_key_info();
+        let mut hashed = [0; KEY_BYTES];
+        hashed.copy_from_slice(digest(&SHA256, &key).as_ref());
+        Ok(Self { key: hashed, nonce })
+    }
+
+    /// Returns the id of the node.
+    pub(crate) fn id(&self) -> NodeId {
+        let hash = digest(&SHA256, &self.to_bytes());
+        let first = hash.as_ref().iter().take(8);
+        NodeId(first.fold(0, |id, byte| id << 8 | u64::from(*byte)))
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; INTRODUCTION_BYTES] {
+        let mut bytes = [0; INTRODUCTION_BYTES];
+        let (key, nonce) = bytes.split_at_mut(KEY_BYTES);
+        key.copy_from_slice(&self.key);
+        nonce.copy_from_slice(&self.nonce);
+        bytes
+    }
+
+    /// Returns `None` if the length is wrong.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (key, nonce) = bytes.split_first_chunk()?;
+        Some(Self { key: *key, nonce: nonce.try_into().ok()? })
+    }
+
+    /// Checks that the node with this certificate has made the introduction.
+    ///
+    /// # Errors
+    /// Returns the cause.
+    pub(crate) fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), String> {
+        let its = Self::of(certificate, self.nonce).map_err(|error| reason(&error))?;
+        if its.key == self.key {
+            Ok(())
+        } else {
+            Err("its introduction belongs to another certificate".to_owned())
+        }
+    }
+}
 
 /// The files with which a link proves its identity, in PEM format.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -40,12 +106,9 @@ pub(crate) struct TlsFiles {
 /// The certificate of a node, and the TLS 1.3 settings with which it proves its identity and checks
 /// that of others.
 ///
-/// A node id is the beginning of SHA-256 over the certificate's public key and a random number that
-/// the node draws when it opens. So a node cannot claim the id of another one, and a restarted node
-/// has another id.
+/// The node's id depends on both ([`Introduction`]), so a node cannot claim the id of another one.
 pub(crate) struct Identity {
-    nonce: [u8; NONCE_BYTES],
-    id: NodeId,
+    introduction: Introduction,
     files: TlsFiles,
     provider: Arc<CryptoProvider>,
     own: Arc<Own>,
@@ -57,7 +120,7 @@ pub(crate) struct Identity {
 impl std::fmt::Debug for Identity {
     /// Shows no secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Identity").field("id", &self.introduction.id()).finish_non_exhaustive()
     }
 }
 
@@ -72,7 +135,7 @@ impl Identity {
         let own = own(files, &members, &provider)?;
         let TlsFiles { cert, .. } = files;
         let leaf = own.end_entity_cert().map_err(|_| empty("tls_cert", cert))?;
-        let id = Self::id_of(leaf, &nonce).map_err(|error| {
+        let introduction = Introduction::of(leaf, nonce).map_err(|error| {
             format!("tls_cert {}: {error}; issue the certificate again", cert.display())
         })?;
         let own = Arc::new(Own(RwLock::new(Arc::new(own))));
@@ -94,7 +157,7 @@ impl Identity {
         // Each connection is checked in full.
         client.resumption = rustls::client::Resumption::disabled();
         let (files, server, client) = (files.clone(), Arc::new(server), Arc::new(client));
-        Ok(Self { nonce, id, files, provider, own, members, server, client })
+        Ok(Self { introduction, files, provider, own, members, server, client })
     }
 
     /// Reads the files again, so that a renewed certificate and new revocations take effect.
@@ -106,7 +169,7 @@ impl Identity {
         *self.members.0.write().unwrap_or_else(PoisonError::into_inner) = current;
         let renewed = own(&self.files, &self.members, &self.provider)?;
         let leaf = renewed.end_entity_cert().map_err(|error| error.to_string())?;
-        if Self::id_of(leaf, &self.nonce).ok() != Some(self.id) {
+        if self.introduction.check(leaf).is_err() {
             return Err(format!(
                 "tls_cert {}: it has another key than before; restart the node to use it",
                 self.files.cert.display()
@@ -128,28 +191,9 @@ impl Identity {
         certified_name(self.own.now().end_entity_cert().ok()?)
     }
 
-    /// Returns the id of this node.
-    pub(crate) const fn id(&self) -> NodeId {
-        self.id
-    }
-
-    /// Returns the random number in the id.
-    pub(crate) const fn nonce(&self) -> &[u8; NONCE_BYTES] {
-        &self.nonce
-    }
-
-    /// Returns the id of the node with this certificate and random number.
-    pub(crate) fn id_of(
-        certificate: &CertificateDer<'_>,
-        nonce: &[u8; NONCE_BYTES],
-    ) -> Result<NodeId, rustls::Error> {
-        let key = ParsedCertificate::try_from(certificate)?.subject_public_key_info();
-        let mut hash = Context::new(&SHA256);
-        hash.update(&key);
-        hash.update(nonce);
-        let first = hash.finish();
-        let first = first.as_ref().iter().take(8);
-        Ok(NodeId(first.fold(0, |id, byte| id << 8 | u64::from(*byte))))
+    /// Returns what this node shows to its neighbours.
+    pub(crate) const fn introduction(&self) -> &Introduction {
+        &self.introduction
     }
 }
 

@@ -68,7 +68,7 @@ mod view;
 #[doc(hidden)]
 pub use access::{PolicySummary, check_policy};
 pub use arrival::Arrival;
-pub use config::{LinkConfig, NodeBuilder};
+pub use config::{LinkConfig, NodeBuilder, is_local_endpoint};
 pub use error::{ChangeError, OpenError, PublishError, RecvError, SubscribeError};
 pub use event::{PublisherEvent, SubscriberEvent};
 pub use feedback::FeedbackWatch;

@@ -5,7 +5,7 @@ mod link;
 use crate::check::{self, classes, wrong_class};
 use crate::config::{LinkConfig, NodeBuilder, default_dir};
 use crate::error::{CapacityError, ClassesError, OpenError};
-use crate::identity::Identity;
+use crate::identity::{Identity, Introduction};
 use crate::limits;
 use crate::shell::command::{COMMANDS_MAX, Command, Commands};
 use crate::shell::engine::{Engine, Parts};
@@ -96,7 +96,10 @@ impl Node {
         let identity = identity(&builder.links)?;
         let name = name(&builder, identity.as_deref())?;
         let gate = Gate::open(&builder)?;
-        let id = identity.as_ref().map_or_else(|| NodeId(random()), |identity| identity.id());
+        let introduction = identity
+            .as_ref()
+            .map_or_else(|| Introduction::anonymous(random()), |identity| *identity.introduction());
+        let id = introduction.id();
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
         let sources = Arc::new(RxSources::default());
@@ -117,7 +120,7 @@ impl Node {
             config.audit = gate.audit();
             control.set_link(&config.name, config.policy, config.carrier());
             let (link, thread) =
-                open_link(id, links.len(), config, &sources, (&commands, &vitals))?;
+                open_link(introduction, links.len(), config, &sources, (&commands, &vitals))?;
             links.push(link);
             threads.push(thread);
         }
@@ -371,15 +374,15 @@ fn host_place(builder: &NodeBuilder) -> Result<Option<(Host, LinkConfig)>, OpenE
     Ok(Some((place, link)))
 }
 
-fn random() -> u64 {
-    let mut bytes = [0; 8];
+fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
     if getrandom::fill(&mut bytes).is_err() {
         // Without any entropy source, the clock and the process number still make the identifier
         // unique on this host.
-        let now = crate::shell::clock::now().as_nanos();
-        return now ^ u64::from(std::process::id()) << 40;
+        let now = u128::from(crate::shell::clock::now().as_nanos());
+        return (now | u128::from(std::process::id()) << 64).to_be_bytes();
     }
-    u64::from_le_bytes(bytes)
+    bytes
 }
 
 /// Loads the certificate of a node's links.
@@ -396,7 +399,7 @@ fn identity(links: &[LinkConfig]) -> Result<Option<Arc<Identity>>, OpenError> {
             ),
         ));
     }
-    let identity = Identity::load(files, random().to_be_bytes());
+    let identity = Identity::load(files, random());
     identity.map(|it| Some(Arc::new(it))).map_err(|what| refuse(link, what))
 }
 

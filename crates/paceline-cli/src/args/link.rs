@@ -6,8 +6,10 @@ use paceline::{Capacity, LinkConfig};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-const KEYS: &str = "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, insecure";
-const PROTOCOLS: [&str; 5] = ["quic", "tcp", "udp", "tls", "unixsock-stream"];
+const KEYS: &str =
+    "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, proxy, ordered, insecure";
+const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unixsock-stream"];
+
 /// A link as specified on the command line or in a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinkSpec {
@@ -23,6 +25,10 @@ pub(crate) struct LinkSpec {
     pub(crate) classes: Vec<LinkClass>,
     /// Whether the link may listen on addresses beyond this host without TLS.
     pub(crate) insecure: bool,
+    /// Whether everything arrives in order, also over QUIC with a capacity.
+    pub(crate) ordered: bool,
+    /// The HTTP proxy through which the link connects.
+    pub(crate) proxy: Option<String>,
     pub(crate) tls: TlsSpec,
 }
 
@@ -63,6 +69,12 @@ impl LinkSpec {
         if let TlsSpec { cert: Some(cert), key: Some(key), ca: Some(ca) } = &self.tls {
             link = link.tls(cert, key, ca);
         }
+        if let Some(proxy) = &self.proxy {
+            link = link.proxy(proxy);
+        }
+        if self.ordered {
+            link = link.ordered();
+        }
         if self.insecure { link.insecure() } else { link }
     }
 
@@ -72,14 +84,15 @@ impl LinkSpec {
     }
 
     fn set(&mut self, key: &str, value: Option<&str>) -> Result<(), String> {
-        if key == "insecure" {
-            return match value {
-                None => {
-                    self.insecure = true;
-                    Ok(())
-                }
-                Some(value) => Err(format!("insecure={value}: insecure takes no value")),
-            };
+        let flag = match key {
+            "insecure" => Some(&mut self.insecure),
+            "ordered" => Some(&mut self.ordered),
+            _ => None,
+        };
+        if let Some(flag) = flag {
+            *flag = true;
+            let given = value.map(|value| format!("{key}={value}: {key} takes no value"));
+            return given.map_or(Ok(()), Err);
         }
         let value = match value {
             Some(value) if !value.is_empty() => value,
@@ -98,6 +111,7 @@ impl LinkSpec {
             "tls_cert" => self.tls.cert = Some(value.into()),
             "tls_key" => self.tls.key = Some(value.into()),
             "tls_ca" => self.tls.ca = Some(value.into()),
+            "proxy" => self.proxy = Some(value.to_owned()),
             _ => return Err(format!("key '{key}' is not known: the keys are {KEYS}")),
         }
         Ok(())
@@ -163,15 +177,16 @@ mod tests {
     #[test]
     fn a_link_is_read_key_by_key() {
         let link: LinkSpec =
-            "name=radio, listen=tcp/127.0.0.1:7600,connect=udp/[::1]:7601,capacity=2mbit,policy=dwcs,insecure"
+            "name=radio, listen=tcp/127.0.0.1:7600,connect=tls/[::1]:7601,capacity=2mbit,policy=dwcs,ordered,proxy=http://p:1,insecure"
                 .parse()
                 .unwrap();
         assert_eq!(link.name(1), "radio");
         assert_eq!(link.listen, ["tcp/127.0.0.1:7600"]);
-        assert_eq!(link.connect, ["udp/[::1]:7601"]);
+        assert_eq!(link.connect, ["tls/[::1]:7601"]);
         assert_eq!(link.capacity.unwrap().bits_per_s(), 2_000_000);
         assert_eq!(link.policy, Policy::DWCS);
-        assert!(link.insecure);
+        assert!(link.insecure && link.ordered);
+        assert_eq!(link.proxy.as_deref(), Some("http://p:1"));
         let plain: LinkSpec = "connect=unixsock-stream//run/a.sock".parse().unwrap();
         assert_eq!((plain.name(2).as_str(), plain.policy), ("link2", Policy::Vds));
     }
@@ -185,7 +200,7 @@ mod tests {
             ("listen", "listen has no value: write listen=VALUE"),
             ("connect=", "connect has no value"),
             ("listen=127.0.0.1:7600", "listen '127.0.0.1:7600': must be PROTOCOL/ADDRESS"),
-            ("listen=ws/127.0.0.1:7600", "protocol quic, tcp, udp, tls, unixsock-stream"),
+            ("listen=ws/127.0.0.1:7600", "protocol quic, tls, tcp, unixsock-stream"),
             ("listen=quic/127.0.0.1:7600,tls_cert=a", "tls_key is missing: give tls_cert, tls_key"),
             (
                 "name=a\x1b[2J,listen=tcp/[::1]:1",
@@ -200,6 +215,7 @@ mod tests {
                 "dwcs, dwcs-original, vds, drr, wf2q+ or hfsc",
             ),
             ("listen=tcp/[::1]:1,insecure=yes", "insecure takes no value"),
+            ("listen=tcp/[::1]:1,ordered=1", "ordered takes no value"),
         ] {
             let error = text.parse::<LinkSpec>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

@@ -55,7 +55,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Text of 1 to 255 bytes. Default: link1, link2.
 #name = "radio"
 # The endpoints on which it listens for neighbours, and those to which it connects. Each is a list of 1 to 64
-# endpoints PROTOCOL/ADDRESS with protocol quic, tcp, udp, tls or unixsock-stream. At least one list is required.
+# endpoints PROTOCOL/ADDRESS with protocol quic, tls, tcp or unixsock-stream. At least one list is required.
 #listen = ["tcp/127.0.0.1:7600"]
 #connect = ["tcp/192.0.2.1:7600"]
 # Its capacity on the wire, including headers: a number above 0 and bit, kbit, mbit, gbit, B/s, kB/s, MB/s or
@@ -65,10 +65,16 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # docs/reference/cli.md lists all.
 #policy = "vds"
 # The files with which this end proves its identity, in PEM format: its certificate, the key of that, and the
-# authority of the network. All three or none. Default: none; quic endpoints need them (paceline trust).
+# authority of the network. All three or none. Default: none; quic and tls endpoints need them
+# (paceline trust).
 #tls_cert = "/etc/paceline/node.pem"
 #tls_key = "/etc/paceline/node.key"
 #tls_ca = "/etc/paceline/ca.pem"
+# The HTTP proxy through which it connects to tcp and tls endpoints. Default: none.
+#proxy = "http://proxy.example:3128"
+# Delivers everything in order over quic, although a lost packet then delays all that follows. true or false.
+# Default: false. Links without a capacity, and those over tls and tcp, always deliver in order.
+#ordered = false
 # Allows listening beyond this host without TLS. true or false. Default: false.
 #insecure = false
 

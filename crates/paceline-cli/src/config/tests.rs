@@ -69,7 +69,7 @@ const CASES: &[Case] = &[
     (
         "[[link]]\nconnect = [\n  \"tcp/[::1]:1\",\n  \"here\",\n]\n",
         4,
-        &["link 1: connect has \"here\": must be PROTOCOL/ADDRESS with protocol quic, tcp"],
+        &["link 1: connect has \"here\": must be PROTOCOL/ADDRESS with protocol quic, tls"],
     ),
     ("[[link]]\nconnect = [7600]\n", 2, &["connect has 7600: must be a list of 1 to 64 endpoints"]),
     ("[[link]]\nlisten = [\"ws/[::1]:1\"]\n", 2, &["listen has \"ws/[::1]:1\": must be PROTOCOL"]),
@@ -470,7 +470,7 @@ fn all_errors_are_reported_together_in_order() {
 fn a_valid_file_is_read() {
     let config = read(
         "name = \"gate\"\nruntime_dir = \"/run/x\"\nisolated = true\nlog = \"info,zenoh=warn\"\n\
-         [[link]]\nname = \"radio\"\nlisten = [\"tcp/[::1]:1\"]\nconnect = [\"udp/h:2\", \"tls/h:3\"]\n\
+         [[link]]\nname = \"radio\"\nlisten = [\"tcp/[::1]:1\"]\nconnect = [\"quic/h:2\", \"tls/h:3\"]\n\
          capacity = \"1.5mbit\"\npolicy = \"dwcs\"\ninsecure = true\n\
          [[link]]\nconnect = [\"tcp/h:4\"]\n\
          [[buffer]]\npattern = \"a/**\"\nsamples = 0x10\nbytes = \"1kB\"\nage = \"90s\"\n\
@@ -488,7 +488,7 @@ fn a_valid_file_is_read() {
         ("radio", Policy::DWCS, true)
     );
     assert_eq!(radio.capacity.unwrap().bits_per_s(), 1_500_000);
-    assert_eq!(radio.connect, ["udp/h:2", "tls/h:3"]);
+    assert_eq!(radio.connect, ["quic/h:2", "tls/h:3"]);
     assert_eq!((second.name(2).as_str(), second.policy), ("link2", Policy::Vds));
     let [all, one] = config.buffers.as_slice() else { panic!("{config:?}") };
     assert_eq!(Ok(all), "a/**=samples=16,bytes=1000B,age=90s".parse().as_ref());

@@ -145,6 +145,9 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
             ("listen", was.listen != is.listen),
             ("connect", was.connect != is.connect),
             ("policy", was.policy != is.policy),
+            ("tls files", was.tls != is.tls),
+            ("proxy", was.proxy != is.proxy),
+            ("ordered", was.ordered != is.ordered),
             ("insecure", was.insecure != is.insecure),
         ] {
             if differs {

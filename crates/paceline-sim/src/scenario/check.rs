@@ -251,9 +251,8 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         );
         let read = |text: &str| match text {
             "tcp" => Ok(Protocol::Tcp),
-            "udp" => Ok(Protocol::Udp),
             "quic" => Ok(Protocol::Quic),
-            _ => Err("must be tcp, udp or quic; defaults to tcp".to_owned()),
+            _ => Err("must be tcp or quic; defaults to tcp".to_owned()),
         };
         let protocol = place.text("protocol", &link.protocol, read, checked).unwrap_or_default();
         let Some(between) = between else { continue };

@@ -65,7 +65,7 @@ impl Wiring {
     pub fn spec(&self) -> LinkSpec {
         let carrier = match self.protocol {
             Protocol::Tcp => Carrier::Ordered,
-            Protocol::Udp | Protocol::Quic => Carrier::Datagrams,
+            Protocol::Quic => Carrier::Datagrams,
         };
         let (capacity, policy) = (self.capacity, self.policy);
         LinkSpec { capacity, policy, carrier, ..LinkSpec::default() }
@@ -78,9 +78,7 @@ pub enum Protocol {
     /// Lost frames arrive later, and all subsequent frames wait for them.
     #[default]
     Tcp,
-    /// Lost frames stay lost, and the link repairs losses (docs/concepts/lossy.md).
-    Udp,
-    /// As UDP, encrypted and with certificates.
+    /// Lost frames stay lost, and the link repairs losses (docs/concepts/lossy.md). Encrypted, with certificates.
     Quic,
 }
 
@@ -90,16 +88,15 @@ impl Protocol {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
-            Self::Udp => "udp",
             Self::Quic => "quic",
         }
     }
 
-    /// Returns the bytes per frame that encryption adds: measured next to UDP over Zenoh.
+    /// Returns the bytes per frame that encryption adds.
     #[must_use]
     pub const fn seal_bytes(self) -> u64 {
         match self {
-            Self::Tcp | Self::Udp => 0,
+            Self::Tcp => 0,
             Self::Quic => 16,
         }
     }
@@ -109,7 +106,7 @@ impl Protocol {
     pub const fn wire(self) -> WireKind {
         match self {
             Self::Tcp => WireKind::Reliable,
-            Self::Udp | Self::Quic => WireKind::Datagrams,
+            Self::Quic => WireKind::Datagrams,
         }
     }
 }

@@ -3,11 +3,10 @@
 use super::{classes, wrong_class};
 use crate::config::LinkConfig;
 use crate::error::OpenError;
+use crate::identity::Introduction;
 use crate::shell::command::Commands;
 use crate::shell::egress;
 use crate::shell::engine::EngineLink;
-use crate::shell::front::{Fronts, Standing};
-use crate::shell::handle::{LinkCommand, LinkHandle};
 use crate::shell::port::Announcements;
 use crate::shell::rx::{LinkRx, RxSources};
 use crate::shell::transport::Transport;
@@ -17,13 +16,12 @@ use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
 use paceline_proto::link::LinkSpec;
 use paceline_proto::wire::STREAMS_MAX;
-use paceline_proto::{Carrier, NodeId};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Opens a link: its transport session, its threads, and the receiver of its datagrams.
+/// Opens a link: its transport and its threads.
 pub(super) fn open_link(
-    me: NodeId,
+    me: Introduction,
     index: usize,
     config: LinkConfig,
     sources: &Arc<RxSources>,
@@ -36,7 +34,7 @@ pub(super) fn open_link(
         room: Event::new(),
     });
     let rx = Arc::new(LinkRx::new(
-        (index, config.is_quic()),
+        (index, config.is_certified()),
         sources.clone(),
         waker,
         commands.clone(),
@@ -47,42 +45,20 @@ pub(super) fn open_link(
         let (link, endpoints) = (config.name.clone(), endpoints.join(", "));
         OpenError::Transport { link, endpoints, what: readable(&what) }
     };
-    let fronts = Fronts::take(&config).map_err(|error| cannot(error.to_string()))?;
-    let transport = Transport::open(me, &fronts.places.behind(&config), rx.clone())
-        .map_err(|error| cannot(error.to_string()))?;
+    let transport =
+        Transport::open(me, &config, rx.clone()).map_err(|error| cannot(error.to_string()))?;
     let classes = classes(&config).map_err(|error| wrong_class(&config, &error))?;
     let carrier = config.carrier();
     let spec = LinkSpec { capacity: config.capacity, policy: config.policy, classes, carrier };
-    if carrier == Carrier::Datagrams {
+    // The other end decides for itself whether it sends datagrams.
+    if config.is_quic() {
         rx.start_mending(&config.name).map_err(OpenError::Thread)?;
     }
     let (handle, thread) =
         egress::start(&config, spec, transport, rx.clone(), announcements, (commands, vitals))
             .map_err(OpenError::Thread)?;
-    let front = stand(me, fronts, (&config, &rx, &handle)).map_err(OpenError::Thread)?;
     let slots = Default::default();
-    Ok((EngineLink { config, handle, rx, slots, _front: front }, thread))
-}
-
-/// Starts the receiver of datagrams of a link that listens on UDP.
-fn stand(
-    me: NodeId,
-    fronts: Fronts,
-    (config, rx, handle): (&LinkConfig, &Arc<LinkRx>, &LinkHandle),
-) -> std::io::Result<Option<Standing>> {
-    let (its, rx, handle) = (config.clone(), rx.clone(), handle.clone());
-    fronts.stand(&config.name, move |places| {
-        match Transport::open(me, &places.behind(&its), rx.clone()) {
-            Ok(transport) => {
-                handle.send(LinkCommand::Reopen(Box::new(transport)));
-                true
-            }
-            Err(error) => {
-                tracing::warn!("link '{}': cannot listen again: {error}", its.name);
-                false
-            }
-        }
-    })
+    Ok((EngineLink { config, handle, rx, slots }, thread))
 }
 
 /// Returns an error of Zenoh without positions in its source code, which do not help the user, and with a

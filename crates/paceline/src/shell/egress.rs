@@ -11,7 +11,6 @@ use super::clock;
 use super::command::{Command, Commands};
 use super::handle::{LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
-use super::redial::Redialer;
 use super::rx::{HopShared, LinkRx};
 use super::strangers::Stranger;
 use super::transport::{Sent, Transport};
@@ -45,8 +44,6 @@ const BEACON_FOUND: Duration = Duration::from_secs(1);
 const BEACON_CROWDED: Duration = Duration::from_millis(250);
 /// The interval between published snapshots of the counters.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
-/// The interval between renewed declarations of subscribed keys while a neighbour is missing.
-const LISTEN_AGAIN: Duration = Duration::from_secs(2);
 /// Shorter sleeps cost more than they gain.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 /// Links up to this capacity, in bits per second, send each frame at once instead of batching.
@@ -71,11 +68,7 @@ struct Egress {
     next_beacon: Instant,
     beacon_every: Duration,
     next_snapshot: Instant,
-    /// The time of the next renewed declaration, if a neighbour is missing then.
-    next_listen: Instant,
     frame: FrameBuf,
-    /// Reconnects a lost path, for links that only connect, over TCP.
-    redialer: Option<Redialer>,
     traces: Traces,
     name: String,
     /// The number of lost frames on an ordered transport that was logged last.
@@ -104,7 +97,6 @@ pub(crate) fn start(
     let has_commands = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(Mutex::new(LinkSnapshot::default()));
     let handle = LinkHandle { commands, has_commands, announcements, snapshot };
-    let redialer = redialer(config, transport.me(), rx.clone(), handle.clone())?;
     let express = is_express(spec.capacity);
     let mut egress = Egress {
         link: Link::new(spec),
@@ -124,9 +116,7 @@ pub(crate) fn start(
         next_beacon: Instant::ZERO,
         beacon_every: BEACON_FIRST,
         next_snapshot: Instant::ZERO,
-        next_listen: clock::now() + LISTEN_AGAIN,
         frame: FrameBuf::default(),
-        redialer,
         traces: Traces::default(),
         name: config.name.clone(),
         frames_lost: 0,
@@ -145,26 +135,6 @@ pub(crate) fn start(
         vitals.guard(&name, || egress.close());
     })?;
     Ok((handle, thread))
-}
-
-/// Starts the redialer of a link that only connects. A session that listens may have other
-/// neighbours, so it stays open.
-fn redialer(
-    config: &LinkConfig,
-    me: NodeId,
-    rx: Arc<LinkRx>,
-    handle: LinkHandle,
-) -> std::io::Result<Option<Redialer>> {
-    if !config.listen.is_empty() {
-        return Ok(None);
-    }
-    let its = config.clone();
-    Redialer::start(&config.name, &config.connect, move || {
-        match Transport::open(me, &its, rx.clone()) {
-            Ok(transport) => handle.send(LinkCommand::Redial(Box::new(transport))),
-            Err(error) => crate::warn_limited!("link '{}': cannot reconnect: {error}", its.name),
-        }
-    })
 }
 
 impl Egress {
@@ -232,7 +202,6 @@ impl Egress {
                     self.next_beacon = now;
                     self.beacon_every = Duration::ZERO;
                 }
-                Ok(LinkCommand::Redial(transport)) => self.redial(now, *transport),
                 Ok(LinkCommand::Stop) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
             }
@@ -250,29 +219,9 @@ impl Egress {
         !self.link.hops().any(|(_, hop)| hop.is_up())
     }
 
-    /// Switches to a new session with the same endpoints, unless the old one has reconnected
-    /// meanwhile.
-    fn redial(&mut self, now: Instant, mut transport: Transport) {
-        if !self.is_lost() {
-            return transport.close_aside();
-        }
-        tracing::debug!("link {}: switching to a new session", self.index);
-        for node in self.hops.keys() {
-            if let Err(error) = transport.add_hop(*node) {
-                crate::warn_limited!("no route to node {node}: {error}");
-            }
-        }
-        std::mem::replace(&mut self.transport, transport).close_aside();
-        self.next_beacon = now;
-        self.beacon_every = Duration::ZERO;
-    }
-
-    /// Closes the redialer and the transport.
+    /// Closes the transport.
     fn close(self) {
         let lost = self.is_lost();
-        if let Some(redialer) = self.redialer {
-            redialer.close();
-        }
         // Without a neighbour there are no frames to flush.
         if lost { self.transport.close_aside() } else { self.transport.close() }
     }
@@ -355,9 +304,6 @@ impl Egress {
             }
             let peer = self.transport.peer_name(node).filter(|_| up);
             self.engine.offer(Command::Hop { link: self.index, node, up, peer });
-            if let Some(redialer) = &self.redialer {
-                redialer.tell(self.is_lost());
-            }
         }
         let forgotten: Vec<_> =
             self.hops.keys().copied().filter(|node| self.link.epoch(*node) == 0).collect();
@@ -415,13 +361,6 @@ impl Egress {
                 self.beacon_every.mul_div(3, 2).clamp(BEACON_FIRST, BEACON_SEARCHING)
             };
             self.next_beacon = now + self.beacon_every;
-        }
-        if now >= self.next_listen {
-            self.next_listen = now + LISTEN_AGAIN;
-            let mut hops = self.link.hops();
-            if self.hops.is_empty() || !hops.all(|(_, hop)| hop.is_up()) {
-                self.transport.listen_again();
-            }
         }
         if now >= self.next_snapshot {
             self.next_snapshot = now + SNAPSHOT_EVERY;

@@ -18,7 +18,6 @@ mod status;
 
 use super::clock;
 use super::command::{COMMANDS_MAX, Command, Commands};
-use super::front::Standing;
 use super::gate::Gate;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
@@ -63,8 +62,6 @@ pub(crate) struct EngineLink {
     pub(crate) handle: LinkHandle,
     pub(crate) rx: Arc<LinkRx>,
     pub(crate) slots: Slots,
-    /// The receiver of its datagrams, if it listens on UDP.
-    pub(crate) _front: Option<Standing>,
 }
 
 /// The parts of a node that its engine owns.

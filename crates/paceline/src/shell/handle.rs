@@ -32,8 +32,6 @@ pub(crate) enum LinkCommand {
     Classes(Option<Arc<ClassTree>>),
     /// Replaces the transport because this process has become the host's node.
     Reopen(Box<Transport>),
-    /// Replaces the transport because the path to a lost neighbour works again.
-    Redial(Box<Transport>),
     /// Traces the samples of a publisher for a while.
     Trace(PublisherId),
     /// Stops the thread because the node closes.

@@ -1,11 +1,13 @@
-//! The transport of one link: Zenoh, or QUIC for links to other hosts.
+//! The transport of one link: Zenoh between the processes of a host, connections between hosts.
 
-mod over_quic;
+mod over_connections;
 mod over_zenoh;
 
 use crate::config::LinkConfig;
+use crate::identity::Introduction;
 use bytes::Bytes;
-use over_quic::OverQuic;
+use over_connections::OverConnections;
+pub(crate) use over_connections::Proxy;
 use over_zenoh::OverZenoh;
 pub use over_zenoh::open_session;
 use paceline_proto::NodeId;
@@ -15,8 +17,8 @@ use std::time::Duration;
 
 /// The timeout of connecting or accepting a connection.
 ///
-/// Zenoh needs three round trips. This is enough for an RTT of 0.8 s: a satellite's 0.6 s and a
-/// slow link. A lost path reconnects faster by `shell/redial.rs`.
+/// TLS and Zenoh need three round trips. This is enough for an RTT of 0.8 s: a satellite's 0.6 s and a
+/// slow link.
 pub(crate) const OPEN_MAX: Duration = Duration::from_millis(2_500);
 
 /// The result of sending a frame.
@@ -42,46 +44,37 @@ pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 /// The open transport of one link.
 pub(crate) enum Transport {
     Zenoh(Box<OverZenoh>),
-    Quic(OverQuic),
+    Connections(OverConnections),
 }
 
 impl Transport {
     /// Opens the link and listens for frames and beacons.
     pub(crate) fn open(
+        me: Introduction,
+        link: &LinkConfig,
+        inbound: Arc<dyn Inbound>,
+    ) -> Result<Self, Error> {
+        if link.is_host() {
+            Self::open_host(me.id(), link, inbound)
+        } else {
+            OverConnections::open(me, link, inbound).map(Self::Connections)
+        }
+    }
+
+    /// Opens a link between the processes of a host.
+    pub(crate) fn open_host(
         me: NodeId,
         link: &LinkConfig,
         inbound: Arc<dyn Inbound>,
     ) -> Result<Self, Error> {
-        if !link.is_quic() {
-            return OverZenoh::open(me, link, inbound).map(|it| Self::Zenoh(Box::new(it)));
-        }
-        let identity = link.identity.as_ref();
-        let identity =
-            identity.ok_or("QUIC needs a certificate: set tls_cert, tls_key and tls_ca")?;
-        OverQuic::open(identity, link, inbound).map(Self::Quic)
-    }
-
-    /// Returns the node of this transport.
-    pub(crate) fn me(&self) -> NodeId {
-        match self {
-            Self::Zenoh(it) => it.me(),
-            Self::Quic(it) => it.me(),
-        }
+        OverZenoh::open(me, link, inbound).map(|it| Self::Zenoh(Box::new(it)))
     }
 
     /// Returns the name in a peer's certificate; `None` if this transport does not identify peers.
     pub(crate) fn peer_name(&self, node: NodeId) -> Option<String> {
         match self {
             Self::Zenoh(_) => None,
-            Self::Quic(it) => it.peer_name(node),
-        }
-    }
-
-    /// Declares the subscriptions again on a transport that may have lost them.
-    pub(crate) fn listen_again(&mut self) {
-        match self {
-            Self::Zenoh(it) => it.listen_again(),
-            Self::Quic(_) => {}
+            Self::Connections(it) => it.peer_name(node),
         }
     }
 
@@ -89,7 +82,7 @@ impl Transport {
     pub(crate) fn greet(&self) {
         match self {
             Self::Zenoh(it) => it.greet(),
-            Self::Quic(it) => it.find(),
+            Self::Connections(it) => it.find(),
         }
     }
 
@@ -97,7 +90,7 @@ impl Transport {
     pub(crate) fn greet_stranger(&self, node: NodeId, frame: Vec<u8>) {
         match self {
             Self::Zenoh(it) => it.greet_stranger(node, frame),
-            Self::Quic(it) => drop(it.send(node, frame.into())),
+            Self::Connections(it) => drop(it.send(node, &frame)),
         }
     }
 
@@ -105,7 +98,7 @@ impl Transport {
     pub(crate) fn add_hop(&mut self, node: NodeId) -> Result<(), Error> {
         match self {
             Self::Zenoh(it) => it.add_hop(node),
-            Self::Quic(_) => Ok(()),
+            Self::Connections(_) => Ok(()),
         }
     }
 
@@ -114,7 +107,7 @@ impl Transport {
     pub(crate) fn declare_hop(&mut self, node: NodeId, express: bool) {
         match self {
             Self::Zenoh(it) => it.declare_hop(node, express),
-            Self::Quic(_) => {}
+            Self::Connections(_) => {}
         }
     }
 
@@ -122,7 +115,7 @@ impl Transport {
     pub(crate) fn remove_hop(&mut self, node: NodeId) {
         match self {
             Self::Zenoh(it) => it.remove_hop(node),
-            Self::Quic(_) => {}
+            Self::Connections(_) => {}
         }
     }
 
@@ -133,7 +126,7 @@ impl Transport {
     pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
         match self {
             Self::Zenoh(it) => it.try_send(node, frame),
-            Self::Quic(it) => it.try_send(node, frame),
+            Self::Connections(it) => it.try_send(node, frame),
         }
     }
 
@@ -150,7 +143,7 @@ impl Transport {
     pub(crate) fn close(self) {
         match self {
             Self::Zenoh(it) => it.close(),
-            Self::Quic(it) => it.close(),
+            Self::Connections(it) => it.close(),
         }
     }
 }

@@ -65,7 +65,7 @@ fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
             assert_eq!(held.recv_timeout(SOON).unwrap().payload, text);
         }
     };
-    let mut rogue = Rogue::join(&operator, &endpoint);
+    let mut rogue = Rogue::join(&endpoint);
     wait_until("the rogue is a neighbour", || rogue.greet());
     let began = Instant::now();
     while muted(&operator).is_none() {
@@ -108,7 +108,7 @@ fn an_impossible_sequence_number_ends_no_node() {
     let mut held = operator.subscriber("pose").declare().unwrap();
     let mut all = operator.subscriber("**").declare().unwrap();
     assert!(pose.wait_matching(SOON));
-    let mut rogue = Rogue::join(&operator, &endpoint);
+    let mut rogue = Rogue::join(&endpoint);
     wait_until("the rogue is a neighbour", || rogue.greet());
     for number in [0, u64::MAX, 1, u64::MAX / 2, u64::MAX / 2, 2, 1 << 40] {
         rogue.send_numbered(number, 10);

@@ -1,12 +1,11 @@
 //! Samples from one byte to 64 MB over every transport, with and without a capacity. Every loss has
 //! a reason.
 
+use crate::radio::Radio;
 use crate::sums;
 use crate::support::{HostDir, SOON, free_endpoint, isolated, wait_until};
 use crate::trust::{Authority, free_quic};
 use paceline::{Capacity, Kind, LinkConfig, Node};
-use std::path::Path;
-use std::process::Command;
 
 const KILOBYTE: usize = 1_000;
 const MEGABYTE: usize = 1_000 * KILOBYTE;
@@ -122,16 +121,6 @@ fn samples_of_any_size_arrive_over_a_unix_socket() {
     assert_eq!(each_has_a_reason(&nodes, MEGABYTE, 25), 25);
 }
 
-#[test]
-fn samples_are_delivered_or_have_a_reason_over_udp() {
-    for capacity in [None, Some(50_000_000)] {
-        let endpoint = free_endpoint().replace("tcp/", "udp/");
-        let nodes = nodes(&endpoint, &endpoint, capacity);
-        all_arrive(&nodes, "each", &LENGTHS[..9]);
-        each_has_a_reason(&nodes, 100 * KILOBYTE, 50);
-    }
-}
-
 /// Opens two members of one authority with a link over QUIC.
 fn over_quic(authority: &Authority, capacity: Option<u64>) -> (Node, Node) {
     let endpoint = free_quic();
@@ -154,6 +143,22 @@ fn samples_are_delivered_or_have_a_reason_over_quic() {
 }
 
 #[test]
+fn samples_arrive_over_quic_although_datagrams_are_lost() {
+    let authority = Authority::new("lossy");
+    let endpoint = free_quic();
+    let radio = Radio::new(&endpoint);
+    let link = |name: &str| {
+        authority.member(name, LinkConfig::new("wire").capacity_bits_per_s(50_000_000))
+    };
+    let near = authority.node("near", link("near").listen(&endpoint));
+    let far = authority.node("far", link("far").connect(&radio.endpoint()));
+    let nodes = (near, far);
+    radio.lose(50);
+    all_arrive(&nodes, "each", &LENGTHS[..9]);
+    each_has_a_reason(&nodes, 100 * KILOBYTE, 50);
+}
+
+#[test]
 fn small_samples_as_fast_as_possible_are_counted_over_quic() {
     let authority = Authority::new("fast");
     for capacity in [None, Some(10_000_000), Some(1_000_000_000)] {
@@ -168,57 +173,18 @@ fn small_samples_as_fast_as_possible_are_counted_over_quic() {
     }
 }
 
-/// With TLS, all Zenoh tasks of a process share one thread, so this test runs in its own process.
+/// Both ends prove their identity. A stranger with a certificate of another authority stays out.
 #[test]
 fn samples_of_any_size_arrive_over_tls() {
-    const INNER: &str = "PACELINE_TEST_TLS";
-    if std::env::var_os(INNER).is_some() {
-        return over_tls();
-    }
-    let threads = "(rx: (worker_threads: 1), tx: (handover: rx))";
-    let mut own = Command::new(std::env::current_exe().unwrap());
-    own.args(["--exact", "large::samples_of_any_size_arrive_over_tls", "--nocapture"]);
-    let output = own.env(INNER, "1").env("ZENOH_RUNTIME", threads).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn over_tls() {
-    // Both ends prove their identity. A stranger with a certificate of another authority stays out.
     let (authority, others) = (Authority::new("tls"), Authority::new("tls2"));
-    let endpoint = free_endpoint().replace("tcp/127.0.0.1", "tls/localhost");
+    let endpoint = free_endpoint().replace("tcp/", "tls/");
     let link = |name: &str| authority.member(name, LinkConfig::new("wire"));
-    let near = isolated("near", [link("near").listen(&endpoint)]);
-    let far = isolated("far", [link("far").connect(&endpoint)]);
+    let near = authority.node("near", link("near").listen(&endpoint));
+    let far = authority.node("far", link("far").connect(&endpoint));
     let foreign = others.member("foreign", LinkConfig::new("wire").connect(&endpoint));
     let foreign = isolated("foreign", [foreign]);
     let members = (near, far);
     all_arrive(&members, "each", &LENGTHS);
     assert_eq!((members.0.nodes().len(), foreign.nodes().len()), (2, 1));
-    let dir = HostDir::new("tls");
-    std::fs::create_dir_all(dir.path()).unwrap();
-    let Some((key, certificate)) = self_signed(dir.path()) else {
-        println!("samples_of_any_size_arrive_over_tls: skipped, it needs openssl");
-        return;
-    };
-    let address = free_endpoint().replace("tcp/127.0.0.1", "tls/localhost");
-    let listen =
-        format!("{address}#listen_private_key_file={key};listen_certificate_file={certificate}");
-    let connect = format!("{address}#root_ca_certificate_file={certificate}");
-    let nodes = nodes(&listen, &connect, None);
-    all_arrive(&nodes, "each", &LENGTHS);
-    assert_eq!(each_has_a_reason(&nodes, MEGABYTE, 25), 25);
-}
-
-/// Creates a self-signed certificate for localhost and its key; `None` without the openssl command.
-fn self_signed(dir: &Path) -> Option<(String, String)> {
-    let path = |name: &str| dir.join(name).display().to_string();
-    let (key, certificate) = (path("key.pem"), path("certificate.pem"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
-        .args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
-        .args(["-keyout", &key, "-out", &certificate])
-        .output();
-    made.ok().filter(|output| output.status.success()).map(|_| (key, certificate))
+    assert_eq!(each_has_a_reason(&members, MEGABYTE, 25), 25);
 }

@@ -2,8 +2,10 @@
 
 use crate::cable::Cable;
 use crate::counts::Counts;
+use crate::radio::Radio;
 use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
+use crate::trust::{Authority, free_quic};
 use bytes::Bytes;
 use paceline::contract::{Rate, Refusal};
 use paceline::status::{PublisherId, StreamCounters};
@@ -22,13 +24,42 @@ const LINKS_MAX: usize = 2;
 /// The largest age of a link's counters in a status, with a margin.
 const STATUS_AGE: std::time::Duration = std::time::Duration::from_millis(350);
 
-/// A connection of two nodes through a cable: `b` listens, and `a` connects.
+/// A connection of two nodes: `b` listens, and `a` connects.
 struct Joint {
     a: NodeIx,
     b: NodeIx,
     plan: LinkPlan,
     far: String,
-    cable: Cable,
+    wire: Wire,
+}
+
+/// What is between the two ends of a connection.
+enum Wire {
+    Cable(Cable),
+    Radio(Radio),
+}
+
+impl Wire {
+    fn endpoint(&self) -> String {
+        match self {
+            Self::Cable(it) => it.endpoint(),
+            Self::Radio(it) => it.endpoint(),
+        }
+    }
+
+    fn cut(&self) {
+        match self {
+            Self::Cable(it) => it.cut(),
+            Self::Radio(it) => it.cut(),
+        }
+    }
+
+    fn restore(&self) {
+        match self {
+            Self::Cable(it) => it.restore(),
+            Self::Radio(it) => it.restore(),
+        }
+    }
 }
 
 /// A subscription and its events so far.
@@ -46,6 +77,8 @@ struct End {
 /// users.
 #[derive(Default)]
 pub(crate) struct Live {
+    /// The issuer of the nodes' certificates, if the links use QUIC; otherwise they use TCP.
+    authority: Option<Authority>,
     over: Arc<AtomicBool>,
     drivers: Vec<JoinHandle<()>>,
     publishers: Vec<(PublisherId, Arc<Mutex<Publisher>>)>,
@@ -74,11 +107,22 @@ impl Drop for Live {
 }
 
 impl Live {
+    /// Returns a network whose links use QUIC.
+    pub(crate) fn over_quic(name: &str) -> Self {
+        let mut live = Self::default();
+        live.authority = Some(Authority::new(name));
+        live
+    }
+
     fn open(&mut self) {
         self.settled = false;
         if self.nodes.is_empty() {
             let opened = self.names.iter().enumerate();
-            self.nodes = opened.map(|(ix, name)| isolated(name, self.links(NodeIx(ix)))).collect();
+            let open = |(ix, name): (usize, &String)| match &self.authority {
+                Some(authority) => authority.member_of_all(name, self.links(NodeIx(ix))),
+                None => isolated(name, self.links(NodeIx(ix))),
+            };
+            self.nodes = opened.map(open).collect();
             let all = self.nodes.len();
             wait_until("all nodes know each other", || {
                 self.nodes.iter().all(|node| node.nodes().len() == all)
@@ -102,7 +146,7 @@ impl Live {
             };
             let link = match listens {
                 true => link.listen(&joint.far),
-                false => link.connect(&joint.cable.endpoint()),
+                false => link.connect(&joint.wire.endpoint()),
             };
             match joint.plan.capacity {
                 None if share => shared = Some(link),
@@ -118,9 +162,9 @@ impl Live {
         self.nodes.get(node.0).unwrap()
     }
 
-    fn cables(&self, a: NodeIx, b: NodeIx) -> impl Iterator<Item = &Cable> {
+    fn wires(&self, a: NodeIx, b: NodeIx) -> impl Iterator<Item = &Wire> {
         let joins = move |joint: &&Joint| [(a, b), (b, a)].contains(&(joint.a, joint.b));
-        self.joints.iter().filter(joins).map(|joint| &joint.cable)
+        self.joints.iter().filter(joins).map(|joint| &joint.wire)
     }
 
     fn publisher(&self, publisher: Pub) -> &(PublisherId, Arc<Mutex<Publisher>>) {
@@ -167,16 +211,22 @@ impl Net for Live {
 
     fn connect(&mut self, a: NodeIx, b: NodeIx, plan: LinkPlan) {
         assert!(self.nodes.is_empty(), "connections come before traffic");
-        let far = free_endpoint();
-        self.joints.push(Joint { a, b, plan, cable: Cable::new(&far), far });
+        let (far, wire) = if self.authority.is_some() {
+            let far = free_quic();
+            (far.clone(), Wire::Radio(Radio::new(&far)))
+        } else {
+            let far = free_endpoint();
+            (far.clone(), Wire::Cable(Cable::new(&far)))
+        };
+        self.joints.push(Joint { a, b, plan, wire, far });
     }
 
     fn cut(&mut self, a: NodeIx, b: NodeIx) {
-        self.cables(a, b).for_each(Cable::cut);
+        self.wires(a, b).for_each(Wire::cut);
     }
 
     fn restore(&mut self, a: NodeIx, b: NodeIx) {
-        self.cables(a, b).for_each(Cable::restore);
+        self.wires(a, b).for_each(Wire::restore);
     }
 
     fn publish(&mut self, node: NodeIx, spec: PublisherSpec) -> Pub {

@@ -94,26 +94,19 @@ const CAPACITY: u64 = 50_000_000;
 
 #[test]
 fn nothing_succeeds_without_rights_on_any_carrier() {
-    for carrier in ["quic", "tcp", "udp"] {
+    for carrier in ["quic", "tls", "tcp"] {
+        let certified = carrier != "tcp";
         let authority = Authority::new(&format!("red-{carrier}"));
         let link = |name: &str| {
             let link = LinkConfig::new("link").capacity_bits_per_s(CAPACITY);
-            if carrier == "quic" { authority.member(name, link) } else { link.insecure() }
+            if certified { authority.member(name, link) } else { link.insecure() }
         };
         // A listener at all addresses counts as beyond the host, wherever its peers are.
-        let (listen, connect) = match carrier {
-            "quic" => {
-                let endpoint = free_quic();
-                (endpoint.clone(), endpoint)
-            }
-            _ => {
-                let endpoint = free_endpoint().replace("tcp/", &format!("{carrier}/"));
-                (endpoint.replace("127.0.0.1", "0.0.0.0"), endpoint)
-            }
-        };
+        let connect = free_endpoint().replace("tcp/", &format!("{carrier}/"));
+        let listen = connect.replace("127.0.0.1", "0.0.0.0");
         let mut target = Target::open(&authority, link("target").listen(&listen));
         let attacker = isolated(
-            if carrier == "quic" { "mallory" } else { "friend" },
+            if certified { "mallory" } else { "friend" },
             [link("mallory").connect(&connect)],
         );
         wait_until("they meet", || attacker.nodes().len() == 2);
@@ -128,14 +121,20 @@ fn nothing_succeeds_without_rights_on_any_carrier() {
 #[test]
 fn bad_credentials_never_join_and_are_in_the_audit_log() {
     let (authority, others) = (Authority::new("red-credentials"), Authority::new("red-others"));
-    let endpoint = free_quic();
-    let link = LinkConfig::new("link").capacity_bits_per_s(CAPACITY).listen(&endpoint);
-    let mut target = Target::open(&authority, authority.member("target", link));
-    let connect = || LinkConfig::new("link").connect(&endpoint);
+    for endpoint in [free_quic(), free_endpoint().replace("tcp/", "tls/")] {
+        foreign_certificates_never_join(&authority, &others, &endpoint);
+    }
+    // Expired and revoked certificates are in `trust.rs`, tokens in `rights.rs` and `access/tests.rs`.
+}
+
+fn foreign_certificates_never_join(authority: &Authority, others: &Authority, endpoint: &str) {
+    let link = LinkConfig::new("link").capacity_bits_per_s(CAPACITY).listen(endpoint);
+    let mut target = Target::open(authority, authority.member("target", link));
+    let connect = || LinkConfig::new("link").connect(endpoint);
     let foreign = isolated("friend", [others.member("friend", connect())]);
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(target.attacked_by(&foreign), Vec::<&str>::new(), "another authority");
     assert_eq!(target.node.nodes().len(), 1);
-    audited(&authority, &["\"refused\"", "another authority"]);
-    // Expired and revoked certificates are in `trust.rs`, tokens in `rights.rs` and `access/tests.rs`.
+    let protocol = endpoint.split('/').next().unwrap_or_default();
+    audited(authority, &["\"refused\"", protocol, "another authority"]);
 }

@@ -2,13 +2,14 @@
 
 use paceline::contract::Form;
 use paceline::status::{NodeId, PublisherId};
-use paceline::{Encoding, Kind, Node, Timestamp};
+use paceline::{Encoding, Kind, Timestamp};
 use paceline_proto::wire::frame::{Ack, FrameHeader};
 use paceline_proto::wire::segment::{DataHead, SampleHead, write_open};
 use paceline_proto::wire::{Reader, VERSION};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use zenoh::Wait as _;
-use zenoh::qos::CongestionControl;
 
 /// The last header of the victim: its epoch, the rogue's epoch as known to it, and its
 /// acknowledgement.
@@ -21,57 +22,88 @@ struct Said {
     acknowledged: u64,
 }
 
+/// A connection that speaks the protocol of a link as it likes.
+pub(crate) struct Stranger {
+    pub(crate) id: NodeId,
+    stream: TcpStream,
+}
+
+impl Stranger {
+    /// Connects to the node that listens at `endpoint`, and introduces itself. The number determines its id.
+    pub(crate) fn connect(endpoint: &str, number: u64) -> Self {
+        let mut introduction = [0; 48];
+        introduction[32..40].copy_from_slice(&number.to_be_bytes());
+        let hash = ring::digest::digest(&ring::digest::SHA256, &introduction);
+        let id = NodeId(u64::from_be_bytes(hash.as_ref()[..8].try_into().unwrap()));
+        let mut stream = Self::silent(endpoint);
+        stream.write_all(&[&b"PACE"[..], &[VERSION], &introduction].concat()).unwrap();
+        Self { id, stream }
+    }
+
+    /// Connects without an introduction.
+    pub(crate) fn silent(endpoint: &str) -> TcpStream {
+        let stream = TcpStream::connect(endpoint.trim_start_matches("tcp/")).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
+    }
+
+    /// Sends a frame of these bytes; returns false if the other end has closed the connection.
+    pub(crate) fn send(&mut self, frame: &[u8]) -> bool {
+        let length = u16::try_from(frame.len()).unwrap().to_be_bytes();
+        self.stream.write_all(&[&length[..], frame].concat()).is_ok()
+    }
+
+    /// Calls `heard` for each frame of the other end, on a thread.
+    fn listen(&self, mut heard: impl FnMut(Vec<u8>) + Send + 'static) {
+        let mut stream = self.stream.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut read = |bytes: usize| {
+                let mut buffer = vec![0; bytes];
+                stream.read_exact(&mut buffer).ok().map(|()| buffer)
+            };
+            read(53)?;
+            loop {
+                let length = read(2)?;
+                let length = u16::from_be_bytes([length[0], length[1]]);
+                match length {
+                    0 => {}
+                    u16::MAX => return None::<()>,
+                    length => heard(read(usize::from(length))?),
+                }
+            }
+        });
+    }
+}
+
 pub(crate) struct Rogue {
     pub(crate) id: NodeId,
-    session: zenoh::Session,
-    frames: zenoh::pubsub::Publisher<'static>,
-    _subscriber: zenoh::pubsub::Subscriber<()>,
+    stranger: Mutex<Stranger>,
     said: Arc<Mutex<Said>>,
+    heard: Arc<AtomicUsize>,
     seq: u64,
 }
 
-/// Opens a plain Zenoh session on the link of the node that listens at `endpoint`.
-pub(crate) fn stranger(endpoint: &str) -> zenoh::Session {
-    let mut config = zenoh::Config::default();
-    for (key, value) in [
-        ("mode", "\"peer\"".to_owned()),
-        ("connect/endpoints", format!("[{endpoint:?}]")),
-        ("listen/endpoints", "[]".to_owned()),
-        ("scouting/multicast/enabled", "false".to_owned()),
-        ("scouting/gossip/enabled", "false".to_owned()),
-    ] {
-        config.insert_json5(key, &value).unwrap();
-    }
-    paceline::open_session(config).unwrap()
-}
-
 impl Rogue {
-    /// Joins the link on which `victim` listens.
-    pub(crate) fn join(victim: &Node, endpoint: &str) -> Self {
-        let id = NodeId(0x5152_5354_5556_5758);
-        let session = stranger(endpoint);
+    /// Joins the link of the node that listens at `endpoint`.
+    pub(crate) fn join(endpoint: &str) -> Self {
+        let stranger = Stranger::connect(endpoint, 0x5152_5354_5556_5758);
         let said = Arc::new(Mutex::new(Said::default()));
-        let heard = said.clone();
-        let listens = session.declare_subscriber(format!("p/{id}/{}", victim.id()));
-        let listens = listens.callback(move |sample| {
-            let mut frame = Reader::new(sample.payload().to_bytes().into_owned().into());
-            let header = FrameHeader::read(&mut frame).unwrap();
-            let mut said = heard.lock().unwrap();
+        let heard = Arc::new(AtomicUsize::new(0));
+        let (its, bytes) = (said.clone(), heard.clone());
+        stranger.listen(move |frame| {
+            bytes.fetch_add(frame.len(), Ordering::Relaxed);
+            let header = FrameHeader::read(&mut Reader::new(frame.into())).unwrap();
+            let mut said = its.lock().unwrap();
             let next = if header.epoch == said.epoch { said.next } else { 0 };
             let acknowledged = header.ack.map_or(said.acknowledged, |ack| ack.next);
             let next = header.seq.map_or(next, |seq| seq + 1);
             *said = Said { epoch: header.epoch, known: header.known, next, acknowledged };
         });
-        let subscriber = listens.wait().unwrap();
-        let frames = session.declare_publisher(format!("p/{}/{id}", victim.id()));
-        let frames = frames.congestion_control(CongestionControl::Block).wait().unwrap();
-        Self { id, session, frames, _subscriber: subscriber, said, seq: 0 }
+        Self { id: stranger.id, stranger: Mutex::new(stranger), said, heard, seq: 0 }
     }
 
-    /// Sends a beacon; returns true once the victim has accepted it as a neighbour.
+    /// Answers the victim's greeting; returns true once the victim has accepted it as a neighbour.
     pub(crate) fn greet(&self) -> bool {
-        let hi = [&[VERSION][..], &self.id.0.to_be_bytes()].concat();
-        self.session.put("p/hi", hi).wait().unwrap();
         let Said { epoch: known, known: us, .. } = *self.said.lock().unwrap();
         if known > 0 {
             let mut frame = Vec::new();
@@ -82,6 +114,11 @@ impl Rogue {
         us == 1
     }
 
+    /// Returns the bytes of all frames that it has received.
+    pub(crate) fn heard_bytes(&self) -> usize {
+        self.heard.load(Ordering::Relaxed)
+    }
+
     /// Returns true once the victim has acknowledged all frames.
     pub(crate) fn is_heard(&self) -> bool {
         self.said.lock().unwrap().acknowledged >= self.seq
@@ -89,7 +126,7 @@ impl Rogue {
 
     /// Sends a frame of these bytes.
     pub(crate) fn send(&self, frame: Vec<u8>) {
-        self.frames.put(frame).wait().unwrap();
+        self.stranger.lock().unwrap().send(&frame);
     }
 
     /// Sends a frame with a whole sample of `bytes` bytes, on a stream that the frame opens.

@@ -13,6 +13,19 @@ macro_rules! scenarios {
             }
         )*
 
+        /// The same over QUIC.
+        mod quic {
+            use super::{Live, scenarios};
+
+            $(
+                #[test]
+                $(#[$skipped])?
+                fn $name() {
+                    scenarios::$name(&mut Live::over_quic(stringify!($name)));
+                }
+            )*
+        }
+
         #[test]
         fn every_scenario_is_listed_here() {
             assert_eq!([$(stringify!($name)),*], ALL.map(|(name, _)| name));

@@ -36,7 +36,7 @@ fn omitted_fields_have_defaults() {
 fn values_are_parsed() {
     let plan = read(
         "[[link]]\nbetween = [\"b\", \"c\"]\nrate = \"1.5 mbit\"\ncapacity = \"2mbit\"\ndelay = \"2.5ms\"\n\
-         loss = 0.01\nreorder = 0.001\nqueue = \"3000B\"\ndiscipline = \"edf\"\nprotocol = \"udp\"\n\
+         loss = 0.01\nreorder = 0.001\nqueue = \"3000B\"\ndiscipline = \"edf\"\nprotocol = \"quic\"\n\
          [[fault]]\nat = \"3s\"\nimpair = [\"c\", \"b\"]\nfor = \"1s\"\n\
          loss = { good_to_bad = 0.1, bad_to_good = 0.5, loss_good = 0, loss_bad = 1 }\n\
          [[fault]]\nat = \"1.5s\"\ncrash = \"b\"\nrestart_after = \"2s\"\n",

@@ -58,7 +58,7 @@ impl Engine {
         let Some(link) = self.links.get_mut(*index) else { return false };
         link.config = how(LinkConfig::new(&link.config.name), &host.endpoint());
         let inbound: Arc<dyn Inbound> = link.rx.clone();
-        match Transport::open(self.control.me(), &link.config, inbound) {
+        match Transport::open_host(self.control.me(), &link.config, inbound) {
             Ok(transport) => {
                 link.handle.send(LinkCommand::Reopen(Box::new(transport)));
                 true

@@ -1,4 +1,5 @@
-//! The transport of one link over Zenoh. Zenoh's types are used only in this module.
+//! The transport between the processes of a host: Zenoh over a unix socket. Zenoh's types are used only in this
+//! module.
 //!
 //! Zenoh carries frames over a single hop. Each link has its own session; peers forward nothing.
 //! Each direction of each hop has its own key expression, and the configuration is complete and
@@ -10,26 +11,20 @@
 //! number. Before that, a frame carries the rest of its key in full, 18 bytes. Nothing is declared
 //! for a node that has not proven its existence (`shell/strangers.rs`), and nothing is declared on
 //! a sending thread (`transport/declare.rs`).
-//!
-//! Over UDP, Zenoh retransmits nothing, including the declarations of its sessions. There a frame
-//! always carries its key in full, because the peer may not know a number. Subscriptions are
-//! declared again while a neighbour is missing.
 
 mod declare;
 mod session;
 
 use super::{Inbound, OPEN_MAX, Sent};
 use crate::config::LinkConfig;
-use crate::identity::TlsFiles;
 use bytes::Bytes;
 use declare::{Declarer, Listening, Slot};
+use paceline_proto::NodeId;
 use paceline_proto::wire::VERSION;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
-use paceline_proto::{Carrier, NodeId};
 pub use session::open_session;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use zenoh::bytes::ZBytes;
@@ -38,15 +33,10 @@ use zenoh::pubsub::Subscriber;
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::{Config, Session, Wait};
 
-/// The largest datagram that Zenoh sends over UDP, in bytes. With the headers of UDP and IPv6 it is
-/// one Ethernet packet. Frames there are at most 1,350 bytes, and Zenoh adds at most 80.
-const DATAGRAM_BYTES: usize = 1_440;
-
 /// The open Zenoh session of one link.
 pub(crate) struct OverZenoh {
     me: NodeId,
     session: Session,
-    carrier: Carrier,
     beacon: KeyExpr<'static>,
     hops: BTreeMap<NodeId, Route>,
     declarer: Declarer,
@@ -56,7 +46,7 @@ pub(crate) struct OverZenoh {
 struct Route {
     /// The full key; each frame is sent at once.
     key: KeyExpr<'static>,
-    /// The declared key, if any. Never set if declarations can be lost.
+    /// The declared key, if any.
     declared: Slot,
 }
 
@@ -68,24 +58,11 @@ impl OverZenoh {
         inbound: Arc<dyn Inbound>,
     ) -> zenoh::Result<Self> {
         let session = open_session(config(link)?)?;
-        let carrier = link.carrier();
         let subscribers = listen(me, &session, &inbound)?;
         let beacon = KeyExpr::try_from("p/hi")?;
-        let listening = Listening { me, session: session.clone(), inbound, subscribers };
+        let listening = Listening { me, session: session.clone(), _subscribers: subscribers };
         let declarer = Declarer::start(&link.name, listening)?;
-        Ok(Self { me, session, carrier, beacon, hops: BTreeMap::new(), declarer })
-    }
-
-    /// Returns the node of this transport.
-    pub(super) const fn me(&self) -> NodeId {
-        self.me
-    }
-
-    /// Declares the subscriptions again on a transport that may have lost them.
-    pub(super) fn listen_again(&mut self) {
-        if self.carrier == Carrier::Datagrams {
-            self.declarer.listen_again();
-        }
+        Ok(Self { me, session, beacon, hops: BTreeMap::new(), declarer })
     }
 
     /// Sends a beacon to all nodes at the other end.
@@ -106,13 +83,13 @@ impl OverZenoh {
         KeyExpr::try_from(format!("p/{node}/{}", self.me))
     }
 
-    /// Sends a payload by its full key. `merges` allows batching with others, except in datagrams.
+    /// Sends a payload by its full key. `merges` allows batching with others.
     fn put(&self, key: &KeyExpr<'static>, payload: ZBytes, merges: bool) -> zenoh::Result<()> {
         self.session
             .put(key, payload)
             .congestion_control(CongestionControl::Drop)
             .priority(Priority::Data)
-            .express(!(merges && self.carrier.is_ordered()))
+            .express(!merges)
             .wait()
     }
 
@@ -129,7 +106,6 @@ impl OverZenoh {
     /// never delayed for batching. Never blocks.
     pub(super) fn declare_hop(&mut self, node: NodeId, express: bool) {
         if let Some(route) = self.hops.get(&node)
-            && self.carrier.is_ordered()
             && route.declared.get().is_none()
         {
             self.declarer.declare(node, express, route.declared.clone());
@@ -318,24 +294,6 @@ fn config(link: &LinkConfig) -> zenoh::Result<Config> {
         ("transport/link/rx/max_message_size", (64 << 20).to_string()),
     ] {
         config.insert_json5(key, &value)?;
-    }
-    if let Some(TlsFiles { cert, key, ca }) = &link.tls {
-        let text = |file: &Path| format!("{:?}", file.display().to_string());
-        for (name, value) in [
-            ("root_ca_certificate", text(ca)),
-            ("listen_certificate", text(cert)),
-            ("listen_private_key", text(key)),
-            ("connect_certificate", text(cert)),
-            ("connect_private_key", text(key)),
-            ("enable_mtls", "true".to_owned()),
-            // The authority vouches for its members at any address.
-            ("verify_name_on_connect", "false".to_owned()),
-        ] {
-            config.insert_json5(&format!("transport/link/tls/{name}"), &value)?;
-        }
-    }
-    if link.carrier() == Carrier::Datagrams {
-        config.insert_json5("transport/link/tx/batch_size", &DATAGRAM_BYTES.to_string())?;
     }
     Ok(config)
 }

@@ -4,8 +4,7 @@
 //! reads nothing can fill that room for seconds. Frames do not wait for it: until a hop is
 //! declared, they carry their key in full, and the wildcard subscriber receives them.
 
-use super::super::Inbound;
-use super::{listen, subscribe_to};
+use super::subscribe_to;
 use paceline_proto::NodeId;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -40,15 +39,13 @@ pub(super) type Slot = Arc<OnceLock<Declared>>;
 enum Job {
     Declare { node: NodeId, express: bool, slot: Slot },
     Forget(Slot),
-    ListenAgain,
 }
 
 /// The session and its subscribers.
 pub(super) struct Listening {
     pub(super) me: NodeId,
     pub(super) session: Session,
-    pub(super) inbound: Arc<dyn Inbound>,
-    pub(super) subscribers: Vec<Subscriber<()>>,
+    pub(super) _subscribers: Vec<Subscriber<()>>,
 }
 
 /// A handle of the thread, which ends when this is dropped.
@@ -82,11 +79,6 @@ impl Declarer {
         self.retry();
     }
 
-    pub(super) fn listen_again(&mut self) {
-        // If the queue is full, the same job is queued already or follows.
-        let _ = self.jobs.try_send(Job::ListenAgain);
-    }
-
     fn retry(&mut self) {
         while let Some(slot) = self.leaving.pop() {
             if let Err(TrySendError::Full(Job::Forget(slot))) =
@@ -100,7 +92,7 @@ impl Declarer {
 }
 
 impl Listening {
-    fn work(mut self, inbox: &Receiver<Job>) {
+    fn work(self, inbox: &Receiver<Job>) {
         while let Ok(job) = inbox.recv() {
             match job {
                 Job::Declare { node, express, slot } => match self.declare(node, express) {
@@ -108,7 +100,6 @@ impl Listening {
                     Err(error) => tracing::warn!("cannot declare the hop to node {node}: {error}"),
                 },
                 Job::Forget(slot) => drop(slot),
-                Job::ListenAgain => self.listen_again(),
             }
         }
     }
@@ -123,13 +114,5 @@ impl Listening {
         let express = if express { Some(publisher(true)?) } else { None };
         let (merging, back) = (publisher(false)?, subscribe_to(node, *me, session)?);
         Ok(Declared { merging, express, _back: back })
-    }
-
-    fn listen_again(&mut self) {
-        self.subscribers.clear();
-        match listen(self.me, &self.session, &self.inbound) {
-            Ok(subscribers) => self.subscribers = subscribers,
-            Err(error) => tracing::warn!("cannot listen again: {error}"),
-        }
     }
 }

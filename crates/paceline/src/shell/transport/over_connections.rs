@@ -1,0 +1,155 @@
+//! The transport of one link to other hosts: a connection to each peer, over QUIC, TLS or TCP.
+//!
+//! Nobody receives the frames of others or sends in their name, because each connection is one peer, which has
+//! introduced itself ([`meet`]). With certificates the introduction is proven.
+//!
+//! Frames go into a byte stream, or over QUIC into unreliable datagrams: those of links with a capacity, unless
+//! the link is configured as ordered. On a link with a capacity Paceline's pacer is the congestion control of QUIC.
+
+mod cause;
+mod datagram;
+mod handshakes;
+mod inbox;
+mod meet;
+mod outbox;
+mod pacer;
+mod peer;
+mod proxy;
+mod quic;
+mod shared;
+mod stream;
+
+use super::{Error, Inbound, Sent};
+use crate::config::LinkConfig;
+use crate::identity::Introduction;
+use paceline_proto::NodeId;
+use paceline_proto::wire::frame::FrameBuf;
+use peer::Peer;
+pub(crate) use proxy::Proxy;
+use quic::Quic;
+use quinn::Endpoint;
+use shared::Shared;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use stream::Dialler;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep, timeout};
+
+/// The limit of connections per link.
+const PEERS_MAX: usize = 1_024;
+/// The silence after which a connection is closed, and the interval of packets that prevent it.
+const IDLE_MAX: Duration = Duration::from_millis(1_500);
+const KEEP_ALIVE: Duration = Duration::from_millis(400);
+/// The delays between attempts to connect: the first, and the longest.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_millis(400);
+/// The longest wait for the end of all connections.
+const CLOSE_MAX: Duration = Duration::from_millis(300);
+
+/// The open endpoints of one link.
+pub(crate) struct OverConnections {
+    shared: Arc<Shared>,
+    quic: Vec<Endpoint>,
+    runtime: Runtime,
+}
+
+impl OverConnections {
+    /// Listens and connects.
+    pub(super) fn open(
+        introduction: Introduction,
+        link: &LinkConfig,
+        inbound: Arc<dyn Inbound>,
+    ) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            // A subscriber's callback may occupy one of them.
+            .worker_threads(2)
+            .thread_name(format!("paceline-{}-net", link.name))
+            .enable_all()
+            .build()?;
+        let shared = Arc::new(Shared::new(link, introduction, inbound));
+        let entered = runtime.enter();
+        let mut endpoints = Vec::new();
+        let quic = if link.is_quic() { Some(Quic::new(shared.clone(), link)?) } else { None };
+        let quic = |endpoint: &str| quic.as_ref().filter(|_| endpoint.starts_with("quic/"));
+        for endpoint in &link.listen {
+            match quic(endpoint) {
+                Some(quic) => endpoints.push(quic.listen(endpoint)?),
+                None => stream::listen(&shared, endpoint)?,
+            }
+        }
+        for endpoint in &link.connect {
+            match quic(endpoint) {
+                Some(quic) => endpoints.push(quic.connect(endpoint)?),
+                None => {
+                    let dialler = Dialler::new(shared.clone(), endpoint, link.proxy.clone());
+                    tokio::spawn(dialler.run());
+                }
+            }
+        }
+        if let Some(identity) = shared.identity.clone() {
+            tokio::spawn(shared.clone().renew(identity));
+        }
+        drop(entered);
+        Ok(Self { shared, quic: endpoints, runtime })
+    }
+
+    /// Reports all connected peers.
+    pub(super) fn find(&self) {
+        let peers: Vec<NodeId> = lock(&self.shared.peers).keys().copied().collect();
+        peers.into_iter().for_each(|node| self.shared.inbound.found(node));
+    }
+
+    /// Sends a frame. Never blocks.
+    pub(super) fn try_send(&self, node: NodeId, frame: &FrameBuf) -> Sent {
+        self.peer(node).map_or(Sent::Down, |peer| peer.send(frame))
+    }
+
+    /// Sends a frame of these bytes. Never blocks.
+    pub(super) fn send(&self, node: NodeId, frame: &[u8]) -> Sent {
+        self.peer(node).map_or(Sent::Down, |peer| peer.send_bytes(frame))
+    }
+
+    /// Returns the name in a peer's certificate.
+    pub(super) fn peer_name(&self, node: NodeId) -> Option<String> {
+        self.peer(node)?.name()
+    }
+
+    fn peer(&self, node: NodeId) -> Option<Arc<Peer>> {
+        lock(&self.shared.peers).get(&node).cloned()
+    }
+
+    /// Closes all connections behind the frames that wait.
+    pub(super) fn close(self) {
+        let Self { shared, quic, runtime } = self;
+        lock(&shared.peers).values().for_each(|peer| peer.close(""));
+        runtime.block_on(async {
+            let until = Instant::now() + CLOSE_MAX;
+            while Instant::now() < until && !lock(&shared.peers).is_empty() {
+                sleep(Duration::from_millis(1)).await;
+            }
+            for endpoint in &quic {
+                endpoint.close(0u8.into(), b"closed");
+                let _ = timeout(Duration::from_millis(200), endpoint.wait_idle()).await;
+            }
+        });
+        runtime.shutdown_background();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the part behind the protocol of an endpoint, `HOST:PORT`, and the host without brackets.
+fn host_of(endpoint: &str) -> (&str, &str) {
+    let place = endpoint.split_once('/').map_or(endpoint, |(_, place)| place);
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    (place, host.trim_start_matches('[').trim_end_matches(']'))
+}
+
+fn resolve(endpoint: &str) -> Result<SocketAddr, Error> {
+    let (place, _) = host_of(endpoint);
+    let mut addresses = place.to_socket_addrs()?;
+    addresses.next().ok_or_else(|| format!("{endpoint} has no address").into())
+}

@@ -1,0 +1,63 @@
+//! The causes of refused connections, as seen from either end.
+
+use crate::identity::reason;
+use quinn::ConnectionError;
+use std::io;
+
+/// Returns the cause of a failed QUIC connection.
+pub(super) fn of_quic(error: &ConnectionError) -> String {
+    let code = match error {
+        ConnectionError::TransportError(error) => u64::from(error.code),
+        ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
+        ConnectionError::ApplicationClosed(close) => {
+            return String::from_utf8_lossy(&close.reason).into_owned();
+        }
+        ConnectionError::TimedOut => return "no answer".to_owned(),
+        ConnectionError::VersionMismatch
+        | ConnectionError::Reset
+        | ConnectionError::LocallyClosed
+        | ConnectionError::CidsExhausted => return error.to_string(),
+    };
+    // TLS alerts are errors 0x100 to 0x1ff (RFC 9001, section 4.8).
+    let own = matches!(error, ConnectionError::TransportError(_));
+    let alert = code.checked_sub(0x100).and_then(|alert| u8::try_from(alert).ok());
+    alert.and_then(|alert| of_alert(alert, own)).unwrap_or_else(|| error.to_string())
+}
+
+/// Returns the cause of a failed TCP or TLS connection.
+pub(super) fn of_io(error: &io::Error) -> String {
+    use rustls::Error::{AlertReceived, InvalidCertificate, NoCertificatesPresented};
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let cause = match inner {
+        Some(AlertReceived(alert)) => of_alert(u8::from(*alert), false),
+        Some(why @ InvalidCertificate(_)) => Some(reason(why)),
+        Some(NoCertificatesPresented) => of_alert(116, true),
+        Some(rustls::Error::InvalidMessage(_)) => Some("it does not speak TLS".to_owned()),
+        Some(_) => None,
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Some("it closed the connection without an introduction".to_owned())
+        }
+        None => None,
+    };
+    cause.unwrap_or_else(|| error.to_string())
+}
+
+/// Returns the cause in a TLS alert (RFC 8446, section 6.2). `own` states whether this end has sent it, about the
+/// certificate of the other end.
+fn of_alert(alert: u8, own: bool) -> Option<String> {
+    let whose = if own { "its certificate" } else { "this node's certificate" };
+    Some(match alert {
+        42 => format!("{whose} is damaged or refers to another key"),
+        43 => format!("{whose} is not for TLS clients"),
+        44 => format!("{whose} was revoked"),
+        45 => {
+            format!("{whose} has expired or is not valid yet; compare the clocks of both hosts")
+        }
+        46 | 48 | 51 => {
+            format!("another authority issued {whose}; compare tls_ca at both ends")
+        }
+        116 => "no certificate was presented".to_owned(),
+        120 => "the other end is no Paceline link".to_owned(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,81 @@
+//! A connected peer.
+
+use super::super::Sent;
+use super::datagram::{halves, whole};
+use super::outbox::Outbox;
+use crate::identity::certified_name;
+use paceline_proto::wire::frame::{FrameBuf, Piece};
+use quinn::Connection;
+use rustls::pki_types::CertificateDer;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::Notify;
+
+/// A connected peer, and the way of frames to it.
+pub(super) struct Peer {
+    /// The address and the protocol, for messages.
+    pub(super) from: String,
+    /// The certificates that it has shown.
+    pub(super) proof: Option<Vec<CertificateDer<'static>>>,
+    pub(super) outbox: Outbox,
+    /// The connection that carries frames in datagrams. Without it they go into the stream.
+    datagrams: Option<Connection>,
+    /// The number of the next frame that does not fit into one datagram.
+    next_split: AtomicU32,
+    /// Tells the task of the connection to end it.
+    pub(super) ends: Notify,
+}
+
+impl Peer {
+    pub(super) fn new(
+        from: String,
+        proof: Option<Vec<CertificateDer<'static>>>,
+        datagrams: Option<Connection>,
+    ) -> Self {
+        let (outbox, next_split, ends) = (Outbox::default(), AtomicU32::new(0), Notify::new());
+        Self { from, proof, outbox, datagrams, next_split, ends }
+    }
+
+    /// Returns the name in its certificate.
+    pub(super) fn name(&self) -> Option<String> {
+        certified_name(self.proof.as_ref()?.first()?)
+    }
+
+    /// Sends a frame. Never blocks.
+    pub(super) fn send(&self, frame: &FrameBuf) -> Sent {
+        let Some(connection) = &self.datagrams else { return self.outbox.put(frame) };
+        let mut bytes = Vec::with_capacity(frame.len());
+        for piece in frame.pieces() {
+            match piece {
+                Piece::Copied(piece) => bytes.extend_from_slice(piece),
+                Piece::Shared(piece) => bytes.extend_from_slice(piece),
+            }
+        }
+        self.send_datagram(connection, &bytes)
+    }
+
+    /// Sends a frame of these bytes.
+    pub(super) fn send_bytes(&self, frame: &[u8]) -> Sent {
+        match &self.datagrams {
+            Some(connection) => self.send_datagram(connection, frame),
+            None => self.outbox.put_bytes(frame),
+        }
+    }
+
+    fn send_datagram(&self, connection: &Connection, frame: &[u8]) -> Sent {
+        let most = connection.max_datagram_size().unwrap_or_default();
+        let datagrams = if frame.len() < most {
+            [Some(whole(frame)), None]
+        } else {
+            let number = self.next_split.fetch_add(1, Ordering::Relaxed);
+            halves(frame, number).map(Some)
+        };
+        let sent = datagrams.into_iter().flatten().try_for_each(|it| connection.send_datagram(it));
+        if sent.is_ok() { Sent::Taken } else { Sent::Down }
+    }
+
+    /// Ends the connection behind the frames that wait. The other end is told the reason.
+    pub(super) fn close(&self, reason: &str) {
+        self.outbox.close(reason);
+        self.ends.notify_one();
+    }
+}

@@ -1,0 +1,125 @@
+//! Connections through an HTTP proxy, by the method CONNECT (RFC 9110, section 9.3.6).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// The longest answer of a proxy, in bytes.
+const ANSWER_BYTES_MAX: usize = 8 << 10;
+
+/// An HTTP proxy.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Proxy {
+    /// Host and port.
+    place: String,
+    /// User and password, as `USER:PASSWORD`.
+    user: Option<String>,
+}
+
+impl std::fmt::Debug for Proxy {
+    /// Shows no password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Proxy").field(&self.place).finish()
+    }
+}
+
+impl Proxy {
+    /// Reads `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`.
+    ///
+    /// # Errors
+    /// Returns what is wrong, and the spelling to use.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT";
+        let rest = text.strip_prefix("http://").ok_or(wrong)?;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (user, place) = match rest.rsplit_once('@') {
+            Some((user, place)) => (Some(user.to_owned()), place),
+            None => (None, rest),
+        };
+        let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+        let port = port.and_then(|(_, port)| port.parse::<u16>().ok());
+        if port.is_none() || text.contains(char::is_whitespace) {
+            return Err(wrong.to_owned());
+        }
+        Ok(Self { place: place.to_owned(), user })
+    }
+
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Asks the proxy at the other end of `stream` for a connection to `to`, host and port.
+    pub(super) async fn connect(&self, stream: &mut TcpStream, to: &str) -> Result<(), String> {
+        let mut request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
+        if let Some(user) = &self.user {
+            request += &format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode(user));
+        }
+        request += "\r\n";
+        let broken = |error| format!("the proxy at {}: {error}", self.place);
+        stream.write_all(request.as_bytes()).await.map_err(broken)?;
+        let mut answer = Vec::new();
+        // The bytes behind the answer belong to the connection.
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(stream.read_u8().await.map_err(broken)?);
+            if answer.len() > ANSWER_BYTES_MAX {
+                return Err(format!("the proxy at {} is no HTTP proxy", self.place));
+            }
+        }
+        self.read(&String::from_utf8_lossy(&answer), to)
+    }
+
+    /// Reads an answer.
+    fn read(&self, answer: &str, to: &str) -> Result<(), String> {
+        let line = answer.lines().next().unwrap_or_default();
+        let mut words = line.split_ascii_whitespace();
+        let code = words.next().filter(|http| http.starts_with("HTTP/1.")).and(words.next());
+        match code.and_then(|code| code.parse::<u16>().ok()) {
+            Some(200..300) => Ok(()),
+            Some(407) => Err(format!(
+                "the proxy at {} asks for a user; set proxy to http://USER:PASSWORD@HOST:PORT",
+                self.place
+            )),
+            Some(_) => {
+                let line: String = line.chars().take(100).filter(|it| !it.is_control()).collect();
+                Err(format!("the proxy at {} refuses a connection to {to}: {line}", self.place))
+            }
+            None => Err(format!("the proxy at {} is no HTTP proxy", self.place)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_are_read_and_passwords_are_not_shown() {
+        let plain = Proxy::parse("http://proxy.example:3128/").unwrap();
+        assert_eq!((plain.place(), &plain.user), ("proxy.example:3128", &None));
+        let user = Proxy::parse("http://me:p@ss@[::1]:3128").unwrap();
+        assert_eq!((user.place(), user.user.as_deref()), ("[::1]:3128", Some("me:p@ss")));
+        assert!(!format!("{user:?}").contains("p@ss"));
+        for wrong in
+            ["", "proxy:3128", "https://proxy:3128", "http://proxy", "http://:1", "http://a b:1"]
+        {
+            assert!(Proxy::parse(wrong).unwrap_err().starts_with("must be http://HOST"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn answers_are_passed_or_explained() {
+        let proxy = Proxy::parse("http://p:1").unwrap();
+        let read = |answer| proxy.read(answer, "robot:7600");
+        assert_eq!(read("HTTP/1.1 200 Connection established\r\n\r\n"), Ok(()));
+        assert_eq!(read("HTTP/1.0 200\r\n\r\n"), Ok(()));
+        for (answer, part) in [
+            ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "asks for a user"),
+            ("HTTP/1.1 403 Forbidden\r\n\r\n", "refuses a connection to robot:7600: HTTP/1.1 403"),
+            ("HTTP/2 200\r\n\r\n", "is no HTTP proxy"),
+            ("\r\n\r\n", "is no HTTP proxy"),
+        ] {
+            assert!(read(answer).unwrap_err().contains(part), "{answer}");
+        }
+    }
+}
