@@ -171,7 +171,7 @@ class Node(_native.Node):
         the scaling, by default the publisher.
 
         ``within_ms`` is the delay bound from publish to delivery. ``loss=(1, 10)`` lets one of each
-        ten samples miss it. ``retransmit`` selects the repair of losses on UDP links and defaults
+        ten samples miss it. ``retransmit`` selects the repair of losses on QUIC links and defaults
         to ``selective``. With ``encrypted=True`` a path with an unencrypted link is refused.
 
         ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the

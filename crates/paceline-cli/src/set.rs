@@ -40,7 +40,7 @@ pub(crate) struct SetArgs {
     /// Node that reduces rate and size: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy)]
     proxy: Option<Proxy>,
-    /// Retransmission of samples lost on UDP links: none, selective or go-back-n
+    /// Retransmission of samples lost on QUIC links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit)]
     retransmit: Option<Retransmit>,
     /// Changes only subscriptions of the node with this name

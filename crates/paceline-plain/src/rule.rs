@@ -80,7 +80,7 @@ pub struct ExportRule {
     pub loss: Option<LossTolerance>,
     /// The place of the scaling.
     pub proxy: Proxy,
-    /// The repair of losses on UDP links.
+    /// The repair of losses on QUIC links.
     pub retransmit: Retransmit,
 }
 

@@ -6,7 +6,7 @@ use paceline_sched::{Capacity, Duration};
 const FRAME_BYTES_MIN: u64 = 1_200;
 /// The time for which a full frame may keep the link busy.
 const FRAME_TIME: Duration = Duration::from_millis(2);
-/// The overhead per frame below this layer, in bytes: 80 for Zenoh, TCP, IP and Ethernet, and a share of
+/// The overhead per frame below this layer, in bytes: up to 80 for the transport, IP and Ethernet, and a share of
 /// TCP's own acknowledgements on this direction. A value that is too low causes a standing queue below the
 /// link.
 pub(crate) const WIRE_OVERHEAD: u64 = 100;
@@ -14,9 +14,7 @@ pub(crate) const WIRE_OVERHEAD: u64 = 100;
 const PACKET_BYTES: u64 = 1_400;
 /// The overhead of each further packet, in bytes.
 const PACKET_OVERHEAD: u64 = 80;
-/// The maximum frame length over TCP and TLS, in bytes. Zenoh 1.10 limits the batches of such a link to the
-/// largest multiple of half the segment size below 65,495 bytes. So a batch has room for at least 32,747. A
-/// longer frame could occupy two.
+/// The maximum frame length in a byte stream, in bytes. Longer frames would save little, and delay acknowledgements.
 const STREAM_BYTES_MAX: u64 = 32_000;
 /// The maximum frame length over a unix socket, in bytes; its batches have room for 65,535.
 const LOCAL_BYTES_MAX: u64 = 65_000;
@@ -31,7 +29,7 @@ const DATAGRAM_BYTES_MAX: u64 = 1_350;
 /// reports that frames may be lost, both treat the hop as one of datagrams.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Carrier {
-    /// TCP or TLS: every frame arrives once and in order.
+    /// A byte stream, TCP, TLS or QUIC: every frame arrives once and in order.
     #[default]
     Ordered,
     /// A unix socket of this host: in order, with longer frames.

@@ -6,9 +6,9 @@ use paceline_proto::Carrier;
 use paceline_proto::ids::NodeId;
 use paceline_sched::{Capacity, Duration, Instant};
 
-/// Bytes that the layers below add to each frame: Zenoh, TCP, IP and Ethernet.
+/// Bytes that the layers below add to each frame: TCP, IP and Ethernet, and a margin.
 const OVERHEAD: u64 = 80;
-/// The same on links over UDP: Zenoh (30 bytes), UDP, IP and Ethernet. Both values are below the overhead
+/// The same in datagrams: QUIC without encryption (30 bytes), UDP, IP and Ethernet. Both values are below the overhead
 /// that links assume. Measured by `paceline-lab bench examples/scenarios/steering-loss.toml`.
 const DATAGRAM_OVERHEAD: u64 = 72;
 /// Frame bytes in one Ethernet packet, and the overhead of each further packet.

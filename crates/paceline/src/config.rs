@@ -2,7 +2,7 @@
 
 use crate::access::Audit;
 use crate::identity::{Identity, TlsFiles};
-use crate::shell::transport::Proxy;
+use crate::proxy::Proxy;
 use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;

@@ -55,6 +55,7 @@ mod limit;
 mod limits;
 mod node;
 mod passages;
+mod proxy;
 mod publisher;
 pub mod pull;
 mod put;

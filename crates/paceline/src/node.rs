@@ -2,6 +2,7 @@
 
 mod link;
 
+use crate::access::{Audit, Entry};
 use crate::check::{self, classes, wrong_class};
 use crate::config::{LinkConfig, NodeBuilder, default_dir};
 use crate::error::{CapacityError, ClassesError, OpenError};
@@ -64,6 +65,7 @@ struct Inner {
     waiting: Arc<WaitingBytes>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     vitals: Arc<Vitals>,
+    audit: Audit,
     watchdog: Mutex<Option<Watchdog>>,
 }
 
@@ -100,6 +102,7 @@ impl Node {
             .as_ref()
             .map_or_else(|| Introduction::anonymous(random()), |identity| *identity.introduction());
         let id = introduction.id();
+        let audit = gate.audit();
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
         let sources = Arc::new(RxSources::default());
@@ -117,7 +120,7 @@ impl Node {
         builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
         for mut config in configs {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
-            config.audit = gate.audit();
+            config.audit = audit.clone();
             control.set_link(&config.name, config.policy, config.carrier());
             let (link, thread) =
                 open_link(introduction, links.len(), config, &sources, (&commands, &vitals))?;
@@ -144,7 +147,8 @@ impl Node {
         threads.push(named.spawn(move || engine.run(ENGINE)).map_err(OpenError::Thread)?);
         let watchdog = Mutex::new(Some(vitals.watch().map_err(OpenError::Thread)?));
         let (waiting, threads) = (Arc::default(), Mutex::new(threads));
-        let inner = Inner { id, name, commands, sources, waiting, threads, vitals, watchdog };
+        let inner =
+            Inner { id, name, commands, sources, waiting, threads, vitals, audit, watchdog };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -152,6 +156,16 @@ impl Node {
     #[must_use]
     pub fn id(&self) -> NodeId {
         self.inner.id
+    }
+
+    /// Adds an entry to the audit log that the node's [policy](NodeBuilder::policy) names; does nothing without one.
+    /// `details` are names and values.
+    ///
+    /// Use it for access that the program itself grants or refuses, such as at its own HTTP interface.
+    pub fn audit(&self, event: &'static str, details: &[(&'static str, &str)]) {
+        let entry =
+            details.iter().fold(Entry::new(event), |entry, (name, text)| entry.text(name, text));
+        self.inner.audit.note(entry);
     }
 
     /// Returns the display name of this node.

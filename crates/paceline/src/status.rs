@@ -173,7 +173,7 @@ pub struct LinkStatus {
     /// Frames sent.
     pub frames: u64,
     /// Frames that an ordered transport lost while it was up. Always 0 unless the transport has a
-    /// fault; `mended` counts the losses of a UDP link.
+    /// fault; `mended` counts the losses of a QUIC link.
     pub frames_lost: u64,
     /// The smallest measured RTT; zero if none was measured.
     pub least_round_trip: Duration,

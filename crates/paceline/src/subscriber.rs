@@ -182,7 +182,7 @@ impl<'a> SubscriberBuilder<'a> {
         })
     }
 
-    /// Sets the retransmission of samples that UDP links lose. Defaults to
+    /// Sets the retransmission of samples that QUIC links lose. Defaults to
     /// [`Retransmit::Selective`].
     ///
     /// If several subscriptions share a stream, the strictest setting applies.

@@ -57,6 +57,7 @@ const LAYERS: &[Layer] = &[
             "paceline-media",
             "paceline-proto",
             "paceline-sched",
+            "base64",
             "bytes",
             "crossbeam-queue",
             "event-listener",
@@ -70,6 +71,7 @@ const LAYERS: &[Layer] = &[
             "serde_json",
             "thiserror",
             "tokio",
+            "tokio-rustls",
             "toml",
             "tracing",
             "x509-parser",
@@ -153,7 +155,6 @@ const LAYERS: &[Layer] = &[
 /// Additional permitted dependencies of tests.
 const TESTS: &[&str] = &[
     "allocation-counter",
-    "base64",
     "openh264",
     "paceline-fuzz",
     "paceline-sim",

@@ -184,7 +184,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #loss = "1/10"
 # The node that reduces rate and size: "publisher" or "subscriber". Default: "publisher".
 #proxy = "publisher"
-# Retransmission of samples lost on UDP links: "none", "selective" or "go-back-n". Default: "selective".
+# Retransmission of samples lost on QUIC links: "none", "selective" or "go-back-n". Default: "selective".
 #retransmit = "selective"
 #[[export]]
 #tag = "lab/**"

@@ -70,6 +70,9 @@ fn name_streams(nodes: &mut [Node]) {
 }
 
 impl Source for Gateway {
+    /// The demo needs no tokens.
+    fn note_refused(&self, _: &str, _: &str, _: &str) {}
+
     fn state(&self) -> State {
         State {
             schema: SCHEMA,

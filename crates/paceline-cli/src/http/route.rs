@@ -25,8 +25,8 @@ const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions
      pictures/SUBSCRIPTION, switches/NAME";
 
 /// Answers a request.
-pub(super) async fn answer(served: &Served, request: Request<Incoming>) -> Answer {
-    match answered(served, request).await {
+pub(super) async fn answer(served: &Served, from: &str, request: Request<Incoming>) -> Answer {
+    match answered(served, from, request).await {
         Ok(answer) => answer,
         Err((status, error)) => answer::problem(status, &error),
     }
@@ -34,7 +34,11 @@ pub(super) async fn answer(served: &Served, request: Request<Incoming>) -> Answe
 
 type Problem = (StatusCode, String);
 
-async fn answered(served: &Served, request: Request<Incoming>) -> Result<Answer, Problem> {
+async fn answered(
+    served: &Served,
+    from: &str,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
     served.guard.check(request.method(), request.headers())?;
     let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));
     if path.len() + query.as_ref().map_or(0, String::len) > TARGET_MAX {
@@ -45,7 +49,11 @@ async fn answered(served: &Served, request: Request<Incoming>) -> Result<Answer,
         if let Some(signed_in) = access.sign_in(&path, query.as_deref()) {
             return Ok(signed_in);
         }
-        access.check(request.method(), request.headers())?;
+        let checked = access.check(request.method(), request.headers());
+        if let Err((_, why)) = &checked {
+            served.source.note_refused(from, &path, why);
+        }
+        checked?;
     }
     if let Some(name) = path.strip_prefix("/api/v1/switches/") {
         return turn(served, name, request).await;

@@ -167,9 +167,11 @@ async fn run(
             let listener = tokio::net::TcpListener::from_std(listener)?;
             loop {
                 match listener.accept().await {
-                    Ok((stream, _)) => match &tls {
-                        Some(tls) => welcome_encrypted(stream, tls.clone(), &clients, &served),
-                        None => welcome(stream, &clients, &served),
+                    Ok((stream, from)) => match &tls {
+                        Some(tls) => {
+                            welcome_encrypted(stream, from, tls.clone(), (&clients, &served));
+                        }
+                        None => welcome(stream, from.to_string(), &clients, &served),
                     },
                     Err(error) => accept_again(&error).await,
                 }
@@ -179,7 +181,7 @@ async fn run(
             let listener = tokio::net::UnixListener::from_std(listener)?;
             loop {
                 match listener.accept().await {
-                    Ok((stream, _)) => welcome(stream, &clients, &served),
+                    Ok((stream, _)) => welcome(stream, "unix".to_owned(), &clients, &served),
                     Err(error) => accept_again(&error).await,
                 }
             }
@@ -207,27 +209,27 @@ async fn tick(source: Arc<dyn Source>, to: watch::Sender<Option<Arc<Tick>>>) {
 }
 
 /// Serves a client if a slot is free; otherwise closes the connection.
-fn welcome<S>(stream: S, clients: &Arc<Semaphore>, served: &Arc<Served>)
+fn welcome<S>(stream: S, from: String, clients: &Arc<Semaphore>, served: &Arc<Served>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     if let Some(slot) = slot(clients) {
-        tokio::spawn(serve(stream, slot, served.clone()));
+        tokio::spawn(serve(stream, from, slot, served.clone()));
     }
 }
 
 /// Serves a client over TLS, if a slot is free.
 fn welcome_encrypted(
     stream: tokio::net::TcpStream,
+    from: std::net::SocketAddr,
     tls: TlsAcceptor,
-    clients: &Arc<Semaphore>,
-    served: &Arc<Served>,
+    (clients, served): (&Arc<Semaphore>, &Arc<Served>),
 ) {
     let Some(slot) = slot(clients) else { return };
     let served = served.clone();
     tokio::spawn(async move {
         match tokio::time::timeout(HEAD_WITHIN, tls.accept(stream)).await {
-            Ok(Ok(stream)) => serve(stream, slot, served).await,
+            Ok(Ok(stream)) => serve(stream, from.to_string(), slot, served).await,
             Ok(Err(error)) => tracing::debug!("HTTP: a TLS handshake failed: {error}"),
             Err(_) => tracing::debug!("HTTP: a TLS handshake took too long"),
         }
@@ -243,14 +245,14 @@ fn slot(clients: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     slot
 }
 
-async fn serve<S>(stream: S, slot: OwnedSemaphorePermit, served: Arc<Served>)
+async fn serve<S>(stream: S, from: String, slot: OwnedSemaphorePermit, served: Arc<Served>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let _slot = slot;
     let answer = service_fn(move |request| {
-        let served = served.clone();
-        async move { Ok::<_, Infallible>(route::answer(&served, request).await) }
+        let (served, from) = (served.clone(), from.clone());
+        async move { Ok::<_, Infallible>(route::answer(&served, &from, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

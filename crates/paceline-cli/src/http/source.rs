@@ -24,6 +24,9 @@ pub(crate) trait Source: Send + Sync + 'static {
     /// Returns [`NoPicture`] if there is no such subscription, or its samples cannot be displayed.
     fn picture(&self, subscription: &str, after: Option<u64>) -> Result<Option<Shown>, NoPicture>;
 
+    /// Records the request of a client that was refused for lack of a token.
+    fn note_refused(&self, from: &str, path: &str, why: &str);
+
     /// Sets a switch; returns false if it does not exist.
     fn turn(&self, switch: &str, on: bool) -> bool;
 }
@@ -93,6 +96,10 @@ pub(super) fn now_ms() -> u64 {
 }
 
 impl Source for OwnSource {
+    fn note_refused(&self, from: &str, path: &str, why: &str) {
+        self.node.audit("http refused", &[("from", from), ("path", path), ("why", why)]);
+    }
+
     fn state(&self) -> State {
         self.pictures.lock().unwrap_or_else(PoisonError::into_inner).forget_unwatched();
         let status = self.status();

@@ -34,7 +34,7 @@ pub(crate) struct RecordArgs {
     /// Exits with code 3 as soon as a publisher is refused, instead of waiting for room
     #[arg(long)]
     pub(super) require: bool,
-    /// Retransmission of samples lost on UDP links: none, selective or go-back-n
+    /// Retransmission of samples lost on QUIC links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     retransmit: Retransmit,
     /// Node that reduces rate and size: publisher or subscriber

@@ -46,7 +46,7 @@ pub(crate) struct SubArgs {
     /// Refuses a path on which a link is not encrypted (quic/ and tls/ are, as is everything within a host)
     #[arg(long)]
     pub(crate) require_encrypted: bool,
-    /// Retransmission of samples lost on UDP links: none, selective or go-back-n
+    /// Retransmission of samples lost on QUIC links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     pub(crate) retransmit: Retransmit,
     /// Node that reduces rate and size: publisher or subscriber

@@ -275,6 +275,20 @@ fn only_this_host_is_served() {
     taken.said(1, "cannot serve HTTP on 127.0.0.1:").said(1, "give another address");
 }
 
+/// Waits for the refused requests in an audit log, which contains none of the `secrets`.
+fn four_refusals_are_noted(audit: &std::path::Path, secrets: &[&str]) {
+    let begun = Instant::now();
+    let noted = || {
+        let log = std::fs::read_to_string(audit).unwrap_or_default();
+        assert!(!secrets.iter().any(|it| log.contains(it)), "{log}");
+        log.lines().filter(|it| it.contains("http refused") && it.contains("127.0.0.1")).count()
+    };
+    while noted() < 4 {
+        assert!(begun.elapsed() < LIMIT, "{} of 4 refusals in the audit log", noted());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn other_hosts_need_tls_and_a_token() {
     let network = crate::trust::Network::new();
@@ -285,10 +299,13 @@ fn other_hosts_need_tls_and_a_token() {
     let tokens = host.path("tokens");
     std::fs::write(&tokens, format!("# mine\nread {read}\nchange {change}\n")).unwrap();
     let files = network.dir().join("robot").display().to_string();
-    let config = host.path("http.toml");
+    let (config, policy, audit) =
+        (host.path("http.toml"), host.path("policy.toml"), host.path("audit"));
+    std::fs::write(&policy, format!("audit = \"{}\"\n", audit.display())).unwrap();
     let text = format!(
-        "http = \"0.0.0.0:0\"\nhttp_tls_cert = \"{files}/robot.pem\"\nhttp_tls_key = \"{files}/robot.key\"\n\
+        "policy = \"{}\"\nhttp = \"0.0.0.0:0\"\nhttp_tls_cert = \"{files}/robot.pem\"\nhttp_tls_key = \"{files}/robot.key\"\n\
          http_tokens = \"{}\"\n",
+        policy.display(),
         tokens.display()
     );
     std::fs::write(&config, &text).unwrap();
@@ -322,6 +339,7 @@ fn other_hosts_need_tls_and_a_token() {
     assert!(cookie.ends_with("; Secure"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
     assert_eq!(ask("GET", "/api/v1/state", &format!("Cookie: {cookie}\r\n")).status, 200);
+    four_refusals_are_noted(&audit, &[read, change, "0123456789abcdeX"]);
     // Without TLS there is no answer.
     let mut plain = TcpStream::connect(("127.0.0.1", port)).unwrap();
     plain.set_read_timeout(Some(LIMIT)).unwrap();

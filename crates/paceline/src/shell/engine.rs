@@ -264,6 +264,7 @@ impl Engine {
                 }
                 if self.control.contradictions() > before {
                     tracing::debug!("{from} sent a record of a node to which it has no path");
+                    self.gate.note_contradiction(from);
                 }
             }
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),

@@ -95,6 +95,11 @@ impl Gate {
         self.follow(now, control, node);
     }
 
+    /// Notes that the records of a neighbour contradict those of others.
+    pub(crate) fn note_contradiction(&self, node: NodeId) {
+        self.audit.note(Entry::new("contradicts others").node("node", node));
+    }
+
     /// Notes that a neighbour is down.
     pub(crate) fn part(&mut self, node: NodeId) {
         self.certified.remove(&node);

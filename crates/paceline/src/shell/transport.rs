@@ -7,7 +7,6 @@ use crate::config::LinkConfig;
 use crate::identity::Introduction;
 use bytes::Bytes;
 use over_connections::OverConnections;
-pub(crate) use over_connections::Proxy;
 use over_zenoh::OverZenoh;
 pub use over_zenoh::open_session;
 use paceline_proto::NodeId;

@@ -1,4 +1,5 @@
-//! The transport of one link to other hosts: a connection to each peer, over QUIC, TLS or TCP.
+//! The transport of one link to other hosts: a connection to each peer, over QUIC, TLS or TCP
+//! (docs/internals/wire.md, docs/decisions/0014-quic.md).
 //!
 //! Nobody receives the frames of others or sends in their name, because each connection is one peer, which has
 //! introduced itself ([`meet`]). With certificates the introduction is proven.
@@ -14,8 +15,8 @@ mod meet;
 mod outbox;
 mod pacer;
 mod peer;
-mod proxy;
 mod quic;
+mod race;
 mod shared;
 mod stream;
 
@@ -25,7 +26,6 @@ use crate::identity::Introduction;
 use paceline_proto::NodeId;
 use paceline_proto::wire::frame::FrameBuf;
 use peer::Peer;
-pub(crate) use proxy::Proxy;
 use quic::Quic;
 use quinn::Endpoint;
 use shared::Shared;

@@ -4,11 +4,12 @@
 //! A peer that changes its address keeps its connection (connection migration).
 
 use super::super::{Error, OPEN_MAX};
-use super::cause;
 use super::handshakes::HANDSHAKES_MAX;
 use super::pacer::NoCongestionControl;
 use super::shared::{Opened, Shared};
-use super::{IDLE_MAX, KEEP_ALIVE, PEERS_MAX, RETRY_FIRST, RETRY_MAX, host_of, resolve};
+use super::{
+    IDLE_MAX, KEEP_ALIVE, PEERS_MAX, RETRY_FIRST, RETRY_MAX, cause, host_of, race, resolve,
+};
 use crate::config::LinkConfig;
 use crate::identity::Identity;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -160,17 +161,22 @@ async fn connect(
     to: &str,
 ) -> Result<(Connection, (SendStream, RecvStream)), String> {
     let (place, name) = host_of(to);
-    let mut addresses = tokio::net::lookup_host(place).await.map_err(|error| error.to_string())?;
-    let address = addresses.next().ok_or("the name has no address")?;
-    let connecting = endpoint.connect_with(client.clone(), address, name);
-    let connecting = connecting.map_err(|error| error.to_string())?;
-    let opening = async {
-        let connection = connecting.await?;
-        let streams = connection.open_bi().await?;
-        Ok((connection, streams))
-    };
-    match timeout(OPEN_MAX, opening).await {
-        Ok(opened) => opened.map_err(|error| cause::of_quic(&error)),
-        Err(_) => Err("no answer".to_owned()),
+    let addresses = tokio::net::lookup_host(place).await.map_err(|error| error.to_string())?;
+    let addresses: Vec<_> = addresses.collect();
+    if addresses.is_empty() {
+        return Err("the name has no address".to_owned());
     }
+    let connected = race::first(|attempts| {
+        for address in addresses.iter().copied() {
+            let connecting = endpoint.connect_with(client.clone(), address, name);
+            attempts.spawn(async move {
+                let connecting = connecting.map_err(|error| error.to_string())?;
+                let connection = connecting.await.map_err(|error| cause::of_quic(&error))?;
+                let streams = connection.open_bi().await;
+                let streams = streams.map_err(|error| cause::of_quic(&error))?;
+                Ok((connection, streams))
+            });
+        }
+    });
+    connected.await
 }

@@ -2,26 +2,22 @@
 
 use super::super::{Error, OPEN_MAX};
 use super::handshakes::Handshake;
-use super::proxy::Proxy;
 use super::shared::{Opened, Shared};
-use super::{PEERS_MAX, RETRY_FIRST, RETRY_MAX, cause, host_of, lock, resolve};
+use super::{PEERS_MAX, RETRY_FIRST, RETRY_MAX, cause, host_of, lock, race, resolve};
+use crate::proxy::Proxy;
 use rustls::pki_types::ServerName;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::split;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, split};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
-use tokio::task::JoinSet;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-/// The interval between attempts to reach an address. If the first packet of an attempt is lost, the system sends
-/// it again only after a second; on a path with a long delay an attempt needs seconds. So several are made at the
-/// same time. Users notice a delay of 250 ms.
-const KNOCK_EVERY: Duration = Duration::from_millis(200);
 /// The timeout of a name lookup.
 const LOOK_UP_MAX: Duration = Duration::from_secs(2);
+/// The longest answer of a proxy, in bytes.
+const ANSWER_BYTES_MAX: usize = 8 << 10;
 /// The pause after a failed accept: the process has no file descriptors left, for example.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -167,9 +163,17 @@ impl Dialler {
             Err(_) if self.addresses.is_empty() => return Err("the name server is silent".into()),
             Ok(Err(_)) | Err(_) => {}
         }
-        let (mut stream, address) = answered(&self.addresses).await?;
+        let connected = race::first(|attempts| {
+            for address in self.addresses.iter().copied() {
+                attempts.spawn(async move {
+                    let stream = TcpStream::connect(address).await;
+                    stream.map(|it| (it, address)).map_err(|error| error.to_string())
+                });
+            }
+        });
+        let (mut stream, address) = connected.await?;
         if let Some(proxy) = &self.proxy {
-            match timeout(OPEN_MAX, proxy.connect(&mut stream, place)).await {
+            match timeout(OPEN_MAX, pass(proxy, &mut stream, place)).await {
                 Ok(passed) => passed?,
                 Err(_) => return Err(format!("the proxy at {near} does not answer")),
             }
@@ -178,31 +182,14 @@ impl Dialler {
     }
 }
 
-/// Returns the first connection that one of these addresses accepts.
-async fn answered(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), String> {
-    let mut attempts = JoinSet::new();
-    let mut knock = interval(KNOCK_EVERY);
-    let mut why = "no answer".to_owned();
-    let all = async {
-        loop {
-            tokio::select! {
-                _ = knock.tick() => for address in addresses.iter().copied() {
-                    attempts.spawn(async move {
-                        TcpStream::connect(address).await.map(|stream| (stream, address))
-                    });
-                },
-                Some(attempt) = attempts.join_next(), if !attempts.is_empty() => {
-                    match attempt.unwrap_or_else(|error| Err(io::Error::other(error))) {
-                        Ok(connected) => return Some(connected),
-                        Err(error) => why = error.to_string(),
-                    }
-                    if attempts.is_empty() {
-                        return None;
-                    }
-                }
-            }
-        }
-    };
-    let connected = timeout(OPEN_MAX, all).await.unwrap_or_default();
-    connected.ok_or(why)
+/// Asks the proxy at the other end of `stream` for a connection to `to`.
+async fn pass(proxy: &Proxy, stream: &mut TcpStream, to: &str) -> Result<(), String> {
+    let broken = |error| format!("the proxy at {}: {error}", proxy.place());
+    stream.write_all(proxy.request(to).as_bytes()).await.map_err(broken)?;
+    let mut answer = Vec::new();
+    // The bytes behind the answer belong to the connection.
+    while !answer.ends_with(b"\r\n\r\n") && answer.len() < ANSWER_BYTES_MAX {
+        answer.push(stream.read_u8().await.map_err(broken)?);
+    }
+    proxy.read(&String::from_utf8_lossy(&answer), to)
 }

@@ -2,11 +2,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-
-/// The longest answer of a proxy, in bytes.
-const ANSWER_BYTES_MAX: usize = 8 << 10;
 
 /// An HTTP proxy.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,32 +40,23 @@ impl Proxy {
         Ok(Self { place: place.to_owned(), user })
     }
 
-    pub(super) fn place(&self) -> &str {
+    /// Returns host and port of the proxy.
+    pub(crate) fn place(&self) -> &str {
         &self.place
     }
 
-    /// Asks the proxy at the other end of `stream` for a connection to `to`, host and port.
-    pub(super) async fn connect(&self, stream: &mut TcpStream, to: &str) -> Result<(), String> {
-        let mut request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
-        if let Some(user) = &self.user {
-            request += &format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode(user));
-        }
-        request += "\r\n";
-        let broken = |error| format!("the proxy at {}: {error}", self.place);
-        stream.write_all(request.as_bytes()).await.map_err(broken)?;
-        let mut answer = Vec::new();
-        // The bytes behind the answer belong to the connection.
-        while !answer.ends_with(b"\r\n\r\n") {
-            answer.push(stream.read_u8().await.map_err(broken)?);
-            if answer.len() > ANSWER_BYTES_MAX {
-                return Err(format!("the proxy at {} is no HTTP proxy", self.place));
-            }
-        }
-        self.read(&String::from_utf8_lossy(&answer), to)
+    /// Returns the request for a connection to `to`, host and port.
+    pub(crate) fn request(&self, to: &str) -> String {
+        let user = self.user.as_ref().map(|user| STANDARD.encode(user));
+        let user = user.map(|user| format!("Proxy-Authorization: Basic {user}\r\n"));
+        format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{}\r\n", user.unwrap_or_default())
     }
 
-    /// Reads an answer.
-    fn read(&self, answer: &str, to: &str) -> Result<(), String> {
+    /// Reads the answer to a request.
+    ///
+    /// # Errors
+    /// Returns why there is no connection.
+    pub(crate) fn read(&self, answer: &str, to: &str) -> Result<(), String> {
         let line = answer.lines().next().unwrap_or_default();
         let mut words = line.split_ascii_whitespace();
         let code = words.next().filter(|http| http.starts_with("HTTP/1.")).and(words.next());
