@@ -54,7 +54,7 @@ impl PlainConfig {
         let open = self.listen.iter().find(|endpoint| !is_local_endpoint(endpoint));
         match open.filter(|_| !self.insecure) {
             Some(open) => Err(EndpointError(format!(
-                "listening on {open} accepts connections from any host; use an address of this host, or set insecure"
+                "[plain]: listening on {open} accepts connections from any host; use an address of this host, or set insecure"
             ))),
             None => Ok(()),
         }

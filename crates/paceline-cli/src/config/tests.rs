@@ -149,7 +149,11 @@ const CASES: &[Case] = &[
     (
         "[plain]\nlisten = [\"tcp/0.0.0.0:7447\"]\n",
         2,
-        &["'plain'", "listening on tcp/0.0.0.0:7447 accepts connections from any host", "insecure"],
+        &[
+            "[plain]: listening on tcp/0.0.0.0:7447",
+            "listening on tcp/0.0.0.0:7447 accepts connections from any host",
+            "insecure",
+        ],
     ),
     ("import = 5\n", 1, &["import must be a list of tables: write [[import]]"]),
     (

@@ -4,13 +4,18 @@ use crate::identity::reason;
 use quinn::ConnectionError;
 use std::io;
 
+/// The cause of a connection whose other end has closed it without a word, such as a port scanner, or the slower of
+/// two attempts.
+pub(super) const SILENT: &str = "it closed the connection without an introduction";
+
 /// Returns the cause of a failed QUIC connection.
 pub(super) fn of_quic(error: &ConnectionError) -> String {
     let code = match error {
         ConnectionError::TransportError(error) => u64::from(error.code),
         ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
         ConnectionError::ApplicationClosed(close) => {
-            return String::from_utf8_lossy(&close.reason).into_owned();
+            let reason = String::from_utf8_lossy(&close.reason).into_owned();
+            return if reason.is_empty() { SILENT.to_owned() } else { reason };
         }
         ConnectionError::TimedOut => return "no answer".to_owned(),
         ConnectionError::VersionMismatch
@@ -34,9 +39,7 @@ pub(super) fn of_io(error: &io::Error) -> String {
         Some(NoCertificatesPresented) => of_alert(116, true),
         Some(rustls::Error::InvalidMessage(_)) => Some("it does not speak TLS".to_owned()),
         Some(_) => None,
-        None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Some("it closed the connection without an introduction".to_owned())
-        }
+        None if error.kind() == io::ErrorKind::UnexpectedEof => Some(SILENT.to_owned()),
         None => None,
     };
     cause.unwrap_or_else(|| error.to_string())

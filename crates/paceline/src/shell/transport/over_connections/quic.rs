@@ -107,7 +107,7 @@ async fn accept(shared: Arc<Shared>, endpoint: Endpoint, sends_datagrams: bool) 
                             .serve(opened(connection, streams, sends_datagrams), Some(began))
                             .await;
                     }
-                    Ok(Err(error)) => shared.refused(&from, &cause::of_quic(&error)),
+                    Ok(Err(error)) => shared.turned_away(&from, &cause::of_quic(&error)),
                     Err(_) => {}
                 }
             });

@@ -71,8 +71,15 @@ impl Shared {
         self.audit.note(entry.text("why", why));
     }
 
+    /// Reports an incoming connection without a peer, unless the other end has closed it without a word.
+    pub(super) fn turned_away(&self, from: &str, why: &str) {
+        if why != super::cause::SILENT {
+            self.refused(from, why);
+        }
+    }
+
     /// Reports a peer that was refused.
-    pub(super) fn refused(&self, from: &str, why: &str) {
+    fn refused(&self, from: &str, why: &str) {
         crate::warn_limited!("link '{}': the peer at {from} is refused: {why}", self.link);
         self.note("refused", from, why);
     }
@@ -90,11 +97,16 @@ impl Shared {
             Ok(Ok(node)) => node,
             Ok(Err(why)) => {
                 // The other end may have refused this one after the handshake.
-                let Some((connection, _)) = quic else { return self.refused(&from, &why) };
-                let reason = connection.close_reason();
+                let connection = quic.map(|(connection, _)| connection);
+                let reason = connection.as_ref().and_then(Connection::close_reason);
                 let why = reason.map_or(why, |error| super::cause::of_quic(&error));
-                connection.close(1u8.into(), why.as_bytes());
-                return self.refused(&from, &why);
+                if let Some(connection) = connection {
+                    connection.close(1u8.into(), why.as_bytes());
+                }
+                return match began {
+                    Some(_) => self.turned_away(&from, &why),
+                    None => self.refused(&from, &why),
+                };
             }
             Err(_) => return self.refused(&from, "it sent no introduction"),
         };

@@ -61,7 +61,9 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<Tls
             };
             match timeout(OPEN_MAX, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => serve_tls(&shared, stream.into(), from, Some(began)).await,
-                Ok(Err(error)) => shared.refused(&format!("tls/{from}"), &cause::of_io(&error)),
+                Ok(Err(error)) => {
+                    shared.turned_away(&format!("tls/{from}"), &cause::of_io(&error));
+                }
                 Err(_) => {}
             }
         });
