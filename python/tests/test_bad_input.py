@@ -150,6 +150,9 @@ def test_invalid_links_are_refused(host: object) -> None:
         paceline.Node(isolated=True, links=[paceline.Link(name="radio", listen=["tcp/0.0.0.0:0"])])
     with pytest.raises(paceline.OpenError, match="needs tls_cert, tls_key and tls_ca"):
         paceline.Node(isolated=True, links=[paceline.Link(name="radio", listen=["quic/127.0.0.1:0"])])
+    with pytest.raises(paceline.OpenError, match="proxy 'moon' must be http://HOST:PORT"):
+        link = paceline.Link(name="radio", connect=["tcp/127.0.0.1:1"], proxy="moon", ordered=True)
+        paceline.Node(isolated=True, links=[link])
     tls = ("nothing.pem", "nothing.key", "ca.pem")
     with pytest.raises(paceline.OpenError, match="tls_ca ca.pem"):
         link = paceline.Link(name="radio", listen=["quic/127.0.0.1:0"], tls=tls)
