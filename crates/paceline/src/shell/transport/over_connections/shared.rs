@@ -80,7 +80,7 @@ impl Shared {
 
     /// Reports a peer that was refused.
     fn refused(&self, from: &str, why: &str) {
-        crate::warn_limited!("link '{}': the peer at {from} is refused: {why}", self.link);
+        crate::warn_limited!("link '{}': no link to the peer at {from}: {why}", self.link);
         self.note("refused", from, why);
     }
 
