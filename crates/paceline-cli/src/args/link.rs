@@ -151,6 +151,9 @@ fn named<T>(key: &str, value: &str, read: impl Fn(&str) -> Result<T, String>) ->
 /// Parses an endpoint such as `tcp/127.0.0.1:7600`.
 pub(crate) fn endpoint(text: &str) -> Result<String, String> {
     let (protocol, address) = text.split_once('/').unwrap_or((text, ""));
+    if protocol == "udp" && !address.is_empty() {
+        return Err(format!("udp was replaced by quic, with certificates: write quic/{address}"));
+    }
     if address.is_empty() || !PROTOCOLS.contains(&protocol) {
         return Err(format!(
             "must be PROTOCOL/ADDRESS with protocol {}; for example tcp/127.0.0.1:7600",
@@ -201,6 +204,7 @@ mod tests {
             ("connect=", "connect has no value"),
             ("listen=127.0.0.1:7600", "listen '127.0.0.1:7600': must be PROTOCOL/ADDRESS"),
             ("listen=ws/127.0.0.1:7600", "protocol quic, tls, tcp, unixsock-stream"),
+            ("connect=udp/robot:7600", "write quic/robot:7600"),
             ("listen=quic/127.0.0.1:7600,tls_cert=a", "tls_key is missing: give tls_cert, tls_key"),
             (
                 "name=a\x1b[2J,listen=tcp/[::1]:1",

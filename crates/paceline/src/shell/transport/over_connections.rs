@@ -107,7 +107,8 @@ impl OverConnections {
 
     /// Sends a frame of these bytes. Never blocks.
     pub(super) fn send(&self, node: NodeId, frame: &[u8]) -> Sent {
-        self.peer(node).map_or(Sent::Down, |peer| peer.send_bytes(frame))
+        let pieces = std::iter::once(frame);
+        self.peer(node).map_or(Sent::Down, |peer| peer.send_pieces(frame.len(), pieces))
     }
 
     /// Returns the name in a peer's certificate.

@@ -6,16 +6,17 @@ const WHOLE: u8 = 0;
 const FIRST: u8 = 1;
 const SECOND: u8 = 2;
 
-/// Returns the datagram of a frame.
-pub(super) fn whole(frame: &[u8]) -> Bytes {
-    let mut datagram = BytesMut::with_capacity(frame.len() + 1);
+/// Returns the datagram of a frame of `bytes` in these pieces.
+pub(super) fn whole<'p>(bytes: usize, pieces: impl Iterator<Item = &'p [u8]>) -> Bytes {
+    let mut datagram = BytesMut::with_capacity(bytes + 1);
     datagram.put_u8(WHOLE);
-    datagram.put_slice(frame);
+    pieces.for_each(|piece| datagram.put_slice(piece));
     datagram.freeze()
 }
 
-/// Returns the two datagrams of a frame. `number` joins them.
-pub(super) fn halves(frame: &[u8], number: u32) -> [Bytes; 2] {
+/// Returns the same frame in two datagrams. `number` joins them.
+pub(super) fn halves(whole: &[u8], number: u32) -> [Bytes; 2] {
+    let frame = whole.get(1..).unwrap_or_default();
     let (first, second) = frame.split_at(frame.len() / 2);
     [(FIRST, first), (SECOND, second)].map(|(kind, half)| {
         let mut datagram = BytesMut::with_capacity(half.len() + 5);
@@ -56,15 +57,19 @@ impl Assembly {
 mod tests {
     use super::*;
 
+    fn of(frame: &[u8]) -> Bytes {
+        whole(frame.len(), frame.chunks(2))
+    }
+
     #[test]
     fn frames_arrive_whole_or_not_at_all() {
         let mut assembly = Assembly::default();
-        assert_eq!(assembly.take(whole(b"frame")), Some(Bytes::from_static(b"frame")));
-        let [first, second] = halves(b"frames", 7);
+        assert_eq!(assembly.take(of(b"frame")), Some(Bytes::from_static(b"frame")));
+        let [first, second] = halves(&of(b"frames"), 7);
         assert_eq!(assembly.take(first.clone()), None);
         assert_eq!(assembly.take(second.clone()), Some(Bytes::from_static(b"frames")));
         assert_eq!(assembly.take(second.clone()), None, "its first half is used");
-        assert_eq!(assembly.take(halves(b"others", 8)[0].clone()), None);
+        assert_eq!(assembly.take(halves(&of(b"others"), 8)[0].clone()), None);
         assert_eq!(assembly.take(second), None, "of another frame");
         for damaged in [&b""[..], b"\x01", b"\x02\0\0\0", b"\x09frame"] {
             assert_eq!(assembly.take(Bytes::copy_from_slice(damaged)), None);

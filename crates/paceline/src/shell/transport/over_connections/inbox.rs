@@ -79,6 +79,10 @@ mod tests {
         runtime.block_on(work)
     }
 
+    fn put(outbox: &Outbox, frame: &[u8]) -> Sent {
+        outbox.put(frame.len(), frame.chunks(1_000))
+    }
+
     #[test]
     fn records_arrive_as_sent_in_any_pieces() {
         run(async {
@@ -89,13 +93,13 @@ mod tests {
                 let frames: Vec<Vec<u8>> =
                     [1, 2, 4_096, 4_097, 65_534].map(|bytes| vec![7; bytes]).into();
                 for frame in &frames {
-                    assert_eq!(outbox.put_bytes(frame), Sent::Taken);
+                    assert_eq!(put(&outbox, frame), Sent::Taken);
                 }
                 for refused in [0, 65_535, 100_000] {
-                    assert_eq!(outbox.put_bytes(&vec![0; refused]), Sent::Down, "{refused}");
+                    assert_eq!(put(&outbox, &vec![0; refused]), Sent::Down, "{refused}");
                 }
                 outbox.close("done");
-                assert_eq!(outbox.put_bytes(b"late"), Sent::Down);
+                assert_eq!(put(&outbox, b"late"), Sent::Down);
                 let write = outbox.write_to(writer, None);
                 let read = async {
                     let (mut inbox, mut got) = (Inbox::new(far), Vec::new());
@@ -135,7 +139,7 @@ mod tests {
     #[test]
     fn the_outbox_is_bounded() {
         let outbox = Outbox::default();
-        let taken = (0..10_000).filter(|_| outbox.put_bytes(&[0; 1_000]) == Sent::Taken).count();
+        let taken = (0..10_000).filter(|_| put(&outbox, &[0; 1_000]) == Sent::Taken).count();
         assert!((4_000..4_300).contains(&taken), "{taken}");
     }
 }

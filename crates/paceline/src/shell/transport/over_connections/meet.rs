@@ -33,7 +33,8 @@ pub(super) async fn meet(
             ));
         }
         _ => {
-            return Err("it is no Paceline link; plain Zenoh programs connect to the endpoint of an import or export"
+            return Err("it does not speak Paceline here; compare the protocols at both ends (plain Zenoh programs connect to the \
+                        endpoints of [plain])"
                 .to_owned());
         }
     }

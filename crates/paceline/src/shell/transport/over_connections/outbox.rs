@@ -4,7 +4,6 @@
 //! is alive. [`CLOSE`] ends the stream; behind it are the length and the text of the reason.
 
 use super::super::Sent;
-use paceline_proto::wire::frame::{FrameBuf, Piece};
 use quinn::SendStream;
 use std::future::Future;
 use std::io;
@@ -61,21 +60,8 @@ struct Waiting {
 }
 
 impl Outbox {
-    /// Adds a frame. Never blocks, and copies the frame once.
-    pub(super) fn put(&self, frame: &FrameBuf) -> Sent {
-        let pieces = frame.pieces().map(|piece| match piece {
-            Piece::Copied(bytes) => bytes,
-            Piece::Shared(bytes) => &bytes[..],
-        });
-        self.add(frame.len(), pieces)
-    }
-
-    /// Adds a frame of these bytes.
-    pub(super) fn put_bytes(&self, frame: &[u8]) -> Sent {
-        self.add(frame.len(), std::iter::once(frame))
-    }
-
-    fn add<'p>(&self, bytes: usize, pieces: impl Iterator<Item = &'p [u8]>) -> Sent {
+    /// Adds a frame of `bytes` in these pieces. Never blocks, and copies the frame once.
+    pub(super) fn put<'p>(&self, bytes: usize, pieces: impl Iterator<Item = &'p [u8]>) -> Sent {
         let length = u16::try_from(bytes).ok().filter(|length| (1..CLOSE).contains(length));
         let Some(length) = length else { return Sent::Down };
         let mut waiting = self.lock();

@@ -42,32 +42,27 @@ impl Peer {
 
     /// Sends a frame. Never blocks.
     pub(super) fn send(&self, frame: &FrameBuf) -> Sent {
-        let Some(connection) = &self.datagrams else { return self.outbox.put(frame) };
-        let mut bytes = Vec::with_capacity(frame.len());
-        for piece in frame.pieces() {
-            match piece {
-                Piece::Copied(piece) => bytes.extend_from_slice(piece),
-                Piece::Shared(piece) => bytes.extend_from_slice(piece),
-            }
-        }
-        self.send_datagram(connection, &bytes)
+        let pieces = frame.pieces().map(|piece| match piece {
+            Piece::Copied(bytes) => bytes,
+            Piece::Shared(bytes) => &bytes[..],
+        });
+        self.send_pieces(frame.len(), pieces)
     }
 
-    /// Sends a frame of these bytes.
-    pub(super) fn send_bytes(&self, frame: &[u8]) -> Sent {
-        match &self.datagrams {
-            Some(connection) => self.send_datagram(connection, frame),
-            None => self.outbox.put_bytes(frame),
-        }
-    }
-
-    fn send_datagram(&self, connection: &Connection, frame: &[u8]) -> Sent {
+    /// Sends a frame of `bytes` in these pieces. Never blocks.
+    pub(super) fn send_pieces<'p>(
+        &self,
+        bytes: usize,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> Sent {
+        let Some(connection) = &self.datagrams else { return self.outbox.put(bytes, pieces) };
+        let datagram = whole(bytes, pieces);
         let most = connection.max_datagram_size().unwrap_or_default();
-        let datagrams = if frame.len() < most {
-            [Some(whole(frame)), None]
+        let datagrams = if datagram.len() <= most {
+            [Some(datagram), None]
         } else {
             let number = self.next_split.fetch_add(1, Ordering::Relaxed);
-            halves(frame, number).map(Some)
+            halves(&datagram, number).map(Some)
         };
         let sent = datagrams.into_iter().flatten().try_for_each(|it| connection.send_datagram(it));
         if sent.is_ok() { Sent::Taken } else { Sent::Down }
