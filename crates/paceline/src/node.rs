@@ -161,11 +161,12 @@ impl Node {
     /// Adds an entry to the audit log that the node's [policy](NodeBuilder::policy) names; does nothing without one.
     /// `details` are names and values.
     ///
-    /// Use it for access that the program itself grants or refuses, such as at its own HTTP interface.
+    /// Use it for access that the program itself refuses, such as at its own HTTP interface. Of more than 50 entries
+    /// per second, the others are only counted as lost.
     pub fn audit(&self, event: &'static str, details: &[(&'static str, &str)]) {
         let entry =
             details.iter().fold(Entry::new(event), |entry, (name, text)| entry.text(name, text));
-        self.inner.audit.note(entry);
+        self.inner.audit.note_stranger(entry);
     }
 
     /// Returns the display name of this node.

@@ -6,15 +6,18 @@ use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The size at which the file is renamed to `FILE.1`, replacing the previous one.
 const ROTATE_AT: u64 = 16 << 20;
 /// The entries that wait for the disk. Further ones are counted as lost.
 const WAITING_MAX: usize = 4_096;
+
+/// The entries about strangers per second.
+const STRANGERS_MAX: u32 = 50;
 
 /// One entry.
 #[derive(Clone, Debug)]
@@ -54,6 +57,14 @@ struct Sender {
     file: PathBuf,
     entries: SyncSender<Entry>,
     lost: Arc<AtomicU64>,
+    strangers: Arc<Mutex<Strangers>>,
+}
+
+/// The entries about strangers in the current second.
+#[derive(Debug, Default)]
+struct Strangers {
+    second: u64,
+    entries: u32,
 }
 
 impl Audit {
@@ -68,12 +79,33 @@ impl Audit {
         let log = Log { file: file.to_owned(), open: opened, lost: lost.clone(), broken: false };
         let thread = std::thread::Builder::new().name("paceline-audit".to_owned());
         thread.spawn(move || log.write_all(&waiting)).map_err(|error| error.to_string())?;
-        Ok(Self(Some(Sender { file: file.to_owned(), entries, lost })))
+        let (file, strangers) = (file.to_owned(), Arc::default());
+        Ok(Self(Some(Sender { file, entries, lost, strangers })))
     }
 
     /// Returns the file.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.0.as_ref().map(|sender| sender.file.as_path())
+    }
+
+    /// Records an entry about somebody without any right. Beyond 50 per second they are only counted as lost, so
+    /// that nobody pushes older entries out of the log.
+    pub(crate) fn note_stranger(&self, entry: Entry) {
+        let Some(sender) = &self.0 else { return };
+        let passes = {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let mut it = sender.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+            if it.second != since.as_secs() {
+                *it = Strangers { second: since.as_secs(), entries: 0 };
+            }
+            it.entries += 1;
+            it.entries <= STRANGERS_MAX
+        };
+        if passes {
+            self.note(entry);
+        } else {
+            sender.lost.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Records an entry. Never blocks.
@@ -134,5 +166,33 @@ impl Log {
         let mut line = Value::Object(entry.0).to_string();
         line.push('\n');
         self.open.write_all(line.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn strangers_cannot_push_entries_out_of_the_log() {
+        let file = std::env::temp_dir().join(format!("paceline-audit-{}", std::process::id()));
+        let _ = std::fs::remove_file(&file);
+        let audit = Audit::open(&file).unwrap();
+        audit.note(Entry::new("joined"));
+        for _ in 0..10_000 {
+            audit.note_stranger(Entry::new("refused"));
+        }
+        audit.note(Entry::new("left"));
+        let read = || std::fs::read_to_string(&file).unwrap_or_default();
+        let begun = Instant::now();
+        while !read().contains("left") {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{}", read());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let refused = read().lines().filter(|line| line.contains("refused")).count();
+        assert!((50..1_000).contains(&refused), "{refused}");
+        assert!(read().contains("joined") && read().contains("\"lost\""), "{}", read());
+        std::fs::remove_file(&file).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! The causes of refused connections, as seen from either end.
 
 use crate::identity::reason;
+use paceline_proto::text::escape;
 use quinn::ConnectionError;
 use std::io;
 
@@ -14,7 +15,7 @@ pub(super) fn of_quic(error: &ConnectionError) -> String {
         ConnectionError::TransportError(error) => u64::from(error.code),
         ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
         ConnectionError::ApplicationClosed(close) => {
-            let reason = String::from_utf8_lossy(&close.reason).into_owned();
+            let reason = escape(&String::from_utf8_lossy(&close.reason)).to_string();
             return if reason.is_empty() { SILENT.to_owned() } else { reason };
         }
         ConnectionError::TimedOut => return "no answer".to_owned(),

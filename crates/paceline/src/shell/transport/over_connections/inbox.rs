@@ -2,6 +2,7 @@
 
 use super::outbox::{CLOSE, REASON_BYTES_MAX};
 use bytes::{Buf as _, Bytes, BytesMut};
+use paceline_proto::text::escape;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -42,7 +43,8 @@ impl<R: AsyncRead + Unpin> Inbox<R> {
         let length = u16_at(&self.buffer, 0)?;
         if length == CLOSE {
             let reason = usize::from(u16_at(&self.buffer, 2)?).min(REASON_BYTES_MAX);
-            let reason = String::from_utf8_lossy(self.buffer.get(4..4 + reason)?).into_owned();
+            let reason = String::from_utf8_lossy(self.buffer.get(4..4 + reason)?);
+            let reason = escape(&reason).to_string();
             self.buffer.clear();
             return Some(Record::Close(reason));
         }

@@ -66,9 +66,8 @@ impl Shared {
         }
     }
 
-    pub(super) fn note(&self, event: &'static str, from: &str, why: &str) {
-        let entry = Entry::new(event).text("link", &self.link).text("from", from);
-        self.audit.note(entry.text("why", why));
+    fn entry(&self, event: &'static str, from: &str, why: &str) -> Entry {
+        Entry::new(event).text("link", &self.link).text("from", from).text("why", why)
     }
 
     /// Reports an incoming connection without a peer, unless the other end has closed it without a word.
@@ -81,7 +80,7 @@ impl Shared {
     /// Reports a peer that was refused.
     fn refused(&self, from: &str, why: &str) {
         crate::warn_limited!("link '{}': no link to the peer at {from}: {why}", self.link);
-        self.note("refused", from, why);
+        self.audit.note_stranger(self.entry("refused", from, why));
     }
 
     /// Exchanges introductions, and receives the frames of the peer until the connection ends.
@@ -232,7 +231,7 @@ impl Shared {
                 if let Some(why) = why {
                     let from = &peer.from;
                     tracing::warn!("link '{}': the peer at {from} is closed: {why}", self.link);
-                    self.note("closed", from, &why);
+                    self.audit.note(self.entry("closed", from, &why));
                     peer.close(&why);
                 }
             }
