@@ -103,6 +103,12 @@ fn endpoints(link: &LinkConfig) -> Result<(), String> {
         ));
     }
     let certified = |it: &&String| it.starts_with("quic/") || it.starts_with("tls/");
+    let open = all().find(|it| it.starts_with("tcp/"));
+    if let (Some(open), Some(proven)) = (open, all().find(certified)) {
+        return Err(format!(
+            "{open} and {proven} cannot share a link, because peers prove nothing over tcp; give each a link of its own"
+        ));
+    }
     if let Some(endpoint) = all().find(certified).filter(|_| link.tls.is_none()) {
         return Err(format!(
             "{endpoint} needs tls_cert, tls_key and tls_ca, with which both ends prove their identity; paceline \
@@ -218,8 +224,10 @@ mod tests {
             let refused = wrong.check().unwrap_err().to_string();
             assert!(refused.contains(part), "{refused}");
         }
-        let mixed = link().connect("tcp/a:1").connect("quic/b:1").tls("a", "b", "c");
+        let mixed = link().connect("tls/a:1").connect("quic/b:1").tls("a", "b", "c");
         assert!(mixed.check().is_ok());
+        let mixed = mixed.connect("tcp/c:1").check().unwrap_err().to_string();
+        assert!(mixed.contains("tcp/c:1 and tls/a:1 cannot share a link"), "{mixed}");
     }
 
     #[test]

@@ -130,7 +130,11 @@ impl LinkConfig {
     pub fn proxy(mut self, proxy: &str) -> Self {
         match Proxy::parse(proxy) {
             Ok(proxy) => self.proxy = Some(proxy),
-            Err(what) => self.bad_proxy = Some((proxy.to_owned(), what)),
+            // Without the password.
+            Err(what) => {
+                let place = proxy.rsplit('@').next().unwrap_or_default();
+                self.bad_proxy = Some((place.to_owned(), what));
+            }
         }
         self
     }

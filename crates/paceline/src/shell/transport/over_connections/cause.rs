@@ -27,7 +27,9 @@ pub(super) fn of_quic(error: &ConnectionError) -> String {
     // TLS alerts are errors 0x100 to 0x1ff (RFC 9001, section 4.8).
     let own = matches!(error, ConnectionError::TransportError(_));
     let alert = code.checked_sub(0x100).and_then(|alert| u8::try_from(alert).ok());
-    alert.and_then(|alert| of_alert(alert, own)).unwrap_or_else(|| error.to_string())
+    alert
+        .and_then(|alert| of_alert(alert, own))
+        .unwrap_or_else(|| escape(&error.to_string()).to_string())
 }
 
 /// Returns the cause of a failed TCP or TLS connection.
@@ -43,7 +45,7 @@ pub(super) fn of_io(error: &io::Error) -> String {
         None if error.kind() == io::ErrorKind::UnexpectedEof => Some(SILENT.to_owned()),
         None => None,
     };
-    cause.unwrap_or_else(|| error.to_string())
+    cause.unwrap_or_else(|| escape(&error.to_string()).to_string())
 }
 
 /// Returns the cause in a TLS alert (RFC 8446, section 6.2). `own` states whether this end has sent it, about the

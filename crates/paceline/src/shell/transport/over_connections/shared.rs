@@ -15,7 +15,7 @@ use quinn::Connection;
 use rustls::pki_types::CertificateDer;
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::time::{sleep, timeout};
@@ -34,6 +34,8 @@ pub(super) struct Shared {
     /// The connected peers, by the ids that they have proven.
     pub(super) peers: Mutex<BTreeMap<NodeId, Arc<Peer>>>,
     pub(super) handshakes: Arc<Handshakes>,
+    /// All connections with an introduction, also older ones of a peer.
+    served: Mutex<Vec<Weak<Peer>>>,
     audit: Audit,
 }
 
@@ -62,6 +64,7 @@ impl Shared {
             inbound,
             peers: Mutex::default(),
             handshakes: Arc::default(),
+            served: Mutex::default(),
             audit: link.audit.clone(),
         }
     }
@@ -197,6 +200,14 @@ impl Shared {
 
     /// Adds a peer; returns false if there are too many.
     fn admit(&self, node: NodeId, peer: &Arc<Peer>) -> bool {
+        {
+            let mut served = lock(&self.served);
+            served.retain(|it| it.strong_count() > 0);
+            if served.len() >= PEERS_MAX {
+                return false;
+            }
+            served.push(Arc::downgrade(peer));
+        }
         let mut peers = lock(&self.peers);
         let has_room = peers.len() < PEERS_MAX || peers.contains_key(&node);
         if has_room {
@@ -225,7 +236,7 @@ impl Shared {
                 }
                 told = failed;
             }
-            let peers: Vec<_> = lock(&self.peers).values().cloned().collect();
+            let peers: Vec<_> = lock(&self.served).iter().filter_map(Weak::upgrade).collect();
             for peer in peers {
                 let why = peer.proof.as_ref().and_then(|chain| identity.rejects(chain));
                 if let Some(why) = why {
