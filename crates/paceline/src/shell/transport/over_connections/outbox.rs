@@ -75,6 +75,11 @@ impl Outbox {
         Sent::Taken
     }
 
+    /// Returns true if the stream has ended or is about to.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     /// Ends the stream behind the frames that wait.
     pub(super) fn close(&self, reason: &str) {
         let reason = reason.as_bytes();

@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) peers: Mutex<BTreeMap<NodeId, Arc<Peer>>>,
     pub(super) handshakes: Arc<Handshakes>,
     /// All connections with an introduction, also older ones of a peer.
-    served: Mutex<Vec<Weak<Peer>>>,
+    served: Mutex<Vec<(NodeId, Weak<Peer>)>>,
     audit: Audit,
 }
 
@@ -202,11 +202,11 @@ impl Shared {
     fn admit(&self, node: NodeId, peer: &Arc<Peer>) -> bool {
         {
             let mut served = lock(&self.served);
-            served.retain(|it| it.strong_count() > 0);
+            served.retain(|(_, it)| it.strong_count() > 0);
             if served.len() >= PEERS_MAX {
                 return false;
             }
-            served.push(Arc::downgrade(peer));
+            served.push((node, Arc::downgrade(peer)));
         }
         let mut peers = lock(&self.peers);
         let has_room = peers.len() < PEERS_MAX || peers.contains_key(&node);
@@ -221,6 +221,14 @@ impl Shared {
         // A newer connection of the same peer stays.
         if peers.get(&node).is_some_and(|it| Arc::ptr_eq(it, peer)) {
             peers.remove(&node);
+            // An older one takes its place.
+            let served = lock(&self.served);
+            let others = served.iter().filter(|(of, _)| *of == node);
+            let mut others = others.filter_map(|(_, it)| it.upgrade());
+            if let Some(other) = others.find(|it| !Arc::ptr_eq(it, peer) && !it.outbox.is_closed())
+            {
+                peers.insert(node, other);
+            }
         }
     }
 
@@ -236,7 +244,8 @@ impl Shared {
                 }
                 told = failed;
             }
-            let peers: Vec<_> = lock(&self.served).iter().filter_map(Weak::upgrade).collect();
+            let peers: Vec<_> =
+                lock(&self.served).iter().filter_map(|(_, it)| it.upgrade()).collect();
             for peer in peers {
                 let why = peer.proof.as_ref().and_then(|chain| identity.rejects(chain));
                 if let Some(why) = why {
