@@ -28,12 +28,12 @@ pub fn setting() -> Option<(&'static str, &'static str)> {
     (!set).then(|| (VARIABLE, if uses_tls() { ONE } else { SHARED }))
 }
 
-/// Returns true if an argument or the configuration file contains a TLS endpoint.
+/// Returns true if the configuration file contains a TLS endpoint. Imports and exports are configured only there.
 fn uses_tls() -> bool {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     let args = args.iter().map(|arg| arg.to_string_lossy());
-    let named = args.clone().map(|arg| PathBuf::from(arg.trim_start_matches("--config=")));
+    let named = args.map(|arg| PathBuf::from(arg.trim_start_matches("--config=")));
     let configs = named.filter(|path| path.extension().is_some_and(|it| it == "toml"));
     let mut texts = configs.chain(config::find()).filter_map(|path| config::text(&path).ok());
-    args.into_iter().any(|arg| arg.contains(TLS)) || texts.any(|text| text.contains(TLS))
+    texts.any(|text| text.contains(TLS))
 }

@@ -1,6 +1,6 @@
 //! Checks before a node opens anything: its name, its links, and the number of file descriptors.
 
-use crate::config::{LinkConfig, is_local_endpoint};
+use crate::config::{LinkConfig, is_certified, is_safe};
 use crate::error::OpenError;
 use paceline_proto::control::NAME_BYTES_MAX;
 use paceline_proto::link::{ClassError, ClassTree};
@@ -79,7 +79,7 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
     classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
 }
 
-/// Returns what is wrong with the endpoints of a link.
+/// Checks the endpoints of a link, and its proxy.
 fn endpoints(link: &LinkConfig) -> Result<(), String> {
     let all = || link.listen.iter().chain(&link.connect);
     for endpoint in all() {
@@ -92,7 +92,8 @@ fn endpoints(link: &LinkConfig) -> Result<(), String> {
         if !PROTOCOLS.contains(&protocol) {
             return Err(format!("{endpoint}: the protocol must be {}", PROTOCOLS.join(", ")));
         }
-        if protocol != "unixsock-stream" && place.contains(['?', '#']) {
+        let port = place.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        if protocol != "unixsock-stream" && port.is_none() {
             return Err(format!("{endpoint}: must be {protocol}/HOST:PORT without options"));
         }
     }
@@ -102,7 +103,7 @@ fn endpoints(link: &LinkConfig) -> Result<(), String> {
             "{local} shares the link with an endpoint for other hosts; give it a link of its own"
         ));
     }
-    let certified = |it: &&String| it.starts_with("quic/") || it.starts_with("tls/");
+    let certified = |it: &&String| is_certified(it);
     let open = all().find(|it| it.starts_with("tcp/"));
     if let (Some(open), Some(proven)) = (open, all().find(certified)) {
         return Err(format!(
@@ -125,6 +126,7 @@ fn endpoints(link: &LinkConfig) -> Result<(), String> {
     proxy(link)
 }
 
+/// Checks the proxy of a link.
 fn proxy(link: &LinkConfig) -> Result<(), String> {
     if let Some((proxy, what)) = &link.bad_proxy {
         return Err(format!("proxy '{proxy}' {what}"));
@@ -140,11 +142,6 @@ fn proxy(link: &LinkConfig) -> Result<(), String> {
         }
         None => Ok(()),
     }
-}
-
-/// Returns true if the endpoint is only reachable from this host, or for peers that prove their identity.
-fn is_safe(endpoint: &str) -> bool {
-    is_local_endpoint(endpoint) || endpoint.starts_with("tls/") || endpoint.starts_with("quic/")
 }
 
 pub(crate) fn wrong_class(link: &LinkConfig, error: &ClassError) -> OpenError {
@@ -207,6 +204,7 @@ mod tests {
             (link().connect("udp/robot:7600"), "use quic/robot:7600"),
             (link().connect("ws/robot:7600"), "the protocol must be quic, tls, tcp"),
             (link().connect("tcp/robot:7600#so_sndbuf=1"), "tcp/HOST:PORT without options"),
+            (link().connect("tcp/robot"), "tcp/HOST:PORT without options"),
             (link().connect("tls/robot:7600"), "tls/robot:7600 needs tls_cert, tls_key"),
             (link().listen("tls/0.0.0.0:7600"), "tls/0.0.0.0:7600 needs tls_cert, tls_key"),
             (link().listen("tcp/0.0.0.0:7600"), "accepts connections from any host"),

@@ -40,7 +40,7 @@ pub struct LinkConfig {
     pub(crate) insecure: bool,
     pub(crate) ordered: bool,
     pub(crate) proxy: Option<Proxy>,
-    /// A proxy that cannot be read, and what is wrong with it.
+    /// A proxy of an invalid form, without its password, and the error.
     pub(crate) bad_proxy: Option<(String, String)>,
     pub(crate) tls: Option<TlsFiles>,
     /// The identity in these files, once the node has loaded them.
@@ -171,12 +171,7 @@ impl LinkConfig {
     /// Returns true if everything on the link is encrypted, or does not leave the host.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
-        let encrypted = |endpoint: &String| {
-            endpoint.starts_with("quic/")
-                || endpoint.starts_with("tls/")
-                || is_local_endpoint(endpoint)
-        };
-        self.listen.iter().chain(&self.connect).all(encrypted)
+        self.listen.iter().chain(&self.connect).all(|endpoint| is_safe(endpoint))
     }
 
     /// Returns true if the link's peers have all rights unless a policy says otherwise: this node has chosen
@@ -187,8 +182,7 @@ impl LinkConfig {
 
     /// Returns true if each peer of the link has a certificate.
     pub(crate) fn is_certified(&self) -> bool {
-        let certified = |it: &String| it.starts_with("quic/") || it.starts_with("tls/");
-        self.listen.iter().chain(&self.connect).all(certified)
+        self.listen.iter().chain(&self.connect).all(|endpoint| is_certified(endpoint))
     }
 
     /// Returns true if this end sends all frames in byte streams.
@@ -317,6 +311,16 @@ impl NodeBuilder {
         self.processor = Some(budget);
         self
     }
+}
+
+/// Returns true if both ends of a connection to the endpoint show certificates.
+pub(crate) fn is_certified(endpoint: &str) -> bool {
+    endpoint.starts_with("quic/") || endpoint.starts_with("tls/")
+}
+
+/// Returns true if the endpoint is only reachable from this host, or for peers that prove their identity.
+pub(crate) fn is_safe(endpoint: &str) -> bool {
+    is_local_endpoint(endpoint) || is_certified(endpoint)
 }
 
 /// Returns true if only processes of this host reach the endpoint, such as `tcp/127.0.0.1:7600`.

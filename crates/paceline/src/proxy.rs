@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use paceline_proto::text::escape;
 
 /// An HTTP proxy.
 #[derive(Clone, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl Proxy {
     /// Reads `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`.
     ///
     /// # Errors
-    /// Returns what is wrong, and the spelling to use.
+    /// Returns the spelling to use.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT";
         let rest = text.strip_prefix("http://").ok_or(wrong)?;
@@ -57,7 +58,8 @@ impl Proxy {
     /// # Errors
     /// Returns why there is no connection.
     pub(crate) fn read(&self, answer: &str, to: &str) -> Result<(), String> {
-        let line = answer.lines().next().unwrap_or_default();
+        let line = answer.lines().next().filter(|_| answer.ends_with("\r\n\r\n"));
+        let line = line.unwrap_or_default();
         let mut words = line.split_ascii_whitespace();
         let code = words.next().filter(|http| http.starts_with("HTTP/1.")).and(words.next());
         match code.and_then(|code| code.parse::<u16>().ok()) {
@@ -67,7 +69,8 @@ impl Proxy {
                 self.place
             )),
             Some(_) => {
-                let line: String = line.chars().take(100).filter(|it| !it.is_control()).collect();
+                let line: String = line.chars().take(100).collect();
+                let line = escape(&line);
                 Err(format!("the proxy at {} refuses a connection to {to}: {line}", self.place))
             }
             None => Err(format!("the proxy at {} is no HTTP proxy", self.place)),
@@ -104,6 +107,8 @@ mod tests {
             ("HTTP/1.1 403 Forbidden\r\n\r\n", "refuses a connection to robot:7600: HTTP/1.1 403"),
             ("HTTP/2 200\r\n\r\n", "is no HTTP proxy"),
             ("\r\n\r\n", "is no HTTP proxy"),
+            ("HTTP/1.1 200 OK\r\nEndless: ", "is no HTTP proxy"),
+            ("HTTP/1.1 403 \u{202e}\r\n\r\n", "403 \\u{202e}"),
         ] {
             assert!(read(answer).unwrap_err().contains(part), "{answer}");
         }

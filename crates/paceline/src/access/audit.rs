@@ -57,12 +57,12 @@ struct Sender {
     file: PathBuf,
     entries: SyncSender<Entry>,
     lost: Arc<AtomicU64>,
-    strangers: Arc<Mutex<Strangers>>,
+    strangers: Arc<Mutex<StrangerRate>>,
 }
 
 /// The entries about strangers in the current second.
 #[derive(Debug, Default)]
-struct Strangers {
+struct StrangerRate {
     second: u64,
     entries: u32,
 }
@@ -88,15 +88,15 @@ impl Audit {
         self.0.as_ref().map(|sender| sender.file.as_path())
     }
 
-    /// Records an entry about somebody without any right. Beyond 50 per second they are only counted as lost, so
-    /// that nobody pushes older entries out of the log.
+    /// Records an entry about somebody without any right. Beyond [`STRANGERS_MAX`] per second they are only counted
+    /// as lost, so that nobody pushes older entries out of the log.
     pub(crate) fn note_stranger(&self, entry: Entry) {
         let Some(sender) = &self.0 else { return };
         let passes = {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let mut it = sender.strangers.lock().unwrap_or_else(PoisonError::into_inner);
             if it.second != since.as_secs() {
-                *it = Strangers { second: since.as_secs(), entries: 0 };
+                *it = StrangerRate { second: since.as_secs(), entries: 0 };
             }
             it.entries += 1;
             it.entries <= STRANGERS_MAX

@@ -52,7 +52,7 @@ pub(super) fn open_link(
     let spec = LinkSpec { capacity: config.capacity, policy: config.policy, classes, carrier };
     // The other end decides for itself whether it sends datagrams.
     if config.is_quic() {
-        rx.start_mending(&config.name).map_err(OpenError::Thread)?;
+        rx.start_repairs(&config.name).map_err(OpenError::Thread)?;
     }
     let (handle, thread) =
         egress::start(&config, spec, transport, rx.clone(), announcements, (commands, vitals))

@@ -37,7 +37,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 /// The longest time for which samples may be in flight on a path that was replaced.
 const IN_FLIGHT_MAX: Duration = Duration::from_secs(2);
 /// The longest sleep of the repair thread, so that it notices the end of its link.
-const MENDER_SLEEPS_MAX: Duration = Duration::from_millis(250);
+const REPAIRER_SLEEPS_MAX: Duration = Duration::from_millis(250);
 
 /// The limit of neighbours on a link.
 pub(crate) const HOPS_MAX: usize = 1_024;
@@ -252,7 +252,7 @@ pub(crate) struct LinkRx {
     /// Nodes that were refused as neighbours.
     refused: AtomicU64,
     /// The waker of the repair thread.
-    mender: Waker,
+    repairer: Waker,
 }
 
 impl LinkRx {
@@ -278,7 +278,7 @@ impl LinkRx {
             guards: Guards::default(),
             malformed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            mender: Waker::default(),
+            repairer: Waker::default(),
         }
     }
 
@@ -289,23 +289,23 @@ impl LinkRx {
 
     /// Starts the repair thread, which delivers samples that have waited long enough for a lost
     /// one. It ends with the link.
-    pub(crate) fn start_mending(self: &Arc<Self>, link: &str) -> std::io::Result<()> {
+    pub(crate) fn start_repairs(self: &Arc<Self>, link: &str) -> std::io::Result<()> {
         let weak = Arc::downgrade(self);
-        let name = format!("paceline-{link}-mend");
+        let name = format!("paceline-{link}-repair");
         let (vitals, pulse) = (self.vitals.clone(), self.vitals.pulse(&name));
         let named = std::thread::Builder::new().name(name.clone());
         named.spawn(move || {
             exact_timers();
             if let Some(it) = weak.upgrade() {
-                it.mender.adopt();
+                it.repairer.adopt();
             }
             let turn = || {
                 let Some(it) = weak.upgrade() else { return false };
                 let now = clock::now();
                 pulse.begin(now);
-                let until = it.hand_over_held(now).min(now + MENDER_SLEEPS_MAX);
+                let until = it.hand_over_held(now).min(now + REPAIRER_SLEEPS_MAX);
                 pulse.rest(until);
-                it.mender.sleep(now, until, || it.next_held() < until);
+                it.repairer.sleep(now, until, || it.next_held() < until);
                 true
             };
             vitals.guard(&name, || while turn() {});
@@ -467,7 +467,7 @@ impl LinkRx {
         }
         batch.clear();
         if receiver.poll_timeout() < Instant::FAR {
-            self.mender.wake();
+            self.repairer.wake();
         }
         // Wake the egress thread only for urgent content. Later headers repeat the rest.
         let Some(heard) = heard else { return };

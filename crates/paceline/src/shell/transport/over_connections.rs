@@ -9,14 +9,15 @@
 
 mod cause;
 mod datagram;
+mod dial;
 mod handshakes;
 mod inbox;
 mod meet;
 mod outbox;
 mod pacer;
 mod peer;
+mod peers;
 mod quic;
-mod race;
 mod shared;
 mod stream;
 
@@ -25,27 +26,20 @@ use crate::config::LinkConfig;
 use crate::identity::Introduction;
 use paceline_proto::NodeId;
 use paceline_proto::wire::frame::FrameBuf;
-use peer::Peer;
 use quic::Quic;
 use quinn::Endpoint;
 use shared::Shared;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use stream::Dialler;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout};
 
-/// The limit of connections per link.
-const PEERS_MAX: usize = 1_024;
 /// The silence after which a connection is closed, and the interval of packets that prevent it.
 const IDLE_MAX: Duration = Duration::from_millis(1_500);
 const KEEP_ALIVE: Duration = Duration::from_millis(400);
-/// The delays between attempts to connect: the first, and the longest.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MAX: Duration = Duration::from_millis(400);
-/// The longest wait for the end of all connections.
-const CLOSE_MAX: Duration = Duration::from_millis(300);
+/// The longest waits for the last frames of the other end, and for the end of this end's own, each.
+const PART_MAX: Duration = Duration::from_millis(200);
 
 /// The open endpoints of one link.
 pub(crate) struct OverConnections {
@@ -81,10 +75,7 @@ impl OverConnections {
         for endpoint in &link.connect {
             match quic(endpoint) {
                 Some(quic) => endpoints.push(quic.connect(endpoint)?),
-                None => {
-                    let dialler = Dialler::new(shared.clone(), endpoint, link.proxy.clone());
-                    tokio::spawn(dialler.run());
-                }
+                None => stream::connect(&shared, endpoint, link.proxy.clone())?,
             }
         }
         if let Some(identity) = shared.identity.clone() {
@@ -96,43 +87,41 @@ impl OverConnections {
 
     /// Reports all connected peers.
     pub(super) fn find(&self) {
-        let peers: Vec<NodeId> = lock(&self.shared.peers).keys().copied().collect();
-        peers.into_iter().for_each(|node| self.shared.inbound.found(node));
+        self.shared.peers.nodes().into_iter().for_each(|node| self.shared.inbound.found(node));
     }
 
     /// Sends a frame. Never blocks.
     pub(super) fn try_send(&self, node: NodeId, frame: &FrameBuf) -> Sent {
-        self.peer(node).map_or(Sent::Down, |peer| peer.send(frame))
+        self.shared.peers.get(node).map_or(Sent::Down, |peer| peer.send(frame))
     }
 
     /// Sends a frame of these bytes. Never blocks.
     pub(super) fn send(&self, node: NodeId, frame: &[u8]) -> Sent {
-        let pieces = std::iter::once(frame);
-        self.peer(node).map_or(Sent::Down, |peer| peer.send_pieces(frame.len(), pieces))
+        let (peer, pieces) = (self.shared.peers.get(node), std::iter::once(frame));
+        peer.map_or(Sent::Down, |peer| peer.send_pieces(frame.len(), pieces))
     }
 
     /// Returns the name in a peer's certificate.
     pub(super) fn peer_name(&self, node: NodeId) -> Option<String> {
-        self.peer(node)?.name()
-    }
-
-    fn peer(&self, node: NodeId) -> Option<Arc<Peer>> {
-        lock(&self.shared.peers).get(&node).cloned()
+        self.shared.peers.get(node)?.name()
     }
 
     /// Closes all connections behind the frames that wait.
     pub(super) fn close(self) {
         let Self { shared, quic, runtime } = self;
-        lock(&shared.peers).values().for_each(|peer| peer.close(""));
+        shared.peers.close();
         runtime.block_on(async {
-            let until = Instant::now() + CLOSE_MAX;
-            while Instant::now() < until && !lock(&shared.peers).is_empty() {
+            let until = Instant::now() + 2 * PART_MAX;
+            while Instant::now() < until && !shared.peers.is_empty() {
                 sleep(Duration::from_millis(1)).await;
             }
-            for endpoint in &quic {
-                endpoint.close(0u8.into(), b"closed");
-                let _ = timeout(Duration::from_millis(200), endpoint.wait_idle()).await;
-            }
+            quic.iter().for_each(|endpoint| endpoint.close(0u8.into(), b"closed"));
+            let idle = async {
+                for endpoint in &quic {
+                    endpoint.wait_idle().await;
+                }
+            };
+            let _ = timeout(PART_MAX, idle).await;
         });
         runtime.shutdown_background();
     }

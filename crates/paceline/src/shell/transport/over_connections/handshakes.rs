@@ -26,6 +26,16 @@ pub(super) struct Handshake {
     all: Arc<Handshakes>,
 }
 
+impl Handshake {
+    /// Ends the handshake; returns false if a newer one has ended it before.
+    pub(super) fn complete(self) -> bool {
+        let mut begun = lock(&self.all.0);
+        let before = begun.tasks.len();
+        begun.tasks.retain(|(number, _)| *number != self.number);
+        begun.tasks.len() < before
+    }
+}
+
 impl Drop for Handshake {
     fn drop(&mut self) {
         lock(&self.all.0).tasks.retain(|(number, _)| *number != self.number);

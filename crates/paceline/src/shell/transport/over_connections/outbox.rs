@@ -38,7 +38,7 @@ impl<T: AsyncWrite + Send + 'static> Sink for tokio::io::WriteHalf<T> {}
 impl Sink for tokio::net::tcp::OwnedWriteHalf {}
 
 impl Sink for SendStream {
-    /// Closing a QUIC connection discards what is not acknowledged.
+    /// Waits for the acknowledgement: the end of a QUIC connection discards data without one.
     async fn end(mut self) {
         if self.finish().is_ok() {
             let _ = timeout(END_MAX, self.stopped()).await;
@@ -73,11 +73,6 @@ impl Outbox {
         drop(waiting);
         self.ready.notify_one();
         Sent::Taken
-    }
-
-    /// Returns true if the stream has ended or is about to.
-    pub(super) fn is_closed(&self) -> bool {
-        self.lock().is_closed
     }
 
     /// Ends the stream behind the frames that wait.

@@ -21,7 +21,7 @@ pub(super) struct Peer {
     datagrams: Option<Connection>,
     /// The number of the next frame that does not fit into one datagram.
     next_split: AtomicU32,
-    /// Tells the task of the connection to end it.
+    /// Notified when the task of the connection shall end it.
     pub(super) ends: Notify,
 }
 
@@ -68,7 +68,7 @@ impl Peer {
         if sent.is_ok() { Sent::Taken } else { Sent::Down }
     }
 
-    /// Ends the connection behind the frames that wait. The other end is told the reason.
+    /// Ends the connection behind the frames that wait, and sends the reason to the other end.
     pub(super) fn close(&self, reason: &str) {
         self.outbox.close(reason);
         self.ends.notify_one();

@@ -4,12 +4,12 @@
 //! A peer that changes its address keeps its connection (connection migration).
 
 use super::super::{Error, OPEN_MAX};
+use super::dial::{Connect, dial, first};
 use super::handshakes::HANDSHAKES_MAX;
 use super::pacer::NoCongestionControl;
+use super::peers::PEERS_MAX;
 use super::shared::{Opened, Shared};
-use super::{
-    IDLE_MAX, KEEP_ALIVE, PEERS_MAX, RETRY_FIRST, RETRY_MAX, cause, host_of, race, resolve,
-};
+use super::{IDLE_MAX, KEEP_ALIVE, cause, host_of, resolve};
 use crate::config::LinkConfig;
 use crate::identity::Identity;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -20,7 +20,7 @@ use quinn::{
 use rustls::pki_types::CertificateDer;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// The size of UDP payloads: one Ethernet packet with a frame. QUIC falls back to 1,200 bytes on paths
 /// that carry less.
@@ -76,8 +76,10 @@ impl Quic {
         let crypto = QuicClientConfig::try_from(self.identity.client.clone())?;
         let mut client = ClientConfig::new(Arc::new(crypto));
         client.transport_config(self.transport.clone());
-        let (shared, sends) = (self.shared.clone(), self.sends_datagrams);
-        tokio::spawn(dial(shared, dialler.clone(), client, endpoint.to_owned(), sends));
+        let (endpoint, to) = (dialler.clone(), endpoint.to_owned());
+        let way =
+            QuicClient { endpoint, client, to: to.clone(), sends_datagrams: self.sends_datagrams };
+        tokio::spawn(dial(self.shared.clone(), to, way));
         Ok(dialler)
     }
 }
@@ -103,9 +105,8 @@ async fn accept(shared: Arc<Shared>, endpoint: Endpoint, sends_datagrams: bool) 
                 };
                 match timeout(OPEN_MAX, opening).await {
                     Ok(Ok((connection, streams))) => {
-                        shared
-                            .serve(opened(connection, streams, sends_datagrams), Some(began))
-                            .await;
+                        let opened = opened(connection, streams, sends_datagrams);
+                        shared.serve(opened, Some(began)).await;
                     }
                     Ok(Err(error)) => shared.turned_away(&from, &cause::of_quic(&error)),
                     Err(_) => {}
@@ -131,52 +132,40 @@ fn chain(connection: &Connection) -> Option<Vec<CertificateDer<'static>>> {
     connection.peer_identity()?.downcast().ok().map(|chain| *chain)
 }
 
-/// Connects, and connects again after the end of a connection, until the endpoint is closed.
-async fn dial(
-    shared: Arc<Shared>,
+/// The way to a QUIC endpoint.
+struct QuicClient {
     endpoint: Endpoint,
     client: ClientConfig,
     to: String,
     sends_datagrams: bool,
-) {
-    let mut delay = RETRY_FIRST;
-    loop {
-        match connect(&endpoint, &client, &to).await {
-            Ok((connection, streams)) => {
-                delay = RETRY_FIRST;
-                shared.serve(opened(connection, streams, sends_datagrams), None).await;
-            }
-            Err(why) => {
-                crate::warn_limited!("link '{}': cannot connect to {to}: {why}", shared.link);
-            }
-        }
-        sleep(delay).await;
-        delay = (delay * 2).min(RETRY_MAX);
-    }
 }
 
-async fn connect(
-    endpoint: &Endpoint,
-    client: &ClientConfig,
-    to: &str,
-) -> Result<(Connection, (SendStream, RecvStream)), String> {
-    let (place, name) = host_of(to);
-    let addresses = tokio::net::lookup_host(place).await.map_err(|error| error.to_string())?;
-    let addresses: Vec<_> = addresses.collect();
-    if addresses.is_empty() {
-        return Err("the name has no address".to_owned());
+impl Connect for QuicClient {
+    type Reader = RecvStream;
+    type Writer = SendStream;
+
+    fn place(&self) -> &str {
+        host_of(&self.to).0
     }
-    let connected = race::first(|attempts| {
-        for address in addresses.iter().copied() {
-            let connecting = endpoint.connect_with(client.clone(), address, name);
-            attempts.spawn(async move {
-                let connecting = connecting.map_err(|error| error.to_string())?;
-                let connection = connecting.await.map_err(|error| cause::of_quic(&error))?;
-                let streams = connection.open_bi().await;
-                let streams = streams.map_err(|error| cause::of_quic(&error))?;
-                Ok((connection, streams))
-            });
-        }
-    });
-    connected.await
+
+    async fn connect(
+        &self,
+        addresses: &[SocketAddr],
+    ) -> Result<Opened<RecvStream, SendStream>, String> {
+        let (_, name) = host_of(&self.to);
+        let connected = first(|attempts| {
+            for address in addresses.iter().copied() {
+                let connecting = self.endpoint.connect_with(self.client.clone(), address, name);
+                attempts.spawn(async move {
+                    let connecting = connecting.map_err(|error| error.to_string())?;
+                    let connection = connecting.await.map_err(|error| cause::of_quic(&error))?;
+                    let streams = connection.open_bi().await;
+                    let streams = streams.map_err(|error| cause::of_quic(&error))?;
+                    Ok((connection, streams))
+                });
+            }
+        });
+        let (connection, streams) = connected.await?;
+        Ok(opened(connection, streams, self.sends_datagrams))
+    }
 }

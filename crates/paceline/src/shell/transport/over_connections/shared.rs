@@ -7,23 +7,24 @@ use super::inbox::{Inbox, Record};
 use super::meet::meet;
 use super::outbox::Sink;
 use super::peer::Peer;
-use super::{IDLE_MAX, KEEP_ALIVE, PEERS_MAX, lock};
+use super::peers::Peers;
+use super::{IDLE_MAX, KEEP_ALIVE, PART_MAX};
 use crate::access::{Audit, Entry};
 use crate::identity::{Identity, Introduction};
+use bytes::Bytes;
 use paceline_proto::NodeId;
 use quinn::Connection;
 use rustls::pki_types::CertificateDer;
-use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::pending;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncRead;
+use tokio::task::coop::consume_budget;
 use tokio::time::{sleep, timeout};
 
 /// The interval of reading the certificates again and checking those of the peers.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
-/// The longest wait for the end of a connection that this node closes.
-const PART_MAX: Duration = Duration::from_millis(200);
 
 /// The state that all tasks of a link share.
 pub(super) struct Shared {
@@ -31,11 +32,8 @@ pub(super) struct Shared {
     pub(super) introduction: Introduction,
     pub(super) identity: Option<Arc<Identity>>,
     pub(super) inbound: Arc<dyn Inbound>,
-    /// The connected peers, by the ids that they have proven.
-    pub(super) peers: Mutex<BTreeMap<NodeId, Arc<Peer>>>,
+    pub(super) peers: Peers,
     pub(super) handshakes: Arc<Handshakes>,
-    /// All connections with an introduction, also older ones of a peer.
-    served: Mutex<Vec<(NodeId, Weak<Peer>)>>,
     audit: Audit,
 }
 
@@ -62,9 +60,8 @@ impl Shared {
             introduction,
             identity: link.identity.clone(),
             inbound,
-            peers: Mutex::default(),
+            peers: Peers::default(),
             handshakes: Arc::default(),
-            served: Mutex::default(),
             audit: link.audit.clone(),
         }
     }
@@ -86,8 +83,9 @@ impl Shared {
         self.audit.note_stranger(self.entry("refused", from, why));
     }
 
-    /// Exchanges introductions, and receives the frames of the peer until the connection ends.
-    pub(super) async fn serve<R, W>(&self, opened: Opened<R, W>, began: Option<Handshake>)
+    /// Exchanges introductions, and receives the frames of the peer until the connection ends. Returns false if
+    /// either end refuses the other.
+    pub(super) async fn serve<R, W>(&self, opened: Opened<R, W>, began: Option<Handshake>) -> bool
     where
         R: AsyncRead + Unpin + Send,
         W: Sink,
@@ -95,61 +93,90 @@ impl Shared {
         let Opened { from, mut reader, mut writer, proof, quic } = opened;
         let leaf = proof.as_ref().and_then(|chain| chain.first());
         let met = meet(&mut reader, &mut writer, &self.introduction, leaf);
-        let node = match timeout(OPEN_MAX, met).await {
-            Ok(Ok(node)) => node,
-            Ok(Err(why)) => {
-                // The other end may have refused this one after the handshake.
-                let connection = quic.map(|(connection, _)| connection);
-                let reason = connection.as_ref().and_then(Connection::close_reason);
-                let why = reason.map_or(why, |error| super::cause::of_quic(&error));
-                if let Some(connection) = connection {
-                    connection.close(1u8.into(), why.as_bytes());
-                }
-                return match began {
-                    Some(_) => self.turned_away(&from, &why),
-                    None => self.refused(&from, &why),
-                };
+        let met = timeout(OPEN_MAX, met).await;
+        let node = match met.unwrap_or_else(|_| Err("it sent no introduction".to_owned())) {
+            Ok(node) => node,
+            Err(why) => {
+                self.part(&from, why, quic.map(|(connection, _)| connection), began.is_some());
+                return false;
             }
-            Err(_) => return self.refused(&from, "it sent no introduction"),
         };
-        drop(began);
+        if began.is_some_and(|began| !began.complete()) {
+            return false;
+        }
         let datagrams = quic.as_ref().filter(|(_, sends)| *sends).map(|(it, _)| it.clone());
         let peer = Arc::new(Peer::new(from, proof, datagrams));
-        let is_quic = quic.is_some();
+        let quic = quic.map(|(connection, _)| connection);
+        // QUIC keeps its connections alive itself.
+        let quiet = quic.is_none().then_some(KEEP_ALIVE);
         let its = peer.clone();
         let mut writing = tokio::spawn(async move {
-            // QUIC keeps its connections alive itself.
-            let quiet = (!is_quic).then_some(KEEP_ALIVE);
             if its.outbox.write_to(writer, quiet).await.is_err() {
                 its.ends.notify_one();
             }
         });
-        if self.admit(node, &peer) {
-            self.inbound.found(node);
-        } else {
-            peer.close("the link has the maximum of peers");
-        }
-        let quic = quic.map(|(connection, _)| connection);
-        let receiving = async {
-            tokio::select! {
-                () = self.receive_records(node, &peer, reader, is_quic) => {}
-                () = self.receive_datagrams(node, quic.as_ref()) => {}
+        let was_link = match self.peers.admit(node, &peer) {
+            Ok(()) => {
+                self.inbound.found(node);
+                let receiving = self.receive(node, &peer, reader, quic.as_ref());
+                tokio::pin!(receiving);
+                tokio::select! {
+                    was_link = &mut receiving => was_link,
+                    // The other end may have sent frames that are still on the way.
+                    () = peer.ends.notified() => timeout(PART_MAX, receiving).await.unwrap_or(true),
+                }
+            }
+            Err(reason) => {
+                peer.close(reason);
+                false
             }
         };
-        tokio::pin!(receiving);
-        tokio::select! {
-            () = &mut receiving => {}
-            // The other end may have sent frames that it has not closed behind.
-            () = peer.ends.notified() => drop(timeout(PART_MAX, receiving).await),
-        }
-        self.dismiss(node, &peer);
         peer.outbox.close("");
         if timeout(PART_MAX, &mut writing).await.is_err() {
             writing.abort();
         }
+        self.peers.dismiss(node, &peer);
         if let Some(connection) = &quic {
             connection.close(0u8.into(), b"closed");
         }
+        was_link
+    }
+
+    /// Ends a connection whose other end has not introduced itself.
+    fn part(&self, from: &str, why: String, quic: Option<Connection>, is_incoming: bool) {
+        // The other end may have refused this one after the handshake.
+        let reason = quic.as_ref().and_then(Connection::close_reason);
+        let why = reason.map_or(why, |error| super::cause::of_quic(&error));
+        if let Some(connection) = quic {
+            connection.close(1u8.into(), why.as_bytes());
+        }
+        if is_incoming {
+            self.turned_away(from, &why);
+        } else {
+            self.refused(from, &why);
+        }
+    }
+
+    /// Receives frames until the stream ends; returns false if the other end has closed it with a reason.
+    async fn receive(
+        &self,
+        node: NodeId,
+        peer: &Peer,
+        reader: impl AsyncRead + Unpin,
+        quic: Option<&Connection>,
+    ) -> bool {
+        let mut assembly = Assembly::default();
+        let was_link = tokio::select! {
+            was_link = self.receive_records(node, peer, reader, quic.is_some()) => was_link,
+            never = self.receive_datagrams(node, quic, &mut assembly) => match never {},
+        };
+        // Those that have arrived before the end.
+        while let Some(connection) = quic
+            && let Ok(Ok(datagram)) = timeout(Duration::ZERO, connection.read_datagram()).await
+        {
+            self.take(node, &mut assembly, datagram);
+        }
+        was_link
     }
 
     async fn receive_records(
@@ -158,95 +185,67 @@ impl Shared {
         peer: &Peer,
         reader: impl AsyncRead + Unpin,
         is_quic: bool,
-    ) {
+    ) -> bool {
         let mut inbox = Inbox::new(reader);
         loop {
             let filled = if is_quic {
                 inbox.fill().await
             } else {
-                match timeout(IDLE_MAX, inbox.fill()).await {
-                    Ok(filled) => filled,
-                    // The connection is dead: nothing that waits can be sent.
-                    Err(_) => return,
-                }
+                // A connection that is silent for longer is dead.
+                timeout(IDLE_MAX, inbox.fill()).await.unwrap_or(Ok(false))
             };
             if !filled.unwrap_or_default() {
-                return;
+                return true;
             }
             while let Some(record) = inbox.next() {
                 match record {
                     Record::Frame(frame) => self.inbound.frame(node, frame),
                     Record::Alive => {}
+                    Record::Close(why) if why.is_empty() => return true,
                     Record::Close(why) => {
-                        if !why.is_empty() {
-                            self.refused(&peer.from, &format!("it has closed the link: {why}"));
-                        }
-                        return;
+                        self.refused(&peer.from, &format!("it has closed the link: {why}"));
+                        return false;
                     }
                 }
             }
         }
     }
 
-    async fn receive_datagrams(&self, node: NodeId, connection: Option<&Connection>) {
+    /// Receives datagrams. The end of the stream is the end of the connection.
+    async fn receive_datagrams(
+        &self,
+        node: NodeId,
+        connection: Option<&Connection>,
+        assembly: &mut Assembly,
+    ) -> Infallible {
         let Some(connection) = connection else { return pending().await };
-        let mut assembly = Assembly::default();
         while let Ok(datagram) = connection.read_datagram().await {
-            if let Some(frame) = assembly.take(datagram) {
-                self.inbound.frame(node, frame);
-            }
+            self.take(node, assembly, datagram);
+            // The other tasks of this thread have their turn, however fast datagrams arrive.
+            consume_budget().await;
         }
+        pending().await
     }
 
-    /// Adds a peer; returns false if there are too many.
-    fn admit(&self, node: NodeId, peer: &Arc<Peer>) -> bool {
-        {
-            let mut served = lock(&self.served);
-            served.retain(|(_, it)| it.strong_count() > 0);
-            if served.len() >= PEERS_MAX {
-                return false;
-            }
-            served.push((node, Arc::downgrade(peer)));
-        }
-        let mut peers = lock(&self.peers);
-        let has_room = peers.len() < PEERS_MAX || peers.contains_key(&node);
-        if has_room {
-            peers.insert(node, peer.clone());
-        }
-        has_room
-    }
-
-    fn dismiss(&self, node: NodeId, peer: &Arc<Peer>) {
-        let mut peers = lock(&self.peers);
-        // A newer connection of the same peer stays.
-        if peers.get(&node).is_some_and(|it| Arc::ptr_eq(it, peer)) {
-            peers.remove(&node);
-            // An older one takes its place.
-            let served = lock(&self.served);
-            let others = served.iter().filter(|(of, _)| *of == node);
-            let mut others = others.filter_map(|(_, it)| it.upgrade());
-            if let Some(other) = others.find(|it| !Arc::ptr_eq(it, peer) && !it.outbox.is_closed())
-            {
-                peers.insert(node, other);
-            }
+    fn take(&self, node: NodeId, assembly: &mut Assembly, datagram: Bytes) {
+        if let Some(frame) = assembly.take(datagram) {
+            self.inbound.frame(node, frame);
         }
     }
 
     /// Reads the node's files again, and closes connections to peers that are no members any more.
     pub(super) async fn renew(self: Arc<Self>, identity: Arc<Identity>) {
-        let mut told = None;
+        let mut reported = None;
         loop {
             sleep(RENEW_EVERY).await;
             let failed = identity.reload().err();
-            if failed != told {
+            if failed != reported {
                 if let Some(why) = &failed {
                     tracing::warn!("link '{}': {why}; the previous files stay in force", self.link);
                 }
-                told = failed;
+                reported = failed;
             }
-            let peers: Vec<_> =
-                lock(&self.served).iter().filter_map(|(_, it)| it.upgrade()).collect();
-            for peer in peers {
+            for peer in self.peers.all() {
                 let why = peer.proof.as_ref().and_then(|chain| identity.rejects(chain));
                 if let Some(why) = why {
                     let from = &peer.from;
