@@ -39,12 +39,6 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// Returns `true` if every frame arrives once and in order while the connection is up.
-    #[must_use]
-    pub const fn is_ordered(self) -> bool {
-        matches!(self, Self::Ordered | Self::Local)
-    }
-
     /// Returns the maximum frame length on a link of this capacity, in bytes.
     pub(crate) fn frame_bytes(self, capacity: Option<Capacity>) -> u64 {
         let most = self.frame_bytes_max();
