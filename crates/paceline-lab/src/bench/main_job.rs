@@ -52,7 +52,7 @@ impl Args {
         match (self.quick, self.output.short) {
             (true, _) => 1_000,
             // The number of commands in the shorter interval.
-            (false, true) => 200,
+            (false, true) => 600,
             (false, false) => self.commands,
         }
     }

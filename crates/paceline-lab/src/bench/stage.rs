@@ -21,8 +21,8 @@ const WARM_UP: u64 = 2 * SECOND;
 const COOL_DOWN: u64 = 4 * SECOND;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest interval of a short run in seconds, and the replacement for the other two durations.
-const SHORT_SECONDS: f64 = 0.5;
-const SHORT: u64 = SECOND / 4;
+const SHORT_SECONDS: f64 = 1.5;
+const SHORT: u64 = SECOND;
 
 /// The environment of the measurements.
 pub(super) struct Stage<'a> {
@@ -99,7 +99,8 @@ pub(super) struct Flow {
 }
 
 impl<'a> Stage<'a> {
-    /// Creates a stage. With `short` no interval is longer than half a second.
+    /// Creates a stage. With `short` no interval is longer than 1.5 s: next to other
+    /// work on the host, the first whole picture may take more than half a second.
     pub(super) fn new(rig: &'a Rig, scratch: &'a Scratch, short: bool) -> Self {
         Self { rig, scratch, short }
     }
