@@ -28,7 +28,7 @@ pub use rule::{
     ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, QUERIES_DEFAULT, QUERIES_MAX,
     QUERY_BYTES_DEFAULT, QUERY_PATIENCE_DEFAULT, QUERY_TAG_DEFAULT, QueryRule, RULES_MAX, Rules,
 };
-pub use session::{EndpointError, MESSAGE_BYTES_MAX, PlainConfig};
+pub use session::{EndpointError, MESSAGE_BYTES_MAX, PlainConfig, open_session};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -4,7 +4,7 @@ use paceline::is_local_endpoint;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
-use zenoh::{Config, Session};
+use zenoh::{Config, Session, Wait as _};
 
 /// The endpoint where Zenoh programs expect a router by default.
 const USUAL: &str = "tcp/localhost:7447";
@@ -19,6 +19,22 @@ const PIECES: &str = "16";
 /// The number of connected programs. Zenoh's default of 1,000 leaves no slot for a router in
 /// addition to them.
 const SESSIONS_MAX: usize = 4_096;
+
+/// Opens a session on a thread of its own: Zenoh panics if it blocks a thread of a current-thread
+/// tokio runtime, and the caller may be on one.
+///
+/// Use this instead of `zenoh::open`, which is generic: each crate that calls it compiles Zenoh's
+/// whole start again.
+///
+/// # Errors
+/// Those of `zenoh::open`, for example an address in use.
+pub fn open_session(config: Config) -> zenoh::Result<Session> {
+    std::thread::scope(|scope| {
+        let named = std::thread::Builder::new().name("paceline-open".to_owned());
+        let opening = named.spawn_scoped(scope, || zenoh::open(config).wait())?;
+        opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
 
 /// The endpoints for plain programs.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -61,7 +77,7 @@ impl PlainConfig {
     }
 
     pub(crate) fn open(&self) -> zenoh::Result<Session> {
-        paceline::open_session(self.config()?)
+        open_session(self.config()?)
     }
 
     /// Returns the configuration. It sets every option explicitly, because defaults have changed

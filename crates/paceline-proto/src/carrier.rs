@@ -16,7 +16,7 @@ const PACKET_BYTES: u64 = 1_400;
 const PACKET_OVERHEAD: u64 = 80;
 /// The maximum frame length in a byte stream, in bytes. Longer frames would save little, and delay acknowledgements.
 const STREAM_BYTES_MAX: u64 = 32_000;
-/// The maximum frame length over a unix socket, in bytes; its batches have room for 65,535.
+/// The maximum frame length over a unix socket, in bytes; a record has room for 65,534.
 const LOCAL_BYTES_MAX: u64 = 65_000;
 /// The maximum frame length over datagrams, in bytes: one network packet. A frame in two packets would be
 /// lost with either of them.
@@ -51,8 +51,7 @@ impl Carrier {
         on_wire(self.frame_bytes(Some(capacity)))
     }
 
-    /// Returns the maximum frame length, in bytes. With all lower-layer headers, a frame fits into one batch
-    /// of the transport.
+    /// Returns the maximum frame length, in bytes.
     pub(crate) const fn frame_bytes_max(self) -> u64 {
         match self {
             Self::Ordered => STREAM_BYTES_MAX,

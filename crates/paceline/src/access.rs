@@ -115,11 +115,16 @@ fn access_rule(mut fields: Fields) -> Result<AccessRule, String> {
     if peers.is_empty() {
         return Err("peers is missing: name the peers, such as peers = [\"robot-*\"]".to_owned());
     }
-    let reserved =
-        |peer: &&String| peer.starts_with('@') && !RESERVED_NAMES.contains(&peer.as_str());
-    if let Some(unknown) = peers.iter().find(reserved) {
+    // A name that ends with a colon is the beginning of names.
+    let is_known = |peer: &str| {
+        RESERVED_NAMES.iter().any(|name| match peer.strip_prefix(name) {
+            Some(rest) => rest.is_empty() != name.ends_with(':'),
+            None => false,
+        })
+    };
+    if let Some(unknown) = peers.iter().find(|peer| peer.starts_with('@') && !is_known(peer)) {
         return Err(format!(
-            "peers: {unknown} is unknown; it must be one of {}",
+            "peers: {unknown} is unknown; it must be one of {}NAME",
             RESERVED_NAMES.join(", ")
         ));
     }

@@ -17,7 +17,7 @@ const FILES: u64 = 32;
 const FILES_PER_LINK: u64 = 32;
 
 /// The protocols of endpoints.
-const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unixsock-stream"];
+const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unix"];
 
 fn is_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && is_plain(name)
@@ -48,7 +48,7 @@ impl LinkConfig {
     /// - the name is empty, too long or not plain text,
     /// - there is no endpoint,
     /// - the capacity is below 8 bit/s,
-    /// - an endpoint has another protocol than `quic`, `tls`, `tcp` and `unixsock-stream`,
+    /// - an endpoint has another protocol than `quic`, `tls`, `tcp` and `unix`,
     /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
     /// - a `quic/` or `tls/` endpoint has no [`Self::tls`],
     /// - the proxy is not one, or an endpoint cannot pass it, or
@@ -93,11 +93,11 @@ fn endpoints(link: &LinkConfig) -> Result<(), String> {
             return Err(format!("{endpoint}: the protocol must be {}", PROTOCOLS.join(", ")));
         }
         let port = place.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-        if protocol != "unixsock-stream" && port.is_none() {
+        if protocol != "unix" && port.is_none() {
             return Err(format!("{endpoint}: must be {protocol}/HOST:PORT without options"));
         }
     }
-    let is_local = |endpoint: &&String| endpoint.starts_with("unixsock-stream/");
+    let is_local = |endpoint: &&String| endpoint.starts_with("unix/");
     if let Some(local) = all().find(is_local).filter(|_| !link.is_host()) {
         return Err(format!(
             "{local} shares the link with an endpoint for other hosts; give it a link of its own"
@@ -181,7 +181,7 @@ mod tests {
             "tcp/[::1]:7600",
             "tcp/localhost:7600",
             "tls/0.0.0.0:7600",
-            "unixsock-stream//run/a.sock",
+            "unix//run/a.sock",
         ] {
             assert!(is_safe(safe), "{safe}");
         }
@@ -209,8 +209,8 @@ mod tests {
             (link().listen("tls/0.0.0.0:7600"), "tls/0.0.0.0:7600 needs tls_cert, tls_key"),
             (link().listen("tcp/0.0.0.0:7600"), "accepts connections from any host"),
             (
-                link().connect("tcp/robot:7600").listen("unixsock-stream//run/a.sock"),
-                "unixsock-stream//run/a.sock shares the link",
+                link().connect("tcp/robot:7600").listen("unix//run/a.sock"),
+                "unix//run/a.sock shares the link",
             ),
             (link().connect("tcp/robot:7600").proxy("proxy"), "proxy 'proxy' must be http://"),
             (link().listen("tcp/127.0.0.1:0").proxy("http://p:1"), "a proxy is for connecting"),

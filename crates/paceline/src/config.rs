@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Configuration of one link: endpoints that share one capacity and one scheduler.
 ///
 /// Endpoints are `PROTOCOL/ADDRESS`: `quic/192.0.2.7:7600`, `tls/robot:7600`, `tcp/127.0.0.1:7600`,
-/// `unixsock-stream//run/a.sock`. `quic/` and `tls/` need [`Self::tls`]. On a `quic/` link with a capacity,
+/// `unix//run/a.sock`. `quic/` and `tls/` need [`Self::tls`]. On a `quic/` link with a capacity,
 /// Paceline retransmits lost data as each subscription requests, as long as it can arrive in time. On all other
 /// links, and on those that are [ordered](Self::ordered), everything arrives in order.
 ///
@@ -47,6 +47,8 @@ pub struct LinkConfig {
     pub(crate) identity: Option<Arc<Identity>>,
     /// The audit log of the node.
     pub(crate) audit: Audit,
+    /// The node has a policy, in which other users of the host may have rights.
+    pub(crate) serves_users: bool,
 }
 
 impl LinkConfig {
@@ -162,10 +164,10 @@ impl LinkConfig {
         self.listen.iter().chain(&self.connect).all(|endpoint| is_local_endpoint(endpoint))
     }
 
-    /// Returns true for the link between the processes of a host, which belong to one user.
+    /// Returns true for a link between the processes of a host.
     pub(crate) fn is_host(&self) -> bool {
         let mut endpoints = self.listen.iter().chain(&self.connect);
-        endpoints.all(|endpoint| endpoint.starts_with("unixsock-stream/"))
+        endpoints.all(|endpoint| endpoint.starts_with("unix/"))
     }
 
     /// Returns true if everything on the link is encrypted, or does not leave the host.
@@ -332,7 +334,8 @@ pub fn is_local_endpoint(endpoint: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
         || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-        || protocol == "unixsock-stream"
+        || protocol == "unix"
+        || protocol == "unixsock-stream" // Zenoh's name
 }
 
 /// Returns the default runtime folder.

@@ -88,6 +88,5 @@ pub use publisher::{Publisher, PublisherBuilder};
 pub use put::{PutOptions, PutReport};
 pub use sample::Sample;
 #[doc(hidden)]
-pub use shell::transport::open_session;
 pub use subscriber::{Subscriber, SubscriberBuilder, Subscription};
 pub use view::View;

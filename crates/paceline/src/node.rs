@@ -121,6 +121,7 @@ impl Node {
         for mut config in configs {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
             config.audit = audit.clone();
+            config.serves_users = gate.has_policy();
             control.set_link(&config.name, config.policy, config.carrier());
             let (link, thread) =
                 open_link(introduction, links.len(), config, &sources, (&commands, &vitals))?;
@@ -132,6 +133,7 @@ impl Node {
         let engine = Engine::new(
             Parts {
                 control,
+                introduction,
                 name: name.clone(),
                 inbox,
                 commands: commands.clone(),

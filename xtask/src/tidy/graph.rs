@@ -63,6 +63,7 @@ const LAYERS: &[Layer] = &[
             "event-listener",
             "getrandom",
             "jsonwebtoken",
+            "nix",
             "quinn",
             "ring",
             "rtrb",
@@ -75,7 +76,6 @@ const LAYERS: &[Layer] = &[
             "toml",
             "tracing",
             "x509-parser",
-            "zenoh",
         ],
     },
     Layer {
@@ -120,6 +120,7 @@ const LAYERS: &[Layer] = &[
             "paceline",
             "paceline-cli",
             "paceline-media",
+            "paceline-plain",
             "paceline-sched",
             "paceline-sim",
             "anyhow",

@@ -47,11 +47,12 @@ Nice=-10
 #CPUSchedulingPolicy=rr
 #CPUSchedulingPriority=10
 
-# Processes join this node in /run/paceline as this user: set User=paceline in their units too.
+# Processes join this node with PACELINE_RUNTIME_DIR=/run/paceline: those of this user with all rights, those of
+# other users with the rights that the policy grants to @user:NAME.
 DynamicUser=yes
 User=paceline
 RuntimeDirectory=paceline
-RuntimeDirectoryMode=0700
+RuntimeDirectoryMode=0755
 Environment=PACELINE_RUNTIME_DIR=%t/paceline
 LimitNOFILE=65536
 

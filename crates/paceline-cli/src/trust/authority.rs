@@ -30,7 +30,7 @@ const ALL_RIGHTS: &str = "\
 
 # Every member of the network may do everything. Replace this rule by narrower ones.
 [[rule]]
-peers = [\"*\", \"@member\"]
+peers = [\"*\"]
 publish = [\"**\"]
 subscribe = [\"**\"]
 pull = [\"**\"]

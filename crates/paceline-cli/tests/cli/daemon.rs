@@ -124,7 +124,7 @@ fn pools(config: &str, setting: Option<&str>, (expected, threads): (&str, usize)
 
 #[test]
 fn tasks_of_zenoh_share_two_threads_by_default() {
-    let tcp = "[[link]]\nlisten = [\"tcp/127.0.0.1:0\"]\n";
+    let tcp = "[plain]\nconnect = [\"tcp/127.0.0.1:1\"]\n[[export]]\ntag = \"a\"\n";
     let shared = pools(tcp, None, ("rx", 2));
     assert_eq!(shared.iter().filter(|it| *it == "rx").count(), 2, "{shared:?}");
     assert!(shared.iter().all(|it| ["rx", "app"].contains(&it.as_str())), "{shared:?}");

@@ -30,6 +30,7 @@ mod simulate;
 mod telemetry;
 mod top;
 mod trust;
+mod users;
 mod video;
 mod wishes;
 

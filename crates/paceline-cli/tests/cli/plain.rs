@@ -75,7 +75,7 @@ impl Pair {
         ] {
             config.insert_json5(key, value).unwrap();
         }
-        paceline::open_session(config).unwrap()
+        paceline_plain::open_session(config).unwrap()
     }
 }
 

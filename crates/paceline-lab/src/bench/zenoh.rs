@@ -25,5 +25,5 @@ pub(super) fn open(
         let inserted = config.insert_json5(key, value);
         inserted.map_err(|error| anyhow!("Zenoh configuration {key} = {value}: {error}"))?;
     }
-    paceline::open_session(config).map_err(|error| anyhow!("a plain Zenoh session: {error}"))
+    paceline_plain::open_session(config).map_err(|error| anyhow!("a plain Zenoh session: {error}"))
 }

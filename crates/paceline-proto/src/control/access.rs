@@ -50,6 +50,18 @@ fn open_link<'r>(registry: &'r Registry, pair: &Pair<'_>) -> Option<&'r str> {
     hops.filter_map(open).map(|hop| hop.link_name.as_str()).next()
 }
 
+/// Returns the refusal of a pair.
+fn refusal(registry: &Registry, key: PairKey, blocked: &Blocked) -> Refusal {
+    let name = |of| registry.record(of).map(|record| record.name.clone());
+    let (reason, link) = match blocked {
+        &Blocked::Rights(of, lack) => {
+            (RefusalReason::Rights { of, lack }, name(of).unwrap_or_default())
+        }
+        Blocked::Unencrypted(link) => (RefusalReason::Unencrypted, link.clone()),
+    };
+    Refusal { link, ..blank(key, registry.me(), registry, reason) }
+}
+
 /// The rights of other nodes at this one, and their use.
 #[derive(Debug, Default)]
 pub(super) struct Access {
@@ -190,6 +202,21 @@ impl Access {
         blocked
     }
 
+    /// Returns the refusal that a pair would get if it were new.
+    pub(super) fn prospect(&self, registry: &Registry, pair: &Pair<'_>) -> Option<Refusal> {
+        let why = if let Some(link) = open_link(registry, pair) {
+            Blocked::Unencrypted(link.to_owned())
+        } else if self.policy.is_none() {
+            return None;
+        } else {
+            let ledger = (&self.ledger, &mut RightsByNode::new());
+            let checked = self.check_pair(registry, ledger, pair, &quality(registry, pair));
+            let (of, lack) = checked.err()?;
+            Blocked::Rights(of, lack)
+        };
+        Some(refusal(registry, pair.key(), &why))
+    }
+
     /// Checks a reservation of `bits_per_s` for a pair that the last round may not have seen.
     pub(super) fn admits(
         &self,
@@ -224,15 +251,7 @@ impl Access {
     ) -> BTreeMap<PairKey, Refusal> {
         let mut refused = BTreeMap::new();
         let mut refuse = |key: PairKey, blocked: &Blocked, revision| {
-            let name = |of| registry.record(of).map(|record| record.name.clone());
-            let (reason, link) = match blocked {
-                &Blocked::Rights(of, lack) => {
-                    (RefusalReason::Rights { of, lack }, name(of).unwrap_or_default())
-                }
-                Blocked::Unencrypted(link) => (RefusalReason::Unencrypted, link.clone()),
-            };
-            let refusal = blank(key, registry.me(), registry, reason);
-            refused.insert(key, Refusal { revision, link, ..refusal });
+            refused.insert(key, Refusal { revision, ..refusal(registry, key, blocked) });
         };
         for (&key, why) in blocked {
             let request = registry.record(key.0.node).and_then(|it| it.subscriptions.get(&key.0));

@@ -13,6 +13,7 @@ use super::codec::{
 use super::grant::Grant;
 use super::graph::{HOPS_MAX, Tree};
 use super::offer::{Tried, both, name_lack};
+use super::pair::{Pair, Place};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
 use super::request::Ask;
@@ -184,16 +185,28 @@ impl Control {
         let askers = query.path.split_last().map_or(&[][..], |(_, others)| others);
         for &node in askers {
             if node == self.me {
-                open.found.extend(self.tell_room(query));
+                open.found.extend(self.tell_obstacle(query));
             } else {
                 let question = self.ask(self.now, node, query.encode());
                 self.surveys.questions.insert(question, number);
                 open.waiting.insert(question);
             }
         }
+        if !askers.contains(&self.me) {
+            open.found.extend(self.tell_obstacle(query));
+        }
         self.surveys.open.insert(number, open);
         self.end_surveys();
         number
+    }
+
+    /// Returns the obstacle at this node, if any: a missing right, or its link of the path.
+    fn tell_obstacle(&self, query: &Query) -> Option<Refusal> {
+        let Query { pair, request, path, split } = query;
+        let spec = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
+        let place = Place::on(path, *split, self.me)?;
+        let seen = Pair::at(*pair, spec, request, place);
+        self.access.prospect(&self.registry, &seen).or_else(|| self.tell_room(query))
     }
 
     /// Returns the obstacle on this node's link of the path, if any.
@@ -239,7 +252,7 @@ impl Control {
             self.rejected += 1;
             return;
         };
-        let answer = encode_answer(self.tell_room(&query).as_ref());
+        let answer = encode_answer(self.tell_obstacle(&query).as_ref());
         self.answer(self.now, request, from, answer);
     }
 
@@ -276,8 +289,14 @@ impl Control {
     fn end_survey(&mut self, number: u64, mut open: Open) {
         let complete = open.waiting.is_empty();
         let path = open.path;
-        open.found.sort_by_key(|it| path.iter().position(|node| *node == it.node));
-        let offer = open.found.iter().map(|it| it.offer).reduce(both);
+        // No offer mends a missing right.
+        let lacks_room = |it: &Refusal| {
+            !matches!(it.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
+        };
+        open.found
+            .sort_by_key(|it| (lacks_room(it), path.iter().position(|node| *node == it.node)));
+        let offer = open.found.iter().all(lacks_room);
+        let offer = open.found.iter().filter(|_| offer).map(|it| it.offer).reduce(both);
         let mut worst = open.found.into_iter().next();
         if let (Some(worst), Some(offer)) = (&mut worst, offer) {
             worst.offer = offer;

@@ -114,8 +114,6 @@ impl Link {
         }
         let wire_time = self.pacer.wire.time_of(on_wire(FrameHeader::BYTES_MAX as u64));
         neighbour.hop.bare_header(now, wire_time).write(&mut out.head);
-        // The transport can pack any number of bare frames into one batch.
-        out.merges = true;
         let wire = self.pacer.wire.occupied(out.len() as u64);
         self.pacer.handle_sent(now, wire);
         self.count_sent(node, wire);
@@ -130,7 +128,6 @@ impl Link {
     ) {
         let Some(neighbour) = self.hops.get(node) else { return };
         self.items.clear();
-        out.merges = neighbour.hop.merges(now);
         let transit = self.pacer.wire.capacity.map(|_| Duration::ZERO);
         FrameHeader { ack_now: false, transit, ..neighbour.hop.header() }.write(&mut out.head);
         self.put_notices(node, out);

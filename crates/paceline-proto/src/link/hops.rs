@@ -38,7 +38,7 @@ impl Hops {
         let parted = &mut self.parted;
         self.neighbours.entry(node).or_insert_with(|| {
             let mut hop = Hop::new(now, epoch, wire.is_paced());
-            hop.set_batch_bytes(wire.carrier.frame_bytes_max());
+            hop.set_frame_bytes_max(wire.carrier.frame_bytes_max());
             if wire.carrier == Carrier::Datagrams {
                 hop.expect_loss();
             }

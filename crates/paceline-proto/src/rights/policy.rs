@@ -8,8 +8,8 @@ use std::sync::Arc;
 pub enum PeerName {
     /// A process of this host and user. Nodes behind it count as the same.
     Host,
-    /// A peer whose certificate was checked, on a link that does not reveal its name.
-    Member,
+    /// A process of this host, of another user with this name.
+    User(String),
     /// A peer with a certificate, and the name in it.
     Certified(String),
     /// A peer beyond this host without a certificate.
@@ -17,17 +17,18 @@ pub enum PeerName {
 }
 
 const HOST: &str = "@host";
-const MEMBER: &str = "@member";
 const UNKNOWN: &str = "@unknown";
+const USER: &str = "@user:";
 
-/// The names in policies of [`PeerName::Host`], [`PeerName::Member`] and [`PeerName::Unknown`].
-pub const RESERVED_NAMES: [&str; 3] = [HOST, MEMBER, UNKNOWN];
+/// The names in policies of [`PeerName::Host`] and [`PeerName::Unknown`], and the beginning of those of
+/// [`PeerName::User`].
+pub const RESERVED_NAMES: [&str; 3] = [HOST, UNKNOWN, USER];
 
 /// A rule of an [`AccessPolicy`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AccessRule {
     /// The names of the nodes, in which `*` stands for any characters, or one of [`RESERVED_NAMES`]. `*`
-    /// alone does not include these.
+    /// alone does not include these, but `@user:*` all other users of the host.
     pub peers: Vec<String>,
     /// The granted rights.
     pub rights: Arc<RuleRights>,
@@ -37,6 +38,7 @@ impl AccessRule {
     fn names(&self, name: &str) -> bool {
         self.peers.iter().any(|peer| match (peer.starts_with('@'), name.starts_with('@')) {
             (false, false) => glob(peer.as_bytes(), name.as_bytes()),
+            (true, true) if peer.starts_with(USER) => glob(peer.as_bytes(), name.as_bytes()),
             (true, _) | (_, true) => peer == name,
         })
     }
@@ -80,8 +82,8 @@ impl AccessPolicy {
         match peer {
             PeerName::Host if self.rules.iter().any(|rule| rule.names(HOST)) => self.named(HOST),
             PeerName::Host => Rights::of([Arc::new(RuleRights::all())]),
-            PeerName::Member => self.named(MEMBER),
             PeerName::Unknown => self.named(UNKNOWN),
+            PeerName::User(name) => self.named(&format!("{USER}{name}")),
             PeerName::Certified(name) => self.rights_of_name(name),
         }
     }

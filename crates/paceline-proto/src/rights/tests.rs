@@ -53,6 +53,26 @@ fn a_node_has_the_rights_of_all_rules_that_name_it_and_no_others() {
 }
 
 #[test]
+fn users_of_the_host_have_the_rights_of_their_accounts() {
+    let policy = AccessPolicy {
+        rules: vec![
+            rule(&["@user:alice"], subscriber(&["cam"], Quotas::default())),
+            rule(&["@user:*"], subscriber(&["map"], Quotas::default())),
+            rule(&["*"], subscriber(&["news"], Quotas::default())),
+        ],
+    };
+    let granted = |peer: PeerName| {
+        let rights = policy.rights_of(&peer);
+        ["cam", "map", "news"].map(|name| rights.grants(Right::Subscribe, &tag(name)))
+    };
+    assert_eq!(granted(PeerName::User("alice".into())), [true, true, false]);
+    assert_eq!(granted(PeerName::User("bob".into())), [false, true, false]);
+    assert_eq!(granted(PeerName::Certified("@user:alice".into())), [false; 3]);
+    assert_eq!(granted(PeerName::Certified("alice".into())), [false, false, true]);
+    assert_eq!(granted(PeerName::Unknown), [false; 3]);
+}
+
+#[test]
 fn a_pattern_is_granted_in_part_if_some_tag_matches_both() {
     let chunks = ["a", "*", "**"];
     let all: Vec<String> = (1..=3)

@@ -207,8 +207,6 @@ pub struct FrameBuf {
     /// Payloads too large to copy, each with its offset in `head`.
     pub shared: Vec<(usize, Bytes)>,
     shared_bytes: usize,
-    /// The frame may share a batch of the transport with adjacent frames.
-    pub merges: bool,
 }
 
 /// The minimum size of payloads that are shared instead of copied, in bytes.
@@ -220,7 +218,6 @@ impl FrameBuf {
         self.head.clear();
         self.shared.clear();
         self.shared_bytes = 0;
-        self.merges = false;
     }
 
     /// Returns the length of the frame so far, in bytes.

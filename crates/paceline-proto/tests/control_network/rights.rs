@@ -395,3 +395,23 @@ fn processes_of_a_leafs_host_have_its_rights_and_no_others_behind_it_do() {
     assert!(tags_seen(&net, 2, 0).iter().all(|tag| tag == "cam"), "{secret:?} is hidden");
     assert_eq!(net.names(0), ["node0", "node1", "node2"]);
 }
+
+#[test]
+fn a_dry_run_names_the_limit_of_a_right() {
+    let quotas = Quotas { within_min: Some(Duration::from_millis(100)), ..Quotas::default() };
+    let narrow = RuleRights { quotas, ..subscribes(&["left"]) };
+    let mut net = net(vec![Some(policy([(1, narrow)])), None], &[(0, 1)]);
+    let left = net.publish(0, camera("left"));
+    net.settle();
+    for (within, fits) in [(200, true), (60, false)] {
+        let within = Some(Duration::from_millis(within));
+        let request = SubscriptionSpec { within, ..promised("left") };
+        net.nodes[1].survey(net.now, left, request).unwrap();
+        net.drain(1);
+        net.settle();
+        let (_, complete, _, refusal) = net.seen[1].surveyed.pop().unwrap();
+        let reason = refusal.map(|refusal| refusal.reason);
+        let missing = matches!(reason, Some(RefusalReason::Rights { of, .. }) if of == id(1));
+        assert!(complete && missing != fits && reason.is_none() == fits, "{reason:?}");
+    }
+}

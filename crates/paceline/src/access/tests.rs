@@ -43,7 +43,9 @@ fn errors_name_the_rule_the_field_the_value_and_the_form() {
     for (text, parts) in [
         ("[[rule]]\npublish = ['a']\n", &["rule 1: peers is missing"][..]),
         ("[[rule]]\npeers = []\n", &["rule 1: peers is missing"]),
-        ("[[rule]]\npeers = ['@all']\n", &["@all is unknown", "@host, @member, @unknown"]),
+        ("[[rule]]\npeers = ['@user:']\n", &["@user: is unknown"]),
+        ("[[rule]]\npeers = ['@hosts']\n", &["@hosts is unknown"]),
+        ("[[rule]]\npeers = ['@all']\n", &["@all is unknown", "@host, @unknown, @user:NAME"]),
         (
             "[[rule]]\npeers = ['a']\n[[rule]]\npeers = ['a']\nrate = 'fast'\n",
             &["rule 2: rate = \"fast\": must be a rate above 0, such as \"30Hz\""],

@@ -12,6 +12,7 @@ use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, Subscription
 use bytes::Bytes;
 use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec};
 use paceline_proto::link::LinkClass;
+use paceline_proto::rights::PeerName;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration};
@@ -48,7 +49,7 @@ pub(crate) enum Command {
         node: NodeId,
         up: bool,
         /// The name in the neighbour's certificate, if it has one.
-        peer: Option<String>,
+        peer: Option<PeerName>,
     },
     Message {
         from: NodeId,

@@ -12,7 +12,6 @@ use super::command::{Command, Commands};
 use super::handle::{LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
 use super::rx::{HopShared, LinkRx};
-use super::strangers::Stranger;
 use super::transport::{Sent, Transport};
 use super::vitals::{Pulse, Vitals};
 use super::wake::exact_timers;
@@ -22,9 +21,9 @@ use broken::Broken;
 use intake::Intake;
 use paceline_proto::NodeId;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
-use paceline_proto::wire::frame::{FrameBuf, FrameHeader};
+use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Capacity, Duration, Instant};
+use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -36,23 +35,16 @@ const FRAMES_PER_TURN: usize = 32;
 /// The limit of received headers per iteration. A peer that sends many must not keep the link from
 /// sending.
 const HEARD_PER_TURN: usize = 1_024;
-/// The beacon interval at the start of a search for neighbours, later in it, and with a neighbour.
-const BEACON_FIRST: Duration = Duration::from_millis(25);
-const BEACON_SEARCHING: Duration = Duration::from_millis(200);
-const BEACON_FOUND: Duration = Duration::from_secs(1);
-/// The beacon interval while strangers arrive faster than they are answered.
-const BEACON_CROWDED: Duration = Duration::from_millis(250);
+/// The interval of looking for connected peers whose hop was forgotten.
+const FIND_EVERY: Duration = Duration::from_millis(250);
 /// The interval between published snapshots of the counters.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
 /// Shorter sleeps cost more than they gain.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
-/// Links up to this capacity, in bits per second, send each frame at once instead of batching.
-const EXPRESS_BITS_MAX: u64 = 100_000_000;
 
 struct Egress {
     link: Link,
     transport: Transport,
-    express: bool,
     rx: Arc<LinkRx>,
     hops: BTreeMap<NodeId, Arc<HopShared>>,
     intake: Intake,
@@ -65,22 +57,15 @@ struct Egress {
     engine: Commands,
     index: usize,
     snapshot: Arc<Mutex<LinkSnapshot>>,
-    next_beacon: Instant,
-    beacon_every: Duration,
+    next_find: Instant,
     next_snapshot: Instant,
     frame: FrameBuf,
     traces: Traces,
     name: String,
     /// The number of lost frames on an ordered transport that was logged last.
     frames_lost: u64,
-    /// The number of ignored strangers at the last iteration.
-    ignored: u64,
     pulse: Arc<Pulse>,
     broken: Broken,
-}
-
-fn is_express(capacity: Option<Capacity>) -> bool {
-    capacity.is_some_and(|capacity| capacity.bits_per_s() <= EXPRESS_BITS_MAX)
 }
 
 /// Starts the egress thread of a link.
@@ -97,11 +82,9 @@ pub(crate) fn start(
     let has_commands = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(Mutex::new(LinkSnapshot::default()));
     let handle = LinkHandle { commands, has_commands, announcements, snapshot };
-    let express = is_express(spec.capacity);
     let mut egress = Egress {
         link: Link::new(spec),
         transport,
-        express,
         hops: BTreeMap::new(),
         intake: Intake::new(handle.announcements.clone()),
         watched: Vec::new(),
@@ -113,19 +96,16 @@ pub(crate) fn start(
         index: rx.link(),
         rx,
         snapshot: handle.snapshot.clone(),
-        next_beacon: Instant::ZERO,
-        beacon_every: BEACON_FIRST,
+        next_find: Instant::ZERO,
         next_snapshot: Instant::ZERO,
         frame: FrameBuf::default(),
         traces: Traces::default(),
         name: config.name.clone(),
         frames_lost: 0,
-        ignored: 0,
         pulse: vitals.pulse(&name),
         broken: Broken::default(),
     };
     let vitals = vitals.clone();
-    egress.rx.strangers.set_capacity(config.capacity);
     let named = std::thread::Builder::new().name(name.clone());
     let thread = named.spawn(move || {
         exact_timers();
@@ -154,7 +134,6 @@ impl Egress {
             self.share_hop(node);
         }
         self.take_joined(now);
-        self.greet_strangers(now);
         self.intake.begin_turn();
         self.intake.take(now, &mut self.link);
         self.link.handle_timeout(now);
@@ -187,9 +166,6 @@ impl Egress {
                 Ok(LinkCommand::Close(index)) => self.close_stream(now, index),
                 Ok(LinkCommand::Capacity(capacity)) => {
                     self.link.set_capacity(now, capacity);
-                    // Existing hops keep their declared path: declaring it again would lose frames.
-                    self.express = is_express(Some(capacity));
-                    self.rx.strangers.set_capacity(Some(capacity));
                 }
                 Ok(LinkCommand::Trace(publisher)) => {
                     self.traces.keep(now, publisher, &mut self.link);
@@ -199,8 +175,7 @@ impl Egress {
                     let nodes: Vec<_> = self.hops.keys().copied().collect();
                     nodes.into_iter().for_each(|node| self.remove_hop(node));
                     std::mem::replace(&mut self.transport, *transport).close_aside();
-                    self.next_beacon = now;
-                    self.beacon_every = Duration::ZERO;
+                    self.next_find = now;
                 }
                 Ok(LinkCommand::Stop) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
@@ -230,11 +205,6 @@ impl Egress {
         let Some(shared) = self.rx.hop(node).filter(|_| !self.hops.contains_key(&node)) else {
             return;
         };
-        if let Err(error) = self.transport.add_hop(node) {
-            crate::warn_limited!("no route to node {node}: {error}");
-            self.rx.remove_hop(node);
-            return;
-        }
         self.link.add_hop(now, node, shared.epoch.load(Ordering::Acquire));
         self.hops.insert(node, shared);
         self.share_hop(node);
@@ -248,26 +218,9 @@ impl Egress {
         }
     }
 
-    /// Sends a greeting to strangers. A node that can read it can become a neighbour.
-    fn greet_strangers(&mut self, now: Instant) {
-        while let Some(Stranger { node, epoch: known }) = self.rx.strangers.next() {
-            let epoch = self.rx.strangers.epoch();
-            let mut greeting = Vec::with_capacity(FrameHeader::BYTES_MAX);
-            FrameHeader { epoch, known, ..FrameHeader::default() }.write(&mut greeting);
-            self.transport.greet_stranger(node, greeting);
-        }
-        let ignored = self.rx.strangers.ignored();
-        if std::mem::replace(&mut self.ignored, ignored) < ignored {
-            // A genuine node may be among the ignored ones. An early beacon lets it answer with a
-            // frame.
-            self.next_beacon = self.next_beacon.min(now + BEACON_CROWDED);
-        }
-    }
-
     fn remove_hop(&mut self, node: NodeId) {
         tracing::debug!("link {}: node {node} removed", self.index);
         self.link.remove_hop(node);
-        self.transport.remove_hop(node);
         self.rx.remove_hop(node);
         self.hops.remove(&node);
     }
@@ -296,12 +249,6 @@ impl Egress {
             let state = if up { "up" } else { "down" };
             tracing::debug!("link {}: the hop to node {node} is {state}", self.index);
             self.share_hop(node);
-            if up {
-                self.transport.declare_hop(node, self.express);
-            } else {
-                self.next_beacon = Instant::ZERO;
-                self.beacon_every = Duration::ZERO;
-            }
             let peer = self.transport.peer_name(node).filter(|_| up);
             self.engine.offer(Command::Hop { link: self.index, node, up, peer });
         }
@@ -314,7 +261,7 @@ impl Egress {
     fn send_frames(&mut self, now: Instant) -> bool {
         for _ in 0..FRAMES_PER_TURN {
             let Some(node) = self.link.poll_frame(now, &mut self.frame) else { return false };
-            if self.transport.try_send(node, &mut self.frame) == Sent::Down {
+            if self.transport.try_send(node, &self.frame) == Sent::Down {
                 // The loss detection of the hop reports it, or the hop times out.
                 tracing::debug!("a frame for node {node} has no route");
             }
@@ -353,14 +300,9 @@ impl Egress {
     }
 
     fn keep_house(&mut self, now: Instant) {
-        if now >= self.next_beacon {
-            self.transport.greet();
-            self.beacon_every = if !self.is_lost() {
-                BEACON_FOUND
-            } else {
-                self.beacon_every.mul_div(3, 2).clamp(BEACON_FIRST, BEACON_SEARCHING)
-            };
-            self.next_beacon = now + self.beacon_every;
+        if now >= self.next_find {
+            self.next_find = now + FIND_EVERY;
+            self.transport.find();
         }
         if now >= self.next_snapshot {
             self.next_snapshot = now + SNAPSHOT_EVERY;
@@ -408,7 +350,7 @@ impl Egress {
     }
 
     fn sleep(&self) {
-        let until = self.link.poll_timeout().min(self.next_beacon).min(self.next_snapshot);
+        let until = self.link.poll_timeout().min(self.next_find).min(self.next_snapshot);
         let now = clock::now();
         let until = until.max(now + SLEEP_MIN);
         self.pulse.rest(until);
@@ -416,7 +358,6 @@ impl Egress {
             !self.announcements.ready.is_empty()
                 || !self.rx.heard.is_empty()
                 || !self.rx.joined.is_empty()
-                || !self.rx.strangers.is_empty()
                 || self.has_commands.load(Ordering::Acquire)
         });
     }

@@ -30,11 +30,13 @@ use super::vitals::{Pulse, Vitals};
 use crate::config::LinkConfig;
 use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
+use crate::identity::Introduction;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
 use paceline_proto::control::{Control, ControlOutput, HopInfo, SubscriptionSpec, WayChange, Ways};
 use paceline_proto::plan::SourceKey;
+use paceline_proto::rights::PeerName;
 use paceline_proto::video::GroupBudget;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -67,6 +69,7 @@ pub(crate) struct EngineLink {
 /// The parts of a node that its engine owns.
 pub(crate) struct Parts {
     pub(crate) control: Control,
+    pub(crate) introduction: Introduction,
     pub(crate) name: String,
     pub(crate) inbox: Receiver<Command>,
     /// A sender to this engine, for the threads that reply to it.
@@ -82,6 +85,8 @@ pub(crate) struct Parts {
 /// The engine of a node.
 pub(crate) struct Engine {
     control: Control,
+    /// What this node shows at the start of each connection.
+    introduction: Introduction,
     name: String,
     inbox: Receiver<Command>,
     /// A sender to this engine, for the threads that reply to it.
@@ -130,11 +135,12 @@ pub(crate) struct Engine {
 impl Engine {
     /// Returns the engine of a node. `pulse` shows its watchdog that the engine's thread is alive.
     pub(crate) fn new(parts: Parts, pulse: Arc<Pulse>) -> Self {
-        let Parts { mut control, name, inbox, commands, links, host, sources, vitals, gate } =
-            parts;
+        let Parts { mut control, introduction, name, inbox, commands, .. } = parts;
+        let Parts { links, host, sources, vitals, gate, .. } = parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
         Self {
             control,
+            introduction,
             name,
             inbox,
             links,
@@ -300,7 +306,7 @@ impl Engine {
         now: Instant,
         link: usize,
         (node, up): (NodeId, bool),
-        peer: Option<String>,
+        peer: Option<PeerName>,
     ) {
         if up && let Some(link) = self.links.get(link) {
             self.gate.meet((now, &mut self.control), &link.config, node, peer);

@@ -54,6 +54,11 @@ impl Gate {
         })
     }
 
+    /// Returns true if the node has a policy.
+    pub(crate) const fn has_policy(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Returns a handle to the audit log.
     pub(crate) fn audit(&self) -> Audit {
         self.audit.clone()
@@ -81,13 +86,14 @@ impl Gate {
         (now, control): (Instant, &mut Control),
         link: &LinkConfig,
         node: NodeId,
-        certified: Option<String>,
+        proven: Option<PeerName>,
     ) {
-        let peer = self.identity(link, certified.as_ref());
+        let peer = self.identity(link, proven.as_ref());
         let entry = Entry::new("joined").text("link", &link.name).node("node", node);
-        let entry = match &certified {
-            Some(name) => entry.text("name", name),
-            None => entry,
+        let (entry, certified) = match proven {
+            Some(PeerName::Certified(name)) => (entry.text("name", &name), Some(name)),
+            Some(PeerName::User(name)) => (entry.text("user", &name), None),
+            Some(PeerName::Host | PeerName::Unknown) | None => (entry, None),
         };
         self.audit.note(entry);
         self.certified.insert(node, certified);
@@ -106,14 +112,13 @@ impl Gate {
         self.audit.note(Entry::new("left").node("node", node));
     }
 
-    fn identity(&self, link: &LinkConfig, certified: Option<&String>) -> PeerName {
+    fn identity(&self, link: &LinkConfig, proven: Option<&PeerName>) -> PeerName {
         if self.file.is_none() && link.is_open() {
             return PeerName::Host;
         }
-        match certified {
-            Some(name) => PeerName::Certified(name.clone()),
+        match proven {
+            Some(name) => name.clone(),
             None if link.is_local() => PeerName::Host,
-            None if link.tls.is_some() => PeerName::Member,
             None => PeerName::Unknown,
         }
     }

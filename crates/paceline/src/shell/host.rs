@@ -1,9 +1,10 @@
 //! One node per host: the processes of a host share a runtime folder, and one of them listens
 //! there.
 //!
-//! Access to the folder decides who can join, so it must belong to this user and be writable only
-//! by this user. A user or a cleaner of temporary folders may delete its files at any time; the
-//! node that listens restores them.
+//! Access to the folder decides who can join. It belongs to this user and is writable only by this user, or
+//! it is the folder of a system-wide node: another user's, in a folder of root, such as `/run/paceline`. There this
+//! process is a guest. A user or a cleaner of temporary folders may delete the files at any time; the node that
+//! listens restores them.
 
 use crate::error::OpenError;
 use rustix::fs::{FlockOperation, flock};
@@ -17,8 +18,6 @@ const PATH_BYTES_MAX: usize = 108 - "/node.sock".len() - 1;
 const SOCKET: &str = "node.sock";
 /// A second hard link to the socket. It keeps the file if the first name is deleted.
 const KEPT: &str = "node.sock.kept";
-/// The transport's lock file while it listens.
-const SOCKET_LOCK: &str = "node.sock.lock";
 /// The lock file of the host's node: its lock owner has that role.
 const LOCK: &str = "node.lock";
 
@@ -26,7 +25,8 @@ const LOCK: &str = "node.lock";
 #[derive(Debug)]
 pub(crate) struct Host {
     dir: PathBuf,
-    lock: File,
+    /// The open lock file; `None` in the folder of another user.
+    lock: Option<File>,
     listens: bool,
     guest: bool,
     /// The device and inode of the socket file while this process listens.
@@ -53,7 +53,7 @@ impl Host {
             let what = format!("path longer than {PATH_BYTES_MAX} bytes");
             return Err(OpenError::RuntimeDir { path: dir, source: std::io::Error::other(what) });
         }
-        let lock = open_lock(&dir)?;
+        let lock = open_folder(&dir)?;
         let mut host = Self { dir, lock, listens: false, guest, bound: None };
         host.try_take_over();
         Ok(host)
@@ -104,9 +104,7 @@ impl Host {
         if self.bound.is_some() && self.file(KEPT) == self.bound && self.restore().is_ok() {
             return Upkeep::Restored;
         }
-        for left in [SOCKET, SOCKET_LOCK] {
-            let _ = std::fs::remove_file(self.dir.join(left));
-        }
+        let _ = std::fs::remove_file(self.socket());
         Upkeep::Listen
     }
 
@@ -126,23 +124,25 @@ impl Host {
     /// Returns true if the open lock file is the one that new processes would lock. Creates the
     /// folder and the file again if they were deleted.
     fn has_lock_file(&mut self) -> bool {
-        let ours = self.lock.metadata().ok().map(|file| identity(&file));
+        let ours = self.lock.as_ref().and_then(|lock| lock.metadata().ok());
+        let ours = ours.map(|file| identity(&file));
         if ours.is_some() && self.file(LOCK) == ours {
             return true;
         }
-        match open_lock(&self.dir) {
+        match open_folder(&self.dir) {
             Ok(lock) => self.lock = lock,
             Err(error) => {
                 tracing::debug!("{error}");
                 return false;
             }
         }
-        true
+        self.lock.is_some()
     }
 
     /// Takes the lock; also returns true if this process has it already.
     fn try_lock(&self) -> bool {
-        flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+        let take = |lock| flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        self.lock.as_ref().is_some_and(take)
     }
 
     /// Returns the path of the socket.
@@ -152,7 +152,7 @@ impl Host {
 
     /// Returns the endpoint of the host link.
     pub(crate) fn endpoint(&self) -> String {
-        format!("unixsock-stream/{}", self.socket().display())
+        format!("unix/{}", self.socket().display())
     }
 }
 
@@ -164,38 +164,48 @@ impl Drop for Host {
     }
 }
 
+/// Returns true if only root can place files in this folder.
+fn is_of_root(dir: &Path) -> bool {
+    let found = std::fs::metadata(dir);
+    found.is_ok_and(|it| it.uid() == 0 && it.mode() & 0o022 == 0)
+}
+
 fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Opens the lock file of a folder, and creates both if necessary.
-fn open_lock(dir: &Path) -> Result<File, OpenError> {
+/// Opens the lock file of a folder, and creates both if necessary. Returns `None` for the folder of another user's
+/// node.
+fn open_folder(dir: &Path) -> Result<Option<File>, OpenError> {
     let refuse = |source| OpenError::RuntimeDir { path: dir.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(refuse)?;
-    check_folder(dir)?;
-    OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(dir.join(LOCK))
-        .map_err(refuse)
+    if !check_folder(dir)? {
+        return Ok(None);
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    options.open(dir.join(LOCK)).map(Some).map_err(refuse)
 }
 
-/// Refuses a folder in which other users could replace the socket.
-fn check_folder(dir: &Path) -> Result<(), OpenError> {
+/// Refuses a folder in which other users could replace the socket. Returns false for the folder of another user's
+/// node.
+fn check_folder(dir: &Path) -> Result<bool, OpenError> {
     let refuse = |source| OpenError::RuntimeDir { path: dir.to_owned(), source };
     let found = symlink_metadata(dir).map_err(refuse)?;
     let (mode, owner) = (found.mode() & 0o7777, found.uid());
     let what = if found.is_symlink() {
         "is a symbolic link, which is not followed; use the folder that it points to".to_owned()
-    } else if owner != rustix::process::geteuid().as_raw() {
-        format!("belongs to another user (uid {owner}); use a folder that you own")
     } else if mode & 0o022 != 0 {
         let place = dir.display();
         format!("others can write to it (mode {mode:04o}); run chmod go-w '{place}'")
+    } else if owner == rustix::process::geteuid().as_raw() {
+        return Ok(true);
+    } else if dir.parent().is_some_and(is_of_root) {
+        return Ok(false);
     } else {
-        return Ok(());
+        format!(
+            "belongs to another user (uid {owner}); use a folder that you own, or one in a folder of root such as /run"
+        )
     };
     Err(OpenError::UnsafeRuntimeDir { path: dir.to_owned(), what })
 }

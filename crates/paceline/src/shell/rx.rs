@@ -9,13 +9,13 @@ mod proven;
 
 use super::clock;
 use super::command::{Command, Commands};
+use super::epochs::Epochs;
 use super::guards::Guards;
 use super::installation::Installation;
 use super::lock;
 use super::mailbox::Mailbox;
 use super::port::Port;
 use super::sink::AtomicDrops;
-use super::strangers::{Stranger, Strangers};
 use super::transport::Inbound;
 use super::vitals::Vitals;
 use super::wake::{Waker, exact_timers};
@@ -241,8 +241,7 @@ pub(crate) struct LinkRx {
     pub(crate) heard: ArrayQueue<(NodeId, Heard)>,
     /// New neighbours, for the egress thread.
     pub(crate) joined: ArrayQueue<NodeId>,
-    /// Nodes that are not neighbours yet.
-    pub(crate) strangers: Strangers,
+    epochs: Epochs,
     vitals: Arc<Vitals>,
     waker: Arc<Waker>,
     commands: Commands,
@@ -271,7 +270,7 @@ impl LinkRx {
             sources,
             heard: ArrayQueue::new(1_024),
             joined: ArrayQueue::new(2 * HOPS_MAX),
-            strangers: Strangers::new(clock::now()),
+            epochs: Epochs::new(clock::now()),
             vitals,
             waker,
             commands,
@@ -349,7 +348,7 @@ impl LinkRx {
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         let Some(neighbour) = neighbours.remove(&node) else { return };
         let last = neighbour.shared.epoch.load(Ordering::Acquire);
-        self.strangers.handle_removed(clock::now(), last);
+        self.epochs.handle_removed(clock::now(), last);
         if lock(&neighbour.state).receiver.is_unused() {
             return;
         }
@@ -392,7 +391,7 @@ impl Inbound for LinkRx {
         if self.is_claimed(from) {
             return;
         }
-        // Zenoh's threads end silently on a panic.
+        // The transport's threads end silently on a panic.
         self.vitals.guard("receiving", || self.handle_frame(from, frame));
     }
 
@@ -401,7 +400,8 @@ impl Inbound for LinkRx {
             return;
         }
         if self.neighbour(node).is_none() {
-            self.greet(Stranger { node, epoch: 0 });
+            self.join(node);
+            self.waker.wake();
         }
     }
 }
@@ -424,7 +424,7 @@ impl LinkRx {
     }
 
     fn handle_frame(&self, from: NodeId, frame: Bytes) {
-        let Some(neighbour) = self.neighbour(from).or_else(|| self.meet(from, &frame)) else {
+        let Some(neighbour) = self.neighbour(from).or_else(|| self.join(from)) else {
             return;
         };
         let now = clock::now();

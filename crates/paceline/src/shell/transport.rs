@@ -1,24 +1,55 @@
-//! The transport of one link: Zenoh between the processes of a host, connections between hosts.
+//! The transport of one link: a connection to each peer, over QUIC, TLS, TCP or a unix socket
+//! (docs/internals/wire.md, docs/decisions/0014-quic.md).
+//!
+//! Nobody receives the frames of others or sends in their name, because each connection is one peer, which has
+//! introduced itself ([`meet`]). With certificates the introduction is proven, and
+//! within the host the kernel names the account.
+//!
+//! Frames go into a byte stream, or over QUIC into unreliable datagrams: those of links with a capacity, unless
+//! the link is configured as ordered. On a link with a capacity Paceline's pacer is the congestion control of QUIC.
 
-mod over_connections;
-mod over_zenoh;
+mod accept;
+mod account;
+mod cause;
+mod datagram;
+mod dial;
+mod handshakes;
+mod inbox;
+mod meet;
+mod outbox;
+mod pacer;
+mod peer;
+mod peers;
+mod proof;
+mod quic;
+mod shared;
+mod stream;
+mod unix;
 
 use crate::config::LinkConfig;
 use crate::identity::Introduction;
 use bytes::Bytes;
-use over_connections::OverConnections;
-use over_zenoh::OverZenoh;
-pub use over_zenoh::open_session;
 use paceline_proto::NodeId;
+use paceline_proto::rights::PeerName;
 use paceline_proto::wire::frame::FrameBuf;
-use std::sync::Arc;
+use quic::Quic;
+use quinn::Endpoint;
+use shared::Shared;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep, timeout};
 
 /// The timeout of connecting or accepting a connection.
 ///
-/// TLS and Zenoh need three round trips. This is enough for an RTT of 0.8 s: a satellite's 0.6 s and a
-/// slow link.
+/// TLS needs three round trips. This is enough for an RTT of 0.8 s: a satellite's 0.6 s and a slow link.
 pub(crate) const OPEN_MAX: Duration = Duration::from_millis(2_500);
+/// The silence after which a connection is closed, and the interval of packets that prevent it.
+const IDLE_MAX: Duration = Duration::from_millis(1_500);
+const KEEP_ALIVE: Duration = Duration::from_millis(400);
+/// The longest waits for the last frames of the other end, and for the end of this end's own, each.
+const PART_MAX: Duration = Duration::from_millis(200);
 
 /// The result of sending a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,108 +60,82 @@ pub(crate) enum Sent {
     Down,
 }
 
-/// The receiver of frames and beacons, called on the transport's threads.
+/// The receiver of frames, called on the transport's threads.
 pub(crate) trait Inbound: Send + Sync + 'static {
-    /// Handles a frame of a neighbour.
+    /// Handles a frame of a peer.
     fn frame(&self, from: NodeId, frame: Bytes);
-    /// Handles a beacon of a node.
+    /// Handles a connected peer.
     fn found(&self, node: NodeId);
 }
 
 /// An error of opening a transport.
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The open transport of one link.
-pub(crate) enum Transport {
-    Zenoh(Box<OverZenoh>),
-    Connections(OverConnections),
+/// The open endpoints of one link.
+pub(crate) struct Transport {
+    shared: Arc<Shared>,
+    quic: Vec<Endpoint>,
+    runtime: Runtime,
 }
 
 impl Transport {
-    /// Opens the link and listens for frames and beacons.
+    /// Listens and connects.
     pub(crate) fn open(
-        me: Introduction,
+        introduction: Introduction,
         link: &LinkConfig,
         inbound: Arc<dyn Inbound>,
     ) -> Result<Self, Error> {
-        if link.is_host() {
-            Self::open_host(me.id(), link, inbound)
-        } else {
-            OverConnections::open(me, link, inbound).map(Self::Connections)
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            // A subscriber's callback may occupy one of them.
+            .worker_threads(2)
+            .thread_name(format!("paceline-{}-net", link.name))
+            .enable_all()
+            .build()?;
+        let shared = Arc::new(Shared::new(link, introduction, inbound));
+        let entered = runtime.enter();
+        let mut endpoints = Vec::new();
+        let quic = if link.is_quic() { Some(Quic::new(shared.clone(), link)?) } else { None };
+        let quic = |endpoint: &str| quic.as_ref().filter(|_| endpoint.starts_with("quic/"));
+        for endpoint in &link.listen {
+            match (quic(endpoint), unix::path(endpoint)) {
+                (Some(quic), _) => endpoints.push(quic.listen(endpoint)?),
+                (None, Some(path)) => unix::listen(&shared, path)?,
+                (None, None) => stream::listen(&shared, endpoint)?,
+            }
         }
+        for endpoint in &link.connect {
+            match (quic(endpoint), unix::path(endpoint)) {
+                (Some(quic), _) => endpoints.push(quic.connect(endpoint)?),
+                (None, Some(path)) => unix::connect(&shared, path),
+                (None, None) => stream::connect(&shared, endpoint, link.proxy.clone())?,
+            }
+        }
+        if let Some(identity) = shared.identity.clone() {
+            tokio::spawn(shared.clone().renew(identity));
+        }
+        drop(entered);
+        Ok(Self { shared, quic: endpoints, runtime })
     }
 
-    /// Opens a link between the processes of a host.
-    pub(crate) fn open_host(
-        me: NodeId,
-        link: &LinkConfig,
-        inbound: Arc<dyn Inbound>,
-    ) -> Result<Self, Error> {
-        OverZenoh::open(me, link, inbound).map(|it| Self::Zenoh(Box::new(it)))
-    }
-
-    /// Returns the name in a peer's certificate; `None` if this transport does not identify peers.
-    pub(crate) fn peer_name(&self, node: NodeId) -> Option<String> {
-        match self {
-            Self::Zenoh(_) => None,
-            Self::Connections(it) => it.peer_name(node),
-        }
-    }
-
-    /// Sends a beacon to all nodes at the other end.
-    pub(crate) fn greet(&self) {
-        match self {
-            Self::Zenoh(it) => it.greet(),
-            Self::Connections(it) => it.find(),
-        }
-    }
-
-    /// Sends a frame to a node that is not a neighbour.
-    pub(crate) fn greet_stranger(&self, node: NodeId, frame: Vec<u8>) {
-        match self {
-            Self::Zenoh(it) => it.greet_stranger(node, frame),
-            Self::Connections(it) => drop(it.send(node, &frame)),
-        }
-    }
-
-    /// Adds a neighbour, so that frames can be sent to it. Never blocks.
-    pub(crate) fn add_hop(&mut self, node: NodeId) -> Result<(), Error> {
-        match self {
-            Self::Zenoh(it) => it.add_hop(node),
-            Self::Connections(_) => Ok(()),
-        }
-    }
-
-    /// Starts to declare a neighbour's key, which makes its frames shorter. `express` frames are
-    /// never delayed for batching. Never blocks.
-    pub(crate) fn declare_hop(&mut self, node: NodeId, express: bool) {
-        match self {
-            Self::Zenoh(it) => it.declare_hop(node, express),
-            Self::Connections(_) => {}
-        }
-    }
-
-    /// Removes a neighbour. Never blocks.
-    pub(crate) fn remove_hop(&mut self, node: NodeId) {
-        match self {
-            Self::Zenoh(it) => it.remove_hop(node),
-            Self::Connections(_) => {}
-        }
+    /// Reports all connected peers.
+    pub(crate) fn find(&self) {
+        self.shared.peers.nodes().into_iter().for_each(|node| self.shared.inbound.found(node));
     }
 
     /// Sends a frame. Never blocks.
     ///
     /// The caller's window keeps the data in flight below the capacity of the transport's queue, so
     /// there is room whenever the hop is alive.
-    pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
-        match self {
-            Self::Zenoh(it) => it.try_send(node, frame),
-            Self::Connections(it) => it.try_send(node, frame),
-        }
+    pub(crate) fn try_send(&self, node: NodeId, frame: &FrameBuf) -> Sent {
+        self.shared.peers.get(node).map_or(Sent::Down, |peer| peer.send(frame))
     }
 
-    /// Closes the transport on another thread: Zenoh waits for the end of a connection attempt, and
-    /// nothing is left to send.
+    /// Returns the name that a peer has proven; `None` if it has proven none.
+    pub(crate) fn peer_name(&self, node: NodeId) -> Option<PeerName> {
+        self.shared.peers.get(node)?.name()
+    }
+
+    /// Closes the transport on another thread.
     pub(crate) fn close_aside(self) {
         let aside = std::thread::Builder::new().name("paceline-close".to_owned());
         if let Err(error) = aside.spawn(move || self.close()) {
@@ -138,11 +143,40 @@ impl Transport {
         }
     }
 
-    /// Closes the transport. Blocks for as long as Zenoh does.
+    /// Closes all connections behind the frames that wait. Blocks for up to a second.
     pub(crate) fn close(self) {
-        match self {
-            Self::Zenoh(it) => it.close(),
-            Self::Connections(it) => it.close(),
-        }
+        let Self { shared, quic, runtime } = self;
+        shared.peers.close();
+        runtime.block_on(async {
+            let until = Instant::now() + 2 * PART_MAX;
+            while Instant::now() < until && !shared.peers.is_empty() {
+                sleep(Duration::from_millis(1)).await;
+            }
+            quic.iter().for_each(|endpoint| endpoint.close(0u8.into(), b"closed"));
+            let idle = async {
+                for endpoint in &quic {
+                    endpoint.wait_idle().await;
+                }
+            };
+            let _ = timeout(PART_MAX, idle).await;
+        });
+        runtime.shutdown_background();
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the part behind the protocol of an endpoint, `HOST:PORT`, and the host without brackets.
+fn host_of(endpoint: &str) -> (&str, &str) {
+    let place = endpoint.split_once('/').map_or(endpoint, |(_, place)| place);
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    (place, host.trim_start_matches('[').trim_end_matches(']'))
+}
+
+fn resolve(endpoint: &str) -> Result<SocketAddr, Error> {
+    let (place, _) = host_of(endpoint);
+    let mut addresses = place.to_socket_addrs()?;
+    addresses.next().ok_or_else(|| format!("{endpoint} has no address").into())
 }

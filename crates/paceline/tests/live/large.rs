@@ -114,7 +114,7 @@ fn small_samples_as_fast_as_possible_are_counted_over_tcp() {
 fn samples_of_any_size_arrive_over_a_unix_socket() {
     let dir = HostDir::new("large");
     std::fs::create_dir_all(dir.path()).unwrap();
-    let endpoint = format!("unixsock-stream/{}/large.sock", dir.path().display());
+    let endpoint = format!("unix/{}/large.sock", dir.path().display());
     let nodes = nodes(&endpoint, &endpoint, None);
     all_arrive(&nodes, "each", &LENGTHS);
     all_arrive(&nodes, "one", &[64 * MEGABYTE; 1]);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A policy that grants everything to all members.
-const ALL_RIGHTS: &str = "[[rule]]\npeers = ['*', '@member']\npublish = '**'\nsubscribe = '**'\npull = '**'\n\
+const ALL_RIGHTS: &str = "[[rule]]\npeers = ['*']\npublish = '**'\nsubscribe = '**'\npull = '**'\n\
                           set = '**'\nobserve = true\nrelay = true\n";
 
 /// A folder with an authority and certificates that it issued.

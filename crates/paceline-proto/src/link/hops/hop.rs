@@ -10,8 +10,8 @@ use crate::wire::frame::{Ack, FrameHeader};
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// The maximum number of frames in the transport's queue. Each occupies at most one of the transport's 16
-/// batches, so the transport never has to drop one.
+/// The transport's queue has room for this number of the longest frames, and for some more, so it never has to drop
+/// one.
 pub(in crate::link) const WINDOW_FRAMES: usize = 12;
 /// Interval of probes to a hop to which nothing else is sent.
 pub(in crate::link) const PROBE_EVERY: Duration = Duration::from_millis(500);
@@ -51,8 +51,6 @@ struct InFlight {
     asked: bool,
     /// Carries only background streams.
     background: bool,
-    /// The most bytes that it can occupy in the transport's batches.
-    room: u64,
 }
 
 /// One next hop of a link.
@@ -65,10 +63,8 @@ pub struct Hop {
     flight: VecDeque<InFlight>,
     flight_bytes: u64,
     background_bytes: u64,
-    /// The most bytes that the frames in flight can occupy in the transport's batches.
-    flight_room: u64,
-    /// The size of one of the transport's batches, in bytes.
-    batch_bytes: u64,
+    /// The maximum frame length, in bytes.
+    frame_bytes_max: u64,
     unasked_bytes: u64,
     unasked_frames: usize,
     last_ask: Instant,
@@ -103,8 +99,7 @@ impl Hop {
             flight: VecDeque::new(),
             flight_bytes: 0,
             background_bytes: 0,
-            flight_room: 0,
-            batch_bytes: Carrier::Ordered.frame_bytes_max(),
+            frame_bytes_max: Carrier::Ordered.frame_bytes_max(),
             unasked_bytes: 0,
             unasked_frames: 0,
             last_ask: Instant::ZERO,
@@ -205,33 +200,26 @@ impl Hop {
         self.ledger.as_ref().map_or(0, |ledger| ledger.overdue_bytes(now, trip))
     }
 
-    /// Sets the size of one of the transport's batches, in bytes.
-    pub(in crate::link) const fn set_batch_bytes(&mut self, bytes: u64) {
-        self.batch_bytes = bytes;
+    /// Sets the maximum frame length, in bytes.
+    pub(in crate::link) const fn set_frame_bytes_max(&mut self, bytes: u64) {
+        self.frame_bytes_max = bytes;
     }
 
-    /// Returns the most bytes that frames can occupy in the transport's batches while the transport may still
-    /// queue them. On a link with a capacity, frames of the last round trip are on the wire, unless the
-    /// transport's thread is starved of processor time.
-    fn queued_room(&self, now: Instant) -> u64 {
+    /// Returns the most bytes that the transport may still queue. On a link with a capacity, frames of the last
+    /// round trip are on the wire, unless the transport's thread is starved of processor time.
+    fn queued_bytes(&self, now: Instant) -> u64 {
         let Some(trip) = self.least_round_trip().filter(|_| self.paced) else {
-            return self.flight_room;
+            return self.flight_bytes;
         };
         let recent = self.flight.iter().rev().take_while(|frame| frame.sent + trip >= now);
-        self.flight_room.saturating_sub(recent.map(|frame| frame.room).sum())
+        self.flight_bytes.saturating_sub(recent.map(|frame| frame.bytes).sum())
     }
 
     /// Returns `true` if the transport's queue has room for one more frame of any length. Always `true` where
     /// frames may be lost: a frame that finds no room is retransmitted.
     pub(in crate::link) fn has_queue_room(&self, now: Instant) -> bool {
-        let most = WINDOW_FRAMES as u64 * self.batch_bytes;
-        self.ledger.is_some() || self.queued_room(now) + self.batch_bytes <= most
-    }
-
-    /// Returns `true` if the transport's queue is at least half full, so that frames should share batches.
-    pub(in crate::link) fn merges(&self, now: Instant) -> bool {
-        let half = WINDOW_FRAMES as u64 * self.batch_bytes / 2;
-        self.ledger.is_none() && self.queued_room(now) >= half
+        let most = WINDOW_FRAMES as u64 * self.frame_bytes_max;
+        self.ledger.is_some() || self.queued_bytes(now) + self.frame_bytes_max <= most
     }
 
     /// Returns the sequence number of the next frame.
@@ -369,7 +357,6 @@ impl Hop {
             }
             self.flight.pop_front();
             self.flight_bytes -= oldest.bytes;
-            self.flight_room -= oldest.room;
             if oldest.background {
                 self.background_bytes -= oldest.bytes;
             }
@@ -393,9 +380,9 @@ impl Hop {
     pub fn restart(&mut self, now: Instant) {
         let (known, wire_bytes) = (self.known, self.wire_bytes);
         let ledger = self.ledger.as_ref().map(|_| Box::default());
-        let batch_bytes = self.batch_bytes;
+        let frame_bytes_max = self.frame_bytes_max;
         let new = Self::new(now, self.epoch.saturating_add(1), self.paced);
-        *self = Self { last_heard: now, known, ledger, batch_bytes, wire_bytes, ..new };
+        *self = Self { last_heard: now, known, ledger, frame_bytes_max, wire_bytes, ..new };
     }
 
     /// Processes timeouts at `now`: detects lost frames and takes a silent hop down.
@@ -545,12 +532,8 @@ impl Hop {
         if let Some(ledger) = &mut self.ledger {
             ledger.note_sent(now, seq, bytes, now + wire_time);
         } else {
-            // Two consecutive frames that do not fit into one batch are together longer than a batch, so a
-            // frame occupies at most twice its length.
-            let room = if self.merges(now) { 2 * bytes } else { u64::MAX }.min(self.batch_bytes);
-            self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background, room });
+            self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background });
             self.flight_bytes += bytes;
-            self.flight_room += room;
         }
         self.next_seq += 1;
         self.last_sent = now;

@@ -52,13 +52,14 @@ impl Engine {
         }
     }
 
-    /// Opens a new session of the host link; returns true if that succeeds.
+    /// Opens the host link again; returns true if that succeeds.
     fn reopen(&mut self, how: impl Fn(LinkConfig, &str) -> LinkConfig) -> bool {
         let Some((host, index)) = &self.host else { return false };
         let Some(link) = self.links.get_mut(*index) else { return false };
-        link.config = how(LinkConfig::new(&link.config.name), &host.endpoint());
+        let bare = LinkConfig { listen: Vec::new(), connect: Vec::new(), ..link.config.clone() };
+        link.config = how(bare, &host.endpoint());
         let inbound: Arc<dyn Inbound> = link.rx.clone();
-        match Transport::open_host(self.control.me(), &link.config, inbound) {
+        match Transport::open(self.introduction, &link.config, inbound) {
             Ok(transport) => {
                 link.handle.send(LinkCommand::Reopen(Box::new(transport)));
                 true

@@ -1,37 +1,14 @@
 //! Acceptance of nodes as neighbours.
 
-use super::super::strangers::Stranger;
-use super::super::{clock, lock};
+use super::super::lock;
 use super::{HOPS_MAX, HopShared, LinkRx, Neighbour};
-use bytes::Bytes;
 use paceline_proto::NodeId;
-use paceline_proto::wire::Reader;
-use paceline_proto::wire::frame::FrameHeader;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl LinkRx {
-    /// Handles a frame of a node that is not a neighbour.
-    ///
-    /// The node becomes a neighbour if the frame contains the epoch that this link assigns to new
-    /// hops. Only nodes that have received a greeting know that epoch. Other nodes are greeted.
-    pub(super) fn meet(&self, from: NodeId, frame: &Bytes) -> Option<Arc<Neighbour>> {
-        let header = match FrameHeader::read(&mut Reader::new(frame.clone())) {
-            Ok(header) => header,
-            Err(error) => {
-                self.reject(from, &error);
-                return None;
-            }
-        };
-        if header.known == self.strangers.epoch() {
-            return self.join(from, header.known);
-        }
-        self.greet(Stranger { node: from, epoch: header.epoch });
-        None
-    }
-
-    /// Adds a node as a neighbour.
-    fn join(&self, node: NodeId, epoch: u32) -> Option<Arc<Neighbour>> {
+    /// Adds a connected peer as a neighbour; returns `None` if the link has too many.
+    pub(super) fn join(&self, node: NodeId) -> Option<Arc<Neighbour>> {
         if self.proves {
             self.sources.proven.add(node);
         }
@@ -50,6 +27,7 @@ impl LinkRx {
             }
             return None;
         }
+        let epoch = self.epochs.next();
         let neighbour = self.take_parted(node).unwrap_or_else(|| {
             let shared = Arc::new(HopShared { epoch: AtomicU32::new(epoch), ..Default::default() });
             let (state, guard) = (Mutex::default(), self.guards.of(node));
@@ -65,11 +43,5 @@ impl LinkRx {
         let mut parted = lock(&self.parted);
         let place = parted.iter().position(|(other, _)| *other == node)?;
         parted.remove(place).map(|(_, neighbour)| neighbour)
-    }
-
-    pub(super) fn greet(&self, stranger: Stranger) {
-        if self.strangers.came(clock::now(), stranger) {
-            self.waker.wake();
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Connecting to an endpoint, and again after the end of a connection.
 
-use super::super::OPEN_MAX;
+use super::OPEN_MAX;
 use super::outbox::Sink;
 use super::shared::{Opened, Shared};
 use std::future::Future;
@@ -25,25 +25,16 @@ pub(super) trait Connect: Send + 'static {
     type Reader: AsyncRead + Unpin + Send;
     type Writer: Sink;
 
-    /// Returns host and port of the first address on the way.
-    fn place(&self) -> &str;
-
-    /// Connects to one of these addresses of [`Self::place`].
     fn connect(
-        &self,
-        addresses: &[SocketAddr],
+        &mut self,
     ) -> impl Future<Output = Result<Opened<Self::Reader, Self::Writer>, String>> + Send;
 }
 
 /// Keeps a connection to the endpoint `to` until the runtime ends.
-pub(super) async fn dial(shared: Arc<Shared>, to: String, way: impl Connect) {
-    let (mut delay, mut addresses) = (RETRY_FIRST, Vec::new());
+pub(super) async fn dial(shared: Arc<Shared>, to: String, mut way: impl Connect) {
+    let mut delay = RETRY_FIRST;
     loop {
-        let opened = match look_up(way.place(), &mut addresses).await {
-            Ok(()) => way.connect(&addresses).await,
-            Err(why) => Err(why),
-        };
-        match opened {
+        match way.connect().await {
             Ok(opened) => {
                 if shared.serve(opened, None).await {
                     delay = RETRY_FIRST;
@@ -58,16 +49,32 @@ pub(super) async fn dial(shared: Arc<Shared>, to: String, way: impl Connect) {
     }
 }
 
-/// Looks up the addresses of a host. If that fails, the known ones stay: the name server may be behind the lost
-/// path.
-async fn look_up(place: &str, addresses: &mut Vec<SocketAddr>) -> Result<(), String> {
-    match timeout(LOOK_UP_MAX, lookup_host(place)).await {
-        Ok(Ok(found)) => *addresses = found.collect(),
-        Ok(Err(error)) if addresses.is_empty() => return Err(error.to_string()),
-        Err(_) if addresses.is_empty() => return Err("the name server is silent".to_owned()),
-        Ok(Err(_)) | Err(_) => {}
+/// A host and port, and its addresses.
+pub(super) struct Place {
+    name: String,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Place {
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), addresses: Vec::new() }
     }
-    if addresses.is_empty() { Err("the name has no address".to_owned()) } else { Ok(()) }
+
+    /// Looks up the addresses. If that fails, the known ones stay: the name server may be behind the lost path.
+    pub(super) async fn look_up(&mut self) -> Result<&[SocketAddr], String> {
+        match timeout(LOOK_UP_MAX, lookup_host(&self.name)).await {
+            Ok(Ok(found)) => self.addresses = found.collect(),
+            Ok(Err(error)) if self.addresses.is_empty() => return Err(error.to_string()),
+            Err(_) if self.addresses.is_empty() => {
+                return Err("the name server is silent".to_owned());
+            }
+            Ok(Err(_)) | Err(_) => {}
+        }
+        if self.addresses.is_empty() {
+            return Err("the name has no address".to_owned());
+        }
+        Ok(&self.addresses)
+    }
 }
 
 /// Attempts in progress, or an error each.

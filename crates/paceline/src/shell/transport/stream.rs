@@ -1,25 +1,27 @@
 //! Connections over TCP and TLS 1.3. All frames arrive once and in order.
 
-use super::super::{Error, OPEN_MAX};
-use super::dial::{Connect, dial, first};
+use super::accept::accept;
+use super::account;
+use super::dial::{Connect, Place, dial, first};
+use super::handshakes::Handshake;
+use super::proof::Proof;
 use super::shared::{Opened, Shared};
+use super::{Error, OPEN_MAX};
 use super::{cause, host_of, resolve};
 use crate::proxy::Proxy;
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Context;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf, split};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 const NO_FILES: &str = "TLS needs tls_cert, tls_key and tls_ca";
 /// The longest answer of a proxy, in bytes.
 const ANSWER_BYTES_MAX: usize = 8 << 10;
-/// The pause after a failed accept: the process has no file descriptors left, for example.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 type TlsReader = ReadHalf<TlsStream<TcpStream>>;
 type TlsWriter = WriteHalf<TlsStream<TcpStream>>;
@@ -34,7 +36,13 @@ pub(super) fn listen(shared: &Arc<Shared>, endpoint: &str) -> Result<(), Error> 
     let listener = std::net::TcpListener::bind(resolve(endpoint)?)?;
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    tokio::spawn(accept(shared.clone(), listener, acceptor));
+    let (shared, next) = (shared.clone(), move |cx: &mut Context<'_>| listener.poll_accept(cx));
+    match acceptor {
+        None => tokio::spawn(accept(shared, next, serve_tcp)),
+        Some(acceptor) => tokio::spawn(accept(shared, next, move |shared, socket, began| {
+            serve_tls(shared, acceptor.clone(), socket, began)
+        })),
+    };
     Ok(())
 }
 
@@ -42,34 +50,28 @@ fn is_tls(endpoint: &str) -> bool {
     endpoint.starts_with("tls/")
 }
 
-/// Accepts connections until the runtime ends.
-async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
-    loop {
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                crate::warn_limited!("link '{}': cannot accept: {error}", shared.link);
-                sleep(ACCEPT_AGAIN).await;
-                continue;
-            }
-        };
-        let (its, acceptor) = (shared.clone(), acceptor.clone());
-        shared.handshakes.begin(|began| async move {
-            let shared = its;
-            let Some(acceptor) = acceptor else {
-                shared.serve(over_tcp(stream, from), Some(began)).await;
-                return;
-            };
-            match timeout(OPEN_MAX, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => {
-                    shared.serve(over_tls(stream.into(), from), Some(began)).await;
-                }
-                Ok(Err(error)) => {
-                    shared.turned_away(&format!("tls/{from}"), &cause::of_io(&error));
-                }
-                Err(_) => {}
-            }
-        });
+/// Serves a connection over TCP.
+async fn serve_tcp(shared: Arc<Shared>, (stream, from): (TcpStream, SocketAddr), began: Handshake) {
+    let account = stream.local_addr().ok().filter(|_| shared.is_local);
+    let account = account.and_then(|near| account::of_tcp(from, near));
+    if shared.is_local && account.is_none() {
+        return shared.turned_away(&format!("tcp/{from}"), "the kernel names no account for it");
+    }
+    let proof = account.map_or(Proof::Nothing, Proof::User);
+    shared.serve(Opened { proof, ..over_tcp(stream, from) }, Some(began)).await;
+}
+
+/// Serves a connection over TLS.
+async fn serve_tls(
+    shared: Arc<Shared>,
+    acceptor: TlsAcceptor,
+    (stream, from): (TcpStream, SocketAddr),
+    began: Handshake,
+) {
+    match timeout(OPEN_MAX, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => drop(shared.serve(over_tls(stream.into(), from), Some(began)).await),
+        Ok(Err(error)) => shared.turned_away(&format!("tls/{from}"), &cause::of_io(&error)),
+        Err(_) => {}
     }
 }
 
@@ -77,7 +79,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<Tls
 fn over_tcp(stream: TcpStream, from: SocketAddr) -> Opened<OwnedReadHalf, OwnedWriteHalf> {
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
-    Opened { from: format!("tcp/{from}"), reader, writer, proof: None, quic: None }
+    Opened { from: format!("tcp/{from}"), reader, writer, proof: Proof::Nothing, quic: None }
 }
 
 /// Describes a TLS connection.
@@ -87,6 +89,7 @@ fn over_tls(stream: TlsStream<TcpStream>, from: SocketAddr) -> Opened<TlsReader,
     let proof = session
         .peer_certificates()
         .map(|chain| chain.iter().map(|certificate| certificate.clone().into_owned()).collect());
+    let proof = proof.map_or(Proof::Nothing, Proof::Certificates);
     let (reader, writer) = split(stream);
     Opened { from: format!("tls/{from}"), reader, writer, proof, quic: None }
 }
@@ -98,7 +101,8 @@ pub(super) fn connect(
     proxy: Option<Proxy>,
 ) -> Result<(), Error> {
     let to = endpoint.to_owned();
-    let tcp = Tcp { to: to.clone(), proxy };
+    let place = Place::new(proxy.as_ref().map_or(host_of(endpoint).0, Proxy::place));
+    let tcp = Tcp { place, to: to.clone(), proxy };
     match (is_tls(endpoint), &shared.identity) {
         (false, _) => tokio::spawn(dial(shared.clone(), to, tcp)),
         (true, Some(identity)) => {
@@ -114,12 +118,15 @@ pub(super) fn connect(
 
 /// The way to a TCP endpoint, perhaps through a proxy.
 struct Tcp {
+    /// The first address on the way.
+    place: Place,
     to: String,
     proxy: Option<Proxy>,
 }
 
 impl Tcp {
-    async fn reach(&self, addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), String> {
+    async fn reach(&mut self) -> Result<(TcpStream, SocketAddr), String> {
+        let addresses = self.place.look_up().await?;
         let connected = first(|attempts| {
             for address in addresses.iter().copied() {
                 attempts.spawn(async move {
@@ -143,15 +150,8 @@ impl Connect for Tcp {
     type Reader = OwnedReadHalf;
     type Writer = OwnedWriteHalf;
 
-    fn place(&self) -> &str {
-        self.proxy.as_ref().map_or(host_of(&self.to).0, Proxy::place)
-    }
-
-    async fn connect(
-        &self,
-        addresses: &[SocketAddr],
-    ) -> Result<Opened<OwnedReadHalf, OwnedWriteHalf>, String> {
-        let (stream, address) = self.reach(addresses).await?;
+    async fn connect(&mut self) -> Result<Opened<OwnedReadHalf, OwnedWriteHalf>, String> {
+        let (stream, address) = self.reach().await?;
         Ok(over_tcp(stream, address))
     }
 }
@@ -167,15 +167,8 @@ impl Connect for Tls {
     type Reader = TlsReader;
     type Writer = TlsWriter;
 
-    fn place(&self) -> &str {
-        self.tcp.place()
-    }
-
-    async fn connect(
-        &self,
-        addresses: &[SocketAddr],
-    ) -> Result<Opened<TlsReader, TlsWriter>, String> {
-        let (stream, address) = self.tcp.reach(addresses).await?;
+    async fn connect(&mut self) -> Result<Opened<TlsReader, TlsWriter>, String> {
+        let (stream, address) = self.tcp.reach().await?;
         match timeout(OPEN_MAX, self.connector.connect(self.name.clone(), stream)).await {
             Ok(Ok(stream)) => Ok(over_tls(stream.into(), address)),
             Ok(Err(error)) => Err(cause::of_io(&error)),

@@ -1,7 +1,7 @@
-//! Compares the carriers of a link, and Zenoh alone over TLS: throughput, processor time and the delay of small
-//! samples.
+//! Compares the carriers of a link, and Zenoh alone over a unix socket and TLS: throughput, processor time and the
+//! delay of small samples.
 //!
-//! Both ends run in this process, over loopback. Usage: `carriers [SECONDS]`, 3 by default.
+//! Both ends run in this process. Usage: `carriers [SECONDS]`, 3 by default.
 
 use paceline::{LinkConfig, Node};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
@@ -43,12 +43,11 @@ fn processor() -> Duration {
 }
 
 fn run(
-    protocol: &str,
-    port: u16,
+    endpoint: &str,
     seconds: u64,
     (cert, key, ca): &(PathBuf, PathBuf, PathBuf),
 ) -> Result<(), Box<dyn Error>> {
-    let endpoint = format!("{protocol}/127.0.0.1:{port}");
+    let protocol = endpoint.split('/').next().unwrap_or_default();
     let encrypted = matches!(protocol, "quic" | "tls");
     let policy = ca.with_file_name("policy.toml");
     std::fs::write(
@@ -59,8 +58,8 @@ fn run(
         let link = if encrypted { link.tls(cert, key, ca) } else { link };
         Node::builder().isolated().policy(&policy).link(link).open()
     };
-    let sender = open(LinkConfig::new("link").listen(&endpoint))?;
-    let receiver = open(LinkConfig::new("link").connect(&endpoint))?;
+    let sender = open(LinkConfig::new("link").listen(endpoint))?;
+    let receiver = open(LinkConfig::new("link").connect(endpoint))?;
     let mut ping = sender.publisher("ping").declare()?;
     let mut pings = receiver.subscriber("ping").declare()?;
     if !ping.wait_matching(Duration::from_secs(10)) {
@@ -111,7 +110,7 @@ fn print(
     let at = |part: usize| ages.get(ages.len() * part / 100).copied().unwrap_or_default();
     let megabytes = got as f64 / 1e6;
     println!(
-        "{what:14} {:8.0} MB/s  {:6.2} ms of processor per MB  {:5.1} % delivered  ping p50 {:4} us, p99 {:4} us",
+        "{what:23} {:8.0} MB/s  {:6.2} ms of processor per MB  {:5.1} % delivered  ping p50 {:4} us, p99 {:4} us",
         megabytes / time.as_secs_f64(),
         used.as_secs_f64() * 1e3 / megabytes,
         100.0 * got as f64 / published as f64,
@@ -120,16 +119,16 @@ fn print(
     );
 }
 
-/// Measures Zenoh alone over TLS with certificates at both ends.
+/// Measures Zenoh alone, over TLS with certificates at both ends.
 fn run_zenoh(
-    port: u16,
+    endpoint: &str,
     seconds: u64,
     (cert, key, ca): &(PathBuf, PathBuf, PathBuf),
 ) -> Result<(), Box<dyn Error>> {
     let plain = |error: zenoh::Error| -> Box<dyn Error> { error };
     let open = |side: &str| {
         let mut config = zenoh::Config::default();
-        let endpoint = format!("[\"tls/localhost:{port}\"]");
+        let endpoint = format!("[{endpoint:?}]");
         for (name, value) in [
             ("mode", "\"peer\"".to_owned()),
             ("listen/endpoints", "[]".to_owned()),
@@ -144,7 +143,7 @@ fn run_zenoh(
         ] {
             config.insert_json5(name, &value)?;
         }
-        paceline::open_session(config)
+        paceline_plain::open_session(config)
     };
     let sender = open("listen/endpoints").map_err(plain)?;
     let receiver = open("connect/endpoints").map_err(plain)?;
@@ -180,7 +179,13 @@ fn run_zenoh(
             break;
         }
     }
-    print("tls, Zenoh only", (got, published), (began.elapsed(), processor() - before), &ages);
+    let protocol = endpoint.split('/').next().unwrap_or_default();
+    print(
+        &format!("Zenoh's {protocol}"),
+        (got, published),
+        (began.elapsed(), processor() - before),
+        &ages,
+    );
     Ok(())
 }
 
@@ -206,10 +211,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let dir = std::env::temp_dir().join(format!("paceline-carriers-{}", std::process::id()));
     let files = certificates(&dir)?;
+    let socket = |name| dir.join(name).display().to_string();
+    run(&format!("unix/{}", socket("own.sock")), seconds, &files)?;
     for protocol in ["tcp", "tls", "quic"] {
-        at_free_port(|port| run(protocol, port, seconds, &files))?;
+        at_free_port(|port| run(&format!("{protocol}/127.0.0.1:{port}"), seconds, &files))?;
     }
-    at_free_port(|port| run_zenoh(port, seconds, &files))?;
+    run_zenoh(&format!("unixsock-stream/{}", socket("zenoh.sock")), seconds, &files)?;
+    at_free_port(|port| run_zenoh(&format!("tls/localhost:{port}"), seconds, &files))?;
     std::fs::remove_dir_all(&dir)?;
     Ok(())
 }

@@ -3,12 +3,13 @@
 //!
 //! A peer that changes its address keeps its connection (connection migration).
 
-use super::super::{Error, OPEN_MAX};
-use super::dial::{Connect, dial, first};
+use super::dial::{Connect, Place, dial, first};
 use super::handshakes::HANDSHAKES_MAX;
 use super::pacer::NoCongestionControl;
 use super::peers::PEERS_MAX;
+use super::proof::Proof;
 use super::shared::{Opened, Shared};
+use super::{Error, OPEN_MAX};
 use super::{IDLE_MAX, KEEP_ALIVE, cause, host_of, resolve};
 use crate::config::LinkConfig;
 use crate::identity::Identity;
@@ -76,9 +77,10 @@ impl Quic {
         let crypto = QuicClientConfig::try_from(self.identity.client.clone())?;
         let mut client = ClientConfig::new(Arc::new(crypto));
         client.transport_config(self.transport.clone());
-        let (endpoint, to) = (dialler.clone(), endpoint.to_owned());
-        let way =
-            QuicClient { endpoint, client, to: to.clone(), sends_datagrams: self.sends_datagrams };
+        let (place, name) = host_of(endpoint);
+        let (place, name) = (Place::new(place), name.to_owned());
+        let (to, sends_datagrams) = (endpoint.to_owned(), self.sends_datagrams);
+        let way = QuicClient { endpoint: dialler.clone(), client, place, name, sends_datagrams };
         tokio::spawn(dial(self.shared.clone(), to, way));
         Ok(dialler)
     }
@@ -123,7 +125,7 @@ fn opened(
     sends_datagrams: bool,
 ) -> Opened<RecvStream, SendStream> {
     let from = format!("quic/{}", connection.remote_address());
-    let proof = chain(&connection);
+    let proof = chain(&connection).map_or(Proof::Nothing, Proof::Certificates);
     Opened { from, reader, writer, proof, quic: Some((connection, sends_datagrams)) }
 }
 
@@ -136,7 +138,8 @@ fn chain(connection: &Connection) -> Option<Vec<CertificateDer<'static>>> {
 struct QuicClient {
     endpoint: Endpoint,
     client: ClientConfig,
-    to: String,
+    place: Place,
+    name: String,
     sends_datagrams: bool,
 }
 
@@ -144,18 +147,12 @@ impl Connect for QuicClient {
     type Reader = RecvStream;
     type Writer = SendStream;
 
-    fn place(&self) -> &str {
-        host_of(&self.to).0
-    }
-
-    async fn connect(
-        &self,
-        addresses: &[SocketAddr],
-    ) -> Result<Opened<RecvStream, SendStream>, String> {
-        let (_, name) = host_of(&self.to);
+    async fn connect(&mut self) -> Result<Opened<RecvStream, SendStream>, String> {
+        let addresses = self.place.look_up().await?;
         let connected = first(|attempts| {
             for address in addresses.iter().copied() {
-                let connecting = self.endpoint.connect_with(self.client.clone(), address, name);
+                let client = self.client.clone();
+                let connecting = self.endpoint.connect_with(client, address, &self.name);
                 attempts.spawn(async move {
                     let connecting = connecting.map_err(|error| error.to_string())?;
                     let connection = connecting.await.map_err(|error| cause::of_quic(&error))?;

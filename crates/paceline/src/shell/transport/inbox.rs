@@ -71,7 +71,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Sent;
+    use super::super::Sent;
     use super::super::outbox::Outbox;
     use super::*;
     use std::time::Duration;

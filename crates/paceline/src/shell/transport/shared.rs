@@ -1,6 +1,5 @@
 //! The state that all tasks of a link share, and the life of a connection.
 
-use super::super::{Inbound, OPEN_MAX};
 use super::datagram::Assembly;
 use super::handshakes::{Handshake, Handshakes};
 use super::inbox::{Inbox, Record};
@@ -8,13 +7,14 @@ use super::meet::meet;
 use super::outbox::Sink;
 use super::peer::Peer;
 use super::peers::Peers;
+use super::proof::Proof;
 use super::{IDLE_MAX, KEEP_ALIVE, PART_MAX};
+use super::{Inbound, OPEN_MAX};
 use crate::access::{Audit, Entry};
 use crate::identity::{Identity, Introduction};
 use bytes::Bytes;
 use paceline_proto::NodeId;
 use quinn::Connection;
-use rustls::pki_types::CertificateDer;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -34,6 +34,10 @@ pub(super) struct Shared {
     pub(super) inbound: Arc<dyn Inbound>,
     pub(super) peers: Peers,
     pub(super) handshakes: Arc<Handshakes>,
+    /// The node has a policy, so that other users of the host may have rights.
+    serves_users: bool,
+    /// All peers are processes of this host.
+    pub(super) is_local: bool,
     audit: Audit,
 }
 
@@ -43,8 +47,8 @@ pub(super) struct Opened<R, W> {
     pub(super) from: String,
     pub(super) reader: R,
     pub(super) writer: W,
-    /// The certificates that the other end has shown.
-    pub(super) proof: Option<Vec<CertificateDer<'static>>>,
+    /// What the other end has shown about itself.
+    pub(super) proof: Proof,
     /// The connection that can carry datagrams, and whether this end sends frames in them.
     pub(super) quic: Option<(Connection, bool)>,
 }
@@ -62,6 +66,8 @@ impl Shared {
             inbound,
             peers: Peers::default(),
             handshakes: Arc::default(),
+            serves_users: link.serves_users,
+            is_local: link.is_local(),
             audit: link.audit.clone(),
         }
     }
@@ -91,7 +97,7 @@ impl Shared {
         W: Sink,
     {
         let Opened { from, mut reader, mut writer, proof, quic } = opened;
-        let leaf = proof.as_ref().and_then(|chain| chain.first());
+        let leaf = proof.certificates().and_then(<[_]>::first);
         let met = meet(&mut reader, &mut writer, &self.introduction, leaf);
         let met = timeout(OPEN_MAX, met).await;
         let node = match met.unwrap_or_else(|_| Err("it sent no introduction".to_owned())) {
@@ -101,6 +107,7 @@ impl Shared {
                 return false;
             }
         };
+        let stranger = began.as_ref().and_then(|_| self.stranger(&from, &proof));
         if began.is_some_and(|began| !began.complete()) {
             return false;
         }
@@ -115,7 +122,8 @@ impl Shared {
                 its.ends.notify_one();
             }
         });
-        let was_link = match self.peers.admit(node, &peer) {
+        let admitted = stranger.map_or_else(|| self.peers.admit(node, &peer), Err);
+        let was_link = match admitted {
             Ok(()) => {
                 self.inbound.found(node);
                 let receiving = self.receive(node, &peer, reader, quic.as_ref());
@@ -127,7 +135,7 @@ impl Shared {
                 }
             }
             Err(reason) => {
-                peer.close(reason);
+                peer.close(&reason);
                 false
             }
         };
@@ -140,6 +148,15 @@ impl Shared {
             connection.close(0u8.into(), b"closed");
         }
         was_link
+    }
+
+    /// Returns the reason to refuse a process of another user: without a policy none has rights.
+    fn stranger(&self, from: &str, proof: &Proof) -> Option<String> {
+        let user = proof.other_user().filter(|_| !self.serves_users)?;
+        self.refused(from, &format!("user {user} needs rights; name @user:{user} in a policy"));
+        Some(format!(
+            "it gives user {user} no rights: it has no policy, which could name @user:{user}"
+        ))
     }
 
     /// Ends a connection whose other end has not introduced itself.
@@ -246,7 +263,7 @@ impl Shared {
                 reported = failed;
             }
             for peer in self.peers.all() {
-                let why = peer.proof.as_ref().and_then(|chain| identity.rejects(chain));
+                let why = peer.proof.certificates().and_then(|chain| identity.rejects(chain));
                 if let Some(why) = why {
                     let from = &peer.from;
                     tracing::warn!("link '{}': the peer at {from} is closed: {why}", self.link);

@@ -26,14 +26,14 @@ impl Peers {
     ///
     /// # Errors
     /// Returns the reason if the link accepts no more connections.
-    pub(super) fn admit(&self, node: NodeId, peer: &Arc<Peer>) -> Result<(), &'static str> {
+    pub(super) fn admit(&self, node: NodeId, peer: &Arc<Peer>) -> Result<(), String> {
         let mut table = lock(&self.0);
         if table.is_closed {
-            return Err("the link is closed");
+            return Err("the link is closed".to_owned());
         }
         let all: usize = table.connections.values().map(Vec::len).sum();
         if all >= PEERS_MAX {
-            return Err("the link has the maximum of peers");
+            return Err("the link has the maximum of peers".to_owned());
         }
         let same = table.connections.entry(node).or_default();
         if same.len() >= SAME_MAX {
@@ -81,10 +81,11 @@ impl Peers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::proof::Proof;
     use super::*;
 
     fn peer() -> Arc<Peer> {
-        Arc::new(Peer::new(String::new(), None, None))
+        Arc::new(Peer::new(String::new(), Proof::Nothing, None))
     }
 
     #[test]
@@ -111,6 +112,6 @@ mod tests {
         let taken = (1..2_000).filter(|id| peers.admit(NodeId(*id), &peer()).is_ok()).count();
         assert_eq!(taken + SAME_MAX, PEERS_MAX);
         peers.close();
-        assert_eq!(peers.admit(NodeId(0), &peer()), Err("the link is closed"));
+        assert_eq!(peers.admit(NodeId(0), &peer()), Err("the link is closed".to_owned()));
     }
 }

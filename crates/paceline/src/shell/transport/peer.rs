@@ -1,12 +1,12 @@
 //! A connected peer.
 
-use super::super::Sent;
+use super::Sent;
 use super::datagram::{halves, whole};
 use super::outbox::Outbox;
-use crate::identity::certified_name;
+use super::proof::Proof;
+use paceline_proto::rights::PeerName;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
 use quinn::Connection;
-use rustls::pki_types::CertificateDer;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Notify;
 
@@ -14,8 +14,7 @@ use tokio::sync::Notify;
 pub(super) struct Peer {
     /// The address and the protocol, for messages.
     pub(super) from: String,
-    /// The certificates that it has shown.
-    pub(super) proof: Option<Vec<CertificateDer<'static>>>,
+    pub(super) proof: Proof,
     pub(super) outbox: Outbox,
     /// The connection that carries frames in datagrams. Without it they go into the stream.
     datagrams: Option<Connection>,
@@ -26,18 +25,14 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(
-        from: String,
-        proof: Option<Vec<CertificateDer<'static>>>,
-        datagrams: Option<Connection>,
-    ) -> Self {
+    pub(super) fn new(from: String, proof: Proof, datagrams: Option<Connection>) -> Self {
         let (outbox, next_split, ends) = (Outbox::default(), AtomicU32::new(0), Notify::new());
         Self { from, proof, outbox, datagrams, next_split, ends }
     }
 
-    /// Returns the name in its certificate.
-    pub(super) fn name(&self) -> Option<String> {
-        certified_name(self.proof.as_ref()?.first()?)
+    /// Returns the name that it has proven.
+    pub(super) fn name(&self) -> Option<PeerName> {
+        self.proof.name()
     }
 
     /// Sends a frame. Never blocks.

@@ -3,7 +3,7 @@
 //! A record is a length of two bytes and that many bytes of one frame. A length of 0 only shows that the sender
 //! is alive. [`CLOSE`] ends the stream; behind it are the length and the text of the reason.
 
-use super::super::Sent;
+use super::Sent;
 use quinn::SendStream;
 use std::future::Future;
 use std::io;
@@ -36,6 +36,7 @@ pub(super) trait Sink: AsyncWrite + Unpin + Send + Sized + 'static {
 
 impl<T: AsyncWrite + Send + 'static> Sink for tokio::io::WriteHalf<T> {}
 impl Sink for tokio::net::tcp::OwnedWriteHalf {}
+impl Sink for tokio::net::unix::OwnedWriteHalf {}
 
 impl Sink for SendStream {
     /// Waits for the acknowledgement: the end of a QUIC connection discards data without one.
