@@ -150,8 +150,13 @@ impl Shared {
         was_link
     }
 
-    /// Returns the reason to refuse a process of another user: without a policy none has rights.
+    /// Returns the reason to refuse a process of this host: nobody knows its user, or it is another one and there is
+    /// no policy to give it rights.
     fn stranger(&self, from: &str, proof: &Proof) -> Option<String> {
+        if self.is_local && matches!(proof, Proof::Nothing) {
+            self.refused(from, "the kernel names no account for it");
+            return Some("the kernel names no account for this connection".to_owned());
+        }
         let user = proof.other_user().filter(|_| !self.serves_users)?;
         self.refused(from, &format!("user {user} needs rights; name @user:{user} in a policy"));
         Some(format!(

@@ -54,9 +54,6 @@ fn is_tls(endpoint: &str) -> bool {
 async fn serve_tcp(shared: Arc<Shared>, (stream, from): (TcpStream, SocketAddr), began: Handshake) {
     let account = stream.local_addr().ok().filter(|_| shared.is_local);
     let account = account.and_then(|near| account::of_tcp(from, near));
-    if shared.is_local && account.is_none() {
-        return shared.turned_away(&format!("tcp/{from}"), "the kernel names no account for it");
-    }
     let proof = account.map_or(Proof::Nothing, Proof::User);
     shared.serve(Opened { proof, ..over_tcp(stream, from) }, Some(began)).await;
 }

@@ -15,9 +15,13 @@ use std::os::unix::net::{UnixListener as Socket, UnixStream as Probe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Context;
+use std::time::Duration;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+
+/// The interval of looking for a process that listens.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Returns the path of the socket if this is the endpoint of one.
 pub(super) fn path(endpoint: &str) -> Option<&Path> {
@@ -64,6 +68,10 @@ fn is_left(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
         && Probe::connect(path).err().is_some_and(refused)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
 /// The file of a listening socket, which is removed with it unless another one has taken its place.
@@ -120,10 +128,15 @@ impl Connect for Unix {
     type Reader = OwnedReadHalf;
     type Writer = OwnedWriteHalf;
 
+    /// Waits until a process listens at the socket.
     async fn connect(&mut self) -> Result<Opened<OwnedReadHalf, OwnedWriteHalf>, String> {
-        let stream = timeout(KEEP_ALIVE, UnixStream::connect(&self.path)).await;
-        let stream = stream.map_err(|_| "no answer".to_owned())?;
-        let opened = stream.and_then(|stream| opened(&self.to, stream));
-        opened.map_err(|error| error.to_string())
+        loop {
+            let stream = timeout(KEEP_ALIVE, UnixStream::connect(&self.path)).await;
+            let stream = stream.map_err(|_| "no answer".to_owned())?;
+            match stream.and_then(|stream| opened(&self.to, stream)) {
+                Err(error) if is_absent(&error) => sleep(LOOK_AGAIN).await,
+                other => return other.map_err(|error| error.to_string()),
+            }
+        }
     }
 }
