@@ -373,6 +373,10 @@ class GrantedHop:
     def burst_bytes(self) -> int:
         """The reserved burst in bytes."""
     @property
+    def learned(self) -> bool:
+        """True if the reserved traffic was learned from the last minute and not declared."""
+
+    @property
     def bound_ms(self) -> float:
         """The delay bound of this hop in milliseconds."""
 

@@ -105,6 +105,7 @@ class Node(_native.Node):
         loss: _Pair | None = None,
         picture_size: _Pair | None = None,
         bytes_max: int | None = None,
+        traffic: _Pair | None = None,
         history_samples: int | None = None,
         history_bytes: int | None = None,
         history_ms: float | None = None,
@@ -116,7 +117,9 @@ class Node(_native.Node):
 
         ``hz`` or ``period_ms`` declares the rate, ``bytes_max`` the largest sample in bytes. With
         both, subscribers can get a contract before the first sample. Without ``bytes_max``, the
-        largest sample so far counts.
+        largest sample so far counts. ``traffic=(2_000_000, 120_000)`` declares a mean rate in bits per
+        second and the most bytes at once: contracts then reserve this instead of the largest sample in
+        each period, as video of a variable bit rate needs.
 
         ``late=True`` sends late samples; by default they are dropped. ``loss=(1, 10)`` applies to
         subscribers with ``within_ms`` and no ``loss``; by default no sample may miss its deadline.
@@ -136,6 +139,7 @@ class Node(_native.Node):
             "loss": loss,
             "picture_size": picture_size,
             "bytes_max": bytes_max,
+            "traffic": traffic,
             "history_samples": history_samples,
             "history_bytes": history_bytes,
             "history_ms": history_ms,

@@ -30,6 +30,18 @@ def test_a_refusal_is_an_exception_whose_offer_is_granted(thin: Thin) -> None:
     assert grants[-1].within_ms == 300 and 0 < grants[-1].bound_ms <= 300 and hop.bytes_per_s > 0
 
 
+def test_declared_traffic_is_reserved_instead_of_the_peak(thin: Thin) -> None:
+    robot, operator = thin
+    film = robot.publisher("film", hz=20, bytes_max=20_000, traffic=(300_000, 30_000))
+    wait_until("the film is known", lambda: operator.quotes("film"))
+    pictures = operator.subscriber("film", within_ms=900, require=True)
+    assert film.wait_matching(SOON_S)
+    film.put(bytes(20_000))
+    assert len(pictures.recv(SOON_S)) == 20_000
+    grant = next(event for event in pictures.events() if isinstance(event, paceline.Grant))
+    assert not grant.learned and 37_500 <= grant.hops[0].bytes_per_s < 100_000
+
+
 def test_a_later_publisher_is_refused_in_the_call_that_waits_for_samples(thin: Thin) -> None:
     robot, operator = thin
     waits = operator.subscriber("lidar", within_ms=100, require=True)

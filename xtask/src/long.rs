@@ -43,7 +43,8 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     // The live tests that take minutes; they are ignored by `cargo xtask test`.
     let mut live = crate::cargo(root);
     live.args(["test", "--quiet", "--workspace", "--test", "live", "--"]);
-    let status = live.args(["a_minute_of", "--ignored", "--nocapture"]).status();
+    let status =
+        live.args(["a_minute_of", "--ignored", "--nocapture", "--test-threads", "1"]).status();
     if !status.context("cannot start cargo; is it on the PATH?")?.success() {
         return Ok(ExitCode::FAILURE);
     }

@@ -357,6 +357,11 @@ impl Admission {
     /// Returns a demand as the discipline of the link sees it.
     #[must_use]
     pub fn seen(&self, demand: &StreamDemand) -> StreamDemand {
+        if self.spec.rule == AdmissionTest::Hfsc {
+            // A service curve begins again whenever the stream has nothing to send. So a burst of several samples
+            // would be served again and again.
+            return demand.with_source(demand.source().peak());
+        }
         if self.spec.timed {
             return *demand;
         }

@@ -30,6 +30,8 @@ pub struct Traffic {
     dual: Dual,
     packet: u64,
     packets_per_s: u64,
+    /// The sustained piece bounds several samples together, not each by its period.
+    varies: bool,
 }
 
 impl Traffic {
@@ -68,7 +70,21 @@ impl Traffic {
         if packets_per_s < least {
             return Err(DemandError::TooFewPackets { packets_per_s, least });
         }
-        Ok(Self { dual, packet, packets_per_s })
+        Ok(Self { dual, packet, packets_per_s, varies: false })
+    }
+
+    /// Marks traffic of samples that vary in size: the peak piece is one of the longest samples in each period, and
+    /// the sustained piece bounds what they have together.
+    #[must_use]
+    pub const fn varying(mut self, varies: bool) -> Self {
+        self.varies = varies;
+        self
+    }
+
+    /// Returns true if the samples vary in size ([`Self::varying`]).
+    #[must_use]
+    pub const fn varies(&self) -> bool {
+        self.varies
     }
 
     /// Creates traffic of a leaky bucket σ + ρ t, in packets of at most `packet` bytes that are on
@@ -139,6 +155,18 @@ impl Traffic {
         let pieces = u128::from(bytes.div_ceil(packet.max(1)));
         let packets = narrow((pieces * NANOS_PER_S).div_ceil(every));
         Self::new(dual, packet, packets)
+    }
+
+    /// Returns the traffic of the longest sample in each period, if the samples vary in size.
+    pub(crate) fn peak(&self) -> Self {
+        let Dual { peak_burst, peak_rate, .. } = self.dual;
+        if !self.varies {
+            return *self;
+        }
+        let dual = Dual { peak_burst, peak_rate, burst: peak_burst, rate: peak_rate };
+        let packets = peak_rate.div_ceil(self.packet.max(1).saturating_mul(8));
+        let packets_per_s = self.packets_per_s.max(packets);
+        Self { dual, packet: self.packet, packets_per_s, varies: false }
     }
 
     /// Returns p, M, r and b in bytes and bits per second, which a policer enforces.
@@ -231,6 +259,7 @@ impl Traffic {
             dual,
             packet: self.packet.max(other.packet),
             packets_per_s: self.packets_per_s.max(other.packets_per_s),
+            varies: self.varies || other.varies,
         }
     }
 
@@ -240,7 +269,7 @@ impl Traffic {
         let scale = |rate: u64| scaled(rate, part, whole);
         let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
         let dual = Dual { peak_burst, peak_rate: scale(peak_rate), burst, rate: scale(rate) };
-        Self { dual, packet: self.packet, packets_per_s: scale(self.packets_per_s) }
+        Self { dual, packets_per_s: scale(self.packets_per_s), ..*self }
     }
 
     /// Returns the traffic with rates, bursts and packets scaled by `part`/`whole`.
@@ -254,7 +283,7 @@ impl Traffic {
             rate: scale(rate),
         };
         // A sample of one packet remains one packet, so the packet rate does not decrease.
-        Self { dual, packet: self.packet.min(dual.peak_burst), packets_per_s: self.packets_per_s }
+        Self { dual, packet: self.packet.min(dual.peak_burst), ..*self }
     }
 }
 

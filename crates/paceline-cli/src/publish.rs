@@ -15,6 +15,7 @@ mod telemetry;
 mod video;
 
 pub(crate) use args::PubArgs;
+use args::Tenet;
 
 use crate::exit::{self, INTERRUPTED};
 use crate::playback::{
@@ -83,8 +84,17 @@ fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, Pu
     if let Some(size) = origin.size {
         builder = builder.picture_size(size);
     }
-    if let Some(bytes) = origin.bytes_max {
+    if let Some(bytes) = args.largest.or(origin.bytes_max) {
         builder = builder.bytes_max(bytes);
+    }
+    let declared = args.rate.zip(args.burst).map(|(rate, burst)| (rate.bits_per_s(), burst));
+    // The figures of a file hold for the file alone.
+    let known = origin.traffic.filter(|_| !args.declares_traffic());
+    if let Some((bits_per_s, burst)) = declared.or(known) {
+        builder = builder.traffic(bits_per_s, burst);
+    }
+    if let Some(Tenet { xmin, xave, interval, smax }) = args.tenet {
+        builder = builder.tenet(xmin, xave, interval, smax);
     }
     declare_with(builder, args.late, args.loss, args.history)
 }

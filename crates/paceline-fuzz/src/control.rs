@@ -202,6 +202,7 @@ fn publisher(input: &mut Input<'_>) -> PublisherSpec {
         loss: None,
         size: input.flag().then_some(Size { width: 640, height: 480 }),
         bytes_max: Some(u64::from(input.u16())),
+        envelope: None,
         waits: input.flag(),
         unscalable: None,
         key_interval: None,

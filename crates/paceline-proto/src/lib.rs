@@ -22,6 +22,7 @@
 mod budget;
 mod carrier;
 pub mod control;
+mod envelope;
 pub mod form;
 pub mod guard;
 pub mod ids;
@@ -41,6 +42,7 @@ pub mod video;
 pub mod wire;
 
 pub use carrier::Carrier;
+pub use envelope::{Envelope, EnvelopeMeter};
 pub use form::{Form, Proxy, Rate, Size, Unscalable};
 pub use ids::{NodeId, PublisherId, SubscriptionId};
 pub use reason::{DropReason, Drops, Excess, StreamAges, StreamCounters};

@@ -252,8 +252,8 @@ impl Link {
         }
         self.count_up_to(index, &sample);
         let Some(stream) = self.streams.get_mut(index) else { return false };
-        stream.count_excess(now, &sample);
-        let sample = Queued { since, sample };
+        let over = stream.count_excess(now, &sample);
+        let sample = Queued { since, sample, over };
         if stream.sheds() {
             return self.handle_video(now, index, sample);
         }

@@ -31,10 +31,15 @@ pub enum Target {
 pub struct Demand {
     /// Bytes of its longest sample, or of one segment if the publisher declares no size.
     pub bytes: u64,
-    /// Bytes per second: one such sample in each period of the contract.
+    /// The burst in bytes at that rate: the longest sample, and what jitter allows in addition; or that of the
+    /// publisher's [`Envelope`](crate::Envelope).
+    pub burst: u64,
+    /// Bytes per second: one such sample in each period of the contract, or the mean rate of the envelope.
     pub bytes_per_s: u64,
     /// True if the publisher declares the size of its samples, so that it can be enforced.
     pub declared: bool,
+    /// True if rate and burst are those of an envelope, and samples may be shorter than the longest one only.
+    pub varies: bool,
 }
 
 /// One stream that leaves a source: its form, destination and contract.

@@ -32,6 +32,12 @@ impl Grant {
         self.0.subscription.to_string()
     }
 
+    /// True if the reserved traffic was learned from the last minute and not declared.
+    #[getter]
+    const fn learned(&self) -> bool {
+        self.0.learned
+    }
+
     /// The end-to-end delay bound that the path guarantees, in milliseconds.
     #[getter]
     fn bound_ms(&self) -> f64 {

@@ -60,6 +60,9 @@ pub(crate) fn publisher<'a>(
     if let Some(bytes) = option(asked, "bytes_max", WHOLE)? {
         builder = builder.bytes_max(bytes);
     }
+    if let Some((rate, burst)) = pair(asked, "traffic", '/')? {
+        builder = builder.traffic(rate, burst);
+    }
     if let Some(history) = history(asked)? {
         builder = builder.history(history);
     }

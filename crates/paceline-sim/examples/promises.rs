@@ -1,8 +1,8 @@
 //! Runs random networks and checks their contracts.
 //!
-//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX]`. Runs the seeds from FROM up to TO. LOSSY,
+//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX] [VARIES]`. Runs the seeds from FROM up to TO. LOSSY,
 //! EVERY and MAX state how many of a thousand subscriptions tolerate loss, ask for one sample in n, or ask
-//! for a maximum rate. The discipline `all` selects every discipline.
+//! for a maximum rate, and VARIES how many of a thousand publishers declare an envelope. The discipline `all` selects every discipline.
 
 use paceline_sched::Policy;
 use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run_under};
@@ -15,7 +15,8 @@ fn main() {
     let (from, to) = (number(0), number(100));
     let usual = Mix::default();
     let mut part = |default: u32| u32::try_from(number(default.into())).unwrap_or(default);
-    let mix = Mix { lossy: part(usual.lossy), every: part(usual.every), max: part(usual.max) };
+    let (lossy, every, max) = (part(usual.lossy), part(usual.every), part(usual.max));
+    let mix = Mix { lossy, every, max, varies: part(usual.varies) };
     for policy in policies {
         let (mut sums, mut broken) = (PromisesResult::default(), 0);
         for seed in from..to {

@@ -45,11 +45,13 @@ pub struct Mix {
     pub every: u32,
     /// Subscriptions that ask for a maximum rate, per thousand of the others.
     pub max: u32,
+    /// Publishers whose samples vary in size, and that declare an envelope.
+    pub varies: u32,
 }
 
 impl Default for Mix {
     fn default() -> Self {
-        Self { lossy: 0, every: 125, max: 125 }
+        Self { lossy: 0, every: 125, max: 125, varies: 0 }
     }
 }
 

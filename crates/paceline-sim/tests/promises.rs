@@ -50,6 +50,18 @@ fn every_window_of_streams_that_tolerate_loss_is_kept() {
 }
 
 #[test]
+fn contracts_of_samples_that_vary_in_size_are_kept() {
+    let mut all = PromisesResult::default();
+    for &policy in POLICIES {
+        let sums = kept(policy, Mix { lossy: 200, varies: 700, ..Mix::default() });
+        assert!(sums.granted * 10 > sums.granted + sums.refused, "{policy}: {sums}");
+        all.add(&sums);
+    }
+    println!("all: {all}");
+    assert!(all.samples >= 1_000_000, "{all}");
+}
+
+#[test]
 fn a_network_is_the_same_each_time() {
     assert_eq!(run(3), run(3));
     assert!(run(3).is_ok_and(|outcome| outcome.samples > 0));

@@ -42,6 +42,7 @@ fn publisher(number: usize) -> Option<PublisherSpec> {
     Some(PublisherSpec {
         period: Some(Duration::from_millis(20)),
         bytes_max: Some(100),
+        envelope: None,
         ..PublisherSpec::new(Tag::new(&format!("robot/{number}/camera/left")).ok()?)
     })
 }

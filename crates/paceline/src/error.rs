@@ -6,6 +6,7 @@ use paceline_proto::pull::LimitsError;
 use paceline_proto::text::escape;
 use paceline_proto::{ATTACHMENT_BYTES_MAX, NodeId, SubscriptionId, TagError};
 use paceline_sched::ContractError;
+use std::time::Duration;
 
 /// The error of two options that exclude each other.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -173,6 +174,40 @@ pub enum PublishError {
     /// The contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] ContractError),
+    /// The declared burst is shorter than the largest sample.
+    #[error(
+        "burst of {burst} bytes: must be at least the largest sample, {bytes_max} bytes; raise the burst or lower bytes_max"
+    )]
+    Burst {
+        /// The burst in bytes.
+        burst: u64,
+        /// The largest sample in bytes.
+        bytes_max: u64,
+    },
+    /// The declared mean rate is 0 or above the peak rate.
+    #[error(
+        "mean rate of {mean} bit/s: must be from 8 bit/s to the peak rate of {peak} bit/s, which is the largest sample in each period"
+    )]
+    MeanRate {
+        /// The mean rate in bits per second.
+        mean: u64,
+        /// The peak rate in bits per second.
+        peak: u64,
+    },
+    /// Tenet traffic that contradicts itself.
+    #[error(
+        "xmin {xmin:?}, xave {xave:?}, interval {interval:?}, smax {smax}: must be 0 < xmin <= xave <= interval, and smax at least 1 byte"
+    )]
+    Tenet {
+        /// The least time between two samples.
+        xmin: Duration,
+        /// The mean time between two samples.
+        xave: Duration,
+        /// The interval of the mean.
+        interval: Duration,
+        /// The largest sample in bytes.
+        smax: u64,
+    },
     /// The rate is not above 0 and at most 1,000,000 Hz.
     #[error("rate {0} Hz: must be above 0 and at most 1,000,000 Hz, such as 30")]
     Rate(f64),

@@ -21,7 +21,8 @@ use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
 use paceline_proto::{
-    ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, RawSample, Size, Tag, Unscalable,
+    ATTACHMENT_BYTES_MAX, Encoding, Envelope, EnvelopeMeter, Kind, PublisherId, RawSample, Size,
+    Tag, Unscalable,
 };
 use paceline_sched::{ContractError, Late, LossTolerance};
 use std::sync::Arc;
@@ -44,13 +45,15 @@ struct Draft {
     spec: PublisherSpec,
     kind: Option<Kind>,
     history: Option<History>,
-    /// The option that set the rate.
+    /// The options that set the rate and the traffic.
     rate_by: Option<&'static str>,
+    traffic_by: Option<&'static str>,
 }
 
 impl Draft {
     const fn new(tag: Tag) -> Self {
-        Self { spec: PublisherSpec::new(tag), kind: None, history: None, rate_by: None }
+        let spec = PublisherSpec::new(tag);
+        Self { spec, kind: None, history: None, rate_by: None, traffic_by: None }
     }
 
     fn period(&mut self, by: &'static str, period: Duration) -> Result<(), PublishError> {
@@ -171,6 +174,43 @@ impl<'a> PublisherBuilder<'a> {
         self.with(|draft| draft.spec.bytes_max = Some(bytes))
     }
 
+    /// Declares the traffic over longer times: in any time t at most `burst` bytes and `bits_per_s` · t bits, besides
+    /// the largest sample and the rate (the TSpec of RFC 2212). Contracts then reserve this instead of the largest
+    /// sample in each period, as video of a variable bit rate needs.
+    ///
+    /// `burst` is at least the largest sample, which it replaces if [`Self::bytes_max`] is not set. Samples beyond the
+    /// declaration are counted, and may be late. By default the node learns the traffic from the samples of the
+    /// last minute, if it is clearly below the largest sample in each period.
+    ///
+    /// ```no_run
+    /// # let node = paceline::Node::open()?;
+    /// let film = node.publisher("film").hz(30.0).bytes_max(60_000).traffic(2_000_000, 120_000);
+    /// # Ok::<(), paceline::OpenError>(())
+    /// ```
+    pub fn traffic(self, bits_per_s: u64, burst: u64) -> Self {
+        self.set(|draft| {
+            Contradiction::refuse(&mut draft.traffic_by, "traffic")?;
+            let envelope = Envelope { burst, bytes_per_s: bits_per_s / 8, learned: false };
+            draft.spec.envelope = Some(envelope);
+            Ok(())
+        })
+    }
+
+    /// Declares traffic in the form of the Tenet protocols (Ferrari & Verma 1990): samples of at most `smax` bytes, at
+    /// least `xmin` apart, and on average at least `xave` apart in any interval of length `interval`.
+    ///
+    /// This sets the period to `xmin` and the largest sample to `smax`. Use it instead of [`Self::traffic`].
+    pub fn tenet(self, xmin: Duration, xave: Duration, interval: Duration, smax: u64) -> Self {
+        self.set(|draft| {
+            Contradiction::refuse(&mut draft.traffic_by, "tenet")?;
+            let envelope = Envelope::tenet(xmin.into(), xave.into(), interval.into(), smax);
+            draft.spec.envelope =
+                Some(envelope.ok_or(PublishError::Tenet { xmin, xave, interval, smax })?);
+            draft.spec.bytes_max = Some(smax);
+            draft.period("tenet", xmin)
+        })
+    }
+
     /// Stores the samples that this node publishes on the tag, for any node to pull, until the
     /// publisher is dropped. By default it stores none.
     pub fn history(self, history: History) -> Self {
@@ -193,6 +233,7 @@ impl<'a> PublisherBuilder<'a> {
     /// [`PublishError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Publisher, PublishError> {
         let Draft { mut spec, kind, history, .. } = self.draft?;
+        check_traffic(&mut spec)?;
         // The buffer must exist before the first sample.
         let held = history.map(|history| Buffer::local(self.node, &spec.tag, history));
         let held = held.transpose()?.map(Box::new);
@@ -217,12 +258,14 @@ impl<'a> PublisherBuilder<'a> {
         node.commands().send(Command::Publish(spec.clone(), shared.clone(), reply));
         let id = answer.recv().map_err(|_| PublishError::Closed)?;
         let bytes_declared = spec.bytes_max.is_some();
+        let meter = spec.envelope.is_none().then(Box::default);
         let stamper = Stamper::default();
         Ok(Publisher {
             id,
             spec,
             format,
             bytes_declared,
+            meter,
             video: video.map(Box::new),
             shared,
             node,
@@ -271,6 +314,8 @@ pub struct Publisher {
     spec: PublisherSpec,
     format: Option<Format>,
     bytes_declared: bool,
+    /// Learns the traffic unless it is declared.
+    meter: Option<Box<EnvelopeMeter>>,
     /// The parameter sets and units so far, if the samples are video.
     video: Option<Box<VideoUnits>>,
     shared: Arc<PublisherShared>,
@@ -362,7 +407,7 @@ impl Publisher {
             Some(video) => video.take(now, &mut payload)?,
             None => self.spec.kind,
         };
-        self.observe(&payload, attached);
+        self.observe(now, &payload, attached);
         let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
         let captured = captured.unwrap_or_else(|| self.utc.at(now));
         let mut sample = self.stamper.stamp(now, captured, kind, encoding, payload);
@@ -485,9 +530,12 @@ impl Publisher {
 
     /// Updates the announced picture size and maximum sample size: nodes compute refusals from
     /// them.
-    fn observe(&mut self, payload: &Bytes, attached: usize) {
+    fn observe(&mut self, now: paceline_sched::Instant, payload: &Bytes, attached: usize) {
         let bytes = (payload.len() + attached) as u64;
         let larger = !self.bytes_declared && self.spec.bytes_max.is_none_or(|max| bytes > max);
+        let peak = peak_bytes_per_s(&self.spec);
+        let learned = self.meter.as_mut().zip(peak);
+        let learned = learned.and_then(|(meter, peak)| meter.note(now, bytes, peak));
         let size = match self.format {
             Some(format) if self.spec.size.is_none() || larger => {
                 let size = format.picture_size(payload).ok();
@@ -501,8 +549,11 @@ impl Publisher {
         let new_reason = unscalable.is_some_and(|why| why != self.spec.unscalable);
         let key_interval = self.video.as_ref().and_then(|video| video.key_interval());
         let new_interval = key_interval != self.spec.key_interval;
-        if !larger && !new_size && !new_reason && !new_interval {
+        if !larger && !new_size && !new_reason && !new_interval && learned.is_none() {
             return;
+        }
+        if let Some(envelope) = learned {
+            self.spec.envelope = envelope;
         }
         self.spec.key_interval = key_interval;
         if let Some(why) = unscalable {
@@ -523,6 +574,28 @@ impl Publisher {
     fn announce(&self) -> bool {
         self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()))
     }
+}
+
+/// Returns the peak rate of a publisher in bytes per second: its largest sample in each period.
+fn peak_bytes_per_s(spec: &PublisherSpec) -> Option<u64> {
+    let (bytes, period) = spec.bytes_max.zip(spec.period)?;
+    let peak = u128::from(bytes) * 1_000_000_000 / u128::from(period.as_nanos().max(1));
+    u64::try_from(peak).ok()
+}
+
+/// Checks the declared traffic, and sets the largest sample if only the burst is known.
+fn check_traffic(spec: &mut PublisherSpec) -> Result<(), PublishError> {
+    let Some(Envelope { burst, bytes_per_s, .. }) = spec.envelope else { return Ok(()) };
+    let bytes_max = *spec.bytes_max.get_or_insert(burst.max(1));
+    if burst < bytes_max {
+        return Err(PublishError::Burst { burst, bytes_max });
+    }
+    let peak = peak_bytes_per_s(spec).unwrap_or(u64::MAX / 8);
+    if bytes_per_s == 0 || bytes_per_s > peak {
+        let bits = |bytes: u64| bytes.saturating_mul(8);
+        return Err(PublishError::MeanRate { mean: bits(bytes_per_s), peak: bits(peak) });
+    }
+    Ok(())
 }
 
 /// Refuses a media type with control characters: other nodes print it to terminals and logs.

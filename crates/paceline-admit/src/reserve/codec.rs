@@ -132,7 +132,8 @@ impl Writer<'_> {
     fn traffic(&mut self, traffic: &Traffic) -> &mut Self {
         let Dual { peak_burst, peak_rate, burst, rate } = traffic.dual();
         self.number(peak_burst).number(peak_rate).number(burst).number(rate);
-        self.number(traffic.packet()).number(traffic.packets_per_s())
+        self.number(traffic.packet()).number(traffic.packets_per_s());
+        self.byte(u8::from(traffic.varies()))
     }
 
     fn loss(&mut self, loss: LossTolerance) -> &mut Self {
@@ -343,7 +344,13 @@ impl Reader<'_> {
             rate: self.number("traffic")?,
         };
         let (packet, packets) = (self.number("traffic")?, self.number("traffic")?);
-        Traffic::new(dual, packet, packets).map_err(|_| CodecError::Invalid("traffic"))
+        let varies = match self.byte("traffic")? {
+            0 => false,
+            1 => true,
+            _ => return Err(CodecError::Invalid("traffic")),
+        };
+        let traffic = Traffic::new(dual, packet, packets);
+        Ok(traffic.map_err(|_| CodecError::Invalid("traffic"))?.varying(varies))
     }
 
     fn loss(&mut self) -> Result<LossTolerance> {

@@ -5,7 +5,7 @@ use crate::config::NodeArgs;
 use clap::ArgGroup;
 use paceline::pull::History;
 use paceline::text::is_plain;
-use paceline::{Kind, LossTolerance, Tag};
+use paceline::{Capacity, Kind, LossTolerance, Tag};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -94,6 +94,19 @@ pub(crate) struct PubArgs {
     /// Allows X of each Y samples to miss the deadline, for subscribers with --within and without --loss
     #[arg(long, value_name = "X/Y")]
     pub(crate) loss: Option<LossTolerance>,
+    /// Mean bit rate, such as 2mbit, with --burst: contracts then reserve this instead of the largest sample in
+    /// each period
+    #[arg(long, value_name = "RATE", value_parser = args::capacity, requires = "burst")]
+    pub(crate) rate: Option<Capacity>,
+    /// Most bytes at once at the mean rate, such as 60kB
+    #[arg(long, value_name = "SIZE", value_parser = args::bytes, requires = "rate")]
+    pub(crate) burst: Option<u64>,
+    /// Largest sample, such as 20kB; defaults to that of the file, else it follows the samples
+    #[arg(long, value_name = "SIZE", value_parser = args::bytes)]
+    pub(crate) largest: Option<u64>,
+    /// Traffic in the Tenet form: samples of at most SMAX, XMIN apart, and XAVE apart on average over INTERVAL
+    #[arg(long, value_name = "XMIN,XAVE,INTERVAL,SMAX", conflicts_with_all = ["rate", "largest", "hz", "period"])]
+    pub(crate) tenet: Option<Tenet>,
     /// Buffers published samples for others to pull: N samples, or samples=N,bytes=10MB,age=60s
     #[arg(long, value_name = "LIMITS", value_parser = args::history)]
     pub(crate) history: Option<History>,
@@ -103,13 +116,44 @@ pub(crate) struct PubArgs {
 
 impl PubArgs {
     /// Returns the requested rate in Hz.
-    pub(crate) fn rate(&self) -> Option<f64> {
+    pub(crate) fn hertz(&self) -> Option<f64> {
         self.hz.or(self.period.map(|millis| 1_000.0 / millis))
+    }
+
+    /// Returns true if the traffic is declared.
+    pub(crate) const fn declares_traffic(&self) -> bool {
+        self.rate.is_some() || self.largest.is_some() || self.tenet.is_some()
     }
 
     /// Returns a flag that only telemetry files support, if one was given.
     pub(crate) fn telemetry_flag(&self) -> Option<&'static str> {
         self.speed.map(|_| "--speed").or(self.form.map(|_| "--as"))
+    }
+}
+
+/// Traffic in the Tenet form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tenet {
+    pub(crate) xmin: Duration,
+    pub(crate) xave: Duration,
+    pub(crate) interval: Duration,
+    pub(crate) smax: u64,
+}
+
+impl std::str::FromStr for Tenet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+        let [xmin, xave, interval, smax] = parts[..] else {
+            return Err("must be XMIN,XAVE,INTERVAL,SMAX, such as 33ms,50ms,1s,20kB".to_owned());
+        };
+        Ok(Self {
+            xmin: args::duration(xmin)?,
+            xave: args::duration(xave)?,
+            interval: args::duration(interval)?,
+            smax: args::bytes(smax)?,
+        })
     }
 }
 

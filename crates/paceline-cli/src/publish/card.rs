@@ -46,6 +46,7 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
             hz: Some(hz),
             size: Some(Size { width: size.width, height: size.height }),
             bytes_max: None,
+            traffic: None,
             wait: Duration::ZERO,
             what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
         },

@@ -53,7 +53,7 @@ pub(super) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
         FileType::Video(codec) => video::open(args, file, codec),
         FileType::Wav => sound::open(args, file),
         FileType::Other => {
-            if args.repeat && args.rate().is_none() {
+            if args.repeat && args.hertz().is_none() {
                 return Err(crate::exit::usage(format!(
                     "--loop: {} has no rate; give --hz or --period",
                     file.display()
@@ -82,7 +82,7 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
         Some(bytes) => format!("in pieces of {bytes} bytes"),
         None => "line by line".to_owned(),
     };
-    let hz = args.rate();
+    let hz = args.hertz();
     let rate = hz.map_or_else(|| "as it arrives".to_owned(), |hz| format!("at {hz} Hz"));
     Opened {
         origin: Origin {
@@ -90,6 +90,7 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
             hz,
             size: None,
             bytes_max: args.chunk.map(|bytes| bytes as u64),
+            traffic: None,
             wait: Duration::from_secs(u64::from(!args.repeat)),
             what: format!("{from} {how} {rate}, {encoding}"),
         },

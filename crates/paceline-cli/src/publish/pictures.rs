@@ -17,7 +17,7 @@ pub(super) fn open_mjpeg(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> 
     let pictures = gather(file, "pictures", mjpeg::split(&bytes), share)?;
     let first = pictures.first().map(|picture| Format::Jpeg.picture_size(picture));
     let size = first.transpose().with_context(|| file.display().to_string())?;
-    let hz = Some(args.rate().unwrap_or(HZ));
+    let hz = Some(args.hertz().unwrap_or(HZ));
     opened(args, file, pictures, about(Format::Jpeg, size, hz))
 }
 
@@ -28,13 +28,13 @@ pub(super) fn open_y4m(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     let (size, rate) = (reader.size(), reader.rate());
     let pictures = gather(file, "pictures", reader, |picture| bytes.slice_ref(picture.bytes()))?;
     let own = f64::from(rate.num) / f64::from(rate.den);
-    let hz = Some(args.rate().unwrap_or(own));
+    let hz = Some(args.hertz().unwrap_or(own));
     opened(args, file, pictures, about(Format::I420(size), Some(size), hz))
 }
 
 /// Opens a file with one picture.
 pub(super) fn open_still(args: &PubArgs, file: &Path, format: Format) -> anyhow::Result<Opened> {
-    if args.repeat && args.rate().is_none() {
+    if args.repeat && args.hertz().is_none() {
         return Err(crate::exit::usage(format!(
             "--loop: {} is one picture without a rate; give --hz or --period",
             file.display()
@@ -42,7 +42,7 @@ pub(super) fn open_still(args: &PubArgs, file: &Path, format: Format) -> anyhow:
     }
     let bytes = read(file)?;
     let size = format.picture_size(&bytes).with_context(|| file.display().to_string())?;
-    let about = about(format, Some(size), args.rate());
+    let about = about(format, Some(size), args.hertz());
     opened(args, file, vec![bytes], About { name: "picture", ..about })
 }
 

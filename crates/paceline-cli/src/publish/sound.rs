@@ -14,7 +14,7 @@ const BLOCKS_PER_S: u32 = 50;
 
 /// Opens a WAV file.
 pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
-    if args.rate().is_some() {
+    if args.hertz().is_some() {
         return Err(crate::exit::usage(format!(
             "--hz, --period: {} has a fixed pace, in blocks of 20 ms; leave them out",
             file.display()

@@ -15,6 +15,8 @@ pub(crate) struct Origin {
     pub(crate) size: Option<Size>,
     /// Size of its largest sample in bytes.
     pub(crate) bytes_max: Option<u64>,
+    /// Mean rate in bits per second, and the most bytes at once at that rate, if they are known.
+    pub(crate) traffic: Option<(u64, u64)>,
     /// Limit of the wait for a subscriber before the first sample.
     pub(crate) wait: Duration,
     /// Description for messages.

@@ -132,6 +132,7 @@ pub(super) fn opened(
             hz,
             size: size.map(|size| Size { width: size.width, height: size.height }),
             bytes_max: samples.iter().map(|sample| sample.len() as u64).max(),
+            traffic: hz.and_then(|hz| traffic(&samples, hz)),
             wait: Duration::from_secs(u64::from(!args.repeat)),
             what,
         },
@@ -139,9 +140,44 @@ pub(super) fn opened(
     })
 }
 
+/// Returns the traffic of a file that is published at `hz`, also again and again: a rate a tenth above its mean in
+/// bits per second, and the most bytes at once at that rate. Returns `None` if the largest sample in each period
+/// describes it well.
+fn traffic(samples: &[Bytes], hz: f64) -> Option<(u64, u64)> {
+    let all: usize = samples.iter().map(Bytes::len).sum();
+    let largest = samples.iter().map(Bytes::len).max()?;
+    // The bytes that each period serves.
+    let served = (all + all / 10) / samples.len() + 1;
+    if served > largest / 10 * 7 {
+        return None;
+    }
+    let twice = samples.iter().chain(samples);
+    let (most, _) = twice.fold((0, 0_usize), |(most, waiting), sample| {
+        let waiting = waiting.saturating_sub(served) + sample.len();
+        (waiting.max(most), waiting)
+    });
+    // Pictures may get parameter sets in front, and the pace is not exact.
+    let burst = most + most / 16 + 2 * served;
+    let bits = Duration::try_from_secs_f64(8.0 * served as f64 * hz).ok()?;
+    Some((bits.as_secs(), u64::try_from(burst).ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_traffic_of_a_file_is_its_mean_and_its_largest_backlog() {
+        let sized = |bytes: usize| Bytes::from(vec![0; bytes]);
+        let film: Vec<Bytes> =
+            (0..50).map(|number| sized(if number == 0 { 60_000 } else { 4_000 })).collect();
+        let (bits, burst) = traffic(&film, 25.0).unwrap();
+        let mean = 8 * 25 * (60_000 + 49 * 4_000) / 50;
+        assert!((mean..mean * 12 / 10).contains(&bits), "{bits}");
+        assert!((60_000..80_000).contains(&burst), "{burst}");
+        assert_eq!(traffic(&[sized(100), sized(101)], 25.0), None);
+        assert_eq!(traffic(&[], 25.0), None);
+    }
 
     fn sample(source: &mut Stored, number: u64) -> Option<Bytes> {
         match source.next(number).unwrap() {

@@ -56,7 +56,12 @@ pub(super) fn run(args: &PubArgs, file: &Path) -> anyhow::Result<ExitCode> {
 /// Rejects flags for properties that a telemetry file defines itself.
 fn refuse_others(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
     let given = [
-        ("--hz or --period", args.rate().is_some(), "its messages have times; give --speed"),
+        ("--hz or --period", args.hertz().is_some(), "its messages have times; give --speed"),
+        (
+            "--rate, --largest or --tenet",
+            args.declares_traffic(),
+            "each topic has sizes of its own",
+        ),
         ("--chunk", args.chunk.is_some(), "it is published message by message"),
         ("--encoding", args.encoding.is_some(), "its messages have types; give --as raw or json"),
     ];

@@ -44,7 +44,7 @@ pub(super) fn open(args: &PubArgs, file: &Path, codec: Codec) -> anyhow::Result<
     let first = units.first().map(|unit| codec.info(unit)).transpose();
     let info = first.with_context(|| file.display().to_string())?.flatten();
     let own = info.as_ref().and_then(|info| info.hz);
-    let hz = args.rate().or(own).unwrap_or_else(|| {
+    let hz = args.hertz().or(own).unwrap_or_else(|| {
         show::note(&format!(
             "{} contains no rate; publishing {HZ} pictures per second; --hz sets another rate",
             file.display()

@@ -22,6 +22,7 @@ fn publisher(tag: &str, full: bool) -> PublisherSpec {
         loss: full.then_some(LossTolerance::NONE),
         size: full.then_some(Size { width: 640, height: 480 }),
         bytes_max: full.then_some(20_000),
+        envelope: None,
         waits: full,
         unscalable: None,
         key_interval: None,

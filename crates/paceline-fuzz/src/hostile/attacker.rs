@@ -398,6 +398,7 @@ impl Attacker {
             size: (self.chance.below(2) == 0)
                 .then(|| Size { width: self.word(), height: self.word() }),
             bytes_max: Some(self.number()),
+            envelope: None,
             waits: self.chance.below(2) == 0,
             unscalable: None,
             key_interval: None,

@@ -1,10 +1,10 @@
 //! The reservation requests of pairs, and the reservations installed on this node.
 
 use super::codec::{put_pair, put_subscription, read_pair, read_subscription};
-use super::contract::{asked, shares};
+use super::contract::{asked, saved, shares};
 use super::pair::Pair;
 use super::registry::PairKey;
-use super::request::{Ask, counted_loss, whole_micros};
+use super::request::{Ask, whole_micros};
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use crate::form::{Form, Rate};
@@ -134,7 +134,7 @@ pub(super) fn wanted(
         traffic: *demand.traffic(),
         bunched: Duration::ZERO,
         within: all,
-        loss: counted_loss(spec, form, &ask),
+        loss: saved(spec, form, &ask),
         level: None,
     };
     Some((wanted, bounds))

@@ -5,6 +5,7 @@ pub(super) mod record;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::NAME_BYTES_MAX;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
@@ -29,6 +30,8 @@ const HAS_LOSS: u8 = 1 << 4;
 const WAITS: u8 = 1 << 5;
 const HAS_UNSCALABLE: u8 = 1 << 6;
 const HAS_KEY_INTERVAL: u8 = 1 << 7;
+const HAS_ENVELOPE: u64 = 1 << 8;
+const LEARNED: u64 = 1 << 9;
 
 // Flags of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -139,7 +142,7 @@ fn read_loss(reader: &mut Reader) -> Result<LossTolerance, WireError> {
 }
 
 fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
-    out.put_u8(
+    let flags = u64::from(
         bit(spec.period.is_some(), HAS_PERIOD)
             | bit(spec.late == Late::Send, LATE_SEND)
             | bit(spec.size.is_some(), HAS_SIZE)
@@ -148,6 +151,11 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
             | bit(spec.waits, WAITS)
             | bit(spec.unscalable.is_some(), HAS_UNSCALABLE)
             | bit(spec.key_interval.is_some(), HAS_KEY_INTERVAL),
+    );
+    let learned = spec.envelope.is_some_and(|envelope| envelope.learned);
+    let long = [(spec.envelope.is_some(), HAS_ENVELOPE), (learned, LEARNED)];
+    out.put_varint(
+        long.iter().filter(|(set, _)| *set).fold(flags, |flags, (_, flag)| flags | flag),
     );
     out.put_text(spec.tag.as_str());
     out.put_u8(spec.kind.code());
@@ -160,6 +168,10 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
     }
     if let Some(bytes) = spec.bytes_max {
         out.put_varint(bytes);
+    }
+    if let Some(envelope) = spec.envelope {
+        out.put_varint(envelope.burst);
+        out.put_varint(envelope.bytes_per_s);
     }
     if let Some(loss) = spec.loss {
         put_loss(out, loss);
@@ -177,23 +189,33 @@ fn read_unscalable(reader: &mut Reader) -> Result<Unscalable, WireError> {
     Unscalable::from_code(code).ok_or(WireError::Invalid("reason against scaling"))
 }
 
+fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelope, WireError> {
+    let (burst, bytes_per_s) = (reader.varint("burst")?, reader.varint("mean rate")?);
+    if burst == 0 || bytes_per_s == 0 {
+        return Err(WireError::Invalid("envelope"));
+    }
+    Ok(Envelope { burst, bytes_per_s, learned })
+}
+
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let flags = reader.u8("publisher flags")?;
+    let flags = reader.varint("publisher flags")?;
+    let has = |flag: u8| flags & u64::from(flag) != 0;
     let tag = reader.text(TAG_BYTES_MAX, "tag")?;
     Ok(PublisherSpec {
         tag: Tag::new(&tag).map_err(|_| WireError::Invalid("tag"))?,
         kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
         encoding: read_encoding(reader)?,
-        period: optional(flags & HAS_PERIOD != 0, || read_duration(reader, "period"))?,
-        late: if flags & LATE_SEND != 0 { Late::Send } else { Late::Drop },
-        size: optional(flags & HAS_SIZE != 0, || read_size(reader))?,
-        bytes_max: optional(flags & HAS_BYTES_MAX != 0, || reader.varint("bytes"))?,
-        loss: optional(flags & HAS_LOSS != 0, || read_loss(reader))?,
-        waits: flags & WAITS != 0,
-        unscalable: optional(flags & HAS_UNSCALABLE != 0, || read_unscalable(reader))?,
-        key_interval: optional(flags & HAS_KEY_INTERVAL != 0, || {
-            read_duration(reader, "key interval")
+        period: optional(has(HAS_PERIOD), || read_duration(reader, "period"))?,
+        late: if has(LATE_SEND) { Late::Send } else { Late::Drop },
+        size: optional(has(HAS_SIZE), || read_size(reader))?,
+        bytes_max: optional(has(HAS_BYTES_MAX), || reader.varint("bytes"))?,
+        envelope: optional(flags & HAS_ENVELOPE != 0, || {
+            read_envelope(reader, flags & LEARNED != 0)
         })?,
+        loss: optional(has(HAS_LOSS), || read_loss(reader))?,
+        waits: has(WAITS),
+        unscalable: optional(has(HAS_UNSCALABLE), || read_unscalable(reader))?,
+        key_interval: optional(has(HAS_KEY_INTERVAL), || read_duration(reader, "key interval"))?,
     })
 }
 

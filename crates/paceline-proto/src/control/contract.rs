@@ -3,11 +3,13 @@
 use super::request::{Ask, SHORTEST, counted_loss, keeps_windows, of_both, period_of, share};
 use super::spec::PublisherSpec;
 use crate::budget::{SEGMENT_BYTES, SEGMENT_OVERHEAD, counted};
+use crate::envelope::Envelope;
 use crate::form::{Form, Rate};
 use crate::plan;
 use core::slice;
-use paceline_admit::{StreamDemand, Traffic};
+use paceline_admit::{DemandError, StreamDemand, Traffic};
 use paceline_sched::curve::RATE_MAX;
+use paceline_sched::police::Dual;
 use paceline_sched::{Contract, Duration, LossTolerance};
 
 /// The period of a stream whose period is unknown.
@@ -101,13 +103,49 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     let contract = promise(spec, form, slice::from_ref(ask))?.contract;
     let packet = whole.min(SEGMENT_BYTES + SEGMENT_OVERHEAD);
     let early = (period, contract.jitter);
+    let envelope = envelope(spec, form, slice::from_ref(ask));
     let traffic = Traffic::spaced(whole, early, gap(spec, form, early), packet);
+    let traffic = traffic.and_then(|it| long_term(envelope, it, early));
     let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
     let deadline = contract.deadline.min(StreamDemand::DEADLINE_MAX);
     let demand = StreamDemand::new(traffic, deadline).ok()?;
-    let counted =
-        if ask.bears_loss() { counted_loss(spec, form, ask) } else { LossTolerance::NONE };
+    let counted = if ask.bears_loss() { saved(spec, form, ask) } else { LossTolerance::NONE };
     Some(Some(demand.with_loss(counted)))
+}
+
+/// Returns the envelope of a stream's samples, unless scaling changes their sizes.
+///
+/// A learned one counts only if no sample may be lost: the publisher never agreed to it, and the loss tolerance may
+/// save more.
+fn envelope(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<Envelope> {
+    let lossless = || asks.iter().all(|ask| ask.loss.x() == 0);
+    let plain = form.size.is_none() && form.audio.is_none();
+    spec.envelope.filter(|it| plain && (!it.learned || lossless()))
+}
+
+/// Returns the samples of each window that admission may leave out. With an envelope none: those that miss may be
+/// the short ones.
+pub(super) fn saved(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossTolerance {
+    match envelope(spec, form, slice::from_ref(ask)) {
+        Some(_) => LossTolerance::NONE,
+        None => counted_loss(spec, form, ask),
+    }
+}
+
+/// Limits traffic by the envelope of the samples.
+fn long_term(
+    envelope: Option<Envelope>,
+    peak: Traffic,
+    early: (Duration, Duration),
+) -> Result<Traffic, DemandError> {
+    let Some(envelope) = envelope.map(|it| it.on_wire(early)) else { return Ok(peak) };
+    if envelope.bits_per_s >= peak.rate() {
+        return Ok(peak);
+    }
+    let (peak_burst, peak_rate) = (peak.burst(), peak.rate());
+    let burst = envelope.burst.max(peak_burst);
+    let dual = Dual { peak_burst, peak_rate, burst, rate: envelope.bits_per_s };
+    Ok(Traffic::new(dual, peak.packet(), envelope.packets_per_s)?.varying(true))
 }
 
 /// Returns true if any sample is promised under `ask`.
@@ -115,13 +153,32 @@ pub(super) fn is_promised(spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
     matches!(asked(spec, form, ask), Some(Some(_)))
 }
 
-/// Returns the demand of a stream in `form` on a link that takes one of its samples each `period`.
-pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> plan::Demand {
+/// Returns the demand of a stream in `form` on a link under the contract that satisfies `asks`.
+pub(crate) fn demand(
+    spec: &PublisherSpec,
+    form: Form,
+    contract: &Contract,
+    asks: &[Ask],
+) -> plan::Demand {
+    let (period, jitter) = (contract.period, contract.jitter);
     let wire = wire_bytes(spec.bytes_max.unwrap_or(SEGMENT_BYTES), spec, form);
-    let rate = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos().max(1)));
+    let every = u128::from(period.as_nanos().max(1));
+    let rate = wire.saturating_mul(1_000_000_000).div_ceil(every);
+    let early = (wire * u128::from(jitter.as_nanos())).div_ceil(every);
     let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
-    let declared = spec.bytes_max.is_some();
-    plan::Demand { bytes: whole(wire), bytes_per_s: whole(rate), declared }
+    let (bytes, declared) = (whole(wire), spec.bytes_max.is_some());
+    let burst = whole(wire.saturating_add(early));
+    let (bytes_per_s, varies) = (whole(rate), false);
+    let peak = plan::Demand { bytes, burst, bytes_per_s, declared, varies };
+    let long_term =
+        envelope(spec, form, asks).filter(|_| declared).map(|it| it.on_wire((period, jitter)));
+    let long_term = long_term.map(|it| (it.burst.max(burst), it.bits_per_s.div_ceil(8)));
+    match long_term {
+        Some((burst, bytes_per_s)) if bytes_per_s < peak.bytes_per_s => {
+            plan::Demand { burst, bytes_per_s, varies: true, ..peak }
+        }
+        Some(_) | None => peak,
+    }
 }
 
 /// Returns the wire bytes of a sample in `form` whose unscaled payload is at most `bytes`.
@@ -160,6 +217,7 @@ mod tests {
             loss: None,
             size: Some(Size { width: 640, height: 480 }),
             bytes_max: Some(10_900),
+            envelope: None,
             waits: false,
             unscalable: None,
             key_interval: None,

@@ -26,6 +26,9 @@ pub struct Grant {
     pub bound: Duration,
     /// The requested delay bound, if any.
     pub within: Option<Duration>,
+    /// True if the reserved traffic was learned from the publisher's samples of the last minute and not declared.
+    /// Samples beyond it may be late until more is reserved.
+    pub learned: bool,
     /// The nodes of the path with their links, from the publisher's node to the last before the subscriber's.
     pub hops: Vec<GrantedHop>,
 }
@@ -58,6 +61,7 @@ impl Grant {
         out.put_varint(self.bound.as_nanos());
         out.put_flag(self.within.is_some());
         self.within.iter().for_each(|within| out.put_varint(within.as_nanos()));
+        out.put_flag(self.learned);
         let hops = self.hops.get(..HOPS_MAX).unwrap_or(&self.hops);
         out.put_varint(hops.len() as u64);
         hops.iter().for_each(|hop| hop.write(out));
@@ -75,9 +79,10 @@ impl Grant {
             true => Some(Duration::from_nanos(reader.varint("delay bound")?)),
             false => None,
         };
+        let learned = reader.flag("learned traffic")?;
         let count = reader.len(HOPS_MAX, "hops")?;
         let hops = (0..count).map(|_| GrantedHop::read(reader)).collect::<Result<_, _>>()?;
-        Ok(Self { subscription, publisher, revision, bound, within, hops })
+        Ok(Self { subscription, publisher, revision, bound, within, learned, hops })
     }
 }
 
@@ -127,6 +132,14 @@ impl fmt::Display for Grant {
             if count == 0 {
                 f.write_str(" (no capacity)")?;
             }
+        }
+        if let Some(hop) = self.hops.first().filter(|_| self.learned) {
+            let GrantedHop { bytes_per_s, burst, .. } = hop;
+            let kilobits = bytes_per_s.saturating_mul(8).div_ceil(1_000);
+            write!(
+                f,
+                ", for traffic as in the last minute: {kilobits} kbit/s and {burst} bytes at once"
+            )?;
         }
         Ok(())
     }
@@ -187,7 +200,11 @@ impl Control {
             });
         let SubscriptionSpec { within, revision, .. } = *request;
         let (bound, hops) = (wanted.within, hops.collect());
-        Grant { subscription, publisher, revision, bound, within, hops }
+        let spec =
+            self.registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher));
+        let learned = spec.and_then(|spec| spec.envelope).is_some_and(|it| it.learned);
+        let learned = learned && wanted.traffic.varies();
+        Grant { subscription, publisher, revision, bound, within, learned, hops }
     }
 
     /// Returns the grants of this node's subscriptions and publishers.
@@ -220,6 +237,7 @@ mod tests {
             revision: 300,
             bound: Duration::from_millis(196),
             within: Some(Duration::from_millis(200)),
+            learned: true,
             hops: vec![hop(Some(1_000_000)), hop(None)],
         };
         let mut out = Vec::new();

@@ -143,8 +143,10 @@ impl Tried<'_> {
     }
 
     fn bytes(&self) -> Option<u64> {
-        let fitting = most(self.spec.bytes_max?, |bytes| {
-            let spec = PublisherSpec { bytes_max: Some(bytes), ..self.spec.clone() };
+        let full = self.spec.bytes_max?;
+        let fitting = most(full, |bytes| {
+            let envelope = self.spec.envelope.map(|it| it.smaller(bytes, full));
+            let spec = PublisherSpec { bytes_max: Some(bytes), envelope, ..self.spec.clone() };
             self.fits(&spec, self.form, &self.ask)
         })?;
         // Convert to the subscriber's size: scaled pictures are smaller than the publisher's.

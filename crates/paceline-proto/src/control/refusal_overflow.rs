@@ -104,6 +104,7 @@ mod tests {
                 loss: None,
                 size: None,
                 bytes_max: Some(10_900),
+                envelope: None,
                 waits: false,
                 unscalable: None,
                 key_interval: None,

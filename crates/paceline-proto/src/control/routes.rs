@@ -177,7 +177,7 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
             let promise = spec.and_then(|spec| Some((spec, promise(spec, plan.form, &asks)?)));
             if let Some((spec, promise)) = promise {
                 plan.contract = Some(promise.contract);
-                plan.demand = Some(demand(spec, plan.form, promise.contract.period));
+                plan.demand = Some(demand(spec, plan.form, &promise.contract, &asks));
                 (plan.upstream, plan.slack) = (promise.upstream, promise.slack);
             } else {
                 plan.max_wait = spec.and_then(|spec| spec.max_wait());

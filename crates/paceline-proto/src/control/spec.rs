@@ -1,5 +1,6 @@
 //! Declarations of publishers, requests of subscriptions, and hops.
 
+use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, Size, Unscalable};
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
@@ -25,6 +26,8 @@ pub struct PublisherSpec {
     pub size: Option<Size>,
     /// The largest payload of a sample in bytes, declared or observed.
     pub bytes_max: Option<u64>,
+    /// The traffic over longer times; `None` if it may be the largest sample in each period.
+    pub envelope: Option<Envelope>,
     /// True if the publisher waits for queue space before it publishes; none of its samples expires.
     pub waits: bool,
     /// The reason why its pictures cannot be scaled, if they cannot.
@@ -51,6 +54,7 @@ impl PublisherSpec {
             loss: None,
             size: None,
             bytes_max: None,
+            envelope: None,
             waits: false,
             unscalable: None,
             key_interval: None,

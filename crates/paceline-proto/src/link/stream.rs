@@ -29,6 +29,8 @@ pub(super) struct Queued {
     /// The time at which the link, or the ring in front of it, accepted the sample.
     pub(super) since: Instant,
     pub(super) sample: RawSample,
+    /// The time that the stream must wait for its bytes beyond the contract.
+    pub(super) over: Duration,
 }
 
 impl Deref for Queued {
@@ -342,22 +344,25 @@ impl Stream {
         self.given_up.push_back(number);
     }
 
-    /// Counts an arriving sample if it exceeds the contract.
-    pub(super) fn count_excess(&mut self, now: Instant, sample: &RawSample) {
-        let Some(contract) = self.spec.contract.as_ref().filter(|_| self.up) else { return };
+    /// Counts an arriving sample if it exceeds the contract. Returns the time that the stream must wait for its bytes
+    /// beyond the contract.
+    pub(super) fn count_excess(&mut self, now: Instant, sample: &RawSample) -> Duration {
+        let Some(contract) = self.spec.contract.as_ref().filter(|_| self.up) else {
+            return Duration::ZERO;
+        };
         let (upstream, bytes) = (self.spec.upstream, sample.payload.len());
         let arrived = (sample.published_at + upstream).min(now);
-        let (early, long) = self.allowance.take(contract, upstream, (arrived, bytes));
+        let (early, over) = self.allowance.take(contract, upstream, (arrived, bytes));
+        let long = !over.is_zero();
         // A sample that is both early and long is counted once.
         self.counters.excess.long += u64::from(long);
         self.counters.excess.early += u64::from(early && !long);
+        over
     }
 
-    /// Returns the time that the stream must wait for the bytes of its head beyond the declared size.
+    /// Returns the time that the stream must wait for the bytes of its head beyond the contract.
     pub(super) fn head_over(&self) -> Duration {
-        let Some((contract, head)) = self.spec.contract.as_ref().zip(self.head()) else {
-            return Duration::ZERO;
-        };
-        self.allowance.over(contract, head.payload.len())
+        let head = self.queue.front().filter(|_| self.spec.contract.is_some());
+        head.map_or(Duration::ZERO, |head| head.over)
     }
 }

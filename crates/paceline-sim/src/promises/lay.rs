@@ -108,10 +108,11 @@ impl Run {
         let Some((to, (hops, least))) = self.chance.one_of(&paths) else { return };
         let least = if least == u64::MAX { 100_000_000 } else { least };
         let place = self.publishers.len();
-        let spec = self.declare(place, least);
+        let mut spec = self.declare(place, least);
         let period = spec.period.unwrap_or_default();
         let mut source = Source::new(&mut self.chance, period, spec.bytes_max.unwrap_or_default());
         source.start = Instant::FAR;
+        source.vary(&mut spec, self.mix.varies);
         let publisher = self.world.publish(node, spec);
         let other = self.chance.one_of(&paths).filter(|_| self.chance.chance(300));
         self.publishers.push(Publishes { publisher, source, paths });

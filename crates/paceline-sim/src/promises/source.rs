@@ -4,6 +4,8 @@ use crate::ask::payload;
 use crate::driver::Times;
 use crate::handle::Payload;
 use crate::random::Random;
+use paceline_proto::Envelope;
+use paceline_proto::control::PublisherSpec;
 use paceline_sched::{Duration, Instant};
 
 /// A sample may be early by one part in this many of its contract's period, which is 19/20 of the source's
@@ -36,6 +38,8 @@ pub(super) struct Source {
     style: Style,
     /// Some samples are shorter than the maximum.
     varies: bool,
+    /// The traffic over longer times of samples that vary in size.
+    envelope: Option<Envelope>,
     /// The length of its pauses; zero for none.
     pause: Duration,
     /// The instant at which the first sample is due.
@@ -53,10 +57,27 @@ impl Source {
             bytes_max,
             style: chance.one_of(&styles).unwrap_or(Style::Exact),
             varies: chance.chance(300),
+            envelope: None,
             pause: if pauses { period.mul_div(1 + chance.below(70), 7) } else { Duration::ZERO },
             start: Instant::ZERO,
             seed: chance.next(),
         }
+    }
+
+    /// Declares an envelope with longer samples than before, for `part` of 1,000 sources.
+    pub(super) fn vary(&mut self, spec: &mut PublisherSpec, part: u32) {
+        // A generator of its own: the rest of the network is the same without envelopes.
+        let mut chance = self.chance(u64::MAX);
+        if !chance.chance(part) {
+            return;
+        }
+        let every = self.period.as_nanos().max(1);
+        let mean = u128::from(self.bytes_max) * 1_000_000_000 / u128::from(every);
+        self.bytes_max = (self.bytes_max * (2 + chance.below(7))).min(64_000);
+        let burst = self.bytes_max * (1 + chance.below(3)) + chance.below(self.bytes_max);
+        let bytes_per_s = u64::try_from(mean).unwrap_or(u64::MAX).max(1);
+        self.envelope = Some(Envelope { burst, bytes_per_s, learned: false });
+        (spec.bytes_max, spec.envelope) = (Some(self.bytes_max), self.envelope);
     }
 
     /// Returns the random generator of one sample.
@@ -90,11 +111,30 @@ impl Source {
     }
 
     pub(super) fn payloads(self) -> Payload {
+        if let Some(envelope) = self.envelope {
+            return self.bursts(envelope);
+        }
         Box::new(move |number| {
             let mut len = self.bytes_max;
             if self.varies {
                 len -= self.chance(!number).below(len);
             }
+            payload(number, usize::try_from(len).unwrap_or_default())
+        })
+    }
+
+    /// Returns payloads that use the whole envelope: as long as it allows for some time, and short for some time.
+    fn bursts(self, Envelope { burst, bytes_per_s, .. }: Envelope) -> Payload {
+        let full = u128::from(burst) * 1_000_000_000;
+        let (mut allowed, mut before) = (full, Instant::ZERO);
+        Box::new(move |number| {
+            let now = self.at(number);
+            let more = u128::from(now.since(before).as_nanos()) * u128::from(bytes_per_s);
+            (allowed, before) = ((allowed + more).min(full), now);
+            let most = u64::try_from(allowed / 1_000_000_000).unwrap_or(u64::MAX);
+            let saves = self.varies && self.chance(number / 31).chance(400);
+            let len = if saves { self.bytes_max.min(20) } else { self.bytes_max }.min(most);
+            allowed -= u128::from(len) * 1_000_000_000;
             payload(number, usize::try_from(len).unwrap_or_default())
         })
     }

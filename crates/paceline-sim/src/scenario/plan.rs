@@ -170,6 +170,7 @@ impl PublisherPlan {
             loss: None,
             size: None,
             bytes_max: Some(self.bytes),
+            envelope: None,
             waits: false,
             unscalable: None,
             key_interval: None,

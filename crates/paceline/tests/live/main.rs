@@ -11,6 +11,7 @@ mod feedback;
 mod ffmpeg;
 mod figures;
 mod film;
+mod films;
 mod first;
 mod flood;
 mod foreign_video;

@@ -130,6 +130,7 @@ fn promised(robot: NodeId, operator: NodeId) -> Grant {
         revision: 0,
         bound: millis(197),
         within: Some(millis(200)),
+        learned: false,
         hops: vec![GrantedHop {
             node: robot,
             node_name: "robot".to_owned(),

@@ -3,6 +3,7 @@ use crate::Retransmit;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use crate::envelope::Envelope;
 use crate::form::{Audio, Form, Proxy, Rate, Size, Unscalable};
 use crate::ids::{PublisherId, SubscriptionId};
 use crate::rights::{Lack, Quota, Right};
@@ -58,7 +59,9 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let late = prop::sample::select(vec![Late::Drop, Late::Send]);
     let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
     let video = (option::of(unscalable()), option::of(duration()));
-    let bytes = (option::of(any::<u64>()), any::<bool>(), video);
+    let envelope = (1..=u64::MAX, 1..=u64::MAX, any::<bool>())
+        .prop_map(|(burst, bytes_per_s, learned)| Envelope { burst, bytes_per_s, learned });
+    let bytes = (option::of(any::<u64>()), option::of(envelope), any::<bool>(), video);
     let rest = (option::of(duration()), option::of(size()), bytes, loss);
     (tag, kind, encoding(), late, rest).prop_map(
         |(
@@ -66,7 +69,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
             kind,
             encoding,
             late,
-            (period, size, (bytes_max, waits, (unscalable, key_interval)), loss),
+            (period, size, (bytes_max, envelope, waits, (unscalable, key_interval)), loss),
         )| {
             PublisherSpec {
                 tag,
@@ -77,6 +80,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
                 loss,
                 size,
                 bytes_max,
+                envelope,
                 waits,
                 unscalable,
                 key_interval,
@@ -335,6 +339,7 @@ fn messages_are_compact() {
         loss: None,
         size: Some(Size { width: 1_920, height: 1_080 }),
         bytes_max: Some(200_000),
+        envelope: None,
         waits: false,
         unscalable: None,
         key_interval: None,

@@ -7,17 +7,18 @@
 //! dropped and lose none of their time.
 //!
 //! Excess is not dropped either. A sample that arrives too early waits for its period, like a bunched one. A
-//! sample longer than declared waits until the stream's contract covers its size. Until then both compete
-//! with best effort ([`paceline_sched::Scheduler::handle_long`]), so they delay only later samples of their
+//! sample longer than declared, or beyond the publisher's envelope, waits until the stream's contract covers its
+//! size. Until then both compete with best effort ([`paceline_sched::Scheduler::handle_long`]), so they delay only later samples of their
 //! own stream. They are counted here for monitoring.
 //!
 //! A scaled stream has no declared size of its own: its bytes are not policed, only its rate. The bytes of
-//! video are not policed either. Shedding drops the least useful pictures first (`link/shed.rs`), while a
-//! delay could lose any picture.
+//! video without an envelope are not policed either. Shedding drops the least useful pictures first
+//! (`link/shed.rs`), while a delay could lose any picture.
 
 use super::spec::StreamSpec;
 use crate::budget::{counted, uncounted};
 use crate::plan::Demand;
+use paceline_sched::police::{Conformance, Constraint, PolicedUnit, Policer};
 use paceline_sched::{Contract, Duration, Instant};
 
 /// The maximum debt of one sample, so that a stream that made one mistake does not rank behind best effort
@@ -25,40 +26,81 @@ use paceline_sched::{Contract, Duration, Instant};
 const OVER_MAX: Duration = Duration::from_secs(60);
 
 /// The traffic that a stream's contract allows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Allowance {
     /// The longest allowed payload, in bytes.
     longest: usize,
     /// The start of the next sample's period.
     next: Instant,
+    /// The publisher's envelope, bunched on the path to this link.
+    long_term: Option<LongTerm>,
+}
+
+/// A leaky bucket of bytes on the wire. Traffic beyond it shifts the bucket's time, so a sample is charged for its
+/// own excess only.
+#[derive(Clone, Debug)]
+struct LongTerm {
+    policer: Policer,
+    /// The earliest time of the next charge.
+    latest: Instant,
+    burst: u64,
+}
+
+impl LongTerm {
+    fn new(demand: &Demand, upstream: Duration) -> Option<Self> {
+        let bunched = u128::from(demand.bytes_per_s) * u128::from(upstream.as_nanos());
+        let bunched = u64::try_from(bunched.div_ceil(1_000_000_000)).unwrap_or(u64::MAX);
+        let burst = demand.burst.saturating_add(bunched);
+        let bits = demand.bytes_per_s.saturating_mul(8);
+        let constraint = Constraint::leaky(PolicedUnit::Bytes, burst, bits).ok()?;
+        Some(Self { policer: Policer::new(constraint), latest: Instant::ZERO, burst })
+    }
+
+    /// Charges a sample, and returns how long it must wait until the envelope covers it.
+    fn take(&mut self, arrived: Instant, bytes: usize) -> Duration {
+        let wire = u64::try_from(counted(bytes as u128)).unwrap_or(u64::MAX).min(self.burst);
+        let from = arrived.max(self.latest);
+        let waits = match self.policer.check(from, wire) {
+            Conformance::Conforms => Duration::ZERO,
+            Conformance::At(at) => at.since(from).min(OVER_MAX),
+            Conformance::Never => OVER_MAX,
+        };
+        self.latest = from + waits;
+        self.policer.charge(self.latest, wire);
+        waits
+    }
 }
 
 impl Allowance {
     pub(super) fn new(spec: &StreamSpec) -> Self {
         let scaled = spec.form.size.is_some() || spec.form.audio.is_some();
-        let whole = !scaled && !spec.kind.is_video();
-        let held = |demand: &Demand| demand.declared && whole && spec.contract.is_some();
-        let bytes = spec.demand.filter(held);
-        let longest = bytes.map_or(usize::MAX, |demand| uncounted(demand.bytes));
-        Self { longest, next: Instant::ZERO }
+        let held = |demand: &Demand| demand.declared && !scaled && spec.contract.is_some();
+        let demand = spec.demand.filter(held);
+        let whole = demand.filter(|demand| demand.varies || !spec.kind.is_video());
+        let longest = whole.map_or(usize::MAX, |demand| uncounted(demand.bytes));
+        let long_term = demand.filter(|demand| demand.varies);
+        let long_term = long_term.and_then(|demand| LongTerm::new(&demand, spec.upstream));
+        Self { longest, next: Instant::ZERO, long_term }
     }
 
-    /// Checks a sample with arrival time `arrived`. Returns whether it is too early and whether it is too
-    /// long.
+    /// Checks a sample with arrival time `arrived`. Returns whether it is too early, and the time that the stream
+    /// must wait for the bytes beyond its declaration.
     pub(super) fn take(
         &mut self,
         contract: &Contract,
         upstream: Duration,
         (arrived, bytes): (Instant, usize),
-    ) -> (bool, bool) {
+    ) -> (bool, Duration) {
         let slack = contract.jitter.saturating_add(upstream.max(contract.deadline));
         let early = self.next.since(arrived) > slack;
-        self.next = self.next.max(arrived) + contract.period + self.over(contract, bytes);
-        (early, bytes > self.longest)
+        let long_term = self.long_term.as_mut().map(|it| it.take(arrived, bytes));
+        let over = self.over(contract, bytes).max(long_term.unwrap_or_default());
+        self.next = self.next.max(arrived) + contract.period + over;
+        (early, over)
     }
 
     /// Returns the time that the stream must wait for the bytes of a sample beyond the declared size.
-    pub(super) fn over(&self, contract: &Contract, bytes: usize) -> Duration {
+    fn over(&self, contract: &Contract, bytes: usize) -> Duration {
         if bytes <= self.longest {
             return Duration::ZERO;
         }

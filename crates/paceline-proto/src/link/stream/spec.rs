@@ -103,8 +103,8 @@ impl StreamSpec {
     /// most `blocked`.
     ///
     /// A contract contributes its demanded rate and the service curve that admission assumed. The curve
-    /// serves the longest sample plus the burst that jitter allows within the deadline less `blocked`, and
-    /// continues at the rate.
+    /// serves the burst within the deadline less `blocked`, and continues at the rate: the peak rate for samples
+    /// that vary in size, because a curve begins again whenever the stream has nothing to send.
     pub(in crate::link) fn terms(&self, blocked: Duration) -> Terms {
         let mut terms = Terms::new(self.class());
         if let (ServiceClass::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
@@ -113,11 +113,8 @@ impl StreamSpec {
         let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
         let terms = terms.with_rate(demand.bytes_per_s);
         let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
-        let early = u64::try_from(
-            (u128::from(demand.bytes) * u128::from(contract.jitter.as_nanos()))
-                .div_ceil(u128::from(contract.period.as_nanos().max(1))),
-        );
-        let burst = demand.bytes.saturating_add(early.unwrap_or(u64::MAX));
+        let (burst, bits) =
+            if demand.varies { peak(&contract, &demand) } else { (demand.burst, bits) };
         let left = contract.deadline.saturating_sub(blocked).max(Duration::from_nanos(1));
         let curves = Curves {
             real_time: Curve::burst(burst, left, bits).ok(),
@@ -151,4 +148,14 @@ impl StreamSpec {
             usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
         })
     }
+}
+
+/// Returns the burst in bytes and the rate in bits per second of the longest sample in each period.
+fn peak(contract: &Contract, demand: &Demand) -> (u64, u64) {
+    let every = u128::from(contract.period.as_nanos().max(1));
+    let bytes = u128::from(demand.bytes);
+    let early = (bytes * u128::from(contract.jitter.as_nanos())).div_ceil(every);
+    let bits = (bytes * 8_000_000_000).div_ceil(every).min(u128::from(Terms::RATE_MAX) * 8);
+    let narrow = |wide: u128| u64::try_from(wide).unwrap_or(u64::MAX);
+    (demand.bytes.saturating_add(narrow(early)), narrow(bits))
 }

@@ -25,7 +25,9 @@ fn contract() -> Contract {
 /// `upstream`.
 fn promised(upstream: Duration, declared: bool) -> StreamSpec {
     let bytes = u64::try_from(counted(DECLARED as u128)).unwrap();
-    let demand = declared.then_some(Demand { bytes, bytes_per_s: bytes * 50, declared: true });
+    let (burst, bytes_per_s) = (bytes + bytes / 10, bytes * 50);
+    let demand = Demand { bytes, burst, bytes_per_s, declared: true, varies: false };
+    let demand = declared.then_some(demand);
     StreamSpec { upstream, demand, ..to(node(2), Kind::Data, Some(contract())) }
 }
 

@@ -73,7 +73,13 @@ fn arrivals(deadline: u64, joined_before: bool) -> Vec<(Instant, u64)> {
             deadline: Duration::from_millis(deadline),
             ..Contract::every(Duration::from_millis(500)).unwrap()
         };
-        let demand = Some(Demand { bytes, bytes_per_s: 2 * bytes, declared: true });
+        let demand = Some(Demand {
+            bytes,
+            burst: bytes,
+            bytes_per_s: 2 * bytes,
+            declared: true,
+            varies: false,
+        });
         let spec = to(node(2), Kind::Data, Some(contract.with_late(Late::Send)));
         assert!(a.link.open_stream(index, StreamSpec { demand, ..spec }));
     }

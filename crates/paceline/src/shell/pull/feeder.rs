@@ -187,6 +187,7 @@ fn spec(tag: Tag, sample: &RawSample) -> PublisherSpec {
         loss: None,
         size: None,
         bytes_max: None,
+        envelope: None,
         waits: true,
         unscalable: None,
         key_interval: None,
