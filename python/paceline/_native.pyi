@@ -373,10 +373,6 @@ class GrantedHop:
     def burst_bytes(self) -> int:
         """The reserved burst in bytes."""
     @property
-    def learned(self) -> bool:
-        """True if the reserved traffic was learned from the last minute and not declared."""
-
-    @property
     def bound_ms(self) -> float:
         """The delay bound of this hop in milliseconds."""
 
@@ -393,6 +389,9 @@ class Grant:
     @property
     def subscription(self) -> str:
         """The id of the subscription."""
+    @property
+    def learned(self) -> bool:
+        """True if the reserved traffic was learned from the last minute and not declared."""
     @property
     def bound_ms(self) -> float:
         """The end-to-end delay bound that the path guarantees, in milliseconds."""
