@@ -533,6 +533,10 @@ class Quote:
     @property
     def refusal(self) -> Refusal | None:
         """The refusal that a subscription would receive; ``None`` if nothing prevents it."""
+    @property
+    def estimate_ms(self) -> float | None:
+        """The delay that the period of the samples suggests, in milliseconds: one period on each hop. It is an
+        estimate; None if the publisher declares no period."""
 
 @final
 class SubscriptionStatus:

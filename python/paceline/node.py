@@ -159,6 +159,7 @@ class Node(_native.Node):
         proxy: _Proxy | None = None,
         retransmit: _Retransmit | None = None,
         encrypted: bool = False,
+        priority: int | None = None,
         queue: int | None = None,
         history_samples: int | None = None,
         history_bytes: int | None = None,
@@ -177,6 +178,8 @@ class Node(_native.Node):
         ``within_ms`` is the delay bound from publish to delivery. ``loss=(1, 10)`` lets one of each
         ten samples miss it. ``retransmit`` selects the repair of losses on QUIC links and defaults
         to ``selective``. With ``encrypted=True`` a path with an unencrypted link is refused.
+        ``priority`` is the level of the contract on links with static priorities; the lowest is served
+        first.
 
         ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the
         oldest is dropped.
@@ -195,6 +198,7 @@ class Node(_native.Node):
             "proxy": proxy,
             "retransmit": retransmit,
             "encrypted": encrypted,
+            "priority": priority,
             "queue": queue,
             "history_samples": history_samples,
             "history_bytes": history_bytes,

@@ -74,6 +74,9 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
     let builder = node.subscriber(args.pattern.as_str()).proxy(args.proxy).queue(args.queue);
     let mut builder = args.wish.apply(builder).retransmit(args.retransmit);
+    if let Some(level) = args.priority {
+        builder = builder.priority(level);
+    }
     if args.require_encrypted {
         builder = builder.require_encrypted();
     }

@@ -224,5 +224,6 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         revision: 0,
         or_stop: false,
         encrypted: false,
+        level: None,
     }
 }

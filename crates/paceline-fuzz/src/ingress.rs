@@ -156,6 +156,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         background: false,
         max_wait: None,
         retransmit: paceline_proto::Retransmit::default(),
+        level: None,
     }
 }
 

@@ -60,6 +60,7 @@ pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
 pub use spec::{BEST_EFFORT_WAIT_MAX, HopInfo, PublisherSpec, SubscriptionSpec};
+pub use survey::Estimate;
 pub use ways::{WayChange, Ways};
 
 use crate::carrier::Carrier;

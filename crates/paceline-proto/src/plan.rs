@@ -72,6 +72,8 @@ pub struct OutputPlan {
     pub max_wait: Option<Duration>,
     /// The treatment of loss on links that lose frames: the strictest request of its subscriptions.
     pub retransmit: Retransmit,
+    /// The priority level on links with static priorities; `None` if the deadline sets it.
+    pub level: Option<u32>,
     /// Its subscriptions, in order.
     pub subscriptions: Vec<SubscriptionId>,
 }

@@ -77,6 +77,9 @@ pub(crate) fn subscriber<'a>(
 ) -> PyResult<SubscriberBuilder<'a>> {
     let builder = node.subscriber(pattern);
     let mut builder = Wish::read(asked)?.put(builder);
+    if let Some(level) = option(asked, "priority", WHOLE)? {
+        builder = builder.priority(level);
+    }
     if option(asked, "encrypted", "True or False")? == Some(true) {
         builder = builder.require_encrypted();
     }

@@ -2,6 +2,7 @@
 
 use crate::grant::Grant;
 use crate::refusal::Refusal;
+use crate::time::to_ms;
 use paceline::contract::Quote as Told;
 use pyo3::prelude::*;
 
@@ -51,6 +52,13 @@ impl Quote {
     #[getter]
     fn refusal(&self) -> Option<Refusal> {
         self.0.refusal.clone().map(Refusal)
+    }
+
+    /// The delay that the period of the samples suggests, in milliseconds: one period on each hop. It is an
+    /// estimate; `None` if the publisher declares no period.
+    #[getter]
+    fn estimate_ms(&self) -> Option<f64> {
+        self.0.estimate.map(|estimate| to_ms(estimate.delay().into()))
     }
 
     fn __repr__(&self) -> String {

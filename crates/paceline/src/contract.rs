@@ -12,8 +12,8 @@
 pub use crate::error::Contradiction;
 #[doc(inline)]
 pub use paceline_proto::control::{
-    BestEffort, ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Grant,
-    GrantedHop, Refusal, RefusalReason,
+    BestEffort, ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Estimate,
+    Grant, GrantedHop, Refusal, RefusalReason,
 };
 #[doc(inline)]
 pub use paceline_proto::form::Audio;
@@ -45,6 +45,9 @@ pub struct Quote {
     /// The reason of a refusal: the node and link, the numbers, and the best contract that would be
     /// granted.
     pub refusal: Option<Refusal>,
+    /// The delay that the period of the samples suggests, with and without a contract; `None` if the
+    /// publisher declares no period.
+    pub estimate: Option<Estimate>,
 }
 
 impl Quote {

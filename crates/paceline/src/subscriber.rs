@@ -190,6 +190,12 @@ impl<'a> SubscriberBuilder<'a> {
         self.with(|spec| spec.retransmit = retransmit)
     }
 
+    /// Sets the priority level of the contract on links with the policy `static-priority`; the lowest is served first.
+    /// By default a shorter part of the delay bound has a higher priority. On other links it has no effect.
+    pub fn priority(self, level: u32) -> Self {
+        self.with(|spec| spec.level = Some(level))
+    }
+
     /// Requests a delay bound, above 0: the longest time from publish to delivery. By default no
     /// bound applies.
     pub fn within(self, bound: Duration) -> Self {

@@ -49,6 +49,10 @@ pub(crate) struct SubArgs {
     /// Retransmission of samples lost on QUIC links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     pub(crate) retransmit: Retransmit,
+    /// Priority level on links with the policy static-priority; the lowest is served first. Defaults to the order of
+    /// the delay bounds
+    #[arg(long, value_name = "LEVEL", requires = "within")]
+    pub(crate) priority: Option<u32>,
     /// Node that reduces rate and size: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     pub(crate) proxy: Proxy,

@@ -51,6 +51,7 @@ struct Query<'a> {
     wish: &'a WishArgs,
     proxy: Proxy,
     retransmit: Retransmit,
+    priority: Option<u32>,
     timeout: Duration,
     json: bool,
     node: &'a NodeArgs,
@@ -67,6 +68,8 @@ struct Line {
     best_effort: bool,
     within_us: Option<u64>,
     bound_us: Option<u64>,
+    /// One period on each hop: an estimate, with and without a contract.
+    estimate_us: Option<u64>,
     hops: Vec<ReservedHop>,
     refusal: Option<RefusalLine>,
 }
@@ -97,6 +100,7 @@ pub(super) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
         wish: &args.wish,
         proxy: args.proxy,
         retransmit: args.retransmit,
+        priority: args.priority,
         timeout: args.timeout.unwrap_or(WAIT),
         json: args.json,
         node: &args.node,
@@ -111,6 +115,7 @@ pub(crate) fn run_ask(args: &AskArgs) -> anyhow::Result<ExitCode> {
         wish: &args.wish,
         proxy: args.proxy,
         retransmit: Retransmit::default(),
+        priority: None,
         timeout: args.timeout,
         json: args.json,
         node: &args.node,
@@ -153,6 +158,10 @@ impl Query<'_> {
     fn ask(&self, node: &Node) -> anyhow::Result<Vec<Quote>> {
         let builder = node.subscriber(self.pattern.as_str());
         let builder = builder.proxy(self.proxy).retransmit(self.retransmit);
+        let builder = match self.priority {
+            Some(level) => builder.priority(level),
+            None => builder,
+        };
         self.wish.apply(builder).quotes().map_err(exit::usage)
     }
 }
@@ -188,7 +197,30 @@ fn describe(quote: &Quote, promises: bool) -> String {
         (None, None) if promises => best_effort(&BestEffort::RateUnknown),
         (None, None) => "yes, as best effort: --within or --loss requests a contract".to_owned(),
     };
-    format!("{tag} of {node}: {answer}")
+    let mut text = format!("{tag} of {node}: {answer}");
+    for hop in quote.grant.iter().filter(|it| is_reserved(it)).flat_map(|grant| &grant.hops) {
+        let bound = show::millis(show::micros(hop.bound.into()));
+        text.push_str(&format!("\n  {} -{}->: {bound} ms", hop.node_name, hop.link));
+        let bits = hop.bytes_per_s.saturating_mul(8);
+        match hop.capacity {
+            Some(capacity) => text.push_str(&format!(
+                ", reserves {} of {}, {} bytes at once",
+                show::bits(bits),
+                show::bits(capacity.bits_per_s()),
+                hop.burst
+            )),
+            None => text.push_str(", estimate: the link has no capacity"),
+        }
+    }
+    if let Some(estimate) = quote.estimate.filter(|it| it.hops > 0) {
+        let time = |time: paceline_sched::Duration| show::millis(show::micros(time.into()));
+        let (delay, period) = (time(estimate.delay()), time(estimate.period));
+        let hops = if estimate.hops == 1 { "1 hop" } else { &format!("{} hops", estimate.hops) };
+        text.push_str(&format!(
+            "\n  estimate by its period: {delay} ms, {hops} of {period} ms each"
+        ));
+    }
+    text
 }
 
 impl Line {
@@ -203,6 +235,7 @@ impl Line {
             best_effort: !grant.is_some_and(is_reserved),
             within_us: grant.and_then(|grant| Some(show::micros(grant.within?.into()))),
             bound_us: grant.map(|grant| show::micros(grant.bound.into())),
+            estimate_us: quote.estimate.map(|it| show::micros(it.delay().into())),
             hops: grant.map_or_else(Vec::new, |it| it.hops.iter().map(ReservedHop::new).collect()),
             refusal: quote.refusal.as_ref().map(RefusalLine::new),
         }
@@ -244,6 +277,7 @@ mod tests {
             complete,
             grant,
             refusal: None,
+            estimate: None,
         }
     }
 

@@ -41,7 +41,13 @@ fn a_request_is_checked_before_and_changed_while_it_runs() {
     let ask = |hz: &str, within: &str| {
         operator.run(&["sub", "cam", "--dry-run", "--max-hz", hz, "--within", within])
     };
-    printed(&ask("5", "200ms"), 0, "cam of cam: yes: within ");
+    let asked = ask("5", "200ms");
+    printed(&asked, 0, "cam of cam: yes: within ");
+    for part in
+        ["\n  ", " -thin->: ", "ms, reserves ", " of 2 Mbit/s, ", "\n  estimate by its period: "]
+    {
+        assert!(asked.text().contains(part), "{part:?}: {}", asked.text());
+    }
     printed(&ask("5", "3ms"), 3, "cam of cam: no: link 'thin' of ");
     // From the other host: properties without a flag stay unchanged.
     let set = |more: &[&str]| robot.run(&[&["set", "cam"], more].concat());

@@ -47,6 +47,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         revision: 0,
         or_stop: false,
         encrypted: false,
+        level: None,
     }
 }
 

@@ -418,6 +418,7 @@ impl Attacker {
             retransmit: Retransmit::default(),
             or_stop: self.chance.below(2) == 0,
             encrypted: self.chance.below(8) == 0,
+            level: None,
             revision: self.number(),
         }
     }

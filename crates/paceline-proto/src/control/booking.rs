@@ -135,7 +135,7 @@ pub(super) fn wanted(
         bunched: Duration::ZERO,
         within: all,
         loss: saved(spec, form, &ask),
-        level: None,
+        level: request.level,
     };
     Some((wanted, bounds))
 }

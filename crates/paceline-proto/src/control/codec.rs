@@ -47,6 +47,7 @@ const ASKS_RETRANSMIT: u64 = 1 << 8;
 const HAS_REVISION: u64 = 1 << 9;
 const OR_STOP: u64 = 1 << 10;
 const ASKS_ENCRYPTED: u64 = 1 << 11;
+const ASKS_LEVEL: u64 = 1 << 12;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -236,6 +237,7 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.revision > 0, HAS_REVISION),
         (spec.or_stop, OR_STOP),
         (spec.encrypted, ASKS_ENCRYPTED),
+        (spec.level.is_some(), ASKS_LEVEL),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_varint(long.fold(flags, |all, flag| all | flag));
@@ -259,10 +261,13 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     if spec.revision > 0 {
         out.put_varint(spec.revision);
     }
+    if let Some(level) = spec.level {
+        out.put_varint(level.into());
+    }
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * ASKS_ENCRYPTED - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * ASKS_LEVEL - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
@@ -281,6 +286,7 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         revision: optional(all & HAS_REVISION != 0, || read_revision(reader))?.unwrap_or_default(),
         or_stop: all & OR_STOP != 0,
         encrypted: all & ASKS_ENCRYPTED != 0,
+        level: optional(all & ASKS_LEVEL != 0, || reader.varint32("level"))?,
     })
 }
 

@@ -48,6 +48,16 @@ pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<
     Some(Promise { contract, upstream, slack: slack(asks, gone) })
 }
 
+/// Returns the priority level of a stream that satisfies `asks`; `None` if its deadline sets it.
+pub(crate) fn level(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<u32> {
+    asks.iter().find_map(|ask| ask.level)?;
+    let micros = |ask: &Ask| {
+        let promise = promise(spec, form, slice::from_ref(ask))?;
+        Some(u32::try_from(promise.contract.deadline.as_micros()).unwrap_or(u32::MAX))
+    };
+    asks.iter().filter_map(|ask| ask.level.or_else(|| micros(ask))).min()
+}
+
 /// Returns how late a sample may leave this hop and still be in time for some subscription.
 ///
 /// `gone` is the part of the shortest bound used up to the end of this hop. The result is the difference of
@@ -109,6 +119,7 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
     let deadline = contract.deadline.min(StreamDemand::DEADLINE_MAX);
     let demand = StreamDemand::new(traffic, deadline).ok()?;
+    let demand = ask.level.map_or(demand, |level| demand.with_level(level));
     let counted = if ask.bears_loss() { saved(spec, form, ask) } else { LossTolerance::NONE };
     Some(Some(demand.with_loss(counted)))
 }
@@ -228,7 +239,7 @@ mod tests {
     fn within(millis: u64, hop: usize, hops: usize) -> Ask {
         let within = Some(Duration::from_millis(millis));
         let split = Split::new((0..hops).map(|_| true));
-        Ask { within, loss: LossTolerance::NONE, hop: hop - 1, split }
+        Ask { within, loss: LossTolerance::NONE, hop: hop - 1, split, level: None }
     }
 
     fn loss(x: u32, y: u32) -> LossTolerance {
@@ -288,7 +299,7 @@ mod tests {
     fn missed(slow: &[bool], hop: usize, form: Form, late: Late) -> (LossTolerance, LossTolerance) {
         let split = Split::new(slow.iter().copied());
         let within = Some(Duration::from_millis(60));
-        let ask = Ask { within, loss: loss(3, 10), hop: hop - 1, split };
+        let ask = Ask { within, loss: loss(3, 10), hop: hop - 1, split, level: None };
         let spec = PublisherSpec { late, ..camera() };
         let demand = asked(&spec, form, &ask).unwrap().unwrap();
         (promise(&spec, form, &[ask]).unwrap().contract.loss, demand.loss())
@@ -317,7 +328,7 @@ mod tests {
         ) {
             let split = Split::new(slow.iter().copied());
             let within = within.map(Duration::from_nanos);
-            let ask = |hop| Ask { within, loss: loss(1, 2), hop, split };
+            let ask = |hop| Ask { within, loss: loss(1, 2), hop, split, level: None };
             let shares = shares(&camera(), Form::FULL, &ask(0));
             let weights = shares.into_iter().map(|part| whole_micros(part).as_nanos() / 1_000);
             let weights: Vec<_> = weights.map(|micros| u32::try_from(micros).unwrap()).collect();

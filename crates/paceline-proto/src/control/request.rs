@@ -22,6 +22,8 @@ pub(crate) struct Ask {
     pub(super) hop: usize,
     /// The division of the delay bound among the hops.
     pub(super) split: Split,
+    /// The requested priority level.
+    pub(super) level: Option<u32>,
 }
 
 impl Ask {
@@ -34,7 +36,7 @@ impl Ask {
         split: Split,
     ) -> Option<Self> {
         let loss = tolerance(spec, publisher)?;
-        Some(Self { within: spec.within, loss, hop, split })
+        Some(Self { within: spec.within, loss, hop, split, level: spec.level })
     }
 
     /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least

@@ -1,7 +1,7 @@
 //! Routing: the pairs on whose path this node is, and the streams that result.
 
 use super::booking::Booking;
-use super::contract::{demand, promise};
+use super::contract::{demand, level, promise};
 use super::graph::Tree;
 use super::pair::{Pair, Place};
 use super::registry::Registry;
@@ -153,6 +153,7 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
         background: publisher.tag.is_private(),
         max_wait: None,
         retransmit: Retransmit::None,
+        level: None,
         subscriptions: Vec::new(),
     }
 }
@@ -178,6 +179,7 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
             if let Some((spec, promise)) = promise {
                 plan.contract = Some(promise.contract);
                 plan.demand = Some(demand(spec, plan.form, &promise.contract, &asks));
+                plan.level = level(spec, plan.form, &asks);
                 (plan.upstream, plan.slack) = (promise.upstream, promise.slack);
             } else {
                 plan.max_wait = spec.and_then(|spec| spec.max_wait());

@@ -141,6 +141,9 @@ pub struct SubscriptionSpec {
     pub or_stop: bool,
     /// True if it accepts only paths on which every hop is encrypted.
     pub encrypted: bool,
+    /// The priority level of its contract on links with static priorities; the lowest is served first. By default
+    /// the part of the delay bound on the link in microseconds.
+    pub level: Option<u32>,
 }
 
 impl SubscriptionSpec {
@@ -159,6 +162,7 @@ impl SubscriptionSpec {
             revision: 0,
             or_stop: false,
             encrypted: false,
+            level: None,
         }
     }
 

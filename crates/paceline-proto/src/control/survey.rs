@@ -33,6 +33,23 @@ const WAIT: Duration = Duration::from_millis(500);
 /// The largest number of open surveys.
 const OPEN_MAX: usize = 1_024;
 
+/// A predicted delay ([`Control::estimate`]).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Estimate {
+    /// The number of hops, on each of which a sample may wait for one period.
+    pub hops: u64,
+    /// The time between two samples on these hops.
+    pub period: Duration,
+}
+
+impl Estimate {
+    /// Returns the predicted delay.
+    #[must_use]
+    pub const fn delay(&self) -> Duration {
+        self.period.mul_div(self.hops, 1)
+    }
+}
+
 /// The reason for a survey.
 #[derive(Debug)]
 enum Cause {
@@ -146,6 +163,19 @@ impl Control {
             wanted.map(|(wanted, bounds)| self.grant_of(pair, &request, &path, &wanted, &bounds));
         let query = Query { pair, request, path, split };
         Some(self.send_queries(&query, Cause::Curious(grant)))
+    }
+
+    /// Predicts the longest delay of the samples from `publisher` to this node by the model of Juvva (1999): each hop
+    /// may take one period of the samples that it carries.
+    ///
+    /// That is an estimate and no promise. Returns `None` if the period of the publisher or a path from it is unknown.
+    #[must_use]
+    pub fn estimate(&self, publisher: PublisherId, request: &SubscriptionSpec) -> Option<Estimate> {
+        let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
+        let path = Tree::new(&self.registry, publisher.node).path(self.me)?;
+        let hops = u64::try_from(path.len().checked_sub(1)?).ok()?;
+        let period = spec.travelling(request).rate.period(spec.period)?;
+        Some(Estimate { hops, period })
     }
 
     /// Surveys the path of a refused pair of a local publisher.

@@ -20,6 +20,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         background: false,
         max_wait: None,
         retransmit: crate::Retransmit::default(),
+        level: None,
         subscriptions: Vec::new(),
     }
 }

@@ -360,6 +360,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         revision: 0,
         or_stop: false,
         encrypted: false,
+        level: None,
     }
 }
 

@@ -336,3 +336,27 @@ fn admission_uses_the_test_of_the_discipline() {
         }
     }
 }
+
+#[test]
+fn a_priority_level_replaces_the_order_of_delay_bounds() {
+    // A picture takes 37 ms. Behind another one, it takes 74 ms.
+    for (level, fit) in [(None, 2), (Some(0), 1)] {
+        let mut net = thin(325_000);
+        net.nodes[1].set_link("radio", Policy::StaticPriority, Carrier::Ordered);
+        for (tag, within, level) in [("soon", 70, None), ("later", 180, level)] {
+            let period = Some(Duration::from_millis(400));
+            let publisher = net.publish(0, PublisherSpec { period, ..camera(tag) });
+            let within = Some(Duration::from_millis(within));
+            net.subscribe(2, SubscriptionSpec { within, level, ..promised(tag) });
+            net.settle();
+            if let [plan] = net.outputs(1, publisher, Form::FULL) {
+                assert_eq!(plan.level, level);
+            }
+        }
+        let refused = &net.seen[2].refused;
+        assert_eq!(2 - refused.len(), fit, "{level:?}: {refused:?}");
+        if level.is_some() {
+            assert!(matches!(refused[0].reason, RefusalReason::Delay { .. }), "{refused:?}");
+        }
+    }
+}

@@ -97,7 +97,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let form = form.prop_map(|(rate, size, audio)| Form { rate, size, audio });
     let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
     let mends = prop::sample::select(Retransmit::ALL.to_vec());
-    let flags = (any::<[bool; 4]>(), mends, 0..1u64 << 62);
+    let flags = (any::<[bool; 4]>(), mends, 0..1u64 << 62, option::of(any::<u32>()));
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
         |(
             pattern,
@@ -105,7 +105,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
             within,
             loss,
             proxy,
-            ([holds, local, or_stop, encrypted], retransmit, revision),
+            ([holds, local, or_stop, encrypted], retransmit, revision, level),
         )| {
             SubscriptionSpec {
                 pattern,
@@ -119,6 +119,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
                 revision,
                 or_stop,
                 encrypted,
+                level,
             }
         },
     )

@@ -41,6 +41,8 @@ pub struct StreamSpec {
     pub max_wait: Option<Duration>,
     /// The retransmission mode on carriers that may lose frames.
     pub retransmit: Retransmit,
+    /// The priority level on links with static priorities; `None` if the deadline sets it.
+    pub level: Option<u32>,
     /// The admitted demand of the contract, for disciplines that share by rates or curves.
     pub demand: Option<Demand>,
     /// The names that select the class; `None` selects it by the contract alone.
@@ -62,6 +64,7 @@ impl StreamSpec {
             background: false,
             max_wait: None,
             retransmit: Retransmit::Selective,
+            level: None,
             demand: None,
             names: None,
         }
@@ -82,6 +85,7 @@ impl StreamSpec {
             background: *background,
             max_wait: plan.max_wait,
             retransmit: plan.retransmit,
+            level: plan.level,
             demand: *demand,
             names: None,
         }
@@ -109,6 +113,9 @@ impl StreamSpec {
         let mut terms = Terms::new(self.class());
         if let (ServiceClass::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
             contract.late = Late::Send;
+        }
+        if let (Some(level), false) = (self.level, self.background) {
+            terms = terms.with_priority(level);
         }
         let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
         let terms = terms.with_rate(demand.bytes_per_s);

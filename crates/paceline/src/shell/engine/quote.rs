@@ -28,7 +28,9 @@ impl Engine {
                     let (tag, node) = (source.tag.clone(), node.name.to_owned());
                     let complete = false;
                     let (grant, refusal) = (None, None);
-                    matching.push(Quote { publisher, tag, node, complete, grant, refusal });
+                    let estimate = self.control.estimate(publisher, spec);
+                    let known = Quote { publisher, tag, node, complete, grant, refusal, estimate };
+                    matching.push(known);
                 }
             }
         }

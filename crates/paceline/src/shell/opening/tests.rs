@@ -53,6 +53,7 @@ impl Ends {
             kind: Kind::Data,
             background: false,
             retransmit: Retransmit::None,
+            level: None,
             subscriptions: Vec::new(),
         };
         let outputs = vec![(plan, Some(Port::Ring(port)))];
