@@ -114,8 +114,8 @@ struct Backlog {
     bytes_per_s: u64,
     /// Current backlog, in bytes times 10⁹.
     waiting: u128,
-    /// The maxima of the current half and the one before, in bytes.
-    most: [u64; 2],
+    /// The maxima of the current half and the one before, in the same unit.
+    most: [u128; 2],
 }
 
 const NANOS: u128 = 1_000_000_000;
@@ -124,12 +124,12 @@ impl Backlog {
     fn add(&mut self, passed: Duration, bytes: u64) {
         let served = u128::from(self.bytes_per_s) * u128::from(passed.as_nanos());
         self.waiting = self.waiting.saturating_sub(served) + u128::from(bytes) * NANOS;
-        let waiting = u64::try_from(self.waiting.div_ceil(NANOS)).unwrap_or(u64::MAX);
-        self.most[0] = self.most[0].max(waiting);
+        self.most[0] = self.most[0].max(self.waiting);
     }
 
     fn burst(&self) -> u64 {
-        self.most[0].max(self.most[1])
+        let most = self.most[0].max(self.most[1]);
+        u64::try_from(most.div_ceil(NANOS)).unwrap_or(u64::MAX)
     }
 }
 
@@ -196,7 +196,8 @@ impl EnvelopeMeter {
     fn covers(&self, known: Envelope) -> bool {
         let at = self.rates.iter().rev().find(|rate| rate.bytes_per_s >= known.bytes_per_s);
         // A server of a higher rate has a smaller backlog, so this finds no excess where there is none.
-        at.is_none_or(|rate| rate.burst() <= known.burst)
+        let burst = u128::from(known.burst) * NANOS;
+        at.is_none_or(|rate| rate.most.iter().all(|most| *most <= burst))
     }
 
     /// Returns true if an envelope is narrower than the known one by a quarter.
