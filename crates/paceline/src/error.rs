@@ -101,7 +101,7 @@ pub enum OpenError {
         /// The cause and a remedy.
         what: String,
     },
-    /// Zenoh cannot open the link, for example because the port is in use or the address is not
+    /// The link cannot be opened, for example because the port is in use or the address is not
     /// local.
     #[error("link '{}': cannot open {}: {}", escape(link), escape(endpoints), escape(what))]
     Transport {

@@ -60,8 +60,7 @@ pub(super) fn machine(report: &Report) -> String {
     let commit = report.machine.commit.as_ref();
     let commit = commit.map(|commit| format!(" Commit {commit}.")).unwrap_or_default();
     format!(
-        "Machine: {cores} cores, Linux {kernel}. Zenoh 1.10.2 between the processes of a host and for \
-         comparison.{commit}"
+        "Machine: {cores} cores, Linux {kernel}. Zenoh 1.10.2 for comparison.{commit}"
     )
 }
 
