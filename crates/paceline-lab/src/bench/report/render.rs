@@ -59,9 +59,7 @@ pub(super) fn machine(report: &Report) -> String {
     let (cores, kernel) = (report.machine.cores, &report.machine.kernel);
     let commit = report.machine.commit.as_ref();
     let commit = commit.map(|commit| format!(" Commit {commit}.")).unwrap_or_default();
-    format!(
-        "Machine: {cores} cores, Linux {kernel}. Zenoh 1.10.2 for comparison.{commit}"
-    )
+    format!("Machine: {cores} cores, Linux {kernel}. Zenoh 1.10.2 for comparison.{commit}")
 }
 
 pub(super) fn result(report: &Report) -> String {
