@@ -36,10 +36,10 @@ fn contracts_are_kept_under_every_deadline_discipline() {
 }
 
 #[test]
-fn every_window_of_streams_that_tolerate_loss_is_kept() {
+fn every_window_of_streams_that_tolerate_loss_or_vary_in_size_is_kept() {
     let mut all = PromisesResult::default();
     for &policy in POLICIES {
-        let sums = kept(policy, Mix { lossy: 500, ..Mix::default() });
+        let sums = kept(policy, Mix { lossy: 500, varies: 400, ..Mix::default() });
         assert!(sums.granted * 10 > sums.granted + sums.refused, "{policy}: {sums}");
         // Only virtual deadlines use the loss tolerance to admit more.
         assert!(sums.missed == 0 || policy == Policy::Vds, "{policy}: {sums}");
@@ -47,18 +47,6 @@ fn every_window_of_streams_that_tolerate_loss_is_kept() {
     }
     println!("all: {all}");
     assert!(all.samples >= 1_000_000 && all.missed > 0, "{all}");
-}
-
-#[test]
-fn contracts_of_samples_that_vary_in_size_are_kept() {
-    let mut all = PromisesResult::default();
-    for &policy in POLICIES {
-        let sums = kept(policy, Mix { lossy: 200, varies: 700, ..Mix::default() });
-        assert!(sums.granted * 10 > sums.granted + sums.refused, "{policy}: {sums}");
-        all.add(&sums);
-    }
-    println!("all: {all}");
-    assert!(all.samples >= 1_000_000, "{all}");
 }
 
 #[test]
