@@ -199,7 +199,10 @@ fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelope, WireErr
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let flags = reader.varint("publisher flags")?;
+    let flags = reader.varint_max(2 * LEARNED - 1, "publisher flags")?;
+    if flags & (HAS_ENVELOPE | LEARNED) == LEARNED {
+        return Err(WireError::Invalid("publisher flags"));
+    }
     let has = |flag: u8| flags & u64::from(flag) != 0;
     let tag = reader.text(TAG_BYTES_MAX, "tag")?;
     Ok(PublisherSpec {

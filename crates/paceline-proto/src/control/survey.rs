@@ -212,18 +212,14 @@ impl Control {
             found: Vec::new(),
             until: self.now + WAIT,
         };
-        let askers = query.path.split_last().map_or(&[][..], |(_, others)| others);
-        for &node in askers {
+        for &node in &query.path {
             if node == self.me {
                 open.found.extend(self.tell_obstacle(query));
-            } else {
+            } else if Some(&node) != query.path.last() {
                 let question = self.ask(self.now, node, query.encode());
                 self.surveys.questions.insert(question, number);
                 open.waiting.insert(question);
             }
-        }
-        if !askers.contains(&self.me) {
-            open.found.extend(self.tell_obstacle(query));
         }
         self.surveys.open.insert(number, open);
         self.end_surveys();
@@ -319,7 +315,7 @@ impl Control {
     fn end_survey(&mut self, number: u64, mut open: Open) {
         let complete = open.waiting.is_empty();
         let path = open.path;
-        // No offer mends a missing right.
+        // An offer does not help where a right is missing.
         let lacks_room = |it: &Refusal| {
             !matches!(it.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
         };

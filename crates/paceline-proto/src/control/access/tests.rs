@@ -53,7 +53,6 @@ fn grants(bytes_max: u64, backward: impl Fn(Wanted) -> Option<Wanted>) -> bool {
     let spec = Arc::new(PublisherSpec {
         period: Some(Duration::from_millis(100)),
         bytes_max: Some(bytes_max),
-        envelope: None,
         ..PublisherSpec::new(Tag::new("camera").unwrap())
     });
     let mut control = relay((publisher, spec.clone()));

@@ -96,8 +96,8 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let form = (rate(), option::of(size()), option::of(audio));
     let form = form.prop_map(|(rate, size, audio)| Form { rate, size, audio });
     let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
-    let mends = prop::sample::select(Retransmit::ALL.to_vec());
-    let flags = (any::<[bool; 4]>(), mends, 0..1u64 << 62, option::of(any::<u32>()));
+    let retransmits = prop::sample::select(Retransmit::ALL.to_vec());
+    let flags = (any::<[bool; 4]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()));
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
         |(
             pattern,
@@ -363,5 +363,19 @@ fn a_reservation_follows_the_type_byte_verbatim() {
     for len in 1..bytes.len() {
         let cut = Message::decode(bytes.slice(..len));
         assert_eq!(cut, Err(WireError::Invalid("reservation")));
+    }
+}
+
+#[test]
+fn unknown_flags_of_publishers_and_learned_traffic_without_figures_are_refused() {
+    let spec = PublisherSpec::new(Tag::new("a").unwrap());
+    let change = Change::Publish(0, Arc::new(spec));
+    let known = Message::Delta { node: NodeId(1), version: 1, change }.encode();
+    assert!(Message::decode(known.clone()).is_ok());
+    let at = known.len() - 5;
+    assert_eq!(known[at..], [0, 1, b'a', 0, 0]);
+    for flags in [[0x80, 0x04], [0x80, 0x08]] {
+        let changed = [&known[..at], &flags[..], &known[at + 1..]].concat();
+        assert!(Message::decode(changed.into()).is_err(), "{flags:x?}");
     }
 }
