@@ -1,5 +1,6 @@
 //! Publishers: declaration, and sending of samples.
 
+mod traffic;
 mod video;
 
 use crate::arrival::Arrival;
@@ -28,6 +29,7 @@ use paceline_sched::{ContractError, Late, LossTolerance};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use traffic::{check_traffic, peak_bytes_per_s};
 use video::VideoUnits;
 
 /// Configures and declares a [`Publisher`]. Created by [`Node::publisher`].
@@ -574,28 +576,6 @@ impl Publisher {
     fn announce(&self) -> bool {
         self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()))
     }
-}
-
-/// Returns the peak rate of a publisher in bytes per second: its largest sample in each period.
-fn peak_bytes_per_s(spec: &PublisherSpec) -> Option<u64> {
-    let (bytes, period) = spec.bytes_max.zip(spec.period)?;
-    let peak = u128::from(bytes) * 1_000_000_000 / u128::from(period.as_nanos().max(1));
-    u64::try_from(peak).ok()
-}
-
-/// Checks the declared traffic, and sets the largest sample if only the burst is known.
-fn check_traffic(spec: &mut PublisherSpec) -> Result<(), PublishError> {
-    let Some(Envelope { burst, bytes_per_s, .. }) = spec.envelope else { return Ok(()) };
-    let bytes_max = *spec.bytes_max.get_or_insert(burst.max(1));
-    if burst < bytes_max {
-        return Err(PublishError::Burst { burst, bytes_max });
-    }
-    let peak = peak_bytes_per_s(spec).unwrap_or(u64::MAX / 8);
-    if bytes_per_s == 0 || bytes_per_s > peak {
-        let bits = |bytes: u64| bytes.saturating_mul(8);
-        return Err(PublishError::MeanRate { mean: bits(bytes_per_s), peak: bits(peak) });
-    }
-    Ok(())
 }
 
 /// Refuses a media type with control characters: other nodes print it to terminals and logs.
