@@ -31,8 +31,11 @@ impl System {
             set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
         }
         chown(system.node(), Some(SERVICE), Some(SERVICE)).unwrap();
-        // The build folder may be closed to other users.
-        std::fs::copy(crate::BINARY, system.dir.join("paceline")).unwrap();
+        // The build folder may be closed to other users. Another process copies the file: a
+        // descriptor of this process that writes it could pass to the child of another test,
+        // and the file cannot be executed until that child has closed it.
+        let copied = Command::new("cp").arg(crate::BINARY).arg(system.dir.join("paceline")).status();
+        assert!(copied.unwrap().success());
         Some(system)
     }
 
