@@ -609,6 +609,8 @@ class Subscriber:
         max_hz: float | None = None,
         size: tuple[int, int] | str | None = None,
         audio: tuple[int, int] | str | None = None,
+        bitrate: int | None = None,
+        quality: int | None = None,
         within_ms: float | None = None,
         loss: tuple[int, int] | str | None = None,
         proxy: Literal["publisher", "subscriber"] | None = None,

@@ -154,6 +154,8 @@ class Node(_native.Node):
         max_hz: float | None = None,
         size: _Pair | None = None,
         audio: _Pair | None = None,
+        bitrate: int | None = None,
+        quality: int | None = None,
         within_ms: float | None = None,
         loss: _Pair | None = None,
         proxy: _Proxy | None = None,
@@ -172,8 +174,9 @@ class Node(_native.Node):
         loss=(1, 10))
 
         ``every=n`` receives one sample in ``n``, ``max_hz`` at most this rate. ``size`` scales
-        pictures, ``audio`` sets the sample rate and channels of audio. ``proxy`` is the place of
-        the scaling, by default the publisher.
+        pictures, ``audio`` sets the sample rate and channels of audio. ``bitrate`` limits JPEG
+        pictures and H.264 video to bits per second, ``quality`` JPEG pictures to a quality from 1 to
+        100. ``proxy`` is the place of the scaling, by default the publisher.
 
         ``within_ms`` is the delay bound from publish to delivery. ``loss=(1, 10)`` lets one of each
         ten samples miss it. ``retransmit`` selects the repair of losses on QUIC links and defaults
@@ -193,6 +196,8 @@ class Node(_native.Node):
             "max_hz": max_hz,
             "size": size,
             "audio": audio,
+            "bitrate": bitrate,
+            "quality": quality,
             "within_ms": within_ms,
             "loss": loss,
             "proxy": proxy,
@@ -215,6 +220,8 @@ class Node(_native.Node):
         max_hz: float | None = None,
         size: _Pair | None = None,
         audio: _Pair | None = None,
+        bitrate: int | None = None,
+        quality: int | None = None,
         within_ms: float | None = None,
         loss: _Pair | None = None,
         proxy: _Proxy | None = None,
@@ -230,6 +237,8 @@ class Node(_native.Node):
             "max_hz": max_hz,
             "size": size,
             "audio": audio,
+            "bitrate": bitrate,
+            "quality": quality,
             "within_ms": within_ms,
             "loss": loss,
             "proxy": proxy,
@@ -273,6 +282,8 @@ class Node(_native.Node):
         max_hz: float | None = None,
         size: _Pair | None = None,
         audio: _Pair | None = None,
+        bitrate: int | None = None,
+        quality: int | None = None,
         within_ms: float | None = None,
         loss: _Pair | None = None,
         proxy: _Proxy | None = None,
@@ -298,6 +309,8 @@ class Node(_native.Node):
             "max_hz": max_hz,
             "size": size,
             "audio": audio,
+            "bitrate": bitrate,
+            "quality": quality,
             "within_ms": within_ms,
             "loss": loss,
             "proxy": proxy,

@@ -51,6 +51,13 @@ pub fn rate(text: &str) -> Result<f64, String> {
     number(text, RATE_MIN, RATE_MAX, "Hz", "leave it out for every sample")
 }
 
+/// Parses a bit rate of pictures such as `500kbit`.
+pub(crate) fn bitrate(text: &str) -> Result<u32, String> {
+    let bits = capacity(text)?.bits_per_s();
+    let bits = u32::try_from(bits).ok().filter(|bits| *bits >= 1_000);
+    bits.ok_or_else(|| format!("{text:?}: must be from 1kbit to 4gbit, for example 500kbit"))
+}
+
 /// Parses the time between two samples, such as `33.3ms`; returns milliseconds.
 pub(crate) fn period(text: &str) -> Result<f64, String> {
     let range = Span::from_micros(1)..=Span::from_secs(1_000);

@@ -93,7 +93,7 @@ enum Answer {
 pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
     if !args.has_changes() {
         return Err(exit::usage(
-            "nothing to change: give --max-hz, --every, --size, --audio, --within, --loss, \
+            "nothing to change: give --max-hz, --every, --size, --bitrate, --quality, --audio, --within, --loss, \
              --proxy, --retransmit or --reset",
         ));
     }

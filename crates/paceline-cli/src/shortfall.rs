@@ -204,6 +204,9 @@ const fn remedy(reason: DropReason) -> &'static str {
             "they cannot be scaled to the requested size; try another --size"
         }
         DropReason::ScalerBusy => "the scaler is too slow; try a lower --max-hz",
+        DropReason::OverBudget => {
+            "they exceed the bit rate; try a higher --bitrate or a smaller --size"
+        }
         DropReason::Duplicate => "they had been delivered before",
         DropReason::TooLarge => "they are larger than a node accepts",
         DropReason::Undecodable => "they need a picture that was not delivered",

@@ -206,6 +206,7 @@ fn publisher(input: &mut Input<'_>) -> PublisherSpec {
         waits: input.flag(),
         unscalable: None,
         key_interval: None,
+        scaled: Vec::new(),
     }
 }
 

@@ -139,7 +139,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
     let millihertz = n.saturating_mul(NonZeroU32::new(250).unwrap());
     let rate = input.one_of(&[Rate::All, Rate::Every(n), Rate::Max(millihertz)]);
     let size = input.one_of(&[None, None, Some(Size { width: 4, height: 3 })]);
-    let form = Form { rate, size, audio: None };
+    let form = Form { rate, size, ..Form::FULL };
     let target = input.one_of(&[Target::Local, Target::Hop(NodeId(1)), Target::Hop(NodeId(2))]);
     OutputPlan {
         target,

@@ -17,6 +17,8 @@ use crate::size::Size;
 
 /// The default quality of scaled JPEG pictures.
 const QUALITY: u8 = 80;
+/// The step between the qualities that are tried for a limit.
+const QUALITY_STEP: u8 = 4;
 
 /// Scales payloads down, in the same format. Reuse one per thread.
 ///
@@ -32,7 +34,11 @@ const QUALITY: u8 = 80;
 #[derive(Debug)]
 pub struct Scaler {
     resize: Resize,
-    quality: u8,
+    /// The quality of JPEG pictures that was set.
+    quality: Option<u8>,
+    limit: Option<usize>,
+    /// The quality at which the last JPEG picture did not exceed the limit.
+    fitted: u8,
     decoded: Vec<u8>,
     resized: Vec<u8>,
 }
@@ -47,23 +53,37 @@ impl Scaler {
     /// Returns a scaler with empty buffers that encodes JPEG with quality 80.
     #[must_use]
     pub fn new() -> Self {
-        Self { resize: Resize::new(), quality: QUALITY, decoded: Vec::new(), resized: Vec::new() }
+        Self {
+            resize: Resize::new(),
+            quality: None,
+            limit: None,
+            fitted: QUALITY,
+            decoded: Vec::new(),
+            resized: Vec::new(),
+        }
     }
 
-    /// Sets the quality of scaled JPEG pictures, 1 to 100. Defaults to 80.
+    /// Sets the highest quality of JPEG pictures, 1 to 100, also of those that keep their size. By default scaled
+    /// pictures have quality 80, and the others stay as they are.
     ///
     /// # Errors
     /// [`MediaError::Quality`] outside that range; the quality then does not change.
     pub fn set_quality(&mut self, quality: u8) -> Result<(), MediaError> {
         check_quality(quality)?;
-        self.quality = quality;
+        (self.quality, self.fitted) = (Some(quality), quality);
         Ok(())
+    }
+
+    /// Sets the largest number of bytes of a JPEG picture, which reduces its quality as needed. A picture that is
+    /// larger at quality 1 is returned as it is. Other formats ignore the limit.
+    pub const fn set_limit(&mut self, bytes: Option<usize>) {
+        self.limit = bytes;
     }
 
     /// Returns the picture in `payload`, scaled to exactly `to`, in the same format.
     ///
     /// [`Format::with_size`] describes the result. If the picture has that size already, the result is a
-    /// copy of the payload, neither decoded nor encoded again.
+    /// copy of the payload, neither decoded nor encoded again, unless a quality was set or it exceeds the limit.
     ///
     /// # Errors
     /// - [`MediaError::SizeAboveSource`] if `to` is wider or higher than the picture.
@@ -87,7 +107,8 @@ impl Scaler {
         if !to.fits(from) {
             return Err(MediaError::SizeAboveSource { asked: to, source_size: from });
         }
-        if to == from {
+        let fits = self.quality.is_none() && self.limit.is_none_or(|limit| payload.len() <= limit);
+        if to == from && (fits || *format != Format::Jpeg) {
             return Ok(payload.to_vec());
         }
         match format {
@@ -120,10 +141,28 @@ impl Scaler {
                     self.resize.pixels::<U8x3>((&mut decoded, from), (&mut resized, to))?;
                 }
             }
-            encode_samples(to, kind, &resized, self.quality)
+            self.encode(to, kind, &resized)
         });
         (self.decoded, self.resized) = (decoded, resized);
         result
+    }
+
+    /// Encodes a JPEG picture at the highest quality that does not exceed the limit, near that of the last picture.
+    fn encode(&mut self, to: Size, kind: Samples, pixels: &[u8]) -> Result<Vec<u8>, MediaError> {
+        let most = self.quality.unwrap_or(QUALITY);
+        let mut quality = self.fitted.saturating_add(QUALITY_STEP).min(most);
+        loop {
+            let coded = encode_samples(to, kind, pixels, quality)?;
+            let limit = self.limit.unwrap_or(usize::MAX);
+            if coded.len() <= limit || quality == 1 {
+                self.fitted = quality;
+                return Ok(coded);
+            }
+            // The number of bytes falls by less than the quality.
+            let part = usize::from(quality) * limit / coded.len();
+            let lower = u8::try_from(part).unwrap_or(u8::MAX);
+            quality = lower.min(quality.saturating_sub(QUALITY_STEP)).max(1);
+        }
     }
 
     fn scale_i420(&mut self, payload: &[u8], from: Size, to: Size) -> Result<Vec<u8>, MediaError> {

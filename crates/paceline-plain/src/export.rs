@@ -190,13 +190,19 @@ impl Worker {
 
     fn subscribe(&self) -> Result<Subscriber, SubscribeError> {
         let ExportRule { tag, form, within, loss, proxy, retransmit, .. } = &self.rule;
-        let Form { rate, size, audio } = form;
+        let Form { rate, size, audio, bitrate, quality } = form;
         let mut builder = self.node.subscriber(tag.as_str()).queue(QUEUE);
         builder = match rate {
             Rate::All => builder,
             Rate::Every(n) => builder.every(n.get()),
             Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
         };
+        if let Some(bitrate) = bitrate {
+            builder = builder.bitrate(bitrate.get());
+        }
+        if let Some(quality) = quality {
+            builder = builder.quality(quality.get());
+        }
         if let Some(size) = size {
             builder = builder.size(size.width, size.height);
         }

@@ -38,6 +38,7 @@ mod registry;
 mod request;
 mod reserve;
 mod routes;
+mod scaled;
 mod spec;
 mod split;
 mod survey;
@@ -59,6 +60,7 @@ pub use refusal::{Offer, Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
+pub use scaled::FormBudget;
 pub use spec::{BEST_EFFORT_WAIT_MAX, HopInfo, PublisherSpec, SubscriptionSpec};
 pub use survey::Estimate;
 pub use ways::{WayChange, Ways};
@@ -345,6 +347,12 @@ impl Control {
         if before.is_some_and(|before| **before != spec) {
             self.announce(Change::Publish(id.index, Arc::new(spec)), None);
         }
+    }
+
+    /// Returns the declaration of a publisher of any known node.
+    #[must_use]
+    pub fn publisher(&self, id: PublisherId) -> Option<&PublisherSpec> {
+        self.registry.record(id.node)?.publishers.get(&id).map(AsRef::as_ref)
     }
 
     /// Removes a publisher of this node.

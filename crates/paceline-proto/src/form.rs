@@ -1,7 +1,7 @@
 //! The form of a stream: the rate and size of its samples.
 
 use core::fmt;
-use core::num::NonZeroU32;
+use core::num::{NonZeroU8, NonZeroU32};
 use paceline_sched::Duration;
 
 /// The reason why the pictures of a video cannot be scaled: the decoder lacks a feature that they use.
@@ -154,11 +154,25 @@ pub struct Form {
     pub size: Option<Size>,
     /// The audio format; `None` for the publisher's own format.
     pub audio: Option<Audio>,
+    /// The highest bit rate of coded pictures, in bits per second of payload; `None` for the default of the size.
+    pub bitrate: Option<NonZeroU32>,
+    /// The highest quality of JPEG pictures, from 1 to 100; `None` for 80, or unchanged pictures.
+    pub quality: Option<NonZeroU8>,
 }
 
 impl Form {
     /// The publisher's own form: every sample, unscaled.
-    pub const FULL: Self = Self { rate: Rate::All, size: None, audio: None };
+    pub const FULL: Self =
+        Self { rate: Rate::All, size: None, audio: None, bitrate: None, quality: None };
+
+    /// Returns true if samples are converted, and not only left out.
+    #[must_use]
+    pub const fn converts(&self) -> bool {
+        self.size.is_some()
+            || self.audio.is_some()
+            || self.bitrate.is_some()
+            || self.quality.is_some()
+    }
 }
 
 impl fmt::Display for Form {
@@ -167,8 +181,30 @@ impl fmt::Display for Form {
         if let Some(size) = self.size {
             write!(f, " at {size}")?;
         }
-        self.audio.map_or(Ok(()), |audio| write!(f, " at {audio}"))
+        if let Some(audio) = self.audio {
+            write!(f, " at {audio}")?;
+        }
+        if let Some(bitrate) = self.bitrate {
+            write!(f, " at {bitrate} bit/s")?;
+        }
+        self.quality.map_or(Ok(()), |quality| write!(f, " at quality {quality}"))
     }
+}
+
+/// The measured samples of one form of a publisher, which its node scales.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ScaledForm {
+    /// The form, with every sample.
+    pub form: Form,
+    /// The largest payload of a sample in bytes.
+    pub bytes_max: u64,
+    /// The longest time from the arrival of a sample at the scaler to its result.
+    pub takes: Duration,
+}
+
+impl ScaledForm {
+    /// The maximum number of forms in a publisher's record.
+    pub const FORMS_MAX: usize = 32;
 }
 
 /// The node that scales a subscription's samples.

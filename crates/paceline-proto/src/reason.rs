@@ -42,11 +42,13 @@ pub enum DropReason {
     /// The best-effort sample exceeded its longest queueing time at a link, and newer samples were queued
     /// behind it.
     Expired,
+    /// Earlier scaled pictures had used up the bit rate of their form.
+    OverBudget,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::DeadlineMissed,
         Self::QueueFull,
         Self::Superseded,
@@ -64,6 +66,7 @@ impl DropReason {
         Self::NotImported,
         Self::NotExported,
         Self::Expired,
+        Self::OverBudget,
     ];
 
     /// Returns the reason's index in [`Self::ALL`], which is also its byte on the wire.
@@ -99,6 +102,7 @@ impl DropReason {
             Self::NotImported => "not_imported",
             Self::NotExported => "not_exported",
             Self::Expired => "expired",
+            Self::OverBudget => "over_budget",
         }
     }
 }

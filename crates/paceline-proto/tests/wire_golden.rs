@@ -147,7 +147,7 @@ fn a_later_piece() {
 fn open_close_abort_and_control_segments() {
     let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 1 };
     let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
-    let form = Form { rate, size: Some(Size { width: 160, height: 120 }), audio: None };
+    let form = Form { rate, size: Some(Size { width: 160, height: 120 }), ..Form::FULL };
     let mut out = Vec::new();
     write_open(3, publisher, &form, &mut out);
     assert_eq!(hex(&out), "030308070605040302010102882701a00178");

@@ -26,6 +26,8 @@ const CHANGEABLE: &[&str] = &[
     "max_hz",
     "size",
     "audio",
+    "bitrate",
+    "quality",
     "within_ms",
     "loss",
     "proxy",
@@ -261,7 +263,7 @@ impl Subscriber {
     /// Raises `ChangeError` if the subscription has ended, and `SubscribeError` for values out of
     /// range.
     #[pyo3(signature = (**asked), text_signature = "($self, *, every=None, max_hz=None, size=None, audio=None, \
-        within_ms=None, loss=None, proxy=None, retransmit=None, reset=False, or_stop=False)")]
+        bitrate=None, quality=None, within_ms=None, loss=None, proxy=None, retransmit=None, reset=False, or_stop=False)")]
     fn change(&self, py: Python<'_>, asked: Option<Bound<'_, PyDict>>) -> PyResult<()> {
         let asked = asked.unwrap_or_else(|| PyDict::new(py));
         convert::only(&asked, CHANGEABLE)?;

@@ -18,6 +18,8 @@ pub(crate) struct Wish {
     loss: Option<(u32, u32)>,
     proxy: Option<Proxy>,
     retransmit: Option<Retransmit>,
+    bitrate: Option<u32>,
+    quality: Option<u8>,
 }
 
 impl Wish {
@@ -35,6 +37,8 @@ impl Wish {
             loss: pair(asked, "loss", '/')?,
             proxy: proxy.map(|word| convert::proxy(&word)).transpose()?,
             retransmit: retransmit.map(|word| convert::retransmit(&word)).transpose()?,
+            bitrate: option(asked, "bitrate", WHOLE)?,
+            quality: option(asked, "quality", WHOLE)?,
         })
     }
 
@@ -51,6 +55,12 @@ impl Wish {
         }
         if let Some((rate, channels)) = self.audio {
             builder = builder.audio(rate, channels);
+        }
+        if let Some(bitrate) = self.bitrate {
+            builder = builder.bitrate(bitrate);
+        }
+        if let Some(quality) = self.quality {
+            builder = builder.quality(quality);
         }
         if let Some(within) = self.within {
             builder = builder.within(within);

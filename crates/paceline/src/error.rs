@@ -294,6 +294,12 @@ pub enum SubscribeError {
         /// The requested number of channels.
         channels: u8,
     },
+    /// The bit rate is too low.
+    #[error("bit rate of {0} bit/s: must be from 1000, such as 500000")]
+    Bitrate(u32),
+    /// The quality is out of range.
+    #[error("quality: must be from 1 to 100, such as 60")]
+    Quality,
     /// The delay bound is zero.
     #[error("within 0: must be above 0; it is the longest time from publish to delivery")]
     ZeroWithin,

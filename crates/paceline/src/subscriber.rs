@@ -16,13 +16,15 @@ use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::form::Audio;
 use paceline_proto::{Drops, Form, Pattern, Proxy, Rate, Retransmit, Size, SubscriptionId};
 use paceline_sched::LossTolerance;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU8, NonZeroU32};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The default length of a subscriber's queue, in samples.
 const QUEUE_SAMPLES: usize = 64;
 const QUEUE_SAMPLES_MAX: usize = 65_536;
+/// The lowest bit rate of pictures.
+const BITRATE_MIN: u32 = 1_000;
 
 /// Configures and declares a [`Subscriber`]. Created by [`Node::subscriber`].
 ///
@@ -134,7 +136,7 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// Resets the request to every sample as published, as best effort: clears rate, size, audio,
-    /// delay bound and loss tolerance.
+    /// bit rate, quality, delay bound and loss tolerance.
     pub fn as_published(self) -> Self {
         self.with(|spec| {
             spec.form = Form::FULL;
@@ -178,6 +180,27 @@ impl<'a> SubscriberBuilder<'a> {
                 return Err(SubscribeError::Audio { rate, channels });
             }
             draft.spec.form.audio = Some(Audio { rate, channels });
+            Ok(())
+        })
+    }
+
+    /// Limits JPEG pictures and H.264 video to a bit rate, in bits of payload per second, from 1,000. The quality is
+    /// reduced as needed, and below the lowest quality the rate. Defaults to the share that the pixels of the size
+    /// have in the published bytes; other samples are delivered unchanged.
+    pub fn bitrate(self, bits_per_s: u32) -> Self {
+        self.set(|draft| {
+            let bitrate = NonZeroU32::new(bits_per_s).filter(|it| it.get() >= BITRATE_MIN);
+            draft.spec.form.bitrate = Some(bitrate.ok_or(SubscribeError::Bitrate(bits_per_s))?);
+            Ok(())
+        })
+    }
+
+    /// Limits the quality of JPEG pictures, from 1 to 100. Defaults to 80 for scaled pictures; other samples are
+    /// delivered unchanged.
+    pub fn quality(self, quality: u8) -> Self {
+        self.set(|draft| {
+            let quality = NonZeroU8::new(quality).filter(|it| it.get() <= 100);
+            draft.spec.form.quality = Some(quality.ok_or(SubscribeError::Quality)?);
             Ok(())
         })
     }

@@ -21,6 +21,12 @@ pub(crate) struct WishArgs {
     /// Sample rate and channels of sound, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
     pub(crate) audio: Option<(u32, u8)>,
+    /// Bit rate of JPEG pictures and H.264 video, such as 500kbit; the quality is reduced as needed
+    #[arg(long, value_name = "RATE", value_parser = args::bitrate)]
+    pub(crate) bitrate: Option<u32>,
+    /// Highest quality of JPEG pictures, 1 to 100; 80 for scaled ones by default
+    #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) quality: Option<u8>,
     /// Delay bound from publish to delivery, such as 200ms
     #[arg(long, value_name = "TIME", value_parser = args::within)]
     pub(crate) within: Option<Duration>,
@@ -50,8 +56,19 @@ impl WishArgs {
     }
 
     /// Returns true if the options request a rate, a picture size or a sound format.
-    pub(crate) const fn has_form(&self) -> bool {
-        self.every.is_some() || self.max_hz.is_some() || self.size.is_some() || self.audio.is_some()
+    pub(crate) fn has_form(&self) -> bool {
+        self.every.is_some() || self.max_hz.is_some() || !self.form_flags().is_empty()
+    }
+
+    /// Returns the given flags that apply to samples of certain types only.
+    fn form_flags(&self) -> Vec<FormFlag> {
+        let given = [
+            (self.size.is_some(), FormFlag::Size),
+            (self.bitrate.is_some(), FormFlag::Bitrate),
+            (self.quality.is_some(), FormFlag::Quality),
+            (self.audio.is_some(), FormFlag::Audio),
+        ];
+        given.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag).collect()
     }
 
     /// Checks that the publishers of a tag can serve the requested form.
@@ -62,12 +79,13 @@ impl WishArgs {
     /// Returns a usage error for a picture size if the tag has no pictures, and for a sound format
     /// if it has no sound.
     pub(crate) fn check(&self, node: &Node, pattern: &Pattern) -> anyhow::Result<()> {
-        if !pattern.is_tag() || self.size.is_none() && self.audio.is_none() {
+        let flags = self.form_flags();
+        if !pattern.is_tag() || flags.is_empty() {
             return Ok(());
         }
         let sources = node.sources(pattern);
         let encodings: Vec<&str> = sources.iter().map(|source| source.encoding.as_str()).collect();
-        let wrong = contradiction(self.size.is_some(), self.audio.is_some(), &encodings);
+        let wrong = contradiction(&flags, &encodings);
         wrong.map_or(Ok(()), |(flag, what)| {
             Err(exit::usage(format!("{flag}: {pattern} {what}; leave {flag} out")))
         })
@@ -87,6 +105,12 @@ impl WishArgs {
         if let Some((rate, channels)) = self.audio {
             builder = builder.audio(rate, channels);
         }
+        if let Some(bitrate) = self.bitrate {
+            builder = builder.bitrate(bitrate);
+        }
+        if let Some(quality) = self.quality {
+            builder = builder.quality(quality);
+        }
         if let Some(bound) = self.within {
             builder = builder.within(bound);
         }
@@ -97,25 +121,56 @@ impl WishArgs {
     }
 }
 
-/// Returns the flag that contradicts the encodings of all publishers of a tag, with the reason.
-/// Also returns a flag if both flags contradict each other.
-fn contradiction(size: bool, audio: bool, encodings: &[&str]) -> Option<(&'static str, String)> {
-    if size && audio {
-        let what = "is one tag with either pictures or sound, and --size is for pictures";
-        return Some(("--audio", what.to_owned()));
+/// A flag that applies to samples of certain types only.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum FormFlag {
+    Size,
+    Bitrate,
+    Quality,
+    Audio,
+}
+
+impl FormFlag {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Size => "--size",
+            Self::Bitrate => "--bitrate",
+            Self::Quality => "--quality",
+            Self::Audio => "--audio",
+        }
+    }
+
+    /// Returns the samples that it applies to.
+    const fn samples(self) -> &'static str {
+        match self {
+            Self::Size => "a picture",
+            Self::Bitrate => "image/jpeg or video/h264",
+            Self::Quality => "image/jpeg",
+            Self::Audio => "sound",
+        }
+    }
+
+    fn fits(self, encoding: &str) -> bool {
+        let format = encoding.parse::<Format>();
+        match self {
+            Self::Size => format.is_ok(),
+            Self::Bitrate => matches!(format, Ok(Format::Jpeg | Format::H264)),
+            Self::Quality => matches!(format, Ok(Format::Jpeg)),
+            Self::Audio => encoding.parse::<AudioFormat>().is_ok(),
+        }
+    }
+}
+
+/// Returns the flag that contradicts the encodings of all publishers of a tag, or another flag, with the reason.
+fn contradiction(flags: &[FormFlag], encodings: &[&str]) -> Option<(&'static str, String)> {
+    if let [other, .., FormFlag::Audio] = flags {
+        let other = other.name();
+        let what = format!("is one tag with either pictures or sound, and {other} is for pictures");
+        return Some((FormFlag::Audio.name(), what));
     }
     let first = encodings.first()?;
-    let fits = |encoding: &&str| match audio {
-        true => encoding.parse::<AudioFormat>().is_ok(),
-        false => encoding.parse::<Format>().is_ok(),
-    };
-    if !size && !audio || encodings.iter().any(fits) {
-        return None;
-    }
-    Some(match audio {
-        true => ("--audio", format!("has the type {first}, which is not sound")),
-        false => ("--size", format!("has the type {first}, which is not a picture")),
-    })
+    let wrong = flags.iter().find(|flag| !encodings.iter().any(|encoding| flag.fits(encoding)))?;
+    Some((wrong.name(), format!("has the type {first}, which is not {}", wrong.samples())))
 }
 
 #[cfg(test)]
@@ -126,14 +181,19 @@ mod tests {
     fn a_size_is_for_pictures_and_audio_for_sound() {
         let sound = "audio/pcm;format=s16le;rate=8000;channels=1";
         assert!(sound.parse::<AudioFormat>().is_ok());
-        assert_eq!(contradiction(false, true, &[sound]), None);
-        assert_eq!(contradiction(true, false, &["image/jpeg"]), None);
-        assert_eq!(contradiction(true, false, &[sound, "video/h264"]), None, "one of two");
-        assert_eq!(contradiction(true, false, &[]), None, "no publisher yet");
+        let (size, audio) = (FormFlag::Size, FormFlag::Audio);
+        assert_eq!(contradiction(&[audio], &[sound]), None);
+        assert_eq!(contradiction(&[size], &["image/jpeg"]), None);
+        assert_eq!(contradiction(&[size], &[sound, "video/h264"]), None, "one of two");
+        assert_eq!(contradiction(&[size], &[]), None, "no publisher yet");
         let flag =
-            |size, audio, encodings: &[&str]| contradiction(size, audio, encodings).unwrap().0;
-        assert_eq!(flag(false, true, &["image/jpeg"]), "--audio");
-        assert_eq!(flag(true, false, &["text/plain"]), "--size");
-        assert_eq!(flag(true, true, &[]), "--audio");
+            |flags: &[FormFlag], encodings: &[&str]| contradiction(flags, encodings).unwrap().0;
+        assert_eq!(flag(&[audio], &["image/jpeg"]), "--audio");
+        assert_eq!(flag(&[size], &["text/plain"]), "--size");
+        assert_eq!(flag(&[size, audio], &[]), "--audio");
+        let (bitrate, quality) = (FormFlag::Bitrate, FormFlag::Quality);
+        assert_eq!(contradiction(&[size, bitrate], &["video/h264"]), None);
+        assert_eq!(flag(&[size, bitrate], &["image/png"]), "--bitrate");
+        assert_eq!(flag(&[bitrate, quality], &["video/h264"]), "--quality");
     }
 }

@@ -225,7 +225,7 @@ fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Export
         tokens,
         always,
         queries,
-        form: Form { rate: rate(every, max_hz), size, audio },
+        form: Form { rate: rate(every, max_hz), size, audio, ..Form::FULL },
         within,
         loss,
         proxy: proxy.unwrap_or(rule.proxy),

@@ -145,7 +145,7 @@ impl Row {
             Some(millihertz) if self.limits => Rate::Max(millihertz),
             _ => Rate::All,
         };
-        Form { rate, size: self.scaled(), audio: None }
+        Form { rate, size: self.scaled(), ..Form::FULL }
     }
 
     /// Formats the request for display.

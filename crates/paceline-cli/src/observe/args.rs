@@ -147,7 +147,7 @@ impl TraceArgs {
 
 impl LookArgs {
     /// Returns true if flags state the rate or size. Otherwise both follow from the other subscriptions.
-    pub(crate) const fn has_form(&self) -> bool {
+    pub(crate) fn has_form(&self) -> bool {
         self.wish.has_form()
     }
 

@@ -110,7 +110,7 @@ mod tests {
 
     fn few() -> Form {
         let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
-        Form { rate, size: Some(Size { width: 160, height: 120 }), audio: None }
+        Form { rate, size: Some(Size { width: 160, height: 120 }), ..Form::FULL }
     }
 
     fn way() -> Vec<HopView> {

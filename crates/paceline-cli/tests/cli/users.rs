@@ -34,7 +34,8 @@ impl System {
         // The build folder may be closed to other users. Another process copies the file: a
         // descriptor of this process that writes it could pass to the child of another test,
         // and the file cannot be executed until that child has closed it.
-        let copied = Command::new("cp").arg(crate::BINARY).arg(system.dir.join("paceline")).status();
+        let copied =
+            Command::new("cp").arg(crate::BINARY).arg(system.dir.join("paceline")).status();
         assert!(copied.unwrap().success());
         Some(system)
     }

@@ -26,6 +26,7 @@ fn publisher(tag: &str, full: bool) -> PublisherSpec {
         waits: full,
         unscalable: None,
         key_interval: None,
+        scaled: Vec::new(),
     }
 }
 
@@ -34,6 +35,8 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         rate: Rate::Max(NonZeroU32::new(10_000).unwrap()),
         size: Some(Size { width: 2_000, height: 240 }),
         audio: Some(Audio { rate: 8_000, channels: 1 }),
+        bitrate: NonZeroU32::new(64_000),
+        quality: None,
     };
     SubscriptionSpec {
         pattern: Pattern::new(pattern).unwrap(),

@@ -59,8 +59,8 @@ fn forms() -> Vec<Form> {
     vec![
         Form::FULL,
         Form { rate: Rate::Every(n), ..Form::FULL },
-        Form { rate: Rate::Max(n), size, audio: None },
-        Form { rate: Rate::All, size, audio },
+        Form { rate: Rate::Max(n), size, ..Form::FULL },
+        Form { size, audio, ..Form::FULL },
     ]
 }
 

@@ -402,6 +402,7 @@ impl Attacker {
             waits: self.chance.below(2) == 0,
             unscalable: None,
             key_interval: None,
+            scaled: Vec::new(),
         }
     }
 

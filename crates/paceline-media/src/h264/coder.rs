@@ -15,7 +15,7 @@ use crate::pixel::PixelFormat;
 use crate::resize::Resize;
 use crate::size::Size;
 
-/// The target of the rate control in bits per pixel.
+/// The default target of the rate control in bits per pixel.
 const BITS_PER_PIXEL: f64 = 0.1;
 
 /// The longest time between I pictures, in seconds of encoded pictures.
@@ -36,6 +36,8 @@ const SIDES_MAX: (u32, u32) = (3840, 2160);
 /// Scales and encodes pictures, each to one unit.
 pub(super) struct Coder {
     hz: f64,
+    /// The target of the rate control in bits per second; `None` for the default of the size.
+    bits: Option<u32>,
     resize: Resize,
     scaled: Vec<u8>,
     encoder: Option<(Size, Encoder)>,
@@ -56,6 +58,7 @@ impl Coder {
         }
         Ok(Self {
             hz,
+            bits: None,
             resize: Resize::new(),
             scaled: Vec::new(),
             encoder: None,
@@ -65,6 +68,14 @@ impl Coder {
             key: true,
             coded: 0,
         })
+    }
+
+    /// Sets the target of the rate control, in bits per second; `None` for the default of the size.
+    pub(super) fn set_bits(&mut self, bits: Option<u32>) {
+        if self.bits != bits {
+            self.bits = bits;
+            self.encoder = None;
+        }
     }
 
     /// Requests that the next picture is an I picture.
@@ -138,7 +149,7 @@ impl Coder {
                 self.key = true;
                 let made = Encoder::with_api_config(
                     OpenH264API::from_source(),
-                    config(size, self.hz, self.colour),
+                    config(size, self.hz, self.bits, self.colour),
                 );
                 let mut encoder = made.map_err(|error| refuse(&error))?;
                 silence(&mut encoder);
@@ -199,16 +210,19 @@ fn encoder_hz(hz: f64) -> f64 {
 
 /// Returns the configuration: Baseline, one slice and one reference, no B pictures, no skipped pictures,
 /// one thread.
-fn config(size: Size, hz: f64, colour: Option<Colour>) -> EncoderConfig {
+fn config(size: Size, hz: f64, bits: Option<u32>, colour: Option<Colour>) -> EncoderConfig {
+    // The rate control counts pictures: at rates outside its range it needs the bits of as many pictures.
+    let scaled = |bits: u32| whole(f64::from(bits) * encoder_hz(hz) / hz);
+    let bits = bits.map(scaled);
     let hz = encoder_hz(hz);
     let pixels = u32::try_from(size.pixels()).unwrap_or(u32::MAX);
-    let bits = whole(f64::from(pixels) * hz * BITS_PER_PIXEL);
+    let bits = bits.unwrap_or_else(|| whole(f64::from(pixels) * hz * BITS_PER_PIXEL));
     let config = EncoderConfig::new()
         .profile(Profile::Baseline)
         .max_frame_rate(FrameRate::from_hz(narrow(hz)))
         .rate_control_mode(RateControlMode::Bitrate)
         .bitrate(BitRate::from_bps(u32::try_from(bits).unwrap_or(u32::MAX)))
-        .qp(QpRange::new(12, 40))
+        .qp(QpRange::new(12, 51))
         .complexity(Complexity::Low)
         .skip_frames(false)
         .scene_change_detect(false)

@@ -38,9 +38,8 @@ pub enum Event {
 /// profile. An I picture is encoded first, after a change of size, on request, and at least once in each
 /// 2 seconds of encoded pictures; all others are P pictures. An I unit contains its parameter sets.
 ///
-/// The rate control aims at 0.1 bit per pixel, so 320x180 at 5 pictures per second takes about 29
-/// kbit/s. It encodes every wanted picture with a quantizer of at most 40, so pictures with much motion
-/// take more.
+/// By default the rate control aims at 0.1 bit per pixel, so 320x180 at 5 pictures per second takes about 29
+/// kbit/s. It encodes every wanted picture, so pictures with much motion may take more.
 ///
 /// Each pushed unit has exactly one [`Event`], immediately or later, in presentation order: the decoder
 /// may buffer up to 16 pictures. Damaged units fail. The units after them up to the next I unit fail
@@ -110,6 +109,12 @@ impl Transcoder {
             shown: 0,
             coder: Coder::new(hz)?,
         })
+    }
+
+    /// Sets the target of the rate control, in bits per second; `None` for the default of the size. The next picture
+    /// after a change is an I picture.
+    pub fn set_bitrate(&mut self, bits_per_s: Option<u32>) {
+        self.coder.set_bits(bits_per_s);
     }
 
     /// Requests that the next encoded picture is an I picture.

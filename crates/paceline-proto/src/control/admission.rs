@@ -382,7 +382,8 @@ impl Admission {
 
 /// Returns the reason if no path could deliver the requested size.
 pub(super) fn impossible(pair: &Pair<'_>) -> Option<RefusalReason> {
-    let asked = pair.asked.size?;
+    let recodes = pair.asked.bitrate.is_some() && pair.spec.kind.is_video();
+    let asked = pair.asked.size.or(pair.spec.size.filter(|_| recodes))?;
     if let Some(source) = pair.spec.size
         && !asked.fits_in(source)
     {

@@ -11,6 +11,7 @@ use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
+use core::num::NonZeroU32;
 use paceline_admit::Trunk;
 use paceline_admit::reserve::{HeldReservation, Name, NodeIndex, Request, Wanted};
 use paceline_sched::Duration;
@@ -84,8 +85,11 @@ pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
     };
     let (width, height) = form.size.map_or((0, 0), |size| (size.width, size.height));
     let (audio, channels) = form.audio.map_or((0, 0), |audio| (audio.rate, audio.channels));
+    let coding =
+        [form.bitrate.map_or(0, NonZeroU32::get), form.quality.map_or(0, |it| it.get().into())];
     let words = [publisher.index, kind, rate, width, height, audio, channels.into()];
-    let words = words.iter().flat_map(|word| word.to_le_bytes());
+    let words = words.into_iter().chain(coding.into_iter().filter(|word| *word > 0));
+    let words = words.flat_map(u32::to_le_bytes);
     let hashed = publisher
         .node
         .0

@@ -6,13 +6,15 @@ use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::NAME_BYTES_MAX;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
-use crate::form::{Form, Proxy, Rate, Size, Unscalable};
+use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
 use crate::rights::{Lack, Quota, Right};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
-use crate::wire::segment::{read_audio, write_audio};
+use crate::wire::segment::{
+    read_audio, read_bitrate, read_form, read_quality, write_audio, write_form,
+};
 use crate::wire::{Reader, WireError, Writer};
 use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
@@ -32,6 +34,7 @@ const HAS_UNSCALABLE: u8 = 1 << 6;
 const HAS_KEY_INTERVAL: u8 = 1 << 7;
 const HAS_ENVELOPE: u64 = 1 << 8;
 const LEARNED: u64 = 1 << 9;
+const HAS_SCALED: u64 = 1 << 10;
 
 // Flags of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -48,6 +51,8 @@ const HAS_REVISION: u64 = 1 << 9;
 const OR_STOP: u64 = 1 << 10;
 const ASKS_ENCRYPTED: u64 = 1 << 11;
 const ASKS_LEVEL: u64 = 1 << 12;
+const ASKS_BITRATE: u64 = 1 << 13;
+const ASKS_QUALITY: u64 = 1 << 14;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -154,7 +159,11 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
             | bit(spec.key_interval.is_some(), HAS_KEY_INTERVAL),
     );
     let learned = spec.envelope.is_some_and(|envelope| envelope.learned);
-    let long = [(spec.envelope.is_some(), HAS_ENVELOPE), (learned, LEARNED)];
+    let long = [
+        (spec.envelope.is_some(), HAS_ENVELOPE),
+        (learned, LEARNED),
+        (!spec.scaled.is_empty(), HAS_SCALED),
+    ];
     out.put_varint(
         long.iter().filter(|(set, _)| *set).fold(flags, |flags, (_, flag)| flags | flag),
     );
@@ -183,6 +192,33 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
     if let Some(interval) = spec.key_interval {
         out.put_varint(interval.as_nanos());
     }
+    if !spec.scaled.is_empty() {
+        put_scaled(out, &spec.scaled);
+    }
+}
+
+fn put_scaled(out: &mut Vec<u8>, scaled: &[ScaledForm]) {
+    out.put_varint(scaled.len() as u64);
+    for one in scaled {
+        write_form(&one.form, out);
+        out.put_varint(one.bytes_max);
+        out.put_varint(one.takes.as_nanos());
+    }
+}
+
+fn read_scaled(reader: &mut Reader) -> Result<Vec<ScaledForm>, WireError> {
+    let count = reader.varint_max(ScaledForm::FORMS_MAX as u64, "scaled forms")?;
+    let mut scaled: Vec<ScaledForm> = Vec::new();
+    for _ in 0..count {
+        let form = read_form(reader)?;
+        let after = scaled.last().is_none_or(|before| before.form < form);
+        if !after || !form.converts() || form.rate != Rate::All {
+            return Err(WireError::Invalid("scaled forms"));
+        }
+        let bytes_max = reader.varint("scaled bytes")?;
+        scaled.push(ScaledForm { form, bytes_max, takes: read_duration(reader, "scaling time")? });
+    }
+    if scaled.is_empty() { Err(WireError::Invalid("scaled forms")) } else { Ok(scaled) }
 }
 
 fn read_unscalable(reader: &mut Reader) -> Result<Unscalable, WireError> {
@@ -199,7 +235,7 @@ fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelope, WireErr
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let flags = reader.varint_max(2 * LEARNED - 1, "publisher flags")?;
+    let flags = reader.varint_max(2 * HAS_SCALED - 1, "publisher flags")?;
     if flags & (HAS_ENVELOPE | LEARNED) == LEARNED {
         return Err(WireError::Invalid("publisher flags"));
     }
@@ -220,6 +256,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         waits: has(WAITS),
         unscalable: optional(has(HAS_UNSCALABLE), || read_unscalable(reader))?,
         key_interval: optional(has(HAS_KEY_INTERVAL), || read_duration(reader, "key interval"))?,
+        scaled: optional(flags & HAS_SCALED != 0, || read_scaled(reader))?.unwrap_or_default(),
     })
 }
 
@@ -241,6 +278,8 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.or_stop, OR_STOP),
         (spec.encrypted, ASKS_ENCRYPTED),
         (spec.level.is_some(), ASKS_LEVEL),
+        (spec.form.bitrate.is_some(), ASKS_BITRATE),
+        (spec.form.quality.is_some(), ASKS_QUALITY),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_varint(long.fold(flags, |all, flag| all | flag));
@@ -251,6 +290,12 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     }
     if let Some(audio) = spec.form.audio {
         write_audio(audio, out);
+    }
+    if let Some(bitrate) = spec.form.bitrate {
+        out.put_varint(u64::from(bitrate.get()));
+    }
+    if let Some(quality) = spec.form.quality {
+        out.put_u8(quality.get());
     }
     if let Some(within) = spec.within {
         out.put_varint(within.as_nanos());
@@ -270,15 +315,17 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * ASKS_LEVEL - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * ASKS_QUALITY - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
     let size = optional(flags & ASKS_SIZE != 0, || read_size(reader))?;
     let audio = optional(flags & ASKS_AUDIO != 0, || read_audio(reader))?;
+    let bitrate = optional(all & ASKS_BITRATE != 0, || read_bitrate(reader))?;
+    let quality = optional(all & ASKS_QUALITY != 0, || read_quality(reader))?;
     Ok(SubscriptionSpec {
         pattern: Pattern::new(&pattern).map_err(|_| WireError::Invalid("pattern"))?,
-        form: Form { rate, size, audio },
+        form: Form { rate, size, audio, bitrate, quality },
         within: optional(flags & ASKS_WITHIN != 0, || read_duration(reader, "within"))?,
         loss: optional(flags & ASKS_LOSS != 0, || read_loss(reader))?,
         proxy: if flags & PROXY_SUBSCRIBER != 0 { Proxy::Subscriber } else { Proxy::Publisher },

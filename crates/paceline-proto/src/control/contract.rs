@@ -106,7 +106,7 @@ pub(crate) fn shares(spec: &PublisherSpec, form: Form, ask: &Ask) -> Vec<Duratio
 /// miss.
 pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<StreamDemand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
-    let whole = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
+    let whole = u64::try_from(counted(spec.budget(form)?.bytes_max.into())).unwrap_or(u64::MAX);
     if ask.owes_nothing() {
         return Some(None);
     }
@@ -124,14 +124,13 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     Some(Some(demand.with_loss(counted)))
 }
 
-/// Returns the envelope of a stream's samples, unless scaling changes their sizes.
+/// Returns the envelope of a stream's samples.
 ///
 /// A learned one counts only if no sample may be lost: the publisher never agreed to it, and the loss tolerance may
 /// save more.
 fn envelope(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<Envelope> {
     let lossless = || asks.iter().all(|ask| ask.loss.x() == 0);
-    let plain = form.size.is_none() && form.audio.is_none();
-    spec.envelope.filter(|it| plain && (!it.learned || lossless()))
+    spec.budget(form)?.envelope.filter(|it| !it.learned || lossless())
 }
 
 /// Returns the samples of each window that admission may leave out. With an envelope none: those that miss may be
@@ -172,12 +171,13 @@ pub(crate) fn demand(
     asks: &[Ask],
 ) -> plan::Demand {
     let (period, jitter) = (contract.period, contract.jitter);
-    let wire = wire_bytes(spec.bytes_max.unwrap_or(SEGMENT_BYTES), spec, form);
+    let budget = spec.budget(form);
+    let wire = counted(budget.map_or(SEGMENT_BYTES, |budget| budget.bytes_max).into());
     let every = u128::from(period.as_nanos().max(1));
     let rate = wire.saturating_mul(1_000_000_000).div_ceil(every);
     let early = (wire * u128::from(jitter.as_nanos())).div_ceil(every);
     let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
-    let (bytes, declared) = (whole(wire), spec.bytes_max.is_some());
+    let (bytes, declared) = (whole(wire), budget.is_some());
     let burst = whole(wire.saturating_add(early));
     let (bytes_per_s, varies) = (whole(rate), false);
     let peak = plan::Demand { bytes, burst, bytes_per_s, declared, varies };
@@ -190,18 +190,6 @@ pub(crate) fn demand(
         }
         Some(_) | None => peak,
     }
-}
-
-/// Returns the wire bytes of a sample in `form` whose unscaled payload is at most `bytes`.
-fn wire_bytes(bytes: u64, spec: &PublisherSpec, form: Form) -> u128 {
-    let full = u128::from(bytes);
-    let payload = match (form.size, spec.size) {
-        (Some(scaled), Some(source)) => {
-            (full * u128::from(scaled.pixels())).div_ceil(u128::from(source.pixels().max(1)))
-        }
-        (None, _) | (_, None) => full,
-    };
-    counted(payload)
 }
 
 #[cfg(test)]
@@ -232,6 +220,7 @@ mod tests {
             waits: false,
             unscalable: None,
             key_interval: None,
+            scaled: Vec::new(),
         }
     }
 
@@ -239,7 +228,8 @@ mod tests {
     fn within(millis: u64, hop: usize, hops: usize) -> Ask {
         let within = Some(Duration::from_millis(millis));
         let split = Split::new((0..hops).map(|_| true));
-        Ask { within, loss: LossTolerance::NONE, hop: hop - 1, split, level: None }
+        let scaling = (Duration::ZERO, true);
+        Ask { within, loss: LossTolerance::NONE, hop: hop - 1, split, level: None, scaling }
     }
 
     fn loss(x: u32, y: u32) -> LossTolerance {
@@ -299,7 +289,8 @@ mod tests {
     fn missed(slow: &[bool], hop: usize, form: Form, late: Late) -> (LossTolerance, LossTolerance) {
         let split = Split::new(slow.iter().copied());
         let within = Some(Duration::from_millis(60));
-        let ask = Ask { within, loss: loss(3, 10), hop: hop - 1, split, level: None };
+        let scaling = (Duration::ZERO, true);
+        let ask = Ask { within, loss: loss(3, 10), hop: hop - 1, split, level: None, scaling };
         let spec = PublisherSpec { late, ..camera() };
         let demand = asked(&spec, form, &ask).unwrap().unwrap();
         (promise(&spec, form, &[ask]).unwrap().contract.loss, demand.loss())
@@ -328,7 +319,8 @@ mod tests {
         ) {
             let split = Split::new(slow.iter().copied());
             let within = within.map(Duration::from_nanos);
-            let ask = |hop| Ask { within, loss: loss(1, 2), hop, split, level: None };
+            let scaling = (Duration::ZERO, true);
+            let ask = |hop| Ask { within, loss: loss(1, 2), hop, split, level: None, scaling };
             let shares = shares(&camera(), Form::FULL, &ask(0));
             let weights = shares.into_iter().map(|part| whole_micros(part).as_nanos() / 1_000);
             let weights: Vec<_> = weights.map(|micros| u32::try_from(micros).unwrap()).collect();
@@ -376,10 +368,10 @@ mod tests {
         let quarter = Form {
             rate: Rate::Every(NonZeroU32::new(5).unwrap()),
             size: Some(Size { width: 320, height: 240 }),
-            audio: None,
+            ..Form::FULL
         };
-        // 2,725 bytes in 3 segments: 3,055 bytes, 5 times per second.
-        assert_eq!(load(&camera(), quarter, LossTolerance::NONE), Some((122_200, 3_055)));
+        // 3,854 bytes in 4 segments: 4,294 bytes, 5 times per second.
+        assert_eq!(load(&camera(), quarter, LossTolerance::NONE), Some((171_760, 4_294)));
         let unknown = PublisherSpec { bytes_max: None, ..camera() };
         assert_eq!(asked(&unknown, Form::FULL, &within(100, 1, 2)), None);
         let huge = PublisherSpec {

@@ -143,19 +143,15 @@ impl Tried<'_> {
     }
 
     fn bytes(&self) -> Option<u64> {
-        let full = self.spec.bytes_max?;
-        let fitting = most(full, |bytes| {
-            let envelope = self.spec.envelope.map(|it| it.smaller(bytes, full));
+        let whole = self.spec.budget(self.form)?;
+        let full = whole.bytes_max;
+        most(full, |bytes| {
+            let envelope = whole.envelope.map(|it| it.smaller(bytes, full));
+            // Samples of this size in the publisher's own form cost the same as in the requested one.
             let spec = PublisherSpec { bytes_max: Some(bytes), envelope, ..self.spec.clone() };
-            self.fits(&spec, self.form, &self.ask)
-        })?;
-        // Convert to the subscriber's size: scaled pictures are smaller than the publisher's.
-        let (Some(scaled), Some(source)) = (self.form.size, self.spec.size) else {
-            return Some(fitting);
-        };
-        let bytes = u128::from(fitting) * u128::from(scaled.pixels());
-        let bytes = bytes / u128::from(source.pixels().max(1));
-        u64::try_from(bytes).ok().filter(|bytes| *bytes > 0)
+            let form = Form { rate: self.form.rate, ..Form::FULL };
+            self.fits(&spec, form, &self.ask)
+        })
     }
 
     fn within(&self, deadline: Duration) -> Option<Duration> {

@@ -124,7 +124,7 @@ impl Pair<'_> {
         } else if period.is_none_or(|period| period.is_zero()) {
             Some(BestEffort::RateUnknown)
         } else {
-            self.spec.bytes_max.is_none().then_some(BestEffort::SizeUnknown)
+            self.spec.budget(self.travelling()).is_none().then_some(BestEffort::SizeUnknown)
         }
     }
 }

@@ -108,6 +108,7 @@ mod tests {
                 waits: false,
                 unscalable: None,
                 key_interval: None,
+                scaled: Vec::new(),
             },
         );
         nodes[1].subscribe(

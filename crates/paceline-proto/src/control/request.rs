@@ -24,6 +24,8 @@ pub(crate) struct Ask {
     pub(super) split: Split,
     /// The requested priority level.
     pub(super) level: Option<u32>,
+    /// The part of the delay bound for scaling, and true if it is before the first link.
+    pub(super) scaling: (Duration, bool),
 }
 
 impl Ask {
@@ -36,13 +38,15 @@ impl Ask {
         split: Split,
     ) -> Option<Self> {
         let loss = tolerance(spec, publisher)?;
-        Some(Self { within: spec.within, loss, hop, split, level: spec.level })
+        let scaling = spec.within.map(|within| publisher.scaling_part(spec, within));
+        let scaling = scaling.unwrap_or((Duration::ZERO, true));
+        Some(Self { within: spec.within, loss, hop, split, level: spec.level, scaling })
     }
 
     /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least
     /// `deadline`.
     pub(crate) fn whole(&self, deadline: Duration) -> Duration {
-        self.split.bound(deadline.saturating_add(MARGIN_MAX))
+        self.split.bound(deadline.saturating_add(MARGIN_MAX)).saturating_add(self.scaling.0)
     }
 
     /// Returns the requested loss tolerance.
@@ -122,9 +126,13 @@ pub(super) fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
         // With only a loss tolerance, each hop may take one period.
         return (period.mul_div(ask.hop as u64, 1), period);
     };
+    let (scaling, first) = ask.scaling;
+    let within = within.saturating_sub(scaling);
     let mine = ask.split.part(within, ask.hop);
     let margin = mine.mul_div(1, 10).min(MARGIN_MAX);
-    (ask.split.before(within, ask.hop), mine.saturating_sub(margin))
+    let scaled = if first { scaling } else { Duration::ZERO };
+    let upstream = ask.split.before(within, ask.hop).saturating_add(scaled);
+    (upstream, mine.saturating_sub(margin))
 }
 
 /// Rounds a hop's part of a delay to whole microseconds, as it is requested. The same number is the hop's

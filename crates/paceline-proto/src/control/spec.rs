@@ -1,7 +1,7 @@
 //! Declarations of publishers, requests of subscriptions, and hops.
 
 use crate::envelope::Envelope;
-use crate::form::{Form, Proxy, Rate, Size, Unscalable};
+use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
@@ -35,6 +35,8 @@ pub struct PublisherSpec {
     /// The longest time between two key pictures of its video so far, rounded up to 100 ms; `None` before the
     /// second one. A subscriber that cannot join in between waits at most this long for its first picture.
     pub key_interval: Option<Duration>,
+    /// What its node measured of forms that it scales, in order of form; at most [`ScaledForm::FORMS_MAX`].
+    pub scaled: Vec<ScaledForm>,
 }
 
 /// The default for the longest wait of a best-effort sample at each link before its first byte is sent. It
@@ -58,6 +60,7 @@ impl PublisherSpec {
             waits: false,
             unscalable: None,
             key_interval: None,
+            scaled: Vec::new(),
         }
     }
 
@@ -86,7 +89,10 @@ impl PublisherSpec {
         let size =
             asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
         let audio = asked.audio.filter(|_| self.has_sound());
-        Form { rate, size, audio }
+        let coded = self.encoding == Encoding::Jpeg || self.kind.is_video();
+        let bitrate = asked.bitrate.filter(|_| coded);
+        let quality = asked.quality.filter(|_| self.encoding == Encoding::Jpeg);
+        Form { rate, size, audio, bitrate, quality }
     }
 
     /// Returns the form of its samples on the links to a subscription: scaled before the first link, or
@@ -97,6 +103,11 @@ impl PublisherSpec {
             Proxy::Publisher => self.form_of(request.form),
             Proxy::Subscriber => Form::FULL,
         }
+    }
+
+    /// Returns true if its pictures are not compressed.
+    pub(super) fn is_raw(&self) -> bool {
+        self.encoding.as_str().starts_with("video/raw")
     }
 
     fn has_sound(&self) -> bool {

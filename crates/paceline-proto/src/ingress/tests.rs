@@ -5,7 +5,7 @@ use core::num::NonZeroU32;
 use paceline_sched::Late;
 
 fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
-    let form = Form { rate, size, audio: None };
+    let form = Form { rate, size, ..Form::FULL };
     OutputPlan {
         target,
         form,

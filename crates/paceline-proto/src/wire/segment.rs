@@ -2,7 +2,7 @@
 
 mod form;
 
-pub(crate) use form::{read_audio, read_rate, write_audio, write_rate};
+pub(crate) use form::{read_audio, read_bitrate, read_quality, read_rate, write_audio, write_rate};
 pub use form::{read_encoding, read_form, write_encoding, write_form};
 
 use super::codec::{Reader, WireError, Writer, varint_len};

@@ -162,7 +162,7 @@ fn requesting_less_ends_a_refusal_at_once() {
         SubscriptionSpec { form: one_in(5), ..promised("left") },
         SubscriptionSpec { loss: LossTolerance::new(4, 5).ok(), ..promised("left") },
         SubscriptionSpec {
-            form: Form { size: Some(Size { width: 320, height: 240 }), ..Form::FULL },
+            form: Form { size: Some(Size { width: 160, height: 120 }), ..Form::FULL },
             ..promised("left")
         },
         all("left"),

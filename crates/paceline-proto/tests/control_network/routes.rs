@@ -3,11 +3,10 @@
 use super::net::{Net, all, camera, id, one_in, promised};
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::plan::Target;
-use paceline_proto::{Form, Proxy, Rate, Size};
+use paceline_proto::{Form, Proxy, Size};
 use paceline_sched::{Duration, LossTolerance};
 
-const SMALL: Form =
-    Form { rate: Rate::All, size: Some(Size { width: 320, height: 240 }), audio: None };
+const SMALL: Form = Form { size: Some(Size { width: 320, height: 240 }), ..Form::FULL };
 
 #[test]
 fn a_proxy_at_the_publisher_sends_the_scaled_stream_over_every_hop() {

@@ -225,7 +225,7 @@ fn form(asked: Form, spec: &PublisherSpec) -> Form {
     Form {
         rate: if every_one { Rate::All } else { asked.rate },
         size: asked.size.filter(|_| picture).filter(|size| Some(*size) != spec.size),
-        audio: None,
+        ..Form::FULL
     }
 }
 

@@ -174,6 +174,7 @@ impl PublisherPlan {
             waits: false,
             unscalable: None,
             key_interval: None,
+            scaled: Vec::new(),
         }
     }
 }

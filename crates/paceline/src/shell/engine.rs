@@ -34,7 +34,9 @@ use crate::identity::Introduction;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
-use paceline_proto::control::{Control, ControlOutput, HopInfo, SubscriptionSpec, WayChange, Ways};
+use paceline_proto::control::{
+    Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec, WayChange, Ways,
+};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::rights::PeerName;
 use paceline_proto::video::GroupBudget;
@@ -244,7 +246,7 @@ impl Engine {
                 }
                 let _ = reply.send(id);
             }
-            Command::UpdatePublisher(id, spec) => self.control.update_publisher(now, id, spec),
+            Command::UpdatePublisher(id, spec) => self.update_publisher(now, id, spec),
             Command::Unpublish(id, None) => self.linger(now, id, now + LINGER_MAX, None),
             Command::Unpublish(id, Some((within, told))) => {
                 self.linger(now, id, now + within, Some(told));
@@ -449,8 +451,27 @@ impl Engine {
         self.update_rates(now);
         self.finish_statuses(now);
         self.tell_silence(now);
+        self.tell_scaling(now);
         self.keep_place();
         self.gate.renew(now, &mut self.control, self.links.iter().map(|link| &link.config));
+    }
+
+    /// Announces a publisher, with what scaling its samples costs.
+    fn update_publisher(&mut self, now: Instant, id: PublisherId, spec: PublisherSpec) {
+        let scaled = self.pool.costs().of(id, ScalePool::workers());
+        self.control.update_publisher(now, id, PublisherSpec { scaled, ..spec });
+    }
+
+    /// Announces what scaling costs, where it has changed.
+    fn tell_scaling(&mut self, now: Instant) {
+        for &id in self.publishers.keys() {
+            let Some(spec) = self.control.publisher(id) else { continue };
+            let scaled = self.pool.costs().of(id, ScalePool::workers());
+            if spec.scaled != scaled {
+                let spec = PublisherSpec { scaled, ..spec.clone() };
+                self.control.update_publisher(now, id, spec);
+            }
+        }
     }
 
     fn close(&mut self) {

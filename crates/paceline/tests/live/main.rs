@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod audio;
+mod budgets;
 mod cable;
 mod change;
 mod classes;

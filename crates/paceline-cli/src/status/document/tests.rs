@@ -58,7 +58,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
     let mut drops = Drops::default();
     drops.add(DropReason::Superseded, 3);
     let size = Some(Size { width: 160, height: 120 });
-    let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size, audio: None };
+    let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size, ..Form::FULL };
     let stream = stream(publisher, form, operator, drops);
     let video = ClassStatus {
         name: "video".to_owned(),

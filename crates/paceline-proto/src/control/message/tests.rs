@@ -4,12 +4,12 @@ use crate::control::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
-use crate::form::{Audio, Form, Proxy, Rate, Size, Unscalable};
+use crate::form::{Audio, Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::ids::{PublisherId, SubscriptionId};
 use crate::rights::{Lack, Quota, Right};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
-use core::num::NonZeroU32;
+use core::num::{NonZeroU8, NonZeroU32};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 use proptest::option;
 use proptest::prelude::*;
@@ -58,7 +58,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let kind = prop::sample::select(vec![Kind::Data, Kind::State, Kind::Picture]);
     let late = prop::sample::select(vec![Late::Drop, Late::Send]);
     let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
-    let video = (option::of(unscalable()), option::of(duration()));
+    let video = (option::of(unscalable()), option::of(duration()), scaled());
     let envelope = (1..=u64::MAX, 1..=u64::MAX, any::<bool>())
         .prop_map(|(burst, bytes_per_s, learned)| Envelope { burst, bytes_per_s, learned });
     let bytes = (option::of(any::<u64>()), option::of(envelope), any::<bool>(), video);
@@ -69,7 +69,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
             kind,
             encoding,
             late,
-            (period, size, (bytes_max, envelope, waits, (unscalable, key_interval)), loss),
+            (period, size, (bytes_max, envelope, waits, (unscalable, key_interval, scaled)), loss),
         )| {
             PublisherSpec {
                 tag,
@@ -84,17 +84,45 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
                 waits,
                 unscalable,
                 key_interval,
+                scaled,
             }
         },
     )
+}
+
+/// Forms without a rate that convert samples, in order, each once.
+fn scaled() -> impl Strategy<Value = Vec<ScaledForm>> {
+    let one = (size(), coding(), any::<u64>(), duration()).prop_map(
+        |(size, coding, bytes_max, takes)| {
+            let (bitrate, quality) = coding;
+            let form = Form { size: Some(size), bitrate, quality, ..Form::FULL };
+            ScaledForm { form, bytes_max, takes }
+        },
+    );
+    prop::collection::vec(one, 0..4).prop_map(|mut forms| {
+        forms.sort_by_key(|one| one.form);
+        forms.dedup_by_key(|one| one.form);
+        forms
+    })
+}
+
+fn coding() -> impl Strategy<Value = (Option<NonZeroU32>, Option<NonZeroU8>)> {
+    let bitrate = option::of((1..=u32::MAX).prop_map(|bits| NonZeroU32::new(bits).unwrap()));
+    (bitrate, option::of((1..=100_u8).prop_map(|quality| NonZeroU8::new(quality).unwrap())))
 }
 
 fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let pattern = "[a-z]{1,9}(/([a-z0-9]{1,9}|[*]|[*][*])){0,4}";
     let pattern = pattern.prop_map(|pattern| Pattern::new(&pattern).unwrap());
     let audio = (1..=u32::MAX, 1..=u8::MAX).prop_map(|(rate, channels)| Audio { rate, channels });
-    let form = (rate(), option::of(size()), option::of(audio));
-    let form = form.prop_map(|(rate, size, audio)| Form { rate, size, audio });
+    let form = (rate(), option::of(size()), option::of(audio), coding());
+    let form = form.prop_map(|(rate, size, audio, (bitrate, quality))| Form {
+        rate,
+        size,
+        audio,
+        bitrate,
+        quality,
+    });
     let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
     let retransmits = prop::sample::select(Retransmit::ALL.to_vec());
     let flags = (any::<[bool; 4]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()));
@@ -344,6 +372,7 @@ fn messages_are_compact() {
         waits: false,
         unscalable: None,
         key_interval: None,
+        scaled: Vec::new(),
     };
     let change = Change::Publish(3, Arc::new(spec));
     let delta = Message::Delta { node: NodeId(u64::MAX), version: 1_000, change };

@@ -11,8 +11,7 @@
 //! size. Until then both compete with best effort ([`paceline_sched::Scheduler::handle_long`]), so they delay only later samples of their
 //! own stream. They are counted here for monitoring.
 //!
-//! A scaled stream has no declared size of its own: its bytes are not policed, only its rate. The bytes of
-//! video without an envelope are not policed either. Shedding drops the least useful pictures first
+//! The bytes of video without an envelope are not policed. Shedding drops the least useful pictures first
 //! (`link/shed.rs`), while a delay could lose any picture.
 
 use super::spec::StreamSpec;
@@ -73,8 +72,7 @@ impl LongTerm {
 
 impl Allowance {
     pub(super) fn new(spec: &StreamSpec) -> Self {
-        let scaled = spec.form.size.is_some() || spec.form.audio.is_some();
-        let held = |demand: &Demand| demand.declared && !scaled && spec.contract.is_some();
+        let held = |demand: &Demand| demand.declared && spec.contract.is_some();
         let demand = spec.demand.filter(held);
         let whole = demand.filter(|demand| demand.varies || !spec.kind.is_video());
         let longest = whole.map_or(usize::MAX, |demand| uncounted(demand.bytes));

@@ -3,11 +3,13 @@
 use crate::form::{Audio, Form, Rate, Size};
 use crate::sample::Encoding;
 use crate::wire::codec::{Reader, WireError, Writer};
-use core::num::NonZeroU32;
+use core::num::{NonZeroU8, NonZeroU32};
 
 /// Flags behind the rate of a form, for its optional fields.
 const FORM_SIZE: u8 = 1;
 const FORM_AUDIO: u8 = 2;
+const FORM_BITRATE: u8 = 4;
+const FORM_QUALITY: u8 = 8;
 
 /// Appends a rate.
 pub(crate) fn write_rate(rate: Rate, out: &mut Vec<u8>) {
@@ -39,7 +41,12 @@ pub(crate) fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
 pub fn write_form(form: &Form, out: &mut Vec<u8>) {
     write_rate(form.rate, out);
     let with = |there: bool, mask: u8| if there { mask } else { 0 };
-    out.put_u8(with(form.size.is_some(), FORM_SIZE) | with(form.audio.is_some(), FORM_AUDIO));
+    out.put_u8(
+        with(form.size.is_some(), FORM_SIZE)
+            | with(form.audio.is_some(), FORM_AUDIO)
+            | with(form.bitrate.is_some(), FORM_BITRATE)
+            | with(form.quality.is_some(), FORM_QUALITY),
+    );
     if let Some(size) = form.size {
         out.put_varint(u64::from(size.width));
         out.put_varint(u64::from(size.height));
@@ -47,16 +54,22 @@ pub fn write_form(form: &Form, out: &mut Vec<u8>) {
     if let Some(audio) = form.audio {
         write_audio(audio, out);
     }
+    if let Some(bitrate) = form.bitrate {
+        out.put_varint(u64::from(bitrate.get()));
+    }
+    if let Some(quality) = form.quality {
+        out.put_u8(quality.get());
+    }
 }
 
 /// Reads a form.
 ///
 /// # Errors
-/// Returns a [`WireError`] for a malformed form; a rate or a side of a picture size must not be zero.
+/// Returns a [`WireError`] for a malformed form; no number in it may be zero.
 pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
     let rate = read_rate(reader)?;
     let has = reader.u8("form")?;
-    if has & !(FORM_SIZE | FORM_AUDIO) != 0 {
+    if has & !(FORM_SIZE | FORM_AUDIO | FORM_BITRATE | FORM_QUALITY) != 0 {
         return Err(WireError::Invalid("form"));
     }
     let size = if has & FORM_SIZE != 0 {
@@ -69,7 +82,20 @@ pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
         None
     };
     let audio = if has & FORM_AUDIO != 0 { Some(read_audio(reader)?) } else { None };
-    Ok(Form { rate, size, audio })
+    let bitrate = if has & FORM_BITRATE != 0 { Some(read_bitrate(reader)?) } else { None };
+    let quality = if has & FORM_QUALITY != 0 { Some(read_quality(reader)?) } else { None };
+    Ok(Form { rate, size, audio, bitrate, quality })
+}
+
+/// Reads a bit rate, which must not be zero.
+pub(crate) fn read_bitrate(reader: &mut Reader) -> Result<NonZeroU32, WireError> {
+    NonZeroU32::new(reader.varint32("bit rate")?).ok_or(WireError::Invalid("bit rate"))
+}
+
+/// Reads a quality, from 1 to 100.
+pub(crate) fn read_quality(reader: &mut Reader) -> Result<NonZeroU8, WireError> {
+    let quality = NonZeroU8::new(reader.u8("quality")?).filter(|it| it.get() <= 100);
+    quality.ok_or(WireError::Invalid("quality"))
 }
 
 /// Appends an audio format.

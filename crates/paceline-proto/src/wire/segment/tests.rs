@@ -9,7 +9,7 @@ fn forms() -> impl Strategy<Value = Form> {
         prop_oneof![Just(Rate::All), number().prop_map(Rate::Every), number().prop_map(Rate::Max)];
     let size =
         prop::option::of((1u32.., 1u32..).prop_map(|(width, height)| Size { width, height }));
-    (rate, size).prop_map(|(rate, size)| Form { rate, size, audio: None })
+    (rate, size).prop_map(|(rate, size)| Form { rate, size, ..Form::FULL })
 }
 
 fn encodings() -> impl Strategy<Value = Encoding> {

@@ -5,7 +5,7 @@ use super::super::clock;
 use super::super::handle::LinkCommand;
 use super::super::installation::Installation;
 use super::super::mailbox::Mailbox;
-use super::super::port::scaling::{SLOTS_MAX, ScalePort, ScaleTask};
+use super::super::port::scaling::{SLOTS_MAX, ScalePort, ScaleTask, Terms};
 use super::super::port::{LocalPort, Port, SinkChange, ring};
 use super::super::rx::RxChange;
 use super::Engine;
@@ -66,6 +66,15 @@ const fn name(plan: &OutputPlan) -> Key {
     (OutputKey::of(plan), plan.at_port())
 }
 
+/// Returns the form by which outputs share a scaler. With a bit rate, the bytes of a picture depend on the rate.
+const fn task_form(plan: &OutputPlan) -> Form {
+    let at_port = plan.at_port();
+    match at_port.bitrate {
+        Some(_) => Form { rate: plan.form.rate, ..at_port },
+        None => at_port,
+    }
+}
+
 /// An output to subscribers of this node.
 #[derive(Default)]
 struct Local {
@@ -120,10 +129,20 @@ impl Outgoing {
     /// Removes the outputs that no plan contains.
     fn take_unwanted(&mut self, plans: &[OutputPlan]) -> Gone {
         let wanted = |key: &Key| plans.iter().any(|plan| *key == name(plan));
-        self.scalers.retain(|form, _| plans.iter().any(|plan| plan.at_port() == *form));
+        self.scalers.retain(|form, _| plans.iter().any(|plan| task_form(plan) == *form));
         Gone {
             streams: split_off(&mut self.streams, wanted),
             locals: split_off(&mut self.local, wanted),
+        }
+    }
+
+    /// Sets the terms of the scalers for the outputs `plans`.
+    fn set_terms(&self, publisher: &PublisherSpec, plans: &[OutputPlan]) {
+        for (form, scaler) in &self.scalers {
+            let mut served = plans.iter().filter(|plan| task_form(plan) == *form);
+            let budget = served.clone().next().and_then(|plan| publisher.budget(plan.form));
+            let promised = served.any(|plan| plan.contract.is_some());
+            scaler.task.set_terms(Terms { budget, promised });
         }
     }
 
@@ -149,6 +168,7 @@ impl Engine {
         self.close_for_room(&mut gone, plans.len());
         let wanted = !plans.is_empty();
         let targets: BTreeSet<Target> = plans.iter().map(|plan| plan.target).collect();
+        outgoing.set_terms(publisher, &plans);
         let mut outputs = Vec::with_capacity(plans.len());
         for plan in plans {
             let port = self.port(&mut outgoing, source, publisher, &plan);
@@ -266,7 +286,7 @@ impl Engine {
         if left == Form::FULL {
             return Some(port);
         }
-        Some(Port::Scale(self.scale_port(outgoing, publisher, (left, takes_old), port)))
+        Some(Port::Scale(self.scale_port(outgoing, (source, publisher), (plan, takes_old), port)))
     }
 
     fn stream_spec(
@@ -327,15 +347,18 @@ impl Engine {
     fn scale_port(
         &self,
         outgoing: &mut Outgoing,
-        publisher: &PublisherSpec,
-        (form, takes_old): (Form, bool),
+        (source, publisher): (SourceKey, &PublisherSpec),
+        (plan, takes_old): (&OutputPlan, bool),
         port: Port,
     ) -> ScalePort {
         let new = || {
             let shared = (self.pool.clone(), self.groups.clone());
-            FormTask { task: ScaleTask::new(publisher, form, shared), slots: 0 }
+            let task = ScaleTask::new((source.publisher, publisher), plan.at_port(), shared);
+            let (budget, promised) = (publisher.budget(plan.form), plan.contract.is_some());
+            task.set_terms(Terms { budget, promised });
+            FormTask { task, slots: 0 }
         };
-        let entry = outgoing.scalers.entry(form).or_insert_with(new);
+        let entry = outgoing.scalers.entry(task_form(plan)).or_insert_with(new);
         if entry.slots >= SLOTS_MAX {
             *entry = new();
         }

@@ -6,10 +6,13 @@
 //! alone.
 
 #[cfg(feature = "h264")]
+mod bucket;
+#[cfg(feature = "h264")]
 mod coder;
 #[cfg(not(feature = "h264"))]
 #[path = "scaling/no_coder.rs"]
 mod coder;
+mod costs;
 mod pictures;
 mod places;
 mod pool;
@@ -19,20 +22,23 @@ mod video;
 mod waiting;
 
 pub(in crate::shell) use coder::Coder;
+pub(crate) use costs::Costs;
 pub(in crate::shell) use pictures::scale as scale_picture;
 pub(in crate::shell) use places::Takers;
 pub(crate) use pool::ScalePool;
 pub(in crate::shell) use sound::Sound;
 
-use super::super::lock;
+use super::super::{clock, lock};
 use super::Port;
 use event_listener::{Event, EventListener};
 use paceline_media::Format;
-use paceline_proto::control::PublisherSpec;
+use paceline_proto::control::{FormBudget, PublisherSpec};
 use paceline_proto::video::{Group, GroupBudget, Next};
-use paceline_proto::{DropReason, Form, RawSample};
+use paceline_proto::{DropReason, Form, PublisherId, RawSample};
+use paceline_sched::Duration;
 use pictures::Pictures;
 use places::Places;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::{Arc, Mutex, MutexGuard};
 use video::Video;
 use waiting::{Job, Rule, Waiting, Work};
@@ -52,9 +58,21 @@ struct Working {
     places: Places,
 }
 
+/// The terms of the streams that a task serves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terms {
+    /// The traffic that the encoder must keep; `None` if it is unknown.
+    pub(crate) budget: Option<FormBudget>,
+    /// One of the streams has a contract.
+    pub(crate) promised: bool,
+}
+
 /// The scaling of one source's samples to one form.
 pub(crate) struct ScaleTask {
     pool: Arc<ScalePool>,
+    publisher: PublisherId,
+    form: Form,
+    terms: Mutex<Terms>,
     waiting: Mutex<Waiting>,
     working: Mutex<Working>,
     /// Notified when the queue has room again.
@@ -143,7 +161,7 @@ impl Drop for ScalePort {
 impl ScaleTask {
     /// Creates the task that converts a publisher's samples to `form`.
     pub(crate) fn new(
-        publisher: &PublisherSpec,
+        (id, publisher): (PublisherId, &PublisherSpec),
         form: Form,
         (pool, groups): (Arc<ScalePool>, GroupBudget),
     ) -> Arc<Self> {
@@ -155,16 +173,41 @@ impl ScaleTask {
         } else if let Some(audio) = form.audio {
             (Worker::Sound(Box::new(Sound::new(audio))), Rule::NewestMany)
         } else {
-            (Worker::Pictures(Box::new(Pictures::new(form.size))), Rule::NewestOne)
+            (Worker::Pictures(Box::new(Pictures::new(form))), Rule::NewestOne)
         };
         let working = Working { worker, places: Places::new(groups) };
         Arc::new(Self {
             pool,
+            publisher: id,
+            form,
+            terms: Mutex::new(Terms::default()),
             waiting: Mutex::new(Waiting::new(rule)),
             working: Mutex::new(working),
             room: Event::new(),
-            thins: kind.is_video() && form.size.is_none(),
+            thins: kind.is_video() && form.size.is_none() && form.bitrate.is_none(),
         })
+    }
+
+    /// Sets the terms of its streams.
+    pub(crate) fn set_terms(&self, terms: Terms) {
+        *lock(&self.terms) = terms;
+        self.pool.costs().set_promised(self.publisher, self.form, terms.promised);
+    }
+
+    /// Returns true if one of its streams has a contract.
+    fn is_promised(&self) -> bool {
+        lock(&self.terms).promised
+    }
+
+    /// Measures one piece of work.
+    fn measure(&self, work: impl FnOnce() -> Option<usize>) {
+        let begun = processor_time();
+        let bytes = work();
+        let took = processor_time().saturating_sub(begun);
+        if let Some(bytes) = bytes.filter(|_| self.form.converts()) {
+            let key = (self.publisher, self.form);
+            self.pool.costs().note(clock::now(), key, took, bytes);
+        }
     }
 
     /// Calls `done` once all submitted samples have been scaled and delivered, including pictures
@@ -191,8 +234,9 @@ impl ScaleTask {
                 working.places.count(1 << slot, reason, samples);
             }
             let Some(work) = work else { return };
+            let budget = lock(&self.terms).budget;
             let sample = matches!(work, Work::Sample(_));
-            working.carry_out(work);
+            self.measure(|| working.carry_out(work, budget));
             if sample {
                 break;
             }
@@ -216,11 +260,25 @@ impl ScaleTask {
     }
 }
 
+impl Drop for ScaleTask {
+    fn drop(&mut self) {
+        self.pool.costs().remove(self.publisher, self.form);
+    }
+}
+
+/// Returns the processor time of the thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    Duration::from_nanos(part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec))
+}
+
 impl Working {
-    fn carry_out(&mut self, work: Work) {
+    /// Returns the bytes of the result if a sample was converted.
+    fn carry_out(&mut self, work: Work, budget: Option<FormBudget>) -> Option<usize> {
         let Self { worker, places } = self;
         match work {
-            Work::Sample(job) => worker.serve(job, places),
+            Work::Sample(job) => return worker.serve(job, budget, places),
             Work::Open(slot, port) => places.open(slot, port),
             Work::Close(slot) => {
                 if places.is_last(slot) {
@@ -235,15 +293,22 @@ impl Working {
                 done();
             }
         }
+        None
     }
 }
 
 impl Worker {
-    fn serve(&mut self, job: Job, places: &mut Places) {
+    /// Returns the bytes of the result if the sample was converted.
+    fn serve(
+        &mut self,
+        job: Job,
+        budget: Option<FormBudget>,
+        places: &mut Places,
+    ) -> Option<usize> {
         match self {
-            Self::Pictures(pictures) => pictures.serve(&job, places),
+            Self::Pictures(pictures) => pictures.serve(&job, budget, places),
             Self::Sound(sound) => sound.serve(&job, places),
-            Self::Video(video) => video.serve(job.sample, job.past, places),
+            Self::Video(video) => video.serve(job.sample, job.past, budget, places),
         }
     }
 

@@ -191,5 +191,6 @@ fn spec(tag: Tag, sample: &RawSample) -> PublisherSpec {
         waits: true,
         unscalable: None,
         key_interval: None,
+        scaled: Vec::new(),
     }
 }

@@ -143,7 +143,7 @@ fn picture(scaler: &mut Scaler, sample: RawSample, size: Size) -> Result<RawSamp
         return Ok(sample);
     }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    scale_picture(scaler, &sample, size)
+    scale_picture(scaler, &sample, Some(size))
 }
 
 /// Returns the mean time between these samples.

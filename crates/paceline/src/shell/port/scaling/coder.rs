@@ -1,13 +1,15 @@
 //! Re-encoding of video, for another size or a rate that thinning cannot provide.
 
+use super::bucket::Bucket;
 use super::places::Takers;
 use paceline_media::MediaError;
 use paceline_media::h264::{Class, Event, Transcoder};
+use paceline_proto::control::FormBudget;
 use paceline_proto::{
-    DropReason, Encoding, Form, Kind, RawSample, Size, TemporalScaler, Timestamp,
+    DropReason, Encoding, Envelope, Form, Kind, RawSample, Size, TemporalScaler, Timestamp,
 };
 use paceline_sched::{Duration, Instant};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The default rate of the encoder, in Hz.
@@ -43,6 +45,12 @@ pub(in crate::shell) struct Coder {
     transcoder: Option<Transcoder>,
     due: VecDeque<Due>,
     choice: Choice,
+    /// The bytes that the pictures may use; `None` without a limit.
+    bucket: RefCell<Option<Bucket>>,
+    /// The pictures that were left out because earlier ones had used up the bytes.
+    unpaid: BTreeSet<u64>,
+    /// The bytes of coded pictures since they were last taken.
+    bytes: Option<usize>,
     /// The key pictures since a picture was last decoded.
     fruitless: u32,
 }
@@ -50,21 +58,43 @@ pub(in crate::shell) struct Coder {
 impl Coder {
     pub(super) fn new(form: Form, period: Option<Duration>) -> Self {
         let choice = Choice::Rate(TemporalScaler::new(form.rate, period), 0);
-        let hertz = hertz(form.rate.period(period));
+        Self::with(form.size, form.rate.period(period), choice)
+    }
+
+    fn with(size: Option<Size>, period: Option<Duration>, choice: Choice) -> Self {
         Self {
-            size: form.size,
-            hertz,
+            size,
+            hertz: hertz(period),
             transcoder: None,
             due: VecDeque::new(),
             choice,
+            bucket: RefCell::new(None),
+            unpaid: BTreeSet::new(),
+            bytes: None,
             fruitless: 0,
         }
     }
 
+    /// Keeps the coded pictures within a budget. A new bit rate restarts the encoder.
+    pub(super) fn keep(&mut self, budget: Option<FormBudget>) {
+        let envelope = budget.and_then(|budget| budget.envelope);
+        let bucket = self.bucket.get_mut();
+        if bucket.map(|bucket| bucket.envelope()) != envelope {
+            *bucket = envelope.map(Bucket::new);
+            if let Some(transcoder) = &mut self.transcoder {
+                transcoder.set_bitrate(envelope.map(bits));
+            }
+        }
+    }
+
+    /// Returns the bytes of coded pictures since the last call; `None` without any.
+    pub(super) const fn take_bytes(&mut self) -> Option<usize> {
+        self.bytes.take()
+    }
+
     /// Creates a coder of [chosen](Self::choose) pictures, one per `period`.
     pub(in crate::shell) fn choosing(size: Option<Size>, period: Option<Duration>) -> Self {
-        let (hertz, choice) = (hertz(period), Choice::These(BTreeSet::new()));
-        Self { size, hertz, transcoder: None, due: VecDeque::new(), choice, fruitless: 0 }
+        Self::with(size, period, Choice::These(BTreeSet::new()))
     }
 
     /// Sets the sequence numbers of the pictures to encode from now on.
@@ -126,10 +156,25 @@ impl Coder {
         step: impl FnOnce(&mut Transcoder, &mut dyn FnMut(u64) -> bool, &mut dyn FnMut(Event)),
     ) {
         let mut events = Vec::new();
-        let Self { transcoder, due, choice, .. } = self;
+        let Self { transcoder, due, choice, bucket, unpaid, .. } = self;
         let Some(transcoder) = transcoder else { return };
         let at = Cell::new(0);
-        step(transcoder, &mut |_| choice.wants(due, at.get()), &mut |event| {
+        let mut wants = |_| {
+            let due = || due.get(at.get());
+            let wanted = choice.wants(due());
+            let has_room =
+                |bucket: &mut Bucket| due().is_none_or(|due| bucket.has_room(due.published_at));
+            let pays = wanted && bucket.borrow_mut().as_mut().is_none_or(has_room);
+            if wanted && !pays {
+                unpaid.extend(due().map(|due| due.seq));
+            }
+            pays
+        };
+        step(transcoder, &mut wants, &mut |event| {
+            if let (Event::Coded { bytes, .. }, Some(bucket)) = (&event, &mut *bucket.borrow_mut())
+            {
+                bucket.take(bytes.len());
+            }
             at.set(at.get() + 1);
             events.push(event);
         });
@@ -140,7 +185,9 @@ impl Coder {
         let to = self.size.map(|size| paceline_media::Size::new(size.width, size.height));
         let made = to.transpose().and_then(|to| Transcoder::new(to, self.hertz));
         self.due.clear();
-        self.transcoder = Some(made.inspect_err(|error| crate::warn_limited!("video: {error}"))?);
+        let mut made = made.inspect_err(|error| crate::warn_limited!("video: {error}"))?;
+        made.set_bitrate(self.bucket.get_mut().map(|bucket| bits(bucket.envelope())));
+        self.transcoder = Some(made);
         Ok(())
     }
 
@@ -166,6 +213,7 @@ impl Coder {
         match event {
             Event::Coded { class, bytes } => {
                 self.fruitless = 0;
+                self.bytes = Some(self.bytes.unwrap_or(0).max(bytes.len()));
                 let (seq, captured, published_at) = (due.seq, due.captured, due.published_at);
                 let (kind, payload) = (kind(class), bytes.into());
                 let encoding = Encoding::new("video/h264");
@@ -180,7 +228,13 @@ impl Coder {
                     attachment,
                 });
             }
-            Event::Passed => self.fruitless = 0,
+            Event::Passed => {
+                self.fruitless = 0;
+                if self.unpaid.remove(&due.seq) {
+                    let why = "earlier pictures have used up the bit rate";
+                    takers.fail(due.seq, DropReason::OverBudget, why);
+                }
+            }
             Event::Failed(error) => {
                 takers.fail(due.seq, DropReason::CannotScale, &error.to_string());
             }
@@ -189,9 +243,9 @@ impl Coder {
 }
 
 impl Choice {
-    /// Returns true if the picture that takes the identity at index `at` is encoded.
-    fn wants(&mut self, due: &VecDeque<Due>, at: usize) -> bool {
-        due.get(at).is_some_and(|due| match self {
+    /// Returns true if the picture that takes this identity is encoded.
+    fn wants(&mut self, due: Option<&Due>) -> bool {
+        due.is_some_and(|due| match self {
             Self::Rate(temporal, skip) => {
                 let due = temporal.take(due.seq, due.captured.nanos);
                 let skips = due && *skip > 0;
@@ -201,6 +255,11 @@ impl Choice {
             Self::These(seqs) => seqs.contains(&due.seq),
         })
     }
+}
+
+/// Returns the bit rate of an envelope.
+fn bits(envelope: Envelope) -> u32 {
+    u32::try_from(envelope.bytes_per_s.saturating_mul(8)).unwrap_or(u32::MAX)
 }
 
 /// Returns the rate of encoded pictures in Hz.

@@ -1,6 +1,7 @@
 //! Replaces the coder in builds without the codec (feature `h264`).
 
 use super::places::Takers;
+use paceline_proto::control::FormBudget;
 use paceline_proto::{DropReason, Form, RawSample, Size};
 use paceline_sched::Duration;
 use std::collections::BTreeSet;
@@ -24,6 +25,12 @@ impl Coder {
 
     pub(in crate::shell) const fn owes(&self, _: u64) -> bool {
         false
+    }
+
+    pub(super) fn keep(&mut self, _: Option<FormBudget>) {}
+
+    pub(super) fn take_bytes(&mut self) -> Option<usize> {
+        None
     }
 
     pub(super) fn continue_rate(&mut self, _: super::thin::Due) {}

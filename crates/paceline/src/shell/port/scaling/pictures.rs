@@ -3,31 +3,48 @@
 use super::places::Places;
 use super::waiting::Job;
 use paceline_media::{Format, Scaler};
-use paceline_proto::{DropReason, Encoding, RawSample, Size};
+use paceline_proto::control::FormBudget;
+use paceline_proto::{DropReason, Encoding, Form, RawSample, Size};
 
-/// Scales pictures to one size.
+/// Scales pictures to one form.
 pub(super) struct Pictures {
-    to: Option<Size>,
+    form: Form,
     scaler: Scaler,
+    /// The bytes of earlier pictures beyond their budget. Later pictures are left out for them.
+    debt: u64,
     /// The last result, for outputs that request it slightly later than others.
     last: Option<(u64, Result<RawSample, String>)>,
 }
 
 impl Pictures {
-    pub(super) fn new(to: Option<Size>) -> Self {
-        Self { to, scaler: Scaler::new(), last: None }
+    pub(super) fn new(form: Form) -> Self {
+        let mut scaler = Scaler::new();
+        if let Some(quality) = form.quality {
+            // From 1 to 100, so it is never refused.
+            let _ = scaler.set_quality(quality.get());
+        }
+        Self { form, scaler, debt: 0, last: None }
     }
 
-    pub(super) fn serve(&mut self, job: &Job, places: &mut Places) {
+    /// Scales a picture so that it fits `budget`. Returns the bytes of the result.
+    pub(super) fn serve(
+        &mut self,
+        job: &Job,
+        budget: Option<FormBudget>,
+        places: &mut Places,
+    ) -> Option<usize> {
         let seq = job.sample.seq;
+        let mut bytes = None;
         if self.last.as_ref().is_none_or(|(last, _)| *last != seq) {
-            let scaled = match self.to {
-                Some(to) => scale(&mut self.scaler, &job.sample, to),
-                None => Ok(job.sample.clone()),
-            };
+            if self.owes(budget) {
+                places.count(job.slots, DropReason::OverBudget, 1);
+                return None;
+            }
+            let scaled = self.convert(&job.sample, budget);
             if let Err(error) = &scaled {
                 tracing::debug!("picture {seq}: {error}");
             }
+            bytes = scaled.as_ref().ok().map(|scaled| scaled.payload.len());
             self.last = Some((seq, scaled));
         }
         match &self.last {
@@ -35,21 +52,56 @@ impl Pictures {
             Some((_, Err(_))) => places.count(job.slots, DropReason::CannotScale, 1),
             None => {}
         }
+        bytes
+    }
+
+    /// Returns true if a picture must be left out because an earlier one was larger than its budget. It pays for the
+    /// debt with its own budget.
+    fn owes(&mut self, budget: Option<FormBudget>) -> bool {
+        let owes = self.debt > 0;
+        self.debt = self.debt.saturating_sub(budget.map_or(u64::MAX, |budget| budget.bytes_max));
+        owes
+    }
+
+    fn convert(
+        &mut self,
+        sample: &RawSample,
+        budget: Option<FormBudget>,
+    ) -> Result<RawSample, String> {
+        let limit = budget.map(|budget| budget.bytes_max);
+        self.scaler.set_limit(limit.and_then(|limit| usize::try_from(limit).ok()));
+        let scaled = scale(&mut self.scaler, sample, self.form.size)?;
+        let excess = limit.map_or(0, |limit| (scaled.payload.len() as u64).saturating_sub(limit));
+        // The sizes of other formats are not chosen here.
+        if excess > 0 && scaled.encoding == Encoding::Jpeg {
+            crate::warn_limited!(
+                "a picture of {} bytes exceeds the {} bytes of {} even at the lowest quality: its rate is reduced",
+                scaled.payload.len(),
+                limit.unwrap_or(0),
+                self.form
+            );
+            self.debt = excess;
+        }
+        Ok(scaled)
     }
 }
 
-/// Returns the sample with its picture scaled to another size, in the same format.
+/// Returns the sample with its picture scaled to another size, in the same format; to its own size if `None`.
 pub(in crate::shell) fn scale(
     scaler: &mut Scaler,
     sample: &RawSample,
-    to: Size,
+    to: Option<Size>,
 ) -> Result<RawSample, String> {
-    let to = paceline_media::Size::new(to.width, to.height).map_err(|error| error.to_string())?;
     let format: Format = sample
         .encoding
         .as_str()
         .parse()
         .map_err(|error| format!("{}: {error}", sample.encoding))?;
+    let to = match to {
+        Some(to) => paceline_media::Size::new(to.width, to.height),
+        None => format.picture_size(&sample.payload),
+    };
+    let to = to.map_err(|error| error.to_string())?;
     let payload = scaler.scale(&format, &sample.payload, to).map_err(|error| error.to_string())?;
     let encoding = Encoding::new(&format.with_size(to).to_string());
     Ok(RawSample { encoding, payload: payload.into(), ..sample.clone() })

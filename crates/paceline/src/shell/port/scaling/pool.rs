@@ -1,12 +1,14 @@
 //! The threads that scale samples.
 
-use super::ScaleTask;
+use super::{Costs, ScaleTask};
 use crate::shell::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
 struct Queue {
+    /// Tasks whose streams have contracts: they are served first.
+    promised: VecDeque<Arc<ScaleTask>>,
     tasks: VecDeque<Arc<ScaleTask>>,
     workers: usize,
     idle: usize,
@@ -18,9 +20,20 @@ struct Queue {
 pub(crate) struct ScalePool {
     queue: Mutex<Queue>,
     arrival: Condvar,
+    costs: Mutex<Costs>,
 }
 
 impl ScalePool {
+    /// Returns the measured costs of its tasks.
+    pub(crate) fn costs(&self) -> MutexGuard<'_, Costs> {
+        lock(&self.costs)
+    }
+
+    /// Returns the maximum number of threads.
+    pub(crate) fn workers() -> usize {
+        std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+    }
+
     pub(super) fn queue(self: &Arc<Self>, task: Arc<ScaleTask>) {
         let mut queue = lock(&self.queue);
         if queue.closed {
@@ -28,10 +41,11 @@ impl ScalePool {
             task.tell_room();
             return;
         }
-        queue.tasks.push_back(task);
-        let workers_max =
-            std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
-        if queue.idle == 0 && queue.workers < workers_max {
+        match task.is_promised() {
+            true => queue.promised.push_back(task),
+            false => queue.tasks.push_back(task),
+        }
+        if queue.idle == 0 && queue.workers < Self::workers() {
             let pool = self.clone();
             let named = std::thread::Builder::new().name("paceline-scale".to_owned());
             match named.spawn(move || pool.work()) {
@@ -46,7 +60,8 @@ impl ScalePool {
     fn work(self: &Arc<Self>) {
         let mut queue = lock(&self.queue);
         loop {
-            if let Some(task) = queue.tasks.pop_front() {
+            let next = queue.promised.pop_front();
+            if let Some(task) = next.or_else(|| queue.tasks.pop_front()) {
                 drop(queue);
                 let run = std::panic::AssertUnwindSafe(|| task.run());
                 if std::panic::catch_unwind(run).is_err() {
@@ -68,7 +83,8 @@ impl ScalePool {
     pub(crate) fn close(&self) {
         let mut queue = lock(&self.queue);
         queue.closed = true;
-        let waiting = std::mem::take(&mut queue.tasks);
+        let mut waiting = std::mem::take(&mut queue.tasks);
+        waiting.append(&mut queue.promised);
         drop(queue);
         self.arrival.notify_all();
         // The queued work is discarded, so publishers must stop waiting for room.

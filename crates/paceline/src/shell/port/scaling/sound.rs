@@ -19,13 +19,16 @@ impl Sound {
         Self { to, scaler: None, last: None }
     }
 
-    pub(super) fn serve(&mut self, job: &Job, places: &mut Places) {
+    /// Returns the bytes of the result if the block was converted.
+    pub(super) fn serve(&mut self, job: &Job, places: &mut Places) -> Option<usize> {
         let seq = job.sample.seq;
+        let mut bytes = None;
         if self.last.as_ref().is_none_or(|(last, _)| *last != seq) {
             let scaled = self.scale(&job.sample);
             if let Err(error) = &scaled {
                 tracing::debug!("block {seq}: {error}");
             }
+            bytes = scaled.as_ref().ok().map(|scaled| scaled.payload.len());
             self.last = Some((seq, scaled));
         }
         match &self.last {
@@ -35,6 +38,7 @@ impl Sound {
             Some((_, Err(_))) => places.count(job.slots, DropReason::CannotScale, 1),
             None => {}
         }
+        bytes
     }
 
     pub(super) fn reset(&mut self) {

@@ -6,6 +6,7 @@
 use super::coder::Coder;
 use super::places::Places;
 use super::thin::{Thin, Thinned};
+use paceline_proto::control::FormBudget;
 use paceline_proto::{Form, RawSample};
 use paceline_sched::Duration;
 
@@ -29,19 +30,30 @@ impl Video {
         Self { form, period, decodes, way: first_way(form, period, decodes) }
     }
 
-    /// Scales the next unit. A `past` one is decoded only as a reference of later ones.
-    pub(super) fn serve(&mut self, sample: RawSample, past: bool, places: &mut Places) {
+    /// Scales the next unit; what is coded again fits `budget`. A `past` unit is decoded only as a reference of later
+    /// ones. Returns the bytes of coded pictures.
+    pub(super) fn serve(
+        &mut self,
+        sample: RawSample,
+        past: bool,
+        budget: Option<FormBudget>,
+        places: &mut Places,
+    ) -> Option<usize> {
         match &mut self.way {
             Way::Code(coder) if past => coder.decode(&sample, places),
             Way::Code(coder) => {
+                coder.keep(budget);
                 coder.serve(&sample, places);
-                if coder.is_stuck() && self.form.size.is_none() {
+                let bytes = coder.take_bytes();
+                if coder.is_stuck() && !self.form.converts() {
                     self.way = Way::Thin(Thin::only(self.form.rate, self.period));
                 }
+                return bytes;
             }
             Way::Thin(thin) => {
                 if let Thinned::TooDense(shown, due) = thin.serve(&sample, places) {
                     let mut coder = Coder::new(self.form, self.period);
+                    coder.keep(budget);
                     coder.continue_rate(*due);
                     shown.iter().for_each(|unit| coder.decode(unit, places));
                     coder.serve(&sample, places);
@@ -49,6 +61,7 @@ impl Video {
                 }
             }
         }
+        None
     }
 
     /// Delivers the pictures that are delayed for presentation order.
@@ -65,9 +78,9 @@ impl Video {
 }
 
 fn first_way(form: Form, period: Option<Duration>, decodes: bool) -> Way {
-    match form.size {
-        None if !decodes => Way::Thin(Thin::only(form.rate, period)),
-        Some(_) => Way::Code(Box::new(Coder::new(form, period))),
-        None => Way::Thin(Thin::new(form.rate, period)),
+    match form.converts() {
+        false if !decodes => Way::Thin(Thin::only(form.rate, period)),
+        true => Way::Code(Box::new(Coder::new(form, period))),
+        false => Way::Thin(Thin::new(form.rate, period)),
     }
 }

@@ -1,0 +1,199 @@
+//! The traffic of scaled samples, and the time that scaling takes.
+
+use super::spec::{PublisherSpec, SubscriptionSpec};
+use crate::envelope::Envelope;
+use crate::form::{Form, Proxy, Rate, ScaledForm, Size};
+use crate::sample::Encoding;
+use paceline_sched::Duration;
+
+/// The default bit rate of coded video: one bit for this number of pixels.
+const PIXELS_PER_BIT: u128 = 10;
+/// The period of video whose rate is unknown.
+const PERIOD_UNKNOWN: Duration = Duration::from_nanos(33_333_333);
+/// The range of periods for which the default bit rate is proportional to the rate.
+const PERIODS: (Duration, Duration) = (Duration::from_nanos(16_666_667), Duration::from_secs(1));
+/// The part of a delay bound that scaling may always use: at least the time or one part in the number, but at most
+/// one part in the second number.
+const TAKES: (Duration, u64, u64) = (Duration::from_millis(5), 10, 4);
+
+/// The traffic of the samples in one form. Samples that are coded again are made to fit.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FormBudget {
+    /// The largest payload of a sample in bytes.
+    pub bytes_max: u64,
+    /// The traffic over longer times; `None` if it may be the largest sample in each period.
+    pub envelope: Option<Envelope>,
+}
+
+impl PublisherSpec {
+    /// Returns the traffic of this publisher's samples in `form`; `None` if it is unknown.
+    ///
+    /// Unscaled samples have the size that the publisher declares or sends. Pictures and video that are coded again
+    /// have a budget, which their encoder keeps: the bit rate of the form, or a default for its size. Other formats
+    /// have the size that was measured, or before that at most the size of the source.
+    #[must_use]
+    pub fn budget(&self, form: Form) -> Option<FormBudget> {
+        if !form.converts() {
+            return Some(FormBudget { bytes_max: self.bytes_max?, envelope: self.envelope });
+        }
+        if self.kind.is_video() {
+            return self.video_budget(form);
+        }
+        if let (Some(bitrate), Some(period)) = (form.bitrate, form.rate.period(self.period)) {
+            let bits = u128::from(bitrate.get()) * u128::from(period.as_nanos());
+            let bytes_max = narrow(bits / 8_000_000_000).max(1);
+            return Some(FormBudget { bytes_max, envelope: None });
+        }
+        let full = self.bytes_max?;
+        let measured = self.measured(form).filter(|_| !self.is_coded());
+        let bytes_max = match (measured, form.size, self.size) {
+            (Some(measured), ..) => measured.bytes_max,
+            (None, Some(to), Some(from)) => self.smaller(full, to, from),
+            (None, ..) => full,
+        };
+        Some(FormBudget { bytes_max, envelope: None })
+    }
+
+    /// Returns the budget of video that is coded again: in each second the bytes of the bit rate, which a key picture
+    /// may use at once.
+    fn video_budget(&self, form: Form) -> Option<FormBudget> {
+        let period = form.rate.period(self.period).unwrap_or(PERIOD_UNKNOWN);
+        let default = || {
+            let even = period.clamp(PERIODS.0, PERIODS.1);
+            let bits = u128::from(form.size.or(self.size)?.pixels()) * 1_000_000_000;
+            Some(bits / PIXELS_PER_BIT / u128::from(even.as_nanos()))
+        };
+        let bits = form.bitrate.map(|bitrate| u128::from(bitrate.get())).or_else(default)?;
+        let second = narrow(bits / 8).max(1);
+        let pictures = narrow(bits * u128::from(period.as_nanos()) / 8_000_000_000);
+        let burst = second.max(pictures);
+        let envelope = Envelope { burst, bytes_per_s: second, learned: false };
+        Some(FormBudget { bytes_max: burst, envelope: Some(envelope) })
+    }
+
+    /// Returns the bytes of a picture that is scaled down: in proportion to the pixels if it is not compressed.
+    /// Compressed pictures lose less, because small ones have more detail per pixel; the number of bytes is about
+    /// proportional to the number of pixels to the power of 3/4.
+    fn smaller(&self, full: u64, to: Size, from: Size) -> u64 {
+        let one = 1_u128 << 32;
+        let linear = (u128::from(to.pixels()) * one).div_ceil(u128::from(from.pixels().max(1)));
+        let linear = linear.min(one);
+        if self.is_raw() {
+            // The chroma of an odd side is rounded up.
+            let odd = u64::from(to.width) + u64::from(to.height) + 2;
+            return narrow((u128::from(full) * linear).div_ceil(one)).saturating_add(odd);
+        }
+        // (linear / 2^32)^(3/4) · 2^31, as the fourth root of linear³ · 2^28.
+        let power = ((linear * linear * linear) << 28).isqrt().isqrt() + 1;
+        narrow((u128::from(full) * power).div_ceil(one / 2)).min(full)
+    }
+
+    /// Returns true if scaled pictures are coded again so that they fit a budget.
+    fn is_coded(&self) -> bool {
+        self.encoding == Encoding::Jpeg || self.kind.is_video()
+    }
+
+    fn measured(&self, form: Form) -> Option<&ScaledForm> {
+        let form = Form { rate: Rate::All, ..form };
+        self.scaled.iter().find(|one| one.form == form)
+    }
+
+    /// Returns the part of a subscription's delay bound for scaling, and true if it is before the first link.
+    pub(super) fn scaling_part(
+        &self,
+        request: &SubscriptionSpec,
+        within: Duration,
+    ) -> (Duration, bool) {
+        let form = self.form_of(request.form);
+        if !form.converts() {
+            return (Duration::ZERO, true);
+        }
+        let (shortest, part, most) = TAKES;
+        let usual = shortest.max(within.mul_div(1, part)).min(within.mul_div(1, most));
+        let takes = self.measured(form).map_or(usual, |one| usual.max(one.takes));
+        (takes, request.proxy == Proxy::Publisher)
+    }
+}
+
+fn narrow(wide: u128) -> u64 {
+    u64::try_from(wide).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Kind;
+    use crate::tag::Tag;
+    use core::num::NonZeroU32;
+
+    fn camera(encoding: &str, kind: Kind) -> PublisherSpec {
+        PublisherSpec {
+            kind,
+            encoding: Encoding::new(encoding),
+            period: Some(Duration::from_millis(40)),
+            size: Some(Size { width: 1_280, height: 720 }),
+            bytes_max: Some(100_000),
+            ..PublisherSpec::new(Tag::new("camera").unwrap())
+        }
+    }
+
+    fn small(bitrate: Option<u32>) -> Form {
+        let size = Some(Size { width: 320, height: 180 });
+        Form { size, bitrate: bitrate.and_then(NonZeroU32::new), ..Form::FULL }
+    }
+
+    #[test]
+    fn pictures_have_the_budget_of_their_bit_rate_or_their_pixels() {
+        let jpeg = camera("image/jpeg", Kind::Picture);
+        let bytes = |spec: &PublisherSpec, form| spec.budget(form).unwrap().bytes_max;
+        // 800 kbit/s at 25 Hz.
+        assert_eq!(bytes(&jpeg, small(Some(800_000))), 4_000);
+        // (1/16)^(3/4) = 1/8.
+        assert_eq!(bytes(&jpeg, small(None)), 12_501);
+        assert_eq!(bytes(&jpeg, Form { size: jpeg.size, ..Form::FULL }), 100_000);
+        let raw = camera("video/raw;format=i420;width=1280;height=720", Kind::Picture);
+        assert_eq!(bytes(&raw, small(None)), 6_250 + 502);
+        let tiny = camera("image/jpeg", Kind::Picture);
+        assert_eq!(bytes(&tiny, small(Some(1))), 1, "never nothing");
+    }
+
+    #[test]
+    fn only_formats_without_a_budget_have_their_measured_size() {
+        let takes = Duration::from_millis(3);
+        let scaled = vec![ScaledForm { form: small(None), bytes_max: 77_000, takes }];
+        let png = PublisherSpec { scaled: scaled.clone(), ..camera("image/png", Kind::Picture) };
+        assert_eq!(png.budget(small(None)).unwrap().bytes_max, 77_000);
+        let jpeg = PublisherSpec { scaled, ..camera("image/jpeg", Kind::Picture) };
+        assert_eq!(jpeg.budget(small(None)).unwrap().bytes_max, 12_501);
+    }
+
+    #[test]
+    fn video_has_a_rate_and_the_burst_of_a_second() {
+        let video = camera("video/h264", Kind::VideoI);
+        let FormBudget { bytes_max, envelope } = video.budget(small(None)).unwrap();
+        // 320 · 180 pixels · 25 Hz / 10 = 144 kbit/s.
+        let envelope = envelope.unwrap();
+        assert_eq!((bytes_max, envelope.burst, envelope.bytes_per_s), (18_000, 18_000, 18_000));
+        let slow = PublisherSpec { period: Some(Duration::from_secs(4)), ..video };
+        let FormBudget { bytes_max, .. } = slow.budget(small(Some(8_000))).unwrap();
+        assert_eq!(bytes_max, 4_000, "one picture may use its whole period");
+    }
+
+    #[test]
+    fn scaling_uses_a_part_of_the_delay_bound() {
+        let request = SubscriptionSpec {
+            form: small(None),
+            ..SubscriptionSpec::all_of(crate::tag::Pattern::new("camera").unwrap())
+        };
+        let mut jpeg = camera("image/jpeg", Kind::Picture);
+        let part = |spec: &PublisherSpec, millis| {
+            spec.scaling_part(&request, Duration::from_millis(millis)).0.as_nanos() / 1_000
+        };
+        assert_eq!([10, 40, 200].map(|millis| part(&jpeg, millis)), [2_500, 5_000, 20_000]);
+        let takes = Duration::from_millis(9);
+        jpeg.scaled = vec![ScaledForm { form: small(None), bytes_max: 1, takes }];
+        assert_eq!([40, 200].map(|millis| part(&jpeg, millis)), [9_000, 20_000]);
+        let full = SubscriptionSpec { form: Form::FULL, ..request.clone() };
+        assert_eq!(jpeg.scaling_part(&full, takes).0, Duration::ZERO);
+    }
+}
