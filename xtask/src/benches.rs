@@ -14,10 +14,12 @@ use std::process::Command;
 enum Program {
     /// `paceline-lab bench NAME --short …`
     Bench,
+    /// `paceline-lab repro NAME --short`
+    Repro,
     /// An example of the workspace.
     Example,
 }
-use Program::{Bench, Example};
+use Program::{Bench, Example, Repro};
 
 /// A requirement that a host may not meet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,6 +44,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "storm", &[], Root),
     (Bench, "soak", &[], Nothing),
     (Bench, "schedule", &[], Nothing),
+    (Repro, "christie-1995", &[], Nothing),
     (Example, "pub", &[], Nothing),
     (Example, "sub", &[], Nothing),
     (Example, "sub_async", &[], Nothing),
@@ -112,7 +115,8 @@ fn commands(root: &Path) -> Vec<(String, Need, Command)> {
     let mut all = Vec::new();
     for &(program, name, args, need) in RUNS {
         let command = match program {
-            Bench => bench(root, name),
+            Bench => lab(root, "bench", name),
+            Repro => lab(root, "repro", name),
             Example => {
                 let target = crate::web::target(root);
                 let mut command = Command::new(target.join("debug/examples").join(name));
@@ -143,18 +147,19 @@ fn scenario(root: &Path, name: &str) -> (String, Need, Command) {
         command.current_dir(root).args(["simulate", name]);
         return (format!("simulate {name}"), Nothing, command);
     }
-    (format!("bench {name}"), Root, bench(root, name))
+    (format!("bench {name}"), Root, lab(root, "bench", name))
 }
 
-fn bench(root: &Path, name: &str) -> Command {
+fn lab(root: &Path, word: &str, name: &str) -> Command {
     let mut command = Command::new(crate::web::lab(root));
-    command.current_dir(root).args(["bench", name, "--short"]);
+    command.current_dir(root).args([word, name, "--short"]);
     command
 }
 
 fn shown(program: Program, name: &str) -> String {
     match program {
         Bench => format!("bench {name}"),
+        Repro => format!("repro {name}"),
         Example => format!("example {name}"),
     }
 }
@@ -180,9 +185,12 @@ fn unknown(root: &Path) -> BTreeSet<String> {
         let text = fs::read_to_string(&path).unwrap_or_default();
         // Joined across lines.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for (program, before) in
-            [(Bench, "paceline-lab bench "), (Example, "--example "), (Example, "debug/examples/")]
-        {
+        for (program, before) in [
+            (Bench, "paceline-lab bench "),
+            (Repro, "paceline-lab repro "),
+            (Example, "--example "),
+            (Example, "debug/examples/"),
+        ] {
             let names = text.split(before).skip(1).map(name).filter(|name| !name.is_empty());
             let names = names.filter(|name| !known(program, name));
             unknown.extend(names.map(|name| shown(program, name)));

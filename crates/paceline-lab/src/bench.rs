@@ -14,13 +14,13 @@ mod plain;
 mod protocol;
 mod pull;
 mod recordings;
-mod report;
+pub(crate) mod report;
 mod role;
 mod scenario;
 mod schedule;
 mod soak;
 mod stage;
-mod stats;
+pub(crate) mod stats;
 mod storm;
 mod terminal;
 mod zenoh;
@@ -77,10 +77,10 @@ enum Command {
 
 /// Output options of every benchmark.
 #[derive(clap::Args, Clone, Debug)]
-struct OutputArgs {
+pub(crate) struct OutputArgs {
     /// Run for seconds and check no bound: shows that the benchmark works, measures nothing
     #[arg(long)]
-    short: bool,
+    pub(crate) short: bool,
     /// Print the result as one JSON document
     #[arg(long)]
     json: bool,

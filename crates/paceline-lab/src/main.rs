@@ -1,8 +1,10 @@
-//! The `paceline-lab` command: benchmarks, impaired networks and scheduling disciplines in virtual time.
+//! The `paceline-lab` command: benchmarks, figures of papers, impaired networks and scheduling disciplines in virtual
+//! time.
 
 mod bench;
 mod impair;
 mod netns;
+mod repro;
 mod schedule;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +37,8 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     /// Connects two programs over a network with added delay, loss or reordering (needs root)
     Impair(Box<impair::ImpairArgs>),
+    /// Reproduces the figures of a paper and prints them next to its own
+    Repro(repro::ReproArgs),
     /// Simulates a scheduling discipline on one link in virtual time, and prints every decision
     Schedule(schedule::ScheduleArgs),
 }
@@ -65,6 +69,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Bench(args) => bench::run(*args),
         Command::Impair(args) => impair::run(&args),
+        Command::Repro(args) => repro::run(&args),
         Command::Schedule(args) => schedule::run(&args),
     }
 }

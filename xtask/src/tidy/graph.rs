@@ -118,6 +118,7 @@ const LAYERS: &[Layer] = &[
         folder: "crates/paceline-lab",
         uses: &[
             "paceline",
+            "paceline-admit",
             "paceline-cli",
             "paceline-media",
             "paceline-plain",

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// The unit of a value.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     Hertz,
     Millis,
     Micros,
@@ -28,7 +28,7 @@ pub(super) enum Unit {
 /// The bound that a value must meet.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Bound {
+pub(crate) enum Bound {
     AtMost(f64),
     AtLeast(f64),
     /// Within the second number of the first.
@@ -52,20 +52,23 @@ pub(super) struct Row {
     name: String,
     unit: Unit,
     value: Option<f64>,
-    plain_zenoh: Option<f64>,
+    /// The value of the second column.
+    second: Option<f64>,
     must_be: Option<Bound>,
     holds: Option<bool>,
 }
 
 /// A group of rows and the machine's load during their measurement.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Section {
+pub(crate) struct Section {
     title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<Table>,
     /// The headings of the two value columns.
-    #[serde(skip)]
     headings: [&'static str; 2],
+    /// The text of the second column in rows that have no value there.
+    #[serde(skip)]
+    missing: &'static str,
     rows: Vec<Row>,
     notes: Vec<String>,
     load: Option<Load>,
@@ -74,7 +77,7 @@ pub(super) struct Section {
 
 /// The whole result of a benchmark.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Report {
+pub(crate) struct Report {
     title: String,
     command: String,
     machine: Machine,
@@ -87,15 +90,19 @@ pub(super) struct Report {
     missing: Vec<String>,
 }
 
+/// The default heading of the second value column.
+const ZENOH: &str = "plain Zenoh";
+
 /// From this load on the machine, not the link, decides the tail of a delay.
 const BUSY_PERCENT_MAX: f64 = 70.0;
 
 impl Section {
-    pub(super) fn new(title: impl Into<String>) -> Self {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
             table: None,
-            headings: ["Paceline", "plain Zenoh"],
+            headings: ["Paceline", ZENOH],
+            missing: "",
             rows: Vec::new(),
             notes: Vec::new(),
             load: None,
@@ -109,6 +116,13 @@ impl Section {
         self
     }
 
+    /// Compares with the figures in the text of a paper, which does not state all of them.
+    pub(crate) fn against_paper(mut self) -> Self {
+        self.headings = ["ours", "paper"];
+        self.missing = "not stated";
+        self
+    }
+
     /// Replaces the headings of the two value columns if the second is not plain Zenoh.
     pub(super) fn headings(mut self, headings: [&'static str; 2]) -> Self {
         self.headings = headings;
@@ -116,13 +130,13 @@ impl Section {
     }
 
     /// Adds a row with a value that must meet `bound`.
-    pub(super) fn must(&mut self, name: &str, unit: Unit, value: f64, plain: f64, bound: Bound) {
+    pub(crate) fn must(&mut self, name: &str, unit: Unit, value: f64, plain: f64, bound: Bound) {
         let holds = Some(bound.is_met(value));
         self.push(name, unit, value, plain, Some(bound), holds);
     }
 
     /// Adds a row with a value that has no bound.
-    pub(super) fn show(&mut self, name: &str, unit: Unit, value: f64, plain: f64) {
+    pub(crate) fn show(&mut self, name: &str, unit: Unit, value: f64, plain: f64) {
         self.push(name, unit, value, plain, None, None);
     }
 
@@ -136,8 +150,8 @@ impl Section {
         holds: Option<bool>,
     ) {
         let exists = |value: f64| value.is_finite().then_some(value);
-        let (value, plain_zenoh) = (exists(value), exists(plain));
-        self.rows.push(Row { name: name.to_owned(), unit, value, plain_zenoh, must_be, holds });
+        let (value, second) = (exists(value), exists(plain));
+        self.rows.push(Row { name: name.to_owned(), unit, value, second, must_be, holds });
     }
 
     /// Adds a table of figures with more than one column; it is printed above the rows.
@@ -161,7 +175,7 @@ impl Section {
         self.rows.iter().all(|row| row.holds != Some(false))
     }
 
-    pub(super) fn note(&mut self, text: impl Into<String>) {
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
 
@@ -184,7 +198,7 @@ impl Section {
 }
 
 impl Report {
-    pub(super) fn new(title: &str, command: &str) -> Self {
+    pub(crate) fn new(title: &str, command: &str) -> Self {
         Self {
             title: title.to_owned(),
             command: command.to_owned(),
@@ -196,8 +210,13 @@ impl Report {
         }
     }
 
+    /// Returns true if a section compares with plain Zenoh.
+    fn has_zenoh(&self) -> bool {
+        self.sections.iter().any(|section| section.headings.contains(&ZENOH))
+    }
+
     /// Adds a section and prints it immediately.
-    pub(super) fn add(&mut self, mut section: Section, output: &OutputArgs) {
+    pub(crate) fn add(&mut self, mut section: Section, output: &OutputArgs) {
         if output.short {
             self.missing.extend(section.unchecked());
         }
@@ -210,7 +229,7 @@ impl Report {
 
     /// Writes the requested output. Returns success if every bound is met, or in a short run if
     /// every required figure has a value.
-    pub(super) fn finish(mut self, output: &OutputArgs) -> Result<ExitCode> {
+    pub(crate) fn finish(mut self, output: &OutputArgs) -> Result<ExitCode> {
         if output.short {
             self.short = true;
             self.command.push_str(" --short");

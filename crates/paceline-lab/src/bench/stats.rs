@@ -36,18 +36,18 @@ pub(super) fn median(values: &[f64]) -> f64 {
 }
 
 /// Converts nanoseconds to milliseconds; returns NaN for `None`.
-pub(super) fn millis(nanos: Option<u64>) -> f64 {
+pub(crate) fn millis(nanos: Option<u64>) -> f64 {
     nanos.map_or(f64::NAN, |nanos| float(nanos) / 1e6)
 }
 
 /// Returns the nearest float.
 #[expect(clippy::cast_precision_loss, reason = "measurements are far below 2^53")]
-pub(super) fn float(value: u64) -> f64 {
+pub(crate) fn float(value: u64) -> f64 {
     value as f64
 }
 
 /// Converts a length to a float.
-pub(super) fn count(length: usize) -> f64 {
+pub(crate) fn count(length: usize) -> f64 {
     float(u64::try_from(length).unwrap_or(u64::MAX))
 }
 

@@ -59,7 +59,8 @@ pub(super) fn machine(report: &Report) -> String {
     let (cores, kernel) = (report.machine.cores, &report.machine.kernel);
     let commit = report.machine.commit.as_ref();
     let commit = commit.map(|commit| format!(" Commit {commit}.")).unwrap_or_default();
-    format!("Machine: {cores} cores, Linux {kernel}. Zenoh 1.10.2 for comparison.{commit}")
+    let zenoh = if report.has_zenoh() { " Zenoh 1.10.2 for comparison." } else { "" };
+    format!("Machine: {cores} cores, Linux {kernel}.{zenoh}{commit}")
 }
 
 pub(super) fn result(report: &Report) -> String {
@@ -75,7 +76,7 @@ pub(super) fn result(report: &Report) -> String {
 }
 
 fn rows(section: &Section) -> Vec<[String; 5]> {
-    let mut rows: Vec<_> = section.rows.iter().map(cells).collect();
+    let mut rows: Vec<_> = section.rows.iter().map(|row| cells(row, section.missing)).collect();
     for (name, unit, share) in [
         ("machine busy", Unit::Percent, Load::busy as fn(Load) -> f64),
         ("stolen by the host", Unit::Percent, Load::steal),
@@ -91,7 +92,7 @@ fn rows(section: &Section) -> Vec<[String; 5]> {
     rows
 }
 
-fn cells(row: &Row) -> [String; 5] {
+fn cells(row: &Row, without_second: &str) -> [String; 5] {
     let show = |number: Option<f64>, missing: &str| {
         number.map_or_else(|| missing.to_owned(), |number| value(row.unit, number))
     };
@@ -104,7 +105,7 @@ fn cells(row: &Row) -> [String; 5] {
     [
         row.name.clone(),
         show(row.value, "–"),
-        show(row.plain_zenoh, ""),
+        show(row.second, without_second),
         bound.unwrap_or_default(),
         holds.unwrap_or_default().to_owned(),
     ]

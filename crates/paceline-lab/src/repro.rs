@@ -1,0 +1,28 @@
+//! `paceline-lab repro`: reproduces the figures of a paper with the product's code, next to the
+//! figures that the paper states.
+
+mod christie;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Arguments of `paceline-lab repro`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ReproArgs {
+    #[command(subcommand)]
+    paper: Paper,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Paper {
+    /// R. W. Christie: Design and Analysis of a Multimedia Network Architecture, 1995
+    #[command(name = "christie-1995")]
+    Christie1995(christie::Args),
+}
+
+/// Reproduces a paper and returns the exit code: 0 if every required bound is met, 1 if not.
+pub(crate) fn run(args: &ReproArgs) -> Result<ExitCode> {
+    match &args.paper {
+        Paper::Christie1995(args) => christie::run(args),
+    }
+}
