@@ -39,6 +39,7 @@ mod request;
 mod reserve;
 mod routes;
 mod scaled;
+mod shares;
 mod spec;
 mod split;
 mod survey;

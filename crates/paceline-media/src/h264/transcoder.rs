@@ -111,7 +111,7 @@ impl Transcoder {
         })
     }
 
-    /// Sets the target of the rate control, in bits per second; `None` for the default of the size. The next picture
+    /// Sets the target of the rate control, in bits per second; `None` for the default of the size. The first picture
     /// after a change is an I picture.
     pub fn set_bitrate(&mut self, bits_per_s: Option<u32>) {
         self.coder.set_bits(bits_per_s);

@@ -14,6 +14,8 @@ use std::sync::Arc;
 /// This node's position on the path from a publisher to a subscription.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
+    /// This node.
+    pub(super) me: NodeId,
     /// The number of hops before this node; 0 on the publisher's node.
     pub(super) index: usize,
     /// The division of the delay bound among the hops of the path.
@@ -30,7 +32,7 @@ impl Place {
         let index = path.iter().position(|&node| node == me)?;
         let before = index.checked_sub(1).and_then(|before| path.get(before)).copied();
         let next = path.get(index + 1).copied();
-        Some(Self { index, split, before, next })
+        Some(Self { me, index, split, before, next })
     }
 }
 
@@ -44,6 +46,10 @@ pub(crate) struct Pair<'a> {
     /// The requested form, limited to this publisher's samples.
     pub(crate) asked: Form,
     pub(super) place: Place,
+    /// The form of the arriving samples: that of the stream that carries them on the hop to this node.
+    pub(super) arrives: Form,
+    /// The form of the stream that carries them from this node.
+    pub(super) leaves: Form,
 }
 
 impl<'a> Pair<'a> {
@@ -55,7 +61,13 @@ impl<'a> Pair<'a> {
         place: Place,
     ) -> Self {
         let asked = spec.form_of(request.form);
-        Self { publisher, subscription, spec, request, asked, place }
+        let (arrives, leaves) = match request.proxy {
+            Proxy::Publisher if place.index > 0 => (asked, asked),
+            Proxy::Publisher => (Form::FULL, asked),
+            Proxy::Subscriber if place.next.is_none() => (Form::FULL, asked),
+            Proxy::Subscriber => (Form::FULL, Form::FULL),
+        };
+        Self { publisher, subscription, spec, request, asked, place, arrives, leaves }
     }
 }
 
@@ -66,9 +78,28 @@ impl Pair<'_> {
 
     /// Returns the source of the stream: scaled samples if the proxy is an earlier node.
     pub(crate) fn source(&self) -> SourceKey {
-        let scaled = self.place.index > 0 && self.request.proxy == Proxy::Publisher;
-        let form = if scaled { self.asked } else { Form::FULL };
-        SourceKey { publisher: self.publisher, form }
+        SourceKey { publisher: self.publisher, form: self.arrives }
+    }
+
+    /// Returns the publisher and the two nodes of the hop to this node; `None` on the publisher's node.
+    pub(super) fn hop_to_here(&self) -> Option<(PublisherId, NodeId, NodeId)> {
+        Some((self.publisher, self.place.before?, self.place.me))
+    }
+
+    /// Returns the publisher and the two nodes of the hop from this node; `None` on the subscription's node.
+    pub(super) fn hop_from_here(&self) -> Option<(PublisherId, NodeId, NodeId)> {
+        Some((self.publisher, self.place.me, self.place.next?))
+    }
+
+    /// Returns the hops to and from this node, with the request for a contract on each.
+    pub(super) fn hops_here(
+        &self,
+    ) -> impl Iterator<Item = ((PublisherId, NodeId, NodeId), Option<Ask>)> {
+        let at = |hop| Ask::new(self.request, self.spec, hop, self.place.split);
+        let before = self.place.index.checked_sub(1);
+        let to = self.hop_to_here().map(|key| (key, before.and_then(at)));
+        let from = self.hop_from_here().map(|key| (key, at(self.place.index)));
+        to.into_iter().chain(from)
     }
 
     /// Returns the form of the samples on links.
@@ -96,13 +127,9 @@ impl Pair<'_> {
         self.place.next.map_or(Target::Local, Target::Hop)
     }
 
-    /// Returns the outgoing form: scaled if the proxy is this node or an earlier one.
-    pub(crate) fn leaving(&self) -> Form {
-        match self.request.proxy {
-            Proxy::Publisher => self.asked,
-            Proxy::Subscriber if self.place.next.is_none() => self.asked,
-            Proxy::Subscriber => Form::FULL,
-        }
+    /// Returns the form of the stream from this node: scaled if the proxy is this node or an earlier one.
+    pub(crate) const fn leaving(&self) -> Form {
+        self.leaves
     }
 
     /// Returns the contract request to this node's link; `None` for background streams, which get no promise.

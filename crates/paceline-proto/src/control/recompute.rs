@@ -10,6 +10,7 @@ use super::pair::Pair;
 use super::refusal::{ANY, Refusal, RefusalReason};
 use super::registry::{PairKey, Registry};
 use super::routes::{self, Installed};
+use super::shares::share;
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::SourceKey;
@@ -79,6 +80,9 @@ impl Control {
         let booked = allowed(booked, &blocked);
         let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
+        let shared = share(live.values().map(|pair| (*pair).clone()).collect());
+        let live: BTreeMap<PairKey, &Pair<'_>> =
+            shared.iter().map(|pair| (pair.key(), pair)).collect();
         let mut installed = routes::plan(live.values().copied());
         let carried = Carried { me, live: &live, waiting: &waiting };
         let before = &self.installed;

@@ -6,8 +6,9 @@ use crate::form::{Form, Proxy, Rate, ScaledForm, Size};
 use crate::sample::Encoding;
 use paceline_sched::Duration;
 
-/// The default bit rate of coded video: one bit for this number of pixels.
-const PIXELS_PER_BIT: u128 = 10;
+/// The default bit rate that is reserved for coded video: one bit for this number of pixels. The encoder aims at 0.1
+/// bit per pixel by itself; the rest is for pictures with much detail or motion.
+const PIXELS_PER_BIT: u128 = 4;
 /// The period of video whose rate is unknown.
 const PERIOD_UNKNOWN: Duration = Duration::from_nanos(33_333_333);
 /// The range of periods for which the default bit rate is proportional to the rate.
@@ -171,9 +172,9 @@ mod tests {
     fn video_has_a_rate_and_the_burst_of_a_second() {
         let video = camera("video/h264", Kind::VideoI);
         let FormBudget { bytes_max, envelope } = video.budget(small(None)).unwrap();
-        // 320 · 180 pixels · 25 Hz / 10 = 144 kbit/s.
+        // 320 · 180 pixels · 25 Hz / 4 = 360 kbit/s.
         let envelope = envelope.unwrap();
-        assert_eq!((bytes_max, envelope.burst, envelope.bytes_per_s), (18_000, 18_000, 18_000));
+        assert_eq!((bytes_max, envelope.burst, envelope.bytes_per_s), (45_000, 45_000, 45_000));
         let slow = PublisherSpec { period: Some(Duration::from_secs(4)), ..video };
         let FormBudget { bytes_max, .. } = slow.budget(small(Some(8_000))).unwrap();
         assert_eq!(bytes_max, 4_000, "one picture may use its whole period");

@@ -50,15 +50,50 @@ fn subscriptions_share_one_stream_per_form_and_hop() {
     full.push(net.subscribe(1, SubscriptionSpec { form: same, ..all("camera") }));
     let third = net.subscribe(2, SubscriptionSpec { form: one_in(3), ..all("camera") });
     net.settle();
+    // The stream of all samples also carries one in three, which node 2 leaves out again.
+    full.push(third);
     full.sort_unstable();
-    let outputs = net.outputs(0, publisher, Form::FULL);
-    assert_eq!(outputs.len(), 2);
-    assert_eq!(outputs[0].subscriptions, full);
-    assert_eq!((outputs[1].form, &outputs[1].subscriptions), (one_in(3), &vec![third]));
+    let [output] = net.outputs(0, publisher, Form::FULL) else { panic!() };
+    assert_eq!((output.form, &output.subscriptions), (Form::FULL, &full));
+    let last = net.outputs(2, publisher, Form::FULL);
+    let last: Vec<_> = last.iter().map(|output| (output.target, output.scale)).collect();
+    assert_eq!(last, [(Target::Local, Form::FULL), (Target::Local, one_in(3))]);
     let targets: Vec<_> =
         net.outputs(1, publisher, Form::FULL).iter().map(|output| output.target).collect();
     assert_eq!(targets, [Target::Hop(id(2)), Target::Hop(id(3)), Target::Local]);
     net.assert_delivered();
+}
+
+#[test]
+fn a_contract_carries_best_effort_and_weaker_contracts_but_never_the_reverse() {
+    let within = |millis| SubscriptionSpec {
+        within: Some(Duration::from_millis(millis)),
+        ..promised("camera")
+    };
+    let third = |spec| SubscriptionSpec { form: one_in(3), ..spec };
+    for (full, part, streams) in [
+        (all("camera"), third(all("camera")), 1),
+        (within(200), third(all("camera")), 1),
+        (within(200), third(within(200)), 1),
+        (within(200), third(within(300)), 1),
+        (within(200), third(within(100)), 2),
+        (all("camera"), third(within(200)), 2),
+        (SubscriptionSpec { form: one_in(2), ..within(200) }, third(within(200)), 2),
+        (within(200), SubscriptionSpec { form: SMALL, ..within(200) }, 2),
+    ] {
+        let mut net = Net::chain(3);
+        let publisher = net.publish(0, camera("camera"));
+        net.subscribe(2, full.clone());
+        let carried = net.subscribe(2, part.clone());
+        net.settle();
+        assert_eq!(net.outputs(0, publisher, Form::FULL).len(), streams, "{full:?} {part:?}");
+        net.assert_delivered();
+        // Without the carrier it has a stream of its own.
+        net.unsubscribe(carried);
+        net.subscribe(2, part);
+        net.settle();
+        net.assert_delivered();
+    }
 }
 
 #[test]

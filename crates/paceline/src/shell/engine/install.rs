@@ -66,6 +66,12 @@ const fn name(plan: &OutputPlan) -> Key {
     (OutputKey::of(plan), plan.at_port())
 }
 
+/// Returns the terms of a scaler's outputs. Best effort is limited only by a bit rate that was requested.
+fn terms(publisher: &PublisherSpec, plan: Option<&OutputPlan>, promised: bool) -> Terms {
+    let limited = plan.filter(|plan| promised || plan.form.bitrate.is_some());
+    Terms { budget: limited.and_then(|plan| publisher.budget(plan.form)), promised }
+}
+
 /// Returns the form by which outputs share a scaler. With a bit rate, the bytes of a picture depend on the rate.
 const fn task_form(plan: &OutputPlan) -> Form {
     let at_port = plan.at_port();
@@ -140,9 +146,9 @@ impl Outgoing {
     fn set_terms(&self, publisher: &PublisherSpec, plans: &[OutputPlan]) {
         for (form, scaler) in &self.scalers {
             let mut served = plans.iter().filter(|plan| task_form(plan) == *form);
-            let budget = served.clone().next().and_then(|plan| publisher.budget(plan.form));
+            let first = served.clone().next();
             let promised = served.any(|plan| plan.contract.is_some());
-            scaler.task.set_terms(Terms { budget, promised });
+            scaler.task.set_terms(terms(publisher, first, promised));
         }
     }
 
@@ -354,8 +360,7 @@ impl Engine {
         let new = || {
             let shared = (self.pool.clone(), self.groups.clone());
             let task = ScaleTask::new((source.publisher, publisher), plan.at_port(), shared);
-            let (budget, promised) = (publisher.budget(plan.form), plan.contract.is_some());
-            task.set_terms(Terms { budget, promised });
+            task.set_terms(terms(publisher, Some(plan), plan.contract.is_some()));
             FormTask { task, slots: 0 }
         };
         let entry = outgoing.scalers.entry(task_form(plan)).or_insert_with(new);

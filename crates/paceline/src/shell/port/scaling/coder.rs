@@ -6,7 +6,7 @@ use paceline_media::MediaError;
 use paceline_media::h264::{Class, Event, Transcoder};
 use paceline_proto::control::FormBudget;
 use paceline_proto::{
-    DropReason, Encoding, Envelope, Form, Kind, RawSample, Size, TemporalScaler, Timestamp,
+    DropReason, Encoding, Form, Kind, RawSample, Size, TemporalScaler, Timestamp,
 };
 use paceline_sched::{Duration, Instant};
 use std::cell::{Cell, RefCell};
@@ -42,6 +42,8 @@ enum Choice {
 pub(in crate::shell) struct Coder {
     size: Option<Size>,
     hertz: f64,
+    /// The bit rate that the encoder aims at; `None` for its default.
+    target: Option<u32>,
     transcoder: Option<Transcoder>,
     due: VecDeque<Due>,
     choice: Choice,
@@ -58,13 +60,16 @@ pub(in crate::shell) struct Coder {
 impl Coder {
     pub(super) fn new(form: Form, period: Option<Duration>) -> Self {
         let choice = Choice::Rate(TemporalScaler::new(form.rate, period), 0);
-        Self::with(form.size, form.rate.period(period), choice)
+        // A tenth remains for pictures larger than expected.
+        let target = form.bitrate.map(|bits| bits.get() - bits.get() / 10);
+        Self { target, ..Self::with(form.size, form.rate.period(period), choice) }
     }
 
     fn with(size: Option<Size>, period: Option<Duration>, choice: Choice) -> Self {
         Self {
             size,
             hertz: hertz(period),
+            target: None,
             transcoder: None,
             due: VecDeque::new(),
             choice,
@@ -75,15 +80,12 @@ impl Coder {
         }
     }
 
-    /// Keeps the coded pictures within a budget. A new bit rate restarts the encoder.
+    /// Keeps the coded pictures within a budget.
     pub(super) fn keep(&mut self, budget: Option<FormBudget>) {
         let envelope = budget.and_then(|budget| budget.envelope);
         let bucket = self.bucket.get_mut();
         if bucket.map(|bucket| bucket.envelope()) != envelope {
             *bucket = envelope.map(Bucket::new);
-            if let Some(transcoder) = &mut self.transcoder {
-                transcoder.set_bitrate(envelope.map(bits));
-            }
         }
     }
 
@@ -186,7 +188,7 @@ impl Coder {
         let made = to.transpose().and_then(|to| Transcoder::new(to, self.hertz));
         self.due.clear();
         let mut made = made.inspect_err(|error| crate::warn_limited!("video: {error}"))?;
-        made.set_bitrate(self.bucket.get_mut().map(|bucket| bits(bucket.envelope())));
+        made.set_bitrate(self.target);
         self.transcoder = Some(made);
         Ok(())
     }
@@ -255,11 +257,6 @@ impl Choice {
             Self::These(seqs) => seqs.contains(&due.seq),
         })
     }
-}
-
-/// Returns the bit rate of an envelope.
-fn bits(envelope: Envelope) -> u32 {
-    u32::try_from(envelope.bytes_per_s.saturating_mul(8)).unwrap_or(u32::MAX)
 }
 
 /// Returns the rate of encoded pictures in Hz.
