@@ -10,6 +10,10 @@
 //! | DWCS | as EDF with every sample counted, since then none is missed | windows |
 //! | VDS, DWCS, equal coinciding windows | the services owed fit into a period | windows |
 //! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
+//! | none | every demand is refused | none |
+//!
+//! A class of a link with a real-time service curve is a link of its own, of the curve's long-term
+//! rate ([`LinkParameters::latency`] contains what the curve and the whole link add).
 //!
 //! A guarantee remains valid under later admissions, because no stream is admitted that would
 //! violate it. Under HFSC one packet in millions was observed late (docs/concepts/admission.md).
@@ -64,6 +68,8 @@ pub enum AdmissionTest {
     },
     /// Hierarchical fair service curves, with one class per stream.
     Hfsc,
+    /// Nothing is guaranteed, so every demand is refused: a class without a guarantee.
+    Unguaranteed,
 }
 
 impl AdmissionTest {
@@ -431,6 +437,7 @@ impl Admission {
         match self.spec.rule {
             AdmissionTest::Fifo
             | AdmissionTest::SigmaRho { .. }
+            | AdmissionTest::Unguaranteed
             | AdmissionTest::StaticPriority => self.levels.add(demand),
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
@@ -449,6 +456,7 @@ impl Admission {
         match self.spec.rule {
             AdmissionTest::Fifo
             | AdmissionTest::SigmaRho { .. }
+            | AdmissionTest::Unguaranteed
             | AdmissionTest::StaticPriority => self.levels.take(demand),
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
@@ -491,6 +499,7 @@ impl Admission {
             | AdmissionTest::Dwcs { .. }
             | AdmissionTest::Fifo
             | AdmissionTest::StaticPriority
+            | AdmissionTest::Unguaranteed
             | AdmissionTest::SigmaRho { .. } => {
                 (left > 0).then(|| Piece::due(demand, left, self.owed(demand)))
             }

@@ -27,6 +27,7 @@
 //! refreshes, retransmission).
 
 pub mod codec;
+mod classes;
 mod expire;
 mod hop;
 mod legs;
@@ -275,13 +276,25 @@ impl Reservations {
 
     /// Handles a message of a neighbour.
     pub fn handle_message(&mut self, now: Instant, from: NodeIndex, message: ReserveMessage) {
+        self.handle_message_on(now, from, message, None);
+    }
+
+    /// As [`Reservations::handle_message`], for a request whose stream leaves here through `link`, a
+    /// class of the next node's link.
+    pub fn handle_message_on(
+        &mut self,
+        now: Instant,
+        from: NodeIndex,
+        message: ReserveMessage,
+        link: Option<LinkId>,
+    ) {
         self.advance(now);
         if !self.neighbours.contains_key(&from) {
             self.ignored += 1;
             return;
         }
         match message {
-            ReserveMessage::Admit(admit) => self.handle_admit(from, admit),
+            ReserveMessage::Admit(admit) => self.handle_admit(from, admit, link),
             ReserveMessage::Accept(accept) => self.handle_accept(from, accept),
             ReserveMessage::Deny(deny) => self.handle_deny(from, deny),
             ReserveMessage::Close(name) => self.handle_close(from, name),

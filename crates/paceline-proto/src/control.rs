@@ -64,11 +64,13 @@ pub use survey::Estimate;
 pub use ways::{WayChange, Ways};
 
 use crate::carrier::Carrier;
+use crate::classes::ClassTree;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{SourceKey, StreamNames};
 use crate::tag::Tag;
 use crate::wire::WireError;
 use admission::Admission;
+use booking::Label;
 use bytes::Bytes;
 use graph::Tree;
 pub use paceline_admit::cpu::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
@@ -212,6 +214,13 @@ impl Control {
     /// an ordered carrier.
     pub fn set_link(&mut self, link: &str, policy: Policy, carrier: Carrier) {
         self.admission.links.tell(&cut(link), policy, carrier);
+        self.follow_links();
+    }
+
+    /// Sets the classes of a link; `None` removes them. A contract is tested against the guarantee of its
+    /// class. Contracts that no longer fit end with the reason.
+    pub fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
+        self.admission.links.tell_classes(&cut(link), classes);
         self.follow_links();
     }
 
@@ -438,7 +447,9 @@ impl Control {
     /// Applies a change of links or neighbours to the reservations.
     fn follow_links(&mut self) {
         let Admission { links, reservations, .. } = &mut self.admission;
-        links.follow(self.now, reservations, &self.hops);
+        let publisher = |label: &[u8]| Some(Label::read(label).ok()?.pair.1);
+        let view = (self.me, &self.registry);
+        links.follow(self.now, reservations, view, &self.hops, publisher);
         self.dirty = true;
         self.follow_reservations();
     }

@@ -41,10 +41,11 @@ mod streams;
 mod windows;
 
 pub use backlog::MISSES_PER_TURN;
-pub use classes::{
-    CLASSES_MAX, ClassError, ClassPolice, ClassTree, ClassView, DEFAULT, LinkClass, Match,
-    NAME_BYTES_MAX,
+pub use crate::classes::{
+    CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
+    Unguaranteed,
 };
+pub use classes::ClassView;
 pub use hops::{Fates, Hop, HopChange};
 pub use passages::{PASSAGES_MAX, Passage};
 pub use repairs::MendCounters;
@@ -156,20 +157,20 @@ impl Link {
     /// hop is up, so the caller need not know the hop's state.
     pub fn open_stream(&mut self, index: StreamIndex, spec: StreamSpec) -> bool {
         let up = self.hops.is_up(spec.hop);
-        let terms = spec.terms(self.pacer.wire.blocked(self.policy));
         if !self.streams.open(index, spec, up) {
             return false;
         }
         self.seat(index);
         if up {
-            self.discipline.join(index, terms);
+            self.join(index);
         }
         true
     }
 
     /// Changes a stream's specification; queued samples stay queued.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
-        let blocked = self.pacer.wire.blocked(self.policy);
+        let home = self.streams.get(index).and_then(|stream| stream.home);
+        let blocked = self.blocked(home);
         let Some(stream) = self.streams.get_mut(index) else { return };
         let same =
             stream.spec.names == spec.names && stream.spec.terms(blocked) == spec.terms(blocked);

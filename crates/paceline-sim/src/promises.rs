@@ -5,6 +5,7 @@
 //! sample may be late or lost. Otherwise no window of y samples, as the source numbered them, may miss more
 //! than x.
 
+mod classes;
 mod lay;
 mod oracle;
 mod source;
@@ -25,6 +26,8 @@ const STEP: Duration = Duration::from_millis(500);
 /// The approximate number of samples in a run, background included.
 const SAMPLES: u64 = 30_000;
 const NANOS: u64 = 1_000_000_000;
+/// Distinguishes the draws of classes.
+const CLASSES: u64 = 0x636c_6173_7365_7300;
 
 /// The disciplines whose links guarantee delays.
 pub const POLICIES: &[Policy] = &[
@@ -47,11 +50,13 @@ pub struct Mix {
     pub max: u32,
     /// Publishers whose samples vary in size, and that declare an envelope.
     pub varies: u32,
+    /// Links, per thousand of those with a capacity, that are divided into classes.
+    pub classes: u32,
 }
 
 impl Default for Mix {
     fn default() -> Self {
-        Self { lossy: 0, every: 125, max: 125, varies: 0 }
+        Self { lossy: 0, every: 125, max: 125, varies: 0, classes: 0 }
     }
 }
 
@@ -123,6 +128,8 @@ struct Publishes {
 struct Run {
     world: World,
     chance: Random,
+    /// The draws of classes, so that a network is the same without them.
+    class_chance: Random,
     nodes: Vec<NodeIx>,
     joined: Vec<Joined>,
     publishers: Vec<Publishes>,
@@ -132,12 +139,12 @@ struct Run {
     mix: Mix,
 }
 
-/// Runs the network of `seed`. The same seed gives the same run.
+/// Runs the network of `seed`, with classes on one of four links. The same seed gives the same run.
 ///
 /// # Errors
 /// Returns the first contract that was broken.
 pub fn run(seed: u64) -> Result<PromisesResult, String> {
-    run_under(seed, policy(seed), Mix::default())
+    run_under(seed, policy(seed), Mix { classes: 250, ..Mix::default() })
 }
 
 /// Like [`run`], with a loss tolerance in three of ten subscriptions, and with envelopes of three of ten publishers.
@@ -145,7 +152,7 @@ pub fn run(seed: u64) -> Result<PromisesResult, String> {
 /// # Errors
 /// Returns the first contract that was broken.
 pub fn run_tolerant(seed: u64) -> Result<PromisesResult, String> {
-    run_under(seed, policy(seed), Mix { lossy: 300, varies: 300, ..Mix::default() })
+    run_under(seed, policy(seed), Mix { lossy: 300, varies: 300, classes: 250, ..Mix::default() })
 }
 
 fn policy(seed: u64) -> Policy {
@@ -160,6 +167,7 @@ pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<PromisesResult, 
     let mut run = Run {
         world: World::new(seed),
         chance: Random::new(!seed),
+        class_chance: Random::new(seed ^ CLASSES),
         nodes: Vec::new(),
         joined: Vec::new(),
         publishers: Vec::new(),

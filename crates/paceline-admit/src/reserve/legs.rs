@@ -2,7 +2,7 @@
 
 use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wanted, bears_loss};
 use super::state::{Leg, Version};
-use super::{Reservations, ReserveOutput};
+use super::{LinkId, Reservations, ReserveOutput};
 use crate::demand::StreamDemand;
 use crate::link::{Holder, Trunk};
 use crate::verdict::AdmissionResult;
@@ -22,10 +22,12 @@ pub(super) fn trunk_to(trunk: Trunk, next: NodeIndex) -> Trunk {
 
 /// One leg of a reservation.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    name: Name,
-    to: NodeIndex,
-    forward: bool,
+pub(super) struct Place {
+    pub(super) name: Name,
+    pub(super) to: NodeIndex,
+    pub(super) forward: bool,
+    /// The class of the link to the next node; `None` for the link itself.
+    pub(super) link: Option<LinkId>,
 }
 
 fn share_of(leg: &Leg) -> Share {
@@ -35,14 +37,19 @@ fn share_of(leg: &Leg) -> Share {
 
 /// Returns `wanted` as the hop after node `at` sees it. Only one hop of the path may use the loss
 /// tolerance.
-fn borne(ask: &Admit, wanted: Wanted, at: usize) -> Wanted {
+pub(super) fn borne(ask: &Admit, wanted: Wanted, at: usize) -> Wanted {
     let loss = if bears_loss(&ask.weights, at) { wanted.loss } else { LossTolerance::NONE };
     Wanted { loss, ..wanted }
 }
 
 impl Reservations {
-    /// Reserves both directions of `ask` tentatively, or neither.
-    pub(super) fn reserve(&mut self, ask: Admit, at: usize) -> Result<Version, Reason> {
+    /// Reserves both directions of `ask` tentatively, or neither; forward on `link` if given.
+    pub(super) fn reserve(
+        &mut self,
+        ask: Admit,
+        at: usize,
+        link: Option<LinkId>,
+    ) -> Result<Version, Reason> {
         let mut onward = ask.clone();
         let mut version = Version {
             onward: ask.clone(),
@@ -55,7 +62,7 @@ impl Reservations {
         };
         if let (Some(wanted), Some(next)) = (version.ask.forward, version.next()) {
             let rest = wanted.within.saturating_sub(version.ask.spent);
-            let place = Place { name: version.ask.name, to: next, forward: true };
+            let place = Place { name: version.ask.name, to: next, forward: true, link };
             let mine = borne(&version.ask, wanted, at);
             let leg = self.leg(place, &mine, version.ask.part(at, rest))?;
             version.forward = Some(leg);
@@ -71,7 +78,8 @@ impl Reservations {
             let worst = Wanted { bunched: wanted.bunched.saturating_add(behind), ..wanted };
             let worst = borne(ask, worst, at - 1);
             let mine = wanted.within.mul_div(ask.weight_from(at - 1) - left, all.max(1));
-            let place = Place { name: version.ask.name, to: previous, forward: false };
+            let name = version.ask.name;
+            let place = Place { name, to: previous, forward: false, link: None };
             match self.leg(place, &worst, mine) {
                 Ok(leg) => version.backward = Some(leg),
                 Err(reason) => {
@@ -84,11 +92,17 @@ impl Reservations {
         Ok(version)
     }
 
-    fn leg(&mut self, place: Place, wanted: &Wanted, bound: Duration) -> Result<Leg, Reason> {
-        let Place { name, to, forward } = place;
+    pub(super) fn leg(
+        &mut self,
+        place: Place,
+        wanted: &Wanted,
+        bound: Duration,
+    ) -> Result<Leg, Reason> {
+        let Place { name, to, forward, link } = place;
         let installed = self.entries.get(&name.key).and_then(|entry| entry.installed.as_ref());
         let before = installed.and_then(|it| if forward { it.forward } else { it.backward });
-        let link = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
+        let next = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
+        let link = link.unwrap_or(next);
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
         let demand = StreamDemand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
         let demand = demand.with_loss(wanted.loss);
@@ -198,7 +212,7 @@ impl Reservations {
     }
 
     /// Outputs the demand that a stream's policer has to enforce now.
-    pub(super) fn tell_police(&mut self, link: super::LinkId, trunk: Trunk) {
+    pub(super) fn tell_police(&mut self, link: LinkId, trunk: Trunk) {
         let installed = self.links.get(&link).and_then(|admission| admission.installed(trunk));
         let output = match installed {
             Some(demand) => ReserveOutput::Install { link, trunk, demand: *demand },

@@ -4,6 +4,7 @@ use super::contract::asked;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::request::Ask;
 use super::spec::PublisherSpec;
+use crate::classes::Unguaranteed;
 use crate::form::{Form, Rate};
 use core::num::NonZeroU32;
 use paceline_admit::{Admission, AdmissionResult, Holder, Resource, StreamDemand, Trunk};
@@ -47,6 +48,9 @@ pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::LinkRefusa
         Resource::Cpu => {
             let (needed, available) = (lack.needed, lack.available);
             refusal.reason = RefusalReason::Processor { needed, available };
+        }
+        Resource::Guarantee => {
+            refusal.reason = RefusalReason::NoGuarantee { why: Unguaranteed::NoCurve };
         }
         // The other resources are sums; rate is the only one with a limit here.
         Resource::Rate
