@@ -26,8 +26,8 @@
 //! relax on the return path); RFC 2205 (soft state, refreshes, blockade); RFC 2961 (lists of
 //! refreshes, retransmission).
 
-pub mod codec;
 mod classes;
+pub mod codec;
 mod expire;
 mod hop;
 mod legs;

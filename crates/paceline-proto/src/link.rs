@@ -40,11 +40,11 @@ mod stream;
 mod streams;
 mod windows;
 
-pub use backlog::MISSES_PER_TURN;
 pub use crate::classes::{
     CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
     Unguaranteed,
 };
+pub use backlog::MISSES_PER_TURN;
 pub use classes::ClassView;
 pub use hops::{Fates, Hop, HopChange};
 pub use passages::{PASSAGES_MAX, Passage};

@@ -60,10 +60,8 @@ impl Reservations {
             Some(Move { name: version.ask.name, installed, leg, to, next, wanted })
         };
         let entries = || self.entries.values();
-        let installed =
-            entries().filter_map(|entry| moved(entry.installed.as_ref()?, true));
-        let tentative =
-            entries().filter_map(|entry| moved(entry.tentative.as_ref()?, false));
+        let installed = entries().filter_map(|entry| moved(entry.installed.as_ref()?, true));
+        let tentative = entries().filter_map(|entry| moved(entry.tentative.as_ref()?, false));
         installed.chain(tentative).collect()
     }
 

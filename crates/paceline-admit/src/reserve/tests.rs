@@ -8,6 +8,7 @@ use crate::traffic::Traffic;
 use crate::verdict::Resource;
 use paceline_sched::{Capacity, LossTolerance};
 
+mod classes;
 mod model;
 mod paths;
 mod processor;

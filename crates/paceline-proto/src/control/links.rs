@@ -133,7 +133,9 @@ impl Links {
             .collect();
         let classed: BTreeSet<NodeId> = hops
             .iter()
-            .filter(|(_, hop)| self.known.get(&hop.link_name).is_some_and(|it| !it.classes.is_empty()))
+            .filter(|(_, hop)| {
+                self.known.get(&hop.link_name).is_some_and(|it| !it.classes.is_empty())
+            })
             .map(|(node, _)| *node)
             .collect();
         reservations.change_classes(now, &changed, |label, next| {

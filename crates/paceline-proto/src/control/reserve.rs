@@ -9,7 +9,9 @@ use super::refusal::RefusalReason;
 use super::split::Split;
 use crate::ids::NodeId;
 use paceline_admit::reserve::message::{Admit, Deny};
-use paceline_admit::reserve::{self, Decision, Key, LinkId, NodeIndex, PathAnswer, Reason, ReserveOutput};
+use paceline_admit::reserve::{
+    self, Decision, Key, LinkId, NodeIndex, PathAnswer, Reason, ReserveOutput,
+};
 use paceline_sched::Duration;
 
 impl Control {

@@ -267,7 +267,8 @@ impl Control {
         refusal.link.clone_from(&hop.link_name);
         refusal.class = seat.class;
         let mut refusal = Tried { spec, form, ask, link, trunk, before }.explain(refusal)?;
-        if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, seat.unguaranteed) {
+        if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, seat.unguaranteed)
+        {
             refusal.reason = RefusalReason::NoGuarantee { why };
         }
         Some(refusal)

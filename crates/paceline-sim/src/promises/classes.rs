@@ -25,7 +25,8 @@ impl Run {
         for number in 0..count {
             let peak = left / 4 + chance.below(left / 2 + 1);
             left -= peak;
-            let wants = if number + 1 == count { rest(chance) } else { some(chance, number, count) };
+            let wants =
+                if number + 1 == count { rest(chance) } else { some(chance, number, count) };
             let policy = chance.one_of(POLICIES).filter(|_| chance.chance(500));
             let shares = chance.chance(500);
             let link_share = Curve::linear(peak.max(1)).ok().filter(|_| shares);
