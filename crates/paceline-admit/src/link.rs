@@ -105,6 +105,16 @@ impl AdmissionTest {
     }
 }
 
+/// The queue space of a link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Buffer {
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The caller's number of the buffer. Links with the same number, such as the classes of one link,
+    /// share it.
+    pub number: u32,
+}
+
 /// The parameters of a link for admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkParameters {
@@ -117,8 +127,8 @@ pub struct LinkParameters {
     pub other: u64,
     /// The worst-case latency that the host adds to each packet: wake-up and driver queue.
     pub latency: Duration,
-    /// The total queue space of all streams in bytes; `None` for no limit.
-    pub buffer: Option<u64>,
+    /// The queue space of all streams; `None` for no limit.
+    pub buffer: Option<Buffer>,
     /// The processor budget of all links of the node; `None` for no limit.
     pub cpu: Option<CpuBudget>,
     /// True if the discipline honours deadlines. Otherwise only rates are tested and no deadline is
@@ -161,6 +171,8 @@ pub struct Admission {
     windows: Windows,
     /// The processor time reserved by other links of the node, in nanoseconds per second.
     cpu_elsewhere: u64,
+    /// The queue space reserved by other links with the same buffer, in bytes.
+    buffer_elsewhere: u64,
 }
 
 impl Admission {
@@ -181,12 +193,18 @@ impl Admission {
             levels: Levels::new(one),
             windows: Windows::default(),
             cpu_elsewhere: 0,
+            buffer_elsewhere: 0,
         }
     }
 
     /// Sets the processor time reserved by other links of the node, in nanoseconds per second.
     pub const fn set_cpu_elsewhere(&mut self, nanos_per_s: u64) {
         self.cpu_elsewhere = nanos_per_s;
+    }
+
+    /// Sets the queue space reserved by other links with the same buffer, in bytes.
+    pub const fn set_buffer_elsewhere(&mut self, bytes: u64) {
+        self.buffer_elsewhere = bytes;
     }
 
     /// Returns the parameters of the link.
@@ -321,6 +339,7 @@ impl Admission {
     pub fn rebuilt(&self, spec: LinkParameters) -> (Self, Vec<(Trunk, Holder, LinkRefusal)>) {
         let mut after = Self::new(spec);
         after.cpu_elsewhere = self.cpu_elsewhere;
+        after.buffer_elsewhere = self.buffer_elsewhere;
         let mut lost = Vec::new();
         for lasting in [true, false] {
             for (trunk, held) in &self.trunks {
@@ -478,7 +497,9 @@ impl Admission {
         });
         let amounts = Amounts::of(demand, cpu);
         let rate = self.owed(demand).map_or(amounts.rate, |owed| owed.rate);
-        Amounts { rate, ..amounts }
+        // Without a guaranteed delay, nothing bounds the queue but the burst.
+        let buffer = if self.spec.timed { amounts.buffer } else { demand.traffic().burst() };
+        Amounts { rate, buffer, ..amounts }
     }
 
     /// Returns the services owed to a stream with a loss tolerance, if the rule counts them or if

@@ -234,7 +234,7 @@ impl Reservations {
     /// Adds a link without reservations.
     pub fn add_link(&mut self, link: LinkId, admission: Admission) {
         self.links.entry(link).or_insert(admission);
-        self.share_processor();
+        self.share_host();
     }
 
     /// Returns the processor time reserved by all links, tentative or installed, in nanoseconds per

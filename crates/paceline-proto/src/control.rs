@@ -50,6 +50,7 @@ pub use change::ChangeAnswer;
 pub use excess::StreamExcess;
 pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
+pub use links::{BUFFER_DEFAULT, BufferUse};
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
@@ -222,6 +223,19 @@ impl Control {
     pub fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
         self.admission.links.tell_classes(&cut(link), classes);
         self.follow_links();
+    }
+
+    /// Sets the queue space of a link for contracts, in bytes on the wire. Defaults to [`BUFFER_DEFAULT`].
+    /// Contracts that no longer fit end with the reason.
+    pub fn set_buffer(&mut self, link: &str, bytes: u64) {
+        self.admission.links.tell_buffer(&cut(link), bytes);
+        self.follow_links();
+    }
+
+    /// Returns the buffer of a link for contracts; `None` for an unknown link or one without a capacity.
+    #[must_use]
+    pub fn buffer_use(&self, link: &str) -> Option<BufferUse> {
+        self.admission.links.buffer(&self.admission.reservations, &cut(link))
     }
 
     /// Sets the processor cost of samples on this host and the processor time for promises on all links

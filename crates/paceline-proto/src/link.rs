@@ -20,6 +20,7 @@ mod classes;
 mod contents;
 mod control;
 mod demoted;
+mod depth;
 mod expired;
 mod expiry;
 mod fill;
@@ -61,6 +62,7 @@ use bytes::Bytes;
 use classes::ClassStreams;
 use contents::{Item, Notice};
 use control::ControlTurn;
+use depth::Depth;
 use hops::Hops;
 use paceline_sched::discipline::{Discipline, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
@@ -121,6 +123,7 @@ pub struct Link {
     backlog: Backlog,
     /// Lost pieces that wait for retransmission.
     repairs: Repairs,
+    depth: Depth,
     /// The contents of the current frame that must be sent again if it is lost.
     items: Vec<Item>,
 }
@@ -149,6 +152,7 @@ impl Link {
             turn: ControlTurn::default(),
             backlog: Backlog::default(),
             repairs: Repairs::default(),
+            depth: Depth::default(),
             items: Vec::new(),
         }
     }
@@ -174,6 +178,7 @@ impl Link {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let same =
             stream.spec.names == spec.names && stream.spec.terms(blocked) == spec.terms(blocked);
+        let recounts = stream.spec.contract.is_some() != spec.contract.is_some();
         let version = stream.version;
         stream.update(spec);
         let (changed, hop) = (stream.version != version, stream.spec.hop);
@@ -186,6 +191,9 @@ impl Link {
         }
         if !same {
             self.join_anew(now, index);
+        }
+        if recounts {
+            self.count_queues();
         }
     }
 
@@ -256,7 +264,11 @@ impl Link {
         let over = stream.count_excess(now, &sample);
         let sample = Queued { since, sample, over };
         if stream.sheds() {
-            return self.handle_video(now, index, sample);
+            let kept = self.handle_video(now, index, sample);
+            if kept {
+                self.count_queued(index);
+            }
+            return kept;
         }
         let offer = stream.offer(now, sample);
         if demoted && !matches!(offer, Offer::Dropped) {
@@ -271,6 +283,7 @@ impl Link {
                 return false;
             }
         }
+        self.count_queued(index);
         true
     }
 

@@ -5,6 +5,7 @@
 //! sample may be late or lost. Otherwise no window of y samples, as the source numbered them, may miss more
 //! than x.
 
+mod buffers;
 mod classes;
 mod lay;
 mod oracle;
@@ -13,6 +14,7 @@ mod source;
 use crate::handle::{NodeIx, Pub};
 use crate::random::Random;
 use crate::world::World;
+use buffers::Reserved;
 use core::fmt;
 use lay::Joined;
 use oracle::Asked;
@@ -75,6 +77,8 @@ pub struct PromisesResult {
     pub granted: u64,
     /// Requests refused.
     pub refused: u64,
+    /// The greatest queue of contracted samples on a link, in thousandths of the reserved buffer.
+    pub deepest: u64,
     /// The longest delay, in thousandths of its requested bound.
     pub worst: u64,
     /// The reserved share of each run's fullest link, in thousandths, summed over the runs.
@@ -93,6 +97,7 @@ impl PromisesResult {
         self.granted += other.granted;
         self.refused += other.refused;
         self.worst = self.worst.max(other.worst);
+        self.deepest = self.deepest.max(other.deepest);
         self.used += other.used;
         self.runs += other.runs;
     }
@@ -100,7 +105,8 @@ impl PromisesResult {
 
 impl fmt::Display for PromisesResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { samples, carried, windows, missed, granted, refused, worst, used, runs } = self;
+        let Self { samples, carried, windows, missed, granted, refused, .. } = self;
+        let Self { worst, deepest, used, runs, .. } = self;
         let used = used / (*runs).max(1);
         write!(
             f,
@@ -113,7 +119,13 @@ impl fmt::Display for PromisesResult {
             worst / 10,
             worst % 10
         )?;
-        write!(f, "its bound; of the fullest link {}.{} % promised", used / 10, used % 10)
+        write!(f, "its bound; of the fullest link {}.{} % promised; ", used / 10, used % 10)?;
+        write!(
+            f,
+            "the deepest queue filled {}.{} % of its reserved buffer",
+            deepest / 10,
+            deepest % 10
+        )
     }
 }
 
@@ -132,6 +144,7 @@ struct Run {
     class_chance: Random,
     nodes: Vec<NodeIx>,
     joined: Vec<Joined>,
+    buffers: Vec<Reserved>,
     publishers: Vec<Publishes>,
     asked: Vec<Asked>,
     floods: Vec<(Pub, Duration, usize)>,
@@ -170,6 +183,7 @@ pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<PromisesResult, 
         class_chance: Random::new(seed ^ CLASSES),
         nodes: Vec::new(),
         joined: Vec::new(),
+        buffers: Vec::new(),
         publishers: Vec::new(),
         asked: Vec::new(),
         floods: Vec::new(),
@@ -253,6 +267,7 @@ impl Run {
     }
 
     fn look(&mut self) -> Result<(), String> {
+        self.look_at_buffers()?;
         for asked in &mut self.asked {
             let Some(it) = self.publishers.get(asked.place) else { continue };
             let seen = asked.look(&self.world, &it.source, &mut self.outcome);

@@ -54,8 +54,9 @@ fn contracts_in_classes_are_kept_next_to_best_effort_of_their_class() {
     let mut all = PromisesResult::default();
     for &policy in POLICIES {
         let sums = kept(policy, Mix { classes: 700, ..Mix::default() });
-        assert!(sums.granted * 10 > (sums.granted + sums.refused) * 4, "{policy}: {sums}");
-        assert!(sums.worst > 700, "{policy}: {sums}");
+        let asked = sums.granted + sums.refused;
+        assert!(sums.granted * 3 > asked && sums.refused * 10 > asked, "{policy}: {sums}");
+        assert!(sums.worst > 500, "{policy}: {sums}");
         all.add(&sums);
     }
     println!("all: {all}");

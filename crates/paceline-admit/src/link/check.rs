@@ -81,8 +81,11 @@ impl Admission {
         if held.rate > line && !self.spec.rule.coincides() {
             return Err(lack(Resource::Rate, held.rate, line));
         }
-        if let Some(buffer) = self.spec.buffer.filter(|buffer| held.buffer > *buffer) {
-            return Err(lack(Resource::Buffer, held.buffer, buffer));
+        if let Some(buffer) = self.spec.buffer {
+            let used = held.buffer.saturating_add(self.buffer_elsewhere);
+            if used > buffer.bytes {
+                return Err(lack(Resource::Buffer, used, buffer.bytes));
+            }
         }
         if let Some(cpu) = self.spec.cpu {
             let used = held.cpu.saturating_add(self.cpu_elsewhere);

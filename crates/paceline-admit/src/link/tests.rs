@@ -270,7 +270,7 @@ fn buffers_and_processors_are_resources_too() {
     let cost = CpuCost { sample_nanos: 2_000, byte_picos: 400 };
     let cpu = CpuBudget { cost, nanos_per_s: 100_000_000 };
     let spec = LinkParameters {
-        buffer: Some(50_000),
+        buffer: Some(Buffer { bytes: 50_000, number: 0 }),
         cpu: Some(cpu),
         ..LinkParameters::new(mbit(100), AdmissionTest::Edf, 0)
     };

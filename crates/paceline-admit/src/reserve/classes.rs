@@ -5,7 +5,7 @@ use super::message::{Key, Name, NodeIndex, Reason, Wanted};
 use super::state::{Entry, Leg, Version};
 use super::{LinkId, Reservations};
 use crate::link::{Admission, LinkParameters};
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
 
 /// A version whose forward leg changes its class.
 struct Move {
@@ -15,6 +15,7 @@ struct Move {
     to: LinkId,
     next: NodeIndex,
     wanted: Wanted,
+    spent: Duration,
 }
 
 impl Reservations {
@@ -48,7 +49,7 @@ impl Reservations {
         for moved in moves {
             self.enter(&moved);
         }
-        self.share_processor();
+        self.share_host();
     }
 
     /// Returns the versions whose forward leg belongs to another class, installed ones first.
@@ -57,7 +58,8 @@ impl Reservations {
             let (leg, next) = (version.forward?, version.next()?);
             let to = place(&version.ask.label, next).filter(|to| *to != leg.link)?;
             let wanted = borne(&version.ask, version.ask.forward?, version.at);
-            Some(Move { name: version.ask.name, installed, leg, to, next, wanted })
+            let (name, spent) = (version.ask.name, version.ask.spent);
+            Some(Move { name, installed, leg, to, next, wanted, spent })
         };
         let entries = || self.entries.values();
         let installed = entries().filter_map(|entry| moved(entry.installed.as_ref()?, true));
@@ -67,11 +69,12 @@ impl Reservations {
 
     /// Reserves a released leg in its new class, or ends its reservation.
     fn enter(&mut self, moved: &Move) {
-        let Move { name, installed, leg, to, next, wanted } = moved;
+        let Move { name, installed, leg, to, next, wanted, spent } = moved;
         if self.version_mut(name.key, *installed).is_none() {
             return;
         }
-        let place = Place { name: *name, to: *next, forward: true, link: Some(*to) };
+        let (link, spent) = (Some(*to), *spent);
+        let place = Place { name: *name, to: *next, forward: true, link, spent };
         match self.leg(place, wanted, leg.bound) {
             Ok(entered) => {
                 if let Some(version) = self.version_mut(name.key, *installed) {

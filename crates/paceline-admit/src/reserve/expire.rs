@@ -153,7 +153,7 @@ impl Reservations {
         let Some(before) = self.links.get(&link) else { return };
         let (after, lost) = before.rebuilt(spec);
         self.links.insert(link, after);
-        self.share_processor();
+        self.share_host();
         for (trunk, holder, refusal) in lost {
             self.tell_police(link, trunk);
             let Ok(origin) = u64::try_from(holder.origin) else { continue };

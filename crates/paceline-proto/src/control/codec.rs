@@ -383,6 +383,11 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             put_lack(out, lack);
         }
         RefusalReason::Unencrypted => out.put_u8(8),
+        RefusalReason::Buffer { needed, available } => {
+            out.put_u8(10);
+            out.put_varint(needed);
+            out.put_varint(available);
+        }
         RefusalReason::NoGuarantee { why } => {
             out.put_u8(9);
             out.put_u8(why.code());
@@ -481,6 +486,10 @@ pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
         9 => {
             let why = Unguaranteed::from_code(reader.u8("guarantee")?);
             RefusalReason::NoGuarantee { why: why.ok_or(WireError::Invalid("guarantee"))? }
+        }
+        10 => {
+            let needed = reader.varint("bytes needed")?;
+            RefusalReason::Buffer { needed, available: reader.varint("bytes of the buffer")? }
         }
         _ => return Err(WireError::Invalid("refusal reason")),
     };

@@ -9,7 +9,7 @@ use crate::ids::{NodeId, PublisherId};
 use crate::plan::StreamNames;
 use paceline_admit::cpu::CpuBudget;
 use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
-use paceline_admit::{AdmissionTest, LinkParameters};
+use paceline_admit::{AdmissionTest, Buffer, LinkParameters};
 use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Capacity, Instant, Policy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +23,26 @@ const ENDLESS: Capacity = match Capacity::from_bits_per_s(RATE_MAX) {
 /// The epoch of all neighbours. It is unused, because a neighbour that restarts is down in between.
 const EPOCH: u64 = 0;
 
+/// The default buffer of a link for contracts, in bytes.
+pub const BUFFER_DEFAULT: u64 = 256_000_000;
+
+/// The queue space of a link for contracts, in bytes on the wire.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BufferUse {
+    /// The reserved part: the most bytes that all contracts together can have queued.
+    pub held: u64,
+    /// The size of the buffer.
+    pub most: u64,
+}
+
 /// The configuration of a link.
 #[derive(Clone, Debug, Default)]
 struct Told {
     policy: Policy,
     carrier: Carrier,
     classes: Option<Arc<ClassTree>>,
+    /// The queue space for contracts, in bytes on the wire.
+    buffer: Option<u64>,
 }
 
 /// A link. Hops with the same link name share it.
@@ -66,6 +80,13 @@ impl Line {
     /// Returns the classes, if admission tests them. Without a capacity, a link promises nothing to any class.
     fn tree(&self) -> Option<&Arc<ClassTree>> {
         self.told.classes.as_ref().filter(|_| self.capacity.is_some())
+    }
+
+    /// Returns the buffer that the classes share. A link without a capacity promises nothing about its queue.
+    fn buffer(&self) -> Option<Buffer> {
+        self.capacity?;
+        let bytes = self.told.buffer.unwrap_or(BUFFER_DEFAULT);
+        Some(Buffer { bytes, number: self.id.0 })
     }
 
     /// Returns the admission parameters of the whole link. With classes, every contract is one of a class.
@@ -114,6 +135,20 @@ impl Links {
     /// Sets the classes of a link, effective from the next [`Self::follow`].
     pub(super) fn tell_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
         self.told.entry(link.to_owned()).or_default().classes = classes;
+    }
+
+    /// Sets the buffer of a link in bytes, effective from the next [`Self::follow`].
+    pub(super) fn tell_buffer(&mut self, link: &str, bytes: u64) {
+        self.told.entry(link.to_owned()).or_default().buffer = Some(bytes);
+    }
+
+    /// Returns the buffer of a link with a capacity, and the part that is reserved for contracts.
+    pub(super) fn buffer(&self, reservations: &Reservations, link: &str) -> Option<BufferUse> {
+        let line = self.known.get(link)?;
+        let most = line.buffer()?.bytes;
+        let held = |id: &LinkId| reservations.link(*id).map_or(0, |it| it.ledger().held.buffer);
+        let held = line.classes.values().chain([&line.id]).map(held).sum();
+        Some(BufferUse { held, most })
     }
 
     /// Updates the links and neighbours of `reservations`. A link or class that changed keeps the promises that
@@ -174,11 +209,10 @@ impl Links {
             for class in named.iter().flat_map(|tree| tree.classes()) {
                 line.classes.entry(class.name.clone()).or_insert_with(&mut id);
             }
-            specs.push((line.id, line.parameters()));
-            specs.extend(line.classes.iter().map(|(name, id)| (*id, line.class_parameters(name))));
-        }
-        for (_, spec) in &mut specs {
-            spec.cpu = self.processor;
+            let spec = |spec| LinkParameters { cpu: self.processor, buffer: line.buffer(), ..spec };
+            specs.push((line.id, spec(line.parameters())));
+            let classes = line.classes.iter();
+            specs.extend(classes.map(|(name, id)| (*id, spec(line.class_parameters(name)))));
         }
         specs
     }

@@ -49,6 +49,10 @@ pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::LinkRefusa
             let (needed, available) = (lack.needed, lack.available);
             refusal.reason = RefusalReason::Processor { needed, available };
         }
+        Resource::Buffer => {
+            let (needed, available) = (lack.needed, lack.available);
+            refusal.reason = RefusalReason::Buffer { needed, available };
+        }
         Resource::Guarantee => {
             refusal.reason = RefusalReason::NoGuarantee { why: Unguaranteed::NoCurve };
         }
@@ -56,7 +60,6 @@ pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::LinkRefusa
         Resource::Rate
         | Resource::Burst
         | Resource::Packet
-        | Resource::Buffer
         | Resource::Windows
         | Resource::Places
         | _ => {

@@ -87,6 +87,14 @@ pub enum RefusalReason {
         /// The reason.
         why: Unguaranteed,
     },
+    /// The buffer of the link lacks space for this stream in addition to those admitted before. Both figures
+    /// are in bytes on the wire.
+    Buffer {
+        /// The most bytes that all streams together could have queued.
+        needed: u64,
+        /// The size of the buffer.
+        available: u64,
+    },
     /// The node did not answer repeated requests on the path, or gave no reliable answer.
     NoAnswer,
     /// The requested size exceeds the source's. Pictures can only be scaled down.
@@ -179,6 +187,12 @@ impl fmt::Display for Refusal {
                 Duration::from_nanos(needed),
                 Duration::from_nanos(available),
                 self.offer,
+            ),
+            RefusalReason::Buffer { needed, available } => write!(
+                f,
+                "the buffer of link '{}' of '{}' is too small: with existing contracts up to {needed} bytes \
+                 could wait there, of at most {available}; {}, or raise the link's buffer",
+                self.link, self.node_name, self.offer,
             ),
             RefusalReason::NoGuarantee { why } => write!(f, "{on} {why}"),
             RefusalReason::NoAnswer => write!(

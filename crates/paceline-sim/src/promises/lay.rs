@@ -80,6 +80,8 @@ impl Run {
         let there = self.world.add_link(b, &format!("to-{}", a.0), there);
         let wire = WireSpec::limited(capacity);
         self.world.join(here, there, wire, wire);
+        self.limit_buffer(here);
+        self.limit_buffer(there);
         self.joined.push(joined);
     }
 
@@ -156,7 +158,7 @@ impl Run {
         let need = (sample + other + 1) * hops;
         let within = need + need * self.chance.below(40) / 10 + 4 * hops + self.chance.below(20);
         // A class is slower than its link.
-        let slower = if self.mix.classes > 0 { 1 + self.class_chance.below(6) } else { 1 };
+        let slower = if self.mix.classes > 0 { 1 + self.class_chance.below(3) } else { 1 };
         let within = within * slower;
         let mut spec = all(&format!("asked/{place}")).within_ms(within);
         spec.form.rate = self.rate(source.period);
