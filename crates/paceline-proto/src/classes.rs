@@ -180,6 +180,12 @@ impl ClassTree {
         &self.classes
     }
 
+    /// Returns the classes that have streams, without those that have subclasses.
+    pub fn leaves(&self) -> impl Iterator<Item = &LinkClass> {
+        let leaf = |(place, _): &(usize, &LinkClass)| !self.is_inner(*place);
+        self.classes.iter().enumerate().filter(leaf).map(|(_, class)| class)
+    }
+
     /// Returns the position of the class that a stream belongs to.
     #[must_use]
     pub fn class_of(&self, names: &StreamNames, contracted: bool) -> usize {

@@ -50,7 +50,7 @@ pub use change::ChangeAnswer;
 pub use excess::StreamExcess;
 pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
-pub use links::{BUFFER_DEFAULT, BufferUse};
+pub use links::{BUFFER_DEFAULT, BufferUse, ClassUse};
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
@@ -236,6 +236,12 @@ impl Control {
     #[must_use]
     pub fn buffer_use(&self, link: &str) -> Option<BufferUse> {
         self.admission.links.buffer(&self.admission.reservations, &cut(link))
+    }
+
+    /// Returns the guaranteed and the reserved rate of each class of a link; empty for a link without classes.
+    #[must_use]
+    pub fn class_uses(&self, link: &str) -> Vec<ClassUse> {
+        self.admission.links.class_uses(&self.admission.reservations, &cut(link))
     }
 
     /// Sets the processor cost of samples on this host and the processor time for promises on all links

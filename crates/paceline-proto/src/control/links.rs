@@ -35,6 +35,17 @@ pub struct BufferUse {
     pub most: u64,
 }
 
+/// The guarantee of a class for contracts, in bits per second.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ClassUse {
+    /// The name of the class.
+    pub name: String,
+    /// The rate that contracts have reserved.
+    pub held: u64,
+    /// The guaranteed rate; 0 for a class that guarantees nothing to contracts.
+    pub most: u64,
+}
+
 /// The configuration of a link.
 #[derive(Clone, Debug, Default)]
 struct Told {
@@ -149,6 +160,23 @@ impl Links {
         let held = |id: &LinkId| reservations.link(*id).map_or(0, |it| it.ledger().held.buffer);
         let held = line.classes.values().chain([&line.id]).map(held).sum();
         Some(BufferUse { held, most })
+    }
+
+    /// Returns the guaranteed and the reserved rate of each class of a link, in matching order.
+    pub(super) fn class_uses(&self, reservations: &Reservations, link: &str) -> Vec<ClassUse> {
+        let Some((line, tree)) =
+            self.known.get(link).and_then(|it| it.tree().map(|tree| (it, tree)))
+        else {
+            return Vec::new();
+        };
+        let class_use = |name: &str| {
+            let admission = reservations.link(*line.classes.get(name)?)?;
+            let guaranteed = admission.spec().rule != AdmissionTest::Unguaranteed;
+            let bits = if guaranteed { admission.spec().capacity.bits_per_s() } else { 0 };
+            let held = admission.ledger().held.rate;
+            Some(ClassUse { name: name.to_owned(), held, most: bits })
+        };
+        tree.leaves().filter_map(|class| class_use(&class.name)).collect()
     }
 
     /// Updates the links and neighbours of `reservations`. A link or class that changed keeps the promises that

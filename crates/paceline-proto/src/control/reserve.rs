@@ -25,10 +25,9 @@ impl Control {
             self.send(from, deny.encode());
             return;
         }
-        let link = match &message {
-            reserve::ReserveMessage::Admit(asked) => self.link_of(asked),
-            _ => None,
-        };
+        let admit =
+            if let reserve::ReserveMessage::Admit(asked) = &message { Some(asked) } else { None };
+        let link = admit.and_then(|asked| self.link_of(asked));
         let from = NodeIndex(from.0);
         self.admission.reservations.handle_message_on(self.now, from, message, link);
         self.follow_reservations();

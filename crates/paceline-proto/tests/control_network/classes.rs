@@ -158,6 +158,27 @@ fn guarantees_beyond_the_part_of_a_quic_link_for_streams_are_none() {
     }
 }
 
+/// The figure of docs/concepts/classes.md.
+#[test]
+fn a_sample_of_400_bytes_needs_22_ms_in_a_class_of_1_mbit_on_a_link_of_2() {
+    let half = guaranteed(tagged("half", "a/*"), 1_000_000);
+    let capacity = Capacity::from_bits_per_s(2_000_000).ok();
+    let mut net = Net::new(2);
+    let tree = ClassTree::new(vec![half], capacity).unwrap();
+    net.nodes[0].set_classes("radio", Some(Arc::new(tree)));
+    net.join_over(0, 1, link("radio", Some(250_000)), link("radio", None));
+    net.settle();
+    // Each hop keeps 1.5 ms of the bound for itself.
+    for (tag, within, granted) in [("a/1", 23, 0), ("a/2", 24, 1)] {
+        let bytes_max = Some(400);
+        net.publish(0, PublisherSpec { bytes_max, ..camera(tag) });
+        let within = Some(Duration::from_millis(within));
+        let heard = net.subscribe(1, SubscriptionSpec { within, ..promised(tag) });
+        net.settle();
+        assert_eq!(net.heard(heard).len(), granted, "{tag}: {:?}", refused(&net));
+    }
+}
+
 /// A node on the path tests its own classes by the names of the publisher's node and its next hop.
 #[test]
 fn every_node_of_a_path_tests_its_own_classes() {

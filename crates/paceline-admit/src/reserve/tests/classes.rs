@@ -69,9 +69,9 @@ fn a_reservation_that_does_not_fit_its_new_class_ends_with_the_limit() {
     node.change_classes(Instant::ZERO, &[], |_, _| Some(CLASSES[0]));
     assert!(node.installed(a).is_some() && node.installed(b).is_none());
     let ended = std::iter::from_fn(|| node.poll_output())
-        .filter_map(|output| match output {
-            ReserveOutput::Ended { key, reason, .. } => Some((key, reason)),
-            _ => None,
+        .filter_map(|output| {
+            let ReserveOutput::Ended { key, reason, .. } = output else { return None };
+            Some((key, reason))
         })
         .collect::<Vec<_>>();
     let [(key, Some(Reason::Refused { refusal, forward: true }))] = ended[..] else {
