@@ -158,6 +158,37 @@ fn guarantees_beyond_the_part_of_a_quic_link_for_streams_are_none() {
     }
 }
 
+#[test]
+fn the_buffer_limits_the_bytes_that_contracts_may_have_queued() {
+    let mut net = divided(&[
+        guaranteed(tagged("left", "left/*"), 2_000_000),
+        guaranteed(tagged("all", "**"), 4_000_000),
+    ]);
+    net.nodes[0].set_buffer("radio", 30_000);
+    let most = |net: &Net| net.nodes[0].buffer_use("radio").unwrap();
+    let (_, first) = ask(&mut net, "left/1", 150);
+    // One sample of 12,000 bytes on the wire per 200 ms, which may be early by 20 ms.
+    let one = most(&net).held;
+    assert!((12_000..=24_000).contains(&one) && net.heard(first).len() == 1, "{one}");
+    // Both classes share the buffer.
+    let (_, second) = ask(&mut net, "right/1", 150);
+    let [refusal] = &refused(&net)[..] else { panic!("{:?}", refused(&net)) };
+    let buffer = RefusalReason::Buffer { needed: 2 * one, available: 30_000 };
+    assert_eq!((refusal.subscription, refusal.reason), (second, buffer));
+    let text = refusal.to_string();
+    assert!(text.starts_with("the buffer of link 'radio' of 'node0' is too small"), "{text}");
+    assert!(text.ends_with("or raise the link's buffer"), "{text}");
+    // A larger buffer has room for both, and a smaller one for none.
+    net.nodes[0].set_buffer("radio", 2 * one);
+    net.drain(0);
+    net.run(Duration::from_secs(10));
+    assert_eq!((net.heard(second).len(), most(&net).held), (1, 2 * one));
+    net.nodes[0].set_buffer("radio", one - 1);
+    net.drain(0);
+    net.settle();
+    assert_eq!((net.heard(first).len(), net.heard(second).len(), most(&net).held), (0, 0, 0));
+}
+
 /// The figure of docs/concepts/classes.md.
 #[test]
 fn a_sample_of_400_bytes_needs_22_ms_in_a_class_of_1_mbit_on_a_link_of_2() {
