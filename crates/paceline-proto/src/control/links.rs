@@ -9,7 +9,7 @@ use crate::ids::{NodeId, PublisherId};
 use crate::plan::StreamNames;
 use paceline_admit::cpu::CpuBudget;
 use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
-use paceline_admit::{AdmissionTest, Buffer, LinkParameters};
+use paceline_admit::{AdmissionTest, LinkParameters, QueueSpace};
 use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Capacity, Instant, Policy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,10 +94,10 @@ impl Line {
     }
 
     /// Returns the buffer that the classes share. A link without a capacity promises nothing about its queue.
-    fn buffer(&self) -> Option<Buffer> {
+    fn buffer(&self) -> Option<QueueSpace> {
         self.capacity?;
         let bytes = self.told.buffer.unwrap_or(BUFFER_DEFAULT);
-        Some(Buffer { bytes, number: self.id.0 })
+        Some(QueueSpace { bytes, number: self.id.0 })
     }
 
     /// Returns the admission parameters of the whole link. With classes, every contract is one of a class.
