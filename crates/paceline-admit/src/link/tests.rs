@@ -7,7 +7,7 @@ use crate::traffic::Traffic;
 use crate::verdict::{LinkGrant, LinkOffer, Resource};
 use paceline_sched::curve::fits;
 use paceline_sched::police::Dual;
-use paceline_sched::{Capacity, Contract, Curve, LossTolerance, Policy};
+use paceline_sched::{Capacity, Contract, Curve, LossTolerance};
 
 mod random;
 
