@@ -428,7 +428,7 @@ class Refusal:
         name of the node without the right."""
     @property
     def reason(self) -> str:
-        """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``,
+        """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``, ``no_guarantee``,
         ``no_answer``, ``size_above_source``,
         ``unscalable``, ``rights``, ``unencrypted`` or ``other``."""
     @property

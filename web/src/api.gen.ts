@@ -103,7 +103,11 @@ reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>,
 /**
  * Traffic to each of the hops.
  */
-neighbours: Array<Neighbour>, wire_bytes: number, frames: number, frames_lost: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, };
+neighbours: Array<Neighbour>, wire_bytes: number, frames: number, frames_lost: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, 
+/**
+ * Null for a link without a capacity or a neighbour.
+ */
+buffer: LinkBuffer | null, };
 
 export type Neighbour = { id: string, 
 /**
@@ -182,7 +186,15 @@ left_us: number, };
 
 export type Closed = { offered: number, sent: number, late: number, dropped: Drops, };
 
-export type Class = { name: string, parent: string | null, peer: string | null, share: number, served_bytes: number, guaranteed_bytes: number, streams: number, offered: number, sent: number, late: number, violations: number, dropped: Drops, };
+export type Class = { name: string, parent: string | null, peer: string | null, share: number, served_bytes: number, guaranteed_bytes: number, 
+/**
+ * Rate that the class guarantees to contracts; 0 if it guarantees nothing.
+ */
+guaranteed_bits_per_s: number, 
+/**
+ * Part of it that contracts reserve.
+ */
+reserved_bits_per_s: number, streams: number, offered: number, sent: number, late: number, violations: number, dropped: Drops, };
 
 export type Muted = { peer: string, 
 /**
@@ -215,6 +227,16 @@ repeated_bytes: number,
  * Samples that could no longer arrive in time.
  */
 given_up: number, };
+
+export type LinkBuffer = { 
+/**
+ * Most bytes that all contracts together can have queued.
+ */
+reserved_bytes: number, bytes: number, 
+/**
+ * Greatest number of bytes of contracted samples in the queues since the start.
+ */
+greatest_bytes: number, };
 
 export type Stalled = { thread: string, 
 /**

@@ -84,6 +84,7 @@ fn measure(rule: AdmissionTest, count: u64) -> Option<()> {
             label: Vec::new(),
             forward: Some(wanted),
             backward: None,
+            link: None,
             idle: None,
         };
         if row.nodes.first_mut()?.request(Instant::ZERO, &request).is_ok() {

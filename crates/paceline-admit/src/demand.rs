@@ -9,6 +9,8 @@ use paceline_sched::{Contract, Duration, LossTolerance};
 pub struct StreamDemand {
     source: Traffic,
     bunched: Duration,
+    /// The longest time from the source to this link, for the buffer.
+    before: Duration,
     /// The arriving traffic: A*(t + bunched) of the source.
     traffic: Traffic,
     deadline: Duration,
@@ -32,9 +34,9 @@ impl StreamDemand {
         if deadline > Self::DEADLINE_MAX {
             return Err(DemandError::DeadlineTooLong { deadline, max: Self::DEADLINE_MAX });
         }
-        let (source, bunched) = (traffic, Duration::ZERO);
+        let (source, bunched, before) = (traffic, Duration::ZERO, Duration::ZERO);
         let loss = LossTolerance::NONE;
-        Ok(Self { source, bunched, traffic, deadline, loss, level: None })
+        Ok(Self { source, bunched, before, traffic, deadline, loss, level: None })
     }
 
     /// Creates the demand of a contract, for samples of at most `bytes` in packets of at most
@@ -76,6 +78,28 @@ impl StreamDemand {
     pub fn with_bunched(mut self, bunched: Duration) -> Self {
         (self.bunched, self.traffic) = (bunched, self.source.delayed(bunched));
         self
+    }
+
+    /// Sets the delay that the earlier hops of a path have reserved, of the path's delay bound `within`. It
+    /// counts for the buffer alone: with a discipline that re-spaces samples, those that arrive bunched
+    /// wait here for their periods.
+    ///
+    /// A seventh is added, since each hop may keep a tenth of its part for delays outside of its scheduler. A
+    /// sample that may be missed can wait for the whole bound.
+    #[must_use]
+    pub fn after_hops(mut self, spent: Duration, within: Duration) -> Self {
+        let lossless = self.loss.x() == 0;
+        let spent = if lossless { spent } else { within.saturating_sub(self.deadline) };
+        self.before = spent.mul_div(8, 7);
+        self
+    }
+
+    /// Returns the most bytes of the stream that can be queued at the link, if every packet leaves by its
+    /// deadline: the traffic of the source in the longest time from there to the end of transmission.
+    #[must_use]
+    pub fn queued(&self) -> u64 {
+        let time = self.before.max(self.bunched).saturating_add(self.deadline);
+        self.source.bound(time).max(self.source.packet())
     }
 
     /// Replaces the deadline.
@@ -142,6 +166,7 @@ impl StreamDemand {
             deadline: self.deadline.min(other.deadline),
             loss: if self.loss == other.loss { self.loss } else { LossTolerance::NONE },
             level,
+            before: self.before.max(other.before),
             ..*self
         }
         .with_bunched(self.bunched.max(other.bunched))

@@ -9,7 +9,7 @@ pub struct Amounts {
     pub rate: u64,
     /// The burst in bytes.
     pub burst: u64,
-    /// The buffer in bytes: the traffic that arrives within a deadline.
+    /// The buffer in bytes: the most that can be queued.
     pub buffer: u64,
     /// The processor time in nanoseconds per second.
     pub cpu: u64,
@@ -24,7 +24,7 @@ impl Amounts {
         Self {
             rate: traffic.rate(),
             burst: traffic.burst(),
-            buffer: traffic.bound(demand.deadline()).max(traffic.packet()),
+            buffer: demand.queued(),
             cpu,
             streams: 1,
         }

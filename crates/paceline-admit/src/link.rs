@@ -10,125 +10,35 @@
 //! | DWCS | as EDF with every sample counted, since then none is missed | windows |
 //! | VDS, DWCS, equal coinciding windows | the services owed fit into a period | windows |
 //! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
+//! | none | every demand is refused | none |
+//!
+//! A class of a link with a real-time service curve is a link of its own, of the curve's long-term
+//! rate ([`LinkParameters::latency`] contains what the curve and the whole link add).
 //!
 //! A guarantee remains valid under later admissions, because no stream is admitted that would
 //! violate it. Under HFSC one packet in millions was observed late (docs/concepts/admission.md).
 
 use crate::corners::{Corners, Piece};
-use crate::cpu::CpuBudget;
 use crate::demand::StreamDemand;
 use crate::ledger::{Amounts, Ledger};
 use crate::levels::Levels;
 use crate::owed::Owed;
 use crate::verdict::{AdmissionResult, LinkRefusal};
-use paceline_sched::{Capacity, Duration, Policy};
+use paceline_sched::Duration;
 use std::collections::BTreeMap;
 use windows::Windows;
 
 mod check;
 mod holds;
 mod offer;
+mod parameters;
 #[cfg(test)]
 mod tests;
 mod windows;
 
+pub use parameters::{AdmissionTest, LinkParameters, QueueSpace};
+
 use holds::Held;
-
-/// The admission test of a link.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum AdmissionTest {
-    /// Limits on the sums of bursts and rates, with FIFO order.
-    SigmaRho {
-        /// The burst limit in bytes.
-        burst: u64,
-        /// The rate limit in bits per second.
-        rate: u64,
-    },
-    /// First in, first out.
-    Fifo,
-    /// Static priority.
-    StaticPriority,
-    /// Earliest deadline first.
-    Edf,
-    /// Virtual deadline scheduling. A stream is charged the most services that its windows can owe
-    /// at once.
-    Vds {
-        /// The caller guarantees that the periods of all streams start together. Streams with equal
-        /// parameters are then charged the services owed per period.
-        coincide: bool,
-    },
-    /// DWCS with the later rule set. Loss tolerances count only if windows coincide.
-    Dwcs {
-        /// As for [`AdmissionTest::Vds`].
-        coincide: bool,
-    },
-    /// Hierarchical fair service curves, with one class per stream.
-    Hfsc,
-}
-
-impl AdmissionTest {
-    /// Returns the test for a discipline. Returns `None` for disciplines that ignore contracts
-    /// (DRR, WF²Q+) and for DWCS's original rules, which give no guarantee for windows.
-    #[must_use]
-    pub fn of(policy: Policy) -> Option<Self> {
-        match policy {
-            Policy::Fifo => Some(Self::Fifo),
-            Policy::StaticPriority => Some(Self::StaticPriority),
-            Policy::Edf | Policy::DelayEdd => Some(Self::Edf),
-            Policy::Vds => Some(Self::Vds { coincide: false }),
-            Policy::Dwcs { .. } if policy == Policy::DWCS => Some(Self::Dwcs { coincide: false }),
-            Policy::Hfsc => Some(Self::Hfsc),
-            Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,
-        }
-    }
-
-    /// True if samples that may be missed are charged less.
-    const fn counts_loss(self) -> bool {
-        matches!(self, Self::Vds { .. } | Self::Dwcs { coincide: true })
-    }
-
-    const fn coincides(self) -> bool {
-        matches!(self, Self::Vds { coincide: true } | Self::Dwcs { coincide: true })
-    }
-
-    /// True if each hop re-spaces samples by the contract's period. Regulation removes the delay
-    /// variation of earlier hops at no cost in the worst case, so the next hop sees the original
-    /// contract.
-    const fn regulates(self) -> bool {
-        matches!(self, Self::Vds { .. } | Self::Dwcs { .. })
-    }
-}
-
-/// The parameters of a link for admission.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkParameters {
-    /// The capacity of the link.
-    pub capacity: Capacity,
-    /// The admission test.
-    pub rule: AdmissionTest,
-    /// The longest best-effort packet in bytes; 0 without best-effort traffic. For HFSC, the
-    /// longest packet of all traffic, because service curves depend on it.
-    pub other: u64,
-    /// The worst-case latency that the host adds to each packet: wake-up and driver queue.
-    pub latency: Duration,
-    /// The total queue space of all streams in bytes; `None` for no limit.
-    pub buffer: Option<u64>,
-    /// The processor budget of all links of the node; `None` for no limit.
-    pub cpu: Option<CpuBudget>,
-    /// True if the discipline honours deadlines. Otherwise only rates are tested and no deadline is
-    /// guaranteed.
-    pub timed: bool,
-}
-
-impl LinkParameters {
-    /// Creates a link without other limits than its capacity, and with best-effort packets of
-    /// `other` bytes.
-    #[must_use]
-    pub const fn new(capacity: Capacity, rule: AdmissionTest, other: u64) -> Self {
-        let latency = Duration::ZERO;
-        Self { capacity, rule, other, latency, buffer: None, cpu: None, timed: true }
-    }
-}
 
 /// The caller's name for a stream on a link: the samples of one publisher in one form. All
 /// reservations of a trunk share one charge.
@@ -155,6 +65,8 @@ pub struct Admission {
     windows: Windows,
     /// The processor time reserved by other links of the node, in nanoseconds per second.
     cpu_elsewhere: u64,
+    /// The queue space reserved by other links with the same buffer, in bytes.
+    buffer_elsewhere: u64,
 }
 
 impl Admission {
@@ -175,12 +87,18 @@ impl Admission {
             levels: Levels::new(one),
             windows: Windows::default(),
             cpu_elsewhere: 0,
+            buffer_elsewhere: 0,
         }
     }
 
     /// Sets the processor time reserved by other links of the node, in nanoseconds per second.
     pub const fn set_cpu_elsewhere(&mut self, nanos_per_s: u64) {
         self.cpu_elsewhere = nanos_per_s;
+    }
+
+    /// Sets the queue space reserved by other links with the same buffer, in bytes.
+    pub const fn set_buffer_elsewhere(&mut self, bytes: u64) {
+        self.buffer_elsewhere = bytes;
     }
 
     /// Returns the parameters of the link.
@@ -315,6 +233,7 @@ impl Admission {
     pub fn rebuilt(&self, spec: LinkParameters) -> (Self, Vec<(Trunk, Holder, LinkRefusal)>) {
         let mut after = Self::new(spec);
         after.cpu_elsewhere = self.cpu_elsewhere;
+        after.buffer_elsewhere = self.buffer_elsewhere;
         let mut lost = Vec::new();
         for lasting in [true, false] {
             for (trunk, held) in &self.trunks {
@@ -431,6 +350,7 @@ impl Admission {
         match self.spec.rule {
             AdmissionTest::Fifo
             | AdmissionTest::SigmaRho { .. }
+            | AdmissionTest::Unguaranteed
             | AdmissionTest::StaticPriority => self.levels.add(demand),
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
@@ -449,6 +369,7 @@ impl Admission {
         match self.spec.rule {
             AdmissionTest::Fifo
             | AdmissionTest::SigmaRho { .. }
+            | AdmissionTest::Unguaranteed
             | AdmissionTest::StaticPriority => self.levels.take(demand),
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
@@ -470,7 +391,9 @@ impl Admission {
         });
         let amounts = Amounts::of(demand, cpu);
         let rate = self.owed(demand).map_or(amounts.rate, |owed| owed.rate);
-        Amounts { rate, ..amounts }
+        // Without a guaranteed delay, nothing bounds the queue but the burst.
+        let buffer = if self.spec.timed { amounts.buffer } else { demand.traffic().burst() };
+        Amounts { rate, buffer, ..amounts }
     }
 
     /// Returns the services owed to a stream with a loss tolerance, if the rule counts them or if
@@ -491,6 +414,7 @@ impl Admission {
             | AdmissionTest::Dwcs { .. }
             | AdmissionTest::Fifo
             | AdmissionTest::StaticPriority
+            | AdmissionTest::Unguaranteed
             | AdmissionTest::SigmaRho { .. } => {
                 (left > 0).then(|| Piece::due(demand, left, self.owed(demand)))
             }

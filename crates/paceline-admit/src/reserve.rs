@@ -26,6 +26,7 @@
 //! relax on the return path); RFC 2205 (soft state, refreshes, blockade); RFC 2961 (lists of
 //! refreshes, retransmission).
 
+mod classes;
 pub mod codec;
 mod expire;
 mod hop;
@@ -233,7 +234,7 @@ impl Reservations {
     /// Adds a link without reservations.
     pub fn add_link(&mut self, link: LinkId, admission: Admission) {
         self.links.entry(link).or_insert(admission);
-        self.share_processor();
+        self.share_host();
     }
 
     /// Returns the processor time reserved by all links, tentative or installed, in nanoseconds per
@@ -275,13 +276,25 @@ impl Reservations {
 
     /// Handles a message of a neighbour.
     pub fn handle_message(&mut self, now: Instant, from: NodeIndex, message: ReserveMessage) {
+        self.handle_message_on(now, from, message, None);
+    }
+
+    /// As [`Reservations::handle_message`], for a request whose stream leaves here through `link`, a
+    /// class of the next node's link.
+    pub fn handle_message_on(
+        &mut self,
+        now: Instant,
+        from: NodeIndex,
+        message: ReserveMessage,
+        link: Option<LinkId>,
+    ) {
         self.advance(now);
         if !self.neighbours.contains_key(&from) {
             self.ignored += 1;
             return;
         }
         match message {
-            ReserveMessage::Admit(admit) => self.handle_admit(from, admit),
+            ReserveMessage::Admit(admit) => self.handle_admit(from, admit, link),
             ReserveMessage::Accept(accept) => self.handle_accept(from, accept),
             ReserveMessage::Deny(deny) => self.handle_deny(from, deny),
             ReserveMessage::Close(name) => self.handle_close(from, name),

@@ -63,6 +63,8 @@ pub enum Resource {
     Windows,
     /// The number of streams, or of reservations on one stream.
     Places,
+    /// A guaranteed rate, in bits per second: the class of the stream guarantees nothing.
+    Guarantee,
 }
 
 impl fmt::Display for Resource {
@@ -77,6 +79,7 @@ impl fmt::Display for Resource {
             Self::Due { within } => write!(f, "bytes due within {within}"),
             Self::Windows => f.write_str("services owed per period, in thousandths"),
             Self::Places => f.write_str("stream slots"),
+            Self::Guarantee => f.write_str("guaranteed rate in bit/s"),
         }
     }
 }

@@ -34,6 +34,18 @@ pub(crate) fn uncounted(wire: u64) -> usize {
     usize::try_from(wire.saturating_sub(segments * SEGMENT_OVERHEAD)).unwrap_or(usize::MAX)
 }
 
+/// Returns the part of a link's capacity for streams. 5 % is reserved for control, and repairs have their own
+/// share.
+pub(crate) fn for_streams(capacity: Capacity, carrier: Carrier) -> Capacity {
+    let repairs = match carrier {
+        Carrier::Ordered | Carrier::Local => 0,
+        Carrier::Datagrams => repairs_of(capacity).0,
+    };
+    let bits = capacity.bits_per_s();
+    Capacity::from_bits_per_s(bits.saturating_sub(bits.div_ceil(CONTROL_SHARE) + repairs))
+        .unwrap_or(capacity)
+}
+
 /// Returns the reservation for repairs on a link of `capacity` that retransmits: bits per second, and a burst
 /// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts are met whatever
 /// is lost.

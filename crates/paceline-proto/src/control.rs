@@ -52,6 +52,7 @@ pub use change::ChangeAnswer;
 pub use excess::StreamExcess;
 pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
+pub use links::{BUFFER_DEFAULT, BufferUse, ClassUse};
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
@@ -67,11 +68,13 @@ pub use survey::Estimate;
 pub use ways::{WayChange, Ways};
 
 use crate::carrier::Carrier;
+use crate::classes::ClassTree;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{SourceKey, StreamNames};
 use crate::tag::Tag;
 use crate::wire::WireError;
 use admission::Admission;
+use booking::Label;
 use bytes::Bytes;
 use graph::Tree;
 pub use paceline_admit::cpu::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
@@ -216,6 +219,32 @@ impl Control {
     pub fn set_link(&mut self, link: &str, policy: Policy, carrier: Carrier) {
         self.admission.links.tell(&cut(link), policy, carrier);
         self.follow_links();
+    }
+
+    /// Sets the classes of a link; `None` removes them. A contract is tested against the guarantee of its
+    /// class. Contracts that no longer fit end with the reason.
+    pub fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
+        self.admission.links.tell_classes(&cut(link), classes);
+        self.follow_links();
+    }
+
+    /// Sets the queue space of a link for contracts, in bytes on the wire. Defaults to [`BUFFER_DEFAULT`].
+    /// Contracts that no longer fit end with the reason.
+    pub fn set_buffer(&mut self, link: &str, bytes: u64) {
+        self.admission.links.tell_buffer(&cut(link), bytes);
+        self.follow_links();
+    }
+
+    /// Returns the buffer of a link for contracts; `None` for an unknown link or one without a capacity.
+    #[must_use]
+    pub fn buffer_use(&self, link: &str) -> Option<BufferUse> {
+        self.admission.links.buffer(&self.admission.reservations, &cut(link))
+    }
+
+    /// Returns the guaranteed and the reserved rate of each class of a link; empty for a link without classes.
+    #[must_use]
+    pub fn class_uses(&self, link: &str) -> Vec<ClassUse> {
+        self.admission.links.class_uses(&self.admission.reservations, &cut(link))
     }
 
     /// Sets the processor cost of samples on this host and the processor time for promises on all links
@@ -447,7 +476,9 @@ impl Control {
     /// Applies a change of links or neighbours to the reservations.
     fn follow_links(&mut self) {
         let Admission { links, reservations, .. } = &mut self.admission;
-        links.follow(self.now, reservations, &self.hops);
+        let publisher = |label: &[u8]| Some(Label::read(label).ok()?.pair.1);
+        let view = (self.me, &self.registry);
+        links.follow(self.now, reservations, view, &self.hops, publisher);
         self.dirty = true;
         self.follow_reservations();
     }

@@ -9,8 +9,8 @@
 //! * [`link::Link`]: the sending end of a directed link: queues, schedule, segments, credit.
 //! * [`control::Control`]: the publishers and subscriptions of the network, and the streams that result.
 //!
-//! These three do not depend on each other. They share [`plan`], the streams of a node, and the budget of a
-//! link, which admission promises and the link keeps.
+//! These three do not depend on each other. They share [`plan`], the streams of a node, and the budget and the
+//! classes of a link, which admission promises and the link keeps.
 //!
 //! [`rights`] are the rules that a node checks before it carries a stream or answers a request.
 //!
@@ -21,6 +21,7 @@
 
 mod budget;
 mod carrier;
+mod classes;
 pub mod control;
 mod envelope;
 pub mod form;

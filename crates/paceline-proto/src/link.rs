@@ -20,6 +20,7 @@ mod classes;
 mod contents;
 mod control;
 mod demoted;
+mod depth;
 mod expired;
 mod expiry;
 mod fill;
@@ -40,11 +41,12 @@ mod stream;
 mod streams;
 mod windows;
 
-pub use backlog::MISSES_PER_TURN;
-pub use classes::{
-    CLASSES_MAX, ClassError, ClassPolice, ClassTree, ClassView, DEFAULT, LinkClass, Match,
-    NAME_BYTES_MAX,
+pub use crate::classes::{
+    CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
+    Unguaranteed,
 };
+pub use backlog::MISSES_PER_TURN;
+pub use classes::ClassView;
 pub use hops::{Fates, Hop, HopChange};
 pub use passages::{PASSAGES_MAX, Passage};
 pub use repairs::MendCounters;
@@ -60,6 +62,7 @@ use bytes::Bytes;
 use classes::ClassStreams;
 use contents::{Item, Notice};
 use control::ControlTurn;
+use depth::Depth;
 use hops::Hops;
 use paceline_sched::discipline::{Discipline, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
@@ -120,6 +123,7 @@ pub struct Link {
     backlog: Backlog,
     /// Lost pieces that wait for retransmission.
     repairs: Repairs,
+    depth: Depth,
     /// The contents of the current frame that must be sent again if it is lost.
     items: Vec<Item>,
 }
@@ -148,6 +152,7 @@ impl Link {
             turn: ControlTurn::default(),
             backlog: Backlog::default(),
             repairs: Repairs::default(),
+            depth: Depth::default(),
             items: Vec::new(),
         }
     }
@@ -156,23 +161,24 @@ impl Link {
     /// hop is up, so the caller need not know the hop's state.
     pub fn open_stream(&mut self, index: StreamIndex, spec: StreamSpec) -> bool {
         let up = self.hops.is_up(spec.hop);
-        let terms = spec.terms(self.pacer.wire.blocked(self.policy));
         if !self.streams.open(index, spec, up) {
             return false;
         }
         self.seat(index);
         if up {
-            self.discipline.join(index, terms);
+            self.join(index);
         }
         true
     }
 
     /// Changes a stream's specification; queued samples stay queued.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
-        let blocked = self.pacer.wire.blocked(self.policy);
+        let home = self.streams.get(index).and_then(|stream| stream.home);
+        let blocked = self.blocked(home);
         let Some(stream) = self.streams.get_mut(index) else { return };
         let same =
             stream.spec.names == spec.names && stream.spec.terms(blocked) == spec.terms(blocked);
+        let recounts = stream.spec.contract.is_some() != spec.contract.is_some();
         let version = stream.version;
         stream.update(spec);
         let (changed, hop) = (stream.version != version, stream.spec.hop);
@@ -185,6 +191,9 @@ impl Link {
         }
         if !same {
             self.join_anew(now, index);
+        }
+        if recounts {
+            self.count_queues();
         }
     }
 
@@ -255,7 +264,11 @@ impl Link {
         let over = stream.count_excess(now, &sample);
         let sample = Queued { since, sample, over };
         if stream.sheds() {
-            return self.handle_video(now, index, sample);
+            let kept = self.handle_video(now, index, sample);
+            if kept {
+                self.count_queued(index);
+            }
+            return kept;
         }
         let offer = stream.offer(now, sample);
         if demoted && !matches!(offer, Offer::Dropped) {
@@ -270,6 +283,7 @@ impl Link {
                 return false;
             }
         }
+        self.count_queued(index);
         true
     }
 

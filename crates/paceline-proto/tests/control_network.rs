@@ -8,6 +8,7 @@ mod control_network {
     mod ask;
     mod bounds;
     mod change;
+    mod classes;
     mod convergence;
     mod global;
     mod net;

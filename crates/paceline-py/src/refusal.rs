@@ -15,6 +15,8 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Deadlines { .. } => "deadlines",
         RefusalReason::Delay { .. } => "delay",
         RefusalReason::Processor { .. } => "processor",
+        RefusalReason::Buffer { .. } => "buffer",
+        RefusalReason::NoGuarantee { .. } => "no_guarantee",
         RefusalReason::NoAnswer => "no_answer",
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
         RefusalReason::Unscalable { .. } => "unscalable",
@@ -62,8 +64,8 @@ impl Refusal {
         &self.0.link
     }
 
-    /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `no_answer`,
-    /// `size_above_source`, `unscalable` or `other`.
+    /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `buffer`,
+    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {
         word(self.0.reason)

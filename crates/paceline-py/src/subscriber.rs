@@ -82,14 +82,14 @@ enum Seen<T> {
 
 /// A negative answer for a subscriber that requires a contract.
 enum No {
-    Refused(paceline::contract::Refusal),
+    Refused(Box<paceline::contract::Refusal>),
     BestEffort(paceline::status::PublisherId, paceline::contract::BestEffort),
 }
 
 impl No {
     fn of(event: &SubscriberEvent) -> Option<Self> {
         match event {
-            SubscriberEvent::Refused(_, refusal) => Some(Self::Refused(refusal.clone())),
+            SubscriberEvent::Refused(_, refusal) => Some(Self::Refused(Box::new(refusal.clone()))),
             SubscriberEvent::BestEffort(publisher, why) if why.is_no() => {
                 Some(Self::BestEffort(*publisher, *why))
             }
@@ -158,7 +158,7 @@ impl Subscriber {
             Seen::Found(found) => Ok(found),
             Seen::Closed => Err(errors::closed()),
             Seen::Told(no) => Err(match *no {
-                No::Refused(refusal) => errors::refused(Refusal(refusal)),
+                No::Refused(refusal) => errors::refused(Refusal(*refusal)),
                 No::BestEffort(publisher, why) => {
                     errors::best_effort(BestEffort::new(publisher, why))
                 }

@@ -1,8 +1,9 @@
 //! Runs random networks and checks their contracts.
 //!
-//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX] [VARIES]`. Runs the seeds from FROM up to TO. LOSSY,
+//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX] [VARIES] [CLASSES]`. Runs the seeds from FROM up to TO. LOSSY,
 //! EVERY and MAX state how many of a thousand subscriptions tolerate loss, ask for one sample in n, or ask
-//! for a maximum rate, and VARIES how many of a thousand publishers declare an envelope. The discipline `all` selects every discipline.
+//! for a maximum rate, VARIES how many of a
+//! thousand publishers declare an envelope, and CLASSES how many of a thousand links have classes. The discipline `all` selects every discipline.
 
 use paceline_sched::Policy;
 use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run_under};
@@ -16,7 +17,8 @@ fn main() {
     let usual = Mix::default();
     let mut part = |default: u32| u32::try_from(number(default.into())).unwrap_or(default);
     let (lossy, every, max) = (part(usual.lossy), part(usual.every), part(usual.max));
-    let mix = Mix { lossy, every, max, varies: part(usual.varies) };
+    let (varies, classes) = (part(usual.varies), part(usual.classes));
+    let mix = Mix { lossy, every, max, varies, classes };
     for policy in policies {
         let (mut sums, mut broken) = (PromisesResult::default(), 0);
         for seed in from..to {

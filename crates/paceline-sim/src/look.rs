@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::sink::{Counted, Delivered, Sink};
 use crate::wire::{Wire, WireCounters};
 use crate::world::{LinkIx, World};
-use paceline_proto::control::{Control, Grant, Refusal, SubscriptionSpec};
+use paceline_proto::control::{BufferUse, Control, Grant, Refusal, SubscriptionSpec};
 use paceline_proto::ids::{NodeId, PublisherId};
 use paceline_proto::link::Link;
 use paceline_proto::reason::{Drops, StreamCounters};
@@ -129,6 +129,13 @@ impl World {
     pub fn link(&self, at: LinkIx) -> &Link {
         let Some(end) = self.node(at.node).links.get(at.link) else { panic!("no link {at:?}") };
         &end.link
+    }
+
+    /// Returns the buffer of a link for contracts; `None` for a link without a capacity or a neighbour.
+    #[must_use]
+    pub fn buffer(&self, at: LinkIx) -> Option<BufferUse> {
+        let node = self.node(at.node);
+        node.control.buffer_use(&node.links.get(at.link)?.name)
     }
 
     /// Returns the counters of a publisher's samples on the hop from one node to the next, summed over all

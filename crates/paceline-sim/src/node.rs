@@ -137,6 +137,7 @@ impl Node {
 
     pub(super) fn add_link(&mut self, name: &str, spec: LinkSpec) -> usize {
         self.control.set_link(name, spec.policy, spec.carrier);
+        self.control.set_classes(name, spec.classes.clone());
         self.links.push(LinkEnd::new(name.to_owned(), spec));
         self.links.len() - 1
     }

@@ -5,6 +5,8 @@
 //! sample may be late or lost. Otherwise no window of y samples, as the source numbered them, may miss more
 //! than x.
 
+mod buffers;
+mod classes;
 mod lay;
 mod oracle;
 mod source;
@@ -12,6 +14,7 @@ mod source;
 use crate::handle::{NodeIx, Pub};
 use crate::random::Random;
 use crate::world::World;
+use buffers::Reserved;
 use core::fmt;
 use lay::Joined;
 use oracle::Asked;
@@ -25,6 +28,8 @@ const STEP: Duration = Duration::from_millis(500);
 /// The approximate number of samples in a run, background included.
 const SAMPLES: u64 = 30_000;
 const NANOS: u64 = 1_000_000_000;
+/// Distinguishes the draws of classes.
+const CLASSES: u64 = 0x636c_6173_7365_7300;
 
 /// The disciplines whose links guarantee delays.
 pub const POLICIES: &[Policy] = &[
@@ -47,11 +52,13 @@ pub struct Mix {
     pub max: u32,
     /// Publishers whose samples vary in size, and that declare an envelope.
     pub varies: u32,
+    /// Links, per thousand of those with a capacity, that are divided into classes.
+    pub classes: u32,
 }
 
 impl Default for Mix {
     fn default() -> Self {
-        Self { lossy: 0, every: 125, max: 125, varies: 0 }
+        Self { lossy: 0, every: 125, max: 125, varies: 0, classes: 0 }
     }
 }
 
@@ -70,6 +77,8 @@ pub struct PromisesResult {
     pub granted: u64,
     /// Requests refused.
     pub refused: u64,
+    /// The greatest queue of contracted samples on a link, in thousandths of the reserved buffer.
+    pub deepest: u64,
     /// The longest delay, in thousandths of its requested bound.
     pub worst: u64,
     /// The reserved share of each run's fullest link, in thousandths, summed over the runs.
@@ -88,6 +97,7 @@ impl PromisesResult {
         self.granted += other.granted;
         self.refused += other.refused;
         self.worst = self.worst.max(other.worst);
+        self.deepest = self.deepest.max(other.deepest);
         self.used += other.used;
         self.runs += other.runs;
     }
@@ -95,7 +105,8 @@ impl PromisesResult {
 
 impl fmt::Display for PromisesResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { samples, carried, windows, missed, granted, refused, worst, used, runs } = self;
+        let Self { samples, carried, windows, missed, granted, refused, .. } = self;
+        let Self { worst, deepest, used, runs, .. } = self;
         let used = used / (*runs).max(1);
         write!(
             f,
@@ -108,7 +119,13 @@ impl fmt::Display for PromisesResult {
             worst / 10,
             worst % 10
         )?;
-        write!(f, "its bound; of the fullest link {}.{} % promised", used / 10, used % 10)
+        write!(f, "its bound; of the fullest link {}.{} % promised; ", used / 10, used % 10)?;
+        write!(
+            f,
+            "the deepest queue filled {}.{} % of its reserved buffer",
+            deepest / 10,
+            deepest % 10
+        )
     }
 }
 
@@ -123,8 +140,11 @@ struct Publishes {
 struct Run {
     world: World,
     chance: Random,
+    /// The draws of classes, so that a network is the same without them.
+    class_chance: Random,
     nodes: Vec<NodeIx>,
     joined: Vec<Joined>,
+    buffers: Vec<Reserved>,
     publishers: Vec<Publishes>,
     asked: Vec<Asked>,
     floods: Vec<(Pub, Duration, usize)>,
@@ -132,12 +152,12 @@ struct Run {
     mix: Mix,
 }
 
-/// Runs the network of `seed`. The same seed gives the same run.
+/// Runs the network of `seed`, with classes on one of four links. The same seed gives the same run.
 ///
 /// # Errors
 /// Returns the first contract that was broken.
 pub fn run(seed: u64) -> Result<PromisesResult, String> {
-    run_under(seed, policy(seed), Mix::default())
+    run_under(seed, policy(seed), Mix { classes: 250, ..Mix::default() })
 }
 
 /// Like [`run`], with a loss tolerance in three of ten subscriptions, and with envelopes of three of ten publishers.
@@ -145,7 +165,7 @@ pub fn run(seed: u64) -> Result<PromisesResult, String> {
 /// # Errors
 /// Returns the first contract that was broken.
 pub fn run_tolerant(seed: u64) -> Result<PromisesResult, String> {
-    run_under(seed, policy(seed), Mix { lossy: 300, varies: 300, ..Mix::default() })
+    run_under(seed, policy(seed), Mix { lossy: 300, varies: 300, classes: 250, ..Mix::default() })
 }
 
 fn policy(seed: u64) -> Policy {
@@ -160,8 +180,10 @@ pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<PromisesResult, 
     let mut run = Run {
         world: World::new(seed),
         chance: Random::new(!seed),
+        class_chance: Random::new(seed ^ CLASSES),
         nodes: Vec::new(),
         joined: Vec::new(),
+        buffers: Vec::new(),
         publishers: Vec::new(),
         asked: Vec::new(),
         floods: Vec::new(),
@@ -245,6 +267,7 @@ impl Run {
     }
 
     fn look(&mut self) -> Result<(), String> {
+        self.look_at_buffers()?;
         for asked in &mut self.asked {
             let Some(it) = self.publishers.get(asked.place) else { continue };
             let seen = asked.look(&self.world, &it.source, &mut self.outcome);

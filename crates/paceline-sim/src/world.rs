@@ -113,6 +113,14 @@ impl World {
         LinkIx { node, link }
     }
 
+    /// Sets the buffer of a link for contracts in bytes, until its node starts anew.
+    pub fn set_buffer(&mut self, at: LinkIx, bytes: u64) {
+        let node = self.node_mut(at.node);
+        if let Some(end) = node.links.get(at.link) {
+            node.control.set_buffer(&end.name, bytes);
+        }
+    }
+
     /// Adds a wire between two links: `there` leads from `a` to `b`, `back` from `b` to `a`. Returns the
     /// indices of the two directions for [`Self::wire_at`] and [`Self::cut_wire`].
     pub fn join(

@@ -50,6 +50,20 @@ fn every_window_of_streams_that_tolerate_loss_or_vary_in_size_is_kept() {
 }
 
 #[test]
+fn contracts_in_classes_are_kept_next_to_best_effort_of_their_class() {
+    let mut all = PromisesResult::default();
+    for &policy in POLICIES {
+        let sums = kept(policy, Mix { classes: 700, ..Mix::default() });
+        let asked = sums.granted + sums.refused;
+        assert!(sums.granted * 3 > asked && sums.refused * 10 > asked, "{policy}: {sums}");
+        assert!(sums.worst > 500, "{policy}: {sums}");
+        all.add(&sums);
+    }
+    println!("all: {all}");
+    assert!(all.samples >= 500_000, "{all}");
+}
+
+#[test]
 fn a_network_is_the_same_each_time() {
     assert_eq!(run(3), run(3));
     assert!(run(3).is_ok_and(|outcome| outcome.samples > 0));

@@ -36,6 +36,8 @@ pub struct LinkConfig {
     /// A capacity in bits per second that is too small.
     pub(crate) too_thin: Option<u64>,
     pub(crate) policy: Policy,
+    /// The queue space for contracts in bytes; `None` for the default.
+    pub(crate) buffer: Option<u64>,
     pub(crate) classes: Vec<LinkClass>,
     pub(crate) insecure: bool,
     pub(crate) ordered: bool,
@@ -90,6 +92,16 @@ impl LinkConfig {
             Ok(capacity) => self.capacity = Some(capacity),
             Err(_) => self.too_thin = Some(bits),
         }
+        self
+    }
+
+    /// Sets the queue space for contracts, in bytes on the wire. Defaults to 256 MB.
+    ///
+    /// Admission reserves for each contract the most bytes that it can have queued, and refuses those that do
+    /// not fit. Best effort has queues of its own.
+    #[must_use]
+    pub const fn buffer_bytes(mut self, bytes: u64) -> Self {
+        self.buffer = Some(bytes);
         self
     }
 

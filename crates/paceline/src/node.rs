@@ -123,6 +123,9 @@ impl Node {
             config.audit = audit.clone();
             config.serves_users = gate.has_policy();
             control.set_link(&config.name, config.policy, config.carrier());
+            // An invalid tree is an error of `open_link`.
+            control.set_classes(&config.name, classes(&config).ok().flatten());
+            config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));
             let (link, thread) =
                 open_link(introduction, links.len(), config, &sources, (&commands, &vitals))?;
             links.push(link);

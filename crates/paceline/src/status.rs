@@ -20,7 +20,7 @@
 //! [`Publisher::feedback`]: crate::Publisher::feedback
 
 #[doc(inline)]
-pub use paceline_proto::control::ProcessorUse;
+pub use paceline_proto::control::{BufferUse, ClassUse, ProcessorUse};
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 #[doc(inline)]
 pub use paceline_proto::guard::Flood;
@@ -188,6 +188,20 @@ pub struct LinkStatus {
     pub muted: Vec<MutedStatus>,
     /// Losses and retransmissions; all zero on transports without loss, such as TCP.
     pub mended: MendCounters,
+    /// The parts of the link that contracts reserve.
+    pub reserved: LinkReserved,
+}
+
+/// The parts of a link that contracts reserve, except its rate.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct LinkReserved {
+    /// The buffer; `None` for a link without a capacity or a neighbour.
+    pub buffer: Option<BufferUse>,
+    /// The greatest number of bytes of contracted samples in the link's queues since the start, counted
+    /// like the buffer.
+    pub greatest_depth: u64,
+    /// The rates of the classes that have streams, in matching order; empty without classes.
+    pub classes: Vec<ClassUse>,
 }
 
 /// The bytes that a link sent to one neighbour.

@@ -27,6 +27,9 @@ impl Admission {
         holder: Holder,
         demand: &StreamDemand,
     ) -> Result<LinkGrant, Lack> {
+        if self.spec.rule == AdmissionTest::Unguaranteed {
+            return Err(lack(Resource::Guarantee, demand.traffic().rate(), 0));
+        }
         let held = self.trunks.get(&trunk);
         if held.is_some_and(|held| !held.has_room_for(holder)) {
             let most = Self::HOLDERS_MAX as u64;
@@ -43,7 +46,7 @@ impl Admission {
         }
         self.test_sums(before.as_ref(), &after)?;
         let now = match self.spec.rule {
-            AdmissionTest::Fifo | AdmissionTest::StaticPriority => {
+            AdmissionTest::Fifo | AdmissionTest::StaticPriority | AdmissionTest::Unguaranteed => {
                 self.test_levels(before.as_ref(), &after)?
             }
             AdmissionTest::SigmaRho { burst, rate } => {
@@ -78,8 +81,11 @@ impl Admission {
         if held.rate > line && !self.spec.rule.coincides() {
             return Err(lack(Resource::Rate, held.rate, line));
         }
-        if let Some(buffer) = self.spec.buffer.filter(|buffer| held.buffer > *buffer) {
-            return Err(lack(Resource::Buffer, held.buffer, buffer));
+        if let Some(buffer) = self.spec.buffer {
+            let used = held.buffer.saturating_add(self.buffer_elsewhere);
+            if used > buffer.bytes {
+                return Err(lack(Resource::Buffer, used, buffer.bytes));
+            }
         }
         if let Some(cpu) = self.spec.cpu {
             let used = held.cpu.saturating_add(self.cpu_elsewhere);

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::bounds::edf::{Due, met};
-use crate::cpu::CpuCost;
+use crate::cpu::{CpuBudget, CpuCost};
 use crate::traffic::Traffic;
 use crate::verdict::{LinkGrant, LinkOffer, Resource};
 use paceline_sched::curve::fits;
 use paceline_sched::police::Dual;
-use paceline_sched::{Contract, Curve, LossTolerance};
+use paceline_sched::{Capacity, Contract, Curve, LossTolerance};
 
 mod random;
 
@@ -270,7 +270,7 @@ fn buffers_and_processors_are_resources_too() {
     let cost = CpuCost { sample_nanos: 2_000, byte_picos: 400 };
     let cpu = CpuBudget { cost, nanos_per_s: 100_000_000 };
     let spec = LinkParameters {
-        buffer: Some(50_000),
+        buffer: Some(QueueSpace { bytes: 50_000, number: 0 }),
         cpu: Some(cpu),
         ..LinkParameters::new(mbit(100), AdmissionTest::Edf, 0)
     };

@@ -165,6 +165,7 @@ impl Writer<'_> {
                     Resource::Due { .. } => 6,
                     Resource::Windows => 7,
                     Resource::Places => 8,
+                    Resource::Guarantee => 9,
                 };
                 self.byte(code);
                 if let Resource::Due { within } = refusal.resource {
@@ -403,6 +404,7 @@ impl Reader<'_> {
             6 => Resource::Due { within: self.duration("within")? },
             7 => Resource::Windows,
             8 => Resource::Places,
+            9 => Resource::Guarantee,
             _ => return Err(CodecError::Invalid("resource")),
         };
         Ok(LinkRefusal {

@@ -39,7 +39,7 @@ impl Reservations {
     }
 
     /// Ends a tentative version that will not be answered.
-    fn give_up(&mut self, key: Key, reason: Reason, lost: Option<NodeIndex>) {
+    pub(super) fn give_up(&mut self, key: Key, reason: Reason, lost: Option<NodeIndex>) {
         let Some(version) = self.cancel_tentative(key) else { return };
         let name = version.ask.name;
         let deny = Deny { name, node: self.me, reason, retry: Duration::ZERO };
@@ -153,7 +153,7 @@ impl Reservations {
         let Some(before) = self.links.get(&link) else { return };
         let (after, lost) = before.rebuilt(spec);
         self.links.insert(link, after);
-        self.share_processor();
+        self.share_host();
         for (trunk, holder, refusal) in lost {
             self.tell_police(link, trunk);
             let Ok(origin) = u64::try_from(holder.origin) else { continue };
@@ -167,12 +167,10 @@ impl Reservations {
             };
             let forward = entry.newest().is_some_and(|version| leg(version.forward));
             let reason = Reason::Refused { forward, refusal };
-            if of(&entry.installed) {
-                self.end(key, reason, None, self.me);
-            } else if of(&entry.tentative) {
-                self.give_up(key, reason, None);
+            let installed = of(&entry.installed);
+            if installed || of(&entry.tentative) {
+                self.end_version(key, installed, reason);
             }
-            self.rearm(key);
         }
     }
 

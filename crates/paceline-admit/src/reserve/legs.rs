@@ -2,11 +2,12 @@
 
 use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wanted, bears_loss};
 use super::state::{Leg, Version};
-use super::{Reservations, ReserveOutput};
+use super::{LinkId, Reservations, ReserveOutput};
 use crate::demand::StreamDemand;
 use crate::link::{Holder, Trunk};
 use crate::verdict::AdmissionResult;
 use paceline_sched::{Duration, Instant, LossTolerance};
+use std::collections::BTreeMap;
 
 pub(super) fn holder(name: Name) -> Holder {
     Holder { origin: u128::from(name.key.origin.0), number: name.key.number }
@@ -22,10 +23,14 @@ pub(super) fn trunk_to(trunk: Trunk, next: NodeIndex) -> Trunk {
 
 /// One leg of a reservation.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    name: Name,
-    to: NodeIndex,
-    forward: bool,
+pub(super) struct Place {
+    pub(super) name: Name,
+    pub(super) to: NodeIndex,
+    pub(super) forward: bool,
+    /// The class of the link to the next node; `None` for the link itself.
+    pub(super) link: Option<LinkId>,
+    /// The delay that the earlier hops have reserved.
+    pub(super) spent: Duration,
 }
 
 fn share_of(leg: &Leg) -> Share {
@@ -35,14 +40,19 @@ fn share_of(leg: &Leg) -> Share {
 
 /// Returns `wanted` as the hop after node `at` sees it. Only one hop of the path may use the loss
 /// tolerance.
-fn borne(ask: &Admit, wanted: Wanted, at: usize) -> Wanted {
+pub(super) fn borne(ask: &Admit, wanted: Wanted, at: usize) -> Wanted {
     let loss = if bears_loss(&ask.weights, at) { wanted.loss } else { LossTolerance::NONE };
     Wanted { loss, ..wanted }
 }
 
 impl Reservations {
-    /// Reserves both directions of `ask` tentatively, or neither.
-    pub(super) fn reserve(&mut self, ask: Admit, at: usize) -> Result<Version, Reason> {
+    /// Reserves both directions of `ask` tentatively, or neither; forward on `link` if given.
+    pub(super) fn reserve(
+        &mut self,
+        ask: Admit,
+        at: usize,
+        link: Option<LinkId>,
+    ) -> Result<Version, Reason> {
         let mut onward = ask.clone();
         let mut version = Version {
             onward: ask.clone(),
@@ -55,7 +65,13 @@ impl Reservations {
         };
         if let (Some(wanted), Some(next)) = (version.ask.forward, version.next()) {
             let rest = wanted.within.saturating_sub(version.ask.spent);
-            let place = Place { name: version.ask.name, to: next, forward: true };
+            let place = Place {
+                name: version.ask.name,
+                to: next,
+                forward: true,
+                link,
+                spent: version.ask.spent,
+            };
             let mine = borne(&version.ask, wanted, at);
             let leg = self.leg(place, &mine, version.ask.part(at, rest))?;
             version.forward = Some(leg);
@@ -71,7 +87,9 @@ impl Reservations {
             let worst = Wanted { bunched: wanted.bunched.saturating_add(behind), ..wanted };
             let worst = borne(ask, worst, at - 1);
             let mine = wanted.within.mul_div(ask.weight_from(at - 1) - left, all.max(1));
-            let place = Place { name: version.ask.name, to: previous, forward: false };
+            let name = version.ask.name;
+            let spent = wanted.within.saturating_sub(mine);
+            let place = Place { name, to: previous, forward: false, link: None, spent };
             match self.leg(place, &worst, mine) {
                 Ok(leg) => version.backward = Some(leg),
                 Err(reason) => {
@@ -84,23 +102,30 @@ impl Reservations {
         Ok(version)
     }
 
-    fn leg(&mut self, place: Place, wanted: &Wanted, bound: Duration) -> Result<Leg, Reason> {
-        let Place { name, to, forward } = place;
+    pub(super) fn leg(
+        &mut self,
+        place: Place,
+        wanted: &Wanted,
+        bound: Duration,
+    ) -> Result<Leg, Reason> {
+        let Place { name, to, forward, link, spent } = place;
         let installed = self.entries.get(&name.key).and_then(|entry| entry.installed.as_ref());
-        let before = installed.and_then(|it| if forward { it.forward } else { it.backward });
-        let link = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
+        let earlier = installed.and_then(|it| if forward { it.forward } else { it.backward });
+        let next = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
+        let link = link.unwrap_or(next);
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
         let demand = StreamDemand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
         let demand = demand.with_loss(wanted.loss);
         let demand = demand.with_bunched(admission.arriving(wanted.bunched));
+        let demand = demand.after_hops(spent, wanted.within);
         let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
         let (demand, trunk) = (admission.seen(&demand), trunk_to(wanted.trunk, to));
-        let instead = before.filter(|it| it.link == link && it.trunk != trunk).map(|it| it.trunk);
+        let instead = earlier.filter(|it| it.link == link && it.trunk != trunk).map(|it| it.trunk);
         let verdict = match instead {
             Some(old) => admission.hold_instead(trunk, holder(name), &demand, old),
             None => admission.hold(trunk, holder(name), &demand),
         };
-        self.share_processor();
+        self.share_host();
         match verdict {
             AdmissionResult::Granted(_) => Ok(Leg { link, trunk, demand, instead, bound }),
             AdmissionResult::Refused(refusal) => Err(Reason::Refused { forward, refusal }),
@@ -124,7 +149,7 @@ impl Reservations {
                 }
             }
         }
-        self.share_processor();
+        self.share_host();
     }
 
     /// Releases an installed version, except the legs that `kept` shares.
@@ -140,7 +165,7 @@ impl Reservations {
             }
             self.tell_police(link, trunk);
         }
-        self.share_processor();
+        self.share_host();
     }
 
     /// Installs a version, relaxed by the values of the answer. Returns the answer with this node's
@@ -172,7 +197,7 @@ impl Reservations {
             let (link, trunk) = (leg.link, leg.trunk);
             self.tell_police(link, trunk);
         }
-        self.share_processor();
+        self.share_host();
         if let Some(leg) = &version.backward {
             accepted.backward = Some(self.bunched_behind(leg));
         }
@@ -186,8 +211,28 @@ impl Reservations {
         accepted
     }
 
-    /// Informs each link of the processor time that the other links have reserved.
-    pub(super) fn share_processor(&mut self) {
+    /// Informs each link of the processor time and of its buffer's space that the other links have
+    /// reserved.
+    pub(super) fn share_host(&mut self) {
+        self.share_processor();
+        self.share_buffers();
+    }
+
+    fn share_buffers(&mut self) {
+        let mut held: BTreeMap<u32, u64> = BTreeMap::new();
+        for link in self.links.values() {
+            if let Some(buffer) = link.spec().buffer {
+                *held.entry(buffer.number).or_default() += link.ledger().held.buffer;
+            }
+        }
+        for link in self.links.values_mut() {
+            if let Some(sum) = link.spec().buffer.and_then(|buffer| held.get(&buffer.number)) {
+                link.set_buffer_elsewhere(sum.saturating_sub(link.ledger().held.buffer));
+            }
+        }
+    }
+
+    fn share_processor(&mut self) {
         if !self.links.values().any(|link| link.spec().cpu.is_some()) {
             return;
         }
@@ -198,7 +243,7 @@ impl Reservations {
     }
 
     /// Outputs the demand that a stream's policer has to enforce now.
-    pub(super) fn tell_police(&mut self, link: super::LinkId, trunk: Trunk) {
+    pub(super) fn tell_police(&mut self, link: LinkId, trunk: Trunk) {
         let installed = self.links.get(&link).and_then(|admission| admission.installed(trunk));
         let output = match installed {
             Some(demand) => ReserveOutput::Install { link, trunk, demand: *demand },

@@ -5,7 +5,7 @@ use super::message::{
     ReserveMessage, Stamp, Wanted,
 };
 use super::state::{Entry, Freed, Origin, Version};
-use super::{Granted, PathAnswer, Reservations, ReserveOutput};
+use super::{Granted, LinkId, PathAnswer, Reservations, ReserveOutput};
 use core::fmt;
 use paceline_sched::{Duration, Instant};
 
@@ -23,6 +23,9 @@ pub struct Request {
     pub forward: Option<Wanted>,
     /// The stream that arrives here.
     pub backward: Option<Wanted>,
+    /// This node's link for the stream that leaves here: a class of the next node's link. `None` for
+    /// that link itself.
+    pub link: Option<LinkId>,
     /// The reservation is closed after this time without [`Reservations::handle_used`]; `None` for
     /// never.
     pub idle: Option<Duration>,
@@ -196,7 +199,7 @@ impl Reservations {
             spent: Duration::ZERO,
         };
         self.neighbours.get(ask.path.get(1).ok_or(Reason::NoRoute)?).ok_or(Reason::NoRoute)?;
-        self.reserve(ask, 0)
+        self.reserve(ask, 0, request.link)
     }
 
     /// Records a version of an own reservation and sends its request.
@@ -230,6 +233,7 @@ impl Reservations {
             label: installed.ask.label.clone(),
             forward: installed.ask.forward,
             backward: installed.ask.backward,
+            link: installed.forward.map(|leg| leg.link),
             idle: origin.idle,
         };
         match self.ask(key, origin.seq + 1, origin.announced, &request) {

@@ -8,6 +8,7 @@ use crate::traffic::Traffic;
 use crate::verdict::Resource;
 use paceline_sched::{Capacity, LossTolerance};
 
+mod classes;
 mod model;
 mod paths;
 mod processor;
@@ -62,6 +63,7 @@ fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() 
         weights: Vec::new(),
         forward: None,
         backward: Some(wanted(1, 4)),
+        link: None,
         idle: None,
     };
     let key = world.request(0, &backward).unwrap();
@@ -78,6 +80,7 @@ fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() 
         label: vec![7],
         weights: Vec::new(),
         path,
+        link: None,
         idle: None,
     };
     let talk = world.request(0, &both).unwrap();

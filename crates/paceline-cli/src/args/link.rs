@@ -19,6 +19,8 @@ pub(crate) struct LinkSpec {
     /// Endpoints to which the link connects.
     pub(crate) connect: Vec<String>,
     pub(crate) capacity: Option<Capacity>,
+    /// The queue space for contracts in bytes. Only a configuration file can set it.
+    pub(crate) buffer: Option<u64>,
     /// The discipline that schedules the link.
     pub(crate) policy: Policy,
     /// The link's classes. Only a configuration file can define them.
@@ -62,6 +64,9 @@ impl LinkSpec {
         }
         if let Some(capacity) = self.capacity {
             link = link.capacity(capacity);
+        }
+        if let Some(bytes) = self.buffer {
+            link = link.buffer_bytes(bytes);
         }
         for class in &self.classes {
             link = link.class(class.clone());

@@ -33,9 +33,9 @@ pub(super) const KEYS: [&str; 17] = [
     "export",
     "query",
 ];
-pub(super) const LINK_KEYS: [&str; 12] = [
+pub(super) const LINK_KEYS: [&str; 13] = [
     "name", "listen", "connect", "capacity", "policy", "tls_cert", "tls_key", "tls_ca", "proxy",
-    "ordered", "insecure", "class",
+    "ordered", "insecure", "class", "buffer",
 ];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
 
@@ -44,6 +44,7 @@ const BUFFERS_MAX: usize = 64;
 const ENDPOINTS_MAX: usize = 64;
 const SAMPLES_MAX: u64 = 1_000_000;
 const BYTES_MAX: u64 = 1 << 32;
+const LINK_BUFFER_MAX: u64 = 1_000_000_000_000;
 
 const NAME: &str = args::NAME;
 const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; leave it out for \
@@ -66,6 +67,8 @@ const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one process
      leave it out for 50";
 const CAPACITY: &str = "must be text with a number above 0 and a unit, such as \"2mbit\"; leave \
      it out for a link without a capacity";
+const LINK_BUFFER: &str =
+    "must be from 1B to 1000000000000B, such as \"16MB\"; leave it out for 256MB";
 const PATTERN: &str = "must be text: a tag or a pattern, such as \"robot/**\"";
 const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit except \
      bytes and age, or for 1000 without those";
@@ -202,6 +205,9 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
         listen: endpoints("listen", problems),
         connect: endpoints("connect", problems),
         capacity,
+        buffer: table.read("buffer", problems, |value| {
+            units::size(value, &(1..=LINK_BUFFER_MAX), LINK_BUFFER)
+        }),
         classes: class::read(table, capacity, problems),
         policy: table
             .read("policy", problems, |value| {

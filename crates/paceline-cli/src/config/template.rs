@@ -61,6 +61,9 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Its capacity on the wire, including headers: a number above 0 and bit, kbit, mbit, gbit, B/s, kB/s, MB/s or
 # GB/s. Default: none; the link then has no limit and supports no contracts.
 #capacity = "2mbit"
+# Its queue space for contracts, in bytes on the wire: contracts that could queue more together are refused.
+# From 1B to 1000000000000B. Default: 256MB.
+#buffer = "16MB"
 # The discipline that schedules it: "vds" (the default), "dwcs", "edf", "static-priority", "fifo" …;
 # docs/reference/cli.md lists all.
 #policy = "vds"

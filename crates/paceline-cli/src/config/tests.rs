@@ -101,6 +101,11 @@ const CASES: &[Case] = &[
         &["capacity = \"99999999999gbit\": must be a number with a unit"],
     ),
     (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\nbuffer = \"0B\"\n",
+        3,
+        &["buffer = \"0B\": must be from 1B to 1000000000000B", "leave it out for 256MB"],
+    ),
+    (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = \"lottery\"\n",
         3,
         &["policy = \"lottery\": must be the name of a discipline"],
@@ -475,7 +480,7 @@ fn a_valid_file_is_read() {
     let config = read(
         "name = \"gate\"\nruntime_dir = \"/run/x\"\nisolated = true\nlog = \"info,zenoh=warn\"\n\
          [[link]]\nname = \"radio\"\nlisten = [\"tcp/[::1]:1\"]\nconnect = [\"quic/h:2\", \"tls/h:3\"]\n\
-         capacity = \"1.5mbit\"\npolicy = \"dwcs\"\ninsecure = true\n\
+         capacity = \"1.5mbit\"\nbuffer = \"16MB\"\npolicy = \"dwcs\"\ninsecure = true\n\
          [[link]]\nconnect = [\"tcp/h:4\"]\n\
          [[buffer]]\npattern = \"a/**\"\nsamples = 0x10\nbytes = \"1kB\"\nage = \"90s\"\n\
          [[buffer]]\npattern = \"b\"\n",
@@ -492,6 +497,7 @@ fn a_valid_file_is_read() {
         ("radio", Policy::DWCS, true)
     );
     assert_eq!(radio.capacity.unwrap().bits_per_s(), 1_500_000);
+    assert_eq!((radio.buffer, second.buffer), (Some(16_000_000), None));
     assert_eq!(radio.connect, ["quic/h:2", "tls/h:3"]);
     assert_eq!((second.name(2).as_str(), second.policy), ("link2", Policy::Vds));
     let [all, one] = config.buffers.as_slice() else { panic!("{config:?}") };

@@ -206,6 +206,14 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     }
     let help = "Capacity of the link that contracts reserve.";
     to.gauge("paceline_link_reserved_bits_per_second", help, &at, link.reserved_bits_per_s);
+    if let Some(buffer) = &link.buffer {
+        let help = "Queue space of the link for contracts.";
+        to.gauge("paceline_link_buffer_bytes", help, &at, buffer.bytes);
+        let help = "Queue space that contracts reserve.";
+        to.gauge("paceline_link_buffer_reserved_bytes", help, &at, buffer.reserved_bytes);
+        let help = "Greatest number of bytes of contracted samples in the queues since the start.";
+        to.gauge("paceline_link_buffer_greatest_bytes", help, &at, buffer.greatest_bytes);
+    }
     let (name, help) = ("paceline_link_round_trip_seconds", "Minimum round-trip time.");
     to.add(Kind::Gauge, name, help, &at, &seconds(link.round_trip_us));
     let repaired = link.mended;
@@ -363,5 +371,9 @@ fn write_class<'a>(to: &mut Families, mut at: Labels<'a>, class: &'a Class) {
     }
     let (name, help) = ("paceline_class_dropped_samples_total", "Samples dropped, by reason.");
     to.drops(name, help, at, &class.dropped);
+    let help = "Rate that the class guarantees to contracts.";
+    to.gauge("paceline_class_guaranteed_bits_per_second", help, at, class.guaranteed_bits_per_s);
+    let help = "Part of the guaranteed rate that contracts reserve.";
+    to.gauge("paceline_class_reserved_bits_per_second", help, at, class.reserved_bits_per_s);
     to.gauge("paceline_class_streams", "Streams in the class.", at, u64::from(class.streams));
 }

@@ -66,7 +66,7 @@ pub(super) fn tables(document: &Document) -> String {
     if table.is_empty() {
         let nothing = "nothing is reserved: no subscription with --within or --loss crosses a link with a \
                        capacity\n";
-        return format!("{nothing}{}", processors(document));
+        return format!("{nothing}{}", hosts(document));
     }
     let mut hops = seen.values().flat_map(|(_, reservation)| &reservation.hops);
     let unknown = hops.any(|hop| hop.capacity_bits_per_s.is_none());
@@ -76,13 +76,70 @@ pub(super) fn tables(document: &Document) -> String {
         ""
     };
     let rows = table.render(usize::MAX);
-    format!("RESERVATIONS\n{rows}{unknown}{}", processors(document))
+    format!("RESERVATIONS\n{rows}{unknown}{}", hosts(document))
 }
 
 /// Formats the time in percent of one processor.
 fn percent(us_per_s: u64) -> String {
     let hundredths = us_per_s.div_ceil(100);
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+}
+
+/// Formats the reserved parts of classes, buffers and processors.
+fn hosts(document: &Document) -> String {
+    [classes(document), buffers(document), processors(document)].concat()
+}
+
+/// Formats a table below the others, unless it is empty.
+fn titled(title: &str, table: &Table) -> String {
+    if table.is_empty() {
+        return String::new();
+    }
+    format!("\n{title}\n{}", table.render(crate::table::WIDTH))
+}
+
+/// Formats the rates that contracts reserve in each class.
+fn classes(document: &Document) -> String {
+    let columns =
+        [("node", Left), ("link", Left), ("class", Left), ("reserved", Right), ("of", Right)];
+    let mut table = Table::new(&columns);
+    for node in &document.nodes {
+        for link in &node.links {
+            let guaranteed = link.classes.iter().filter(|class| class.guaranteed_bits_per_s > 0);
+            for class in guaranteed {
+                table.row(vec![
+                    node.name.clone(),
+                    link.name.clone(),
+                    class.name.clone(),
+                    show::bits(class.reserved_bits_per_s),
+                    show::bits(class.guaranteed_bits_per_s),
+                ]);
+            }
+        }
+    }
+    titled("CLASSES", &table)
+}
+
+/// Formats the buffers that contracts reserve, next to their greatest queues so far.
+fn buffers(document: &Document) -> String {
+    let columns = [
+        ("node", Left),
+        ("link", Left),
+        ("reserved bytes", Right),
+        ("of", Right),
+        ("greatest queue", Right),
+    ];
+    let mut table = Table::new(&columns);
+    for node in &document.nodes {
+        for link in &node.links {
+            let Some(buffer) = &link.buffer else { continue };
+            let figures = [buffer.reserved_bytes, buffer.bytes, buffer.greatest_bytes];
+            let mut row = vec![node.name.clone(), link.name.clone()];
+            row.extend(figures.map(|bytes| bytes.to_string()));
+            table.row(row);
+        }
+    }
+    titled("BUFFERS", &table)
 }
 
 /// Formats the processor time reserved on the hosts that charge it.
@@ -97,10 +154,7 @@ fn processors(document: &Document) -> String {
             ]);
         }
     }
-    if table.is_empty() {
-        return String::new();
-    }
-    format!("\nPROCESSOR\n{}", table.render(crate::table::WIDTH))
+    titled("PROCESSOR", &table)
 }
 
 #[cfg(test)]

@@ -149,6 +149,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
             ("proxy", was.proxy != is.proxy),
             ("ordered", was.ordered != is.ordered),
             ("insecure", was.insecure != is.insecure),
+            ("buffer", was.buffer != is.buffer),
         ] {
             if differs {
                 changes.push(Change::Restart(format!("{key} of link '{name}'")));

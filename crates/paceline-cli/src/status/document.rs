@@ -1,14 +1,15 @@
 //! The document of `paceline ls --json`, described in docs/reference/json.md.
 
 use super::neighbour::Neighbour;
-use super::reservation::{Processor, Reservation};
+use super::reservation::{LinkBuffer, Processor, Reservation};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::class::ClassStatus;
 use paceline::contract::{Form, Rate};
 use paceline::status::{
-    BufferStatus, Drops, LinkStatus, MendCounters, MutedStatus, NodeStatus, PublisherStatus,
-    StalledThread, StreamAges, StreamContract, StreamCounters, StreamStatus, SubscriptionStatus,
+    BufferStatus, Drops, LinkReserved, LinkStatus, MendCounters, MutedStatus, NodeStatus,
+    PublisherStatus, StalledThread, StreamAges, StreamContract, StreamCounters, StreamStatus,
+    SubscriptionStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -145,6 +146,8 @@ pub(crate) struct Link {
     pub(crate) classes: Vec<Class>,
     pub(crate) muted: Vec<Muted>,
     pub(crate) mended: Mended,
+    /// Null for a link without a capacity or a neighbour.
+    pub(crate) buffer: Option<LinkBuffer>,
 }
 
 /// Losses on a link and their repair.
@@ -195,6 +198,10 @@ pub(crate) struct Class {
     pub(crate) share: f64,
     pub(crate) served_bytes: u64,
     pub(crate) guaranteed_bytes: u64,
+    /// Rate that the class guarantees to contracts; 0 if it guarantees nothing.
+    pub(crate) guaranteed_bits_per_s: u64,
+    /// Part of it that contracts reserve.
+    pub(crate) reserved_bits_per_s: u64,
     pub(crate) streams: u32,
     pub(crate) offered: u64,
     pub(crate) sent: u64,
@@ -413,9 +420,10 @@ impl Link {
             frames_lost: link.frames_lost,
             streams: link.streams.iter().map(|stream| Stream::new(stream, all)).collect(),
             closed: Closed::new(&link.closed),
-            classes: link.classes.iter().map(Class::new).collect(),
+            classes: link.classes.iter().map(|class| Class::new(class, &link.reserved)).collect(),
             muted: link.muted.iter().map(Muted::new).collect(),
             mended: Mended::new(link.mended),
+            buffer: LinkBuffer::new(&link.reserved),
         }
     }
 }
@@ -435,7 +443,9 @@ impl Mended {
 }
 
 impl Class {
-    fn new(class: &ClassStatus) -> Self {
+    fn new(class: &ClassStatus, link: &LinkReserved) -> Self {
+        let contracts =
+            link.classes.iter().find(|it| class.peer.is_none() && it.name == class.name);
         let counters = &class.counters;
         Self {
             name: class.name.clone(),
@@ -444,6 +454,8 @@ impl Class {
             share: f64::from(class.part) / 1_000_000.0,
             served_bytes: class.served,
             guaranteed_bytes: class.guaranteed,
+            guaranteed_bits_per_s: contracts.map_or(0, |it| it.most),
+            reserved_bits_per_s: contracts.map_or(0, |it| it.held),
             streams: class.streams,
             offered: counters.offered,
             sent: counters.sent,

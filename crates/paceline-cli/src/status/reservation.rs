@@ -2,7 +2,7 @@
 
 use crate::show::micros;
 use paceline::contract::{Grant, GrantedHop};
-use paceline::status::{NodeStatus, ProcessorUse};
+use paceline::status::{BufferUse, LinkReserved, NodeStatus, ProcessorUse};
 use serde::{Deserialize, Serialize};
 
 /// The reservation of one publisher's samples for one subscription.
@@ -35,6 +35,25 @@ impl Processor {
         // Round up, so that a small reservation is not shown as zero.
         let held_us_per_s = processor.held.div_ceil(1_000);
         Self { held_us_per_s, most_us_per_s: processor.most / 1_000 }
+    }
+}
+
+/// The queue space of a link for contracts, in bytes on the wire.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct LinkBuffer {
+    /// Most bytes that all contracts together can have queued.
+    pub(crate) reserved_bytes: u64,
+    pub(crate) bytes: u64,
+    /// Greatest number of bytes of contracted samples in the queues since the start.
+    pub(crate) greatest_bytes: u64,
+}
+
+impl LinkBuffer {
+    pub(super) fn new(link: &LinkReserved) -> Option<Self> {
+        let BufferUse { held, most } = link.buffer?;
+        let greatest_bytes = link.greatest_depth;
+        Some(Self { reserved_bytes: held, bytes: most, greatest_bytes })
     }
 }
 

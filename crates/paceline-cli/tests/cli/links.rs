@@ -179,6 +179,11 @@ fn a_dry_run_answers_and_reservations_are_listed() {
             let text = list.text();
             let row = text.lines().find(|line| line.starts_with("cam ")).unwrap();
             assert!(row.contains("200 ms") && row.contains("thin"), "{}", list.text());
+            assert!(
+                text.contains("\nBUFFERS\n") && text.contains(" 256000000 "),
+                "{}",
+                list.text()
+            );
             break;
         }
         assert!(Instant::now() < until, "{}", list.text());

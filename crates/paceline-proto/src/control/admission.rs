@@ -23,7 +23,7 @@ use super::registry::{Change, PairKey, Registry};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::ids::NodeId;
 use paceline_admit::reserve::{
-    Key, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
+    Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
 };
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -287,7 +287,8 @@ impl Admission {
         if self.waits(now, key, &basis, round.news) {
             return;
         }
-        let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
+        let link = self.link_of(round, pair, &basis);
+        let Some(wanted) = request(pair, &basis.path, pair.split(), link) else { return };
         if !self.turns.take(self.backoffs.contains_key(&key)) {
             self.wake = self.wake.min(now + TURN);
             return;
@@ -302,6 +303,7 @@ impl Admission {
     /// Handles a pair with an earlier request, and requests a change if the pair needs another reservation.
     fn need_other(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
         let key = pair.key();
+        let link = self.link_of(round, pair, &basis);
         let Some(asked) = self.asks.get_mut(&key) else { return };
         if asked.standing != Standing::Granted {
             return;
@@ -310,7 +312,7 @@ impl Admission {
             // The refused change is no longer requested.
             return self.release(key);
         }
-        let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
+        let Some(wanted) = request(pair, &basis.path, pair.split(), link) else { return };
         if asked.request == wanted {
             asked.basis = basis;
             self.release(key);
@@ -319,6 +321,12 @@ impl Admission {
         } else if !self.waits(now, key, &basis, round.news) {
             self.change(now, round.me, key, wanted, basis);
         }
+    }
+
+    /// Returns this node's link or class for the stream of a pair.
+    fn link_of(&self, round: &Round<'_>, pair: &Pair<'_>, basis: &Basis) -> Option<LinkId> {
+        let next = *basis.path.get(1)?;
+        Some(self.links.seat(round.registry, round.me, (pair.publisher, next))?.link)
     }
 
     /// Returns true if the same request was refused and it is too early to repeat it.
@@ -407,6 +415,7 @@ pub(super) fn blank(
         node,
         node_name,
         link: String::new(),
+        class: String::new(),
         needed_bytes_per_s: 0,
         available_bytes_per_s: 0,
         reason,

@@ -13,7 +13,7 @@ use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_admit::Trunk;
-use paceline_admit::reserve::{HeldReservation, Name, NodeIndex, Request, Wanted};
+use paceline_admit::reserve::{HeldReservation, LinkId, Name, NodeIndex, Request, Wanted};
 use paceline_sched::Duration;
 
 /// A reservation installed on this node. Its stream follows the reserved path and request, whatever the
@@ -103,8 +103,13 @@ pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
     Trunk(hashed >> 1)
 }
 
-/// Returns a pair's reservation request to its path; `None` if there is nothing to promise.
-pub(super) fn request(pair: &Pair<'_>, path: &[NodeId], split: Split) -> Option<Request> {
+/// Returns a pair's reservation request to its path, on `link` of this node; `None` if there is nothing to promise.
+pub(super) fn request(
+    pair: &Pair<'_>,
+    path: &[NodeId],
+    split: Split,
+    link: Option<LinkId>,
+) -> Option<Request> {
     let (wanted, bounds) = wanted(pair.publisher, pair.spec, pair.request, split)?;
     let micros = |bound: &Duration| u32::try_from(bound.as_nanos() / 1_000).unwrap_or(u32::MAX);
     let label = Label { pair: pair.key(), request: pair.request.clone(), split: split.code() };
@@ -114,6 +119,7 @@ pub(super) fn request(pair: &Pair<'_>, path: &[NodeId], split: Split) -> Option<
         label: label.encode(),
         forward: Some(wanted),
         backward: None,
+        link,
         idle: None,
     })
 }

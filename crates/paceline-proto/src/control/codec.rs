@@ -5,6 +5,7 @@ pub(super) mod record;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::NAME_BYTES_MAX;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use crate::classes::Unguaranteed;
 use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -429,10 +430,20 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             put_lack(out, lack);
         }
         RefusalReason::Unencrypted => out.put_u8(8),
+        RefusalReason::Buffer { needed, available } => {
+            out.put_u8(10);
+            out.put_varint(needed);
+            out.put_varint(available);
+        }
+        RefusalReason::NoGuarantee { why } => {
+            out.put_u8(9);
+            out.put_u8(why.code());
+        }
     }
     out.put_u64(refusal.node.0);
     out.put_text(&refusal.node_name);
     out.put_text(&refusal.link);
+    out.put_text(&refusal.class);
     out.put_varint(refusal.needed_bytes_per_s);
     out.put_varint(refusal.available_bytes_per_s);
     put_offer(out, &refusal.offer);
@@ -519,6 +530,14 @@ pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
             RefusalReason::Rights { of, lack: read_lack(reader)? }
         }
         8 => RefusalReason::Unencrypted,
+        9 => {
+            let why = Unguaranteed::from_code(reader.u8("guarantee")?);
+            RefusalReason::NoGuarantee { why: why.ok_or(WireError::Invalid("guarantee"))? }
+        }
+        10 => {
+            let needed = reader.varint("bytes needed")?;
+            RefusalReason::Buffer { needed, available: reader.varint("bytes of the buffer")? }
+        }
         _ => return Err(WireError::Invalid("refusal reason")),
     };
     Ok(Refusal {
@@ -527,6 +546,7 @@ pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
         node: NodeId(reader.u64("refusing node")?),
         node_name: reader.text(NAME_BYTES_MAX, "refusing node")?,
         link: reader.text(NAME_BYTES_MAX, "link name")?,
+        class: reader.text(NAME_BYTES_MAX, "class name")?,
         needed_bytes_per_s: reader.varint("needed bytes")?,
         available_bytes_per_s: reader.varint("available bytes")?,
         reason,

@@ -1,6 +1,8 @@
 //! Combines the requests of subscriptions to the contract of a stream on one link, and its demand.
 
-use super::request::{Ask, SHORTEST, counted_loss, keeps_windows, of_both, period_of, share};
+use super::request::{
+    Ask, SHORTEST, counted_loss, keeps_windows, of_both, period_of, share, whole_micros,
+};
 use super::spec::PublisherSpec;
 use crate::budget::{SEGMENT_BYTES, SEGMENT_OVERHEAD, counted};
 use crate::envelope::Envelope;
@@ -121,7 +123,10 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     let demand = StreamDemand::new(traffic, deadline).ok()?;
     let demand = ask.level.map_or(demand, |level| demand.with_level(level));
     let counted = if ask.bears_loss() { saved(spec, form, ask) } else { LossTolerance::NONE };
-    Some(Some(demand.with_loss(counted)))
+    let part = |hop| whole_micros(share(&Ask { hop, ..*ask }, period).1);
+    let spent = (0..ask.hop).fold(Duration::ZERO, |sum, hop| sum.saturating_add(part(hop)));
+    let within = (ask.hop..ask.split.hops()).fold(spent, |sum, hop| sum.saturating_add(part(hop)));
+    Some(Some(demand.with_loss(counted).after_hops(spent, within)))
 }
 
 /// Returns the envelope of a stream's samples.

@@ -1,15 +1,19 @@
-//! The links of this node, as admission sees them.
+//! The links of this node and their classes, as admission sees them.
 
+use super::registry::Registry;
 use super::spec::HopInfo;
-use crate::budget::{CONTROL_SHARE, in_the_way, repairs_of};
+use crate::budget::{for_streams, in_the_way};
 use crate::carrier::Carrier;
-use crate::ids::NodeId;
+use crate::classes::{ClassTree, Unguaranteed};
+use crate::ids::{NodeId, PublisherId};
+use crate::plan::StreamNames;
 use paceline_admit::cpu::CpuBudget;
 use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
-use paceline_admit::{Admission, AdmissionTest, LinkParameters};
+use paceline_admit::{AdmissionTest, LinkParameters, QueueSpace};
 use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Capacity, Instant, Policy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The assumed capacity of a link without one; every admission test on it succeeds.
 const ENDLESS: Capacity = match Capacity::from_bits_per_s(RATE_MAX) {
@@ -19,88 +23,248 @@ const ENDLESS: Capacity = match Capacity::from_bits_per_s(RATE_MAX) {
 /// The epoch of all neighbours. It is unused, because a neighbour that restarts is down in between.
 const EPOCH: u64 = 0;
 
-/// The links of this node, by name. Hops with the same link name share its capacity.
+/// The default buffer of a link for contracts, in bytes.
+pub const BUFFER_DEFAULT: u64 = 256_000_000;
+
+/// The queue space of a link for contracts, in bytes on the wire.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BufferUse {
+    /// The reserved part: the most bytes that all contracts together can have queued.
+    pub held: u64,
+    /// The size of the buffer.
+    pub most: u64,
+}
+
+/// The guarantee of a class for contracts, in bits per second.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ClassUse {
+    /// The name of the class.
+    pub name: String,
+    /// The rate that contracts have reserved.
+    pub held: u64,
+    /// The guaranteed rate; 0 for a class that guarantees nothing to contracts.
+    pub most: u64,
+}
+
+/// The configuration of a link.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    policy: Policy,
+    carrier: Carrier,
+    classes: Option<Arc<ClassTree>>,
+    /// The queue space for contracts, in bytes on the wire.
+    buffer: Option<u64>,
+}
+
+/// A link. Hops with the same link name share it.
+#[derive(Debug)]
+struct Line {
+    id: LinkId,
+    capacity: Option<Capacity>,
+    told: Told,
+    /// The classes by name, including those that were removed.
+    classes: BTreeMap<String, LinkId>,
+}
+
+/// The place of a stream: a class of a link, or a link without classes.
+#[derive(Clone, Debug)]
+pub(super) struct Seat {
+    pub(super) link: LinkId,
+    /// The name of the class; empty for a link without classes.
+    pub(super) class: String,
+    /// The reason if the class guarantees nothing.
+    pub(super) unguaranteed: Option<Unguaranteed>,
+}
+
+/// The links of this node, by name.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    known: BTreeMap<String, (LinkId, LinkParameters)>,
-    /// The configured discipline and carrier of each link.
-    told: BTreeMap<String, (Policy, Carrier)>,
+    known: BTreeMap<String, Line>,
+    told: BTreeMap<String, Told>,
+    /// The number of links and classes so far.
+    ids: u32,
     /// The processor time for promises on this host; `None` if the cost of samples was never measured.
     pub(super) processor: Option<CpuBudget>,
 }
 
-/// Returns the part of a link's capacity for streams. 5 % is reserved for control, and repairs have their own
-/// share.
-fn for_streams(capacity: Capacity, repairs: u64) -> Capacity {
-    let bits = capacity.bits_per_s();
-    Capacity::from_bits_per_s(bits.saturating_sub(bits.div_ceil(CONTROL_SHARE) + repairs))
-        .unwrap_or(capacity)
+impl Line {
+    /// Returns the classes, if admission tests them. Without a capacity, a link promises nothing to any class.
+    fn tree(&self) -> Option<&Arc<ClassTree>> {
+        self.told.classes.as_ref().filter(|_| self.capacity.is_some())
+    }
+
+    /// Returns the buffer that the classes share. A link without a capacity promises nothing about its queue.
+    fn buffer(&self) -> Option<QueueSpace> {
+        self.capacity?;
+        let bytes = self.told.buffer.unwrap_or(BUFFER_DEFAULT);
+        Some(QueueSpace { bytes, number: self.id.0 })
+    }
+
+    /// Returns the admission parameters of the whole link. With classes, every contract is one of a class.
+    fn parameters(&self) -> LinkParameters {
+        let Some(capacity) = self.capacity else {
+            let endless = LinkParameters::new(ENDLESS, AdmissionTest::Vds { coincide: false }, 0);
+            return LinkParameters { timed: false, ..endless };
+        };
+        let streams = for_streams(capacity, self.told.carrier);
+        if self.tree().is_some() {
+            return LinkParameters::new(streams, AdmissionTest::Unguaranteed, 0);
+        }
+        let other = in_the_way(self.told.policy, capacity, self.told.carrier);
+        under(self.told.policy, LinkParameters::new(streams, AdmissionTest::Edf, other))
+    }
+
+    /// Returns the admission parameters of a class; those of a removed class have no guarantee.
+    fn class_parameters(&self, name: &str) -> LinkParameters {
+        let whole = self.parameters();
+        let found = self.tree().zip(self.capacity).and_then(|(tree, capacity)| {
+            let place = tree.classes().iter().position(|class| class.name == name)?;
+            tree.guarantee(place, (self.told.policy, capacity, self.told.carrier)).ok()
+        });
+        let Some(guarantee) = found else {
+            return LinkParameters { rule: AdmissionTest::Unguaranteed, ..whole };
+        };
+        let spec = LinkParameters::new(guarantee.rate, AdmissionTest::Edf, guarantee.other);
+        let latency = guarantee.latency;
+        under(guarantee.policy, LinkParameters { latency, ..spec })
+    }
 }
 
-/// Returns the admission parameters of a link; without a capacity it has no limit.
-fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> LinkParameters {
-    let Some(capacity) = capacity else {
-        let endless = LinkParameters::new(ENDLESS, AdmissionTest::Vds { coincide: false }, 0);
-        return LinkParameters { timed: false, ..endless };
-    };
+/// Returns the parameters of a link or class with the test of its discipline.
+fn under(policy: Policy, spec: LinkParameters) -> LinkParameters {
     let rule = AdmissionTest::of(policy);
-    let repairs = match carrier {
-        Carrier::Ordered | Carrier::Local => 0,
-        Carrier::Datagrams => repairs_of(capacity).0,
-    };
-    let other = in_the_way(policy, capacity, carrier);
-    let spec = LinkParameters::new(
-        for_streams(capacity, repairs),
-        rule.unwrap_or(AdmissionTest::Edf),
-        other,
-    );
-    LinkParameters { timed: rule.is_some(), ..spec }
+    LinkParameters { rule: rule.unwrap_or(AdmissionTest::Edf), timed: rule.is_some(), ..spec }
 }
 
 impl Links {
     /// Sets the discipline and carrier of a link, effective from the next [`Self::follow`].
     pub(super) fn tell(&mut self, link: &str, policy: Policy, carrier: Carrier) {
-        self.told.insert(link.to_owned(), (policy, carrier));
+        let told = self.told.entry(link.to_owned()).or_default();
+        (told.policy, told.carrier) = (policy, carrier);
     }
 
-    /// Updates the links and neighbours of `reservations`. A link whose capacity changed keeps the promises
-    /// that still fit.
+    /// Sets the classes of a link, effective from the next [`Self::follow`].
+    pub(super) fn tell_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
+        self.told.entry(link.to_owned()).or_default().classes = classes;
+    }
+
+    /// Sets the buffer of a link in bytes, effective from the next [`Self::follow`].
+    pub(super) fn tell_buffer(&mut self, link: &str, bytes: u64) {
+        self.told.entry(link.to_owned()).or_default().buffer = Some(bytes);
+    }
+
+    /// Returns the buffer of a link with a capacity, and the part that is reserved for contracts.
+    pub(super) fn buffer(&self, reservations: &Reservations, link: &str) -> Option<BufferUse> {
+        let line = self.known.get(link)?;
+        let most = line.buffer()?.bytes;
+        let held = |id: &LinkId| reservations.link(*id).map_or(0, |it| it.ledger().held.buffer);
+        let held = line.classes.values().chain([&line.id]).map(held).sum();
+        Some(BufferUse { held, most })
+    }
+
+    /// Returns the guaranteed and the reserved rate of each class of a link, in matching order.
+    pub(super) fn class_uses(&self, reservations: &Reservations, link: &str) -> Vec<ClassUse> {
+        let Some((line, tree)) =
+            self.known.get(link).and_then(|it| it.tree().map(|tree| (it, tree)))
+        else {
+            return Vec::new();
+        };
+        let class_use = |name: &str| {
+            let admission = reservations.link(*line.classes.get(name)?)?;
+            let guaranteed = admission.spec().rule != AdmissionTest::Unguaranteed;
+            let bits = if guaranteed { admission.spec().capacity.bits_per_s() } else { 0 };
+            let held = admission.ledger().held.rate;
+            Some(ClassUse { name: name.to_owned(), held, most: bits })
+        };
+        tree.leaves().filter_map(|class| class_use(&class.name)).collect()
+    }
+
+    /// Updates the links and neighbours of `reservations`. A link or class that changed keeps the promises that
+    /// still fit. `names` are the publisher and the purpose of a reservation's label.
     pub(super) fn follow(
         &mut self,
         now: Instant,
         reservations: &mut Reservations,
+        (me, registry): (NodeId, &Registry),
         hops: &BTreeMap<NodeId, HopInfo>,
+        publisher: impl Fn(&[u8]) -> Option<PublisherId>,
     ) {
+        let specs = self.update(hops);
+        let changed: Vec<(LinkId, LinkParameters)> = specs
+            .into_iter()
+            .filter(|(id, spec)| reservations.link(*id).is_none_or(|it| it.spec() != spec))
+            .collect();
+        let classed: BTreeSet<NodeId> = hops
+            .iter()
+            .filter(|(_, hop)| {
+                self.known.get(&hop.link_name).is_some_and(|it| !it.classes.is_empty())
+            })
+            .map(|(node, _)| *node)
+            .collect();
+        reservations.change_classes(now, &changed, |label, next| {
+            let next = Some(NodeId(next.0)).filter(|next| classed.contains(next))?;
+            Some(self.seat(registry, me, (publisher(label)?, next))?.link)
+        });
+        for (&node, hop) in hops {
+            if let Some(line) = self.known.get(&hop.link_name) {
+                reservations.set_neighbour(now, NodeIndex(node.0), line.id, EPOCH);
+            }
+        }
+    }
+
+    /// Updates the known links, and returns the parameters of all links and classes.
+    fn update(&mut self, hops: &BTreeMap<NodeId, HopInfo>) -> Vec<(LinkId, LinkParameters)> {
         let mut carried: BTreeMap<&str, Option<Capacity>> = BTreeMap::new();
         for hop in hops.values() {
             let least = carried.entry(&hop.link_name).or_insert(hop.capacity);
             *least = least.iter().copied().chain(hop.capacity).min();
         }
+        let mut specs = Vec::new();
         for (name, capacity) in carried {
-            let told = self.told.get(name).copied().unwrap_or_default();
-            let spec = LinkParameters { cpu: self.processor, ..tested(capacity, told) };
-            let number = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
-            let (id, before) =
-                self.known.entry(name.to_owned()).or_insert_with(|| (LinkId(number), spec.clone()));
-            reservations.add_link(*id, Admission::new(spec.clone()));
-            if *before != spec {
-                before.clone_from(&spec);
-                reservations.change_link(now, *id, spec);
+            let told = self.told.get(name).cloned().unwrap_or_default();
+            let mut id = || {
+                self.ids += 1;
+                LinkId(self.ids)
+            };
+            let line = self.known.entry(name.to_owned()).or_insert_with(|| Line {
+                id: id(),
+                capacity,
+                told: Told::default(),
+                classes: BTreeMap::new(),
+            });
+            (line.capacity, line.told) = (capacity, told);
+            let named = line.tree().cloned();
+            for class in named.iter().flat_map(|tree| tree.classes()) {
+                line.classes.entry(class.name.clone()).or_insert_with(&mut id);
             }
+            let spec = |spec| LinkParameters { cpu: self.processor, buffer: line.buffer(), ..spec };
+            specs.push((line.id, spec(line.parameters())));
+            let classes = line.classes.iter();
+            specs.extend(classes.map(|(name, id)| (*id, spec(line.class_parameters(name)))));
         }
-        for (&node, hop) in hops {
-            if let Some((id, _)) = self.known.get(&hop.link_name) {
-                reservations.set_neighbour(now, NodeIndex(node.0), *id, EPOCH);
-            }
-        }
+        specs
     }
 
-    /// Returns the promises of a link.
-    pub(super) fn held<'a>(
+    /// Returns the place of a publisher's contracted stream from node `me`, this one, to its neighbour `next`.
+    /// Returns `None` if the names that select the class are not known yet.
+    pub(super) fn seat(
         &self,
-        reservations: &'a Reservations,
-        link: &str,
-    ) -> Option<&'a Admission> {
-        reservations.link(self.known.get(link)?.0)
+        registry: &Registry,
+        me: NodeId,
+        (publisher, next): (PublisherId, NodeId),
+    ) -> Option<Seat> {
+        let hop = registry.record(me)?.neighbours.get(&next)?;
+        let line = self.known.get(&hop.link_name)?;
+        let Some((tree, capacity)) = line.tree().zip(line.capacity) else {
+            return Some(Seat { link: line.id, class: String::new(), unguaranteed: None });
+        };
+        let from = registry.record(publisher.node)?;
+        let tag = Some(from.publishers.get(&publisher)?.tag.clone());
+        let peer = registry.record(next)?.name.clone();
+        let place = tree.class_of(&StreamNames { peer, node: from.name.clone(), tag }, true);
+        let class = tree.classes().get(place)?.name.clone();
+        let on = (line.told.policy, capacity, line.told.carrier);
+        let unguaranteed = tree.guarantee(place, on).err();
+        Some(Seat { link: *line.classes.get(&class)?, class, unguaranteed })
     }
 }

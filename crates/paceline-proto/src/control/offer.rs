@@ -4,6 +4,7 @@ use super::contract::asked;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::request::Ask;
 use super::spec::PublisherSpec;
+use crate::classes::Unguaranteed;
 use crate::form::{Form, Rate};
 use core::num::NonZeroU32;
 use paceline_admit::{Admission, AdmissionResult, Holder, Resource, StreamDemand, Trunk};
@@ -48,11 +49,17 @@ pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::LinkRefusa
             let (needed, available) = (lack.needed, lack.available);
             refusal.reason = RefusalReason::Processor { needed, available };
         }
+        Resource::Buffer => {
+            let (needed, available) = (lack.needed, lack.available);
+            refusal.reason = RefusalReason::Buffer { needed, available };
+        }
+        Resource::Guarantee => {
+            refusal.reason = RefusalReason::NoGuarantee { why: Unguaranteed::NoCurve };
+        }
         // The other resources are sums; rate is the only one with a limit here.
         Resource::Rate
         | Resource::Burst
         | Resource::Packet
-        | Resource::Buffer
         | Resource::Windows
         | Resource::Places
         | _ => {

@@ -1,5 +1,6 @@
 //! Refusals: the figure that did not fit, and the best alternative.
 
+use crate::classes::Unguaranteed;
 use crate::form::{Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::{Lack, Right};
@@ -22,6 +23,8 @@ pub struct Refusal {
     /// The link of that node that cannot carry the stream; empty if no link is the reason. For
     /// [`RefusalReason::Rights`], the name of the node without the right.
     pub link: String,
+    /// The class of that link; empty if the link has no classes.
+    pub class: String,
     /// The bytes per second that the stream needs on the link in addition to existing promises. For
     /// [`RefusalReason::Deadlines`], the rate that all streams together need while the most bytes are due.
     pub needed_bytes_per_s: u64,
@@ -77,6 +80,19 @@ pub enum RefusalReason {
         /// The processor time needed.
         needed: u64,
         /// The processor time available.
+        available: u64,
+    },
+    /// The class of the stream on the link guarantees nothing to contracts.
+    NoGuarantee {
+        /// The reason.
+        why: Unguaranteed,
+    },
+    /// The buffer of the link lacks space for this stream in addition to those admitted before. Both figures
+    /// are in bytes on the wire.
+    Buffer {
+        /// The most bytes that all streams together could have queued.
+        needed: u64,
+        /// The size of the buffer.
         available: u64,
     },
     /// The node did not answer repeated requests on the path, or gave no reliable answer.
@@ -139,7 +155,11 @@ impl fmt::Display for BitRate {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on = format!("link '{}' of '{}'", self.link, self.node_name);
+        let link = format!("link '{}' of '{}'", self.link, self.node_name);
+        let on = match self.class.as_str() {
+            "" => link,
+            class => format!("class '{class}' of {link}"),
+        };
         match self.reason {
             RefusalReason::Capacity => write!(
                 f,
@@ -168,6 +188,13 @@ impl fmt::Display for Refusal {
                 Duration::from_nanos(available),
                 self.offer,
             ),
+            RefusalReason::Buffer { needed, available } => write!(
+                f,
+                "the buffer of link '{}' of '{}' is too small: with existing contracts up to {needed} bytes \
+                 could wait there, of at most {available}; {}, or raise the link's buffer",
+                self.link, self.node_name, self.offer,
+            ),
+            RefusalReason::NoGuarantee { why } => write!(f, "{on} {why}"),
             RefusalReason::NoAnswer => write!(
                 f,
                 "'{}' did not answer the request for the path; trying again",
@@ -226,6 +253,7 @@ mod tests {
             node: NodeId(3),
             node_name: "ship".into(),
             link: "radio0".into(),
+            class: String::new(),
             needed_bytes_per_s: 400_000,
             available_bytes_per_s: 0,
             reason: RefusalReason::Capacity,

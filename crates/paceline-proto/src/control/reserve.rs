@@ -9,7 +9,9 @@ use super::refusal::RefusalReason;
 use super::split::Split;
 use crate::ids::NodeId;
 use paceline_admit::reserve::message::{Admit, Deny};
-use paceline_admit::reserve::{self, Decision, Key, NodeIndex, PathAnswer, Reason, ReserveOutput};
+use paceline_admit::reserve::{
+    self, Decision, Key, LinkId, NodeIndex, PathAnswer, Reason, ReserveOutput,
+};
 use paceline_sched::Duration;
 
 impl Control {
@@ -23,8 +25,21 @@ impl Control {
             self.send(from, deny.encode());
             return;
         }
-        self.admission.reservations.handle_message(self.now, NodeIndex(from.0), message);
+        let admit =
+            if let reserve::ReserveMessage::Admit(asked) = &message { Some(asked) } else { None };
+        let link = admit.and_then(|asked| self.link_of(asked));
+        let from = NodeIndex(from.0);
+        self.admission.reservations.handle_message_on(self.now, from, message, link);
         self.follow_reservations();
+    }
+
+    /// Returns this node's link or class for the stream of a request. Until the names that select the class
+    /// are known, that is the whole link, which promises nothing if it has classes.
+    fn link_of(&self, asked: &Admit) -> Option<LinkId> {
+        let at = asked.path.iter().position(|node| node.0 == self.me.0)?;
+        let next = NodeId(asked.path.get(at + 1)?.0);
+        let publisher = Label::read(&asked.label).ok()?.pair.1;
+        Some(self.admission.links.seat(&self.registry, self.me, (publisher, next))?.link)
     }
 
     /// Returns true if a request for a reservation exceeds the rights of a node that it concerns.

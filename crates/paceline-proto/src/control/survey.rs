@@ -183,6 +183,7 @@ impl Control {
         let Some(Survey { pair, path, request, node, lack, rate }) = survey else { return };
         let mut refusal = blank(pair, node, &self.registry, RefusalReason::Capacity);
         refusal.link = self.link_name(node, &path);
+        refusal.class = self.class_name(node, &path, pair.1);
         name_lack(&mut refusal, &lack, rate);
         if self.surveys.open.len() < OPEN_MAX {
             let split = Split::of(&self.registry, &path);
@@ -191,6 +192,16 @@ impl Control {
         } else {
             self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
         }
+    }
+
+    /// Returns the class of a publisher's stream on the link of the path after `node`; empty if the link has no
+    /// classes or belongs to another node.
+    fn class_name(&self, node: NodeId, path: &[NodeId], publisher: PublisherId) -> String {
+        let at = path.iter().position(|it| *it == node).filter(|_| node == self.me);
+        let next = at.and_then(|at| path.get(at + 1)).copied();
+        let seat = next
+            .and_then(|next| self.admission.links.seat(&self.registry, self.me, (publisher, next)));
+        seat.map(|seat| seat.class).unwrap_or_default()
     }
 
     /// Returns the name of the link on the path after `node`.
@@ -246,14 +257,21 @@ impl Control {
         let spec = record.publishers.get(&pair.1)?;
         let form = spec.travelling(request);
         let ask = Ask::new(request, spec, at, *split)?;
-        let link = self.admission.links.held(&self.admission.reservations, &hop.link_name)?;
+        let seat = self.admission.links.seat(&self.registry, self.me, (pair.1, next))?;
+        let link = self.admission.reservations.link(seat.link)?;
         let trunk = Reservations::trunk_to(trunk(pair.1, form), NodeIndex(next.0));
         let left = self.left_for(*pair, next, link, trunk);
         let (link, before) =
             left.as_ref().map_or((link, None), |(link, before)| (link, Some(before)));
         let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);
         refusal.link.clone_from(&hop.link_name);
-        Tried { spec, form, ask, link, trunk, before }.explain(refusal)
+        refusal.class = seat.class;
+        let mut refusal = Tried { spec, form, ask, link, trunk, before }.explain(refusal)?;
+        if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, seat.unguaranteed)
+        {
+            refusal.reason = RefusalReason::NoGuarantee { why };
+        }
+        Some(refusal)
     }
 
     /// Returns the link without the pair's reservation for an earlier request, and that reservation's demand.

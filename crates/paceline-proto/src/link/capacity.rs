@@ -1,6 +1,7 @@
 //! Change of a link's capacity while it carries streams.
 
-use super::Link;
+use super::stream::Stream;
+use super::{Link, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 
 impl Link {
@@ -11,7 +12,7 @@ impl Link {
         if !self.pacer.wire.is_paced() {
             return false;
         }
-        let blocked = self.pacer.wire.blocked(self.policy);
+        let before = self.curved();
         self.pacer.set_capacity(now, capacity);
         // The service time of each head changes.
         for index in self.streams.indexes() {
@@ -22,17 +23,24 @@ impl Link {
             let left = self.pacer.wire.left(stream.head_left());
             self.discipline.handle_left(index, left);
         }
-        self.curve_anew(now, blocked);
+        self.curve_anew(now, before);
         true
     }
 
-    /// Updates the curves of HFSC streams to the new blocking time of a packet; `before` is the old one.
-    fn curve_anew(&mut self, now: Instant, before: Duration) {
-        let blocked = self.pacer.wire.blocked(self.policy);
-        for index in self.streams.indexes() {
+    /// Returns the streams that share by curves, with the blocking time of a packet.
+    fn curved(&self) -> Vec<(StreamIndex, Duration)> {
+        let curved = |(index, stream): (StreamIndex, &Stream)| {
+            let hfsc = self.policy_of(stream.home) == Policy::Hfsc;
+            hfsc.then(|| (index, self.blocked(stream.home)))
+        };
+        self.streams.iter().filter_map(curved).collect()
+    }
+
+    /// Updates the curves of streams to the new blocking time of a packet; `streams` has the old ones.
+    fn curve_anew(&mut self, now: Instant, streams: Vec<(StreamIndex, Duration)>) {
+        for (index, before) in streams {
             let other = self.streams.get(index).is_some_and(|stream| {
-                self.policy_of(stream.home) == Policy::Hfsc
-                    && stream.spec.terms(before) != stream.spec.terms(blocked)
+                stream.spec.terms(before) != stream.spec.terms(self.blocked(stream.home))
             });
             if other {
                 self.join_anew(now, index);

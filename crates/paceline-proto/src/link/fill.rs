@@ -337,6 +337,7 @@ impl Link {
         let node = self.streams.get(index).map(|stream| stream.spec.hop);
         let frame = node.and_then(|node| self.hops.next_seq(node));
         let newer = self.overtaking(index);
+        self.count_leaving(index);
         if let Some(stream) = self.streams.get_mut(index) {
             stream.finish_head(ends);
             stream.last_frame = frame;

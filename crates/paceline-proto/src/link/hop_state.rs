@@ -96,16 +96,15 @@ impl Link {
     }
 
     fn take_up(&mut self, node: NodeId) {
-        let blocked = self.pacer.wire.blocked(self.policy);
         let up: Vec<_> = self
             .streams
             .to(node)
             .map(|(index, stream)| {
                 stream.up = true;
-                (index, stream.spec.terms(blocked))
+                index
             })
             .collect();
-        up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));
+        up.into_iter().for_each(|index| self.join(index));
     }
 
     /// Resumes streams that were suspended for lack of this hop's credit, in the order of their indexes.

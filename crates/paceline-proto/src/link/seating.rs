@@ -1,11 +1,12 @@
 //! The assignment of a link's streams to its classes.
 
-use super::classes::{ClassTree, ClassView, Home, discipline};
+use super::classes::{ClassView, Home, discipline};
 use super::{Link, StreamIndex};
+use crate::classes::ClassTree;
 use crate::plan::StreamNames;
 use crate::reason::StreamCounters;
 use paceline_sched::discipline::Discipline;
-use paceline_sched::{Instant, Policy, Scheduler};
+use paceline_sched::{Duration, Instant, Policy, Scheduler};
 use std::sync::Arc;
 
 impl Link {
@@ -13,19 +14,34 @@ impl Link {
     /// windows, policers and the counters of classes start again.
     pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
         (self.discipline, self.class_streams) = discipline(self.policy, classes.as_ref());
-        let blocked = self.pacer.wire.blocked(self.policy);
         for index in self.streams.indexes() {
             let Some(stream) = self.streams.get_mut(index) else { continue };
             (stream.home, stream.suspended, stream.passed, stream.held) =
                 (None, false, false, false);
-            let (terms, up) = (stream.spec.terms(blocked), stream.up);
+            let up = stream.up;
             self.seat(index);
             if up {
-                self.discipline.join(index, terms);
+                self.join(index);
                 self.count_anew(index);
                 self.announce_head(now, index);
             }
         }
+    }
+
+    /// Returns the longest time for which other traffic can delay a stream of a home.
+    pub(super) fn blocked(&self, home: Option<Home>) -> Duration {
+        let wire = &self.pacer.wire;
+        let class = self.class_streams.as_ref().zip(home).and_then(|(class_streams, home)| {
+            class_streams.blocked(home, self.policy, (wire.capacity, wire.carrier))
+        });
+        class.unwrap_or_else(|| wire.blocked(self.policy))
+    }
+
+    /// Lets a stream join the discipline, after [`Self::seat`].
+    pub(super) fn join(&mut self, index: StreamIndex) {
+        let Some(stream) = self.streams.get(index) else { return };
+        let terms = stream.spec.terms(self.blocked(stream.home));
+        self.discipline.join(index, terms);
     }
 
     /// Returns the discipline within a home, or that of a link without classes.
@@ -40,13 +56,11 @@ impl Link {
 
     /// Lets a stream join the discipline again on new terms; queued samples stay.
     pub(super) fn join_anew(&mut self, now: Instant, index: StreamIndex) {
-        let blocked = self.pacer.wire.blocked(self.policy);
         self.discipline.leave(index);
         self.seat(index);
         let Some(stream) = self.streams.get_mut(index).filter(|stream| stream.up) else { return };
         (stream.suspended, stream.held) = (false, false);
-        let terms = stream.spec.terms(blocked);
-        self.discipline.join(index, terms);
+        self.join(index);
         self.count_anew(index);
         self.announce_head(now, index);
     }

@@ -23,7 +23,7 @@
 //! first, as far as the contract allows. On a shared link, the first miss may hit any sample. Every sample
 //! that such a stream drops while its hop is up counts as a miss.
 
-use super::stream::{Offer, Queued, Stream, WAITING_BYTES_MAX};
+use super::stream::{Offer, Queued, Stream};
 use super::{Link, StreamIndex};
 use crate::budget::CONTROL_SHARE;
 use crate::reason::DropReason;
@@ -159,7 +159,7 @@ impl Stream {
 
     fn is_over_bound(&self) -> bool {
         self.waiting() > self.video_limit()
-            || self.queue_bytes > WAITING_BYTES_MAX && self.waiting() > 1
+            || self.queue_bytes > self.spec.waiting_bytes_max() && self.waiting() > 1
     }
 
     /// Returns `true` if the queue exceeds its bound and ends with an I.
@@ -220,7 +220,7 @@ impl Stream {
     /// Drops the sample at `place`, whose sending has not begun.
     fn remove(&mut self, place: usize, reason: DropReason) {
         let Some(sample) = self.queue.remove(place) else { return };
-        self.queue_bytes -= sample.payload.len();
+        self.count_out(&sample);
         if place == 0 {
             self.head_changed();
         }

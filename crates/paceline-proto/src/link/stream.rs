@@ -7,6 +7,7 @@ pub use spec::StreamSpec;
 
 use super::classes::Home;
 use super::passages::Passages;
+use crate::budget::counted;
 use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::{Kind, RawSample};
 use crate::video::DecodeGate;
@@ -20,8 +21,11 @@ use std::collections::VecDeque;
 const GIVEN_UP_MAX: usize = 128;
 /// The initial capacity of a queue, in samples.
 const ROOM: usize = 64;
-/// The maximum number of queued bytes of a stream, unless a single sample is larger.
-pub(super) const WAITING_BYTES_MAX: usize = 4 << 20;
+
+/// Returns the bytes of a sample on the wire, as admission counts them.
+fn on_wire(sample: &RawSample) -> u64 {
+    u64::try_from(counted(sample.payload.len() as u128)).unwrap_or(u64::MAX)
+}
 
 /// A sample in a stream's queue.
 #[derive(Debug)]
@@ -51,6 +55,8 @@ pub(super) struct Stream {
     pub(super) last_frame: Option<u64>,
     pub(super) queue: VecDeque<Queued>,
     pub(super) queue_bytes: usize,
+    /// The bytes of the queue on the wire, as admission counts them.
+    pub(super) queue_on_wire: u64,
     /// The number of demoted samples, which are the last in the queue (`demoted.rs`).
     pub(super) demoted: usize,
     pub(super) limit: usize,
@@ -116,6 +122,7 @@ impl Stream {
             last_frame: None,
             queue: VecDeque::with_capacity(limit.min(ROOM)),
             queue_bytes: 0,
+            queue_on_wire: 0,
             demoted: 0,
             limit,
             gate: DecodeGate::starting(spec.background),
@@ -186,7 +193,7 @@ impl Stream {
         !self.up
             || self.newest_only()
             || self.sheds()
-            || self.queue.len() < self.limit && self.queue_bytes < WAITING_BYTES_MAX
+            || self.queue.len() < self.limit && self.queue_bytes < self.spec.waiting_bytes_max()
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -222,6 +229,7 @@ impl Stream {
             passages.came(sample.seq, age);
         }
         self.queue_bytes += sample.payload.len();
+        self.queue_on_wire += on_wire(&sample);
         self.queue.push_back(sample);
         if self.queue.len() == 1 {
             self.head_came = Some(now);
@@ -235,10 +243,26 @@ impl Stream {
 
     pub(super) fn drop_last(&mut self, reason: DropReason) {
         if let Some(sample) = self.queue.pop_back() {
-            self.queue_bytes -= sample.payload.len();
+            self.count_out(&sample);
             self.counters.drops.add(reason, 1);
             self.gate.broke(sample.kind);
         }
+    }
+
+    /// Subtracts a sample that was removed from the queue.
+    pub(super) fn count_out(&mut self, sample: &RawSample) {
+        self.queue_bytes -= sample.payload.len();
+        self.queue_on_wire -= on_wire(sample);
+    }
+
+    /// Returns the bytes of the last queued sample on the wire.
+    pub(super) fn last_on_wire(&self) -> u64 {
+        self.queue.back().map_or(0, |sample| on_wire(sample))
+    }
+
+    /// Returns the bytes of the head on the wire.
+    pub(super) fn head_on_wire(&self) -> u64 {
+        self.head().map_or(0, on_wire)
     }
 
     pub(super) fn head(&self) -> Option<&RawSample> {
@@ -298,7 +322,7 @@ impl Stream {
             // Reset the ring's start, so that a stream without backlog reuses the same memory.
             self.queue.clear();
         }
-        self.queue_bytes -= sample.payload.len();
+        self.count_out(&sample);
         self.number += u64::from(self.head_begun);
         self.head_sent = 0;
         self.head_begun = false;
@@ -326,7 +350,8 @@ impl Stream {
         self.counters.drops.add(reason, self.queue.len() as u64);
         self.counters.aborted += u64::from(self.head_begun);
         self.number += u64::from(self.head_begun);
-        (self.queue_bytes, self.head_sent, self.head_begun, self.demoted) = (0, 0, false, 0);
+        (self.queue_bytes, self.queue_on_wire) = (0, 0);
+        (self.head_sent, self.head_begun, self.demoted) = (0, false, 0);
         self.head_changed();
         self.given_up.clear();
         self.gate = DecodeGate::starting(self.spec.background);

@@ -442,6 +442,8 @@ mod classes;
 mod control;
 #[path = "tests/credit.rs"]
 mod credit;
+#[path = "tests/depth.rs"]
+mod depth;
 #[path = "tests/excess.rs"]
 mod excess;
 #[path = "tests/expired.rs"]

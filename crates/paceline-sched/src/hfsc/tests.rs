@@ -173,6 +173,26 @@ fn an_upper_limit_delays_and_reports_until_when() {
     assert_eq!(tree.pick(at(160)).map(|pick| pick.class), Some(leaf));
 }
 
+/// Admission relies on this: nothing above a leaf can take its guarantee.
+#[test]
+fn upper_limits_and_shares_above_a_leaf_do_not_limit_its_guarantee() {
+    let mut tree = Hfsc::new();
+    let busy = tree.add(ClassIndex::ROOT, share(100 * MBIT)).unwrap();
+    let top = tree.add(ClassIndex::ROOT, capped(1, 1)).unwrap();
+    let inner = tree.add(top, capped(1, 1)).unwrap();
+    let limit = Curves { upper_limit: line(1), ..both(400_000) };
+    let leaf = tree.add(inner, limit).unwrap();
+    tree.set_active(at(0), busy, 100);
+    tree.set_active(at(0), leaf, 100);
+    // A packet of 100 bytes takes a millisecond of the link, and 2 ms of the guarantee.
+    for millis in 0..1_000 {
+        let pick = tree.pick(at(millis)).unwrap();
+        tree.charge(at(millis + 1), pick, 100, Some(100));
+        let served = tree.service(leaf).unwrap().by_real_time;
+        assert!(served + 100 >= (millis + 1) * 50, "{served} bytes after {} ms", millis + 1);
+    }
+}
+
 #[test]
 fn a_limited_class_makes_up_for_at_most_100_ms_of_its_limit() {
     let mut tree = Hfsc::new();

@@ -74,10 +74,14 @@ impl Run {
         let Joined { a, b, bits } = joined;
         let capacity = Capacity::from_bits_per_s(bits).ok();
         let spec = LinkSpec { capacity, policy, ..LinkSpec::default() };
-        let here = self.world.add_link(a, &format!("to-{}", b.0), spec.clone());
-        let there = self.world.add_link(b, &format!("to-{}", a.0), spec);
+        let there = LinkSpec { classes: self.classes(capacity), ..spec.clone() };
+        let here = LinkSpec { classes: self.classes(capacity), ..spec };
+        let here = self.world.add_link(a, &format!("to-{}", b.0), here);
+        let there = self.world.add_link(b, &format!("to-{}", a.0), there);
         let wire = WireSpec::limited(capacity);
         self.world.join(here, there, wire, wire);
+        self.limit_buffer(here);
+        self.limit_buffer(there);
         self.joined.push(joined);
     }
 
@@ -153,6 +157,9 @@ impl Run {
         let other = (1_300 * 8 * 1_000 / least.max(1)).max(2);
         let need = (sample + other + 1) * hops;
         let within = need + need * self.chance.below(40) / 10 + 4 * hops + self.chance.below(20);
+        // A class is slower than its link.
+        let slower = if self.mix.classes > 0 { 1 + self.class_chance.below(3) } else { 1 };
+        let within = within * slower;
         let mut spec = all(&format!("asked/{place}")).within_ms(within);
         spec.form.rate = self.rate(source.period);
         let windows = [(1, 2), (1, 4), (2, 5), (1, 10), (3, 10), (1, 100)];

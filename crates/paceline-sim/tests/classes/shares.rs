@@ -168,7 +168,7 @@ fn a_flood_of_small_samples_violates_no_window_with_or_without_classes() {
         &"leaky:20p,200p/s + leaky:20kB,400kbit else drop".parse().unwrap(),
     ));
     let guarantee = Curves {
-        real_time: Curve::burst(1_500, Duration::from_millis(20), 600_000).ok(),
+        real_time: Curve::linear(1_000_000).ok(),
         link_share: Curve::linear(1_000_000).ok(),
         upper_limit: None,
     };
@@ -223,7 +223,13 @@ fn a_flood_by_one_peer_affects_only_itself() {
 
 #[test]
 fn a_contract_to_one_peer_keeps_its_windows_during_a_flood_to_another() {
-    let classes = [LinkClass { per_peer: true, ..named("peers", Match::default()) }];
+    let contracted = Match { contracted: Some(true), ..Match::default() };
+    let real_time = Curve::linear(1_000_000).ok();
+    let curves = Curves { real_time, ..Curves::default() };
+    let classes = [
+        LinkClass { curves, ..named("contracts", contracted) },
+        LinkClass { per_peer: true, ..named("peers", Match::default()) },
+    ];
     let (mut world, out, ends) = star(&["calm", "storm"], Policy::Vds, &classes);
     let (contracts, _) = flood(&mut world, out.node, ends[0], ends[1]);
     world.run_for(Duration::from_secs(8));

@@ -331,6 +331,7 @@ impl Egress {
             frames,
             frames_lost: self.link.frames_lost(),
             wire_bytes,
+            greatest_depth: self.link.greatest_depth(),
             streams: self
                 .link
                 .streams()

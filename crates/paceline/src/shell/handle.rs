@@ -68,6 +68,7 @@ pub(crate) struct LinkSnapshot {
     pub(crate) frames: u64,
     pub(crate) frames_lost: u64,
     pub(crate) wire_bytes: u64,
+    pub(crate) greatest_depth: u64,
     pub(crate) streams: Vec<StreamSnapshot>,
     pub(crate) traced: Vec<TracedStream>,
     pub(crate) closed: StreamCounters,

@@ -2,11 +2,12 @@
 
 pub(crate) mod measured;
 pub(crate) mod passages;
+mod reserved;
 mod times;
 
 use crate::status::{
-    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StalledThread,
-    StreamContract, StreamStatus, SubscriptionStatus,
+    BufferStatus, LinkReserved, LinkStatus, MutedStatus, NodeStatus, PublisherStatus,
+    StalledThread, StreamContract, StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_proto::control::{Grant, ProcessorUse};
@@ -48,6 +49,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_rows(&status.links, put_mended, &mut out);
     put_rows(&status.stalled, put_stalled, &mut out);
     times::put(status, &mut out);
+    put_rows(&status.links, |link, out| reserved::put(&link.reserved, out), &mut out);
     out
 }
 
@@ -77,6 +79,10 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     }
     if !r.is_empty() {
         times::read(r, &mut status)?;
+    }
+    let rows = if r.is_empty() { Vec::new() } else { read_rows(r, reserved::read)? };
+    for (link, reserved) in status.links.iter_mut().zip(rows) {
+        link.reserved = reserved;
     }
     Ok(status)
 }
@@ -357,6 +363,7 @@ fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
         classes: read_rows(r, read_class)?,
         muted: read_rows(r, read_muted)?,
         mended: MendCounters::default(),
+        reserved: LinkReserved::default(),
     })
 }
 
@@ -465,10 +472,12 @@ mod tests {
         // A status that ends before a later part is from an older node.
         let mut times = Vec::new();
         times::put(&told, &mut times);
-        let timed = bytes.len() - times.len();
+        // The last part is the number of links, none.
+        let reserved = bytes.len() - 1;
+        let timed = reserved - times.len();
         let stalled = timed - encode_stalled(&told).len();
         let (mended, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-        let whole = [processor, mended, stalled, timed];
+        let whole = [processor, mended, stalled, timed, reserved];
         for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
             assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
         }

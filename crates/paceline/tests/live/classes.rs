@@ -6,7 +6,7 @@ use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::class::{ClassPolice, ClassStatus, ClassesError, Curve, Curves, LinkClass, Match};
 use paceline::status::DropReason;
-use paceline::{Capacity, Late, Node, Pattern};
+use paceline::{Capacity, Late, LinkConfig, Node, Pattern};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -80,6 +80,49 @@ fn a_flood_stays_in_its_class_and_every_sample_is_accounted_for() {
     assert_eq!(ages.len(), 200);
     println!("commands p50 {:?} p99 {:?} max {:?}", ages[100], ages[198], ages[199]);
     sums::check(&[&robot, &operator]);
+}
+
+#[test]
+fn a_contract_needs_the_guarantee_of_its_class_while_the_link_runs() {
+    let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
+    let (robot, operator) = pair(|link| {
+        flooded().into_iter().fold(link.capacity(thin).buffer_bytes(50_000), LinkConfig::class)
+    });
+    let mut steer = robot.publisher("steer").hz(50.0).bytes_max(64).declare().unwrap();
+    let commands = operator.subscriber("steer").within(Duration::from_millis(80));
+    let commands = commands.declare().unwrap();
+    assert!(steer.wait_matching(SOON));
+    let reserved = || {
+        let status = robot.status(SOON).into_iter().find(|status| status.id == robot.id());
+        status.unwrap().links.into_iter().find(|link| link.name == "radio").unwrap().reserved
+    };
+    wait_until("the contract is reserved in its class", || {
+        reserved().classes.first().is_some_and(|class| class.held > 0)
+    });
+    for _ in 0..10 {
+        steer.put(vec![0; 64]).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    wait_until("the greatest queue is reported", || reserved().greatest_depth > 0);
+    let now = reserved();
+    println!("{now:?}");
+    let class = &now.classes[0];
+    assert_eq!((class.name.as_str(), class.most), ("contracts", 400_000));
+    let buffer = now.buffer.unwrap();
+    assert!(buffer.most == 50_000 && (1..=50_000).contains(&buffer.held), "{buffer:?}");
+    assert!(now.greatest_depth <= buffer.held, "{now:?}");
+    // Without the class, the contract falls into the class default and is withdrawn.
+    robot.set_classes("radio", vec![flooded()[1].clone()]).unwrap();
+    let refusals = || {
+        let status = operator.status(SOON).into_iter().find(|status| status.id == operator.id());
+        status.unwrap().subscriptions.into_iter().flat_map(|it| it.refusals).collect::<Vec<_>>()
+    };
+    wait_until("it is refused", || !refusals().is_empty());
+    let text = refusals().remove(0);
+    assert!(text.starts_with("class 'default' of link 'radio'"), "{text}");
+    robot.set_classes("radio", flooded().into()).unwrap();
+    wait_until("it is granted again", || reserved().classes[0].held > 0);
+    drop(commands);
 }
 
 #[test]

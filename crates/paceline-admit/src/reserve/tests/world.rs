@@ -55,6 +55,7 @@ pub(super) fn forward(path: &[u64], mbit: u64) -> Request {
         path: path.iter().copied().map(NodeIndex).collect(),
         forward: Some(wanted(trunk, mbit)),
         backward: None,
+        link: None,
         idle: None,
     }
 }

@@ -3,8 +3,8 @@
 
 use super::{Known, State, Switch, Turn};
 use crate::status::{
-    Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, Processor,
-    Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
+    Ages, Asked, Buffer, Class, Closed, Contract, Link, LinkBuffer, Mended, Muted, Neighbour, Node,
+    Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
 };
 use paceline::status::DropReason;
 use std::path::Path;
@@ -41,6 +41,7 @@ fn written() -> String {
         Class::decl(&config),
         Muted::decl(&config),
         Mended::decl(&config),
+        LinkBuffer::decl(&config),
         Stalled::decl(&config),
     ] {
         text.push_str(&format!("\nexport {decl}\n"));

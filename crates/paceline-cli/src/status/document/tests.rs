@@ -2,8 +2,8 @@ use super::*;
 use paceline::contract::{Grant, GrantedHop, Proxy};
 use paceline::pull::History;
 use paceline::status::{
-    BufferStatus, DropReason, Excess, Flood, MendCounters, MutedStatus, NodeId, ProcessorUse,
-    PublisherId, SentTo, StreamCounters, SubscriptionId,
+    BufferStatus, BufferUse, ClassUse, DropReason, Excess, Flood, LinkReserved, MendCounters,
+    MutedStatus, NodeId, ProcessorUse, PublisherId, SentTo, StreamCounters, SubscriptionId,
 };
 use paceline::{Capacity, Kind, Size, Tag};
 use std::num::NonZeroU32;
@@ -85,6 +85,11 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         classes: vec![video],
         muted: vec![flooding(operator)],
         mended: MendCounters { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
+        reserved: LinkReserved {
+            buffer: Some(BufferUse { held: 23_140, most: 256_000_000 }),
+            greatest_depth: 13_140,
+            classes: vec![ClassUse { name: "video".to_owned(), held: 400_000, most: 1_000_000 }],
+        },
     };
     let picture = SubscriptionStatus {
         id: SubscriptionId { node: operator, index: 0 },
@@ -197,6 +202,8 @@ fn expected_class() -> serde_json::Value {
         "share": 0.75,
         "served_bytes": 123_456,
         "guaranteed_bytes": 1_000,
+        "guaranteed_bits_per_s": 1_000_000,
+        "reserved_bits_per_s": 400_000,
         "streams": 1,
         "offered": 50,
         "sent": 47,
@@ -248,6 +255,7 @@ fn expected_link() -> serde_json::Value {
         }],
         "muted": [{ "peer": "000000000000000b", "flood": "control", "muted": true, "times": 2, "dropped": 900 }],
         "mended": { "repeated": 41, "repeated_bytes": 10_332, "given_up": 1 },
+        "buffer": { "reserved_bytes": 23_140, "bytes": 256_000_000, "greatest_bytes": 13_140 },
         "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
         "classes": [expected_class()],
     })

@@ -63,7 +63,7 @@ fn grants(bytes_max: u64, backward: impl Fn(Wanted) -> Option<Wanted>) -> bool {
     let path = [INTRUDER, ME, VIEWER];
     let split = Split::of(&control.registry, &path);
     let pair = Pair::at(key, &spec, &request, Place::on(&path, split, INTRUDER).unwrap());
-    let asked = booking::request(&pair, &path, split).unwrap();
+    let asked = booking::request(&pair, &path, split, None).unwrap();
     let name = Name {
         key: Key { origin: NodeIndex(INTRUDER.0), number: 1 },
         stamp: Stamp { epoch: 1, seq: 1 },

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Retransmit;
+use crate::classes::Unguaranteed;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
@@ -197,10 +198,15 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         }),
         Just(RefusalReason::NoAnswer),
         Just(RefusalReason::Unencrypted),
+        (0..3u8).prop_map(|code| RefusalReason::NoGuarantee {
+            why: Unguaranteed::from_code(code).unwrap(),
+        }),
         (any::<u64>(), lack())
             .prop_map(|(of, lack)| RefusalReason::Rights { of: NodeId(of), lack }),
         any::<(u64, u64)>()
             .prop_map(|(needed, available)| RefusalReason::Processor { needed, available }),
+        any::<(u64, u64)>()
+            .prop_map(|(needed, available)| RefusalReason::Buffer { needed, available }),
         any::<(u64, u64)>().prop_map(|(takes, within)| RefusalReason::Delay {
             takes: Duration::from_nanos(takes),
             within: Duration::from_nanos(within),
@@ -214,12 +220,12 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         within: within.map(Duration::from_nanos),
         loss: loss.filter(|loss| loss.y() > 0),
     });
-    let names = (any::<u64>(), 0..1u64 << 62, "[a-z]{0,9}", "[a-z]{0,9}");
+    let names = (any::<u64>(), 0..1u64 << 62, "[a-z]{0,9}", "[a-z]{0,9}", "[a-z]{0,9}");
     (subscription_id(), publisher_id(), names, any::<(u64, u64)>(), reason, offer).prop_map(
         |(
             subscription,
             publisher,
-            (node, revision, node_name, link),
+            (node, revision, node_name, link, class),
             (needed, available),
             reason,
             offer,
@@ -231,6 +237,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
                 node: NodeId(node),
                 node_name,
                 link,
+                class,
                 needed_bytes_per_s: needed,
                 available_bytes_per_s: available,
                 reason,

@@ -1,13 +1,14 @@
 //! The runtime state of a link's classes, and the streams' places in them.
 
 use super::gate::Gate;
-use super::{ClassTree, ELIGIBILITY};
+use crate::carrier::Carrier;
+use crate::classes::{ClassTree, ELIGIBILITY};
 use crate::ids::NodeId;
 use crate::plan::StreamNames;
 use crate::reason::StreamCounters;
 use paceline_sched::discipline::{Discipline, Eligibility, Hierarchy, LeafSpec, StreamIndex};
 use paceline_sched::hfsc::{ClassIndex, ServedBytes};
-use paceline_sched::{Instant, Policy};
+use paceline_sched::{Capacity, Duration, Instant, Policy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -124,6 +125,17 @@ impl ClassStreams {
     /// Returns the discipline of a class; `None` for that of the link.
     pub(in crate::link) fn policy_of(&self, home: Home) -> Option<Policy> {
         self.tree.classes.get(home.0).and_then(|class| class.policy)
+    }
+
+    /// Returns the longest time for which other traffic can delay a stream of a home with a guarantee.
+    pub(in crate::link) fn blocked(
+        &self,
+        home: Home,
+        policy: Policy,
+        (capacity, carrier): (Option<Capacity>, Carrier),
+    ) -> Option<Duration> {
+        let guarantee = self.tree.guarantee(home.0, (policy, capacity?, carrier));
+        guarantee.ok().map(|guarantee| guarantee.blocked())
     }
 
     /// Returns the home of a stream to `hop`: the first class that matches.

@@ -15,7 +15,9 @@ use std::sync::Arc;
 const WAITING_MAX: usize = 256;
 /// The maximum number of queued samples of a stream with a contract, however long its deadline and its
 /// upstream delay.
-const CONTRACTED_MAX: usize = 256;
+const CONTRACTED_MAX: usize = 1 << 16;
+/// The maximum number of queued bytes of a best-effort stream, unless a single sample is larger.
+const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// The parameters of a stream on a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,12 +147,29 @@ impl StreamSpec {
         contract.is_some() && !self.slack.is_zero() && !self.kind.is_video()
     }
 
+    /// Returns the maximum number of queued bytes, unless a single sample is larger. A contract has room for
+    /// its demand, for which admission has reserved a part of the link's buffer.
+    pub(in crate::link) fn waiting_bytes_max(&self) -> usize {
+        let demanded = self.contract.zip(self.demand).map_or(0, |(contract, demand)| {
+            let nanos = u128::from(self.waits(&contract).as_nanos());
+            let bytes = u128::from(demand.bytes_per_s) * nanos / 1_000_000_000;
+            usize::try_from(bytes + u128::from(demand.burst)).unwrap_or(usize::MAX)
+        });
+        demanded.max(WAITING_BYTES_MAX)
+    }
+
+    /// Returns the longest time that samples of a contract may wait here, with those that upstream hops may
+    /// have bunched together.
+    const fn waits(&self, contract: &Contract) -> Duration {
+        let bunched = self.upstream.saturating_add(contract.jitter);
+        contract.deadline.saturating_add(self.slack).saturating_add(bunched)
+    }
+
     /// Returns the maximum number of queued samples. For a contract: the samples between release and
     /// deadline, those that upstream hops may have bunched together, and two.
     pub(super) fn waiting_max(&self) -> usize {
         self.contract.map_or(WAITING_MAX, |contract| {
-            let bunched = self.upstream.saturating_add(contract.jitter);
-            let waits = contract.deadline.saturating_add(self.slack).saturating_add(bunched);
+            let waits = self.waits(&contract);
             let periods = waits.as_nanos() / contract.period.as_nanos().max(1);
             usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
         })

@@ -44,7 +44,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets the classes of a link. Its scheduler applies them at its next iteration.
+    /// Sets the classes of a link. Its scheduler applies them at its next iteration, and admission tests every
+    /// contract in its class again.
     pub(super) fn set_classes(
         &mut self,
         name: &str,
@@ -55,7 +56,8 @@ impl Engine {
         let before = std::mem::replace(&mut link.config.classes, wanted);
         match classes(&link.config) {
             Ok(tree) => {
-                link.handle.send(LinkCommand::Classes(tree));
+                link.handle.send(LinkCommand::Classes(tree.clone()));
+                self.control.set_classes(name, tree);
                 Ok(())
             }
             Err(error) => {

@@ -6,7 +6,8 @@ use super::super::report;
 use super::super::sink::AgeWindow;
 use super::Engine;
 use crate::status::{
-    LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus, SubscriptionStatus,
+    LinkReserved, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,
+    SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_proto::control::Topic;
@@ -108,12 +109,22 @@ impl Engine {
             publishers: publishers.collect(),
             subscriptions: self.subscription_rows(),
             buffers: self.buffer_rows(),
-            links: self.links.iter().map(|link| link_status(link, &private)).collect(),
+            links: self.link_rows(&private),
             reservations: self.control.grants().collect(),
             processor: self.control.processor_use(),
             drops: self.sources.drops.load(),
             stalled: self.vitals.stalled(clock::now()),
         }
+    }
+
+    fn link_rows(&self, private: &BTreeSet<PublisherId>) -> Vec<LinkStatus> {
+        let row = |link: &super::EngineLink| {
+            let mut status = link_status(link, private);
+            status.reserved.buffer = self.control.buffer_use(&link.config.name);
+            status.reserved.classes = self.control.class_uses(&link.config.name);
+            status
+        };
+        self.links.iter().map(row).collect()
     }
 
     fn subscription_rows(&self) -> Vec<SubscriptionStatus> {
@@ -248,5 +259,9 @@ fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> Lin
         classes: snapshot.classes.clone(),
         muted: link.rx.muted(),
         mended: snapshot.mended,
+        reserved: LinkReserved {
+            greatest_depth: snapshot.greatest_depth,
+            ..LinkReserved::default()
+        },
     }
 }

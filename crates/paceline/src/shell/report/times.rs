@@ -67,6 +67,7 @@ fn read_link(r: &mut Reader) -> Result<LinkTimes, WireError> {
 mod tests {
     use super::super::{decode, encode};
     use super::*;
+    use crate::status::LinkReserved;
     use bytes::Bytes;
     use paceline_proto::link::MendCounters;
     use paceline_proto::{Drops, Form, PublisherId, StreamAges, StreamCounters};
@@ -119,6 +120,7 @@ mod tests {
             classes: Vec::new(),
             muted: Vec::new(),
             mended: MendCounters::default(),
+            reserved: LinkReserved::default(),
         }
     }
 

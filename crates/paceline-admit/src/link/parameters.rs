@@ -1,0 +1,112 @@
+//! The parameters of a link for admission.
+
+use crate::cpu::CpuBudget;
+use paceline_sched::{Capacity, Duration, Policy};
+
+/// The admission test of a link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AdmissionTest {
+    /// Limits on the sums of bursts and rates, with FIFO order.
+    SigmaRho {
+        /// The burst limit in bytes.
+        burst: u64,
+        /// The rate limit in bits per second.
+        rate: u64,
+    },
+    /// First in, first out.
+    Fifo,
+    /// Static priority.
+    StaticPriority,
+    /// Earliest deadline first.
+    Edf,
+    /// Virtual deadline scheduling. A stream is charged the most services that its windows can owe
+    /// at once.
+    Vds {
+        /// The caller guarantees that the periods of all streams start together. Streams with equal
+        /// parameters are then charged the services owed per period.
+        coincide: bool,
+    },
+    /// DWCS with the later rule set. Loss tolerances count only if windows coincide.
+    Dwcs {
+        /// As for [`AdmissionTest::Vds`].
+        coincide: bool,
+    },
+    /// Hierarchical fair service curves, with one class per stream.
+    Hfsc,
+    /// Nothing is guaranteed, so every demand is refused: a class without a guarantee.
+    Unguaranteed,
+}
+
+impl AdmissionTest {
+    /// Returns the test for a discipline. Returns `None` for disciplines that ignore contracts
+    /// (DRR, WF²Q+) and for DWCS's original rules, which give no guarantee for windows.
+    #[must_use]
+    pub fn of(policy: Policy) -> Option<Self> {
+        match policy {
+            Policy::Fifo => Some(Self::Fifo),
+            Policy::StaticPriority => Some(Self::StaticPriority),
+            Policy::Edf | Policy::DelayEdd => Some(Self::Edf),
+            Policy::Vds => Some(Self::Vds { coincide: false }),
+            Policy::Dwcs { .. } if policy == Policy::DWCS => Some(Self::Dwcs { coincide: false }),
+            Policy::Hfsc => Some(Self::Hfsc),
+            Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,
+        }
+    }
+
+    /// True if samples that may be missed are charged less.
+    pub(super) const fn counts_loss(self) -> bool {
+        matches!(self, Self::Vds { .. } | Self::Dwcs { coincide: true })
+    }
+
+    pub(super) const fn coincides(self) -> bool {
+        matches!(self, Self::Vds { coincide: true } | Self::Dwcs { coincide: true })
+    }
+
+    /// True if each hop re-spaces samples by the contract's period. Regulation removes the delay
+    /// variation of earlier hops at no cost in the worst case, so the next hop sees the original
+    /// contract.
+    pub(super) const fn regulates(self) -> bool {
+        matches!(self, Self::Vds { .. } | Self::Dwcs { .. })
+    }
+}
+
+/// The queue space of a link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct QueueSpace {
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The caller's number of the buffer. Links with the same number, such as the classes of one link,
+    /// share it.
+    pub number: u32,
+}
+
+/// The parameters of a link for admission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkParameters {
+    /// The capacity of the link.
+    pub capacity: Capacity,
+    /// The admission test.
+    pub rule: AdmissionTest,
+    /// The longest best-effort packet in bytes; 0 without best-effort traffic. For HFSC, the
+    /// longest packet of all traffic, because service curves depend on it.
+    pub other: u64,
+    /// The worst-case latency that the host adds to each packet: wake-up and driver queue.
+    pub latency: Duration,
+    /// The queue space of all streams; `None` for no limit.
+    pub buffer: Option<QueueSpace>,
+    /// The processor budget of all links of the node; `None` for no limit.
+    pub cpu: Option<CpuBudget>,
+    /// True if the discipline honours deadlines. Otherwise only rates are tested and no deadline is
+    /// guaranteed.
+    pub timed: bool,
+}
+
+impl LinkParameters {
+    /// Creates a link without other limits than its capacity, and with best-effort packets of
+    /// `other` bytes.
+    #[must_use]
+    pub const fn new(capacity: Capacity, rule: AdmissionTest, other: u64) -> Self {
+        let latency = Duration::ZERO;
+        Self { capacity, rule, other, latency, buffer: None, cpu: None, timed: true }
+    }
+}
