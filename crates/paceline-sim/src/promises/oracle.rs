@@ -149,6 +149,9 @@ impl Asked {
         let (mut window, mut checked) = (first.div_ceil(y), 0);
         while source.at((window + 1) * y * each) + within < until {
             let arrived = u64::from(self.windows.get(&window).copied().unwrap_or_default());
+            if arrived > y {
+                return Err(format!("window {window} of {x}/{y}: {arrived} arrived"));
+            }
             if y - arrived > u64::from(x) {
                 return Err(format!("window {window} of {x}/{y}: {arrived} arrived in time"));
             }
