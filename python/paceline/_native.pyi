@@ -375,6 +375,9 @@ class GrantedHop:
     @property
     def bound_ms(self) -> float:
         """The delay bound of this hop in milliseconds."""
+    @property
+    def realtime(self) -> bool:
+        """True if the processor is reserved for the node: its threads have real-time priorities."""
 
 @final
 class Grant:

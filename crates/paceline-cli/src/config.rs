@@ -45,6 +45,7 @@ pub(crate) struct Config {
     /// The files for clients of other hosts.
     pub(crate) http_files: HttpFiles,
     pub(crate) processor_percent: Option<u32>,
+    pub(crate) realtime: Option<bool>,
     /// The policy file.
     pub(crate) policy: Option<PathBuf>,
     /// The file of this node's token.

@@ -111,6 +111,12 @@ impl GrantedHop {
         to_ms(self.0.bound.into())
     }
 
+    /// True if the processor is reserved for the node: its threads have real-time priorities.
+    #[getter]
+    const fn realtime(&self) -> bool {
+        self.0.realtime
+    }
+
     fn __repr__(&self) -> String {
         let Hop { node_name, link, bytes_per_s, .. } = &self.0;
         format!("GrantedHop('{node_name}', '{link}', bytes_per_s={bytes_per_s})")

@@ -231,6 +231,7 @@ pub struct NodeBuilder {
     pub(crate) guest: bool,
     pub(crate) links: Vec<LinkConfig>,
     pub(crate) processor: Option<CpuBudget>,
+    pub(crate) realtime: bool,
     pub(crate) policy: Option<PathBuf>,
     pub(crate) token: Option<PathBuf>,
 }
@@ -323,6 +324,18 @@ impl NodeBuilder {
     #[must_use]
     pub const fn processor(mut self, budget: CpuBudget) -> Self {
         self.processor = Some(budget);
+        self
+    }
+
+    /// Gives the node's threads real-time priorities (SCHED_FIFO, 1 to 20) and locks the memory of the process, where
+    /// that is permitted. By default they have the priority of the thread that opens the node.
+    ///
+    /// The processor is then reserved for the node: busy programs on the same host do not delay its contracts. Grants
+    /// name the nodes for which that is so ([`GrantedHop::realtime`](crate::contract::GrantedHop)). Callbacks of
+    /// subscribers run at this priority, too, so they must be short. Without permission the node logs a warning.
+    #[must_use]
+    pub const fn realtime(mut self, realtime: bool) -> Self {
+        self.realtime = realtime;
         self
     }
 }

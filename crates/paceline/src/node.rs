@@ -107,6 +107,9 @@ impl Node {
         let commands = Commands::new(sender);
         let sources = Arc::new(RxSources::default());
         let vitals = Arc::new(Vitals::default());
+        if builder.realtime {
+            vitals.set_realtime();
+        }
         let ends = commands.clone();
         vitals.on_fault(move || {
             ends.offer(Command::Close);

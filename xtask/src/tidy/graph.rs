@@ -65,6 +65,7 @@ const LAYERS: &[Layer] = &[
             "jsonwebtoken",
             "nix",
             "quinn",
+            "thread-priority",
             "ring",
             "rtrb",
             "rustix",

@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) processor_percent: Option<u32>,
     /// The processor costs per sample; only the host's node has them.
     pub(crate) processor: Option<CpuBudget>,
+    /// Real-time priorities for the node's threads.
+    pub(crate) realtime: bool,
     pub(crate) links: Vec<LinkSpec>,
     /// The policy file.
     pub(crate) policy: Option<PathBuf>,
@@ -142,6 +144,7 @@ impl NodeArgs {
             http_files: config.http_files,
             processor_percent: config.processor_percent,
             processor: None,
+            realtime: config.realtime.unwrap_or(false),
             links,
             policy: self.policy.clone().or(config.policy),
             token: self.token.clone().or(config.token),
@@ -211,6 +214,7 @@ impl Settings {
         if self.isolated {
             builder = builder.isolated();
         }
+        builder = builder.realtime(self.realtime);
         if let Some(budget) = self.processor {
             builder = builder.processor(budget);
         }

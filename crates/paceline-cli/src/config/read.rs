@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 17] = [
+pub(super) const KEYS: [&str; 18] = [
     "name",
     "runtime_dir",
     "isolated",
@@ -24,6 +24,7 @@ pub(super) const KEYS: [&str; 17] = [
     "http_tls_key",
     "http_tokens",
     "processor_percent",
+    "realtime",
     "policy",
     "token",
     "link",
@@ -63,6 +64,7 @@ const TOKEN: &str =
     "must be the absolute path of a file with a token, such as \"/etc/paceline/token\"";
 const HTTP: &str = "must be text: an address of this host with a port, such as \"127.0.0.1:8470\"; leave it out for none";
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints, such as [\"tcp/127.0.0.1:7600\"]";
+const REALTIME: &str = "must be true or false: real-time priorities for the threads of the node";
 const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one processor, 0 charges nothing; \
      leave it out for 50";
 const CAPACITY: &str = "must be text with a number above 0 and a unit, such as \"2mbit\"; leave \
@@ -115,6 +117,7 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
             tokens: section.read("http_tokens", problems, |value| file(value, TOKENS)),
         },
         processor_percent: section.read("processor_percent", problems, percent),
+        realtime: section.read("realtime", problems, |value| truth(value, REALTIME)),
         policy: section.read("policy", problems, |value| file(value, POLICY)),
         token: section.read("token", problems, |value| file(value, TOKEN)),
         links: links(section, problems),

@@ -41,6 +41,10 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Default: 50.
 #processor_percent = 50
 
+# Real-time priorities (SCHED_FIFO, 1 to 20) for the threads of this node, so that busy programs do not delay its contracts.
+# Needs permission: root, or LimitRTPRIO=20 in the unit. Default: false.
+#realtime = true
+
 # The rights of other nodes at this one: an absolute path of a file with [[rule]]; `paceline trust init` writes one.
 # A change applies within 2 s. Default: this host's processes have all rights, as have the peers of links that connect
 # or are insecure; peers that connect with a certificate have none.

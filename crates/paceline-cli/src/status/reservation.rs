@@ -68,6 +68,8 @@ pub(crate) struct ReservedHop {
     pub(crate) bits_per_s: u64,
     pub(crate) burst_bytes: u64,
     pub(crate) bound_us: u64,
+    /// True if the processor is reserved for the node.
+    pub(crate) realtime: bool,
 }
 
 impl Reservation {
@@ -95,6 +97,7 @@ impl ReservedHop {
             bits_per_s: hop.bytes_per_s.saturating_mul(8),
             burst_bytes: hop.burst,
             bound_us: micros(hop.bound.into()),
+            realtime: hop.realtime,
         }
     }
 }

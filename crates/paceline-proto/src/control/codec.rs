@@ -59,6 +59,7 @@ const ASKS_QUALITY: u64 = 1 << 14;
 const LEAF: u8 = 1;
 const ENCRYPTED: u8 = 1 << 1;
 const OWN: u8 = 1 << 2;
+const REALTIME: u8 = 1 << 3;
 
 const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
@@ -360,14 +361,19 @@ fn read_retransmit(reader: &mut Reader) -> Result<Retransmit, WireError> {
 fn put_hop(out: &mut Vec<u8>, hop: &HopInfo) {
     out.put_text(&hop.link_name);
     out.put_varint(hop.capacity.map_or(0, Capacity::bytes_per_s));
-    out.put_u8(bit(hop.leaf, LEAF) | bit(hop.encrypted, ENCRYPTED) | bit(hop.own, OWN));
+    out.put_u8(
+        bit(hop.leaf, LEAF)
+            | bit(hop.encrypted, ENCRYPTED)
+            | bit(hop.own, OWN)
+            | bit(hop.realtime, REALTIME),
+    );
 }
 
 fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
     let link_name = reader.text(NAME_BYTES_MAX, "link name")?;
     let capacity = Capacity::from_bytes_per_s(reader.varint("capacity")?).ok();
     let flags = reader.u8("hop flags")?;
-    if flags > LEAF | ENCRYPTED | OWN {
+    if flags > LEAF | ENCRYPTED | OWN | REALTIME {
         return Err(WireError::Invalid("hop flags"));
     }
     Ok(HopInfo {
@@ -376,6 +382,7 @@ fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
         leaf: flags & LEAF != 0,
         encrypted: flags & ENCRYPTED != 0,
         own: flags & OWN != 0,
+        realtime: flags & REALTIME != 0,
     })
 }
 

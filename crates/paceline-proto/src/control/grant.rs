@@ -51,6 +51,9 @@ pub struct GrantedHop {
     pub burst: u64,
     /// The hop's part of the delay.
     pub bound: Duration,
+    /// True if the processor is reserved for the node: its threads have real-time priorities. Otherwise busy programs
+    /// on its host may delay samples beyond the bound.
+    pub realtime: bool,
 }
 
 impl Grant {
@@ -95,6 +98,7 @@ impl GrantedHop {
         out.put_varint(self.bytes_per_s);
         out.put_varint(self.burst);
         out.put_varint(self.bound.as_nanos());
+        out.put_flag(self.realtime);
     }
 
     fn read(reader: &mut Reader) -> Result<Self, WireError> {
@@ -114,6 +118,7 @@ impl GrantedHop {
             bytes_per_s: reader.varint("bytes per second")?,
             burst: reader.varint("burst")?,
             bound: Duration::from_nanos(reader.varint("bound")?),
+            realtime: reader.flag("real-time priorities")?,
         })
     }
 }
@@ -132,6 +137,9 @@ impl fmt::Display for Grant {
             if count == 0 {
                 f.write_str(" (no capacity)")?;
             }
+        }
+        if !self.hops.is_empty() && self.hops.iter().all(|hop| hop.realtime) {
+            f.write_str(", the processors reserved")?;
         }
         if let Some(hop) = self.hops.first().filter(|_| self.learned) {
             let GrantedHop { bytes_per_s, burst, .. } = hop;
@@ -196,6 +204,7 @@ impl Control {
                     bytes_per_s: wanted.traffic.rate().div_ceil(8),
                     burst: wanted.traffic.burst(),
                     bound,
+                    realtime: hop.is_some_and(|hop| hop.realtime),
                 }
             });
         let SubscriptionSpec { within, revision, .. } = *request;
@@ -230,6 +239,7 @@ mod tests {
             bytes_per_s: 300_000,
             burst: 13_140,
             bound: Duration::from_millis(98),
+            realtime: capacity.is_none(),
         };
         let grant = Grant {
             subscription: SubscriptionId { node: NodeId(9), index: 3 },

@@ -203,12 +203,14 @@ pub struct HopInfo {
     pub encrypted: bool,
     /// True if the neighbour is a process of the same host and user. It has the rights of this node.
     pub own: bool,
+    /// True if the threads that send on the hop have real-time priorities.
+    pub realtime: bool,
 }
 
 impl HopInfo {
-    /// Returns an unencrypted hop over the link `link_name` to a neighbour that may relay.
+    /// Returns an unencrypted hop without real-time priorities over the link `link_name` to a neighbour that may relay.
     #[must_use]
     pub const fn new(link_name: String, capacity: Option<Capacity>) -> Self {
-        Self { link_name, capacity, leaf: false, encrypted: false, own: false }
+        Self { link_name, capacity, leaf: false, encrypted: false, own: false, realtime: false }
     }
 }

@@ -11,6 +11,7 @@ use super::clock;
 use super::command::{Command, Commands};
 use super::handle::{LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
+use super::realtime::Role;
 use super::rx::{HopShared, LinkRx};
 use super::transport::{Sent, Transport};
 use super::vitals::{Pulse, Vitals};
@@ -109,6 +110,7 @@ pub(crate) fn start(
     let named = std::thread::Builder::new().name(name.clone());
     let thread = named.spawn(move || {
         exact_timers();
+        vitals.enter(Role::Link);
         egress.announcements.waker.adopt();
         vitals.guard(&name, || while egress.turn() {});
         egress.pulse.rest(Instant::FAR);

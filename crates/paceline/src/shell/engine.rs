@@ -23,6 +23,7 @@ use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
 use super::port::scaling::ScalePool;
 use super::pull::Holder;
+use super::realtime::Role;
 use super::rx::{LinkRx, RxSources};
 use super::sink::Sink;
 use super::source::PublisherShared;
@@ -149,7 +150,7 @@ impl Engine {
             host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
             host,
             sources,
-            pool: Arc::new(ScalePool::default()),
+            pool: Arc::new(ScalePool::new(vitals.clone())),
             groups: GroupBudget::default(),
             ways: Ways::default(),
             publishers: BTreeMap::new(),
@@ -181,6 +182,7 @@ impl Engine {
     /// Runs until the node is closed or one of its threads has panicked.
     pub(crate) fn run(mut self, thread: &str) {
         let vitals = self.vitals.clone();
+        vitals.enter(Role::Engine);
         vitals.guard(thread, || self.serve());
         vitals.guard(thread, || self.close());
     }
@@ -337,7 +339,8 @@ impl Engine {
             let (link_name, capacity) = (link.config.name.clone(), link.config.capacity);
             let encrypted = link.config.is_encrypted();
             let own = link.config.is_host();
-            let hop = HopInfo { encrypted, own, ..HopInfo::new(link_name, capacity) };
+            let realtime = self.vitals.is_realtime();
+            let hop = HopInfo { encrypted, own, realtime, ..HopInfo::new(link_name, capacity) };
             self.control.handle_hop_up(now, node, hop);
         }
     }

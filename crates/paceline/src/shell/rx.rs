@@ -15,6 +15,7 @@ use super::installation::Installation;
 use super::lock;
 use super::mailbox::Mailbox;
 use super::port::Port;
+use super::realtime::Role;
 use super::sink::AtomicDrops;
 use super::transport::Inbound;
 use super::vitals::Vitals;
@@ -295,6 +296,7 @@ impl LinkRx {
         let named = std::thread::Builder::new().name(name.clone());
         named.spawn(move || {
             exact_timers();
+            vitals.enter(Role::Link);
             if let Some(it) = weak.upgrade() {
                 it.repairer.adopt();
             }
@@ -387,6 +389,10 @@ impl LinkRx {
 }
 
 impl Inbound for LinkRx {
+    fn enter(&self) {
+        self.vitals.enter(Role::Link);
+    }
+
     fn frame(&self, from: NodeId, frame: Bytes) {
         if self.is_claimed(from) {
             return;

@@ -66,6 +66,8 @@ pub(crate) trait Inbound: Send + Sync + 'static {
     fn frame(&self, from: NodeId, frame: Bytes);
     /// Handles a connected peer.
     fn found(&self, node: NodeId);
+    /// Prepares a thread that calls the others.
+    fn enter(&self) {}
 }
 
 /// An error of opening a transport.
@@ -89,6 +91,10 @@ impl Transport {
             // A subscriber's callback may occupy one of them.
             .worker_threads(2)
             .thread_name(format!("paceline-{}-net", link.name))
+            .on_thread_start({
+                let inbound = inbound.clone();
+                move || inbound.enter()
+            })
             .enable_all()
             .build()?;
         let shared = Arc::new(Shared::new(link, introduction, inbound));

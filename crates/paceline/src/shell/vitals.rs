@@ -3,6 +3,7 @@
 
 use super::clock;
 use super::lock;
+use super::realtime::{self, Role};
 use super::wake::Waker;
 use crate::status::StalledThread;
 use paceline_sched::{Duration, Instant};
@@ -51,12 +52,39 @@ pub(crate) struct Vitals {
     pulses: Mutex<Vec<Weak<Pulse>>>,
     fault: OnceLock<String>,
     on_fault: OnceLock<OnFault>,
+    /// Its threads take real-time priorities.
+    realtime: AtomicBool,
 }
 
 impl Vitals {
     /// Sets the function that ends the node after a panic.
     pub(crate) fn on_fault(&self, end: impl Fn() + Send + Sync + 'static) {
         let _ = self.on_fault.set(Box::new(end));
+    }
+
+    /// Lets the threads that start from now on take real-time priorities, if that is permitted.
+    pub(crate) fn set_realtime(&self) {
+        match realtime::prepare() {
+            Ok(()) => self.realtime.store(true, Ordering::Relaxed),
+            Err(why) => tracing::warn!(
+                "no real-time priorities: {why}; contracts share the processor with other programs. Raise the limit \
+                 (LimitRTPRIO=20 in the unit, or ulimit -r 20); paceline doctor shows it"
+            ),
+        }
+    }
+
+    /// Returns true if the node's threads have real-time priorities.
+    pub(crate) fn is_realtime(&self) -> bool {
+        self.realtime.load(Ordering::Relaxed)
+    }
+
+    /// Gives the calling thread the priority of its work.
+    pub(crate) fn enter(&self, role: Role) {
+        if self.is_realtime()
+            && let Err(why) = realtime::enter(role)
+        {
+            crate::warn_limited!("a thread has no real-time priority: {why}");
+        }
     }
 
     /// Returns the heartbeat of a new thread, which is monitored until it is dropped.

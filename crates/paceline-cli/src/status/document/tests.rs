@@ -144,6 +144,7 @@ fn promised(robot: NodeId, operator: NodeId) -> Grant {
             bytes_per_s: 50_000,
             burst: 13_140,
             bound: millis(197),
+            realtime: false,
         }],
     }
 }

@@ -2,6 +2,8 @@
 
 use super::{Costs, ScaleTask};
 use crate::shell::lock;
+use crate::shell::realtime::Role;
+use crate::shell::vitals::Vitals;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -16,14 +18,18 @@ struct Queue {
 }
 
 /// The pool of scaling threads. They start with the first sample.
-#[derive(Default)]
 pub(crate) struct ScalePool {
+    vitals: Arc<Vitals>,
     queue: Mutex<Queue>,
     arrival: Condvar,
     costs: Mutex<Costs>,
 }
 
 impl ScalePool {
+    pub(crate) fn new(vitals: Arc<Vitals>) -> Self {
+        Self { vitals, queue: Mutex::default(), arrival: Condvar::new(), costs: Mutex::default() }
+    }
+
     /// Returns the measured costs of its tasks.
     pub(crate) fn costs(&self) -> MutexGuard<'_, Costs> {
         lock(&self.costs)
@@ -48,7 +54,11 @@ impl ScalePool {
         if queue.idle == 0 && queue.workers < Self::workers() {
             let pool = self.clone();
             let named = std::thread::Builder::new().name("paceline-scale".to_owned());
-            match named.spawn(move || pool.work()) {
+            let work = move || {
+                pool.vitals.enter(Role::Scaling);
+                pool.work();
+            };
+            match named.spawn(work) {
                 Ok(_) => queue.workers += 1,
                 Err(error) => crate::log_limited!(error, "cannot start a scaling thread: {error}"),
             }
