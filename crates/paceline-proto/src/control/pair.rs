@@ -91,17 +91,6 @@ impl Pair<'_> {
         Some((self.publisher, self.place.me, self.place.next?))
     }
 
-    /// Returns the hops to and from this node, with the request for a contract on each.
-    pub(super) fn hops_here(
-        &self,
-    ) -> impl Iterator<Item = ((PublisherId, NodeId, NodeId), Option<Ask>)> {
-        let at = |hop| Ask::new(self.request, self.spec, hop, self.place.split);
-        let before = self.place.index.checked_sub(1);
-        let to = self.hop_to_here().map(|key| (key, before.and_then(at)));
-        let from = self.hop_from_here().map(|key| (key, at(self.place.index)));
-        to.into_iter().chain(from)
-    }
-
     /// Returns the form of the samples on links.
     pub(super) fn travelling(&self) -> Form {
         self.spec.travelling(self.request)

@@ -173,9 +173,7 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
             plan.upstream = plan.within.filter(|_| hops > 0).unwrap_or_default();
         }
         Target::Hop(_) => {
-            // Carried pairs add nothing: the stream's contract is at least as strict as theirs.
-            let own = behind.iter().filter(|pair| pair.travelling() == plan.form);
-            let asks: Vec<Ask> = own.filter_map(|pair| pair.ask()).collect();
+            let asks: Vec<Ask> = behind.iter().filter_map(|pair| pair.ask()).collect();
             let spec = behind.first().map(|pair| pair.spec);
             let promise = spec.and_then(|spec| Some((spec, promise(spec, plan.form, &asks)?)));
             if let Some((spec, promise)) = promise {

@@ -1,38 +1,21 @@
 //! One sample crosses a link once: forms of one publisher that leave over the same hop share a stream.
 //!
 //! "All", "one in 3" and "one in 6" of a tag are carried as "all" where one subscription behind the hop requests it,
-//! and are thinned again behind the hop. A stream may carry another if its form contains the other one and its contract
-//! is at least as strict. So no subscription receives less than by a stream of its own. A best-effort stream never
-//! carries one with a contract.
+//! and are thinned again behind the hop. A stream carries a best-effort one whose samples are all among its own. A
+//! stream with a contract has only its own samples: admission charges it for them, and when the carrier changes, some
+//! samples would arrive twice.
 //!
 //! Both nodes of a hop decide alike: both know all pairs whose path crosses it.
 
-use super::contract::promise;
 use super::pair::Pair;
-use super::request::Ask;
 use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
-use paceline_sched::{Duration, LossTolerance};
 use std::collections::BTreeMap;
 
 /// A publisher's samples on a hop.
 type HopKey = (PublisherId, NodeId, NodeId);
-/// The pairs of each form on a hop, with their requests for contracts there.
-type Forms<'p, 'a> = BTreeMap<Form, Vec<(&'p Pair<'a>, Option<Ask>)>>;
-
-/// The promise of a form on a hop.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Promise {
-    BestEffort,
-    /// At the latest `due` after publication, within `deadline` on the hop.
-    Contract {
-        deadline: Duration,
-        due: Duration,
-        /// No sample may miss.
-        lossless: bool,
-        level: Option<u32>,
-    },
-}
+/// The forms on a hop; true for those with a contract.
+type Forms = BTreeMap<Form, bool>;
 
 impl Form {
     /// Returns true if each sample in the form `other` is also one in this form.
@@ -46,42 +29,13 @@ impl Form {
     }
 }
 
-impl Promise {
-    fn of(form: Form, behind: &[(&Pair<'_>, Option<Ask>)]) -> Self {
-        let asks: Vec<Ask> = behind.iter().filter_map(|(_, ask)| *ask).collect();
-        let spec = behind.first().map(|(pair, _)| pair.spec);
-        let Some(promise) = spec.and_then(|spec| promise(spec, form, &asks)) else {
-            return Self::BestEffort;
-        };
-        let deadline = promise.contract.deadline;
-        Self::Contract {
-            deadline,
-            due: promise.upstream.saturating_add(deadline),
-            lossless: promise.contract.loss == LossTolerance::NONE,
-            level: asks.iter().filter_map(|ask| ask.level).min(),
-        }
-    }
-
-    /// Returns true if samples under this promise satisfy `other`, too.
-    fn covers(self, other: Self) -> bool {
-        match (self, other) {
-            (_, Self::BestEffort) => true,
-            (Self::BestEffort, Self::Contract { .. }) => false,
-            (
-                Self::Contract { deadline, due, lossless, level },
-                Self::Contract { deadline: theirs, due: theirs_due, level: their_level, .. },
-            ) => lossless && deadline <= theirs && due <= theirs_due && level == their_level,
-        }
-    }
-}
-
 /// Lets the pairs share streams on the hops to and from this node.
 pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
-    let mut hops: BTreeMap<HopKey, Forms<'_, 'a>> = BTreeMap::new();
+    let mut hops: BTreeMap<HopKey, Forms> = BTreeMap::new();
     for pair in pairs.iter().filter(|pair| may_share(pair)) {
-        for (key, ask) in pair.hops_here() {
-            let forms = hops.entry(key).or_default();
-            forms.entry(pair.travelling()).or_default().push((pair, ask));
+        for key in [pair.hop_to_here(), pair.hop_from_here()].into_iter().flatten() {
+            let promised = hops.entry(key).or_default().entry(pair.travelling()).or_default();
+            *promised |= pair.ask().is_some();
         }
     }
     // Most hops carry one form of a publisher.
@@ -112,16 +66,15 @@ fn may_share(pair: &Pair<'_>) -> bool {
 }
 
 /// Returns the form that carries each form of a hop.
-fn carriers(forms: &Forms<'_, '_>) -> BTreeMap<Form, Form> {
-    let promises: BTreeMap<Form, Promise> =
-        forms.iter().map(|(form, behind)| (*form, Promise::of(*form, behind))).collect();
-    let carries = |(one, promise): (&Form, &Promise), (other, theirs): (&Form, &Promise)| {
-        one != other && one.contains(*other) && promise.covers(*theirs)
+fn carriers(forms: &Forms) -> BTreeMap<Form, Form> {
+    let carries = |one: &Form, (other, promised): (&Form, &bool)| {
+        one != other && one.contains(*other) && !promised
     };
-    let carried = |form| promises.iter().any(|other| carries(other, form));
-    let roots: Vec<_> = promises.iter().filter(|form| !carried(*form)).collect();
-    let carrier = |form| roots.iter().find(|root| carries(**root, form)).map(|(root, _)| **root);
-    promises.iter().map(|form| (*form.0, carrier(form).unwrap_or(*form.0))).collect()
+    let carried = |form| forms.keys().any(|one| carries(one, form));
+    let roots: Vec<&Form> =
+        forms.iter().filter(|form| !carried(*form)).map(|(form, _)| form).collect();
+    let carrier = |form| roots.iter().find(|root| carries(root, form)).map(|root| **root);
+    forms.iter().map(|form| (*form.0, carrier(form).unwrap_or(*form.0))).collect()
 }
 
 #[cfg(test)]
@@ -163,20 +116,16 @@ mod tests {
         }
 
         #[test]
-        fn stricter_promises_cover_weaker_ones(deadline in 1..9_u64, due in 1..9_u64) {
-            let contract = |deadline, due, lossless| Promise::Contract {
-                deadline: Duration::from_millis(deadline),
-                due: Duration::from_millis(due),
-                lossless,
-                level: None,
-            };
-            let one = contract(deadline, due, true);
-            prop_assert!(one.covers(one) && one.covers(Promise::BestEffort));
-            prop_assert!(!Promise::BestEffort.covers(one));
-            prop_assert!(!contract(deadline, due, false).covers(one));
-            prop_assert!(one.covers(contract(deadline + 1, due, false)));
-            prop_assert!(!contract(deadline + 1, due, true).covers(one));
-            prop_assert!(!contract(deadline, due + 1, true).covers(one));
+        fn a_carrier_contains_what_it_carries_and_is_carried_by_none(
+            forms in proptest::collection::btree_map(form(), any::<bool>(), 1..9),
+        ) {
+            let carriers = carriers(&forms);
+            for (form, carrier) in &carriers {
+                prop_assert!(carrier.contains(*form) && carriers[carrier] == *carrier);
+                prop_assert!(form == carrier || !forms[form], "a contract is carried");
+                let others = || forms.keys().filter(|other| *other != form);
+                prop_assert!(form != carrier || forms[form] || !others().any(|it| it.contains(*form)));
+            }
         }
     }
 }

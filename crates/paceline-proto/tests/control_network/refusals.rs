@@ -5,7 +5,7 @@ use paceline_proto::control::{BestEffort, PublisherSpec, RefusalReason, Subscrip
 use paceline_proto::plan::Target;
 use paceline_proto::{Carrier, Form, PublisherId, Size, SubscriptionId};
 use paceline_sched::{Duration, LossTolerance, Policy};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 impl Net {
     /// Asserts that the sum of the installed contracts on each link, computed by brute force, stays within 95
@@ -15,13 +15,8 @@ impl Net {
             let own = self.nodes[node].nodes().find(|view| super::net::index(view.id) == node);
             let hops = own.unwrap().neighbours;
             let mut loads: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-            let mut counted = BTreeSet::new();
-            for (source, (spec, outputs)) in &seen.installed {
+            for (spec, outputs) in seen.installed.values() {
                 for output in outputs {
-                    // The samples of a stream come from one source: another one lingers after a change.
-                    if !counted.insert((source.publisher, output.target, output.form)) {
-                        continue;
-                    }
                     let (Target::Hop(hop), Some(contract)) = (output.target, output.contract)
                     else {
                         continue;

@@ -192,18 +192,14 @@ fn carrier(pairs: &[Pair<'_>], of: &Pair<'_>, form: Form, hop: (NodeId, NodeId))
         return form;
     }
     let behind = || pairs.iter().filter(|it| it.publisher == of.publisher && it.crosses(hop));
-    // All contracts of the tests have the same bound, so one over more hops is stricter on each; 0 is best effort.
-    let strict = |form| {
-        let hops = |pair: &Pair<'_>| if pair.promised() { pair.path.len() } else { 0 };
-        behind().filter(|pair| pair.travels() == form).map(hops).max()
-    };
+    let promised = |form| behind().any(|pair| pair.travels() == form && pair.promised());
     let carries = |one: Form, other: Form| {
         let rate = match (one.rate, other.rate) {
             (Rate::All, _) => one.rate != other.rate,
             (Rate::Every(a), Rate::Every(b)) => a != b && b.get() % a.get() == 0,
             (Rate::Every(_) | Rate::Max(_), _) => false,
         };
-        rate && one.size == other.size && strict(one) >= strict(other)
+        rate && one.size == other.size && !promised(other)
     };
     let forms: BTreeSet<Form> = behind().map(Pair::travels).collect();
     let carried = |form: &Form| forms.iter().any(|one| carries(*one, *form));
