@@ -111,6 +111,8 @@ impl TemporalScaler {
         match self.start {
             Start::First => at.saturating_add(step),
             Start::AtOnce | Start::Waits => {
+                // The slack of a source that is slower than requested is longer than the step.
+                let slack = slack.min(step / 16 * 7);
                 (at.saturating_add(slack) / step).saturating_add(1).saturating_mul(step)
             }
         }
@@ -245,6 +247,16 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_aligned_scaler_goes_on_after_a_pause_that_it_took_for_the_interval() {
+        for waits in [false, true] {
+            let mut scaler = TemporalScaler::aligned(max_hz(10), None, waits);
+            let seconds = [3, 303, 305, 307, 309].map(|second: u64| second * 1_000_000_000);
+            let taken = (0..).zip(seconds).filter(|&(seq, at)| scaler.take(seq, at)).count();
+            assert_eq!(taken, 5);
         }
     }
 

@@ -6,6 +6,7 @@ mod budgets;
 mod cable;
 mod change;
 mod classes;
+mod competition;
 mod counts;
 mod faults;
 mod feedback;
