@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const SECONDS: u32 = 6;
+const SECONDS: u32 = 30;
 const STEERING_WITHIN: Duration = Duration::from_millis(80);
 const PICTURES_WITHIN: Duration = Duration::from_millis(300);
 
@@ -105,9 +105,12 @@ fn compete(realtime: bool) -> bool {
 }
 
 #[test]
-fn contracts_are_measured_next_to_busy_programs_on_every_core() {
+#[ignore = "it occupies every core: cargo xtask long runs it"]
+fn a_minute_of_contracts_next_to_busy_programs_on_every_core() {
     assert!(!compete(false), "nothing is reserved unless it is requested");
     if !compete(true) {
-        println!("skipped: contracts with a reserved processor (real-time priorities are not permitted)");
+        println!(
+            "skipped: contracts with a reserved processor (real-time priorities are not permitted)"
+        );
     }
 }
