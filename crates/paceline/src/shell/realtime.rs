@@ -6,8 +6,8 @@
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, getrlimit};
 use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
+    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue,
+    ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id, thread_schedule_policy,
 };
 
 /// The work of a thread.
@@ -44,6 +44,17 @@ pub(crate) fn enter(role: Role) -> Result<(), String> {
     set.map_err(|error| format!("{error:?}"))
 }
 
+/// Gives the calling thread an ordinary priority: it inherited that of the thread that started it.
+pub(crate) fn leave() {
+    if let Ok(ThreadSchedulePolicy::Realtime(_)) = thread_schedule_policy() {
+        let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
+        let set = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
+        if let Err(error) = set {
+            crate::warn_limited!("a thread keeps its real-time priority: {error:?}");
+        }
+    }
+}
+
 /// Returns why the threads of this process may not have real-time priorities, if they may not. Otherwise locks the
 /// memory of the process, if that is permitted without a limit: with one, later allocations could fail.
 pub(crate) fn prepare() -> Result<(), String> {
@@ -61,6 +72,27 @@ pub(crate) fn prepare() -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_that_leave_are_ordinary_again() {
+        let left = std::thread::spawn(|| {
+            enter(Role::Engine)?;
+            let inherits = || {
+                let inherited =
+                    matches!(thread_schedule_policy(), Ok(ThreadSchedulePolicy::Realtime(_)));
+                leave();
+                (inherited, thread_schedule_policy())
+            };
+            std::thread::spawn(inherits).join().map_err(|_| "it panicked".to_owned())
+        });
+        match left.join().unwrap() {
+            Ok((inherited, policy)) => {
+                assert!(inherited);
+                assert!(matches!(policy, Ok(ThreadSchedulePolicy::Normal(_))), "{policy:?}");
+            }
+            Err(reason) => println!("skipped: priorities of threads ({reason})"),
+        }
+    }
 
     #[test]
     fn a_thread_gets_its_priority_or_a_reason() {

@@ -4,6 +4,7 @@ use super::super::command::{Command, Commands, PullCommand};
 use super::super::held::HeldBuffer;
 use super::feeder::{self, Ending, Feeder, Page};
 use super::making::Units;
+use crate::shell::realtime;
 use paceline_proto::pull::{Answer, Fetch, Find, Found, Question};
 use paceline_proto::{NodeId, RawSample, SubscriptionId};
 use std::collections::BTreeMap;
@@ -82,7 +83,11 @@ impl Holder {
                 ending: Vec::new(),
             };
             let named = std::thread::Builder::new().name("paceline-pull".to_owned());
-            match named.spawn(move || responder.run()) {
+            let run = move || {
+                realtime::leave();
+                responder.run()
+            };
+            match named.spawn(run) {
                 Ok(_) => self.thread = Some(sender),
                 Err(error) => {
                     crate::log_limited!(error, "cannot start the thread of pull buffers: {error}")

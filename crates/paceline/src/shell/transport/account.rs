@@ -1,6 +1,8 @@
 //! The accounts of processes at the other end of connections within the host.
 
+use crate::shell::realtime;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::sync::Semaphore;
 
 /// The state of a connected socket in the tables of the kernel. Those of closed ones name no account.
 const CONNECTED: &str = "01";
@@ -16,9 +18,22 @@ pub(super) fn name(user: u32) -> String {
     account.map_or_else(|| user.to_string(), |account| account.name)
 }
 
+/// Looks up one connection at a time, apart from the threads of the links: with many sockets, the tables of the kernel
+/// are long.
+static TURN: Semaphore = Semaphore::const_new(1);
+
 /// Returns the account that owns the socket at the other end of a TCP connection within the host, by the kernel's
 /// tables of sockets; `None` if the connection has ended.
-pub(super) fn of_tcp(far: SocketAddr, near: SocketAddr) -> Option<u32> {
+pub(super) async fn of_tcp(far: SocketAddr, near: SocketAddr) -> Option<u32> {
+    let _turn = TURN.acquire().await.ok()?;
+    let look = move || {
+        realtime::leave();
+        look_up(far, near)
+    };
+    tokio::task::spawn_blocking(look).await.ok().flatten()
+}
+
+fn look_up(far: SocketAddr, near: SocketAddr) -> Option<u32> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     tables.iter().find_map(|table| find(&std::fs::read_to_string(table).ok()?, far, near))
 }
@@ -71,8 +86,8 @@ mod tests {
             let stream = TcpStream::connect(near).unwrap();
             let (_accepted, far) = listener.accept().unwrap();
             let me = rustix::process::geteuid().as_raw();
-            assert_eq!(of_tcp(far, near), Some(me), "{place}");
-            assert_eq!(of_tcp(far, "127.0.0.1:1".parse().unwrap()), None);
+            assert_eq!(look_up(far, near), Some(me), "{place}");
+            assert_eq!(look_up(far, "127.0.0.1:1".parse().unwrap()), None);
             drop(stream);
         }
     }
