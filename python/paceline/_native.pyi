@@ -308,7 +308,8 @@ class BestEffort:
     @property
     def reason(self) -> str:
         """The reason as a word: ``no_capacity`` (no link of the path has a capacity),
-        ``rate_unknown`` or ``size_unknown`` (the publisher's first sample decides)."""
+        ``rate_unknown``, ``size_unknown`` (the publisher's first sample decides) or ``idle``
+        (nothing was published for the idle time)."""
     @property
     def text(self) -> str:
         """The reason as a sentence."""

@@ -162,6 +162,7 @@ class Node(_native.Node):
         retransmit: _Retransmit | None = None,
         encrypted: bool = False,
         priority: int | None = None,
+        idle_s: float | None = None,
         queue: int | None = None,
         history_samples: int | None = None,
         history_bytes: int | None = None,
@@ -182,7 +183,8 @@ class Node(_native.Node):
         ten samples miss it. ``retransmit`` selects the repair of losses on QUIC links and defaults
         to ``selective``. With ``encrypted=True`` a path with an unencrypted link is refused.
         ``priority`` is the level of the contract on links with static priorities; the lowest is served
-        first.
+        first. ``idle_s`` releases the reservation when the publisher has sent nothing for this time, at
+        least 1 s; the next sample requests it again.
 
         ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the
         oldest is dropped.
@@ -204,6 +206,7 @@ class Node(_native.Node):
             "retransmit": retransmit,
             "encrypted": encrypted,
             "priority": priority,
+            "idle_s": idle_s,
             "queue": queue,
             "history_samples": history_samples,
             "history_bytes": history_bytes,

@@ -77,6 +77,9 @@ fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
     if let Some(level) = args.priority {
         builder = builder.priority(level);
     }
+    if let Some(idle) = args.idle {
+        builder = builder.idle(idle);
+    }
     if args.require_encrypted {
         builder = builder.require_encrypted();
     }

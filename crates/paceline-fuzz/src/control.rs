@@ -226,5 +226,6 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         or_stop: false,
         encrypted: false,
         level: None,
+        idle: None,
     }
 }

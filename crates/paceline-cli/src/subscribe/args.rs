@@ -53,6 +53,10 @@ pub(crate) struct SubArgs {
     /// the delay bounds
     #[arg(long, value_name = "LEVEL", requires = "within")]
     pub(crate) priority: Option<u32>,
+    /// Releases the reservation after this time without a sample of the publisher, at least 1s; the next sample requests
+    /// it again
+    #[arg(long, value_name = "TIME", value_parser = args::idle)]
+    pub(crate) idle: Option<Duration>,
     /// Node that reduces rate and size: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     pub(crate) proxy: Proxy,

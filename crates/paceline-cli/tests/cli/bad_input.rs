@@ -17,6 +17,12 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--every", "2", "--max-hz", "2"], 2, &["cannot be used with"]),
     (&["sub", "a", "--size", "0x10"], 2, &["--size", "width is \"0\"", "from 1 to 16384"]),
     (&["sub", "a", "--size", "60000x60000"], 2, &["--size", "width is \"60000\""]),
+    (
+        &["sub", "a", "--within", "1s", "--idle", "0s"],
+        2,
+        &["--idle", "from 1s", "without --idle an unused reservation stays"],
+    ),
+    (&["sub", "a", "--idle", "30s"], 2, &["idle without a contract", "within"]),
     (&["sub", "a", "--within", "0ms"], 2, &["--within", "leave it out"]),
     (&["sub", "a", "--queue", "0"], 2, &["--queue", "from 1 to 65536"]),
     (&["sub", "a", "--proxy", "here"], 2, &["--proxy", "publisher or subscriber"]),

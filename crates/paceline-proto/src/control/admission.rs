@@ -12,6 +12,7 @@
 //! Pairs without a contract, and those whose path has no link with a capacity, follow the registry directly.
 
 mod answers;
+mod idle;
 mod turns;
 
 use super::booking::{Booking, request};
@@ -139,6 +140,8 @@ pub(crate) struct Admission {
     wake: Instant,
     rounds: u64,
     turns: Turns,
+    /// The idle pairs whose publishers have sent a sample since.
+    pub(super) awake: BTreeSet<PairKey>,
 }
 
 /// A refusal, about which the nodes of the path are to be asked for an offer.
@@ -182,6 +185,7 @@ impl Admission {
             wake: Instant::FAR,
             rounds: 0,
             turns: Turns::new(),
+            awake: BTreeSet::new(),
         }
     }
 

@@ -58,6 +58,7 @@ fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<P
 impl Control {
     /// Recomputes all streams and outputs the differences.
     pub(super) fn recompute(&mut self) {
+        self.end_marks();
         let tree = Tree::new(&self.registry, self.me);
         self.registry.mark(self.now, |node| tree.reaches(node));
         let pairs = routes::pairs(&self.registry, &tree, self.me);
@@ -71,7 +72,8 @@ impl Control {
         let round = Round { me, registry, tree: &tree, news };
         let denied = blocked_elsewhere(&self.registry, &tree, self.me);
         let asking = |pair: &&Pair<'_>| denied.get(&pair.key()) != Some(&pair.request.revision);
-        let asking: Vec<Pair<'_>> = pairs.iter().filter(asking).cloned().collect();
+        let asking = pairs.iter().filter(asking).cloned();
+        let asking: Vec<Pair<'_>> = asking.map(|pair| self.admission.awoken(pair)).collect();
         self.admission.decide(self.now, &round, &asking);
         for key in forbidden {
             self.admission.reservations.forbid(self.now, key);

@@ -100,6 +100,7 @@ impl Control {
             ReserveOutput::Install { .. } | ReserveOutput::Release { .. } => self.dirty = true,
             ReserveOutput::Answer { key, answer } => self.answered(key, answer),
             ReserveOutput::Ended { key, reason, node } => self.ended(key, reason, NodeId(node.0)),
+            ReserveOutput::Idle { key } => self.idled(key),
             ReserveOutput::Status { .. } => {}
         }
     }

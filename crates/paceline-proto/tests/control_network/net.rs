@@ -361,6 +361,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         or_stop: false,
         encrypted: false,
         level: None,
+        idle: None,
     }
 }
 

@@ -234,7 +234,7 @@ impl Admission {
     }
 
     /// Releases the reservation and request of a pair.
-    pub(super) fn forget(&mut self, now: Instant, key: PairKey) {
+    pub(in crate::control) fn forget(&mut self, now: Instant, key: PairKey) {
         let number = self.asks.remove(&key).and_then(|asked| asked.key);
         if let Some(number) = number {
             self.keys.remove(&number);
