@@ -430,7 +430,7 @@ class Refusal:
     @property
     def reason(self) -> str:
         """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``, ``no_guarantee``,
-        ``no_answer``, ``size_above_source``,
+        ``no_answer``, ``size_above_source``, ``opposite``,
         ``unscalable``, ``rights``, ``unencrypted`` or ``other``."""
     @property
     def needed_bytes_per_s(self) -> int:

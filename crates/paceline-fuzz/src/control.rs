@@ -227,5 +227,6 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         encrypted: false,
         level: None,
         idle: None,
+        with: None,
     }
 }

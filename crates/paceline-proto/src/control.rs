@@ -44,6 +44,7 @@ mod shares;
 mod spec;
 mod split;
 mod survey;
+mod tie;
 mod ways;
 
 pub use access::TOKENS_MAX;
@@ -142,6 +143,8 @@ pub struct Control {
     refused: BTreeMap<PairKey, Refusal>,
     /// The reported grants of local subscriptions and publishers.
     granted: BTreeMap<PairKey, Grant>,
+    /// The pairs whose opposite contract is not granted, so that they are not carried.
+    incomplete: BTreeSet<PairKey>,
     /// The reported best-effort streams of local subscriptions that requested a promise.
     best_effort: BTreeMap<PairKey, BestEffort>,
     outputs: VecDeque<ControlOutput>,
@@ -188,6 +191,7 @@ impl Control {
             heard: BTreeMap::new(),
             refused: BTreeMap::new(),
             granted: BTreeMap::new(),
+            incomplete: BTreeSet::new(),
             best_effort: BTreeMap::new(),
             outputs: VecDeque::new(),
             sends: VecDeque::new(),

@@ -22,4 +22,5 @@ mod control_network {
     mod routes;
     mod told;
     mod truth;
+    mod two_way;
 }

@@ -308,6 +308,11 @@ pub enum SubscribeError {
         "idle time of {0:?}: must be at least 1 s, such as 30 s; without one, an unused reservation stays"
     )]
     Idle(Duration),
+    /// The subscription names an opposite stream, but requests no contract.
+    #[error(
+        "with '{0}' but without a contract: nothing is tied; add a delay bound (within) or a loss tolerance (loss)"
+    )]
+    TiedWithoutContract(String),
     /// The subscription has an idle time, but requests no contract.
     #[error(
         "idle without a contract: nothing is reserved; add a delay bound (within) or a loss tolerance (loss)"

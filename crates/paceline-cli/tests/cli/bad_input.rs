@@ -22,6 +22,8 @@ const CASES: &[Case] = &[
         2,
         &["--idle", "from 1s", "without --idle an unused reservation stays"],
     ),
+    (&["sub", "a", "--with", "cmd"], 2, &["with 'cmd' but without a contract", "within"]),
+    (&["sub", "a", "--within", "1s", "--with", "b/*"], 2, &["--with", "b/*"]),
     (&["sub", "a", "--idle", "30s"], 2, &["idle without a contract", "within"]),
     (&["sub", "a", "--within", "0ms"], 2, &["--within", "leave it out"]),
     (&["sub", "a", "--queue", "0"], 2, &["--queue", "from 1 to 65536"]),

@@ -52,6 +52,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         encrypted: false,
         level: None,
         idle: None,
+        with: None,
     }
 }
 

@@ -421,6 +421,7 @@ impl Attacker {
             encrypted: self.chance.below(8) == 0,
             level: None,
             idle: None,
+            with: None,
             revision: self.number(),
         }
     }

@@ -55,6 +55,7 @@ const ASKS_LEVEL: u64 = 1 << 12;
 const ASKS_BITRATE: u64 = 1 << 13;
 const ASKS_QUALITY: u64 = 1 << 14;
 const ASKS_IDLE: u64 = 1 << 15;
+const ASKS_WITH: u64 = 1 << 16;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -242,9 +243,8 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         return Err(WireError::Invalid("publisher flags"));
     }
     let has = |flag: u8| flags & u64::from(flag) != 0;
-    let tag = reader.text(TAG_BYTES_MAX, "tag")?;
     Ok(PublisherSpec {
-        tag: Tag::new(&tag).map_err(|_| WireError::Invalid("tag"))?,
+        tag: read_tag(reader)?,
         kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
         encoding: read_encoding(reader)?,
         period: optional(has(HAS_PERIOD), || read_duration(reader, "period"))?,
@@ -283,6 +283,7 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.form.bitrate.is_some(), ASKS_BITRATE),
         (spec.form.quality.is_some(), ASKS_QUALITY),
         (spec.idle.is_some(), ASKS_IDLE),
+        (spec.with.is_some(), ASKS_WITH),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_varint(long.fold(flags, |all, flag| all | flag));
@@ -318,10 +319,13 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     if let Some(idle) = spec.idle {
         out.put_varint(idle.as_nanos());
     }
+    if let Some(with) = &spec.with {
+        out.put_text(with.as_str());
+    }
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * ASKS_IDLE - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * ASKS_WITH - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
@@ -344,7 +348,12 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         encrypted: all & ASKS_ENCRYPTED != 0,
         level: optional(all & ASKS_LEVEL != 0, || reader.varint32("level"))?,
         idle: optional(all & ASKS_IDLE != 0, || read_idle(reader))?,
+        with: optional(all & ASKS_WITH != 0, || read_tag(reader))?,
     })
+}
+
+fn read_tag(reader: &mut Reader) -> Result<Tag, WireError> {
+    Tag::new(&reader.text(TAG_BYTES_MAX, "tag")?).map_err(|_| WireError::Invalid("tag"))
 }
 
 fn read_idle(reader: &mut Reader) -> Result<Duration, WireError> {

@@ -45,9 +45,10 @@ impl Control {
         }
     }
 
-    /// Ends the marks of this node that no longer apply: the pair or its request has ended, or a path has answered.
-    pub(super) fn end_marks(&mut self) {
+    /// Ends the marks of idle pairs that no longer apply: the pair or its request has ended, or a path has answered.
+    pub(super) fn end_idle_marks(&mut self) {
         let Some(mine) = self.registry.record(self.me) else { return };
+        let idle = mine.marks.iter().filter(|(_, (_, mark))| *mark == Mark::Idle);
         let ended = |(key, (revision, _)): &(&PairKey, &(u64, Mark))| {
             let (subscription, publisher) = **key;
             let request = self.subscription(subscription);
@@ -57,7 +58,7 @@ impl Control {
                 || self.admission.granted_revision(**key).is_some()
                 || self.admission.is_refused(**key)
         };
-        let ended: Vec<PairKey> = mine.marks.iter().filter(ended).map(|(key, _)| *key).collect();
+        let ended: Vec<PairKey> = idle.filter(ended).map(|(key, _)| *key).collect();
         for (subscription, publisher) in ended {
             self.admission.awake.remove(&(subscription, publisher));
             self.announce(Change::Unmark(subscription, publisher), None);

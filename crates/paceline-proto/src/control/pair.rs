@@ -122,7 +122,9 @@ impl Pair<'_> {
     /// reservation would end between two samples.
     pub(super) fn idle_time(&self) -> Option<Duration> {
         let two = self.spec.period.map_or(Duration::ZERO, |period| period.mul_div(2, 1));
-        self.request.idle.map(|idle| idle.max(IDLE_MIN).max(two))
+        // The end of one half for a pause would end the other one.
+        let idle = self.request.idle.filter(|_| self.request.with.is_none());
+        idle.map(|idle| idle.max(IDLE_MIN).max(two))
     }
 
     /// Returns the division of the delay bound among the hops of the path.

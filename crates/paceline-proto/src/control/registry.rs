@@ -53,18 +53,26 @@ pub(crate) type PairKey = (SubscriptionId, PublisherId);
 pub(crate) enum Mark {
     /// Its reservation was released after its idle time. Its samples are sent as best effort.
     Idle,
+    /// Its path has granted it, and it waits for the opposite contract or has it.
+    Reserved,
+    /// Its path has refused it since the opposite contract was reserved.
+    Refused,
 }
 
 impl Mark {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Idle => 0,
+            Self::Reserved => 1,
+            Self::Refused => 2,
         }
     }
 
     pub(crate) const fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Idle),
+            1 => Some(Self::Reserved),
+            2 => Some(Self::Refused),
             _ => None,
         }
     }
@@ -236,6 +244,11 @@ impl Registry {
 
     pub(crate) fn record(&self, node: NodeId) -> Option<&Record> {
         self.entries.get(&node).map(|entry| &entry.record)
+    }
+
+    /// Returns the mark of a pair, whatever its request is.
+    pub(crate) fn any_mark_of(&self, key: PairKey) -> Option<Mark> {
+        self.record(key.1.node)?.marks.get(&key).map(|(_, mark)| *mark)
     }
 
     /// Returns the mark of request `revision` of a pair, which its publisher's node has announced.

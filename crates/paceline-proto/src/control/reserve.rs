@@ -72,6 +72,8 @@ impl Control {
                 break;
             }
             for (pair, node, reason) in denials {
+                // The node of its lead must learn of the refusal.
+                self.dirty |= self.admission.followed.contains(&pair);
                 let survey = self.admission.denied(self.now, pair, node, reason);
                 self.begin_survey(survey);
             }

@@ -158,6 +158,9 @@ pub struct SubscriptionSpec {
     /// The time without a published sample after which the reservation is released, from [`IDLE_MIN`]. The next
     /// sample requests it again. By default an unused reservation stays.
     pub idle: Option<Duration>,
+    /// The tag of an opposite stream, published on the subscription's host and subscribed to with a contract on the
+    /// publisher's host. Both contracts are granted, or neither.
+    pub with: Option<Tag>,
 }
 
 /// The shortest idle time of a reservation. Publishers' nodes report use a few times per second.
@@ -181,6 +184,7 @@ impl SubscriptionSpec {
             encrypted: false,
             level: None,
             idle: None,
+            with: None,
         }
     }
 

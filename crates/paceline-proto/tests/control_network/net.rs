@@ -362,6 +362,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         encrypted: false,
         level: None,
         idle: None,
+        with: None,
     }
 }
 

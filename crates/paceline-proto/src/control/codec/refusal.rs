@@ -51,6 +51,10 @@ pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_varint(needed);
             out.put_varint(available);
         }
+        RefusalReason::Opposite { missing } => {
+            out.put_u8(11);
+            out.put_flag(missing);
+        }
         RefusalReason::NoGuarantee { why } => {
             out.put_u8(9);
             out.put_u8(why.code());
@@ -150,6 +154,7 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
             let why = Unguaranteed::from_code(reader.u8("guarantee")?);
             RefusalReason::NoGuarantee { why: why.ok_or(WireError::Invalid("guarantee"))? }
         }
+        11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },
         10 => {
             let needed = reader.varint("bytes needed")?;
             RefusalReason::Buffer { needed, available: reader.varint("bytes of the buffer")? }
