@@ -277,7 +277,7 @@ impl Admission {
             Step::Wait => self.forget(now, key),
             Step::Refuse(refusal) => {
                 self.forget(now, key);
-                self.refuse(now, key, refusal, basis);
+                self.refuse(now, key, *refusal, basis);
             }
         }
     }

@@ -83,13 +83,14 @@ impl Ties {
 
     fn find_incomplete(&self, registry: &Registry) -> BTreeSet<PairKey> {
         let reserved = |key: &PairKey| registry.any_mark_of(*key) == Some(Mark::Reserved);
-        let leads = self.leads.iter().filter(|(key, other)| {
-            !(reserved(key) && other.as_ref().is_some_and(|other| reserved(other)))
-        });
+        let leads = self
+            .leads
+            .iter()
+            .filter(|(key, other)| !(reserved(key) && other.as_ref().is_some_and(&reserved)));
         let follows = self
             .follows
             .iter()
-            .filter(|(key, leads)| !(reserved(key) && leads.iter().any(|lead| reserved(lead))));
+            .filter(|(key, leads)| !(reserved(key) && leads.iter().any(&reserved)));
         leads.map(|(key, _)| *key).chain(follows.map(|(key, _)| *key)).collect()
     }
 }

@@ -15,7 +15,7 @@ pub(super) enum Step {
     /// Reserve nothing, and report nothing new.
     Wait,
     /// Reserve nothing, and report this refusal.
-    Refuse(Refusal),
+    Refuse(Box<Refusal>),
 }
 
 impl Round<'_> {
@@ -43,10 +43,12 @@ impl Admission {
     /// Returns the next step for a pair of a publisher of this node.
     pub(super) fn step(&mut self, round: &Round<'_>, key: PairKey) -> Step {
         if let Some(other) = round.ties.leads.get(&key) {
-            let Some(other) = *other else { return Step::Refuse(round.opposed(key, None)) };
+            let Some(other) = *other else {
+                return Step::Refuse(Box::new(round.opposed(key, None)));
+            };
             let refused = round.registry.any_mark_of(other) == Some(Mark::Refused);
             return match refused || round.blocked.contains(&other) {
-                true => Step::Refuse(round.opposed(key, Some(other))),
+                true => Step::Refuse(Box::new(round.opposed(key, Some(other)))),
                 false => Step::Ask,
             };
         }
@@ -56,7 +58,7 @@ impl Admission {
             self.followed.remove(&key);
             let refused = leads.iter().find(|lead| round.is_refused(**lead));
             return match refused {
-                Some(lead) => Step::Refuse(round.opposed(key, Some(*lead))),
+                Some(lead) => Step::Refuse(Box::new(round.opposed(key, Some(*lead)))),
                 None => Step::Wait,
             };
         }
