@@ -308,7 +308,8 @@ class BestEffort:
     @property
     def reason(self) -> str:
         """The reason as a word: ``no_capacity`` (no link of the path has a capacity),
-        ``rate_unknown`` or ``size_unknown`` (the publisher's first sample decides)."""
+        ``rate_unknown``, ``size_unknown`` (the publisher's first sample decides) or ``idle``
+        (nothing was published for the idle time)."""
     @property
     def text(self) -> str:
         """The reason as a sentence."""
@@ -432,7 +433,7 @@ class Refusal:
     @property
     def reason(self) -> str:
         """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``, ``no_guarantee``,
-        ``no_answer``, ``size_above_source``,
+        ``no_answer``, ``size_above_source``, ``opposite``,
         ``unscalable``, ``rights``, ``unencrypted`` or ``other``."""
     @property
     def needed_bytes_per_s(self) -> int:

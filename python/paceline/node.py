@@ -162,6 +162,8 @@ class Node(_native.Node):
         retransmit: _Retransmit | None = None,
         encrypted: bool = False,
         priority: int | None = None,
+        idle_s: float | None = None,
+        with_tag: str | None = None,
         queue: int | None = None,
         history_samples: int | None = None,
         history_bytes: int | None = None,
@@ -182,7 +184,9 @@ class Node(_native.Node):
         ten samples miss it. ``retransmit`` selects the repair of losses on QUIC links and defaults
         to ``selective``. With ``encrypted=True`` a path with an unencrypted link is refused.
         ``priority`` is the level of the contract on links with static priorities; the lowest is served
-        first.
+        first. ``idle_s`` releases the reservation when the publisher has sent nothing for this time, at
+        least 1 s; the next sample requests it again. ``with_tag`` ties the contract to that of an opposite
+        stream, published on this host and subscribed to on the publisher's: both are granted or neither.
 
         ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the
         oldest is dropped.
@@ -204,6 +208,8 @@ class Node(_native.Node):
             "retransmit": retransmit,
             "encrypted": encrypted,
             "priority": priority,
+            "idle_s": idle_s,
+            "with_tag": with_tag,
             "queue": queue,
             "history_samples": history_samples,
             "history_bytes": history_bytes,

@@ -136,6 +136,12 @@ pub enum ReserveOutput {
         /// The node that reported it, if known.
         node: NodeIndex,
     },
+    /// A reservation of this node was closed after its idle time without
+    /// [`Reservations::handle_used`].
+    Idle {
+        /// The reservation.
+        key: Key,
+    },
     /// A neighbour's report, in answer to [`Reservations::ask_status`].
     Status {
         /// The neighbour.

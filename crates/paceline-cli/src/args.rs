@@ -81,6 +81,12 @@ pub fn some_duration(text: &str) -> Result<Duration, String> {
     duration_in(text, &(Span::from_millis(1)..=DURATION_MAX), "for example 5s", true)
 }
 
+/// Parses the idle time of a reservation.
+pub(crate) fn idle(text: &str) -> Result<Duration, String> {
+    let fix = "for example 30s; without --idle an unused reservation stays";
+    duration_in(text, &(Span::from_secs(1)..=DURATION_MAX), fix, true)
+}
+
 /// Parses a duration of whole seconds from `MIN` to `MAX`; returns seconds.
 pub fn seconds<const MIN: u32, const MAX: u32>(text: &str) -> Result<u32, String> {
     let range = Span::from_secs(u64::from(MIN))..=Span::from_secs(u64::from(MAX));

@@ -77,6 +77,12 @@ fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
     if let Some(level) = args.priority {
         builder = builder.priority(level);
     }
+    if let Some(tag) = &args.with {
+        builder = builder.with_tag(tag.as_str());
+    }
+    if let Some(idle) = args.idle {
+        builder = builder.idle(idle);
+    }
     if args.require_encrypted {
         builder = builder.require_encrypted();
     }

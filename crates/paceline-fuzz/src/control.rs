@@ -226,5 +226,7 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         or_stop: false,
         encrypted: false,
         level: None,
+        idle: None,
+        with: None,
     }
 }

@@ -22,6 +22,7 @@ mod excess;
 mod flood;
 mod grant;
 mod graph;
+mod idle;
 mod linger;
 mod links;
 mod message;
@@ -43,6 +44,7 @@ mod shares;
 mod spec;
 mod split;
 mod survey;
+mod tie;
 mod ways;
 
 pub use access::TOKENS_MAX;
@@ -63,7 +65,7 @@ pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
 pub use scaled::FormBudget;
-pub use spec::{BEST_EFFORT_WAIT_MAX, HopInfo, PublisherSpec, SubscriptionSpec};
+pub use spec::{BEST_EFFORT_WAIT_MAX, HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
 pub use survey::Estimate;
 pub use ways::{WayChange, Ways};
 
@@ -141,6 +143,8 @@ pub struct Control {
     refused: BTreeMap<PairKey, Refusal>,
     /// The reported grants of local subscriptions and publishers.
     granted: BTreeMap<PairKey, Grant>,
+    /// The pairs whose opposite contract is not granted, so that they are not carried.
+    incomplete: BTreeSet<PairKey>,
     /// The reported best-effort streams of local subscriptions that requested a promise.
     best_effort: BTreeMap<PairKey, BestEffort>,
     outputs: VecDeque<ControlOutput>,
@@ -187,6 +191,7 @@ impl Control {
             heard: BTreeMap::new(),
             refused: BTreeMap::new(),
             granted: BTreeMap::new(),
+            incomplete: BTreeSet::new(),
             best_effort: BTreeMap::new(),
             outputs: VecDeque::new(),
             sends: VecDeque::new(),

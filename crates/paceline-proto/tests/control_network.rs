@@ -11,6 +11,7 @@ mod control_network {
     mod classes;
     mod convergence;
     mod global;
+    mod idle;
     mod net;
     mod oracle;
     mod processor;
@@ -21,4 +22,5 @@ mod control_network {
     mod routes;
     mod told;
     mod truth;
+    mod two_way;
 }

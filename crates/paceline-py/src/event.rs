@@ -123,8 +123,8 @@ impl Withdrawn {
 pub(crate) struct BestEffort {
     /// The id of the publisher.
     publisher: String,
-    /// The reason as a word: `no_capacity` (no link of the path has a capacity), `rate_unknown` or
-    /// `size_unknown` (the publisher's first sample decides).
+    /// The reason as a word: `no_capacity` (no link of the path has a capacity), `rate_unknown`,
+    /// `size_unknown` (the publisher's first sample decides) or `idle` (nothing was published for the idle time).
     reason: &'static str,
     /// The reason as a sentence.
     text: String,
@@ -147,6 +147,7 @@ impl BestEffort {
             Why::NoCapacity => "no_capacity",
             Why::RateUnknown => "rate_unknown",
             Why::SizeUnknown => "size_unknown",
+            Why::Idle => "idle",
             _ => "unknown",
         };
         Self { publisher: publisher.to_string(), reason, text: why.to_string() }

@@ -80,6 +80,12 @@ pub(crate) fn subscriber<'a>(
     if let Some(level) = option(asked, "priority", WHOLE)? {
         builder = builder.priority(level);
     }
+    if let Some(tag) = option::<String>(asked, "with_tag", TEXT)? {
+        builder = builder.with_tag(&tag);
+    }
+    if let Some(idle) = option::<f64>(asked, "idle_s", NUMBER)? {
+        builder = builder.idle(from_ms("idle_s", idle * 1e3)?);
+    }
     if option(asked, "encrypted", "True or False")? == Some(true) {
         builder = builder.require_encrypted();
     }

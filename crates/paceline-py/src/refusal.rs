@@ -22,6 +22,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Unscalable { .. } => "unscalable",
         RefusalReason::Rights { .. } => "rights",
         RefusalReason::Unencrypted => "unencrypted",
+        RefusalReason::Opposite { .. } => "opposite",
         _ => "other",
     }
 }
@@ -65,7 +66,7 @@ impl Refusal {
     }
 
     /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `buffer`,
-    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable` or `other`.
+    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `opposite` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {
         word(self.0.reason)

@@ -303,6 +303,21 @@ pub enum SubscribeError {
     /// The delay bound is zero.
     #[error("within 0: must be above 0; it is the longest time from publish to delivery")]
     ZeroWithin,
+    /// The idle time is shorter than one second.
+    #[error(
+        "idle time of {0:?}: must be at least 1 s, such as 30 s; without one, an unused reservation stays"
+    )]
+    Idle(Duration),
+    /// The subscription names an opposite stream, but requests no contract.
+    #[error(
+        "with '{0}' but without a contract: nothing is tied; add a delay bound (within) or a loss tolerance (loss)"
+    )]
+    TiedWithoutContract(String),
+    /// The subscription has an idle time, but requests no contract.
+    #[error(
+        "idle without a contract: nothing is reserved; add a delay bound (within) or a loss tolerance (loss)"
+    )]
+    IdleWithoutContract,
     /// The queue length is not from 1 to 65536 samples.
     #[error("queue of {0} samples: must be from 1 to 65,536, such as 64")]
     Queue(usize),

@@ -12,9 +12,9 @@ use crate::shell::command::Command;
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
 use event_listener::{EventListener, Listener};
-use paceline_proto::control::SubscriptionSpec;
+use paceline_proto::control::{IDLE_MIN, SubscriptionSpec};
 use paceline_proto::form::Audio;
-use paceline_proto::{Drops, Form, Pattern, Proxy, Rate, Retransmit, Size, SubscriptionId};
+use paceline_proto::{Drops, Form, Pattern, Proxy, Rate, Retransmit, Size, SubscriptionId, Tag};
 use paceline_sched::LossTolerance;
 use std::num::{NonZeroU8, NonZeroU32};
 use std::sync::Arc;
@@ -67,6 +67,15 @@ impl Draft {
     /// Refuses options that exclude each other.
     fn check(&self) -> Result<(), SubscribeError> {
         let Form { size, audio, .. } = self.spec.form;
+        if let (Some(with), false) = (&self.spec.with, self.spec.wants_contract()) {
+            return Err(SubscribeError::TiedWithoutContract(with.to_string()));
+        }
+        if self.spec.idle.is_some() && self.spec.with.is_some() {
+            return Err(Contradiction { one: "with", other: "idle" }.into());
+        }
+        if self.spec.idle.is_some() && !self.spec.wants_contract() {
+            return Err(SubscribeError::IdleWithoutContract);
+        }
         // A pattern with wildcards may match both pictures and sound.
         match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
             true => Err(Contradiction { one: "size", other: "audio" }.into()),
@@ -136,11 +145,12 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// Resets the request to every sample as published, as best effort: clears rate, size, audio,
-    /// bit rate, quality, delay bound and loss tolerance.
+    /// bit rate, quality, delay bound, loss tolerance, idle time and opposite stream.
     pub fn as_published(self) -> Self {
         self.with(|spec| {
             spec.form = Form::FULL;
             (spec.within, spec.loss) = (None, None);
+            (spec.idle, spec.with) = (None, None);
         })
     }
 
@@ -217,6 +227,39 @@ impl<'a> SubscriberBuilder<'a> {
     /// By default a shorter part of the delay bound has a higher priority. On other links it has no effect.
     pub fn priority(self, level: u32) -> Self {
         self.with(|spec| spec.level = Some(level))
+    }
+
+    /// Ties the contract to that of the opposite stream `tag`: both are granted, or neither.
+    ///
+    /// The opposite stream is published on this host, and a program on the publisher's host subscribes to it with a
+    /// contract. If either half is refused or lost, both are released and neither is carried, with
+    /// [`RefusalReason::Opposite`](crate::contract::RefusalReason::Opposite) as the reason of the other half.
+    pub fn with_tag(self, tag: &str) -> Self {
+        self.set(|draft| {
+            let tag = Tag::new(tag)?;
+            if tag.is_private() {
+                return Err(SubscribeError::Private(tag.to_string()));
+            }
+            draft.spec.with = Some(tag);
+            Ok(())
+        })
+    }
+
+    /// Releases the reservation of the contract when the publisher has sent nothing for `time`, at least 1 s and two
+    /// of its periods. By default an unused reservation stays.
+    ///
+    /// The subscription then receives [`SubscriberEvent::Withdrawn`](crate::SubscriberEvent::Withdrawn), and
+    /// [`BestEffort::Idle`](crate::contract::BestEffort::Idle) as the reason. The next sample requests the contract
+    /// again; until the answer, samples arrive as best effort. The path may then refuse the request.
+    pub fn idle(self, time: Duration) -> Self {
+        self.set(|draft| {
+            let idle = paceline_sched::Duration::from(time);
+            if idle < IDLE_MIN {
+                return Err(SubscribeError::Idle(time));
+            }
+            draft.spec.idle = Some(idle);
+            Ok(())
+        })
     }
 
     /// Requests a delay bound, above 0: the longest time from publish to delivery. By default no
@@ -342,7 +385,8 @@ impl<'a> SubscriberBuilder<'a> {
     /// Reports the first wrong value of the builder, with the allowed range:
     /// - [`SubscribeError::Pattern`] or [`SubscribeError::Private`] for the pattern,
     /// - [`SubscribeError::Rate`], [`SubscribeError::EveryZero`], [`SubscribeError::Size`],
-    ///   [`SubscribeError::Audio`], [`SubscribeError::ZeroWithin`], [`SubscribeError::Contract`],
+    ///   [`SubscribeError::Audio`], [`SubscribeError::ZeroWithin`], [`SubscribeError::Idle`], [`SubscribeError::IdleWithoutContract`],
+    ///   [`SubscribeError::TiedWithoutContract`], [`SubscribeError::Contract`],
     ///   [`SubscribeError::Queue`] or [`SubscribeError::Limits`] for a setting, and
     /// - [`SubscribeError::Contradiction`] for two settings that exclude each other: `every` and
     ///   `max_hz`, or a picture size and sound of one tag.

@@ -147,6 +147,7 @@ impl Reservations {
             tries: 0,
             repairs: false,
             idle: request.idle,
+            asked_idle: request.idle,
             used_at: self.now,
         };
         let version = self.ask(key, 1, origin.announced, request).map_err(RequestError::Denied)?;
@@ -177,6 +178,9 @@ impl Reservations {
         let asked = self.ask(key, origin.seq + 1, origin.announced, request);
         let version = asked.map_err(RequestError::Denied)?;
         self.sent(key, version, false);
+        if let Some(origin) = self.entries.get_mut(&key).and_then(|entry| entry.origin.as_mut()) {
+            origin.asked_idle = request.idle;
+        }
         Ok(())
     }
 
@@ -251,7 +255,10 @@ impl Reservations {
         let Some(ask) = entry.installed.as_ref().map(|version| version.ask.clone()) else { return };
         let repaired = entry.origin.is_some_and(|origin| origin.repairs);
         if let Some(origin) = &mut entry.origin {
-            (origin.refresh_at, origin.repairs, origin.used_at) = (refresh_at, false, now);
+            if !repaired {
+                (origin.idle, origin.used_at) = (origin.asked_idle, now);
+            }
+            (origin.refresh_at, origin.repairs) = (refresh_at, false);
         }
         let Some(granted) = judge(&ask, accept) else {
             // Do not rely on an answer that contradicts the request.
@@ -332,11 +339,7 @@ impl Reservations {
         }
         if idle {
             self.close(self.now, key);
-            self.outputs.push_back(ReserveOutput::Ended {
-                key,
-                reason: Some(Reason::Timeout),
-                node: self.me,
-            });
+            self.outputs.push_back(ReserveOutput::Idle { key });
         }
     }
 

@@ -71,6 +71,8 @@ pub(super) struct Origin {
     /// True if the pending request only restores the installed version.
     pub(super) repairs: bool,
     pub(super) idle: Option<Duration>,
+    /// The idle time of the last request, which replaces `idle` once it is granted.
+    pub(super) asked_idle: Option<Duration>,
     pub(super) used_at: Instant,
 }
 

@@ -231,7 +231,8 @@ fn lifetimes_follow_the_senders_period_and_idle_reservations_close() {
     assert_eq!(world.held(), [4, 0]);
     world.run(millis(200));
     assert_eq!(world.held(), [0, 0]);
-    assert_eq!(world.ended(0, key), Some(Some(Reason::Timeout)));
+    assert_eq!(world.idled, [(0, key)]);
+    assert_eq!(world.ended(0, key), None);
 }
 
 #[test]

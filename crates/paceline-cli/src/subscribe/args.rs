@@ -3,9 +3,9 @@
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
 use crate::payload::is_stdout;
-use paceline::Pattern;
 use paceline::contract::{Proxy, Retransmit};
 use paceline::pull::History;
+use paceline::{Pattern, Tag};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -53,6 +53,14 @@ pub(crate) struct SubArgs {
     /// the delay bounds
     #[arg(long, value_name = "LEVEL", requires = "within")]
     pub(crate) priority: Option<u32>,
+    /// Ties the contract to that of an opposite stream: both or neither. A program on this host publishes TAG, and one on
+    /// the publisher's host subscribes to it with a contract
+    #[arg(long, value_name = "TAG", value_parser = Tag::new, conflicts_with = "idle")]
+    pub(crate) with: Option<Tag>,
+    /// Releases the reservation after this time without a sample of the publisher, at least 1s; the next sample requests
+    /// it again
+    #[arg(long, value_name = "TIME", value_parser = args::idle)]
+    pub(crate) idle: Option<Duration>,
     /// Node that reduces rate and size: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     pub(crate) proxy: Proxy,

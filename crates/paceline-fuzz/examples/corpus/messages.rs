@@ -51,6 +51,8 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         or_stop: false,
         encrypted: false,
         level: None,
+        idle: None,
+        with: None,
     }
 }
 

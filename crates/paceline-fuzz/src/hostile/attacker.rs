@@ -420,6 +420,8 @@ impl Attacker {
             or_stop: self.chance.below(2) == 0,
             encrypted: self.chance.below(8) == 0,
             level: None,
+            idle: None,
+            with: None,
             revision: self.number(),
         }
     }

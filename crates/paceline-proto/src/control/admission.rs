@@ -12,6 +12,8 @@
 //! Pairs without a contract, and those whose path has no link with a capacity, follow the registry directly.
 
 mod answers;
+mod idle;
+mod tie;
 mod turns;
 
 use super::booking::{Booking, request};
@@ -21,6 +23,7 @@ use super::pair::Pair;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, Registry};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use super::tie::Ties;
 use crate::ids::NodeId;
 use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
@@ -28,6 +31,7 @@ use paceline_admit::reserve::{
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tie::Step;
 use turns::{TURN, Turns};
 
 /// The granularity of reservation timers, which share one wake-up per step.
@@ -139,6 +143,12 @@ pub(crate) struct Admission {
     wake: Instant,
     rounds: u64,
     turns: Turns,
+    /// The idle pairs whose publishers have sent a sample since.
+    pub(super) awake: BTreeSet<PairKey>,
+    /// The following pairs that were requested since their lead was reserved.
+    pub(super) followed: BTreeSet<PairKey>,
+    /// The tied pairs that are not in force. Their refusals stay until they are.
+    incomplete: BTreeSet<PairKey>,
 }
 
 /// A refusal, about which the nodes of the path are to be asked for an offer.
@@ -163,6 +173,10 @@ pub(super) struct Round<'r> {
     pub(super) tree: &'r Tree,
     /// True if a change since the previous round may have released capacity.
     pub(super) news: bool,
+    /// The pairs of which both are granted, or neither.
+    pub(super) ties: &'r Ties,
+    /// The pairs that a node does not allow.
+    pub(super) blocked: &'r BTreeSet<PairKey>,
 }
 
 impl Admission {
@@ -182,6 +196,9 @@ impl Admission {
             wake: Instant::FAR,
             rounds: 0,
             turns: Turns::new(),
+            awake: BTreeSet::new(),
+            followed: BTreeSet::new(),
+            incomplete: BTreeSet::new(),
         }
     }
 
@@ -230,6 +247,7 @@ impl Admission {
     /// that are no longer needed. `pairs` must be ordered by key.
     pub(super) fn decide(&mut self, now: Instant, round: &Round<'_>, pairs: &[Pair<'_>]) {
         self.rounds += 1;
+        self.incomplete.clone_from(&round.ties.incomplete);
         self.wake = Instant::FAR;
         let own = |pair: &&Pair<'_>| pair.publisher.node == round.me;
         let acts = |pair: &&Pair<'_>| impossible(pair).is_some() || pair.is_reserved();
@@ -245,10 +263,23 @@ impl Admission {
                     self.refuse(now, pair.key(), refusal, basis);
                 }
             } else {
-                self.need(now, round, pair, basis);
+                self.take_step(now, round, pair, basis);
             }
         }
         self.follow_reservations();
+    }
+
+    /// Requests the reservation of a pair, unless the opposite contract prevents that.
+    fn take_step(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
+        let key = pair.key();
+        match self.step(round, key) {
+            Step::Ask => self.need(now, round, pair, basis),
+            Step::Wait => self.forget(now, key),
+            Step::Refuse(refusal) => {
+                self.forget(now, key);
+                self.refuse(now, key, *refusal, basis);
+            }
+        }
     }
 
     /// Releases everything that none of the pairs `acts` needs. This runs before any request, because it may
@@ -310,12 +341,12 @@ impl Admission {
         }
         if asked.basis == basis {
             // The refused change is no longer requested.
-            return self.release(key);
+            return self.settle(key);
         }
         let Some(wanted) = request(pair, &basis.path, pair.split(), link) else { return };
         if asked.request == wanted {
             asked.basis = basis;
-            self.release(key);
+            self.settle(key);
         } else if asked.request.label == wanted.label && now < asked.retry_at {
             self.wake = self.wake.min(asked.retry_at);
         } else if !self.waits(now, key, &basis, round.news) {

@@ -13,6 +13,9 @@ pub enum BestEffort {
     RateUnknown,
     /// The size of its samples is unknown. After the first sample, a reservation is requested.
     SizeUnknown,
+    /// Its reservation was released because the publisher sent nothing for the idle time. The next sample requests
+    /// it again.
+    Idle,
 }
 
 impl BestEffort {
@@ -33,6 +36,10 @@ impl fmt::Display for BestEffort {
             }
             Self::SizeUnknown => {
                 "its sample size is unknown before the first sample; its path is asked after that"
+            }
+            Self::Idle => {
+                "idle: nothing was published for the idle time, so its reservation was released; the next \
+                 sample requests it again"
             }
         })
     }

@@ -120,7 +120,7 @@ pub(super) fn request(
         forward: Some(wanted),
         backward: None,
         link,
-        idle: None,
+        idle: pair.idle_time(),
     })
 }
 

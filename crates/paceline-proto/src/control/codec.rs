@@ -1,16 +1,16 @@
-//! The encoding of publisher declarations, subscription requests and refusals.
+//! The encoding of publisher declarations and subscription requests.
 
 pub(super) mod record;
+mod refusal;
 
-use super::refusal::{Offer, Refusal, RefusalReason};
+pub(super) use refusal::{put_lack, put_refusal, read_lack, read_refusal};
+
 use super::registry::NAME_BYTES_MAX;
-use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
-use crate::classes::Unguaranteed;
+use super::spec::{HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
-use crate::rights::{Lack, Quota, Right};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
 use crate::wire::segment::{
@@ -54,6 +54,8 @@ const ASKS_ENCRYPTED: u64 = 1 << 11;
 const ASKS_LEVEL: u64 = 1 << 12;
 const ASKS_BITRATE: u64 = 1 << 13;
 const ASKS_QUALITY: u64 = 1 << 14;
+const ASKS_IDLE: u64 = 1 << 15;
+const ASKS_WITH: u64 = 1 << 16;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -242,9 +244,8 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         return Err(WireError::Invalid("publisher flags"));
     }
     let has = |flag: u8| flags & u64::from(flag) != 0;
-    let tag = reader.text(TAG_BYTES_MAX, "tag")?;
     Ok(PublisherSpec {
-        tag: Tag::new(&tag).map_err(|_| WireError::Invalid("tag"))?,
+        tag: read_tag(reader)?,
         kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
         encoding: read_encoding(reader)?,
         period: optional(has(HAS_PERIOD), || read_duration(reader, "period"))?,
@@ -282,6 +283,8 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.level.is_some(), ASKS_LEVEL),
         (spec.form.bitrate.is_some(), ASKS_BITRATE),
         (spec.form.quality.is_some(), ASKS_QUALITY),
+        (spec.idle.is_some(), ASKS_IDLE),
+        (spec.with.is_some(), ASKS_WITH),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_varint(long.fold(flags, |all, flag| all | flag));
@@ -314,10 +317,16 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     if let Some(level) = spec.level {
         out.put_varint(level.into());
     }
+    if let Some(idle) = spec.idle {
+        out.put_varint(idle.as_nanos());
+    }
+    if let Some(with) = &spec.with {
+        out.put_text(with.as_str());
+    }
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * ASKS_QUALITY - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * ASKS_WITH - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
@@ -339,7 +348,18 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         or_stop: all & OR_STOP != 0,
         encrypted: all & ASKS_ENCRYPTED != 0,
         level: optional(all & ASKS_LEVEL != 0, || reader.varint32("level"))?,
+        idle: optional(all & ASKS_IDLE != 0, || read_idle(reader))?,
+        with: optional(all & ASKS_WITH != 0, || read_tag(reader))?,
     })
+}
+
+fn read_tag(reader: &mut Reader) -> Result<Tag, WireError> {
+    Tag::new(&reader.text(TAG_BYTES_MAX, "tag")?).map_err(|_| WireError::Invalid("tag"))
+}
+
+fn read_idle(reader: &mut Reader) -> Result<Duration, WireError> {
+    let idle = read_duration(reader, "idle time")?;
+    if idle < IDLE_MIN { Err(WireError::Invalid("idle time")) } else { Ok(idle) }
 }
 
 /// Reads a nonzero revision; revision 0 is not encoded.
@@ -398,166 +418,4 @@ pub(super) fn read_pair(reader: &mut Reader) -> Result<(SubscriptionId, Publishe
     let subscription = SubscriptionId { node, index: reader.varint32("subscription")? };
     let node = NodeId(reader.u64("publisher")?);
     Ok((subscription, PublisherId { node, index: reader.varint32("publisher")? }))
-}
-
-pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
-    put_pair(out, refusal.subscription, refusal.publisher);
-    match refusal.reason {
-        RefusalReason::Capacity => out.put_u8(0),
-        RefusalReason::SizeAboveSource { asked, source } => {
-            out.put_u8(1);
-            put_size(out, asked);
-            put_size(out, source);
-        }
-        RefusalReason::Unscalable { asked, why } => {
-            out.put_u8(6);
-            put_size(out, asked);
-            out.put_u8(why.code());
-        }
-        RefusalReason::Deadlines { within, due, carried } => {
-            out.put_u8(2);
-            out.put_varint(within.as_nanos());
-            out.put_varint(due);
-            out.put_varint(carried);
-        }
-        RefusalReason::Delay { takes, within } => {
-            out.put_u8(3);
-            out.put_varint(takes.as_nanos());
-            out.put_varint(within.as_nanos());
-        }
-        RefusalReason::NoAnswer => out.put_u8(4),
-        RefusalReason::Processor { needed, available } => {
-            out.put_u8(5);
-            out.put_varint(needed);
-            out.put_varint(available);
-        }
-        RefusalReason::Rights { of, lack } => {
-            out.put_u8(7);
-            out.put_u64(of.0);
-            put_lack(out, lack);
-        }
-        RefusalReason::Unencrypted => out.put_u8(8),
-        RefusalReason::Buffer { needed, available } => {
-            out.put_u8(10);
-            out.put_varint(needed);
-            out.put_varint(available);
-        }
-        RefusalReason::NoGuarantee { why } => {
-            out.put_u8(9);
-            out.put_u8(why.code());
-        }
-    }
-    out.put_u64(refusal.node.0);
-    out.put_text(&refusal.node_name);
-    out.put_text(&refusal.link);
-    out.put_text(&refusal.class);
-    out.put_varint(refusal.needed_bytes_per_s);
-    out.put_varint(refusal.available_bytes_per_s);
-    put_offer(out, &refusal.offer);
-    out.put_varint(refusal.revision);
-}
-
-/// Encodes a missing right; code 0 of the quota stands for none.
-pub(super) fn put_lack(out: &mut Vec<u8>, lack: Lack) {
-    out.put_u8(lack.right().code());
-    match lack {
-        Lack::Right(_) => out.put_u8(0),
-        Lack::Quota { quota, asked, limit, .. } => {
-            out.put_u8(1 + quota.code());
-            out.put_flag(asked.is_some());
-            if let Some(asked) = asked {
-                out.put_varint(asked);
-            }
-            out.put_varint(limit);
-        }
-    }
-}
-
-pub(super) fn read_lack(reader: &mut Reader) -> Result<Lack, WireError> {
-    let right = Right::from_code(reader.u8("right")?).ok_or(WireError::Invalid("right"))?;
-    let Some(quota) = reader.u8("quota")?.checked_sub(1) else { return Ok(Lack::Right(right)) };
-    let quota = Quota::from_code(quota).ok_or(WireError::Invalid("quota"))?;
-    let asked = reader.flag("requested")?;
-    let asked = optional(asked, || reader.varint("requested"))?;
-    Ok(Lack::Quota { right, quota, asked, limit: reader.varint("limit")? })
-}
-
-/// Encodes an offer; 0 stands for `None`, because no offer has the value 0.
-fn put_offer(out: &mut Vec<u8>, offer: &Offer) {
-    out.put_varint(offer.max_millihertz.unwrap_or(0));
-    out.put_varint(offer.bytes.unwrap_or(0));
-    out.put_varint(offer.within.map_or(0, Duration::as_nanos));
-    let (x, y) = offer.loss.map_or((0, 0), |loss| (loss.x(), loss.y()));
-    out.put_varint(x.into());
-    out.put_varint(y.into());
-}
-
-fn read_offer(reader: &mut Reader) -> Result<Offer, WireError> {
-    let some = |value: u64| (value > 0).then_some(value);
-    let max_millihertz = some(reader.varint("offered rate")?);
-    let bytes = some(reader.varint("offered bytes")?);
-    let within = some(reader.varint("offered delay bound")?).map(Duration::from_nanos);
-    let (x, y) = (reader.varint32("offered loss")?, reader.varint32("offered loss")?);
-    if y == 0 && x > 0 {
-        return Err(WireError::Invalid("offered loss"));
-    }
-    let loss = (y > 0).then(|| LossTolerance::new(x, y)).transpose();
-    let loss = loss.map_err(|_| WireError::Invalid("offered loss"))?;
-    Ok(Offer { max_millihertz, bytes, within, loss })
-}
-
-pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
-    let (subscription, publisher) = read_pair(reader)?;
-    let reason = match reader.u8("refusal reason")? {
-        0 => RefusalReason::Capacity,
-        1 => {
-            let asked = read_size(reader)?;
-            RefusalReason::SizeAboveSource { asked, source: read_size(reader)? }
-        }
-        6 => {
-            let asked = read_size(reader)?;
-            RefusalReason::Unscalable { asked, why: read_unscalable(reader)? }
-        }
-        2 => {
-            let within = Duration::from_nanos(reader.varint("time of deadlines")?);
-            let due = reader.varint("bytes due")?;
-            RefusalReason::Deadlines { within, due, carried: reader.varint("bytes carried")? }
-        }
-        3 => {
-            let takes = Duration::from_nanos(reader.varint("time taken")?);
-            RefusalReason::Delay { takes, within: Duration::from_nanos(reader.varint("time")?) }
-        }
-        4 => RefusalReason::NoAnswer,
-        5 => {
-            let needed = reader.varint("time needed")?;
-            RefusalReason::Processor { needed, available: reader.varint("time there is")? }
-        }
-        7 => {
-            let of = NodeId(reader.u64("node without the right")?);
-            RefusalReason::Rights { of, lack: read_lack(reader)? }
-        }
-        8 => RefusalReason::Unencrypted,
-        9 => {
-            let why = Unguaranteed::from_code(reader.u8("guarantee")?);
-            RefusalReason::NoGuarantee { why: why.ok_or(WireError::Invalid("guarantee"))? }
-        }
-        10 => {
-            let needed = reader.varint("bytes needed")?;
-            RefusalReason::Buffer { needed, available: reader.varint("bytes of the buffer")? }
-        }
-        _ => return Err(WireError::Invalid("refusal reason")),
-    };
-    Ok(Refusal {
-        subscription,
-        publisher,
-        node: NodeId(reader.u64("refusing node")?),
-        node_name: reader.text(NAME_BYTES_MAX, "refusing node")?,
-        link: reader.text(NAME_BYTES_MAX, "link name")?,
-        class: reader.text(NAME_BYTES_MAX, "class name")?,
-        needed_bytes_per_s: reader.varint("needed bytes")?,
-        available_bytes_per_s: reader.varint("available bytes")?,
-        reason,
-        offer: read_offer(reader)?,
-        revision: reader.varint_max(REVISION_MAX, "revision")?,
-    })
 }

@@ -4,11 +4,12 @@ use super::best_effort::BestEffort;
 use super::contract::is_promised;
 use super::registry::PairKey;
 use super::request::Ask;
-use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::spec::{IDLE_MIN, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{SourceKey, Target};
+use paceline_sched::Duration;
 use std::sync::Arc;
 
 /// This node's position on the path from a publisher to a subscription.
@@ -50,6 +51,9 @@ pub(crate) struct Pair<'a> {
     pub(super) arrives: Form,
     /// The form of the stream that carries them from this node.
     pub(super) leaves: Form,
+    /// True if its reservation was released after the idle time. It is carried as best effort until the next sample
+    /// has requested the reservation again.
+    pub(super) idle: bool,
 }
 
 impl<'a> Pair<'a> {
@@ -67,7 +71,7 @@ impl<'a> Pair<'a> {
             Proxy::Subscriber if place.next.is_none() => (Form::FULL, asked),
             Proxy::Subscriber => (Form::FULL, Form::FULL),
         };
-        Self { publisher, subscription, spec, request, asked, place, arrives, leaves }
+        Self { publisher, subscription, spec, request, asked, place, arrives, leaves, idle: false }
     }
 }
 
@@ -103,6 +107,15 @@ impl Pair<'_> {
         self.place.split.is_limited() && self.ask().is_some_and(|ask| promised(&ask))
     }
 
+    /// Returns the time without a sample after which its reservation is released. Two periods at least, or the
+    /// reservation would end between two samples.
+    pub(super) fn idle_time(&self) -> Option<Duration> {
+        let two = self.spec.period.map_or(Duration::ZERO, |period| period.mul_div(2, 1));
+        // The end of one half for a pause would end the other one.
+        let idle = self.request.idle.filter(|_| self.request.with.is_none());
+        idle.map(|idle| idle.max(IDLE_MIN).max(two))
+    }
+
     /// Returns the division of the delay bound among the hops of the path.
     pub(super) fn split(&self) -> Split {
         self.place.split
@@ -123,7 +136,7 @@ impl Pair<'_> {
 
     /// Returns the contract request to this node's link; `None` for background streams, which get no promise.
     pub(super) fn ask(&self) -> Option<Ask> {
-        if self.is_background() {
+        if self.is_background() || self.idle {
             return None;
         }
         Ask::new(self.request, self.spec, self.place.index, self.place.split)
@@ -131,6 +144,9 @@ impl Pair<'_> {
 
     /// Returns the reason why nothing is promised, if a promise is requested.
     pub(super) fn best_effort(&self) -> Option<BestEffort> {
+        if self.idle {
+            return Some(BestEffort::Idle);
+        }
         let ask = self.ask()?;
         let period = self.travelling().rate.period(self.spec.period);
         if ask.owes_nothing() {

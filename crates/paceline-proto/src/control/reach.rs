@@ -67,7 +67,9 @@ impl Reach {
             | Change::Unsubscribe(_)
             | Change::HopDown(_)
             | Change::Refuse(_)
-            | Change::Release(..) => false,
+            | Change::Release(..)
+            | Change::Mark(..)
+            | Change::Unmark(..) => false,
         };
         joins || self.connects(registry, me, (from, node))
     }

@@ -1,21 +1,23 @@
 //! Computes this node's streams from the registry, and outputs their changes.
 
 use super::access::Blocked;
-use super::admission::{Round, impossible};
+use super::admission::{Admission, Round, impossible};
 use super::best_effort::BestEffort;
 use super::grant::Grant;
 use super::graph::Tree;
 use super::linger::Carried;
 use super::pair::Pair;
 use super::refusal::{ANY, Refusal, RefusalReason};
-use super::registry::{PairKey, Registry};
+use super::registry::{Change, PairKey, Registry};
 use super::routes::{self, Installed};
 use super::shares::share;
+use super::tie::Ties;
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::SourceKey;
 use core::mem;
 use paceline_admit::reserve::Key;
+use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// This node's streams and the resulting notifications.
@@ -42,6 +44,33 @@ fn allowed<'a>(mut pairs: Vec<Pair<'a>>, blocked: &BTreeMap<PairKey, Blocked>) -
     pairs
 }
 
+/// Requests and releases the reservations of this node's pairs, except those that another node blocks. Returns the
+/// new marks of tied pairs.
+fn decide(
+    admission: &mut Admission,
+    now: Instant,
+    round: &Round<'_>,
+    pairs: &[Pair<'_>],
+    denied: &BTreeMap<PairKey, u64>,
+) -> Vec<Change> {
+    let asking = |pair: &&Pair<'_>| denied.get(&pair.key()) != Some(&pair.request.revision);
+    let asking = pairs.iter().filter(asking).cloned();
+    let asking: Vec<Pair<'_>> = asking.map(|pair| admission.awoken(pair)).collect();
+    admission.decide(now, round, &asking);
+    admission.tie_marks(round, &asking)
+}
+
+/// Returns the pairs without those that end at `me` and wait for the opposite contract.
+fn complete<'a>(
+    mut pairs: Vec<Pair<'a>>,
+    incomplete: &BTreeSet<PairKey>,
+    me: NodeId,
+) -> Vec<Pair<'a>> {
+    let ends = |pair: &Pair<'_>| [pair.publisher.node, pair.subscription.node].contains(&me);
+    pairs.retain(|pair| !ends(pair) || !incomplete.contains(&pair.key()));
+    pairs
+}
+
 /// Returns the pairs that other nodes block, with the revisions of their requests.
 fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<PairKey, u64> {
     let others = tree.records(registry).filter(|(node, _)| *node != me);
@@ -58,6 +87,7 @@ fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<P
 impl Control {
     /// Recomputes all streams and outputs the differences.
     pub(super) fn recompute(&mut self) {
+        self.end_idle_marks();
         let tree = Tree::new(&self.registry, self.me);
         self.registry.mark(self.now, |node| tree.reaches(node));
         let pairs = routes::pairs(&self.registry, &tree, self.me);
@@ -68,16 +98,16 @@ impl Control {
         let rights = self.access.refusals(&self.registry, self.hops.keys().copied(), &blocked);
         let pairs = allowed(pairs, &blocked);
         let (me, registry, news) = (self.me, &self.registry, self.news);
-        let round = Round { me, registry, tree: &tree, news };
-        let denied = blocked_elsewhere(&self.registry, &tree, self.me);
-        let asking = |pair: &&Pair<'_>| denied.get(&pair.key()) != Some(&pair.request.revision);
-        let asking: Vec<Pair<'_>> = pairs.iter().filter(asking).cloned().collect();
-        self.admission.decide(self.now, &round, &asking);
+        let ties = Ties::new(registry, &tree);
+        let denied = blocked_elsewhere(registry, &tree, me);
+        let barred = denied.keys().chain(blocked.keys()).copied().collect();
+        let round = Round { me, registry, tree: &tree, news, ties: &ties, blocked: &barred };
+        let marks = decide(&mut self.admission, self.now, &round, &pairs, &denied);
         for key in forbidden {
             self.admission.reservations.forbid(self.now, key);
         }
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
-        let booked = allowed(booked, &blocked);
+        let booked = complete(allowed(booked, &blocked), &ties.incomplete, me);
         let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
         let shared = share(live.values().map(|pair| (*pair).clone()).collect());
@@ -99,12 +129,14 @@ impl Control {
         let streams = Streams { installed, matching, heard: self.hear(&keys) };
         // These announcements are already included in the streams.
         self.dirty = false;
-        for change in self.admission.take_changes() {
+        let marked = !marks.is_empty();
+        for change in self.admission.take_changes().into_iter().chain(marks) {
             self.announce(change, None);
         }
+        self.incomplete = ties.incomplete;
         self.announce_rights(rights);
         self.send_refusal_overflow();
-        (self.dirty, self.news, self.awaited) = (false, false, awaited);
+        (self.dirty, self.news, self.awaited) = (marked, marked, awaited);
         self.tell_installs(streams.installed);
         self.tell_matching(streams.matching);
         self.tell_heard(streams.heard);
@@ -176,8 +208,10 @@ impl Control {
             let hears = self.heard.get(subscription).is_some_and(|all| all.contains(publisher));
             subscription.node != me || hears
         };
-        let granted: BTreeMap<PairKey, Grant> =
-            self.granted_here().filter(|(key, _)| heard(key)).collect();
+        let granted: BTreeMap<PairKey, Grant> = self
+            .granted_here()
+            .filter(|(key, _)| heard(key) && !self.incomplete.contains(key))
+            .collect();
         for (key, grant) in &granted {
             if self.granted.get(key) != Some(grant) {
                 self.outputs.push_back(ControlOutput::Granted { grant: grant.clone() });
@@ -286,7 +320,8 @@ impl Control {
         mut refused: BTreeMap<PairKey, Refusal>,
         changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
     ) {
-        let held: BTreeSet<PairKey> = self.admission.bookings().map(|it| it.pair).collect();
+        let held = self.admission.bookings().map(|it| it.pair);
+        let held: BTreeSet<PairKey> = held.filter(|key| !self.incomplete.contains(key)).collect();
         refused.retain(|key, _| !held.contains(key) && !changes.contains_key(&key.0));
         for (&key, refusal) in &refused {
             if self.refused.get(&key) != Some(refusal) {

@@ -119,6 +119,12 @@ pub enum RefusalReason {
         /// The missing right, or the exceeded limit.
         lack: Lack,
     },
+    /// The opposite stream of [`SubscriptionSpec::with`](super::SubscriptionSpec::with) gets no contract, so this one
+    /// gets none either. The refusal's `link` is the tag of that stream.
+    Opposite {
+        /// True if there is no such stream; false if it was refused.
+        missing: bool,
+    },
     /// The link of the path at the refusing node is not encrypted, and the subscription requires it.
     Unencrypted,
 }
@@ -131,6 +137,11 @@ impl Refusal {
     #[must_use]
     pub const fn is_for_all(&self) -> bool {
         self.publisher.index == ANY
+    }
+
+    /// Returns true if the opposite contract is the reason.
+    pub(super) const fn is_opposite(&self) -> bool {
+        matches!(self.reason, RefusalReason::Opposite { .. })
     }
 
     /// Returns whether the refusal concerns the publisher, and whether it concerns the subscription.
@@ -149,6 +160,25 @@ impl fmt::Display for BitRate {
         match Capacity::from_bytes_per_s(self.0) {
             Ok(capacity) => capacity.fmt(f),
             Err(_) => f.write_str("0 bit/s"),
+        }
+    }
+}
+
+impl Refusal {
+    fn fmt_opposite(&self, f: &mut fmt::Formatter<'_>, missing: bool) -> fmt::Result {
+        let (tag, node) = (&self.link, &self.node_name);
+        if missing {
+            write!(
+                f,
+                "there is no contract of '{tag}' to tie it to: publish it on the subscriber's host, and subscribe \
+                 to it with a delay bound on the publisher's host"
+            )
+        } else {
+            write!(
+                f,
+                "'{node}' refuses the contract of '{tag}', and both are granted or neither; its refusal names \
+                 the reason"
+            )
         }
     }
 }
@@ -214,6 +244,7 @@ impl fmt::Display for Refusal {
                 "the policy of '{}' does not allow it: {lack} for '{}'; a rule there must grant it",
                 self.node_name, self.link
             ),
+            RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
             RefusalReason::Unencrypted => write!(
                 f,
                 "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"

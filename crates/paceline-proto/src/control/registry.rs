@@ -18,6 +18,8 @@ pub const SUBSCRIPTIONS_MAX: usize = 65_536;
 pub const NEIGHBOURS_MAX: usize = 4_096;
 /// The most refusals in the record of one node.
 pub const REFUSALS_MAX: usize = 4_096;
+/// The most marks of contracts in the record of one node.
+pub(super) const MARKS_MAX: usize = 4_096;
 /// The longest name of a node or link, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
@@ -46,6 +48,36 @@ const FORGET_AFTER: Duration = Duration::from_secs(30);
 /// A (subscription, publisher) pair, the subject of a grant or refusal.
 pub(crate) type PairKey = (SubscriptionId, PublisherId);
 
+/// The state of a contract that other nodes need to know, as announced by the publisher's node.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mark {
+    /// Its reservation was released after its idle time. Its samples are sent as best effort.
+    Idle,
+    /// Its path has granted it, and it waits for the opposite contract or has it.
+    Reserved,
+    /// Its path has refused it since the opposite contract was reserved.
+    Refused,
+}
+
+impl Mark {
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Idle => 0,
+            Self::Reserved => 1,
+            Self::Refused => 2,
+        }
+    }
+
+    pub(crate) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Idle),
+            1 => Some(Self::Reserved),
+            2 => Some(Self::Refused),
+            _ => None,
+        }
+    }
+}
+
 /// A node's record of itself.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Record {
@@ -55,6 +87,8 @@ pub(crate) struct Record {
     pub(crate) subscriptions: BTreeMap<SubscriptionId, SubscriptionSpec>,
     pub(crate) neighbours: BTreeMap<NodeId, HopInfo>,
     pub(crate) refusals: BTreeMap<PairKey, Refusal>,
+    /// The marks of contracts of its publishers, with the revision of the request.
+    pub(crate) marks: BTreeMap<PairKey, (u64, Mark)>,
 }
 
 /// A change of a record; it raises the record's version by one.
@@ -72,6 +106,9 @@ pub(crate) enum Change {
     /// A new refusal, or new figures of an existing one.
     Refuse(Refusal),
     Release(SubscriptionId, PublisherId),
+    /// A new mark of request `revision`, or another one.
+    Mark(PairKey, u64, Mark),
+    Unmark(SubscriptionId, PublisherId),
 }
 
 /// The result of applying a change.
@@ -106,7 +143,8 @@ impl Record {
         let asked = self.subscriptions.values().map(|of| 32 + of.pattern.as_str().len());
         let hops = self.neighbours.values().map(|hop| 24 + hop.link_name.len());
         let refusals = self.refusals.values().map(|_| 128);
-        let parts = publishers.chain(asked).chain(hops).chain(refusals);
+        let marks = self.marks.values().map(|_| 32);
+        let parts = publishers.chain(asked).chain(hops).chain(refusals).chain(marks);
         self.name.len() + parts.sum::<usize>()
     }
 
@@ -148,6 +186,14 @@ impl Record {
             }
             Change::Release(subscription, publisher) => {
                 self.refusals.remove(&(subscription, publisher));
+            }
+            Change::Mark(key, revision, mark) => {
+                let others = self.marks.len() - usize::from(self.marks.contains_key(&key));
+                below(others, MARKS_MAX, "marks")?;
+                self.marks.insert(key, (revision, mark));
+            }
+            Change::Unmark(subscription, publisher) => {
+                self.marks.remove(&(subscription, publisher));
             }
         }
         self.version += 1;
@@ -198,6 +244,17 @@ impl Registry {
 
     pub(crate) fn record(&self, node: NodeId) -> Option<&Record> {
         self.entries.get(&node).map(|entry| &entry.record)
+    }
+
+    /// Returns the mark of a pair, whatever its request is.
+    pub(crate) fn any_mark_of(&self, key: PairKey) -> Option<Mark> {
+        self.record(key.1.node)?.marks.get(&key).map(|(_, mark)| *mark)
+    }
+
+    /// Returns the mark of request `revision` of a pair, which its publisher's node has announced.
+    pub(crate) fn mark_of(&self, key: PairKey, revision: u64) -> Option<Mark> {
+        let (of, mark) = self.record(key.1.node)?.marks.get(&key)?;
+        (*of == revision).then_some(*mark)
     }
 
     /// Returns the version of a node's record; 0 if there is none.

@@ -72,6 +72,8 @@ impl Control {
                 break;
             }
             for (pair, node, reason) in denials {
+                // The node of its lead must learn of the refusal.
+                self.dirty |= self.admission.followed.contains(&pair);
                 let survey = self.admission.denied(self.now, pair, node, reason);
                 self.begin_survey(survey);
             }
@@ -100,6 +102,7 @@ impl Control {
             ReserveOutput::Install { .. } | ReserveOutput::Release { .. } => self.dirty = true,
             ReserveOutput::Answer { key, answer } => self.answered(key, answer),
             ReserveOutput::Ended { key, reason, node } => self.ended(key, reason, NodeId(node.0)),
+            ReserveOutput::Idle { key } => self.idled(key),
             ReserveOutput::Status { .. } => {}
         }
     }

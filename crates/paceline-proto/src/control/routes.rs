@@ -4,7 +4,7 @@ use super::booking::Booking;
 use super::contract::{demand, level, promise};
 use super::graph::Tree;
 use super::pair::{Pair, Place};
-use super::registry::Registry;
+use super::registry::{Mark, Registry};
 use super::request::Ask;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
@@ -95,7 +95,9 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
                     continue;
                 }
                 let Some(&place) = places.get(&subscription.node) else { continue };
-                pairs.push(Pair::at((subscription, publisher), spec, request, place));
+                let key = (subscription, publisher);
+                let idle = registry.mark_of(key, request.revision) == Some(Mark::Idle);
+                pairs.push(Pair { idle, ..Pair::at(key, spec, request, place) });
             }
         }
     }

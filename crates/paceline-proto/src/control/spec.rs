@@ -155,7 +155,16 @@ pub struct SubscriptionSpec {
     /// The priority level of its contract on links with static priorities; the lowest is served first. By default
     /// the part of the delay bound on the link in microseconds.
     pub level: Option<u32>,
+    /// The time without a published sample after which the reservation is released, from [`IDLE_MIN`]. The next
+    /// sample requests it again. By default an unused reservation stays.
+    pub idle: Option<Duration>,
+    /// The tag of an opposite stream, published on the subscription's host and subscribed to with a contract on the
+    /// publisher's host. Both contracts are granted, or neither.
+    pub with: Option<Tag>,
 }
+
+/// The shortest idle time of a reservation. Publishers' nodes report use a few times per second.
+pub const IDLE_MIN: Duration = Duration::from_secs(1);
 
 impl SubscriptionSpec {
     /// Returns a request for all matching samples, pushed with best effort.
@@ -174,6 +183,8 @@ impl SubscriptionSpec {
             or_stop: false,
             encrypted: false,
             level: None,
+            idle: None,
+            with: None,
         }
     }
 

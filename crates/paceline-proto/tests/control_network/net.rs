@@ -361,6 +361,8 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         or_stop: false,
         encrypted: false,
         level: None,
+        idle: None,
+        with: None,
     }
 }
 

@@ -451,12 +451,23 @@ impl Engine {
     }
 
     fn tick(&mut self, now: Instant) {
+        self.report_use(now);
         self.update_rates(now);
         self.finish_statuses(now);
         self.tell_silence(now);
         self.tell_scaling(now);
         self.keep_place();
         self.gate.renew(now, &mut self.control, self.links.iter().map(|link| &link.config));
+    }
+
+    /// Reports the publishers with new samples, which keep their reservations in use.
+    fn report_use(&mut self, now: Instant) {
+        let used = self.publishers.iter().filter(|(_, shared)| {
+            let samples = shared.published.load(Ordering::Relaxed);
+            shared.reported.swap(samples, Ordering::Relaxed) != samples
+        });
+        let used = used.map(|(id, _)| *id).collect();
+        self.control.handle_published(now, &used);
     }
 
     /// Announces a publisher, with what scaling its samples costs.

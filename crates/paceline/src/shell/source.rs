@@ -27,6 +27,8 @@ pub(crate) struct PublisherShared {
     pub(crate) change: Event,
     pub(crate) closed: AtomicBool,
     pub(crate) published: AtomicU64,
+    /// The value of `published` at the last report of use.
+    pub(crate) reported: AtomicU64,
 }
 
 impl PublisherShared {

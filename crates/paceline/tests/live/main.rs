@@ -29,6 +29,7 @@ mod pull;
 mod radio;
 mod red_team;
 mod refusals;
+mod requests;
 mod rights;
 mod rogue;
 mod scenarios;

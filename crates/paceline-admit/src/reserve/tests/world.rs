@@ -26,6 +26,8 @@ pub(super) struct World {
     dead: Vec<bool>,
     answers: BTreeMap<(usize, Key), PathAnswer>,
     ended: BTreeMap<(usize, Key), Option<Reason>>,
+    /// The reservations closed after their idle time.
+    pub(super) idled: Vec<(usize, Key)>,
     /// The installed demands.
     police: BTreeMap<(usize, LinkId, Trunk), StreamDemand>,
 }
@@ -78,6 +80,7 @@ impl World {
             dead: vec![false; nodes],
             answers: BTreeMap::new(),
             ended: BTreeMap::new(),
+            idled: Vec::new(),
             police: BTreeMap::new(),
         };
         world.nodes = (0..nodes).map(|at| world.fresh(at, nodes, Timing::default())).collect();
@@ -206,6 +209,7 @@ impl World {
                 ReserveOutput::Release { link, trunk } => {
                     _ = self.police.remove(&(at, link, trunk))
                 }
+                ReserveOutput::Idle { key } => self.idled.push((at, key)),
                 ReserveOutput::Status { .. } => {}
             }
         }

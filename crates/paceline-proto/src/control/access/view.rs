@@ -1,7 +1,7 @@
 //! The part of the registry that a leaf sees.
 //!
 //! A leaf sees the publishers to which it may subscribe or that it may pull, the subscriptions that it may
-//! serve or change, and the refusals that concern it. A leaf without any right sees only this node. A hidden
+//! serve or change, and the refusals and marks that concern it. A leaf without any right sees only this node. A hidden
 //! change is replaced by one without effect, so that versions stay equal on all nodes.
 
 use super::Access;
@@ -79,6 +79,7 @@ impl View<'_> {
             seen.subscriptions.retain(|_, spec| self.shows_subscription(spec));
             seen.neighbours.retain(|&hop, _| self.shows(hop));
             seen.refusals.retain(|&key, _| self.shows_refusal(key));
+            seen.marks.retain(|&key, _| self.shows_refusal(key));
         }
         seen
     }
@@ -101,6 +102,7 @@ impl View<'_> {
             {
                 Change::Release(refusal.subscription, refusal.publisher)
             }
+            Change::Mark(key, ..) if !self.shows_refusal(key) => Change::Unmark(key.0, key.1),
             change @ (Change::Publish(..)
             | Change::Unpublish(_)
             | Change::Subscribe(..)
@@ -108,7 +110,9 @@ impl View<'_> {
             | Change::HopUp(..)
             | Change::HopDown(_)
             | Change::Refuse(_)
-            | Change::Release(..)) => change,
+            | Change::Release(..)
+            | Change::Mark(..)
+            | Change::Unmark(..)) => change,
         }
     }
 }

@@ -25,7 +25,7 @@ impl Admission {
             asked.standing = Standing::Granted;
             asked.granted = Some((asked.request.clone(), asked.basis.clone()));
             asked.retry_at = Instant::ZERO;
-            self.release(key);
+            self.settle(key);
         }
     }
 
@@ -93,7 +93,7 @@ impl Admission {
         let asked = self.asks.get_mut(&key)?;
         let reported = self.backoffs.get(&key).filter(|backoff| backoff.basis == asked.basis);
         if let Reason::Refused { refusal: lack, .. } = reason
-            && reported.is_none_or(|backoff| backoff.refusal.is_none())
+            && reported.is_none_or(|it| it.refusal.as_ref().is_none_or(Refusal::is_opposite))
         {
             asked.standing = Standing::Surveyed;
             let Basis { path, request, .. } = asked.basis.clone();
@@ -193,7 +193,11 @@ impl Admission {
         }
         let before = self.end_backoff(key);
         let reported = before.as_ref().and_then(|backoff| backoff.refusal.as_ref());
-        let known = before.as_ref().is_some_and(|backoff| backoff.basis == basis);
+        // Repeated figures differ a little and are not reported, but a refusal of the other half is news.
+        let turned = reported.is_some_and(|it| {
+            (it.is_opposite() || refusal.is_opposite()) && it.reason != refusal.reason
+        });
+        let known = !turned && before.as_ref().is_some_and(|it| it.basis == basis);
         if reported.is_none() || !known && reported != Some(&refusal) {
             self.announce_refusal(refusal.clone());
         }
@@ -225,6 +229,34 @@ impl Admission {
         Some(backoff)
     }
 
+    /// Ends the refusal of a pair that is granted. That of a tied pair stays until the opposite contract is granted.
+    pub(super) fn settle(&mut self, key: PairKey) {
+        if !self.incomplete.contains(&key) {
+            self.release(key);
+        }
+    }
+
+    /// Ends the pause after a refusal; the refusal stays reported.
+    pub(in crate::control) fn end_pause(&mut self, key: PairKey) {
+        if let Some(backoff) = self.backoffs.get_mut(&key) {
+            (backoff.until, backoff.again) = (Instant::ZERO, Instant::ZERO);
+        }
+    }
+
+    /// Returns true if the last request of a pair was refused, and its pause has not been ended.
+    pub(in crate::control) fn pauses(&self, key: PairKey) -> bool {
+        let refused = self
+            .backoffs
+            .get(&key)
+            .is_some_and(|it| it.refusal.is_some() && it.until > Instant::ZERO);
+        refused && !self.asks.contains_key(&key)
+    }
+
+    /// Returns true if a path has granted a request of a pair.
+    pub(in crate::control) fn is_granted(&self, key: PairKey) -> bool {
+        self.asks.get(&key).is_some_and(|asked| asked.granted.is_some())
+    }
+
     /// Ends the refusal of a pair.
     pub(super) fn release(&mut self, key: PairKey) {
         let reported = self.end_backoff(key).is_some_and(|backoff| backoff.refusal.is_some());
@@ -234,7 +266,7 @@ impl Admission {
     }
 
     /// Releases the reservation and request of a pair.
-    pub(super) fn forget(&mut self, now: Instant, key: PairKey) {
+    pub(in crate::control) fn forget(&mut self, now: Instant, key: PairKey) {
         let number = self.asks.remove(&key).and_then(|asked| asked.key);
         if let Some(number) = number {
             self.keys.remove(&number);

@@ -2,12 +2,12 @@
 //! every record has exactly one encoding.
 
 use super::{
-    put_hop, put_pair, put_publisher, put_refusal, put_subscription, read_hop, read_pair,
-    read_publisher, read_refusal, read_subscription,
+    REVISION_MAX, put_hop, put_pair, put_publisher, put_refusal, put_subscription, read_hop,
+    read_pair, read_publisher, read_refusal, read_subscription,
 };
 use crate::control::registry::{
-    Change, NAME_BYTES_MAX, NEIGHBOURS_MAX, PUBLISHERS_MAX, REFUSALS_MAX, Record,
-    SUBSCRIPTIONS_MAX, VERSION_MAX,
+    Change, MARKS_MAX, Mark, NAME_BYTES_MAX, NEIGHBOURS_MAX, PUBLISHERS_MAX, PairKey, REFUSALS_MAX,
+    Record, SUBSCRIPTIONS_MAX, VERSION_MAX,
 };
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
@@ -22,6 +22,8 @@ const HOP_UP: u8 = 4;
 const HOP_DOWN: u8 = 5;
 const REFUSE: u8 = 6;
 const RELEASE: u8 = 7;
+const MARK: u8 = 8;
+const UNMARK: u8 = 9;
 
 fn put_kind(out: &mut Vec<u8>, kind: u8, index: u32) {
     out.put_u8(kind);
@@ -57,7 +59,27 @@ pub(in crate::control) fn put_change(out: &mut Vec<u8>, change: &Change) {
             out.put_u8(RELEASE);
             put_pair(out, *subscription, *publisher);
         }
+        Change::Mark(key, revision, mark) => {
+            out.put_u8(MARK);
+            put_mark(out, *key, (*revision, *mark));
+        }
+        Change::Unmark(subscription, publisher) => {
+            out.put_u8(UNMARK);
+            put_pair(out, *subscription, *publisher);
+        }
     }
+}
+
+fn put_mark(out: &mut Vec<u8>, key: PairKey, (revision, mark): (u64, Mark)) {
+    put_pair(out, key.0, key.1);
+    out.put_varint(revision);
+    out.put_u8(mark.code());
+}
+
+fn read_mark(reader: &mut Reader) -> Result<(PairKey, (u64, Mark)), WireError> {
+    let (key, revision) = (read_pair(reader)?, reader.varint_max(REVISION_MAX, "revision")?);
+    let mark = Mark::from_code(reader.u8("mark")?).ok_or(WireError::Invalid("mark"))?;
+    Ok((key, (revision, mark)))
 }
 
 pub(in crate::control) fn read_change(reader: &mut Reader) -> Result<Change, WireError> {
@@ -82,6 +104,11 @@ pub(in crate::control) fn read_change(reader: &mut Reader) -> Result<Change, Wir
             let (subscription, publisher) = read_pair(reader)?;
             Ok(Change::Release(subscription, publisher))
         }
+        MARK => {
+            let (key, (revision, mark)) = read_mark(reader)?;
+            Ok(Change::Mark(key, revision, mark))
+        }
+        UNMARK => read_pair(reader).map(|(of, by)| Change::Unmark(of, by)),
         _ => Err(WireError::Invalid("change")),
     }
 }
@@ -107,6 +134,10 @@ pub(in crate::control) fn put_record(out: &mut Vec<u8>, record: &Record) {
     out.put_varint(record.refusals.len() as u64);
     for refusal in record.refusals.values() {
         put_refusal(out, refusal);
+    }
+    out.put_varint(record.marks.len() as u64);
+    for (key, mark) in &record.marks {
+        put_mark(out, *key, *mark);
     }
 }
 
@@ -152,5 +183,6 @@ pub(in crate::control) fn read_record(
             let refusal = read_refusal(reader)?;
             Ok(((refusal.subscription, refusal.publisher), refusal))
         })?,
+        marks: read_table(reader, MARKS_MAX, "marks", read_mark)?,
     })
 }

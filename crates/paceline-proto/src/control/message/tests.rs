@@ -2,8 +2,8 @@ use super::*;
 use crate::Retransmit;
 use crate::classes::Unguaranteed;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
-use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
-use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use crate::control::registry::{Mark, NAME_BYTES_MAX, PUBLISHERS_MAX};
+use crate::control::spec::{HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
 use crate::form::{Audio, Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::ids::{PublisherId, SubscriptionId};
@@ -126,7 +126,12 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     });
     let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
     let retransmits = prop::sample::select(Retransmit::ALL.to_vec());
-    let flags = (any::<[bool; 4]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()));
+    let idle = IDLE_MIN.as_nanos()..=u64::MAX;
+    let idle = option::of(idle.prop_map(Duration::from_nanos));
+    let with =
+        option::of("[a-z]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap()));
+    let flags =
+        (any::<[bool; 4]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()), (idle, with));
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
         |(
             pattern,
@@ -134,7 +139,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
             within,
             loss,
             proxy,
-            ([holds, local, or_stop, encrypted], retransmit, revision, level),
+            ([holds, local, or_stop, encrypted], retransmit, revision, level, (idle, with)),
         )| {
             SubscriptionSpec {
                 pattern,
@@ -149,6 +154,8 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
                 or_stop,
                 encrypted,
                 level,
+                idle,
+                with,
             }
         },
     )
@@ -199,6 +206,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         }),
         Just(RefusalReason::NoAnswer),
         Just(RefusalReason::Unencrypted),
+        any::<bool>().prop_map(|missing| RefusalReason::Opposite { missing }),
         (0..3u8).prop_map(|code| RefusalReason::NoGuarantee {
             why: Unguaranteed::from_code(code).unwrap(),
         }),
@@ -258,6 +266,11 @@ fn change() -> impl Strategy<Value = Change> {
         any::<u64>().prop_map(|node| Change::HopDown(NodeId(node))),
         refusal().prop_map(Change::Refuse),
         (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Release(s, p)),
+        (subscription_id(), publisher_id(), 0..1u64 << 62).prop_map(|(s, p, revision)| {
+            let mark = Mark::from_code((revision % 3) as u8).unwrap();
+            Change::Mark((s, p), revision, mark)
+        }),
+        (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Unmark(s, p)),
     ]
 }
 
@@ -415,4 +428,36 @@ fn unknown_flags_of_publishers_and_learned_traffic_without_figures_are_refused()
         let changed = [&known[..at], &flags[..], &known[at + 1..]].concat();
         assert!(Message::decode(changed.into()).is_err(), "{flags:x?}");
     }
+}
+
+/// Golden bytes. A change here requires a new version of the format.
+#[test]
+fn an_idle_time_and_marks_have_fixed_bytes() {
+    let pattern = Pattern::new("a").unwrap();
+    let idle = Some(Duration::from_secs(1));
+    let spec = SubscriptionSpec { idle, ..SubscriptionSpec::all_of(pattern) };
+    let (node, version) = (NodeId(1), 2);
+    let with = Some(Tag::new("b").unwrap());
+    let tied = SubscriptionSpec { with, idle: None, ..spec.clone() };
+    let hex = |change: Change| -> String {
+        let bytes = Message::Delta { node, version, change }.encode();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    assert_eq!(hex(Change::Subscribe(3, spec)), "03010000000000000002020380800201618094ebdc03");
+    assert_eq!(
+        hex(Change::Subscribe(3, tied)),
+        "0301000000000000000202038080040161".to_owned() + "0162"
+    );
+    let of = SubscriptionId { node: NodeId(7), index: 4 };
+    let by = PublisherId { node: NodeId(1), index: 5 };
+    assert_eq!(
+        hex(Change::Mark((of, by), 6, Mark::Idle)),
+        "03010000000000000002080700000000000000040100000000000000050600"
+    );
+    assert!(hex(Change::Mark((of, by), 6, Mark::Reserved)).ends_with("0601"));
+    assert!(hex(Change::Mark((of, by), 6, Mark::Refused)).ends_with("0602"));
+    assert_eq!(
+        hex(Change::Unmark(of, by)),
+        "0301000000000000000209070000000000000004010000000000000005"
+    );
 }

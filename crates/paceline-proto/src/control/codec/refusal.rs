@@ -1,0 +1,177 @@
+//! The encoding of refusals, offers and missing rights.
+
+use super::{REVISION_MAX, optional, put_pair, put_size, read_pair, read_size, read_unscalable};
+use crate::classes::Unguaranteed;
+use crate::control::refusal::{Offer, Refusal, RefusalReason};
+use crate::control::registry::NAME_BYTES_MAX;
+use crate::ids::NodeId;
+use crate::rights::{Lack, Quota, Right};
+use crate::wire::{Reader, WireError, Writer};
+use paceline_sched::{Duration, LossTolerance};
+
+pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
+    put_pair(out, refusal.subscription, refusal.publisher);
+    match refusal.reason {
+        RefusalReason::Capacity => out.put_u8(0),
+        RefusalReason::SizeAboveSource { asked, source } => {
+            out.put_u8(1);
+            put_size(out, asked);
+            put_size(out, source);
+        }
+        RefusalReason::Unscalable { asked, why } => {
+            out.put_u8(6);
+            put_size(out, asked);
+            out.put_u8(why.code());
+        }
+        RefusalReason::Deadlines { within, due, carried } => {
+            out.put_u8(2);
+            out.put_varint(within.as_nanos());
+            out.put_varint(due);
+            out.put_varint(carried);
+        }
+        RefusalReason::Delay { takes, within } => {
+            out.put_u8(3);
+            out.put_varint(takes.as_nanos());
+            out.put_varint(within.as_nanos());
+        }
+        RefusalReason::NoAnswer => out.put_u8(4),
+        RefusalReason::Processor { needed, available } => {
+            out.put_u8(5);
+            out.put_varint(needed);
+            out.put_varint(available);
+        }
+        RefusalReason::Rights { of, lack } => {
+            out.put_u8(7);
+            out.put_u64(of.0);
+            put_lack(out, lack);
+        }
+        RefusalReason::Unencrypted => out.put_u8(8),
+        RefusalReason::Buffer { needed, available } => {
+            out.put_u8(10);
+            out.put_varint(needed);
+            out.put_varint(available);
+        }
+        RefusalReason::Opposite { missing } => {
+            out.put_u8(11);
+            out.put_flag(missing);
+        }
+        RefusalReason::NoGuarantee { why } => {
+            out.put_u8(9);
+            out.put_u8(why.code());
+        }
+    }
+    out.put_u64(refusal.node.0);
+    out.put_text(&refusal.node_name);
+    out.put_text(&refusal.link);
+    out.put_text(&refusal.class);
+    out.put_varint(refusal.needed_bytes_per_s);
+    out.put_varint(refusal.available_bytes_per_s);
+    put_offer(out, &refusal.offer);
+    out.put_varint(refusal.revision);
+}
+
+/// Encodes a missing right; code 0 of the quota stands for none.
+pub(in crate::control) fn put_lack(out: &mut Vec<u8>, lack: Lack) {
+    out.put_u8(lack.right().code());
+    match lack {
+        Lack::Right(_) => out.put_u8(0),
+        Lack::Quota { quota, asked, limit, .. } => {
+            out.put_u8(1 + quota.code());
+            out.put_flag(asked.is_some());
+            if let Some(asked) = asked {
+                out.put_varint(asked);
+            }
+            out.put_varint(limit);
+        }
+    }
+}
+
+pub(in crate::control) fn read_lack(reader: &mut Reader) -> Result<Lack, WireError> {
+    let right = Right::from_code(reader.u8("right")?).ok_or(WireError::Invalid("right"))?;
+    let Some(quota) = reader.u8("quota")?.checked_sub(1) else { return Ok(Lack::Right(right)) };
+    let quota = Quota::from_code(quota).ok_or(WireError::Invalid("quota"))?;
+    let asked = reader.flag("requested")?;
+    let asked = optional(asked, || reader.varint("requested"))?;
+    Ok(Lack::Quota { right, quota, asked, limit: reader.varint("limit")? })
+}
+
+/// Encodes an offer; 0 stands for `None`, because no offer has the value 0.
+fn put_offer(out: &mut Vec<u8>, offer: &Offer) {
+    out.put_varint(offer.max_millihertz.unwrap_or(0));
+    out.put_varint(offer.bytes.unwrap_or(0));
+    out.put_varint(offer.within.map_or(0, Duration::as_nanos));
+    let (x, y) = offer.loss.map_or((0, 0), |loss| (loss.x(), loss.y()));
+    out.put_varint(x.into());
+    out.put_varint(y.into());
+}
+
+fn read_offer(reader: &mut Reader) -> Result<Offer, WireError> {
+    let some = |value: u64| (value > 0).then_some(value);
+    let max_millihertz = some(reader.varint("offered rate")?);
+    let bytes = some(reader.varint("offered bytes")?);
+    let within = some(reader.varint("offered delay bound")?).map(Duration::from_nanos);
+    let (x, y) = (reader.varint32("offered loss")?, reader.varint32("offered loss")?);
+    if y == 0 && x > 0 {
+        return Err(WireError::Invalid("offered loss"));
+    }
+    let loss = (y > 0).then(|| LossTolerance::new(x, y)).transpose();
+    let loss = loss.map_err(|_| WireError::Invalid("offered loss"))?;
+    Ok(Offer { max_millihertz, bytes, within, loss })
+}
+
+pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
+    let (subscription, publisher) = read_pair(reader)?;
+    let reason = match reader.u8("refusal reason")? {
+        0 => RefusalReason::Capacity,
+        1 => {
+            let asked = read_size(reader)?;
+            RefusalReason::SizeAboveSource { asked, source: read_size(reader)? }
+        }
+        6 => {
+            let asked = read_size(reader)?;
+            RefusalReason::Unscalable { asked, why: read_unscalable(reader)? }
+        }
+        2 => {
+            let within = Duration::from_nanos(reader.varint("time of deadlines")?);
+            let due = reader.varint("bytes due")?;
+            RefusalReason::Deadlines { within, due, carried: reader.varint("bytes carried")? }
+        }
+        3 => {
+            let takes = Duration::from_nanos(reader.varint("time taken")?);
+            RefusalReason::Delay { takes, within: Duration::from_nanos(reader.varint("time")?) }
+        }
+        4 => RefusalReason::NoAnswer,
+        5 => {
+            let needed = reader.varint("time needed")?;
+            RefusalReason::Processor { needed, available: reader.varint("time there is")? }
+        }
+        7 => {
+            let of = NodeId(reader.u64("node without the right")?);
+            RefusalReason::Rights { of, lack: read_lack(reader)? }
+        }
+        8 => RefusalReason::Unencrypted,
+        9 => {
+            let why = Unguaranteed::from_code(reader.u8("guarantee")?);
+            RefusalReason::NoGuarantee { why: why.ok_or(WireError::Invalid("guarantee"))? }
+        }
+        11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },
+        10 => {
+            let needed = reader.varint("bytes needed")?;
+            RefusalReason::Buffer { needed, available: reader.varint("bytes of the buffer")? }
+        }
+        _ => return Err(WireError::Invalid("refusal reason")),
+    };
+    Ok(Refusal {
+        subscription,
+        publisher,
+        node: NodeId(reader.u64("refusing node")?),
+        node_name: reader.text(NAME_BYTES_MAX, "refusing node")?,
+        link: reader.text(NAME_BYTES_MAX, "link name")?,
+        class: reader.text(NAME_BYTES_MAX, "class name")?,
+        needed_bytes_per_s: reader.varint("needed bytes")?,
+        available_bytes_per_s: reader.varint("available bytes")?,
+        reason,
+        offer: read_offer(reader)?,
+        revision: reader.varint_max(REVISION_MAX, "revision")?,
+    })
+}

@@ -1,0 +1,121 @@
+//! Contracts in both directions: two pairs of which both are granted, or neither.
+//!
+//! A subscription names the tag of an opposite stream ([`SubscriptionSpec::with`]). Its pair *leads*, and the
+//! opposite pair *follows*. Each publisher's node reserves its own pair and marks the state in its record:
+//!
+//! 1. The lead is reserved on its path and marked [`Mark::Reserved`].
+//! 2. The follower's node sees that mark, reserves the follower and marks it `Reserved`. Now both are in force.
+//! 3. If the follower is refused, it is marked [`Mark::Refused`]. The lead's node releases the lead with a refusal
+//!    that names the other half, and asks again after a pause.
+//!
+//! A follower without a reserved lead reserves nothing, so losing either half ends both. Samples of a pair whose
+//! other half is not reserved are not sent.
+
+use super::graph::Tree;
+use super::registry::{Mark, PairKey, Registry};
+use super::spec::SubscriptionSpec;
+use crate::ids::NodeId;
+use crate::tag::Tag;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The tied pairs of a network. Nodes with equal registries compute equal ties.
+#[derive(Debug, Default)]
+pub(super) struct Ties {
+    /// The leading pairs, each with its follower, if there is one.
+    pub(super) leads: BTreeMap<PairKey, Option<PairKey>>,
+    /// The following pairs, each with its leads.
+    pub(super) follows: BTreeMap<PairKey, Vec<PairKey>>,
+    /// The tied pairs that are not in force: one of the halves is not reserved.
+    pub(super) incomplete: BTreeSet<PairKey>,
+}
+
+/// Returns true if both nodes say that the other one is a process of the same host.
+fn joined(registry: &Registry, one: NodeId, other: NodeId) -> bool {
+    registry.claims(one, other) && registry.claims(other, one)
+}
+
+/// Returns true if both nodes are on one host: the same node, or joined by at most one other process.
+fn on_one_host(registry: &Registry, one: NodeId, other: NodeId) -> bool {
+    let through = || {
+        let near = registry.record(one).into_iter().flat_map(|record| record.neighbours.keys());
+        near.copied().any(|host| joined(registry, one, host) && joined(registry, host, other))
+    };
+    one == other || joined(registry, one, other) || through()
+}
+
+impl Ties {
+    pub(super) fn new(registry: &Registry, tree: &Tree) -> Self {
+        let mut leads = BTreeMap::new();
+        let all = || tree.records(registry).flat_map(|(_, record)| &record.subscriptions);
+        for (&subscription, spec) in all() {
+            let Some(with) = spec.with.as_ref().filter(|_| spec.wants_contract()) else { continue };
+            for (node, record) in tree.records(registry) {
+                if on_one_host(registry, node, subscription.node) {
+                    continue;
+                }
+                for (&publisher, of) in &record.publishers {
+                    if spec.pattern.matches(&of.tag) {
+                        let key = (subscription, publisher);
+                        leads.insert(key, opposite(registry, tree, key, (&of.tag, with)));
+                    }
+                }
+            }
+        }
+        // Of two pairs that name each other, the first one leads.
+        let back = |(one, other): (&PairKey, &Option<PairKey>)| {
+            let other = other.as_ref()?;
+            (leads.get(other) == Some(&Some(*one)) && other < one).then_some(*one)
+        };
+        let second: Vec<PairKey> = leads.iter().filter_map(back).collect();
+        leads.retain(|key, _| !second.contains(key));
+        let mut follows: BTreeMap<PairKey, Vec<PairKey>> = BTreeMap::new();
+        for (&lead, follower) in &leads {
+            follower.iter().for_each(|it| follows.entry(*it).or_default().push(lead));
+        }
+        let mut ties = Self { leads, follows, incomplete: BTreeSet::new() };
+        ties.incomplete = ties.find_incomplete(registry);
+        ties
+    }
+
+    pub(super) fn contains(&self, key: PairKey) -> bool {
+        self.leads.contains_key(&key) || self.follows.contains_key(&key)
+    }
+
+    fn find_incomplete(&self, registry: &Registry) -> BTreeSet<PairKey> {
+        let reserved = |key: &PairKey| registry.any_mark_of(*key) == Some(Mark::Reserved);
+        let leads = self
+            .leads
+            .iter()
+            .filter(|(key, other)| !(reserved(key) && other.as_ref().is_some_and(&reserved)));
+        let follows = self
+            .follows
+            .iter()
+            .filter(|(key, leads)| !(reserved(key) && leads.iter().any(&reserved)));
+        leads.map(|(key, _)| *key).chain(follows.map(|(key, _)| *key)).collect()
+    }
+}
+
+/// Returns the follower of a pair: the publisher of `with` on the subscription's host, and a subscription with a
+/// contract on the publisher's host. The first one counts if there are several.
+fn opposite(
+    registry: &Registry,
+    tree: &Tree,
+    (subscription, publisher): PairKey,
+    (tag, with): (&Tag, &Tag),
+) -> Option<PairKey> {
+    let host =
+        |node| tree.records(registry).filter(move |(it, _)| on_one_host(registry, *it, node));
+    let asks = |spec: &SubscriptionSpec| {
+        let free = spec.with.as_ref().is_none_or(|back| back == tag);
+        spec.pattern.matches(with)
+            && spec.wants_contract()
+            && spec.idle.is_none()
+            && !spec.local
+            && free
+    };
+    let mut asking = host(publisher.node).flat_map(|(_, record)| &record.subscriptions);
+    let (asking, _) = asking.find(|(_, spec)| asks(spec))?;
+    let mut sending = host(subscription.node).flat_map(|(_, record)| &record.publishers);
+    let (sending, _) = sending.find(|(_, spec)| spec.tag == *with)?;
+    Some((*asking, *sending))
+}
