@@ -1,7 +1,7 @@
 //! Link cuts under load: every published sample is delivered or reported, for each subscriber, exactly.
 //!
 //! A seed determines a network with a chain of nodes and an alternative path, links on ordered carriers and
-//! on datagrams, publishers of several kinds and sizes, and the cuts. A cut takes both directions of a link,
+//! on datagrams that may be lost, reordered and duplicated, publishers of several kinds and sizes, and the cuts. A cut takes both directions of a link,
 //! or one, or all links of a relay, or restarts the relay. It lasts from a few milliseconds, which no link
 //! notices, to several seconds, which change the path. The publishers go on meanwhile.
 //!
@@ -16,6 +16,7 @@ use crate::ask::Ask as _;
 use crate::handle::{NodeIx, Payload, Pub, Sub};
 use crate::random::Random;
 use crate::world::World;
+use core::fmt;
 use oracle::Account;
 use paceline_sched::Duration;
 use std::sync::Arc;
@@ -61,6 +62,17 @@ impl CutsResult {
         self.missing += other.missing;
         self.reported += other.reported;
         self.of += other.of;
+    }
+}
+
+impl fmt::Display for CutsResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cuts, published, delivered, missing, reported, of } = self;
+        write!(
+            f,
+            "{cuts} cuts: {published} samples published = {delivered} delivered + {missing} missing; nodes \
+             reported {reported} of {of} drops"
+        )
     }
 }
 
@@ -116,6 +128,9 @@ pub fn run(seed: u64, cuts: u64, faults: Faults) -> Result<CutsResult, String> {
     let before = run.accounts();
     for _ in 0..cuts {
         run.cut(faults);
+    }
+    for (a, b, _) in &run.pairs {
+        run.world.set_loss(*a, *b, 0);
     }
     run.world.run_for(CALM);
     for source in &run.sources {

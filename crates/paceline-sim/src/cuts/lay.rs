@@ -3,6 +3,7 @@
 use super::{Cuts, Source};
 use crate::ask::{Declare as _, data, pictures, video};
 use crate::handle::NodeIx;
+use crate::impair::Loss;
 use crate::random::Random;
 use crate::wire::WireSpec;
 use crate::world::World;
@@ -55,9 +56,14 @@ impl Cuts {
             capacity = capacity.or_else(|| Capacity::from_bits_per_s(50_000_000).ok());
         }
         let spec = LinkSpec { capacity, carrier, ..LinkSpec::default() };
-        let delay = Duration::from_micros(50 + self.chance.below(10_000));
         let mut wire = WireSpec::limited(capacity);
-        wire.impairment.delay = delay;
+        wire.impairment.delay = Duration::from_micros(50 + self.chance.below(10_000));
+        if carrier == Carrier::Datagrams && self.chance.chance(500) {
+            wire.impairment.loss = Loss::Random { ppm: 10_000 };
+            wire.impairment.reorder_ppm = 10_000;
+            wire.impairment.reorder_by = Duration::from_millis(2);
+            wire.impairment.duplicate_ppm = 5_000;
+        }
         let here = self.world.add_link(a, &format!("to{}", b.0), spec.clone());
         let there = self.world.add_link(b, &format!("to{}", a.0), spec);
         let wires = self.world.join(here, there, wire, wire);

@@ -7,6 +7,7 @@ mod cable;
 mod change;
 mod classes;
 mod counts;
+mod cuts;
 mod faults;
 mod feedback;
 mod ffmpeg;
