@@ -449,6 +449,7 @@ impl Engine {
 
     fn tick(&mut self, now: Instant) {
         self.update_rates(now);
+        self.sources.expire(now);
         self.finish_statuses(now);
         self.tell_silence(now);
         self.tell_scaling(now);

@@ -211,13 +211,15 @@ fn cut(mut net: Diamond, cuts: u64) {
     // Samples published before the subscription was known are reported, but not missing.
     let before = net.reported();
     let first = net.accounts();
-    for _ in 0..cuts {
+    for number in 0..cuts {
         let place = chance.place(net.wires.len());
+        // Each fourth cut takes both wires of the robot, so that no path is left.
+        let places = if number % 4 == 3 { 0..2 } else { place..place + 1 };
         let lasts = [50, 400, 2_500][chance.place(3)] + chance.below(400);
         net.publish_for(Duration::from_millis(chance.below(300)));
-        net.wires[place].cut();
+        net.wires[places.clone()].iter().for_each(Wire::cut);
         net.publish_for(Duration::from_millis(lasts));
-        net.wires[place].restore();
+        net.wires[places].iter().for_each(Wire::restore);
         net.publish_for(Duration::from_millis(300 + chance.below(700)));
     }
     std::thread::sleep(Duration::from_secs(1));
