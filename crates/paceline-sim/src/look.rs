@@ -248,7 +248,8 @@ impl Node {
     /// node counts as lost.
     fn reported(&self, of: PublisherId) -> u64 {
         let open = self.open_streams().map(|(_, publisher, counters)| (publisher, counters));
-        let closed = self.closed.iter().map(|((_, publisher, _), counters)| (*publisher, *counters));
+        let closed =
+            self.closed.iter().map(|((_, publisher, _), counters)| (*publisher, *counters));
         let streams = open.chain(closed).filter(|(publisher, _)| *publisher == of);
         let links: u64 = streams.map(|(_, it)| it.drops.total() - it.aborted).sum();
         let early = self.lost_early.iter().filter(|(key, _)| key.publisher == of);

@@ -50,12 +50,16 @@ impl Account {
         let delivered = (self.seqs.len() - before.seqs.len()) as u64;
         let missing = self.missing - before.missing;
         if published != delivered + missing {
-            return what(&format!("{published} published, {delivered} delivered, {missing} missing"));
+            return what(&format!(
+                "{published} published, {delivered} delivered, {missing} missing"
+            ));
         }
         sums.published += published;
         sums.delivered += delivered;
         sums.missing += missing;
-        let (Some(reported), Some(earlier)) = (self.reported, before.reported) else { return Ok(()) };
+        let (Some(reported), Some(earlier)) = (self.reported, before.reported) else {
+            return Ok(());
+        };
         // A relay that restarts forgets its reports, also those from before the first cut.
         let reported = reported.saturating_sub(earlier);
         sums.reported += reported;

@@ -63,7 +63,8 @@ impl Flow {
         let seqs = Arc::<Mutex<Vec<u64>>>::default();
         let got = seqs.clone();
         let subscription = to.subscriber(tag);
-        let subscription = subscription.callback(move |sample| got.lock().unwrap().push(sample.seq));
+        let subscription =
+            subscription.callback(move |sample| got.lock().unwrap().push(sample.seq));
         let publisher = from.publisher(tag).period(period).bytes_max(bytes as u64);
         Self {
             publisher: publisher.declare().unwrap(),
@@ -227,7 +228,8 @@ fn cut(mut net: Diamond, cuts: u64) {
     let began = Instant::now();
     loop {
         let (accounts, reported) = (net.accounts(), net.reported() - before);
-        let missing: u64 = accounts.iter().zip(&first).map(|(now, then)| now.missing - then.missing).sum();
+        let missing: u64 =
+            accounts.iter().zip(&first).map(|(now, then)| now.missing - then.missing).sum();
         let closed = accounts.iter().all(|it| it.published == it.delivered + it.missing);
         if closed && missing == reported {
             println!("{cuts} cuts: {accounts:?}, {missing} missing, {reported} reported");
