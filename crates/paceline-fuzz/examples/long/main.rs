@@ -1,7 +1,7 @@
 //! The program behind `cargo xtask long`: runs random scenarios until a time limit.
 //!
-//! It cycles through the scheduling drivers, the simulator's chaos and contract tests, and the hostile
-//! neighbour.
+//! It cycles through the scheduling drivers, the simulator's chaos tests, contract tests and link
+//! cuts, and the hostile neighbour.
 //!
 //! Usage: `long MINUTES PROGRESS FAILED`. PROGRESS is the file that records the seeds finished by earlier
 //! runs. FAILED is the list to which the program appends failing seeds.

@@ -36,6 +36,13 @@ impl Wire {
             Self::Quic(radio) => radio.restore(),
         }
     }
+
+    fn endpoint(&self) -> String {
+        match self {
+            Self::Tcp(cable) => cable.endpoint(),
+            Self::Quic(radio) => radio.endpoint(),
+        }
+    }
 }
 
 /// A publisher and its only subscriber.
@@ -117,57 +124,66 @@ impl Flow {
 /// order.
 struct Diamond {
     flows: Vec<Flow>,
+    /// The relays, then the robot and the operator.
     nodes: Vec<Node>,
+    /// From the robot to each relay, then from each relay to the operator.
     wires: Vec<Wire>,
-    _authority: Option<Authority>,
+    /// The listening endpoints behind the wires.
+    ends: Vec<String>,
+    authority: Option<Authority>,
 }
 
 impl Diamond {
     fn over_tcp() -> Self {
         let ends = [(); 4].map(|()| free_endpoint());
         let wires = ends.iter().map(|end| Wire::Tcp(Cable::new(end))).collect();
-        Self::open(&ends, wires, None)
+        Self::open(ends.into(), wires, None)
     }
 
     fn over_quic() -> Self {
         let ends = [(); 4].map(|()| free_quic());
         let wires = ends.iter().map(|end| Wire::Quic(Radio::new(end))).collect();
-        Self::open(&ends, wires, Some(Authority::new("cuts")))
+        Self::open(ends.into(), wires, Some(Authority::new("cuts")))
     }
 
-    /// Opens the nodes. The wires lead from the robot to both relays, then from the relays to the
-    /// operator.
-    fn open(ends: &[String; 4], wires: Vec<Wire>, authority: Option<Authority>) -> Self {
-        let fronts: Vec<String> = wires
-            .iter()
-            .map(|wire| match wire {
-                Wire::Tcp(cable) => cable.endpoint(),
-                Wire::Quic(radio) => radio.endpoint(),
-            })
-            .collect();
-        let open = |name: &str, links: Vec<LinkConfig>| match &authority {
-            Some(authority) => {
-                let capacity = Capacity::from_bits_per_s(20_000_000).unwrap();
-                let datagrams = links.into_iter().map(|link| link.capacity(capacity));
-                authority.member_of_all(name, datagrams.collect())
-            }
-            None => isolated(name, links),
-        };
-        let [left, right, left_out, right_out] = ends;
+    fn open(ends: Vec<String>, wires: Vec<Wire>, authority: Option<Authority>) -> Self {
+        let mut net = Self { flows: Vec::new(), nodes: Vec::new(), wires, ends, authority };
         let link = LinkConfig::new;
-        let operator =
-            vec![link("left").listen(left_out.as_str()), link("right").listen(right_out.as_str())];
-        let operator = open("operator", operator);
-        let relay = |name, listen: &str, connect: &str| {
-            open(name, vec![link("in").listen(listen), link("out").connect(connect)])
-        };
-        let relays = [relay("left", left, &fronts[2]), relay("right", right, &fronts[3])];
-        let robot = vec![link("left").connect(&fronts[0]), link("right").connect(&fronts[1])];
-        let robot = open("robot", robot);
+        let (left, right) = (link("left"), link("right"));
+        let operator = vec![left.listen(&net.ends[2]), right.listen(&net.ends[3])];
+        let (left, right) = (link("left"), link("right"));
+        let robot =
+            vec![left.connect(&net.wires[0].endpoint()), right.connect(&net.wires[1].endpoint())];
+        net.nodes = vec![net.relay(0), net.relay(1)];
+        let (robot, operator) = (net.node("robot", robot), net.node("operator", operator));
         wait_until("all nodes know each other", || robot.nodes().len() == 4);
-        let flows = LOAD.map(|load| Flow::new(&robot, &operator, load)).into();
-        let nodes = [robot].into_iter().chain(relays).chain([operator]).collect();
-        Self { flows, nodes, wires, _authority: authority }
+        net.flows = LOAD.map(|load| Flow::new(&robot, &operator, load)).into();
+        net.nodes.extend([robot, operator]);
+        net
+    }
+
+    fn node(&self, name: &str, links: Vec<LinkConfig>) -> Node {
+        let Some(authority) = &self.authority else { return isolated(name, links) };
+        let capacity = Capacity::from_bits_per_s(20_000_000).unwrap();
+        let datagrams = links.into_iter().map(|link| link.capacity(capacity));
+        authority.member_of_all(name, datagrams.collect())
+    }
+
+    fn relay(&self, side: usize) -> Node {
+        let (listen, connect) = (&self.ends[side], self.wires[side + 2].endpoint());
+        let link = LinkConfig::new;
+        self.node(
+            ["left", "right"][side],
+            vec![link("in").listen(listen), link("out").connect(&connect)],
+        )
+    }
+
+    /// Closes a relay, and opens it again after a while.
+    fn restart(&mut self, side: usize, after: Duration) {
+        self.nodes.remove(side).close();
+        self.publish_for(after);
+        let relay = self.relay(side);
+        self.nodes.insert(side, relay);
     }
 
     /// Publishes at the declared rates for a time.
@@ -204,41 +220,61 @@ fn dropped(node: &NodeStatus) -> u64 {
     links + sinks + node.drops.total()
 }
 
+/// The faults of a test.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Faults {
+    /// Only wires are cut. All nodes keep their counters.
+    Cuts,
+    /// Relays restart as well, and lose their counters.
+    Restarts,
+}
+
 /// Cuts wires under load, and compares the sums.
-fn cut(mut net: Diamond, cuts: u64) {
+fn cut(mut net: Diamond, count: u64, faults: Faults) {
     net.flows.iter_mut().for_each(Flow::meet);
-    let mut chance = Random::new(cuts);
+    let mut chance = Random::new(count);
     std::thread::sleep(Duration::from_millis(500));
     // Samples published before the subscription was known are reported, but not missing.
-    let before = net.reported();
-    let first = net.accounts();
-    for number in 0..cuts {
+    let before = (net.reported(), net.accounts());
+    for number in 0..count {
         let place = chance.place(net.wires.len());
         // Each fourth cut takes both wires of the robot, so that no path is left.
         let places = if number % 4 == 3 { 0..2 } else { place..place + 1 };
-        let lasts = [50, 400, 2_500][chance.place(3)] + chance.below(400);
+        let lasts = Duration::from_millis([50, 400, 2_500][chance.place(3)] + chance.below(400));
         net.publish_for(Duration::from_millis(chance.below(300)));
-        net.wires[places.clone()].iter().for_each(Wire::cut);
-        net.publish_for(Duration::from_millis(lasts));
-        net.wires[places].iter().for_each(Wire::restore);
+        if faults == Faults::Restarts && number % 2 == 0 {
+            net.restart(place % 2, lasts);
+        } else {
+            net.wires[places.clone()].iter().for_each(Wire::cut);
+            net.publish_for(lasts);
+            net.wires[places].iter().for_each(Wire::restore);
+        }
         net.publish_for(Duration::from_millis(300 + chance.below(700)));
     }
     std::thread::sleep(Duration::from_secs(1));
     net.flows.iter_mut().for_each(Flow::meet);
+    println!("{count} faults, {faults:?}: {}", settle(&mut net, before, faults));
+}
+
+/// Waits until the sums agree, and returns them in words.
+fn settle(net: &mut Diamond, before: (u64, Vec<Account>), faults: Faults) -> String {
     let began = Instant::now();
     loop {
-        let (accounts, reported) = (net.accounts(), net.reported() - before);
-        let missing: u64 =
-            accounts.iter().zip(&first).map(|(now, then)| now.missing - then.missing).sum();
-        let closed = accounts.iter().all(|it| it.published == it.delivered + it.missing);
-        if closed && missing == reported {
-            println!("{cuts} cuts: {accounts:?}, {missing} missing, {reported} reported");
-            // Otherwise the cuts hit nothing.
-            assert!(missing > cuts, "only {missing} samples were lost");
-            return;
+        let (accounts, reported) = (net.accounts(), net.reported().saturating_sub(before.0));
+        let both = accounts.iter().zip(&before.1);
+        let missing: u64 = both.map(|(now, then)| now.missing - then.missing).sum();
+        let complete = accounts.iter().all(|it| it.published == it.delivered + it.missing);
+        let explained = match faults {
+            Faults::Cuts => reported == missing,
+            Faults::Restarts => reported <= missing,
+        };
+        let sums = format!("{accounts:?}, {missing} missing, {reported} reported");
+        if complete && explained {
+            // Otherwise the faults hit nothing.
+            assert!(missing > 0, "{sums}");
+            return sums;
         }
-        let why = format!("{accounts:?}: {missing} missing, {reported} reported");
-        assert!(began.elapsed() < SOON, "{why}");
+        assert!(began.elapsed() < SOON, "{sums}");
         // A loss at the end of a stream shows with its next sample.
         net.flows.iter_mut().for_each(Flow::put);
         std::thread::sleep(Duration::from_millis(350));
@@ -247,22 +283,27 @@ fn cut(mut net: Diamond, cuts: u64) {
 
 #[test]
 fn each_missing_sample_is_reported_once_after_cuts_of_tcp_links() {
-    cut(Diamond::over_tcp(), 8);
+    cut(Diamond::over_tcp(), 8, Faults::Cuts);
 }
 
 #[test]
 fn each_missing_sample_is_reported_once_after_cuts_of_quic_links() {
-    cut(Diamond::over_quic(), 8);
+    cut(Diamond::over_quic(), 8, Faults::Cuts);
+}
+
+#[test]
+fn each_subscriber_accounts_for_every_sample_after_restarts_of_relays() {
+    cut(Diamond::over_tcp(), 6, Faults::Restarts);
 }
 
 #[test]
 #[ignore = "two minutes: cargo xtask long runs it"]
 fn more_than_a_minute_of_cuts_of_tcp_links() {
-    cut(Diamond::over_tcp(), 50);
+    cut(Diamond::over_tcp(), 50, Faults::Cuts);
 }
 
 #[test]
 #[ignore = "two minutes: cargo xtask long runs it"]
 fn more_than_a_minute_of_cuts_of_quic_links() {
-    cut(Diamond::over_quic(), 50);
+    cut(Diamond::over_quic(), 50, Faults::Cuts);
 }
