@@ -636,6 +636,11 @@ class Subscriber:
     def dropped(self) -> dict[str, int]:
         """The number of samples dropped in this process, by reason."""
     @property
+    def missing(self) -> int:
+        """The number of samples published between the first and the newest delivered one of each
+        publisher, and not delivered. It includes the drops of all nodes; with a reduced rate, only
+        samples that arrived here."""
+    @property
     def closed(self) -> bool:
         """True once the subscriber, or its node, was closed."""
     def close(self) -> None:

@@ -78,6 +78,7 @@ def test_unread_samples_are_dropped_and_counted(node: paceline.Node) -> None:
     publisher, subscriber = pair(node, queue=2)
     publisher.put_many([b"x"] * 5)
     wait_until("three were dropped", lambda: subscriber.dropped == {"subscriber_full": 3})
+    assert subscriber.missing == 3
     assert [sample.seq for sample in subscriber.try_take()] == [3, 4]
 
 

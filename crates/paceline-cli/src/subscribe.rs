@@ -38,6 +38,7 @@ struct Summary {
     bytes: u64,
     rate_hz: f64,
     late: u64,
+    missing: u64,
     #[serde(serialize_with = "by_reason::serialize")]
     dropped: Drops,
     age_us: Ages,
@@ -351,7 +352,7 @@ impl<'a> Session<'a> {
 
     fn summary(&mut self, reason: Option<&str>) -> anyhow::Result<()> {
         let (total, ages) = (&self.total, self.total.ages());
-        let dropped = self.subscriber.drops();
+        let (dropped, missing) = (self.subscriber.drops(), self.subscriber.missing());
         if self.args.json {
             let refused = self.refused.values().cloned().collect();
             return show::json(&SummaryLine {
@@ -360,6 +361,7 @@ impl<'a> Session<'a> {
                     bytes: total.bytes,
                     rate_hz: total.rate_hz(),
                     late: total.late,
+                    missing,
                     dropped,
                     age_us: ages,
                     refused,
@@ -380,8 +382,12 @@ impl<'a> Session<'a> {
         let Tally { delivered, bytes, late, .. } = total;
         let fewer =
             reason.map(|reason| format!("; fewer than requested: {reason}")).unwrap_or_default();
+        let missing = match missing {
+            0 => String::new(),
+            _ => format!("; missing {missing}"),
+        };
         let text = format!(
-            "delivered {delivered} samples, {bytes} bytes{age}; late {late}; dropped {}{fewer}",
+            "delivered {delivered} samples, {bytes} bytes{age}; late {late}{missing}; dropped {}{fewer}",
             show::drops(&dropped)
         );
         if self.args.to_stdout() {

@@ -5,6 +5,7 @@
 
 use paceline_fuzz::sched::{Coverage, DRIVERS, Driver, Situation, scenario_seen};
 use paceline_sched::discipline::Policy;
+use paceline_sim::cuts::Faults;
 use paceline_sim::promises::PromisesResult;
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -122,6 +123,11 @@ fn previously_failing_seeds_do_not_fail() {
             "storm" => drop(paceline_sim::storm::run(seed)),
             "promises" => kept_its_promises(paceline_sim::promises::run(seed)),
             "tolerances" => kept_its_promises(paceline_sim::promises::run_tolerant(seed)),
+            "cuts" => {
+                for faults in [Faults::Links, Faults::Relays] {
+                    paceline_sim::cuts::run(seed, 8, faults).unwrap_or_else(|why| panic!("{why}"));
+                }
+            }
             name => (driver(name).run)(seed).unwrap_or_else(|error| panic!("{error}")),
         }
         kept += 1;

@@ -295,6 +295,14 @@ impl Link {
         }
     }
 
+    /// Counts samples that were offered to a stream while it was being closed, so that the sums of closed
+    /// streams agree.
+    pub fn handle_dropped_late(&mut self, reason: DropReason, samples: u64) {
+        let mut counters = StreamCounters { offered: samples, ..StreamCounters::default() };
+        counters.drops.add(reason, samples);
+        self.streams.add_closed(&counters);
+    }
+
     /// Queues a control message for a hop. Control messages keep their order and precede data within
     /// control's share of the link. A message beyond the queue's bound is dropped and counted.
     pub fn handle_control(&mut self, node: NodeId, message: Bytes) {

@@ -285,6 +285,13 @@ impl Subscriber {
         convert::drops(py, &self.with(|open| open.inner.drops())?)
     }
 
+    /// The number of samples published between the first and the newest delivered one of each publisher,
+    /// and not delivered.
+    #[getter]
+    fn missing(&self) -> PyResult<u64> {
+        self.with(|open| open.inner.missing())
+    }
+
     /// True once the subscriber, or its node, was closed.
     #[getter]
     fn closed(&self) -> PyResult<bool> {

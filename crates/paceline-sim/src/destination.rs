@@ -23,12 +23,11 @@ pub(super) struct LocalPort {
     /// Each subscription has its own gate, since it joins at its own time and may lose samples that others
     /// receive.
     pub(super) subscriptions: Vec<(SubscriptionId, DecodeGate)>,
-    pub(super) next_seq: u64,
 }
 
 impl LocalPort {
     pub(super) fn new(publisher: PublisherId, plan: &OutputPlan) -> Self {
-        let mut port = Self { publisher, late: plan.late, subscriptions: Vec::new(), next_seq: 0 };
+        let mut port = Self { publisher, late: plan.late, subscriptions: Vec::new() };
         port.set_subscriptions(&plan.subscriptions);
         port
     }

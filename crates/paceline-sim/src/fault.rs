@@ -144,7 +144,7 @@ impl World {
             }
             let Some(mut sink) = old.sinks.remove(id) else { continue };
             if !sink.ended {
-                sink.publishers.clear();
+                sink.begin_anew();
                 *id = here.control.subscribe(now, sink.spec.clone());
             }
             here.sinks.insert(*id, sink);

@@ -14,6 +14,7 @@ mod ages;
 pub mod ask;
 mod check;
 mod clock;
+pub mod cuts;
 mod destination;
 mod drive;
 mod driver;

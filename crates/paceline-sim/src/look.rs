@@ -62,6 +62,25 @@ impl World {
         self.sink(subscription).drops
     }
 
+    /// Returns the number of samples that a subscription missed: published between the first and the newest
+    /// that arrived of each publisher, and not delivered.
+    ///
+    /// Includes samples that a subscription with a reduced rate did not request.
+    #[must_use]
+    pub fn missing(&self, subscription: Sub) -> u64 {
+        let sink = self.sink(subscription);
+        sink.published - sink.counted.samples
+    }
+
+    /// Returns the number of samples of a publisher that any node has reported as dropped, each counted once.
+    ///
+    /// The reports of a node end with a crash.
+    #[must_use]
+    pub fn reported(&self, publisher: Pub) -> u64 {
+        let id = self.id(publisher);
+        self.nodes.iter().map(|node| node.reported(id)).sum()
+    }
+
     /// Returns the request of a subscription.
     #[must_use]
     pub fn asks(&self, subscription: Sub) -> &SubscriptionSpec {
@@ -232,6 +251,20 @@ impl World {
 }
 
 impl Node {
+    /// Returns the number of a publisher's samples that this node has dropped, except for those that the next
+    /// node counts as lost.
+    fn reported(&self, of: PublisherId) -> u64 {
+        let open = self.open_streams().map(|(_, publisher, counters)| (publisher, counters));
+        let closed =
+            self.closed.iter().map(|((_, publisher, _), counters)| (*publisher, *counters));
+        let streams = open.chain(closed).filter(|(publisher, _)| *publisher == of);
+        let links: u64 = streams.map(|(_, it)| it.drops.total() - it.aborted).sum();
+        let early = self.lost_early.iter().filter(|(key, _)| key.publisher == of);
+        let early: u64 = early.map(|(_, drops)| drops.total()).sum();
+        let sinks = self.sinks.values().filter_map(|sink| sink.dropped.get(&of)).sum::<u64>();
+        links + early + sinks + self.unrouted.get(&of).copied().unwrap_or_default()
+    }
+
     /// Returns the open streams of all links: next hop, publisher and counters.
     pub(super) fn open_streams(
         &self,

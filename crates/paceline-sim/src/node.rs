@@ -84,6 +84,8 @@ pub(super) struct Node {
     arrived_of: Lookup<StreamKey, usize>,
     /// Losses of streams that control has not installed yet.
     pub(super) lost_early: BTreeMap<SourceKey, Drops>,
+    /// Samples that found no output here, by publisher.
+    pub(super) unrouted: BTreeMap<PublisherId, u64>,
     /// Malformed frames received.
     pub(super) malformed: u64,
     pub(super) stalled: bool,
@@ -121,6 +123,7 @@ impl Node {
             arrived: Vec::new(),
             arrived_of: Lookup::default(),
             lost_early: BTreeMap::new(),
+            unrouted: BTreeMap::new(),
             malformed: 0,
             stalled: false,
             down: false,
@@ -293,10 +296,14 @@ impl Node {
         place
     }
 
-    /// Passes a sample to the outputs of its source, if there is such a source.
+    /// Passes a sample to the outputs of its source, or counts it as unrouted.
     fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
-        if let Some((source, mut outlets)) = self.source(now, key) {
+        if let Some((source, mut outlets)) = self.source(now, key)
+            && !source.ingress.outputs().is_empty()
+        {
             outlets.offer(&mut source.ingress, sample);
+        } else {
+            *self.unrouted.entry(key.publisher).or_default() += 1;
         }
     }
 
@@ -339,13 +346,13 @@ impl Node {
         self.touched = true;
         let key = SourceKey { publisher: PublisherId { node: self.id, index }, form: Form::FULL };
         let captured = self.clock.stamp(now);
-        let (source, mut outlets) = self.source(now, key)?;
+        let source = self.sources.get_mut(&key)?;
         let stamper = source.stamper.as_mut()?;
         let (spec, encoding) = (&source.publisher, source.publisher.encoding.clone());
         let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
         let sample = stamper.stamp(now, captured, kind, encoding, payload);
         let seq = sample.seq;
-        outlets.offer(&mut source.ingress, sample);
+        self.offer(now, key, sample);
         Some(seq)
     }
 

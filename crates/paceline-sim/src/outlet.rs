@@ -237,7 +237,7 @@ impl Outlets<'_> {
             Destination::Local(local) => {
                 for (subscription, _) in &local.subscriptions {
                     if let Some(sink) = self.sinks.get_mut(subscription) {
-                        sink.count(reason, samples);
+                        sink.count(local.publisher, reason, samples);
                     }
                 }
             }
@@ -260,14 +260,12 @@ impl Outlets<'_> {
     }
 
     fn deliver(&mut self, local: &mut LocalPort, sample: &RawSample) {
-        let duplicate = sample.seq < local.next_seq;
-        local.next_seq = local.next_seq.max(sample.seq + 1);
         for (subscription, gate) in &mut local.subscriptions {
             let Some(sink) = self.sinks.get_mut(subscription) else { continue };
-            if duplicate {
-                sink.count(DropReason::Duplicate, 1);
+            if !sink.take(local.publisher, sample.seq) {
+                sink.count(local.publisher, DropReason::Duplicate, 1);
             } else if !gate.admit(sample.kind) {
-                sink.count(DropReason::Undecodable, 1);
+                sink.count(local.publisher, DropReason::Undecodable, 1);
             } else if !sink.deliver((self.now, self.at), local.publisher, local.late, sample) {
                 gate.broke(sample.kind);
             }

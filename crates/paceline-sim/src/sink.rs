@@ -51,8 +51,14 @@ pub(super) struct Sink {
     /// The subscription has ended.
     pub(super) ended: bool,
     pub(super) drops: Drops,
+    /// The same by publisher.
+    pub(super) dropped: BTreeMap<PublisherId, u64>,
     /// Samples that arrived here or were lost upstream.
     pub(super) offered: u64,
+    /// Samples published from the first that arrived of each publisher to its newest.
+    pub(super) published: u64,
+    /// The sequence number after the newest sample, by publisher.
+    next: BTreeMap<PublisherId, u64>,
     pub(super) publishers: Vec<PublisherId>,
     pub(super) refusals: Vec<(PublisherId, Refusal)>,
     /// The grants of its paths, by publisher.
@@ -68,16 +74,35 @@ impl Sink {
             keeps,
             ended: false,
             drops: Drops::default(),
+            dropped: BTreeMap::new(),
             offered: 0,
+            published: 0,
+            next: BTreeMap::new(),
             publishers: Vec::new(),
             refusals: Vec::new(),
             grants: BTreeMap::new(),
         }
     }
 
-    pub(super) fn count(&mut self, reason: DropReason, samples: u64) {
+    pub(super) fn count(&mut self, publisher: PublisherId, reason: DropReason, samples: u64) {
         self.offered += samples;
+        *self.dropped.entry(publisher).or_default() += samples;
         self.drops.add(reason, samples);
+    }
+
+    /// Accounts for all samples of a publisher up to `seq`. Returns false if a newer one has arrived.
+    pub(super) fn take(&mut self, publisher: PublisherId, seq: u64) -> bool {
+        let next = self.next.entry(publisher).or_insert(seq);
+        let Some(missing) = seq.checked_sub(*next) else { return false };
+        *next = seq + 1;
+        self.published += missing + 1;
+        true
+    }
+
+    /// Begins new accounts after a crash of the node.
+    pub(super) fn begin_anew(&mut self) {
+        self.publishers.clear();
+        self.next.clear();
     }
 
     /// Delivers a sample. Returns false if it was too late. `now` is the node's clock, `at` the world's.
@@ -91,7 +116,7 @@ impl Sink {
         let age = sample.age(now);
         let late = self.spec.within.is_some_and(|within| age > within);
         if late && late_rule == Late::Drop {
-            self.count(DropReason::DeadlineMissed, 1);
+            self.count(publisher, DropReason::DeadlineMissed, 1);
             return false;
         }
         self.offered += 1;

@@ -273,6 +273,7 @@ impl<'a> PublisherBuilder<'a> {
             node,
             outlet: None,
             stamper,
+            unrouted: 0,
             utc: clock::Utc::default(),
             held,
         })
@@ -325,6 +326,7 @@ pub struct Publisher {
     /// Its outputs; `None` while its first samples are buffered.
     outlet: Option<Outlet>,
     stamper: Stamper,
+    unrouted: u64,
     utc: clock::Utc,
     held: Option<Box<Buffer>>,
 }
@@ -345,6 +347,13 @@ impl Publisher {
     #[must_use]
     pub const fn tag(&self) -> &Tag {
         &self.spec.tag
+    }
+
+    /// Returns the number of samples published while no subscription was connected: none existed, or
+    /// no path led to it.
+    #[must_use]
+    pub const fn unrouted(&self) -> u64 {
+        self.unrouted
     }
 
     /// Returns the pull buffer that [`PublisherBuilder::history`] requested.
@@ -415,6 +424,8 @@ impl Publisher {
         let mut sample = self.stamper.stamp(now, captured, kind, encoding, payload);
         sample.attachment = attachment;
         let put = self.offer(now, sample);
+        let found = put.waits || put.taken > 0 || put.dropped > 0;
+        self.unrouted += u64::from(!found);
         self.shared.published.fetch_add(1, Ordering::Relaxed);
         Ok(put)
     }

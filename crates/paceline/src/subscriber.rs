@@ -448,10 +448,21 @@ impl Subscription {
         &self.node
     }
 
-    /// Returns the samples dropped at this subscription, by reason.
+    /// Returns the samples dropped at this subscription, by reason. Earlier nodes of the path count
+    /// their own drops, per link and stream.
     #[must_use]
     pub fn drops(&self) -> Drops {
         self.sink.counts.drops.load()
+    }
+
+    /// Returns the number of samples that were published but not delivered, between the first and the
+    /// newest delivered sample of each publisher.
+    ///
+    /// It counts gaps in the sequence numbers, so it includes the drops of all nodes, and samples lost
+    /// with a node that failed. With a reduced rate it includes only samples that arrived here.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.sink.counts.missing()
     }
 
     /// Returns the next event, or `None` if there is none. Does not block.
@@ -600,6 +611,13 @@ impl Subscriber {
     #[must_use]
     pub fn drops(&self) -> Drops {
         self.subscription.drops()
+    }
+
+    /// Returns the number of samples that were published but not delivered. See
+    /// [`Subscription::missing`].
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.subscription.missing()
     }
 
     /// Returns the next event, or `None` if there is none. Does not block.

@@ -24,6 +24,7 @@ fn two_terminals_two_commands_no_flags() {
     }
     let summary = &lines[20]["summary"];
     assert_eq!(summary["delivered"], 20);
+    assert_eq!(summary["missing"], 0);
     assert_eq!(summary["refused"], serde_json::json!([]));
     let rate = summary["rate_hz"].as_f64().unwrap();
     assert!((15.0..25.0).contains(&rate), "{rate}");

@@ -1,7 +1,7 @@
 //! The program behind `cargo xtask long`: runs random scenarios until a time limit.
 //!
-//! It cycles through the scheduling drivers, the simulator's chaos and contract tests, and the hostile
-//! neighbour.
+//! It cycles through the scheduling drivers, the simulator's chaos tests, contract tests and link
+//! cuts, and the hostile neighbour.
 //!
 //! Usage: `long MINUTES PROGRESS FAILED`. PROGRESS is the file that records the seeds finished by earlier
 //! runs. FAILED is the list to which the program appends failing seeds.
@@ -21,24 +21,31 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use paceline_fuzz::sched::{DRIVERS, Driver};
+use paceline_sim::cuts::Faults;
 use paceline_sim::promises::PromisesResult;
 
 /// Scenarios that a thread runs before it checks the clock and records its progress.
 const BLOCK: u64 = 2_000;
 /// The block size of the network drivers. Each of their scenarios simulates a network for a minute or more.
 const NETWORKS_BLOCK: u64 = 50;
+/// The cuts of one network.
+const CUTS: u64 = 8;
 /// Frames of a hostile neighbour that a node must acknowledge in one scenario.
 const HOSTILE_FRAMES: u64 = 60_000;
 /// The network drivers, which alternate with the drivers of the scheduling disciplines.
-const NETWORKS: [Driver; 4] = [
+const NETWORKS: [Driver; 5] = [
     Driver { name: "storm", run: storm, watched: None },
     Driver { name: "promises", run: promises, watched: None },
     Driver { name: "tolerances", run: tolerances, watched: None },
+    Driver { name: "cuts", run: cuts, watched: None },
     Driver { name: "hostile", run: hostile, watched: None },
 ];
 /// Samples that links carried in this run, in total and under a contract.
 static CARRIED: AtomicU64 = AtomicU64::new(0);
 static PROMISED: AtomicU64 = AtomicU64::new(0);
+/// Link cuts in this run, and the samples published meanwhile.
+static CUT: AtomicU64 = AtomicU64::new(0);
+static ACCOUNTED: AtomicU64 = AtomicU64::new(0);
 /// Frames of hostile neighbours that nodes acknowledged in this run.
 static ACKNOWLEDGED: AtomicU64 = AtomicU64::new(0);
 /// The interval between two progress reports and writes of the progress file.
@@ -78,6 +85,15 @@ fn promises(seed: u64) -> Result<(), String> {
 
 fn tolerances(seed: u64) -> Result<(), String> {
     count(&paceline_sim::promises::run_tolerant(seed)?);
+    Ok(())
+}
+
+fn cuts(seed: u64) -> Result<(), String> {
+    for faults in [Faults::Links, Faults::Relays] {
+        let outcome = paceline_sim::cuts::run(seed, CUTS, faults)?;
+        CUT.fetch_add(outcome.cuts, Ordering::Relaxed);
+        ACCOUNTED.fetch_add(outcome.published, Ordering::Relaxed);
+    }
     Ok(())
 }
 
@@ -139,6 +155,8 @@ fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> 
         CARRIED.load(Ordering::Relaxed)
     );
     println!("{} samples under a contract that was kept", PROMISED.load(Ordering::Relaxed));
+    let (cuts, accounted) = (CUT.load(Ordering::Relaxed), ACCOUNTED.load(Ordering::Relaxed));
+    println!("{cuts} link cuts: each of {accounted} samples delivered or missing, none twice");
     println!("{} acknowledged frames of hostile neighbours", ACKNOWLEDGED.load(Ordering::Relaxed));
     Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
 }

@@ -453,6 +453,7 @@ impl Engine {
     fn tick(&mut self, now: Instant) {
         self.report_use(now);
         self.update_rates(now);
+        self.sources.expire(now);
         self.finish_statuses(now);
         self.tell_silence(now);
         self.tell_scaling(now);

@@ -186,6 +186,14 @@ impl RxSources {
         }
     }
 
+    /// Counts early samples and loss reports that have waited too long, because the next frame may
+    /// never arrive. Never blocks: a frame that is being delivered does the same.
+    pub(crate) fn expire(&self, now: Instant) {
+        if let Ok(mut sources) = self.sources.try_lock() {
+            sources.early.expire(now, &self.drops);
+        }
+    }
+
     /// Delivers received samples. `waits` decides, by the payload bytes, whether an unrequested
     /// sample may be buffered.
     fn hand_over(

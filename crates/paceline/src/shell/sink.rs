@@ -6,7 +6,7 @@ use crate::event::SubscriberEvent;
 use crate::sample::Sample;
 use event_listener::Event;
 use paceline_proto::control::SubscriptionSpec;
-use paceline_proto::{DropReason, Drops, PublisherId, RawSample, Tag};
+use paceline_proto::{DropReason, Drops, PublisherId, Rate, RawSample, Tag};
 use paceline_sched::{Instant, Late};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,6 +80,10 @@ pub(crate) struct SinkCounts {
     /// The sum of the ages of all delivered samples, in nanoseconds.
     pub(crate) age_sum: AtomicU64,
     pub(crate) drops: AtomicDrops,
+    /// Samples that were published between two that arrived, but did not arrive here.
+    gaps: AtomicU64,
+    /// Samples that arrived in order and were dropped here.
+    refused: AtomicU64,
     ages: Mutex<AgeWindow>,
 }
 
@@ -113,6 +117,12 @@ impl SinkCounts {
         std::mem::take(&mut self.ages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Returns the number of samples between the first and the newest of each publisher that were not
+    /// delivered.
+    pub(crate) fn missing(&self) -> u64 {
+        self.gaps.load(Ordering::Relaxed).saturating_add(self.refused.load(Ordering::Relaxed))
+    }
+
     fn count_delivered(&self, bytes: u64, age: u64) {
         self.delivered.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -126,6 +136,7 @@ impl SinkCounts {
         self.delivered.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(delivery.payload.len() as u64, Ordering::Relaxed);
         self.age_sum.fetch_sub(age, Ordering::Relaxed);
+        self.refused.fetch_add(1, Ordering::Relaxed);
         self.drops.add(reason, 1);
     }
 }
@@ -134,6 +145,8 @@ impl SinkCounts {
 pub(crate) struct Sink {
     /// The delay bound in nanoseconds; during a change, the longer of the two.
     within: AtomicU64,
+    /// Every sample is requested, so that a gap in the sequence numbers is a loss.
+    whole: AtomicBool,
     output: Output,
     /// The pull buffer that also stores the samples.
     held: Option<Arc<HeldBuffer>>,
@@ -152,6 +165,11 @@ fn nanos(spec: &SubscriptionSpec) -> u64 {
     spec.within.map_or(u64::MAX, |within| within.as_nanos())
 }
 
+/// Returns true if the subscription requests every sample.
+fn is_whole(spec: &SubscriptionSpec) -> bool {
+    spec.form.rate == Rate::All
+}
+
 impl Sink {
     pub(crate) fn with_queue(spec: &SubscriptionSpec, samples: usize) -> Self {
         Self::new(spec, Output::Queue(Box::new(Queue::new(samples))))
@@ -164,6 +182,7 @@ impl Sink {
     fn new(spec: &SubscriptionSpec, output: Output) -> Self {
         Self {
             within: AtomicU64::new(nanos(spec)),
+            whole: AtomicBool::new(is_whole(spec)),
             output,
             held: None,
             waiting_bytes: AtomicUsize::new(0),
@@ -217,11 +236,13 @@ impl Sink {
     /// then.
     pub(crate) fn relax(&self, spec: &SubscriptionSpec) {
         self.within.fetch_max(nanos(spec), Ordering::Relaxed);
+        self.whole.fetch_and(is_whole(spec), Ordering::Relaxed);
     }
 
     /// Applies a change that is in force.
     pub(crate) fn change(&self, spec: &SubscriptionSpec) {
         self.within.store(nanos(spec), Ordering::Relaxed);
+        self.whole.store(is_whole(spec), Ordering::Relaxed);
     }
 
     /// Delivers a sample or drops it with a reason; returns true if it was delivered.
@@ -237,15 +258,19 @@ impl Sink {
         if self.closed.load(Ordering::Relaxed) {
             return false;
         }
-        let Some(_turn) = order.take(sample.seq) else {
+        let Some(turn) = order.take(sample.seq) else {
             self.counts.drops.add(DropReason::Superseded, 1);
             return false;
         };
+        if self.whole.load(Ordering::Relaxed) {
+            self.counts.gaps.fetch_add(turn.gap, Ordering::Relaxed);
+        }
         let age = sample.age(now);
         let late = age.as_nanos() > self.within.load(Ordering::Relaxed);
         let counts = &self.counts;
         counts.late.fetch_add(u64::from(late), Ordering::Relaxed);
         if late && from.late == Late::Drop {
+            counts.refused.fetch_add(1, Ordering::Relaxed);
             counts.drops.add(DropReason::DeadlineMissed, 1);
             return false;
         }

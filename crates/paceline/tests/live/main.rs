@@ -8,6 +8,7 @@ mod change;
 mod classes;
 mod competition;
 mod counts;
+mod cuts;
 mod faults;
 mod feedback;
 mod ffmpeg;

@@ -42,6 +42,8 @@ pub(super) struct Intake {
     waiting: VecDeque<StreamIndex>,
     /// Streams for which the link had no room.
     stuck: VecDeque<StreamIndex>,
+    /// Rings of closed streams whose source may still push a sample.
+    closed: Vec<RingEnd>,
     announcements: Arc<Announcements>,
     /// The rest of the iteration's limit.
     left: usize,
@@ -50,7 +52,8 @@ pub(super) struct Intake {
 impl Intake {
     pub(super) fn new(announcements: Arc<Announcements>) -> Self {
         let (streams, waiting, stuck) = (Vec::new(), VecDeque::new(), VecDeque::new());
-        Self { streams, waiting, stuck, announcements, left: SAMPLES_PER_TURN }
+        let closed = Vec::new();
+        Self { streams, waiting, stuck, closed, announcements, left: SAMPLES_PER_TURN }
     }
 
     /// Resets the limit for a new iteration.
@@ -87,6 +90,20 @@ impl Intake {
         count_drops(&end.ring, index, link);
         let left = std::iter::from_fn(|| end.ring.consumer.pop().ok()).count() as u64;
         link.handle_dropped(index, DropReason::NoRoute, left);
+        self.closed.push(end.ring);
+    }
+
+    /// Counts samples that their source pushed while the stream was being closed.
+    fn count_closed(&mut self, link: &mut Link) {
+        self.closed.retain_mut(|ring| {
+            // The order matters: samples pushed before the source's end are visible after it.
+            let over = ring.consumer.is_abandoned();
+            let left = std::iter::from_fn(|| ring.consumer.pop().ok()).count() as u64;
+            link.handle_dropped_late(DropReason::NoRoute, left);
+            let drops = ring.shared.drops.take();
+            drops.iter().for_each(|(reason, samples)| link.handle_dropped_late(reason, samples));
+            !over
+        });
     }
 
     /// Returns true if the ring of the stream is empty or unknown.
@@ -104,7 +121,8 @@ impl Intake {
     }
 
     /// Counts samples that did not fit into their ring.
-    pub(super) fn count_drops(&self, link: &mut Link) {
+    pub(super) fn count_drops(&mut self, link: &mut Link) {
+        self.count_closed(link);
         for (place, end) in self.streams.iter().enumerate() {
             let index = StreamIndex(u32::try_from(place).unwrap_or(u32::MAX));
             end.iter().for_each(|end| count_drops(&end.ring, index, link));
@@ -276,5 +294,27 @@ mod tests {
         }
         intake.close(now, StreamIndex(0), &mut link);
         assert!(intake.is_empty(StreamIndex(0)));
+    }
+
+    #[test]
+    fn samples_pushed_after_the_close_are_counted_until_the_source_ends() {
+        let mut link = Link::new(LinkSpec::default());
+        let mut intake = Intake::new(announcements());
+        let mut ports = open(&mut intake, &mut link);
+        let now = Instant::ZERO + Duration::from_millis(1);
+        intake.close(now, StreamIndex(0), &mut link);
+        assert!(link.close_stream(StreamIndex(0)).is_some());
+        assert!(ports[0].push(now, sample(0)));
+        ports[0].count(DropReason::LinkDown, 2);
+        intake.count_drops(&mut link);
+        let closed = |link: &Link| (link.closed().offered, link.closed().drops);
+        let (offered, drops) = closed(&link);
+        assert_eq!((offered, drops.of(DropReason::NoRoute)), (3, 1));
+        assert_eq!(drops.of(DropReason::LinkDown), 2);
+        assert!(ports[0].push(now, sample(1)));
+        drop(ports);
+        intake.count_drops(&mut link);
+        assert_eq!(closed(&link).0, 4);
+        assert!(intake.closed.is_empty());
     }
 }

@@ -1,26 +1,40 @@
-//! Delivery order: samples of one publisher reach a subscription in publish order.
+//! Delivery order: samples of one publisher reach a subscription in publish order, and gaps in their
+//! sequence numbers are counted.
 //!
 //! While a subscription changes, two ports deliver samples of the same publisher: one in the old
 //! form, one in the new form. A delayed sample of the old form must not follow a newer one.
+//!
+//! An order outlives its ports: an outage closes them, and the next sample after it shows the number
+//! of samples published meanwhile.
 
 use paceline_proto::PublisherId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of publishers above which a subscription removes unused orders.
-const PRUNE_AT: usize = 16;
+/// The number of publishers above which a subscription forgets those without a port.
+const PRUNE_AT: usize = 1_024;
+/// The value of [`Order::next`] before the first sample.
+const NONE: u64 = u64::MAX;
 
 /// The newest sample of one publisher that a subscription received, shared by the delivering ports.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Order {
-    /// The highest sequence number plus one.
+    /// The highest sequence number plus one, or [`NONE`].
     next: AtomicU64,
     turn: Mutex<()>,
 }
 
+impl Default for Order {
+    fn default() -> Self {
+        Self { next: AtomicU64::new(NONE), turn: Mutex::new(()) }
+    }
+}
+
 /// The right to deliver one sample, exclusive among the ports.
 pub(crate) struct Turn<'a> {
+    /// The number of samples since the newest one that have not arrived.
+    pub(super) gap: u64,
     _turn: Option<MutexGuard<'a, ()>>,
 }
 
@@ -28,34 +42,31 @@ impl Order {
     /// Returns the right to deliver sample `seq`, or `None` if a newer one was delivered. A single
     /// port takes no lock.
     pub(crate) fn take(self: &Arc<Self>, seq: u64) -> Option<Turn<'_>> {
-        let alone = Arc::strong_count(self) == 1;
+        // One reference is that of the subscription.
+        let alone = Arc::strong_count(self) <= 2;
         let turn = (!alone).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
         let next = self.next.load(Ordering::Relaxed);
-        if seq < next {
-            return None;
-        }
+        let gap = if next == NONE { 0 } else { seq.checked_sub(next)? };
         self.next.store(seq.saturating_add(1), Ordering::Relaxed);
-        Some(Turn { _turn: turn })
+        Some(Turn { gap, _turn: turn })
     }
 }
 
 /// The orders of one subscription, by publisher.
 #[derive(Debug, Default)]
-pub(super) struct Orders(Mutex<BTreeMap<PublisherId, Weak<Order>>>);
+pub(super) struct Orders(Mutex<BTreeMap<PublisherId, Arc<Order>>>);
 
 impl Orders {
     /// Returns the order of a publisher's samples, shared by its current ports.
     pub(super) fn of(&self, publisher: PublisherId) -> Arc<Order> {
         let mut orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(order) = orders.get(&publisher).and_then(Weak::upgrade) {
-            return order;
+        if orders.len() >= PRUNE_AT
+            && orders.len().is_power_of_two()
+            && !orders.contains_key(&publisher)
+        {
+            orders.retain(|_, order| Arc::strong_count(order) > 1);
         }
-        if orders.len() >= PRUNE_AT && orders.len().is_power_of_two() {
-            orders.retain(|_, order| order.strong_count() > 0);
-        }
-        let order = Arc::new(Order::default());
-        orders.insert(publisher, Arc::downgrade(&order));
-        order
+        orders.entry(publisher).or_default().clone()
     }
 }
 
@@ -70,12 +81,15 @@ mod tests {
     fn a_sample_older_than_the_newest_is_skipped() {
         let orders = Orders::default();
         let (before, after) = (orders.of(PUBLISHER), orders.of(PUBLISHER));
-        assert!(before.take(3).is_some());
-        assert!(after.take(5).is_some());
-        assert!(before.take(4).is_none(), "it would follow number 5");
-        assert!(before.take(6).is_some() && after.take(7).is_some());
+        let gap = |order: &Arc<Order>, seq| order.take(seq).map(|turn| turn.gap);
+        assert_eq!(gap(&before, 3), Some(0), "the samples before the first were for others");
+        assert_eq!(gap(&after, 5), Some(1));
+        assert_eq!(gap(&before, 4), None, "it would follow number 5");
+        assert_eq!((gap(&before, 6), gap(&after, 7)), (Some(0), Some(0)));
         drop(before);
-        assert!(after.take(7).is_none() && after.take(8).is_some());
+        assert_eq!((gap(&after, 7), gap(&after, 8)), (None, Some(0)));
+        drop(after);
+        assert_eq!(gap(&orders.of(PUBLISHER), 20), Some(11), "the outage closed both ports");
         let other = orders.of(PublisherId { index: 1, ..PUBLISHER });
         assert!(other.take(0).is_some(), "each publisher has an order of its own");
     }
