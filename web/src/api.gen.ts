@@ -137,7 +137,11 @@ bound_us: number,
  */
 hops: Array<ReservedHop>, };
 
-export type ReservedHop = { node: string, name: string, link: string, capacity_bits_per_s: number | null, bits_per_s: number, burst_bytes: number, bound_us: number, };
+export type ReservedHop = { node: string, name: string, link: string, capacity_bits_per_s: number | null, bits_per_s: number, burst_bytes: number, bound_us: number, 
+/**
+ * True if the processor is reserved for the node.
+ */
+realtime: boolean, };
 
 export type Processor = { held_us_per_s: number, 
 /**

@@ -205,8 +205,21 @@ impl Admission {
         let mut known = false;
         // Streams with coinciding windows keep equal parameters.
         let relaxed = relaxed.filter(|_| !self.spec.rule.coincides());
+        let relaxed = relaxed.filter(|relaxed| self.has_buffer(trunk, holder, relaxed));
         self.change(trunk, |held| known = held.commit(holder, relaxed));
         known
+    }
+
+    /// Returns true if the buffer suffices for a tentative reservation that is relaxed: with a longer deadline, more
+    /// bytes may wait.
+    fn has_buffer(&self, trunk: Trunk, holder: Holder, relaxed: &StreamDemand) -> bool {
+        let Some(buffer) = self.spec.buffer else { return true };
+        let mut tentative = self.trunks.get(&trunk).into_iter().flat_map(|held| held.demands(false));
+        let before = tentative.find(|(other, _)| *other == holder);
+        let bytes = |demand: &StreamDemand| self.amounts(demand).buffer;
+        let before = before.map_or(0, |(_, demand)| bytes(&demand));
+        let held = self.ledger.held.buffer.saturating_add(self.buffer_elsewhere);
+        held.saturating_sub(before).saturating_add(bytes(relaxed)) <= buffer.bytes
     }
 
     /// Cancels a tentative reservation. An installed one of the holder remains.
