@@ -191,6 +191,7 @@ fn expected_reservation() -> serde_json::Value {
             "bits_per_s": 400_000,
             "burst_bytes": 13_140,
             "bound_us": 197_000,
+            "realtime": false,
         }],
     })
 }
