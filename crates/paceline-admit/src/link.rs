@@ -214,7 +214,8 @@ impl Admission {
     /// bytes may wait.
     fn has_buffer(&self, trunk: Trunk, holder: Holder, relaxed: &StreamDemand) -> bool {
         let Some(buffer) = self.spec.buffer else { return true };
-        let mut tentative = self.trunks.get(&trunk).into_iter().flat_map(|held| held.demands(false));
+        let mut tentative =
+            self.trunks.get(&trunk).into_iter().flat_map(|held| held.demands(false));
         let before = tentative.find(|(other, _)| *other == holder);
         let bytes = |demand: &StreamDemand| self.amounts(demand).buffer;
         let before = before.map_or(0, |(_, demand)| bytes(&demand));

@@ -149,7 +149,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         demand: None,
         upstream: Duration::ZERO,
         slack: Duration::ZERO,
-        within: input.flag().then_some(Duration::from_millis(100)),
+        within: None,
         late: Late::Drop,
         kind: Kind::Data,
         subscriptions: Vec::new(),
@@ -162,6 +162,5 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
 
 /// The identity of an output: its target, its form and the size to scale to.
 fn key(plan: &OutputPlan) -> Key {
-    let (rate, size) = (plan.scale.rate, plan.scale.size);
-    Key { target: plan.target, form: plan.form, rate, size, waits: plan.within.is_some() }
+    Key { target: plan.target, form: plan.form, rate: plan.scale.rate, size: plan.scale.size }
 }

@@ -111,9 +111,7 @@ impl<P> Ingress<P> {
                 let (key, scale) = (OutputKey::of(plan), plan.at_port());
                 // The port scales the rate of video, so it is not scaled here.
                 let rate = if scale.rate == Rate::All { plan.scale.rate } else { Rate::All };
-                // A first sample ahead of the series would be ahead of its contract.
-                let waits = plan.contract.is_some() || plan.within.is_some();
-                let temporal = TemporalScaler::aligned(rate, self.period, waits);
+                let temporal = TemporalScaler::new(rate, self.period);
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
                 self.outputs.push(Output { key, scale, port, temporal, gate, defers: false });

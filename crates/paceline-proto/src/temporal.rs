@@ -19,23 +19,11 @@ use paceline_sched::Duration;
 #[derive(Clone, Debug)]
 pub struct TemporalScaler {
     rate: Rate,
-    start: Start,
     declared: Option<Duration>,
     /// The next sequence number (one in n) or the next ideal instant in nanoseconds (maximum rate).
     due: Option<u64>,
     last: Option<Last>,
     interval: u64,
-}
-
-/// The beginning of the series of selected samples.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Start {
-    /// The first sample.
-    First,
-    /// The first sample is taken, and then those of the source's series.
-    AtOnce,
-    /// The source's series: multiples of n, or of the requested interval.
-    Waits,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,16 +40,7 @@ impl TemporalScaler {
     /// Creates a scaler; `period` is the source's declared period, if any.
     #[must_use]
     pub const fn new(rate: Rate, period: Option<Duration>) -> Self {
-        Self { rate, start: Start::First, declared: period, due: None, last: None, interval: 0 }
-    }
-
-    /// Creates a scaler that selects the same samples wherever it starts: sequence numbers that are multiples of n,
-    /// or times that are multiples of the requested interval. So a stream continues where another one carries its
-    /// samples from now on. Unless it `waits` for them, it takes the first sample, too.
-    #[must_use]
-    pub const fn aligned(rate: Rate, period: Option<Duration>, waits: bool) -> Self {
-        let start = if waits { Start::Waits } else { Start::AtOnce };
-        Self { start, ..Self::new(rate, period) }
+        Self { rate, declared: period, due: None, last: None, interval: 0 }
     }
 
     /// Returns true if the sample `seq`, captured at `captured_ns`, belongs to the scaled stream.
@@ -70,52 +49,29 @@ impl TemporalScaler {
     pub fn take(&mut self, seq: u64, captured_ns: u64) -> bool {
         match self.rate {
             Rate::All => true,
-            Rate::Every(n) => self.take_at((seq, 1), u64::from(n.get()), 0),
+            Rate::Every(n) => self.take_at(seq, u64::from(n.get()), 0),
             Rate::Max(millihertz) => {
                 let asked = 1_000_000_000_000 / u64::from(millihertz.get());
                 let at = self.source_time(seq, captured_ns);
-                self.take_at((at, self.interval), asked, self.interval / 16 * 7)
+                self.take_at(at, asked, self.interval / 16 * 7)
             }
         }
     }
 
-    /// Takes the first point no more than `slack` before the next point of a series with the interval `step`. The
-    /// point before `at` is about `interval` earlier.
-    fn take_at(&mut self, (at, interval): (u64, u64), step: u64, slack: u64) -> bool {
-        let first = || match self.start {
-            // The first one that the point before this one has not taken.
-            Start::Waits => match at.saturating_add(slack).checked_sub(interval) {
-                Some(before) if interval > 0 => Some((before / step + 1).saturating_mul(step)),
-                Some(_) => Some(at.div_ceil(step).saturating_mul(step)),
-                None => Some(0),
-            },
-            Start::First | Start::AtOnce => None,
-        };
-        let Some(due) = self.due.or_else(first) else {
-            self.due = Some(self.after(at, step, slack));
+    /// Takes the first point no more than `slack` before the next point of a series with the interval `step`.
+    fn take_at(&mut self, at: u64, step: u64, slack: u64) -> bool {
+        let Some(due) = self.due else {
+            self.due = Some(at.saturating_add(step));
             return true;
         };
-        self.due = Some(due);
         if at.saturating_add(slack) < due {
             return false;
         }
         let next = due.saturating_add(step);
         // More than a step behind: the source paused or is slower than requested, so start a new series.
         let behind = next.saturating_add(slack) <= at;
-        self.due = Some(if behind { self.after(at, step, slack) } else { next });
+        self.due = Some(if behind { at.saturating_add(step) } else { next });
         true
-    }
-
-    /// Returns the next point of a series in which `at` is one.
-    fn after(&self, at: u64, step: u64, slack: u64) -> u64 {
-        match self.start {
-            Start::First => at.saturating_add(step),
-            Start::AtOnce | Start::Waits => {
-                // The slack of a source that is slower than requested is longer than the step.
-                let slack = slack.min(step / 16 * 7);
-                (at.saturating_add(slack) / step).saturating_add(1).saturating_mul(step)
-            }
-        }
     }
 
     /// Returns the sample's time on the source's own scale, and updates the interval estimate.
@@ -213,51 +169,6 @@ mod tests {
         let seen =
             [5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17].into_iter().filter(|&s| scaler.take(s, 0));
         assert_eq!(seen.collect::<Vec<_>>(), [5, 8, 12, 14, 17]);
-    }
-
-    #[test]
-    fn aligned_scalers_select_the_same_samples_wherever_they_start() {
-        let period = Some(Duration::from_nanos(33_333_333));
-        for rate in [Rate::Every(NonZeroU32::new(3).unwrap()), max_hz(10), max_hz(7), max_hz(20)] {
-            for declared in [period, None] {
-                let from = |start: u64, waits| {
-                    let mut scaler = TemporalScaler::aligned(rate, declared, waits);
-                    let times = at_30_hz().enumerate().skip(usize::try_from(start).unwrap());
-                    let times = times.map(|(seq, at)| (seq as u64, at));
-                    times.filter(|&(seq, at)| scaler.take(seq, at)).map(|(seq, _)| seq).collect()
-                };
-                let all: Vec<u64> = from(0, true);
-                // Without a declared period, the first interval is unknown.
-                let known = if declared.is_some() { 0 } else { 5 };
-                for start in 1..9 {
-                    let part: Vec<u64> = from(start, true);
-                    let after = |seq: &&u64| **seq >= start + known;
-                    let rest: Vec<&u64> = all.iter().filter(after).collect();
-                    assert_eq!(
-                        part.iter().filter(after).collect::<Vec<_>>(),
-                        rest,
-                        "{rate} {start}"
-                    );
-                    let at_once: Vec<u64> = from(start, false);
-                    assert_eq!(at_once[0], start);
-                    let later = at_once.iter().skip(1).filter(after).collect::<Vec<_>>();
-                    assert!(
-                        rest.ends_with(&later) && later.len() + 1 >= rest.len(),
-                        "{rate} {start}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn an_aligned_scaler_goes_on_after_a_pause_that_it_took_for_the_interval() {
-        for waits in [false, true] {
-            let mut scaler = TemporalScaler::aligned(max_hz(10), None, waits);
-            let seconds = [3, 303, 305, 307, 309].map(|second: u64| second * 1_000_000_000);
-            let taken = (0..).zip(seconds).filter(|&(seq, at)| scaler.take(seq, at)).count();
-            assert_eq!(taken, 5);
-        }
     }
 
     proptest! {

@@ -9,13 +9,10 @@ pub(super) struct Key {
     pub(super) form: Form,
     pub(super) rate: Rate,
     pub(super) size: Option<Size>,
-    /// The output has a delay bound.
-    pub(super) waits: bool,
 }
 
 impl PartialEq for Key {
-    /// Compares everything but the remaining rate reduction and the delay bound, which are no part of an output's
-    /// identity.
+    /// Compares everything but the remaining rate reduction, which is no part of an output's identity.
     fn eq(&self, other: &Self) -> bool {
         (self.target, self.form, self.size) == (other.target, other.form, other.size)
     }
@@ -65,7 +62,7 @@ impl Model {
             }
             installed.opened.push(*key);
             let port = ports + u32::try_from(installed.opened.len()).unwrap();
-            now.push(Output { key: *key, port, picker: Picker::new(*key, self.period) });
+            now.push(Output { key: *key, port, picker: Picker::new(key.rate, self.period) });
         }
         installed.closed = self.outputs.iter().map(|output| output.port).collect();
         self.outputs = now;
@@ -82,13 +79,18 @@ impl Model {
     }
 }
 
+/// A series of ideal points, one step apart from `start`. Each point takes the first sample that is at most
+/// one slack before it.
+struct Series {
+    start: i128,
+    /// Points that already have a sample.
+    taken: i128,
+}
+
 struct Picker {
     rate: Rate,
-    waits: bool,
     period: Option<u64>,
-    /// The next point of the series of ideal points: multiples of the step. Each point takes the first sample that is at
-    /// most one slack before it.
-    next: Option<i128>,
+    series: Option<Series>,
     /// The previous sample: its sequence number, its capture time, and that time with clock steps removed.
     last: Option<(u64, u64, u64)>,
     /// The smoothed time between two samples.
@@ -96,48 +98,39 @@ struct Picker {
 }
 
 impl Picker {
-    const fn new(key: Key, period: Option<u64>) -> Self {
-        let Key { rate, waits, .. } = key;
-        Self { rate, waits, period, next: None, last: None, interval: 0 }
+    const fn new(rate: Rate, period: Option<u64>) -> Self {
+        Self { rate, period, series: None, last: None, interval: 0 }
     }
 
     fn takes(&mut self, seq: u64, captured: u64) -> bool {
         match self.rate {
             Rate::All => true,
-            Rate::Every(n) => self.point((i128::from(seq), 1), i128::from(n.get()), 0),
+            Rate::Every(n) => self.point(i128::from(seq), i128::from(n.get()), 0),
             Rate::Max(millihertz) => {
                 let step = 1_000_000_000_000 / i128::from(millihertz.get());
                 let (at, interval) = match self.period {
                     Some(period) => (i128::from(seq) * i128::from(period), period),
                     None => self.estimate(seq, captured),
                 };
-                self.point((at, i128::from(interval)), step, i128::from(interval / 16 * 7))
+                self.point(at, step, i128::from(interval / 16 * 7))
             }
         }
     }
 
-    fn point(&mut self, (at, interval): (i128, i128), step: i128, slack: i128) -> bool {
-        // The first multiple of the step that is later than a time.
-        let after = |time: i128| (0..).map(|k| (time / step + k) * step).find(|it| *it > time).unwrap();
-        let near = slack.min(step / 16 * 7);
-        let next = match self.next {
-            Some(next) => next,
-            None if !self.waits => {
-                self.next = Some(after(at + near));
-                return true;
-            }
-            // The sample before, an interval earlier, has taken the earlier points.
-            None if at + slack < interval => 0,
-            None if interval == 0 => after(at - 1).max(0),
-            None => after(at + slack - interval),
+    fn point(&mut self, at: i128, step: i128, slack: i128) -> bool {
+        let Some(series) = &mut self.series else {
+            self.series = Some(Series { start: at, taken: 1 });
+            return true;
         };
-        self.next = Some(next);
+        let next = series.start + series.taken * step;
         if at < next - slack {
             return false;
         }
-        // A sample that is a whole step too late skips the points in between.
-        let late = at >= next + step + slack;
-        self.next = Some(if late { after(at + near) } else { next + step });
+        series.taken += 1;
+        // The sample is a whole step too late: skip the points in between.
+        if at >= next + step + slack {
+            *series = Series { start: at, taken: 1 };
+        }
         true
     }
 

@@ -18,9 +18,9 @@ pub(super) fn name(user: u32) -> String {
     account.map_or_else(|| user.to_string(), |account| account.name)
 }
 
-/// Looks up one connection at a time, apart from the threads of the links: with many sockets, the tables of the kernel
+/// Looks up two connections at a time, apart from the threads of the links: with many sockets, the tables of the kernel
 /// are long.
-static TURN: Semaphore = Semaphore::const_new(1);
+static TURN: Semaphore = Semaphore::const_new(2);
 
 /// Returns the account that owns the socket at the other end of a TCP connection within the host, by the kernel's
 /// tables of sockets; `None` if the connection has ended.
