@@ -213,6 +213,8 @@ fn encoder_hz(hz: f64) -> f64 {
 fn config(size: Size, hz: f64, bits: Option<u32>, colour: Option<Colour>) -> EncoderConfig {
     // The rate control counts pictures: at rates outside its range it needs the bits of as many pictures.
     let scaled = |bits: u32| whole(f64::from(bits) * encoder_hz(hz) / hz);
+    // Only a bit rate that was set is worth more loss of quality than this.
+    let coarsest = if bits.is_some() { 51 } else { 40 };
     let bits = bits.map(scaled);
     let hz = encoder_hz(hz);
     let pixels = u32::try_from(size.pixels()).unwrap_or(u32::MAX);
@@ -222,7 +224,7 @@ fn config(size: Size, hz: f64, bits: Option<u32>, colour: Option<Colour>) -> Enc
         .max_frame_rate(FrameRate::from_hz(narrow(hz)))
         .rate_control_mode(RateControlMode::Bitrate)
         .bitrate(BitRate::from_bps(u32::try_from(bits).unwrap_or(u32::MAX)))
-        .qp(QpRange::new(12, 51))
+        .qp(QpRange::new(12, coarsest))
         .complexity(Complexity::Low)
         .skip_frames(false)
         .scene_change_detect(false)
