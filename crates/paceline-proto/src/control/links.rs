@@ -48,7 +48,7 @@ pub struct ClassUse {
 
 /// The configuration of a link.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct Settings {
     policy: Policy,
     carrier: Carrier,
     classes: Option<Arc<ClassTree>>,
@@ -61,7 +61,7 @@ struct Told {
 struct Line {
     id: LinkId,
     capacity: Option<Capacity>,
-    told: Told,
+    settings: Settings,
     /// The classes by name, including those that were removed.
     classes: BTreeMap<String, LinkId>,
 }
@@ -80,7 +80,7 @@ pub(super) struct Seat {
 #[derive(Debug, Default)]
 pub(super) struct Links {
     known: BTreeMap<String, Line>,
-    told: BTreeMap<String, Told>,
+    settings: BTreeMap<String, Settings>,
     /// The number of links and classes so far.
     ids: u32,
     /// The processor time for promises on this host; `None` if the cost of samples was never measured.
@@ -90,13 +90,13 @@ pub(super) struct Links {
 impl Line {
     /// Returns the classes, if admission tests them. Without a capacity, a link promises nothing to any class.
     fn tree(&self) -> Option<&Arc<ClassTree>> {
-        self.told.classes.as_ref().filter(|_| self.capacity.is_some())
+        self.settings.classes.as_ref().filter(|_| self.capacity.is_some())
     }
 
     /// Returns the buffer that the classes share. A link without a capacity promises nothing about its queue.
     fn buffer(&self) -> Option<QueueSpace> {
         self.capacity?;
-        let bytes = self.told.buffer.unwrap_or(BUFFER_DEFAULT);
+        let bytes = self.settings.buffer.unwrap_or(BUFFER_DEFAULT);
         Some(QueueSpace { bytes, number: self.id.0 })
     }
 
@@ -106,12 +106,12 @@ impl Line {
             let endless = LinkParameters::new(ENDLESS, AdmissionTest::Vds { coincide: false }, 0);
             return LinkParameters { timed: false, ..endless };
         };
-        let streams = for_streams(capacity, self.told.carrier);
+        let streams = for_streams(capacity, self.settings.carrier);
         if self.tree().is_some() {
             return LinkParameters::new(streams, AdmissionTest::Unguaranteed, 0);
         }
-        let other = in_the_way(self.told.policy, capacity, self.told.carrier);
-        under(self.told.policy, LinkParameters::new(streams, AdmissionTest::Edf, other))
+        let other = in_the_way(self.settings.policy, capacity, self.settings.carrier);
+        under(self.settings.policy, LinkParameters::new(streams, AdmissionTest::Edf, other))
     }
 
     /// Returns the admission parameters of a class; those of a removed class have no guarantee.
@@ -119,7 +119,7 @@ impl Line {
         let whole = self.parameters();
         let found = self.tree().zip(self.capacity).and_then(|(tree, capacity)| {
             let place = tree.classes().iter().position(|class| class.name == name)?;
-            tree.guarantee(place, (self.told.policy, capacity, self.told.carrier)).ok()
+            tree.guarantee(place, (self.settings.policy, capacity, self.settings.carrier)).ok()
         });
         let Some(guarantee) = found else {
             return LinkParameters { rule: AdmissionTest::Unguaranteed, ..whole };
@@ -139,18 +139,18 @@ fn under(policy: Policy, spec: LinkParameters) -> LinkParameters {
 impl Links {
     /// Sets the discipline and carrier of a link, effective from the next [`Self::follow`].
     pub(super) fn tell(&mut self, link: &str, policy: Policy, carrier: Carrier) {
-        let told = self.told.entry(link.to_owned()).or_default();
-        (told.policy, told.carrier) = (policy, carrier);
+        let settings = self.settings.entry(link.to_owned()).or_default();
+        (settings.policy, settings.carrier) = (policy, carrier);
     }
 
     /// Sets the classes of a link, effective from the next [`Self::follow`].
     pub(super) fn tell_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
-        self.told.entry(link.to_owned()).or_default().classes = classes;
+        self.settings.entry(link.to_owned()).or_default().classes = classes;
     }
 
     /// Sets the buffer of a link in bytes, effective from the next [`Self::follow`].
     pub(super) fn tell_buffer(&mut self, link: &str, bytes: u64) {
-        self.told.entry(link.to_owned()).or_default().buffer = Some(bytes);
+        self.settings.entry(link.to_owned()).or_default().buffer = Some(bytes);
     }
 
     /// Returns the buffer of a link with a capacity, and the part that is reserved for contracts.
@@ -221,7 +221,7 @@ impl Links {
         }
         let mut specs = Vec::new();
         for (name, capacity) in carried {
-            let told = self.told.get(name).cloned().unwrap_or_default();
+            let settings = self.settings.get(name).cloned().unwrap_or_default();
             let mut id = || {
                 self.ids += 1;
                 LinkId(self.ids)
@@ -229,10 +229,10 @@ impl Links {
             let line = self.known.entry(name.to_owned()).or_insert_with(|| Line {
                 id: id(),
                 capacity,
-                told: Told::default(),
+                settings: Settings::default(),
                 classes: BTreeMap::new(),
             });
-            (line.capacity, line.told) = (capacity, told);
+            (line.capacity, line.settings) = (capacity, settings);
             let named = line.tree().cloned();
             for class in named.iter().flat_map(|tree| tree.classes()) {
                 line.classes.entry(class.name.clone()).or_insert_with(&mut id);
@@ -263,7 +263,7 @@ impl Links {
         let peer = registry.record(next)?.name.clone();
         let place = tree.class_of(&StreamNames { peer, node: from.name.clone(), tag }, true);
         let class = tree.classes().get(place)?.name.clone();
-        let on = (line.told.policy, capacity, line.told.carrier);
+        let on = (line.settings.policy, capacity, line.settings.carrier);
         let unguaranteed = tree.guarantee(place, on).err();
         Some(Seat { link: *line.classes.get(&class)?, class, unguaranteed })
     }

@@ -191,7 +191,6 @@ impl ScaleTask {
     /// Sets the terms of its streams.
     pub(crate) fn set_terms(&self, terms: Terms) {
         *lock(&self.terms) = terms;
-        self.pool.costs().set_promised(self.publisher, self.form, terms.promised);
     }
 
     /// Returns true if one of its streams has a contract.
@@ -199,13 +198,13 @@ impl ScaleTask {
         lock(&self.terms).promised
     }
 
-    /// Measures one piece of work.
+    /// Measures one piece of work, which returns the bytes of a converted sample.
     fn measure(&self, work: impl FnOnce() -> Option<usize>) {
         let begun = processor_time();
         let bytes = work();
         let took = processor_time().saturating_sub(begun);
         if let Some(bytes) = bytes.filter(|_| self.form.converts()) {
-            let key = (self.publisher, self.form);
+            let key = (self.publisher, self.form, self.is_promised());
             self.pool.costs().note(clock::now(), key, took, bytes);
         }
     }

@@ -212,6 +212,7 @@ impl Coder {
 
     fn present(&mut self, event: Event, takers: &mut impl Takers) {
         let Some(due) = self.due.pop_front() else { return };
+        let unpaid = self.unpaid.remove(&due.seq);
         match event {
             Event::Coded { class, bytes } => {
                 self.fruitless = 0;
@@ -232,7 +233,7 @@ impl Coder {
             }
             Event::Passed => {
                 self.fruitless = 0;
-                if self.unpaid.remove(&due.seq) {
+                if unpaid {
                     let why = "earlier pictures have used up the bit rate";
                     takers.fail(due.seq, DropReason::OverBudget, why);
                 }

@@ -49,11 +49,12 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    /// Records a scaled sample: the processor time and the bytes of the result.
+    /// Records a scaled sample: the processor time and the bytes of the result. `promised` is true if a stream with a
+    /// contract carries it.
     pub(super) fn note(
         &mut self,
         now: Instant,
-        (publisher, form): (PublisherId, Form),
+        (publisher, form, promised): (PublisherId, Form, bool),
         time: Duration,
         bytes: usize,
     ) {
@@ -65,11 +66,7 @@ impl Costs {
         }
         cost.time.note(time.as_nanos());
         cost.bytes.note(bytes as u64);
-    }
-
-    /// Sets whether a stream with a contract carries the form.
-    pub(super) fn set_promised(&mut self, publisher: PublisherId, form: Form, promised: bool) {
-        self.forms.entry((publisher, whole(form))).or_default().promised = promised;
+        cost.promised = promised;
     }
 
     /// Removes a form that is no longer scaled.
@@ -160,17 +157,16 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    fn note(costs: &mut Costs, millis: u64, width: u32, takes: u64) {
+    fn note(costs: &mut Costs, millis: u64, (width, promised): (u32, bool), takes: u64) {
         let time = Duration::from_millis(takes);
-        costs.note(at(millis), (PUBLISHER, wide(width)), time, 1_000);
+        costs.note(at(millis), (PUBLISHER, wide(width), promised), time, 1_000);
     }
 
     #[test]
     fn a_sample_waits_for_one_of_each_other_promised_form() {
         let mut costs = Costs::default();
         for (width, takes) in [(10, 4), (20, 6), (30, 10), (40, 3)] {
-            note(&mut costs, 1, width, takes);
-            costs.set_promised(PUBLISHER, wide(width), width <= 20);
+            note(&mut costs, 1, (width, width <= 20), takes);
         }
         let takes = |costs: &Costs, width, workers| {
             costs.response((PUBLISHER, wide(width)), workers).as_nanos() / 1_000_000
@@ -187,19 +183,24 @@ mod tests {
     #[test]
     fn announcements_change_only_with_large_changes() {
         let mut costs = Costs::default();
-        note(&mut costs, 1, 10, 4);
+        note(&mut costs, 1, (10, true), 4);
         let first = costs.of(PUBLISHER, 1);
         assert_eq!((first[0].bytes_max, first[0].takes.as_nanos()), (1_250, 5_000_000));
-        costs.note(at(2), (PUBLISHER, wide(10)), Duration::from_millis(3), 1_200);
+        costs.note(at(2), (PUBLISHER, wide(10), true), Duration::from_millis(3), 1_200);
         assert_eq!(costs.of(PUBLISHER, 1), first);
-        costs.note(at(3), (PUBLISHER, wide(10)), Duration::from_millis(3), 1_300);
+        costs.note(at(3), (PUBLISHER, wide(10), true), Duration::from_millis(3), 1_300);
         assert_eq!(costs.of(PUBLISHER, 1)[0].bytes_max, 1_625);
         let rate = Rate::Every(core::num::NonZeroU32::MIN);
-        costs.note(at(4), (PUBLISHER, Form { rate, ..wide(10) }), Duration::from_millis(9), 1);
+        costs.note(
+            at(4),
+            (PUBLISHER, Form { rate, ..wide(10) }, true),
+            Duration::from_millis(9),
+            1,
+        );
         assert_eq!(costs.of(PUBLISHER, 1)[0].takes, Duration::from_millis(20));
         // After a quiet minute.
-        note(&mut costs, 40_000, 10, 1);
-        note(&mut costs, 80_000, 10, 1);
+        note(&mut costs, 40_000, (10, true), 1);
+        note(&mut costs, 80_000, (10, true), 1);
         assert_eq!(costs.of(PUBLISHER, 1)[0].takes, Duration::from_millis(2));
         let other = PublisherId { node: NodeId(1), index: 2 };
         assert_eq!(costs.of(other, 1), []);
@@ -220,8 +221,7 @@ mod tests {
                 (0..next(6)).map(|_| (next(9), 60 + next(60), next(2) == 1)).collect();
             let mut costs = Costs::default();
             for (width, (cost, _, promised)) in (1..).zip(&forms) {
-                note(&mut costs, 1, width, *cost);
-                costs.set_promised(PUBLISHER, wide(width), *promised);
+                note(&mut costs, 1, (width, *promised), *cost);
             }
             for (form, worst) in simulate(&forms, workers) {
                 let width = u32::try_from(form + 1).unwrap();
