@@ -98,8 +98,12 @@ impl StreamDemand {
     /// deadline: the traffic of the source in the longest time from there to the end of transmission.
     #[must_use]
     pub fn queued(&self) -> u64 {
-        let time = self.before.max(self.bunched).saturating_add(self.deadline);
-        self.source.bound(time).max(self.source.packet())
+        self.source.bound(self.stay()).max(self.source.packet())
+    }
+
+    /// Returns the longest time from the source to the end of transmission.
+    fn stay(&self) -> Duration {
+        self.before.max(self.bunched).saturating_add(self.deadline)
     }
 
     /// Replaces the deadline.
@@ -156,19 +160,46 @@ impl StreamDemand {
 
     /// Returns the demand that satisfies both contracts for one stream. It has the higher priority
     /// of the two levels. If the loss tolerances differ, it has none: a longer window may owe more
-    /// at once although it owes less overall. Otherwise the demand could grow when one of the two
-    /// is released.
+    /// at once although it owes less overall. It has the longer stay, and so the larger buffer. Otherwise
+    /// the demand could grow when one of the two is released.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let level = Some(self.level().min(other.level()));
+        let deadline = self.deadline.min(other.deadline);
         Self {
             source: self.source.join(&other.source),
-            deadline: self.deadline.min(other.deadline),
+            deadline,
             loss: if self.loss == other.loss { self.loss } else { LossTolerance::NONE },
             level,
-            before: self.before.max(other.before),
+            before: self.stay().max(other.stay()).saturating_sub(deadline),
             ..*self
         }
         .with_bunched(self.bunched.max(other.bunched))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn demand() -> impl Strategy<Value = StreamDemand> {
+        let times = (1..500_u64, 1..900_u64, 0..300_u64, 0..200_u64);
+        (times, 64..20_000_u64).prop_map(|((period, deadline, before, bunched), bytes)| {
+            let ms = Duration::from_millis;
+            let traffic = Traffic::periodic(bytes, ms(period), ms(period / 10), 64).unwrap();
+            let demand = StreamDemand::new(traffic, ms(deadline)).unwrap();
+            demand.after_hops(ms(before), ms(deadline + before)).with_bunched(ms(bunched))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_joint_demand_needs_the_buffer_of_each(one in demand(), other in demand()) {
+            let joint = one.join(&other);
+            prop_assert!(joint.queued() >= one.queued().max(other.queued()));
+            prop_assert!(joint.deadline() <= one.deadline().min(other.deadline()));
+            prop_assert_eq!(joint.join(&one).queued(), joint.queued());
+        }
     }
 }
