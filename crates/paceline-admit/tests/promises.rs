@@ -242,13 +242,49 @@ fn promised(random: &mut Random, policy: Policy) -> Vec<(Contract, u64)> {
 }
 
 /// Each sample arrives as early as permitted.
-fn early(contract: &Contract) -> Arrivals {
+fn early(contract: &Contract, end: Instant) -> Arrivals {
     let (period, jitter) = (contract.period, contract.jitter);
     let at = |n| {
         let turn = period.mul_div(n, 1);
         Instant::from_nanos(1) + turn.saturating_sub(jitter.min(turn))
     };
-    Arrivals::At((0..).map(at).take_while(|at| *at < END).collect())
+    Arrivals::At((0..).map(at).take_while(|at| *at < end).collect())
+}
+
+/// Returns a link with these contracts and long packets of other traffic.
+fn shared(policy: Policy, contracts: &[(Contract, u64)], end: Instant) -> Timeline {
+    let stream = |(contract, bytes): &(Contract, u64)| {
+        let size = u32::try_from(*bytes).expect("small");
+        spec(Terms::new(ServiceClass::Contracted(*contract)), vec![size], early(contract, end))
+    };
+    let mut streams: Vec<Spec> = contracts.iter().map(stream).collect();
+    streams.push(spec(Terms::new(ServiceClass::BestEffort), vec![LONGEST], Arrivals::Backlogged));
+    let link = LinkTiming::Capacity(capacity());
+    Timeline::new(Setup { policy, ahead: Ahead::Shares, link, segment: LONGEST, end }, streams)
+}
+
+/// Returns true if every contract is kept with the greediest arrivals: all start together and send as early as
+/// permitted.
+fn is_kept(policy: Policy, contracts: &[(Contract, u64)], end: Instant) -> bool {
+    let mut windows = vec![(0, 0); contracts.len()];
+    for step in shared(policy, contracts, end) {
+        let Step::Decided(decision) = step else { continue };
+        let place = decision.stream.0 as usize;
+        let (Some((contract, _)), Some(window)) = (contracts.get(place), windows.get_mut(place))
+        else {
+            continue;
+        };
+        let in_time = decision.outcome == Outcome::OnTime
+            && decision.delay.is_some_and(|delay| delay <= contract.deadline);
+        *window = (window.0 + 1, window.1 + u32::from(!in_time));
+        if window.1 > contract.loss.x() {
+            return false;
+        }
+        if window.0 == contract.loss.y() {
+            *window = (0, 0);
+        }
+    }
+    true
 }
 
 impl Windows {
@@ -260,25 +296,8 @@ impl Windows {
         };
         let loads: u64 = kept.iter().map(load).sum();
         self.overfull += u64::from(loads > capacity().bits_per_s());
-        let stream = |(contract, bytes): &(Contract, u64)| {
-            let size = u32::try_from(*bytes).expect("small");
-            spec(Terms::new(ServiceClass::Contracted(*contract)), vec![size], early(contract))
-        };
-        let mut streams: Vec<Spec> = kept.iter().map(stream).collect();
-        streams.push(spec(
-            Terms::new(ServiceClass::BestEffort),
-            vec![LONGEST],
-            Arrivals::Backlogged,
-        ));
-        let setup = Setup {
-            policy,
-            ahead: Ahead::Shares,
-            link: LinkTiming::Capacity(capacity()),
-            segment: LONGEST,
-            end: END,
-        };
         let mut windows = vec![(0, 0); kept.len()];
-        for step in Timeline::new(setup, streams) {
+        for step in shared(policy, &kept, END) {
             let Step::Decided(decision) = step else { continue };
             let place = decision.stream.0 as usize;
             let (Some((contract, _)), Some(window)) = (kept.get(place), windows.get_mut(place))
@@ -320,5 +339,37 @@ fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
             policy == Policy::Vds,
             "loss tolerance frees capacity under VDS only"
         );
+    }
+}
+
+/// How many refused contracts the link could have kept with the greediest arrivals.
+///
+/// The number is printed and not limited. Two causes are known: a staircase of samples is below its curve, and under
+/// VDS the windows of all streams may begin together in another way than here.
+#[test]
+fn refusals_are_compared_with_an_exact_simulation() {
+    for policy in [Policy::Vds, Policy::DWCS, Policy::Edf] {
+        let rule = AdmissionTest::of(policy).expect("a test of its own");
+        let (mut refused, mut fitted) = (0_u32, 0);
+        for seed in 0..seeds(60) {
+            let mut link = Admission::new(LinkParameters::new(capacity(), rule, LONGEST.into()));
+            let mut kept = Vec::new();
+            for (number, one) in (0..).zip(contracts(&mut Random(seed * 3 + 2))) {
+                let demand = StreamDemand::of_contract(&one.0, one.1, LONGEST.into());
+                let demand = demand.expect("a demand");
+                kept.push(one);
+                if !matches!(
+                    link.hold(Trunk(number), holder(0), &demand),
+                    AdmissionResult::Granted(_)
+                ) {
+                    refused += 1;
+                    fitted += u32::from(is_kept(policy, &kept, Instant::from_millis(4_000)));
+                    kept.pop();
+                }
+            }
+            assert!(is_kept(policy, &kept, END), "{policy} {seed}: an admitted set");
+        }
+        println!("{policy}: {fitted} of {refused} refused contracts would have fitted");
+        assert!(refused > 100 && fitted < refused, "{policy}: {fitted} of {refused}");
     }
 }

@@ -195,8 +195,8 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// Limits JPEG pictures and H.264 video to a bit rate, in bits of payload per second, from 1,000. The quality is
-    /// reduced as needed, and below the lowest quality the rate. Defaults to the share that the pixels of the size
-    /// have in the published bytes; other samples are delivered unchanged.
+    /// reduced as needed, and below the lowest quality the rate. By default only contracts have a limit, which
+    /// follows from the size; other samples are delivered unchanged.
     pub fn bitrate(self, bits_per_s: u32) -> Self {
         self.set(|draft| {
             let bitrate = NonZeroU32::new(bits_per_s).filter(|it| it.get() >= BITRATE_MIN);
