@@ -1,30 +1,24 @@
 //! Subscribers: requests for a rate, size, delay bound and loss tolerance, and delivery of samples.
 
+mod draft;
+
 use crate::arrival::Arrival;
 use crate::contract::Quote;
-use crate::error::{Contradiction, RecvError, SubscribeError, set};
+use crate::error::{RecvError, SubscribeError, set};
 use crate::event::SubscriberEvent;
 use crate::history::History;
-use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
 use crate::node::Node;
 use crate::sample::Sample;
 use crate::shell::command::Command;
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
+use draft::{Draft, public_pattern};
 use event_listener::{EventListener, Listener};
-use paceline_proto::control::{IDLE_MIN, SubscriptionSpec};
-use paceline_proto::form::Audio;
-use paceline_proto::{Drops, Form, Pattern, Proxy, Rate, Retransmit, Size, SubscriptionId, Tag};
+use paceline_proto::control::SubscriptionSpec;
+use paceline_proto::{Drops, Form, Proxy, Retransmit, SubscriptionId};
 use paceline_sched::LossTolerance;
-use std::num::{NonZeroU8, NonZeroU32};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The default length of a subscriber's queue, in samples.
-const QUEUE_SAMPLES: usize = 64;
-const QUEUE_SAMPLES_MAX: usize = 65_536;
-/// The lowest bit rate of pictures.
-const BITRATE_MIN: u32 = 1_000;
 
 /// Configures and declares a [`Subscriber`]. Created by [`Node::subscriber`].
 ///
@@ -35,62 +29,6 @@ pub struct SubscriberBuilder<'a> {
     node: &'a Node,
     /// The settings, or the first wrong value.
     draft: Result<Draft, SubscribeError>,
-}
-
-/// The settings of a subscription.
-struct Draft {
-    spec: SubscriptionSpec,
-    queue: usize,
-    history: Option<History>,
-    /// The option that set the rate.
-    rate_by: Option<&'static str>,
-}
-
-impl Draft {
-    const fn new(spec: SubscriptionSpec) -> Self {
-        Self { spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
-    }
-
-    fn every(&mut self, n: u32) -> Result<(), SubscribeError> {
-        Contradiction::refuse(&mut self.rate_by, "every")?;
-        self.spec.form.rate = Rate::Every(NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?);
-        Ok(())
-    }
-
-    fn max_hz(&mut self, hertz: f64) -> Result<(), SubscribeError> {
-        Contradiction::refuse(&mut self.rate_by, "max_hz")?;
-        let millihertz = millihertz(hertz).ok_or(SubscribeError::Rate(hertz))?;
-        self.spec.form.rate = Rate::Max(millihertz);
-        Ok(())
-    }
-
-    /// Refuses options that exclude each other.
-    fn check(&self) -> Result<(), SubscribeError> {
-        let Form { size, audio, .. } = self.spec.form;
-        if let (Some(with), false) = (&self.spec.with, self.spec.wants_contract()) {
-            return Err(SubscribeError::TiedWithoutContract(with.to_string()));
-        }
-        if self.spec.idle.is_some() && self.spec.with.is_some() {
-            return Err(Contradiction { one: "with", other: "idle" }.into());
-        }
-        if self.spec.idle.is_some() && !self.spec.wants_contract() {
-            return Err(SubscribeError::IdleWithoutContract);
-        }
-        // A pattern with wildcards may match both pictures and sound.
-        match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
-            true => Err(Contradiction { one: "size", other: "audio" }.into()),
-            false => Ok(()),
-        }
-    }
-}
-
-/// Refuses an invalid pattern, and one of the system's.
-fn public_pattern(pattern: &str) -> Result<Pattern, SubscribeError> {
-    let pattern = Pattern::new(pattern)?;
-    if pattern.is_private() {
-        return Err(SubscribeError::Private(pattern.to_string()));
-    }
-    Ok(pattern)
 }
 
 impl Node {
@@ -172,47 +110,27 @@ impl<'a> SubscriberBuilder<'a> {
     /// Requests pictures of `width` by `height` pixels, each from 1 to 16,384. Defaults to the
     /// published size.
     pub fn size(self, width: u32, height: u32) -> Self {
-        self.set(|draft| {
-            if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
-                return Err(SubscribeError::Size { width, height });
-            }
-            draft.spec.form.size = Some(Size { width, height });
-            Ok(())
-        })
+        self.set(|draft| draft.size(width, height))
     }
 
     /// Requests sound with `rate` samples per second and channel, from 1,000 to 384,000, in
     /// `channels` channels, from 1 to 8. Other samples are delivered unchanged. Defaults to sound as
     /// published.
     pub fn audio(self, rate: u32, channels: u8) -> Self {
-        self.set(|draft| {
-            if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
-                return Err(SubscribeError::Audio { rate, channels });
-            }
-            draft.spec.form.audio = Some(Audio { rate, channels });
-            Ok(())
-        })
+        self.set(|draft| draft.audio(rate, channels))
     }
 
     /// Limits JPEG pictures and H.264 video to a bit rate, in bits of payload per second, from 1,000. The quality is
     /// reduced as needed, and below the lowest quality the rate. By default only contracts have a limit, which
     /// follows from the size; other samples are delivered unchanged.
     pub fn bitrate(self, bits_per_s: u32) -> Self {
-        self.set(|draft| {
-            let bitrate = NonZeroU32::new(bits_per_s).filter(|it| it.get() >= BITRATE_MIN);
-            draft.spec.form.bitrate = Some(bitrate.ok_or(SubscribeError::Bitrate(bits_per_s))?);
-            Ok(())
-        })
+        self.set(|draft| draft.bitrate(bits_per_s))
     }
 
     /// Limits the quality of JPEG pictures, from 1 to 100. Defaults to 80 for scaled pictures; other samples are
     /// delivered unchanged.
     pub fn quality(self, quality: u8) -> Self {
-        self.set(|draft| {
-            let quality = NonZeroU8::new(quality).filter(|it| it.get() <= 100);
-            draft.spec.form.quality = Some(quality.ok_or(SubscribeError::Quality)?);
-            Ok(())
-        })
+        self.set(|draft| draft.quality(quality))
     }
 
     /// Sets the retransmission of samples that QUIC links lose. Defaults to
@@ -235,14 +153,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// contract. If either half is refused or lost, both are released and neither is carried, with
     /// [`RefusalReason::Opposite`](crate::contract::RefusalReason::Opposite) as the reason of the other half.
     pub fn with_tag(self, tag: &str) -> Self {
-        self.set(|draft| {
-            let tag = Tag::new(tag)?;
-            if tag.is_private() {
-                return Err(SubscribeError::Private(tag.to_string()));
-            }
-            draft.spec.with = Some(tag);
-            Ok(())
-        })
+        self.set(|draft| draft.with_tag(tag))
     }
 
     /// Releases the reservation of the contract when the publisher has sent nothing for `time`, at least 1 s and two
@@ -252,26 +163,13 @@ impl<'a> SubscriberBuilder<'a> {
     /// [`BestEffort::Idle`](crate::contract::BestEffort::Idle) as the reason. The next sample requests the contract
     /// again; until the answer, samples arrive as best effort. The path may then refuse the request.
     pub fn idle(self, time: Duration) -> Self {
-        self.set(|draft| {
-            let idle = paceline_sched::Duration::from(time);
-            if idle < IDLE_MIN {
-                return Err(SubscribeError::Idle(time));
-            }
-            draft.spec.idle = Some(idle);
-            Ok(())
-        })
+        self.set(|draft| draft.idle(time))
     }
 
     /// Requests a delay bound, above 0: the longest time from publish to delivery. By default no
     /// bound applies.
     pub fn within(self, bound: Duration) -> Self {
-        self.set(|draft| {
-            if bound.is_zero() {
-                return Err(SubscribeError::ZeroWithin);
-            }
-            draft.spec.within = Some(bound.into());
-            Ok(())
-        })
+        self.set(|draft| draft.within(bound))
     }
 
     /// Requests a loss tolerance: at most `x` samples of each window of `y` may miss their
@@ -293,13 +191,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// Sets the length of the queue in samples, from 1 to 65,536. Defaults to 64. A full queue
     /// drops its oldest sample.
     pub fn queue(self, samples: usize) -> Self {
-        self.set(|draft| {
-            if samples == 0 || samples > QUEUE_SAMPLES_MAX {
-                return Err(SubscribeError::Queue(samples));
-            }
-            draft.queue = samples;
-            Ok(())
-        })
+        self.set(|draft| draft.queue(samples))
     }
 
     /// Stores the received samples on this node, for any node to pull, until the subscription ends.

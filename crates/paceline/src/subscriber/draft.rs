@@ -1,0 +1,135 @@
+//! The request of a subscription before it is declared: the setters check each value, and
+//! [`Draft::check`] that the values go together.
+
+use crate::error::{Contradiction, SubscribeError};
+use crate::history::History;
+use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
+use paceline_proto::control::{IDLE_MIN, SubscriptionSpec};
+use paceline_proto::form::Audio;
+use paceline_proto::{Form, Pattern, Rate, Size, Tag};
+use std::num::{NonZeroU8, NonZeroU32};
+use std::time::Duration;
+
+/// The default length of a subscriber's queue, in samples.
+const QUEUE_SAMPLES: usize = 64;
+const QUEUE_SAMPLES_MAX: usize = 65_536;
+/// The lowest bit rate of pictures.
+const BITRATE_MIN: u32 = 1_000;
+
+/// The settings of a subscription.
+pub(super) struct Draft {
+    pub(super) spec: SubscriptionSpec,
+    pub(super) queue: usize,
+    pub(super) history: Option<History>,
+    /// The option that set the rate.
+    rate_by: Option<&'static str>,
+}
+
+impl Draft {
+    pub(super) const fn new(spec: SubscriptionSpec) -> Self {
+        Self { spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
+    }
+
+    pub(super) fn every(&mut self, n: u32) -> Result<(), SubscribeError> {
+        Contradiction::refuse(&mut self.rate_by, "every")?;
+        self.spec.form.rate = Rate::Every(NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?);
+        Ok(())
+    }
+
+    pub(super) fn max_hz(&mut self, hertz: f64) -> Result<(), SubscribeError> {
+        Contradiction::refuse(&mut self.rate_by, "max_hz")?;
+        let millihertz = millihertz(hertz).ok_or(SubscribeError::Rate(hertz))?;
+        self.spec.form.rate = Rate::Max(millihertz);
+        Ok(())
+    }
+
+    pub(super) fn size(&mut self, width: u32, height: u32) -> Result<(), SubscribeError> {
+        if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
+            return Err(SubscribeError::Size { width, height });
+        }
+        self.spec.form.size = Some(Size { width, height });
+        Ok(())
+    }
+
+    pub(super) fn audio(&mut self, rate: u32, channels: u8) -> Result<(), SubscribeError> {
+        if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
+            return Err(SubscribeError::Audio { rate, channels });
+        }
+        self.spec.form.audio = Some(Audio { rate, channels });
+        Ok(())
+    }
+
+    pub(super) fn bitrate(&mut self, bits_per_s: u32) -> Result<(), SubscribeError> {
+        let bitrate = NonZeroU32::new(bits_per_s).filter(|it| it.get() >= BITRATE_MIN);
+        self.spec.form.bitrate = Some(bitrate.ok_or(SubscribeError::Bitrate(bits_per_s))?);
+        Ok(())
+    }
+
+    pub(super) fn quality(&mut self, quality: u8) -> Result<(), SubscribeError> {
+        let quality = NonZeroU8::new(quality).filter(|it| it.get() <= 100);
+        self.spec.form.quality = Some(quality.ok_or(SubscribeError::Quality)?);
+        Ok(())
+    }
+
+    pub(super) fn with_tag(&mut self, tag: &str) -> Result<(), SubscribeError> {
+        let tag = Tag::new(tag)?;
+        if tag.is_private() {
+            return Err(SubscribeError::Private(tag.to_string()));
+        }
+        self.spec.with = Some(tag);
+        Ok(())
+    }
+
+    pub(super) fn idle(&mut self, time: Duration) -> Result<(), SubscribeError> {
+        let idle = paceline_sched::Duration::from(time);
+        if idle < IDLE_MIN {
+            return Err(SubscribeError::Idle(time));
+        }
+        self.spec.idle = Some(idle);
+        Ok(())
+    }
+
+    pub(super) fn within(&mut self, bound: Duration) -> Result<(), SubscribeError> {
+        if bound.is_zero() {
+            return Err(SubscribeError::ZeroWithin);
+        }
+        self.spec.within = Some(bound.into());
+        Ok(())
+    }
+
+    pub(super) fn queue(&mut self, samples: usize) -> Result<(), SubscribeError> {
+        if samples == 0 || samples > QUEUE_SAMPLES_MAX {
+            return Err(SubscribeError::Queue(samples));
+        }
+        self.queue = samples;
+        Ok(())
+    }
+
+    /// Refuses options that exclude each other.
+    pub(super) fn check(&self) -> Result<(), SubscribeError> {
+        let Form { size, audio, .. } = self.spec.form;
+        if let (Some(with), false) = (&self.spec.with, self.spec.wants_contract()) {
+            return Err(SubscribeError::TiedWithoutContract(with.to_string()));
+        }
+        if self.spec.idle.is_some() && self.spec.with.is_some() {
+            return Err(Contradiction { one: "with", other: "idle" }.into());
+        }
+        if self.spec.idle.is_some() && !self.spec.wants_contract() {
+            return Err(SubscribeError::IdleWithoutContract);
+        }
+        // A pattern with wildcards may match both pictures and sound.
+        match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
+            true => Err(Contradiction { one: "size", other: "audio" }.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Refuses an invalid pattern, and one of the system's.
+pub(super) fn public_pattern(pattern: &str) -> Result<Pattern, SubscribeError> {
+    let pattern = Pattern::new(pattern)?;
+    if pattern.is_private() {
+        return Err(SubscribeError::Private(pattern.to_string()));
+    }
+    Ok(pattern)
+}
