@@ -212,10 +212,21 @@ impl Ended {
     }
 }
 
-/// Returns a free loopback port.
+/// Returns a free loopback port that is returned only once.
+///
+/// Ports of the system's choice are also given to connections and to others who ask for one. So these
+/// are below its range, and each process starts at another one.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("an address").port()
+    const FIRST: u32 = 16_000;
+    const COUNT: u32 = 16_000;
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next = std::process::id() * 500 + ASKED.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(FIRST + next % COUNT).expect("below 32,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Returns a path as a command line argument.

@@ -57,7 +57,9 @@ impl Pair {
         let mut command = host.command(&["node", "--config", arg(&config), "--log", "info"]);
         command.stderr(std::fs::File::create(host.path("log")).unwrap());
         let mut node = Running::unread(command.spawn().unwrap());
-        assert!(node.first_line().contains("; plain Zenoh at tcp/127.0.0.1:"));
+        let line = node.first_line();
+        let log = std::fs::read_to_string(host.path("log")).unwrap();
+        assert!(line.contains("; plain Zenoh at tcp/127.0.0.1:"), "{line}: {log}");
         node
     }
 

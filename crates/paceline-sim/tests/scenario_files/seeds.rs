@@ -6,8 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// The number of seeds per scenario.
 const SEEDS: u64 = 1_000;
-/// The same for scenarios with thousands of samples per second, by file name: a run of them takes 5 to 30 times as long.
-const FEWER: &[(&str, u64)] = &[("christie-background", 100), ("christie-small-packets", 40)];
+/// The same for scenarios with thousands of packets per second, by file name: a run of them takes 5 to 60 times as long.
+const FEWER: &[(&str, u64)] = &[
+    ("christie-background", 60),
+    ("christie-file", 200),
+    ("christie-small-packets", 20),
+    ("promised-path", 200),
+    ("relay-chain", 300),
+];
 /// The compressed duration of each scenario in seconds, so that all of them together take a minute or two.
 const SECONDS: u64 = 3;
 /// Every fourth seed has that duration, and the others this shorter one.

@@ -2,6 +2,7 @@
 
 use paceline::{LinkConfig, Node};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A generous timeout; only a failing test waits for it.
@@ -30,10 +31,21 @@ impl Drop for HostDir {
     }
 }
 
-/// Returns an endpoint on a free port.
+/// Returns an endpoint on a free port that is returned only once.
+///
+/// Ports of the system's choice are also given to connections and to others who ask for one. So these
+/// are below its range, and each process starts at another one.
 pub(crate) fn free_endpoint() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("tcp/{}", listener.local_addr().unwrap())
+    const FIRST: u32 = 16_000;
+    const COUNT: u32 = 16_000;
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next = std::process::id() * 500 + ASKED.fetch_add(1, Ordering::Relaxed);
+        let endpoint = format!("127.0.0.1:{}", FIRST + next % COUNT);
+        if std::net::TcpListener::bind(&endpoint).is_ok() {
+            return format!("tcp/{endpoint}");
+        }
+    }
 }
 
 /// Opens an isolated node with these links.
