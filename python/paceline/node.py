@@ -102,6 +102,7 @@ class Node(_native.Node):
         encoding: str | None = None,
         kind: _Kind | None = None,
         late: bool = False,
+        within_ms: float | None = None,
         loss: _Pair | None = None,
         picture_size: _Pair | None = None,
         bytes_max: int | None = None,
@@ -121,8 +122,10 @@ class Node(_native.Node):
         second and the most bytes at once: contracts then reserve this instead of the largest sample in
         each period, as video of a variable bit rate needs.
 
-        ``late=True`` sends late samples; by default they are dropped. ``loss=(1, 10)`` applies to
-        subscribers with ``within_ms`` and no ``loss``; by default no sample may miss its deadline.
+        ``late=True`` sends late samples; by default they are dropped. ``within_ms``
+        requests a contract with this delay bound for subscribers that request none; by default they
+        receive best effort. ``loss=(1, 10)`` applies to subscribers with a delay bound and no ``loss``;
+        by default no sample may miss its deadline.
         ``encoding`` defaults to ``application/octet-stream``, ``kind`` follows from it.
 
         Any ``history_…`` argument creates a pull buffer of the published samples on this node, as
@@ -136,6 +139,7 @@ class Node(_native.Node):
             "encoding": encoding,
             "kind": kind,
             "late": late,
+            "within_ms": within_ms,
             "loss": loss,
             "picture_size": picture_size,
             "bytes_max": bytes_max,

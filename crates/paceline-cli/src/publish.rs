@@ -96,5 +96,8 @@ fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, Pu
     if let Some(Tenet { xmin, xave, interval, smax }) = args.tenet {
         builder = builder.tenet(xmin, xave, interval, smax);
     }
+    if let Some(bound) = args.within {
+        builder = builder.within(bound);
+    }
     declare_with(builder, args.late, args.loss, args.history)
 }

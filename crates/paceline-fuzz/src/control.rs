@@ -207,6 +207,7 @@ fn publisher(input: &mut Input<'_>) -> PublisherSpec {
         unscalable: None,
         key_interval: None,
         scaled: Vec::new(),
+        within: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod control_network {
     mod net;
     mod oracle;
     mod processor;
+    mod publisher_requests;
     mod random;
     mod refusals;
     mod reservations;

@@ -51,6 +51,9 @@ pub(crate) fn publisher<'a>(
     if option(asked, "late", "True or False")? == Some(true) {
         builder = builder.late(Late::Send);
     }
+    if let Some(bound) = option(asked, "within_ms", NUMBER)? {
+        builder = builder.within(from_ms("within_ms", bound)?);
+    }
     if let Some((x, y)) = pair(asked, "loss", '/')? {
         builder = builder.loss(x, y);
     }

@@ -211,6 +211,9 @@ pub enum PublishError {
     /// The rate is not above 0 and at most 1,000,000 Hz.
     #[error("rate {0} Hz: must be above 0 and at most 1,000,000 Hz, such as 30")]
     Rate(f64),
+    /// The delay bound is zero.
+    #[error("within 0: must be above 0; it is the longest time from publish to delivery")]
+    ZeroWithin,
     /// The media type is not plain text.
     #[error(
         "encoding '{}' contains a control or text-direction character; use a media type such as image/jpeg",

@@ -1,5 +1,6 @@
 //! Publishers: declaration, and sending of samples.
 
+mod draft;
 mod traffic;
 mod video;
 
@@ -7,7 +8,6 @@ use crate::arrival::Arrival;
 use crate::buffer::Buffer;
 use crate::error::{Contradiction, PublishError, set};
 use crate::history::History;
-use crate::limits::HERTZ_MAX;
 use crate::node::Node;
 use crate::put::{PutOptions, PutReport};
 use crate::shell::clock;
@@ -15,6 +15,7 @@ use crate::shell::command::Command;
 use crate::shell::opening::{Opening, Outlet};
 use crate::shell::source::PublisherShared;
 use bytes::Bytes;
+use draft::{Draft, check_encoding, public_tag};
 use event_listener::{EventListener, Listener};
 use paceline_media::Format;
 use paceline_media::audio::AudioFormat;
@@ -25,7 +26,7 @@ use paceline_proto::{
     ATTACHMENT_BYTES_MAX, Encoding, Envelope, EnvelopeMeter, Kind, PublisherId, RawSample, Size,
     Tag, Unscalable,
 };
-use paceline_sched::{ContractError, Late, LossTolerance};
+use paceline_sched::{Late, LossTolerance};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -40,41 +41,6 @@ pub struct PublisherBuilder<'a> {
     node: &'a Node,
     /// The settings, or the first wrong value.
     draft: Result<Draft, PublishError>,
-}
-
-/// The settings of a publisher.
-struct Draft {
-    spec: PublisherSpec,
-    kind: Option<Kind>,
-    history: Option<History>,
-    /// The options that set the rate and the traffic.
-    rate_by: Option<&'static str>,
-    traffic_by: Option<&'static str>,
-}
-
-impl Draft {
-    const fn new(tag: Tag) -> Self {
-        let spec = PublisherSpec::new(tag);
-        Self { spec, kind: None, history: None, rate_by: None, traffic_by: None }
-    }
-
-    fn period(&mut self, by: &'static str, period: Duration) -> Result<(), PublishError> {
-        Contradiction::refuse(&mut self.rate_by, by)?;
-        if period.is_zero() {
-            return Err(ContractError::ZeroPeriod.into());
-        }
-        self.spec.period = Some(period.into());
-        Ok(())
-    }
-}
-
-/// Refuses an invalid tag, and one of the system's.
-fn public_tag(tag: &str) -> Result<Tag, PublishError> {
-    let tag = Tag::new(tag)?;
-    if tag.is_private() {
-        return Err(PublishError::Private(tag.to_string()));
-    }
-    Ok(tag)
 }
 
 impl Node {
@@ -118,16 +84,7 @@ impl<'a> PublisherBuilder<'a> {
     ///
     /// [`Self::period`] sets the same property: use one of the two.
     pub fn hz(self, hertz: f64) -> Self {
-        self.set(|draft| {
-            let refuse = PublishError::Rate(hertz);
-            if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
-                return Err(refuse);
-            }
-            match Duration::try_from_secs_f64(1.0 / hertz) {
-                Ok(period) => draft.period("hz", period),
-                Err(_) => Err(refuse),
-            }
-        })
+        self.set(|draft| draft.hertz(hertz))
     }
 
     /// Sets the kind of the samples. By default it follows from the encoding: [`Kind::Picture`] for
@@ -142,11 +99,7 @@ impl<'a> PublisherBuilder<'a> {
     /// Sets the media type of the samples: plain text such as image/jpeg. Defaults to
     /// application/octet-stream.
     pub fn encoding(self, encoding: Encoding) -> Self {
-        self.set(|draft| {
-            check_encoding(&encoding)?;
-            draft.spec.encoding = encoding;
-            Ok(())
-        })
+        self.set(|draft| draft.encoding(encoding))
     }
 
     /// Sets the treatment of samples that miss their deadline. Defaults to [`Late::Drop`].
@@ -154,7 +107,7 @@ impl<'a> PublisherBuilder<'a> {
         self.with(|draft| draft.spec.late = late)
     }
 
-    /// Sets the loss tolerance for subscribers that request a delay bound without one of their own:
+    /// Sets the loss tolerance for subscribers with a delay bound and without a tolerance of their own:
     /// at most `x` samples of each window of `y` may miss their deadline. By default none may.
     ///
     /// `x` is from 0 to `y`, and `y` from 1 to [`LossTolerance::Y_MAX`].
@@ -163,6 +116,15 @@ impl<'a> PublisherBuilder<'a> {
             draft.spec.loss = Some(LossTolerance::new(x, y)?);
             Ok(())
         })
+    }
+
+    /// Requests a contract with this delay bound, above 0, for each subscriber that requests neither a delay bound nor a
+    /// loss tolerance, with the loss tolerance of [`Self::loss`]. By default those subscribers receive best effort.
+    ///
+    /// The subscriber needs to do nothing, and learns the result as for a request of its own. If the contract is
+    /// refused, it receives best effort.
+    pub fn within(self, bound: Duration) -> Self {
+        self.set(|draft| draft.within(bound))
     }
 
     /// Sets the picture size in pixels. By default it is read from the first picture.
@@ -587,14 +549,6 @@ impl Publisher {
     fn announce(&self) -> bool {
         self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()))
     }
-}
-
-/// Refuses a media type with control characters: other nodes print it to terminals and logs.
-fn check_encoding(encoding: &Encoding) -> Result<(), PublishError> {
-    if encoding.is_plain() {
-        return Ok(());
-    }
-    Err(PublishError::Encoding(encoding.to_string()))
 }
 
 impl Drop for Publisher {

@@ -23,8 +23,8 @@ access unit, at their own rate if they contain one. A .png or .jpg file is one p
 published message by message at their own times, each topic on its own tag below TAG.
 Other files and standard input are published line by line if they are UTF-8 text or if --encoding is given, else in \
 pieces of the size --chunk. Without --hz or --period they are published as they arrive.
-Subscribers set delay bounds (paceline sub --within) and loss tolerances. --loss applies to subscribers that set no \
-loss tolerance.";
+Subscribers set delay bounds (paceline sub --within) and loss tolerances. --within and --loss apply to subscribers \
+that set none.";
 
 /// Arguments of `paceline pub`.
 #[derive(Debug, clap::Args)]
@@ -91,7 +91,10 @@ pub(crate) struct PubArgs {
     /// Prints one line of JSON per second
     #[arg(long)]
     pub(crate) json: bool,
-    /// Allows X of each Y samples to miss the deadline, for subscribers with --within and without --loss
+    /// Requests a contract with this delay bound for subscribers that request none
+    #[arg(long, value_name = "TIME", value_parser = args::within)]
+    pub(crate) within: Option<Duration>,
+    /// Allows X of each Y samples to miss the deadline, for subscribers with a delay bound and without --loss
     #[arg(long, value_name = "X/Y")]
     pub(crate) loss: Option<LossTolerance>,
     /// Mean bit rate, such as 2mbit, with --burst: contracts then reserve this instead of the largest sample in

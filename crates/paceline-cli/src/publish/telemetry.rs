@@ -96,6 +96,9 @@ fn declare(
     if let Some(kind) = args.kind {
         builder = builder.kind(kind);
     }
+    if let Some(bound) = args.within {
+        builder = builder.within(bound);
+    }
     declare_with(builder, args.late, args.loss, args.history)
 }
 

@@ -27,6 +27,7 @@ fn publisher(tag: &str, full: bool) -> PublisherSpec {
         unscalable: None,
         key_interval: None,
         scaled: Vec::new(),
+        within: None,
     }
 }
 

@@ -403,6 +403,7 @@ impl Attacker {
             unscalable: None,
             key_interval: None,
             scaled: Vec::new(),
+            within: None,
         }
     }
 

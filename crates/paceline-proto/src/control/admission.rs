@@ -207,6 +207,14 @@ impl Admission {
         self.backoffs.get(&key).is_some_and(|hold| hold.basis.request.revision == revision)
     }
 
+    /// Returns true if the path refused the contract of request `revision` of a pair, and would carry it without one.
+    pub(super) fn declines(&self, key: PairKey, revision: u64) -> bool {
+        self.backoffs.get(&key).is_some_and(|hold| {
+            hold.basis.request.revision == revision
+                && hold.refusal.as_ref().is_some_and(Refusal::is_of_contract)
+        })
+    }
+
     pub(super) fn wake_at(&self) -> Instant {
         self.wake
     }

@@ -16,6 +16,8 @@ pub enum BestEffort {
     /// Its reservation was released because the publisher sent nothing for the idle time. The next sample requests
     /// it again.
     Idle,
+    /// The publisher requested a contract for it, and the path refused it.
+    Refused,
 }
 
 impl BestEffort {
@@ -23,7 +25,7 @@ impl BestEffort {
     /// that requires a promise, this is a refusal.
     #[must_use]
     pub const fn is_no(self) -> bool {
-        matches!(self, Self::RateUnknown)
+        matches!(self, Self::RateUnknown | Self::Refused)
     }
 }
 
@@ -40,6 +42,10 @@ impl fmt::Display for BestEffort {
             Self::Idle => {
                 "idle: nothing was published for the idle time, so its reservation was released; the next \
                  sample requests it again"
+            }
+            Self::Refused => {
+                "its publisher requested a contract, which its path refused; request one with other values for \
+                 the reason and an offer"
             }
         })
     }

@@ -36,6 +36,7 @@ const HAS_KEY_INTERVAL: u8 = 1 << 7;
 const HAS_ENVELOPE: u64 = 1 << 8;
 const LEARNED: u64 = 1 << 9;
 const HAS_SCALED: u64 = 1 << 10;
+const HAS_WITHIN: u64 = 1 << 11;
 
 // Flags of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -167,6 +168,7 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
         (spec.envelope.is_some(), HAS_ENVELOPE),
         (learned, LEARNED),
         (!spec.scaled.is_empty(), HAS_SCALED),
+        (spec.within.is_some(), HAS_WITHIN),
     ];
     out.put_varint(
         long.iter().filter(|(set, _)| *set).fold(flags, |flags, (_, flag)| flags | flag),
@@ -198,6 +200,9 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
     }
     if !spec.scaled.is_empty() {
         put_scaled(out, &spec.scaled);
+    }
+    if let Some(within) = spec.within {
+        out.put_varint(within.as_nanos());
     }
 }
 
@@ -239,7 +244,7 @@ fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelope, WireErr
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let flags = reader.varint_max(2 * HAS_SCALED - 1, "publisher flags")?;
+    let flags = reader.varint_max(2 * HAS_WITHIN - 1, "publisher flags")?;
     if flags & (HAS_ENVELOPE | LEARNED) == LEARNED {
         return Err(WireError::Invalid("publisher flags"));
     }
@@ -260,6 +265,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         unscalable: optional(has(HAS_UNSCALABLE), || read_unscalable(reader))?,
         key_interval: optional(has(HAS_KEY_INTERVAL), || read_duration(reader, "key interval"))?,
         scaled: optional(flags & HAS_SCALED != 0, || read_scaled(reader))?.unwrap_or_default(),
+        within: optional(flags & HAS_WITHIN != 0, || read_duration(reader, "delay bound"))?,
     })
 }
 

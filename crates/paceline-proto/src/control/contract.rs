@@ -200,7 +200,7 @@ pub(crate) fn demand(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::request::{tolerance, whole_micros};
+    use crate::control::request::whole_micros;
     use crate::control::spec::SubscriptionSpec;
     use crate::control::split::Split;
     use crate::form::Size;
@@ -226,6 +226,7 @@ mod tests {
             unscalable: None,
             key_interval: None,
             scaled: Vec::new(),
+            within: None,
         }
     }
 
@@ -264,10 +265,34 @@ mod tests {
             ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
         };
         let declares = PublisherSpec { loss: Some(loss(2, 5)), ..camera() };
-        assert_eq!(tolerance(&ask(Some(60), None), &declares), Some(loss(2, 5)));
-        assert_eq!(tolerance(&ask(Some(60), None), &camera()), Some(LossTolerance::NONE));
-        assert_eq!(tolerance(&ask(Some(60), Some(loss(1, 9))), &declares), Some(loss(1, 9)));
-        assert_eq!(tolerance(&ask(None, None), &declares), None, "still best effort");
+        assert_eq!(declares.tolerance_for(&ask(Some(60), None)), Some(loss(2, 5)));
+        assert_eq!(camera().tolerance_for(&ask(Some(60), None)), Some(LossTolerance::NONE));
+        assert_eq!(declares.tolerance_for(&ask(Some(60), Some(loss(1, 9)))), Some(loss(1, 9)));
+        assert_eq!(declares.tolerance_for(&ask(None, None)), None, "still best effort");
+    }
+
+    #[test]
+    fn a_declared_bound_applies_to_subscriptions_without_a_contract() {
+        let ask = |within: Option<u64>, loss| SubscriptionSpec {
+            within: within.map(Duration::from_millis),
+            loss,
+            ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
+        };
+        let bound = Some(Duration::from_millis(40));
+        let declares = PublisherSpec { within: bound, loss: Some(loss(2, 5)), ..camera() };
+        let best_effort = ask(None, None);
+        assert_eq!(declares.bound_for(&best_effort), bound);
+        assert_eq!(declares.tolerance_for(&best_effort), Some(loss(2, 5)));
+        assert_eq!(declares.bound_for(&ask(Some(60), None)), Some(Duration::from_millis(60)));
+        assert_eq!(
+            declares.bound_for(&ask(None, Some(loss(1, 9)))),
+            None,
+            "a contract without a bound"
+        );
+        let split = Split::new([true, true].into_iter());
+        let asked = |spec, publisher| Ask::new(spec, publisher, 0, split).map(|ask| ask.within);
+        assert_eq!(asked(&best_effort, &declares), Some(bound));
+        assert_eq!(asked(&best_effort, &camera()), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Grant {
     /// The longest total delay on the links of the path. It is shorter than the requested bound; the rest
     /// covers delays outside the schedulers.
     pub bound: Duration,
-    /// The requested delay bound, if any.
+    /// The delay bound that the subscription requested, or the publisher for it.
     pub within: Option<Duration>,
     /// True if the reserved traffic was learned from the publisher's samples of the last minute and not declared.
     /// Samples beyond it may be late until more is reserved.
@@ -207,13 +207,13 @@ impl Control {
                     realtime: hop.is_some_and(|hop| hop.realtime),
                 }
             });
-        let SubscriptionSpec { within, revision, .. } = *request;
         let (bound, hops) = (wanted.within, hops.collect());
         let spec =
             self.registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher));
+        let within = spec.map_or(request.within, |spec| spec.bound_for(request));
         let learned = spec.and_then(|spec| spec.envelope).is_some_and(|it| it.learned);
         let learned = learned && wanted.traffic.varies();
-        Grant { subscription, publisher, revision, bound, within, learned, hops }
+        Grant { subscription, publisher, revision: request.revision, bound, within, learned, hops }
     }
 
     /// Returns the grants of this node's subscriptions and publishers.

@@ -51,9 +51,9 @@ pub(crate) struct Pair<'a> {
     pub(super) arrives: Form,
     /// The form of the stream that carries them from this node.
     pub(super) leaves: Form,
-    /// True if its reservation was released after the idle time. It is carried as best effort until the next sample
-    /// has requested the reservation again.
-    pub(super) idle: bool,
+    /// The reason why it is carried as best effort although it requests a contract: its reservation is idle, or a
+    /// contract that only the publisher requests was refused.
+    pub(super) without: Option<BestEffort>,
 }
 
 impl<'a> Pair<'a> {
@@ -71,7 +71,17 @@ impl<'a> Pair<'a> {
             Proxy::Subscriber if place.next.is_none() => (Form::FULL, asked),
             Proxy::Subscriber => (Form::FULL, Form::FULL),
         };
-        Self { publisher, subscription, spec, request, asked, place, arrives, leaves, idle: false }
+        Self {
+            publisher,
+            subscription,
+            spec,
+            request,
+            asked,
+            place,
+            arrives,
+            leaves,
+            without: None,
+        }
     }
 }
 
@@ -98,6 +108,11 @@ impl Pair<'_> {
     /// Returns the form of the samples on links.
     pub(super) fn travelling(&self) -> Form {
         self.spec.travelling(self.request)
+    }
+
+    /// Returns true if the publisher requests a contract and the subscription does not.
+    pub(super) fn is_asked_by_publisher(&self) -> bool {
+        self.spec.within.is_some() && !self.request.wants_contract()
     }
 
     /// Returns true if the path must grant a reservation first: the pair requests a contract, its demand is
@@ -134,9 +149,14 @@ impl Pair<'_> {
         self.leaves
     }
 
+    /// Returns the delay bound, requested by the subscription or by the publisher for it.
+    pub(crate) fn bound(&self) -> Option<Duration> {
+        self.spec.bound_for(self.request)
+    }
+
     /// Returns the contract request to this node's link; `None` for background streams, which get no promise.
     pub(super) fn ask(&self) -> Option<Ask> {
-        if self.is_background() || self.idle {
+        if self.is_background() || self.without.is_some() {
             return None;
         }
         Ask::new(self.request, self.spec, self.place.index, self.place.split)
@@ -144,8 +164,9 @@ impl Pair<'_> {
 
     /// Returns the reason why nothing is promised, if a promise is requested.
     pub(super) fn best_effort(&self) -> Option<BestEffort> {
-        if self.idle {
-            return Some(BestEffort::Idle);
+        // A subscription without a request learns only that one made for it failed.
+        if self.without.is_some() || self.is_asked_by_publisher() {
+            return self.without;
         }
         let ask = self.ask()?;
         let period = self.travelling().rate.period(self.spec.period);

@@ -11,6 +11,7 @@ use super::refusal::{ANY, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, Registry};
 use super::routes::{self, Installed};
 use super::shares::share;
+use super::spec::SubscriptionSpec;
 use super::tie::Ties;
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -108,6 +109,7 @@ impl Control {
         }
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
         let booked = complete(allowed(booked, &blocked), &ties.incomplete, me);
+        let pairs = self.with_declined(&tree, pairs);
         let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
         let shared = share(live.values().map(|pair| (*pair).clone()).collect());
@@ -148,6 +150,23 @@ impl Control {
         self.follow_reservations();
     }
 
+    /// Marks the pairs whose contract only the publisher requests, and their path refuses: they are carried as best
+    /// effort.
+    fn with_declined<'a>(&self, tree: &Tree, mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
+        let refusals = tree.records(&self.registry).flat_map(|(_, record)| &record.refusals);
+        let of_contracts = refusals.filter(|(_, refusal)| refusal.is_of_contract());
+        let refused: BTreeSet<(PairKey, u64)> =
+            of_contracts.map(|(&key, refusal)| (key, refusal.revision)).collect();
+        for pair in pairs.iter_mut().filter(|pair| pair.is_asked_by_publisher()) {
+            let (key, revision) = (pair.key(), pair.request.revision);
+            let now = refused.contains(&(key, revision)) || self.admission.declines(key, revision);
+            if now && self.admission.booking_of(key).is_none() {
+                pair.without = Some(BestEffort::Refused);
+            }
+        }
+        pairs
+    }
+
     /// Sorts the pairs of this node by the state of their current requests.
     fn sort<'p, 'a>(
         &self,
@@ -164,8 +183,9 @@ impl Control {
         let mut sorted = Sorted::default();
         for pair in pairs {
             let (key, revision) = (pair.key(), pair.request.revision);
-            let refused =
-                foreign.get(&key) == Some(&revision) || self.admission.refuses(key, revision);
+            let declined = pair.without == Some(BestEffort::Refused);
+            let refused = !declined
+                && (foreign.get(&key) == Some(&revision) || self.admission.refuses(key, revision));
             // The subscription's node will roll back a refused change. The previous stream continues until
             // then.
             let changed = revision > 0 && !pair.request.or_stop;
@@ -300,7 +320,11 @@ impl Control {
                 // The other end cannot help that a right is missing.
                 let [sends, receives] = refusal.concerned_ends();
                 let concerns = mine.is_some_and(|mine| {
-                    receives && mine.subscriptions.contains_key(&key.0)
+                    // Of a contract that only the publisher requests, the subscription learns that it has none.
+                    let asks = |spec: &SubscriptionSpec| {
+                        spec.wants_contract() || !refusal.is_of_contract()
+                    };
+                    receives && mine.subscriptions.get(&key.0).is_some_and(asks)
                         || sends && mine.publishers.contains_key(&key.1)
                 });
                 let current = || self.subscription(key.0).map(|spec| spec.revision);

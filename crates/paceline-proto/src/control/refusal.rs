@@ -139,6 +139,24 @@ impl Refusal {
         self.publisher.index == ANY
     }
 
+    /// Returns true if the path would carry the stream without a contract.
+    pub(super) const fn is_of_contract(&self) -> bool {
+        match self.reason {
+            RefusalReason::Capacity
+            | RefusalReason::Deadlines { .. }
+            | RefusalReason::Delay { .. }
+            | RefusalReason::Processor { .. }
+            | RefusalReason::NoGuarantee { .. }
+            | RefusalReason::Buffer { .. }
+            | RefusalReason::NoAnswer
+            | RefusalReason::Opposite { .. } => true,
+            RefusalReason::SizeAboveSource { .. }
+            | RefusalReason::Unscalable { .. }
+            | RefusalReason::Rights { .. }
+            | RefusalReason::Unencrypted => false,
+        }
+    }
+
     /// Returns true if the opposite contract is the reason.
     pub(super) const fn is_opposite(&self) -> bool {
         matches!(self.reason, RefusalReason::Opposite { .. })

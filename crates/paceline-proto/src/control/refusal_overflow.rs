@@ -109,6 +109,7 @@ mod tests {
                 unscalable: None,
                 key_interval: None,
                 scaled: Vec::new(),
+                within: None,
             },
         );
         nodes[1].subscribe(

@@ -37,10 +37,11 @@ impl Ask {
         hop: usize,
         split: Split,
     ) -> Option<Self> {
-        let loss = tolerance(spec, publisher)?;
-        let scaling = spec.within.map(|within| publisher.scaling_part(spec, within));
+        let loss = publisher.tolerance_for(spec)?;
+        let within = publisher.bound_for(spec);
+        let scaling = within.map(|within| publisher.scaling_part(spec, within));
         let scaling = scaling.unwrap_or((Duration::ZERO, true));
-        Some(Self { within: spec.within, loss, hop, split, level: spec.level, scaling })
+        Some(Self { within, loss, hop, split, level: spec.level, scaling })
     }
 
     /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least
@@ -108,7 +109,7 @@ impl Ask {
             Rate::Max(_) => x / 2,
         };
         let (part, owed) = (share(self, period).1, y.saturating_sub(x));
-        if y > 0 && period.mul_div(y.into(), owed.max(1).into()) < part {
+        if y > 0 && (x == 0 || period.mul_div(y.into(), owed.max(1).into()) < part) {
             return LossTolerance::NONE;
         }
         LossTolerance::new(x, y).unwrap_or(self.loss)
@@ -146,18 +147,6 @@ pub(super) fn whole_micros(part: Duration) -> Duration {
 /// source's, so that the stream can catch up after a short stall.
 pub(super) fn period_of(spec: &PublisherSpec, form: Form) -> Option<Duration> {
     form.rate.period(spec.period).map(|period| period.mul_div(19, 20).max(SHORTEST))
-}
-
-/// Returns the loss tolerance of a subscription with a contract; `None` for best effort.
-///
-/// A subscription with only a delay bound gets the tolerance that the publisher declared, or no loss. Another
-/// subscription's tolerance must not weaken that.
-pub(crate) fn tolerance(
-    spec: &SubscriptionSpec,
-    publisher: &PublisherSpec,
-) -> Option<LossTolerance> {
-    let declared = publisher.loss.unwrap_or(LossTolerance::NONE);
-    spec.loss.or_else(|| spec.within.map(|_| declared))
 }
 
 /// Returns true if windows of a stream are promised. They are not if its size or period is unknown, nor for

@@ -1,5 +1,6 @@
 //! Routing: the pairs on whose path this node is, and the streams that result.
 
+use super::best_effort::BestEffort;
 use super::booking::Booking;
 use super::contract::{demand, level, promise};
 use super::graph::Tree;
@@ -97,7 +98,8 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
                 let Some(&place) = places.get(&subscription.node) else { continue };
                 let key = (subscription, publisher);
                 let idle = registry.mark_of(key, request.revision) == Some(Mark::Idle);
-                pairs.push(Pair { idle, ..Pair::at(key, spec, request, place) });
+                let without = idle.then_some(BestEffort::Idle);
+                pairs.push(Pair { without, ..Pair::at(key, spec, request, place) });
             }
         }
     }
@@ -165,13 +167,13 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
     plan.subscriptions = behind.iter().map(|pair| pair.subscription).collect();
     let mends = behind.iter().map(|pair| pair.request.retransmit);
     plan.retransmit = mends.max().unwrap_or_default();
-    let strictest = behind.iter().filter(|pair| pair.request.within.is_some());
-    let strictest = strictest.min_by_key(|pair| pair.request.within);
-    plan.within = strictest.and_then(|pair| pair.request.within);
+    let bounded = behind.iter().filter_map(|pair| Some((pair.bound()?, pair)));
+    let strictest = bounded.min_by_key(|(bound, _)| *bound);
+    plan.within = strictest.map(|(bound, _)| bound);
     match plan.target {
         Target::Local => {
             // After the last hop the delay bound is used up, unless there was no hop.
-            let hops = strictest.map_or(0, |pair| pair.split().hops());
+            let hops = strictest.map_or(0, |(_, pair)| pair.split().hops());
             plan.upstream = plan.within.filter(|_| hops > 0).unwrap_or_default();
         }
         Target::Hop(_) => {

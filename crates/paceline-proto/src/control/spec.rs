@@ -22,6 +22,9 @@ pub struct PublisherSpec {
     pub late: Late,
     /// The loss tolerance of subscriptions with a delay bound that specify none. Defaults to no loss.
     pub loss: Option<LossTolerance>,
+    /// The delay bound of subscriptions that request no contract: the publisher requests one for them, with `loss`.
+    /// By default they get best effort.
+    pub within: Option<Duration>,
     /// The size of its pictures, if it publishes pictures of a known size.
     pub size: Option<Size>,
     /// The largest payload of a sample in bytes, declared or observed.
@@ -54,6 +57,7 @@ impl PublisherSpec {
             period: None,
             late: Late::Drop,
             loss: None,
+            within: None,
             size: None,
             bytes_max: None,
             envelope: None,
@@ -103,6 +107,23 @@ impl PublisherSpec {
             Proxy::Publisher => self.form_of(request.form),
             Proxy::Subscriber => Form::FULL,
         }
+    }
+
+    /// Returns the delay bound of its samples for a subscription: the requested one, or its own for a subscription that
+    /// requests no contract.
+    #[must_use]
+    pub fn bound_for(&self, request: &SubscriptionSpec) -> Option<Duration> {
+        request.within.or(self.within.filter(|_| !request.wants_contract()))
+    }
+
+    /// Returns the loss tolerance of its samples for a subscription with a contract; `None` for best effort.
+    ///
+    /// A subscription with only a delay bound gets the tolerance that the publisher declared, or no loss. Another
+    /// subscription's tolerance must not weaken that.
+    #[must_use]
+    pub fn tolerance_for(&self, request: &SubscriptionSpec) -> Option<LossTolerance> {
+        let declared = self.loss.unwrap_or(LossTolerance::NONE);
+        request.loss.or_else(|| self.bound_for(request).map(|_| declared))
     }
 
     /// Returns true if its pictures are not compressed.

@@ -1,6 +1,7 @@
 //! Invariants of a settled network, computed by brute force.
 
 use super::net::{Net, id, index};
+use paceline_proto::control::{NodeView, Refusal, RefusalReason};
 use paceline_proto::plan::{SourceKey, Target};
 use paceline_proto::{Form, PublisherId, SubscriptionId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,8 +93,20 @@ impl Net {
         let spec = &own.publishers[&publisher];
         for view in &views {
             for (&subscription, request) in view.subscriptions {
-                let refused =
-                    views.iter().any(|view| view.refusals.contains_key(&(subscription, publisher)));
+                // The refusal of a contract that only the publisher requests leaves best effort.
+                let counts = |refusal: &Refusal| {
+                    let obstacle = matches!(
+                        refusal.reason,
+                        RefusalReason::Rights { .. }
+                            | RefusalReason::Unencrypted
+                            | RefusalReason::SizeAboveSource { .. }
+                            | RefusalReason::Unscalable { .. }
+                    );
+                    request.wants_contract() || obstacle
+                };
+                let refusal =
+                    |view: &NodeView<'_>| view.refusals.get(&(subscription, publisher)).cloned();
+                let refused = views.iter().filter_map(refusal).any(|refusal| counts(&refusal));
                 let hears = self.heard(subscription).contains(&publisher);
                 let wants = request.pattern.matches(&spec.tag) && !refused;
                 assert_eq!(hears, wants, "{subscription} receives {publisher}");

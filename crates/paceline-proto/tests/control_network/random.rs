@@ -77,8 +77,9 @@ fn make(net: &mut Net, users: &mut Vec<SubscriptionId>, step: Step) {
         Step::Part(a, b) if a != b => net.part(a, b),
         Step::Join(..) | Step::Part(..) => {}
         Step::Publish(node, tag) => {
-            let spec: PublisherSpec = camera(TAGS[tag]);
-            net.publish(node, spec);
+            // Publishers of every second node request contracts for subscriptions without one.
+            let within = promised(TAGS[tag]).within.filter(|_| node % 2 == 1);
+            net.publish(node, PublisherSpec { within, ..camera(TAGS[tag]) });
         }
         Step::Subscribe(node, spec) => users.push(net.subscribe(node, spec)),
         Step::Unsubscribe(which) if !users.is_empty() => {

@@ -175,6 +175,7 @@ impl PublisherPlan {
             unscalable: None,
             key_interval: None,
             scaled: Vec::new(),
+            within: None,
         }
     }
 }

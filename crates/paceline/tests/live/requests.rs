@@ -117,3 +117,36 @@ fn an_opposite_stream_needs_a_valid_tag_and_a_contract_without_an_idle_time() {
     let error = both.idle(Duration::from_secs(9)).check().unwrap_err();
     assert!(matches!(error, SubscribeError::Contradiction(_)), "{error}");
 }
+
+#[test]
+fn a_publisher_requests_contracts_for_its_subscribers() {
+    let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(capacity));
+    let stop = robot.publisher("stop").hz(20.0).bytes_max(1_000).within(WITHIN).loss(1, 10);
+    let mut stop = stop.declare().unwrap();
+    let first = operator.subscriber("stop").declare().unwrap();
+    let own = Duration::from_millis(90);
+    let second = operator.subscriber("stop").within(own).declare().unwrap();
+    let granted = |within: Duration| move |event: &SubscriberEvent| matches!(event, SubscriberEvent::Granted(grant) if grant.within == Some(within.into()));
+    wait_for(&first, "the publisher requests it", granted(WITHIN));
+    wait_for(&second, "a request of its own counts", granted(own));
+    assert!(stop.wait_matching(SOON));
+    stop.put("now").unwrap();
+    drop((first, second));
+    wait_until("nothing is reserved after the last subscriber", || {
+        robot.status(SOON).iter().all(|node| node.reservations.is_empty())
+    });
+    // A refused request leaves best effort.
+    let large = robot.publisher("map").hz(20.0).bytes_max(100_000).within(WITHIN);
+    let mut large = large.declare().unwrap();
+    let mut maps = operator.subscriber("map").declare().unwrap();
+    let refused = |event: &SubscriberEvent| {
+        matches!(event, SubscriberEvent::BestEffort(_, BestEffort::Refused))
+    };
+    wait_for(&maps, "it does not fit", refused);
+    large.put("small").unwrap();
+    assert_eq!(&maps.recv_timeout(SOON).unwrap().payload[..], b"small");
+    let zero = robot.publisher("none").within(Duration::ZERO).declare().map(drop).unwrap_err();
+    assert!(matches!(zero, paceline::PublishError::ZeroWithin), "{zero}");
+    sums::check(&[&robot, &operator]);
+}

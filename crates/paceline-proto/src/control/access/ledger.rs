@@ -102,7 +102,7 @@ pub(super) fn quality(registry: &Registry, pair: &Pair<'_>) -> StreamQuality {
     let form = pair.travelling();
     let period = form.rate.period(pair.spec.period).filter(|period| !period.is_zero());
     let millihertz = period.map(|period| 1_000_000_000_000 / period.as_nanos());
-    let contract = pair.request.wants_contract();
+    let contract = pair.spec.tolerance_for(pair.request).is_some();
     let promised = contract.then(|| wanted(pair.publisher, pair.spec, pair.request, pair.split()));
     let promised = promised.flatten().map(|(wanted, _)| wanted.traffic.rate().div_ceil(8));
     let plain = pair.spec.bytes_max.filter(|_| form.size.is_none() && form.audio.is_none());
@@ -112,7 +112,7 @@ pub(super) fn quality(registry: &Registry, pair: &Pair<'_>) -> StreamQuality {
         millihertz,
         bytes_per_s: promised.or(plain),
         contract,
-        within: pair.request.within,
+        within: pair.bound(),
         link_bytes_per_s: capacity.map(|capacity| capacity.bytes_per_s()),
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 impl Admission {
     /// Returns `pair` as one that requests its reservation again if its publisher has sent a sample.
     pub(in crate::control) fn awoken<'a>(&self, pair: Pair<'a>) -> Pair<'a> {
-        Pair { idle: pair.idle && !self.awake.contains(&pair.key()), ..pair }
+        Pair { without: pair.without.filter(|_| !self.awake.contains(&pair.key())), ..pair }
     }
 
     /// Returns the granted reservations with an idle time that publishers of `used` need.

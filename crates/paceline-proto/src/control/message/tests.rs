@@ -59,7 +59,8 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let kind = prop::sample::select(vec![Kind::Data, Kind::State, Kind::Picture]);
     let late = prop::sample::select(vec![Late::Drop, Late::Send]);
     let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
-    let video = (option::of(unscalable()), option::of(duration()), scaled());
+    let video =
+        (option::of(unscalable()), option::of(duration()), scaled(), option::of(duration()));
     let envelope = (1..=u64::MAX, 1..=u64::MAX, any::<bool>())
         .prop_map(|(burst, bytes_per_s, learned)| Envelope { burst, bytes_per_s, learned });
     let bytes = (option::of(any::<u64>()), option::of(envelope), any::<bool>(), video);
@@ -70,7 +71,12 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
             kind,
             encoding,
             late,
-            (period, size, (bytes_max, envelope, waits, (unscalable, key_interval, scaled)), loss),
+            (
+                period,
+                size,
+                (bytes_max, envelope, waits, (unscalable, key_interval, scaled, within)),
+                loss,
+            ),
         )| {
             PublisherSpec {
                 tag,
@@ -86,6 +92,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
                 unscalable,
                 key_interval,
                 scaled,
+                within,
             }
         },
     )
@@ -394,6 +401,7 @@ fn messages_are_compact() {
         unscalable: None,
         key_interval: None,
         scaled: Vec::new(),
+        within: None,
     };
     let change = Change::Publish(3, Arc::new(spec));
     let delta = Message::Delta { node: NodeId(u64::MAX), version: 1_000, change };

@@ -192,5 +192,6 @@ fn spec(tag: Tag, sample: &RawSample) -> PublisherSpec {
         unscalable: None,
         key_interval: None,
         scaled: Vec::new(),
+        within: None,
     }
 }

@@ -1,0 +1,82 @@
+//! The settings of a publisher, checked as they are made.
+
+use crate::error::{Contradiction, PublishError};
+use crate::history::History;
+use crate::limits::HERTZ_MAX;
+use paceline_proto::control::PublisherSpec;
+use paceline_proto::{Encoding, Kind, Tag};
+use paceline_sched::ContractError;
+use std::time::Duration;
+
+/// The settings of a publisher.
+pub(super) struct Draft {
+    pub(super) spec: PublisherSpec,
+    pub(super) kind: Option<Kind>,
+    pub(super) history: Option<History>,
+    /// The option that set the rate.
+    rate_by: Option<&'static str>,
+    /// The option that set the traffic.
+    pub(super) traffic_by: Option<&'static str>,
+}
+
+impl Draft {
+    pub(super) const fn new(tag: Tag) -> Self {
+        let spec = PublisherSpec::new(tag);
+        Self { spec, kind: None, history: None, rate_by: None, traffic_by: None }
+    }
+
+    pub(super) fn period(
+        &mut self,
+        by: &'static str,
+        period: Duration,
+    ) -> Result<(), PublishError> {
+        Contradiction::refuse(&mut self.rate_by, by)?;
+        if period.is_zero() {
+            return Err(ContractError::ZeroPeriod.into());
+        }
+        self.spec.period = Some(period.into());
+        Ok(())
+    }
+
+    pub(super) fn hertz(&mut self, hertz: f64) -> Result<(), PublishError> {
+        let refuse = PublishError::Rate(hertz);
+        if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
+            return Err(refuse);
+        }
+        match Duration::try_from_secs_f64(1.0 / hertz) {
+            Ok(period) => self.period("hz", period),
+            Err(_) => Err(refuse),
+        }
+    }
+
+    pub(super) fn within(&mut self, bound: Duration) -> Result<(), PublishError> {
+        if bound.is_zero() {
+            return Err(PublishError::ZeroWithin);
+        }
+        self.spec.within = Some(bound.into());
+        Ok(())
+    }
+
+    pub(super) fn encoding(&mut self, encoding: Encoding) -> Result<(), PublishError> {
+        check_encoding(&encoding)?;
+        self.spec.encoding = encoding;
+        Ok(())
+    }
+}
+
+/// Refuses a media type with control characters: other nodes print it to terminals and logs.
+pub(super) fn check_encoding(encoding: &Encoding) -> Result<(), PublishError> {
+    if encoding.is_plain() {
+        return Ok(());
+    }
+    Err(PublishError::Encoding(encoding.to_string()))
+}
+
+/// Refuses an invalid tag, and one of the system's.
+pub(super) fn public_tag(tag: &str) -> Result<Tag, PublishError> {
+    let tag = Tag::new(tag)?;
+    if tag.is_private() {
+        return Err(PublishError::Private(tag.to_string()));
+    }
+    Ok(tag)
+}
