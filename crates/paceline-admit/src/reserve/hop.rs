@@ -213,7 +213,11 @@ impl Reservations {
     pub(super) fn free(&mut self, key: Key) -> Option<Freed> {
         let entry = self.entries.remove(&key)?;
         let newest = entry.newest()?;
-        let (name, previous) = (newest.ask.name, newest.previous());
+        let (mut name, previous) = (newest.ask.name, newest.previous());
+        if let Some(origin) = entry.origin {
+            // Nodes further on may have installed a later version that was given up here.
+            name.stamp.seq = name.stamp.seq.max(origin.seq);
+        }
         let freed = Freed { name, previous, onward: entry.onward() };
         if let Some(tentative) = &entry.tentative {
             self.cancel(tentative);
@@ -294,6 +298,11 @@ impl Reservations {
         let waits = entry.tentative.as_ref().filter(|it| it.stamp() == stamp);
         if waits.is_none_or(|version| version.next() != Some(from)) {
             self.ignored += 1;
+            // A version given up here has replaced the installed one at the sender.
+            let replaced = |version: &Version| stamp > version.stamp();
+            if entry.origin.is_some() && entry.installed.as_ref().is_some_and(replaced) {
+                self.ask_again(key);
+            }
             return;
         }
         self.commit(key, &accept);

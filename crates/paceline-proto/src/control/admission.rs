@@ -102,10 +102,13 @@ impl Asked {
 
     /// Returns true if a refusal of a request on `basis` leaves an earlier grant in force. The request must
     /// be a later one, without [`SubscriptionSpec::or_stop`]: the grant of a change that another path
-    /// refused ends with the change.
+    /// refused ends with the change. It must be the subscription's own: without the publisher's, the changed stream
+    /// is carried as best effort.
     fn keeps_granted_from(&self, basis: &Basis) -> bool {
         let before = self.granted.as_ref().map(|(_, before)| before.request.revision);
-        before.is_some_and(|before| before < basis.request.revision) && !basis.request.or_stop
+        before.is_some_and(|before| before < basis.request.revision)
+            && !basis.request.or_stop
+            && basis.request.wants_contract()
     }
 }
 

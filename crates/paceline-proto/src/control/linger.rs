@@ -33,6 +33,24 @@ pub(super) struct Carried<'r, 'a> {
     pub(super) waiting: &'r BTreeMap<PairKey, &'r Pair<'a>>,
 }
 
+impl Carried<'_, '_> {
+    /// Returns an output as it continues for a pair: without a contract unless one is reserved for it now.
+    fn continued(&self, key: PairKey, output: &OutputPlan, booked: bool) -> OutputPlan {
+        let pair = self.live.get(&key).or_else(|| self.waiting.get(&key));
+        match pair {
+            Some(pair) if !booked && output.contract.is_some() => OutputPlan {
+                contract: None,
+                demand: None,
+                level: None,
+                slack: Duration::ZERO,
+                max_wait: pair.spec.max_wait(),
+                ..output.clone()
+            },
+            Some(_) | None => output.clone(),
+        }
+    }
+}
+
 impl Lingering {
     /// Returns true if the previous stream of a pair must continue.
     fn goes_on(
@@ -90,7 +108,8 @@ impl Lingering {
             for (end, key, output) in going {
                 if Some(end) == last {
                     self.until.insert((key, source), end);
-                    add(installed, source, old, output, key.0);
+                    let output = carried.continued(key, output, booked.contains(&key));
+                    add(installed, source, old, &output, key.0);
                     if !carried.live.contains_key(&key) {
                         only.insert(key);
                     }
