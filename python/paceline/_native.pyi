@@ -308,8 +308,9 @@ class BestEffort:
     @property
     def reason(self) -> str:
         """The reason as a word: ``no_capacity`` (no link of the path has a capacity),
-        ``rate_unknown``, ``size_unknown`` (the publisher's first sample decides) or ``idle``
-        (nothing was published for the idle time)."""
+        ``rate_unknown``, ``size_unknown`` (the publisher's first sample decides), ``idle``
+        (nothing was published for the idle time) or ``refused`` (the contract that the publisher
+        requested)."""
     @property
     def text(self) -> str:
         """The reason as a sentence."""
@@ -450,8 +451,8 @@ class Refusal:
         """The first of ``offers``; empty if there is none."""
     @property
     def offer_bytes(self) -> int | None:
-        """The largest sample size in bytes that the same contract admits. Only the publisher can
-        change it."""
+        """The largest sample size in bytes that the same contract admits, if no argument makes the
+        samples smaller. Only the publisher can change it."""
 
 @final
 class Measured:

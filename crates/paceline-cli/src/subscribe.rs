@@ -13,7 +13,7 @@ use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use paceline::contract::BestEffort;
+use paceline::contract::{BestEffort, Offer};
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
@@ -23,6 +23,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_secs(1);
+/// The most offers that `--take-offer` takes.
+const OFFERS_MAX: u32 = 3;
 /// Time to wait for a publisher before printing a note.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -107,6 +109,8 @@ struct Session<'a> {
     noted_key: bool,
     refused: BTreeMap<PublisherId, String>,
     granted: BTreeSet<PublisherId>,
+    /// The number of offers that may still be taken.
+    offers: u32,
     published: Published,
     began: Instant,
     tick: Instant,
@@ -129,6 +133,7 @@ impl<'a> Session<'a> {
             noted_key: false,
             refused: BTreeMap::new(),
             granted: BTreeSet::new(),
+            offers: OFFERS_MAX,
             published: Published::default(),
             began,
             tick: began + TICK,
@@ -229,6 +234,9 @@ impl<'a> Session<'a> {
                     for refusal in &refusals {
                         self.block.note(&show::refused(refusal));
                     }
+                    if refusals.iter().any(|refusal| self.take_offer(&refusal.offer)) {
+                        continue;
+                    }
                     let asked = show::asked(form, within, loss);
                     self.block.note(&format!(
                         "the change was refused; the request is unchanged: {asked}"
@@ -237,13 +245,29 @@ impl<'a> Session<'a> {
                 SubscriberEvent::Refused(publisher, refusal) => {
                     self.heard = true;
                     self.block.note(&show::refused(&refusal));
-                    self.refused.insert(publisher, refusal.to_string());
+                    if !self.take_offer(&refusal.offer) {
+                        self.refused.insert(publisher, refusal.to_string());
+                    }
                 }
                 // An event of a later version.
                 other => self.block.note(&format!("{other:?}")),
             }
         }
         Ok(())
+    }
+
+    /// Reduces the request to an offer if that is wanted. Returns false if it is not, or if nothing is offered.
+    fn take_offer(&mut self, offer: &Offer) -> bool {
+        let flags = offer.flags();
+        let Some(first) = flags.first().filter(|_| self.args.take_offer && self.offers > 0) else {
+            return false;
+        };
+        self.offers -= 1;
+        match self.subscriber.change(|request| request.offered(offer)) {
+            Ok(()) => self.block.note(&format!("taking the offer: {first}")),
+            Err(error) => self.block.note(&format!("the offer {first} cannot be taken: {error}")),
+        }
+        true
     }
 
     fn tick(&mut self, now: Instant) -> anyhow::Result<()> {

@@ -148,6 +148,7 @@ impl BestEffort {
             Why::RateUnknown => "rate_unknown",
             Why::SizeUnknown => "size_unknown",
             Why::Idle => "idle",
+            Why::Refused => "refused",
             _ => "unknown",
         };
         Self { publisher: publisher.to_string(), reason, text: why.to_string() }

@@ -99,6 +99,12 @@ impl Refusal {
             let hertz = rate as f64 / 1_000.0;
             add("max_hz", hertz.into_pyobject(py)?.into_any())?;
         }
+        if let Some(size) = offer.size {
+            add("size", (size.width, size.height).into_pyobject(py)?.into_any())?;
+        }
+        if let Some(bitrate) = offer.bitrate {
+            add("bitrate", bitrate.get().into_pyobject(py)?.into_any())?;
+        }
         if let Some(within) = offer.within {
             add("within_ms", to_ms(within.into()).into_pyobject(py)?.into_any())?;
         }
@@ -107,6 +113,10 @@ impl Refusal {
         }
         if let RefusalReason::SizeAboveSource { source, .. } = self.0.reason {
             add("size", (source.width, source.height).into_pyobject(py)?.into_any())?;
+        }
+        if let (true, [rate, size]) = (offer.together, &offers[..]) {
+            rate.update(size.as_mapping())?;
+            offers.truncate(1);
         }
         Ok(offers)
     }

@@ -45,7 +45,13 @@ pub struct RecordedHop {
 pub struct RecordedOffer {
     /// A lower rate, in samples per second.
     pub max_hz: Option<f64>,
-    /// A smaller maximum sample size, in bytes.
+    /// A smaller size of pictures, such as 160x120.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// A lower bit rate, in bits per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bitrate: Option<u32>,
+    /// A smaller maximum sample size at the publisher, in bytes.
     pub bytes: Option<u64>,
     /// A longer delay bound, in microseconds.
     pub within_us: Option<u64>,

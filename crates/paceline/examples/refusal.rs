@@ -1,7 +1,6 @@
 //! Requests more than a link of 1 Mbit/s can carry, receives a refusal, and requests the offer.
 
-use paceline::contract::Refusal;
-use paceline::{Late, LinkConfig, Node, SubscriberBuilder};
+use paceline::{Late, LinkConfig, Node};
 use std::error::Error;
 use std::thread;
 use std::time::Duration;
@@ -32,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let request = match &refusal {
         Some(refusal) => {
             println!("no: {refusal}");
-            offered(request(), refusal)
+            request().offered(&refusal.offer)
         }
         None => request(),
     };
@@ -47,19 +46,4 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{event:?}");
     }
     Ok(())
-}
-
-/// Changes a request to the first offer of a refusal. Each offer suffices alone.
-fn offered<'a>(request: SubscriberBuilder<'a>, refusal: &Refusal) -> SubscriberBuilder<'a> {
-    let offer = refusal.offer;
-    if let Some(millihertz) = offer.max_millihertz.and_then(|rate| u32::try_from(rate).ok()) {
-        return request.max_hz(f64::from(millihertz) / 1_000.0);
-    }
-    if let Some(within) = offer.within {
-        return request.within(within.into());
-    }
-    match offer.loss {
-        Some(loss) => request.loss(loss.x(), loss.y()),
-        None => request,
-    }
 }

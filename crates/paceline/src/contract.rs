@@ -13,7 +13,7 @@ pub use crate::error::Contradiction;
 #[doc(inline)]
 pub use paceline_proto::control::{
     BestEffort, ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Estimate,
-    Grant, GrantedHop, Refusal, RefusalReason,
+    Grant, GrantedHop, Offer, Refusal, RefusalReason,
 };
 #[doc(inline)]
 pub use paceline_proto::form::Audio;

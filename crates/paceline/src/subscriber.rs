@@ -3,7 +3,7 @@
 mod draft;
 
 use crate::arrival::Arrival;
-use crate::contract::Quote;
+use crate::contract::{Offer, Quote};
 use crate::error::{RecvError, SubscribeError, set};
 use crate::event::SubscriberEvent;
 use crate::history::History;
@@ -179,6 +179,31 @@ impl<'a> SubscriberBuilder<'a> {
     pub fn loss(self, x: u32, y: u32) -> Self {
         self.set(|draft| {
             draft.spec.loss = Some(LossTolerance::new(x, y)?);
+            Ok(())
+        })
+    }
+
+    /// Replaces one value of the request by the first one that a refusal offers: the rate, else the size, the bit rate,
+    /// the delay bound, or the loss tolerance. Rate and size are both replaced if they suffice only together. An empty
+    /// offer changes nothing.
+    ///
+    /// Each offered value suffices by itself: for another choice, use the setter of its property.
+    ///
+    /// ```no_run
+    /// # use paceline::{Node, SubscriberEvent};
+    /// # use std::time::Duration;
+    /// # let node = Node::open()?;
+    /// let camera = node.subscriber("robot/camera").within(Duration::from_millis(200)).declare()?;
+    /// while let Some(event) = camera.try_event() {
+    ///     if let SubscriberEvent::Refused(_, refusal) = event {
+    ///         camera.change(|request| request.offered(&refusal.offer))?;
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn offered(self, offer: &Offer) -> Self {
+        self.set(|draft| {
+            draft.offered(offer);
             Ok(())
         })
     }

@@ -8,6 +8,7 @@ use paceline::status::{Drops, PublisherId, SourceView};
 use paceline::{Node, Pattern, SubscriberEvent};
 use paceline_record::{RecordedEvent, RecordedHop, RecordedOffer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::PoisonError;
 
 /// Limit of the remembered tags; above it, tags of publishers that have left are forgotten.
@@ -170,6 +171,8 @@ impl News {
             reason: refusal.to_string(),
             offer: RecordedOffer {
                 max_hz,
+                size: offer.size.map(|size| size.to_string()),
+                bitrate: offer.bitrate.map(NonZeroU32::get),
                 bytes: offer.bytes,
                 within_us: offer.within.map(|within| micros(within.into())),
                 loss: offer.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),

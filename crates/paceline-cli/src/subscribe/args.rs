@@ -61,6 +61,9 @@ pub(crate) struct SubArgs {
     /// it again
     #[arg(long, value_name = "TIME", value_parser = args::idle)]
     pub(crate) idle: Option<Duration>,
+    /// Accepts what a refusal offers: the request is reduced to it, at most three times
+    #[arg(long)]
+    pub(crate) take_offer: bool,
     /// Node that reduces rate and size: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     pub(crate) proxy: Proxy,

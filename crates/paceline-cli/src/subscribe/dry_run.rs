@@ -10,6 +10,7 @@ use crate::stop::Stop;
 use paceline::contract::{BestEffort, Grant, Proxy, Quote, Refusal, Retransmit};
 use paceline::{Node, Pattern};
 use serde::Serialize;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -88,6 +89,8 @@ struct RefusalLine {
 #[derive(Serialize)]
 struct OfferLine {
     max_hz: Option<f64>,
+    size: Option<String>,
+    bitrate: Option<u32>,
     bytes: Option<u64>,
     within_us: Option<u64>,
     loss: Option<String>,
@@ -255,6 +258,8 @@ impl RefusalLine {
             available_bytes_per_s: refusal.available_bytes_per_s,
             offer: OfferLine {
                 max_hz,
+                size: offer.size.map(|size| size.to_string()),
+                bitrate: offer.bitrate.map(NonZeroU32::get),
                 bytes: offer.bytes,
                 within_us: offer.within.map(|within| show::micros(within.into())),
                 loss: offer.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),

@@ -71,11 +71,17 @@ fn a_contract_above_the_capacity_is_refused() {
         "8s",
     ]);
     sub.said(3, "link 'thin' of '");
-    assert!(sub.stderr.contains("ask for samples of at most "), "{}", sub.stderr);
+    assert!(sub.stderr.contains("; try --"), "{}", sub.stderr);
+    assert!(!sub.stderr.contains("samples of at most"), "{}", sub.stderr);
     let required = ["sub", "cam", "--link", &connect, "--within", "200ms", "--require"];
     let required = operator.run(&required);
     required.said(3, "no sample and --require: publisher ");
     required.said(3, "link 'thin' of '");
+    let wish = ["sub", "cam", "--link", &connect, "--within", "200ms", "--take-offer"];
+    let reduced = operator.run(&[&wish[..], &["--count", "3", "--timeout", "20s"]].concat());
+    reduced.said(0, "");
+    let said = reduced.text() + &reduced.stderr;
+    assert!(said.contains("taking the offer: --") && said.contains("granted: "), "{said}");
 }
 
 #[test]

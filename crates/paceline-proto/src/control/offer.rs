@@ -5,7 +5,7 @@ use super::refusal::{Offer, Refusal, RefusalReason};
 use super::request::Ask;
 use super::spec::PublisherSpec;
 use crate::classes::Unguaranteed;
-use crate::form::{Form, Rate};
+use crate::form::{Form, Rate, Size};
 use core::num::NonZeroU32;
 use paceline_admit::{Admission, AdmissionResult, Holder, Resource, StreamDemand, Trunk};
 use paceline_sched::{Duration, LossTolerance};
@@ -14,6 +14,8 @@ use paceline_sched::{Duration, LossTolerance};
 const WINDOW: u32 = 100;
 /// The precision of the search for an offer: one part in this number.
 const PARTS: u64 = 256;
+/// The steps between nothing and the requested size of pictures.
+const SIXTEENTHS: u64 = 16;
 /// A holder for demands that are only tested, never reserved.
 const NOBODY: Holder = Holder { origin: u128::MAX, number: u64::MAX };
 
@@ -81,11 +83,33 @@ pub(super) fn both(one: Offer, other: Offer) -> Offer {
     fn meet<T>(one: Option<T>, other: Option<T>, of: impl Fn(T, T) -> T) -> Option<T> {
         Some(of(one?, other?))
     }
+    fn least<T>(one: Option<T>, other: Option<T>, of: impl Fn(T, T) -> T) -> Option<T> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(of(one, other)),
+            (one, other) => one.or(other),
+        }
+    }
+    let smaller = |a: Size, b: Size| if a.pixels() < b.pixels() { a } else { b };
+    if one.together || other.together {
+        let reduces = |offer: &Offer| offer.max_millihertz.is_some() || offer.size.is_some();
+        if !reduces(&one) || !reduces(&other) {
+            return Offer::default();
+        }
+        return Offer {
+            max_millihertz: least(one.max_millihertz, other.max_millihertz, u64::min),
+            size: least(one.size, other.size, smaller),
+            together: true,
+            ..Offer::default()
+        };
+    }
     let part = |loss: LossTolerance| {
         u64::from(loss.x()) * u64::from(LossTolerance::Y_MAX) / u64::from(loss.y().max(1))
     };
     Offer {
         max_millihertz: meet(one.max_millihertz, other.max_millihertz, u64::min),
+        size: meet(one.size, other.size, smaller),
+        together: false,
+        bitrate: meet(one.bitrate, other.bitrate, NonZeroU32::min),
         bytes: meet(one.bytes, other.bytes, u64::min),
         within: meet(one.within, other.within, Duration::max),
         loss: meet(one.loss, other.loss, |a, b| if part(a) < part(b) { b } else { a }),
@@ -120,10 +144,16 @@ impl Tried<'_> {
         name_lack(&mut refusal, &lack, demand.traffic().rate());
         refusal.offer = Offer {
             max_millihertz: self.rate(),
-            bytes: self.bytes(),
+            size: self.size(),
+            together: false,
+            bitrate: self.bitrate(),
+            bytes: if self.spec.can_be_smaller(self.form) { None } else { self.bytes() },
             within: lack.offer.deadline.and_then(|deadline| self.within(deadline)),
             loss: self.loss(),
         };
+        if refusal.offer == Offer::default() {
+            refusal.offer = self.rate_and_size().unwrap_or_default();
+        }
         Some(refusal)
     }
 
@@ -147,6 +177,60 @@ impl Tried<'_> {
             let rate = u32::try_from(millihertz).ok().and_then(NonZeroU32::new).map(Rate::Max);
             rate.is_some_and(|rate| self.fits(self.spec, Form { rate, ..self.form }, &self.ask))
         })
+    }
+
+    /// Returns a part of the requested size, in sixteenths of its sides; `None` if the size cannot be reduced.
+    fn sixteenths(&self, of: u64) -> Option<Size> {
+        let whole = self.form.size.or(self.spec.size)?;
+        if self.form.bitrate.is_some() || !self.spec.has_scalable_pictures() {
+            return None;
+        }
+        // Coded video has even sides.
+        let part =
+            |side: u32| u32::try_from(u64::from(side) * of / SIXTEENTHS).unwrap_or(side) & !1;
+        let size = Size { width: part(whole.width), height: part(whole.height) };
+        (size.pixels() > 0).then_some(size)
+    }
+
+    /// Returns the largest size that fits, in sixteenths of the requested sides.
+    fn size(&self) -> Option<Size> {
+        let fits = |of: u64| {
+            self.sixteenths(of).is_some_and(|size| {
+                let form = Form { size: Some(size), ..self.form };
+                self.fits(self.spec, form, &self.ask)
+            })
+        };
+        most(SIXTEENTHS, fits).and_then(|of| self.sixteenths(of))
+    }
+
+    /// Returns a rate and a size that fit together, reduced by the same part.
+    fn rate_and_size(&self) -> Option<Offer> {
+        let period = self.form.rate.period(self.spec.period)?;
+        let full = 1_000_000_000_000 / period.as_nanos().max(1);
+        let form = |of: u64| {
+            let rate = NonZeroU32::new(u32::try_from(full * of / SIXTEENTHS).ok()?)?;
+            Some(Form { rate: Rate::Max(rate), size: Some(self.sixteenths(of)?), ..self.form })
+        };
+        let fits = |of| form(of).is_some_and(|form| self.fits(self.spec, form, &self.ask));
+        let of = most(SIXTEENTHS, fits)?;
+        let (max_millihertz, size) = (Some(full * of / SIXTEENTHS), self.sixteenths(of));
+        Some(Offer { max_millihertz, size, together: true, ..Offer::default() })
+    }
+
+    /// Returns the largest bit rate that fits, in whole kbit/s and from an eighth of the reserved one.
+    fn bitrate(&self) -> Option<NonZeroU32> {
+        let spec = self.spec;
+        let at = |kbit: u64| u32::try_from(kbit * 1_000).ok().and_then(NonZeroU32::new);
+        let form = |kbit: u64| Form { bitrate: at(kbit), ..self.form };
+        let (period, budget) = (self.form.rate.period(spec.period)?, spec.budget(self.form)?);
+        if spec.form_of(form(1)).bitrate.is_none() || spec.unscalable.is_some() {
+            return None;
+        }
+        let each = u128::from(budget.bytes_max) * 8_000_000 / u128::from(period.as_nanos().max(1));
+        let mean = budget.envelope.map(|it| u128::from(it.bytes_per_s) / 125);
+        let full = u64::try_from(mean.map_or(each, |mean| mean.min(each))).unwrap_or(u64::MAX);
+        let kbit = most(full, |kbit| self.fits(spec, form(kbit), &self.ask))?;
+        at(kbit).filter(|_| kbit >= full / 8)
     }
 
     fn bytes(&self) -> Option<u64> {

@@ -5,6 +5,7 @@ use crate::form::{Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::{Lack, Right};
 use core::fmt;
+use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, LossTolerance};
 
 /// The refusal of one publisher's stream to a subscription.
@@ -42,7 +43,14 @@ pub struct Refusal {
 pub struct Offer {
     /// The same samples at no more than this rate, in millihertz.
     pub max_millihertz: Option<u64>,
-    /// Samples of at most this number of bytes, at the same rate.
+    /// The same samples as pictures of at most this size.
+    pub size: Option<Size>,
+    /// True if the rate and the size suffice only together.
+    pub together: bool,
+    /// The same samples coded with at most this number of bits per second.
+    pub bitrate: Option<NonZeroU32>,
+    /// Samples of at most this number of bytes, at the same rate. The publisher decides: only for samples that no form
+    /// makes smaller.
     pub bytes: Option<u64>,
     /// The same samples within this delay bound.
     pub within: Option<Duration>,
@@ -273,19 +281,44 @@ impl fmt::Display for Refusal {
 
 impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = self.flags();
+        let bytes = self.bytes.map(|bytes| format!("publish samples of at most {bytes} bytes"));
+        match (flags.is_empty(), bytes) {
+            (true, None) => {
+                f.write_str("nothing of it fits now: try again later, or without a contract")
+            }
+            (true, Some(bytes)) => f.write_str(&bytes),
+            (false, bytes) => {
+                let bytes = bytes.map(|bytes| format!(", or {bytes}")).unwrap_or_default();
+                write!(f, "try {}{bytes}", flags.join(", or "))
+            }
+        }
+    }
+}
+
+impl Offer {
+    /// Returns the alternatives as flags of `paceline sub`, such as `--max-hz 12.5`. Each element suffices by itself.
+    #[must_use]
+    pub fn flags(&self) -> Vec<String> {
         let hertz = self.max_millihertz.map(|rate| {
             // Round down: the offered rate was tested.
             let (whole, tenths) = (rate / 1_000, rate % 1_000 / 100);
-            format!("at most {whole}.{tenths} Hz")
+            if rate < 1_000 {
+                format!("--max-hz 0.{rate:03}")
+            } else {
+                format!("--max-hz {whole}.{tenths}")
+            }
         });
-        let bytes = self.bytes.map(|bytes| format!("samples of at most {bytes} bytes"));
-        let within = self.within.map(|within| format!("a delay bound of at least {within}"));
-        let loss = self.loss.map(|loss| format!("a loss tolerance of at least {loss}"));
-        let parts: Vec<String> = [hertz, bytes, within, loss].into_iter().flatten().collect();
-        match parts.is_empty() {
-            true => f.write_str("nothing of it fits now: try again later, or without a contract"),
-            false => write!(f, "ask for {}", parts.join(", or ")),
+        let size = self.size.map(|size| format!("--size {size}"));
+        if let (true, Some(hertz), Some(size)) = (self.together, &hertz, &size) {
+            return vec![format!("{hertz} {size}")];
         }
+        let bitrate = self.bitrate.map(|bits| format!("--bitrate {}kbit", bits.get() / 1_000));
+        let within = self
+            .within
+            .map(|within| format!("--within {}ms", within.as_nanos().div_ceil(1_000_000)));
+        let loss = self.loss.map(|loss| format!("--loss {}/{}", loss.x(), loss.y()));
+        [hertz, size, bitrate, within, loss].into_iter().flatten().collect()
     }
 }
 
@@ -320,8 +353,7 @@ mod tests {
         assert_eq!(
             refusal.to_string(),
             "link 'radio0' of 'ship' can't carry it in time: up to 12000 bytes would be due within \
-             40 ms, but it carries only 9500; ask for at most 12.5 Hz, or a delay bound of at \
-             least 210 ms"
+             40 ms, but it carries only 9500; try --max-hz 12.5, or --within 210ms"
         );
         let takes = Duration::from_millis(55);
         refusal.reason = RefusalReason::Delay { takes, within };
@@ -329,13 +361,13 @@ mod tests {
         assert_eq!(
             refusal.to_string(),
             "link 'radio0' of 'ship' can't carry it in time: a sample could take 55 ms there, of \
-             at most 40 ms; ask for a loss tolerance of at least 1/5"
+             at most 40 ms; try --loss 1/5"
         );
         refusal.reason = RefusalReason::Processor { needed: 520_000_000, available: 500_000_000 };
         assert_eq!(
             refusal.to_string(),
             "the processor of 'ship' can't carry it: with existing contracts it would take 520 ms \
-             of each second, of at most 500 ms; ask for a loss tolerance of at least 1/5"
+             of each second, of at most 500 ms; try --loss 1/5"
         );
         refusal.reason = RefusalReason::SizeAboveSource {
             asked: Size { width: 640, height: 480 },

@@ -5,6 +5,7 @@ use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
+use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
 /// A publisher's declaration of its samples.
@@ -124,6 +125,19 @@ impl PublisherSpec {
     pub fn tolerance_for(&self, request: &SubscriptionSpec) -> Option<LossTolerance> {
         let declared = self.loss.unwrap_or(LossTolerance::NONE);
         request.loss.or_else(|| self.bound_for(request).map(|_| declared))
+    }
+
+    /// Returns true if its pictures can be made smaller.
+    pub(super) fn has_scalable_pictures(&self) -> bool {
+        let video = self.kind.is_video() && self.unscalable.is_none();
+        let picture = self.encoding == Encoding::Jpeg || self.encoding.as_str() == "image/png";
+        self.size.is_some() && (video || picture || self.is_raw())
+    }
+
+    /// Returns true if some form has smaller samples than `form`.
+    pub(super) fn can_be_smaller(&self, form: Form) -> bool {
+        let coded = self.form_of(Form { bitrate: NonZeroU32::new(1), ..form }).bitrate.is_some();
+        self.has_scalable_pictures() || coded && self.unscalable.is_none()
     }
 
     /// Returns true if its pictures are not compressed.

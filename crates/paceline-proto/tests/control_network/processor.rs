@@ -34,7 +34,7 @@ fn a_stream_above_the_processor_budget_is_refused_and_its_offer_is_granted() {
     assert_eq!((refusal.reason, refusal.node_name.as_str()), (reason, "node1"));
     let text = refusal.to_string();
     let told = "the processor of 'node1' can't carry it: with existing contracts it would take 500 \
-                ms of each second, of at most 300 ms; ask for at most ";
+                ms of each second, of at most 300 ms; try --max-hz ";
     assert!(text.starts_with(told), "{text}");
     assert_eq!(refusal.offer.bytes, None, "smaller samples cost as much here");
     let millihertz = refusal.offer.max_millihertz.unwrap();

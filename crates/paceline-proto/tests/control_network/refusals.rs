@@ -96,13 +96,16 @@ fn a_second_stream_that_does_not_fit_is_refused_with_a_reason() {
     assert_eq!(refusal.reason, RefusalReason::Capacity);
     assert_eq!((refusal.needed_bytes_per_s, refusal.available_bytes_per_s), (300_000, 80_000));
     let text = refusal.to_string();
-    let told = "link 'radio' of 'node1' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; ask for at most ";
+    let told = "link 'radio' of 'node1' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; try --max-hz ";
     assert!(text.starts_with(told), "{text}");
     // 80,000 of 300,000 bytes per second are left.
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((6_400..=6_666).contains(&millihertz), "{text}");
     assert_eq!(refusal.offer.within, None, "no delay bound frees capacity");
     assert_eq!(refusal.offer.loss, LossTolerance::new(4, 5).ok(), "{text}");
+    assert_eq!(refusal.offer.size, Some(Size { width: 240, height: 180 }), "{text}");
+    assert!(refusal.offer.bitrate.is_some_and(|bits| (500_000..640_000).contains(&bits.get())));
+    assert_eq!(refusal.offer.bytes, None, "only the publisher could send smaller pictures");
     // No node on the path carries it.
     assert!(net.outputs(0, left, Form::FULL).is_empty());
     assert_ne!(net.seen[0].matching.get(&left), Some(&true));

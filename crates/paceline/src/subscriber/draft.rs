@@ -4,7 +4,7 @@
 use crate::error::{Contradiction, SubscribeError};
 use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
-use paceline_proto::control::{IDLE_MIN, SubscriptionSpec};
+use paceline_proto::control::{IDLE_MIN, Offer, SubscriptionSpec};
 use paceline_proto::form::Audio;
 use paceline_proto::{Form, Pattern, Rate, Size, Tag};
 use std::num::{NonZeroU8, NonZeroU32};
@@ -41,6 +41,25 @@ impl Draft {
         let millihertz = millihertz(hertz).ok_or(SubscribeError::Rate(hertz))?;
         self.spec.form.rate = Rate::Max(millihertz);
         Ok(())
+    }
+
+    /// Replaces one value of the request by the first one offered, or the rate and the size.
+    pub(super) fn offered(&mut self, offer: &Offer) {
+        let Offer { max_millihertz, size, together, bitrate, within, loss, .. } = *offer;
+        let millihertz = max_millihertz.and_then(|rate| u32::try_from(rate).ok());
+        let form = &mut self.spec.form;
+        if let Some(rate) = millihertz.and_then(NonZeroU32::new) {
+            form.rate = Rate::Max(rate);
+            form.size = size.filter(|_| together).or(form.size);
+        } else if size.is_some() {
+            form.size = size;
+        } else if bitrate.is_some() {
+            form.bitrate = bitrate;
+        } else if within.is_some() {
+            self.spec.within = within;
+        } else if loss.is_some() {
+            self.spec.loss = loss;
+        }
     }
 
     pub(super) fn size(&mut self, width: u32, height: u32) -> Result<(), SubscribeError> {

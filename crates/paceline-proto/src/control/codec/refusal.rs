@@ -4,9 +4,11 @@ use super::{REVISION_MAX, optional, put_pair, put_size, read_pair, read_size, re
 use crate::classes::Unguaranteed;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::registry::NAME_BYTES_MAX;
+use crate::form::Size;
 use crate::ids::NodeId;
 use crate::rights::{Lack, Quota, Right};
 use crate::wire::{Reader, WireError, Writer};
+use core::num::NonZeroU32;
 use paceline_sched::{Duration, LossTolerance};
 
 pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
@@ -98,6 +100,11 @@ pub(in crate::control) fn read_lack(reader: &mut Reader) -> Result<Lack, WireErr
 /// Encodes an offer; 0 stands for `None`, because no offer has the value 0.
 fn put_offer(out: &mut Vec<u8>, offer: &Offer) {
     out.put_varint(offer.max_millihertz.unwrap_or(0));
+    let (width, height) = offer.size.map_or((0, 0), |size| (size.width, size.height));
+    out.put_varint(width.into());
+    out.put_varint(height.into());
+    out.put_flag(offer.together);
+    out.put_varint(offer.bitrate.map_or(0, |bits| bits.get().into()));
     out.put_varint(offer.bytes.unwrap_or(0));
     out.put_varint(offer.within.map_or(0, Duration::as_nanos));
     let (x, y) = offer.loss.map_or((0, 0), |loss| (loss.x(), loss.y()));
@@ -108,6 +115,13 @@ fn put_offer(out: &mut Vec<u8>, offer: &Offer) {
 fn read_offer(reader: &mut Reader) -> Result<Offer, WireError> {
     let some = |value: u64| (value > 0).then_some(value);
     let max_millihertz = some(reader.varint("offered rate")?);
+    let (width, height) = (reader.varint32("offered size")?, reader.varint32("offered size")?);
+    if (width == 0) != (height == 0) {
+        return Err(WireError::Invalid("offered size"));
+    }
+    let size = (width > 0).then_some(Size { width, height });
+    let together = reader.flag("offer")?;
+    let bitrate = NonZeroU32::new(reader.varint32("offered bit rate")?);
     let bytes = some(reader.varint("offered bytes")?);
     let within = some(reader.varint("offered delay bound")?).map(Duration::from_nanos);
     let (x, y) = (reader.varint32("offered loss")?, reader.varint32("offered loss")?);
@@ -116,7 +130,7 @@ fn read_offer(reader: &mut Reader) -> Result<Offer, WireError> {
     }
     let loss = (y > 0).then(|| LossTolerance::new(x, y)).transpose();
     let loss = loss.map_err(|_| WireError::Invalid("offered loss"))?;
-    Ok(Offer { max_millihertz, bytes, within, loss })
+    Ok(Offer { max_millihertz, size, together, bitrate, bytes, within, loss })
 }
 
 pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
