@@ -89,7 +89,7 @@ impl PublisherSpec {
         let size =
             asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
         let audio = asked.audio.filter(|_| self.has_sound());
-        let coded = self.encoding == Encoding::Jpeg || self.kind.is_video();
+        let coded = self.encoding == Encoding::Jpeg || self.kind.is_video() || self.is_pcm();
         let bitrate = asked.bitrate.filter(|_| coded);
         let quality = asked.quality.filter(|_| self.encoding == Encoding::Jpeg);
         Form { rate, size, audio, bitrate, quality }
@@ -108,6 +108,12 @@ impl PublisherSpec {
     /// Returns true if its pictures are not compressed.
     pub(super) fn is_raw(&self) -> bool {
         self.encoding.as_str().starts_with("video/raw")
+    }
+
+    /// Returns true if its samples are sound that is not compressed: PCM, µ-law or A-law.
+    #[must_use]
+    pub fn is_pcm(&self) -> bool {
+        self.encoding.as_str().starts_with("audio/pcm")
     }
 
     fn has_sound(&self) -> bool {
