@@ -83,7 +83,7 @@ impl OpusFormat {
     ///
     /// # Errors
     /// [`MediaError::OpusRange`] for a bit rate out of range.
-    pub(super) fn check_bits(bits_per_s: u32) -> Result<(), MediaError> {
+    pub fn check_bits(bits_per_s: u32) -> Result<(), MediaError> {
         if (OPUS_BITS_MIN..=OPUS_BITS_MAX).contains(&bits_per_s) {
             return Ok(());
         }
