@@ -18,5 +18,6 @@ pub use packet::opus_micros;
 /// The delay of the encoder in microseconds, in addition to the duration of a packet.
 pub const OPUS_LOOK_AHEAD_US: u32 = 6_500;
 
-#[cfg(all(test, feature = "opus"))]
+#[cfg(test)]
+#[cfg(feature = "opus")]
 mod tests;

@@ -245,6 +245,9 @@ mod tests {
         // Longer blocks are dropped.
         assert_eq!(budget(stereo, 192_000, 510_000), Some((7_650, 15_937, 64_000)));
         assert_eq!(budget("audio/pcm", 3_840, 32_000), None);
+        let mic = camera(stereo, Kind::Audio);
+        let form = |bits| Form { bitrate: NonZeroU32::new(bits), ..Form::FULL };
+        assert_eq!(mic.form_of(form(2_000_000)), form(510_000), "the bit rate of video");
         let opus = camera("audio/opus;rate=48000;channels=1", Kind::Audio);
         let form = Form { bitrate: NonZeroU32::new(32_000), ..Form::FULL };
         assert_eq!(opus.form_of(form), Form::FULL, "coded sound is not coded again");

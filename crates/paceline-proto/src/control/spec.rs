@@ -5,6 +5,7 @@ use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
+use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
 /// A publisher's declaration of its samples.
@@ -42,6 +43,9 @@ pub struct PublisherSpec {
 /// The default for the longest wait of a best-effort sample at each link before its first byte is sent. It
 /// exceeds the silence after which a hop counts as down, so a pause that the hop survives expires no samples.
 pub const BEST_EFFORT_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// The highest bit rate of Opus.
+const OPUS_BITS_MAX: NonZeroU32 = NonZeroU32::new(510_000).unwrap();
 
 impl PublisherSpec {
     /// Returns a declaration of data on `tag`, of unknown rate and size. Late samples are dropped.
@@ -90,7 +94,9 @@ impl PublisherSpec {
             asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
         let audio = asked.audio.filter(|_| self.has_sound());
         let coded = self.encoding == Encoding::Jpeg || self.kind.is_video() || self.is_pcm();
-        let bitrate = asked.bitrate.filter(|_| coded);
+        // A pattern may request the bit rate of video, which is more than sound can use.
+        let most = if self.is_pcm() { OPUS_BITS_MAX } else { NonZeroU32::MAX };
+        let bitrate = asked.bitrate.filter(|_| coded).map(|bits| bits.min(most));
         let quality = asked.quality.filter(|_| self.encoding == Encoding::Jpeg);
         Form { rate, size, audio, bitrate, quality }
     }

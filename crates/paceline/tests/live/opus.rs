@@ -2,6 +2,7 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
+use paceline::contract::Proxy;
 use paceline::status::DropReason;
 use paceline::{Capacity, Encoding, Kind, Node, Publisher, Sample, Subscriber};
 use paceline_media::audio::{OpusDecoder, OpusFormat};
@@ -183,6 +184,31 @@ fn a_bit_rate_alone_keeps_the_rate_and_the_channels_as_far_as_opus_has_them() {
         let sample = heard.recv_timeout(SOON).unwrap();
         assert_eq!((sample.kind, sample.encoding.as_str()), (Kind::Audio, to), "{tag}");
     }
+}
+
+#[test]
+fn a_subscribers_node_can_code_the_sound() {
+    let (robot, operator) = pair(|link| link);
+    let mut mic = mic(&robot, f64::from(HZ));
+    let asked = operator.subscriber("mic").audio(48_000, 1).bitrate(32_000);
+    let mut heard = asked.proxy(Proxy::Subscriber).declare().unwrap();
+    assert!(mic.wait_matching(SOON));
+    at_rate(HZ, 20, |n| {
+        mic.put(noise(n, 960)).unwrap();
+    });
+    let samples = rest(&mut heard);
+    assert_eq!(samples.len(), 20);
+    assert!(samples.iter().all(|it| it.encoding.as_str() == MONO && it.payload.len() == 80));
+}
+
+#[test]
+fn a_pattern_with_the_bit_rate_of_video_codes_sound_as_well_as_possible() {
+    let (robot, operator) = pair(|link| link);
+    let mut mic = mic(&robot, f64::from(HZ));
+    let mut heard = operator.subscriber("*").bitrate(4_000_000).declare().unwrap();
+    assert!(mic.wait_matching(SOON));
+    mic.put(noise(0, 960)).unwrap();
+    assert_eq!(heard.recv_timeout(SOON).unwrap().payload.len(), 1_275, "510 kbit/s");
 }
 
 #[test]
