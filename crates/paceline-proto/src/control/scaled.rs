@@ -22,8 +22,6 @@ const PACKETS_US: [u64; 9] =
     [2_500, 5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 120_000];
 /// The smallest packet of Opus in bytes: shorter sound waits for more.
 const PACKET_MIN: u64 = 10;
-/// The part of a second by which sound may arrive early.
-const SOUND_EARLY: u64 = 4;
 /// The part of the bit rate of sound that is reserved for sound cards whose clocks are fast.
 const SOUND_FAST: u64 = 256;
 
@@ -86,7 +84,7 @@ impl PublisherSpec {
     }
 
     /// Returns the budget of sound that is coded as Opus, one packet per block at most: in each second the bytes of the
-    /// bit rate. Blocks that are no packet's duration become packets of the next shorter and longer ones.
+    /// bit rate, which a second of blocks may use at once. Blocks that are no packet's duration become packets of the next shorter and longer ones.
     fn sound_budget(&self, bits_per_s: u64) -> Option<FormBudget> {
         let second = self.second_bytes()?;
         let bytes = |micros: u64| bits_per_s * micros / 8_000_000;
@@ -97,7 +95,7 @@ impl PublisherSpec {
         let bytes_max = bytes(longest).max(1);
         let coded = bits_per_s.div_ceil(8);
         let bytes_per_s = coded + coded.div_ceil(SOUND_FAST);
-        let burst = bytes_max.max(coded / SOUND_EARLY);
+        let burst = bytes_max.max(coded);
         let envelope = Envelope { burst, bytes_per_s, learned: false };
         Some(FormBudget { bytes_max, envelope: Some(envelope) })
     }
@@ -233,17 +231,17 @@ mod tests {
         };
         let stereo = "audio/pcm;format=s16le;rate=48000;channels=2";
         // Blocks of 20 ms.
-        assert_eq!(budget(stereo, 3_840, 32_000), Some((80, 1_000, 4_016)));
+        assert_eq!(budget(stereo, 3_840, 32_000), Some((80, 4_000, 4_016)));
         // Blocks of 64 ms become packets of 60 and 80 ms.
-        assert_eq!(budget(stereo, 12_288, 32_000), Some((320, 1_000, 4_016)));
+        assert_eq!(budget(stereo, 12_288, 32_000), Some((320, 4_000, 4_016)));
         assert_eq!(
             budget("audio/pcmu;channels=1;rate=8000", 160, 32_000),
-            Some((80, 1_000, 4_016))
+            Some((80, 4_000, 4_016))
         );
         // At 6 kbit/s blocks of 2.5 ms wait for a packet of 20 ms.
-        assert_eq!(budget(stereo, 480, 6_000), Some((15, 187, 753)));
+        assert_eq!(budget(stereo, 480, 6_000), Some((15, 750, 753)));
         // Longer blocks are dropped.
-        assert_eq!(budget(stereo, 192_000, 510_000), Some((7_650, 15_937, 64_000)));
+        assert_eq!(budget(stereo, 192_000, 510_000), Some((7_650, 63_750, 64_000)));
         assert_eq!(budget("audio/pcm", 3_840, 32_000), None);
         let mic = camera(stereo, Kind::Audio);
         let form = |bits| Form { bitrate: NonZeroU32::new(bits), ..Form::FULL };

@@ -57,7 +57,7 @@ fn granted(frames: usize, hz: f64, millis: u32) -> Vec<Sample> {
     let (robot, operator) = thin();
     let mut mic = mic(&robot, hz);
     let asked = operator.subscriber("mic").audio(48_000, 1).bitrate(32_000).queue(1_000);
-    let mut heard = asked.within(Duration::from_millis(200)).declare().unwrap();
+    let mut heard = asked.within(Duration::from_millis(900)).declare().unwrap();
     mic.put(noise(0, frames)).unwrap();
     let mut reserved = 0;
     wait_until("the contract is granted", || {
@@ -127,8 +127,8 @@ fn sound_that_is_published_too_fast_is_dropped_with_a_reason() {
     });
     let samples = rest(&mut heard);
     let bytes: usize = samples.iter().map(|it| it.payload.len()).sum();
-    // 2 s at the bit rate, and the burst of a quarter of a second; the test machine may pause.
-    assert!((6_000..14_000).contains(&bytes), "{bytes} bytes");
+    // 2 s at the bit rate, and the burst of a second; the test machine may pause.
+    assert!((8_000..24_000).contains(&bytes), "{bytes} bytes");
     wait_until("the drops are counted", || {
         dropped(&robot, DropReason::OverBudget) + samples.len() as u64 == 400
     });
@@ -163,7 +163,8 @@ fn short_blocks_wait_for_a_packet_with_sound() {
         mic.put_blocking(noise(n, 120)).unwrap();
     });
     let samples = rest(&mut heard);
-    assert_eq!(samples.len(), 50, "a packet of 20 ms for eight blocks of 2.5 ms");
+    // A packet of 20 ms for eight blocks of 2.5 ms.
+    assert_eq!(samples.len(), 50);
     assert!(samples.iter().all(|it| it.payload.len() == 15));
     sums::check(&[&robot, &operator]);
 }
