@@ -181,8 +181,8 @@ class Node(_native.Node):
 
         ``every=n`` receives one sample in ``n``, ``max_hz`` at most this rate. ``size`` scales
         pictures, ``audio`` sets the sample rate and channels of audio. ``bitrate`` limits JPEG
-        pictures and H.264 video to bits per second, ``quality`` JPEG pictures to a quality from 1 to
-        100. ``proxy`` is the place of the scaling, by default the publisher.
+        pictures, H.264 video and audio to bits per second; audio is coded as Opus, one packet per
+        sample. ``quality`` limits JPEG pictures to a quality from 1 to 100. ``proxy`` is the place of the scaling, by default the publisher.
 
         ``within_ms`` is the delay bound from publish to delivery. ``loss=(1, 10)`` lets one of each
         ten samples miss it. ``retransmit`` selects the repair of losses on QUIC links and defaults

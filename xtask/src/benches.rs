@@ -58,6 +58,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "stall", &["vds"], Nothing),
     (Example, "police", &["0", "2000"], Nothing),
     (Example, "promises", &["vds", "0", "2"], Nothing),
+    (Example, "opus", &["1"], Nothing),
     (Example, "scale", &["nodes=30", "streams=300", "seconds=1"], Nothing),
 ];
 

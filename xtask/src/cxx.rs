@@ -17,8 +17,13 @@ REALGCC=g++ exec musl-gcc \"$@\" -fno-exceptions -fno-rtti
 ";
 /// The name under which the library is linked.
 const NAME: &str = "paceline_cxx";
-const PROGRAMS: &[(&str, &str)] =
-    &[("musl-gcc", "musl-tools"), ("g++", "g++"), ("ar", "binutils"), ("nasm", "nasm")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("musl-gcc", "musl-tools"),
+    ("g++", "g++"),
+    ("ar", "binutils"),
+    ("nasm", "nasm"),
+    ("cmake", "cmake"),
+];
 
 /// Installs Rust's standard library for the target if it is missing.
 pub(crate) fn add_target(target: &str) -> Result<()> {

@@ -51,7 +51,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
     number(text, RATE_MIN, RATE_MAX, "Hz", "leave it out for every sample")
 }
 
-/// Parses a bit rate of pictures such as `500kbit`.
+/// Parses a bit rate of pictures or sound such as `500kbit`.
 pub(crate) fn bitrate(text: &str) -> Result<u32, String> {
     let bits = capacity(text)?.bits_per_s();
     let bits = u32::try_from(bits).ok().filter(|bits| *bits >= 1_000);

@@ -2,6 +2,7 @@
 //! them.
 
 mod named;
+mod ogg;
 mod sample;
 mod sink;
 mod still;

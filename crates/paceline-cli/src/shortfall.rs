@@ -201,7 +201,7 @@ const fn remedy(reason: DropReason) -> &'static str {
         }
         DropReason::SubscriberFull => "they were not read fast enough; try a larger --queue",
         DropReason::CannotScale => {
-            "they cannot be scaled to the requested size; try another --size"
+            "they cannot be scaled or coded as requested; try another --size, --audio or --bitrate"
         }
         DropReason::ScalerBusy => "the scaler is too slow; try a lower --max-hz",
         DropReason::OverBudget => {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// An old or guessed flag, the flag to use, and an example of it.
-const RENAMED: [(&str, &str, &str); 12] = [
+const RENAMED: [(&str, &str, &str); 13] = [
     ("--seconds", "duration", "--duration 10s"),
     ("--time", "from", "--from -10s --to -5s, either of which may be left out"),
     ("--hz", "max-hz", "--max-hz 10"),
@@ -19,6 +19,13 @@ const RENAMED: [(&str, &str, &str); 12] = [
     ("--resolution", "size", "--size 320x240"),
     ("--output", "out", "--out run.mcap"),
     ("--wait", "timeout", "--timeout 5s"),
+    // Only a pull has the second without the first.
+    (
+        "--bitrate",
+        "audio",
+        "--audio 8000x1 or --size 160x120, because a pull has no bit rate; or buffer coded samples: \
+         paceline sub TAG --bitrate 32kbit --history 60s",
+    ),
 ];
 
 /// Commands that are now in the second binary.

@@ -341,6 +341,45 @@ pub enum MediaError {
         /// The resampler's message.
         reason: String,
     },
+    /// An encoding string of coded sound is unknown.
+    #[error("encoding {text:?}: {reason}; write audio/opus;rate=48000;channels=1")]
+    OpusEncoding {
+        /// The rejected text.
+        text: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A sample rate, a number of channels or a bit rate that Opus does not have.
+    #[error("{field} of Opus is {value}, must be {must}; {fix}")]
+    OpusRange {
+        /// `rate`, `channels` or `bit rate`.
+        field: &'static str,
+        /// The rejected value.
+        value: u32,
+        /// The permitted values.
+        must: &'static str,
+        /// The remedy.
+        fix: &'static str,
+    },
+    /// A payload is not a packet of Opus.
+    #[error(
+        "Opus packet of {bytes} bytes: {reason}; each payload must be one packet (RFC 6716) of at most 120 ms"
+    )]
+    OpusPacket {
+        /// The length in bytes.
+        bytes: usize,
+        /// The reason.
+        reason: String,
+    },
+    /// The Opus codec rejected its input.
+    #[error("Opus codec failed: {reason}; report this, since all values were checked before")]
+    OpusCodec {
+        /// The codec's message.
+        reason: String,
+    },
+    /// The build has no Opus codec.
+    #[error("this build has no Opus codec; build with the feature opus")]
+    OpusMissing,
     /// A WAV file is invalid or unsupported.
     #[error("wav file at byte {at}: {reason}; {fix}")]
     Wav {

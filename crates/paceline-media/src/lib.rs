@@ -17,7 +17,7 @@
 //! | [`png`] | size, decoding and encoding of one PNG picture |
 //! | [`mjpeg`] | a file of concatenated JPEG pictures, split into pictures |
 //! | (root) | [`Y4mReader`], [`Y4mWriter`]: uncompressed video files |
-//! | [`audio`] | formats of sound, WAV files, G.711, and scaling of rate and channels |
+//! | [`audio`] | formats of sound, WAV files, G.711, Opus, and scaling of rate and channels |
 //! | [`ulog`] | flight logs (PX4 ULog): topics, messages in file order, messages as JSON |
 //! | (root) | [`TestCard`], [`read_card`]: pictures that contain their number and time |
 //!

@@ -154,7 +154,8 @@ pub struct Form {
     pub size: Option<Size>,
     /// The audio format; `None` for the publisher's own format.
     pub audio: Option<Audio>,
-    /// The highest bit rate of coded pictures, in bits per second of payload; `None` for the default of the size.
+    /// The highest bit rate of coded pictures and sound, in bits per second of payload; `None` for the default of the
+    /// size, and for sound that is not compressed.
     pub bitrate: Option<NonZeroU32>,
     /// The highest quality of JPEG pictures, from 1 to 100; `None` for 80, or unchanged pictures.
     pub quality: Option<NonZeroU8>,

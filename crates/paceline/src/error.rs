@@ -300,6 +300,9 @@ pub enum SubscribeError {
     /// The bit rate is too low.
     #[error("bit rate of {0} bit/s: must be from 1000, such as 500000")]
     Bitrate(u32),
+    /// The sound format or the bit rate of coded sound is not one of Opus.
+    #[error("sound with a bit rate is coded as Opus: {0}")]
+    Opus(String),
     /// The quality is out of range.
     #[error("quality: must be from 1 to 100, such as 60")]
     Quality,

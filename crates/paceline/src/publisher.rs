@@ -18,7 +18,7 @@ use bytes::Bytes;
 use draft::{Draft, check_encoding, public_tag};
 use event_listener::{EventListener, Listener};
 use paceline_media::Format;
-use paceline_media::audio::AudioFormat;
+use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
@@ -207,7 +207,7 @@ impl<'a> PublisherBuilder<'a> {
         spec.kind = kind.unwrap_or(match format {
             _ if codec.is_some() => Kind::VideoI,
             Some(_) => Kind::Picture,
-            None if encoding.parse::<AudioFormat>().is_ok() => Kind::Audio,
+            None if is_sound(encoding) => Kind::Audio,
             None => Kind::Data,
         });
         let codec = codec.filter(|_| spec.kind.is_video());
@@ -549,6 +549,11 @@ impl Publisher {
     fn announce(&self) -> bool {
         self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()))
     }
+}
+
+/// Returns true if the encoding is that of blocks of sound, or of packets of Opus.
+fn is_sound(encoding: &str) -> bool {
+    encoding.parse::<AudioFormat>().is_ok() || encoding.parse::<OpusFormat>().is_ok()
 }
 
 impl Drop for Publisher {

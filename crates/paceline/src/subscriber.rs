@@ -120,9 +120,16 @@ impl<'a> SubscriberBuilder<'a> {
         self.set(|draft| draft.audio(rate, channels))
     }
 
-    /// Limits JPEG pictures and H.264 video to a bit rate, in bits of payload per second, from 1,000. The quality is
-    /// reduced as needed, and below the lowest quality the rate. By default only contracts have a limit, which
-    /// follows from the size; other samples are delivered unchanged.
+    /// Limits JPEG pictures, H.264 video and sound to a bit rate, in bits of payload per second. The quality is
+    /// reduced as needed. By default only contracts of pictures have a limit, which follows from the size; other samples
+    /// are delivered unchanged.
+    ///
+    /// Pictures and video accept rates from 1,000. Below the lowest quality, pictures are left out.
+    ///
+    /// Sound is coded as Opus, at 6,000 to 510,000 bit/s, by default at the next sample rate of Opus and at most 2
+    /// channels. Each sample is one packet, with the encoding `audio/opus;rate=48000;channels=1`, which
+    /// `paceline_media::audio::OpusDecoder` decodes. With [`Self::audio`], the rate must be 8,000, 12,000, 16,000,
+    /// 24,000 or 48,000, in 1 or 2 channels.
     pub fn bitrate(self, bits_per_s: u32) -> Self {
         self.set(|draft| draft.bitrate(bits_per_s))
     }

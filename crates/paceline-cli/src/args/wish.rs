@@ -2,7 +2,7 @@
 
 use crate::{args, exit};
 use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
-use paceline_media::audio::AudioFormat;
+use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_media::{Format, Size};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) struct WishArgs {
     /// Sample rate and channels of sound, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
     pub(crate) audio: Option<(u32, u8)>,
-    /// Bit rate of JPEG pictures and H.264 video, such as 500kbit; the quality is reduced as needed
+    /// Bit rate of JPEG pictures, H.264 video and sound (coded as Opus), such as 500kbit
     #[arg(long, value_name = "RATE", value_parser = args::bitrate)]
     pub(crate) bitrate: Option<u32>,
     /// Highest quality of JPEG pictures, 1 to 100; 80 for scaled ones by default
@@ -76,8 +76,8 @@ impl WishArgs {
     /// A pattern is not checked: it may match tags of several kinds.
     ///
     /// # Errors
-    /// Returns a usage error for a picture size if the tag has no pictures, and for a sound format
-    /// if it has no sound.
+    /// Returns a usage error for a picture size if the tag has no pictures, for a sound format if it has no sound, and
+    /// for a bit rate that Opus lacks if it has only sound.
     pub(crate) fn check(&self, node: &Node, pattern: &Pattern) -> anyhow::Result<()> {
         let flags = self.form_flags();
         if !pattern.is_tag() || flags.is_empty() {
@@ -85,6 +85,14 @@ impl WishArgs {
         }
         let sources = node.sources(pattern);
         let encodings: Vec<&str> = sources.iter().map(|source| source.encoding.as_str()).collect();
+        let sound = |encoding: &&str| encoding.parse::<AudioFormat>().is_ok();
+        if let Some(bits) = self.bitrate
+            && !encodings.is_empty()
+            && encodings.iter().all(sound)
+        {
+            let checked = OpusFormat::check_bits(bits);
+            checked.map_err(|error| exit::usage(format!("--bitrate: {error}")))?;
+        }
         let wrong = contradiction(&flags, &encodings);
         wrong.map_or(Ok(()), |(flag, what)| {
             Err(exit::usage(format!("{flag}: {pattern} {what}; leave {flag} out")))
@@ -144,7 +152,7 @@ impl FormFlag {
     const fn samples(self) -> &'static str {
         match self {
             Self::Size => "a picture",
-            Self::Bitrate => "image/jpeg or video/h264",
+            Self::Bitrate => "image/jpeg, video/h264 or plain sound",
             Self::Quality => "image/jpeg",
             Self::Audio => "sound",
         }
@@ -154,7 +162,10 @@ impl FormFlag {
         let format = encoding.parse::<Format>();
         match self {
             Self::Size => format.is_ok(),
-            Self::Bitrate => matches!(format, Ok(Format::Jpeg | Format::H264)),
+            Self::Bitrate => {
+                matches!(format, Ok(Format::Jpeg | Format::H264))
+                    || encoding.parse::<AudioFormat>().is_ok()
+            }
             Self::Quality => matches!(format, Ok(Format::Jpeg)),
             Self::Audio => encoding.parse::<AudioFormat>().is_ok(),
         }
@@ -163,7 +174,8 @@ impl FormFlag {
 
 /// Returns the flag that contradicts the encodings of all publishers of a tag, or another flag, with the reason.
 fn contradiction(flags: &[FormFlag], encodings: &[&str]) -> Option<(&'static str, String)> {
-    if let [other, .., FormFlag::Audio] = flags {
+    let pictures = |flag: &&FormFlag| matches!(flag, FormFlag::Size | FormFlag::Quality);
+    if let (Some(other), true) = (flags.iter().find(pictures), flags.contains(&FormFlag::Audio)) {
         let other = other.name();
         let what = format!("is one tag with either pictures or sound, and {other} is for pictures");
         return Some((FormFlag::Audio.name(), what));
@@ -195,5 +207,9 @@ mod tests {
         assert_eq!(contradiction(&[size, bitrate], &["video/h264"]), None);
         assert_eq!(flag(&[size, bitrate], &["image/png"]), "--bitrate");
         assert_eq!(flag(&[bitrate, quality], &["video/h264"]), "--quality");
+        assert_eq!(contradiction(&[bitrate, audio], &[sound]), None);
+        assert_eq!(flag(&[bitrate, audio], &["image/jpeg"]), "--audio");
+        assert_eq!(flag(&[quality, audio], &[sound]), "--audio");
+        assert_eq!(flag(&[bitrate], &["audio/opus;rate=48000;channels=1"]), "--bitrate");
     }
 }

@@ -7,6 +7,7 @@ use crate::stats::{by_reason, round3};
 use paceline::contract::{Form, Rate};
 use paceline::status::Drops;
 use serde::Serialize;
+use std::num::NonZeroU32;
 
 /// The requested service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,6 +81,10 @@ impl Asked {
         }
         if let Some(audio) = audio {
             text.push_str(&format!(" at {audio}"));
+        }
+        let bitrate = look.wish.bitrate.or_else(|| form.bitrate.map(NonZeroU32::get));
+        if let Some(bitrate) = bitrate {
+            text.push_str(&format!(" at {bitrate} bit/s"));
         }
         Self {
             form: text,

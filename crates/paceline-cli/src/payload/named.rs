@@ -7,14 +7,14 @@ use std::path::Path;
 
 /// The supported file types, for error messages.
 const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .265 (H.265), .obu (AV1), .y4m (raw pictures), .wav (sound), \
-     .png and .jpg (the newest picture), and any other ending, such as .txt or .bin, for \
+     .opus (audio/opus), .png and .jpg (the newest picture), and any other ending, such as .txt or .bin, for \
      unchanged payloads";
 /// Types with a container or coding that this command does not write.
 const CONTAINERS: [&str; 13] =
     ["mp4", "m4v", "mov", "mkv", "avi", "webm", "mpg", "mpeg", "ts", "flv", "ogv", "h265", "ivf"];
-const OTHERS: [&str; 22] = [
-    "265", "hevc", "mp3", "ogg", "oga", "opus", "aac", "m4a", "flac", "gif", "bmp", "tif", "tiff",
-    "webp", "avif", "bag", "db3", "ulg", "zip", "gz", "zst", "pcap",
+const OTHERS: [&str; 21] = [
+    "265", "hevc", "mp3", "ogg", "oga", "aac", "m4a", "flac", "gif", "bmp", "tif", "tiff", "webp",
+    "avif", "bag", "db3", "ulg", "zip", "gz", "zst", "pcap",
 ];
 
 /// The content of a file.
@@ -22,6 +22,8 @@ const OTHERS: [&str; 22] = [
 pub(super) enum Holds {
     /// Sound after a WAV header.
     Sound,
+    /// Packets of Opus in an Ogg container.
+    Opus,
     /// The newest picture, in this encoding.
     Still(&'static str),
     /// Raw pictures, each after a header.
@@ -42,6 +44,7 @@ impl Holds {
         let end = end.to_ascii_lowercase();
         let fix = match end.as_str() {
             "wav" => return Ok(Self::Sound),
+            "opus" => return Ok(Self::Opus),
             "png" => return Ok(Self::Still("image/png")),
             "jpg" | "jpeg" => return Ok(Self::Still("image/jpeg")),
             "y4m" => return Ok(Self::RawPictures),

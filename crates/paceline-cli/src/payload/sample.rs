@@ -1,7 +1,7 @@
 //! One delivered sample as a line of JSON.
 
 use paceline::{Encoding, Sample};
-use paceline_media::audio::AudioFormat;
+use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_media::{CardReading, Format, Picture, PixelFormat, Size, png};
 use serde::Serialize;
 use std::fmt;
@@ -36,7 +36,7 @@ impl SampleLine {
     /// Creates the line for `delivery`; reads its test card if `with_card`.
     pub(crate) fn new(delivery: &Sample, with_card: bool) -> Self {
         let size = picture_size(delivery);
-        let sound: Option<AudioFormat> = delivery.encoding.as_str().parse().ok();
+        let sound = sound_of(delivery.encoding.as_str());
         let card = if with_card { read_card(delivery) } else { None };
         Self {
             tag: delivery.tag.to_string(),
@@ -47,8 +47,8 @@ impl SampleLine {
             bytes: delivery.payload.len(),
             width: size.map(|size| size.width),
             height: size.map(|size| size.height),
-            rate: sound.map(|sound| sound.rate),
-            channels: sound.map(|sound| sound.channels),
+            rate: sound.map(|(rate, _)| rate),
+            channels: sound.map(|(_, channels)| channels),
             captured_ns: delivery.captured.nanos,
             kind: delivery.kind.to_string(),
             encoding: delivery.encoding.to_string(),
@@ -83,6 +83,12 @@ impl fmt::Display for LatestForm {
             None => self.encoding.fmt(f),
         }
     }
+}
+
+/// Returns the rate and the channels of sound; `None` for other encodings.
+fn sound_of(encoding: &str) -> Option<(u32, u8)> {
+    let plain = encoding.parse().map(|it: AudioFormat| (it.rate, it.channels));
+    plain.or_else(|_| encoding.parse().map(|it: OpusFormat| (it.rate, it.channels))).ok()
 }
 
 /// Returns the size of a picture; `None` if the payload is no readable picture.
@@ -141,6 +147,10 @@ pub(super) mod tests {
         let line = SampleLine::new(&delivery(raw, vec![0; 6]), false);
         let text = serde_json::to_string(&line).unwrap();
         assert!(text.contains(r#""bytes":6,"width":2,"height":2,"captured_ns""#), "{text}");
+        let coded = Encoding::new("audio/opus;rate=16000;channels=1");
+        let line = SampleLine::new(&delivery(coded, vec![0; 80]), false);
+        let text = serde_json::to_string(&line).unwrap();
+        assert!(text.contains(r#""bytes":80,"rate":16000,"channels":1,"captured_ns""#), "{text}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The output of payloads: none, standard output, or a file.
 
 use super::named::{Holds, check};
+use super::ogg::Ogg;
 use super::still::Still;
 use super::wave::Wave;
 use crate::args::AskedRate;
@@ -27,6 +28,8 @@ pub(crate) enum Sink {
     File(Output),
     /// A WAV file.
     Wave(Wave),
+    /// An Ogg file of packets of Opus.
+    Ogg(Ogg),
     /// A file of one picture.
     Still(Still),
 }
@@ -69,6 +72,7 @@ impl Sink {
         })?;
         Ok(match holds {
             Holds::Sound => Self::Wave(Wave::new(file, path.to_owned())),
+            Holds::Opus => Self::Ogg(Ogg::new(file, path.to_owned())),
             Holds::Still(encoding) => Self::Still(Still::new(path.to_owned(), encoding)),
             Holds::RawPictures | Holds::Only(_) | Holds::Any => Self::File(Output {
                 file,
@@ -92,6 +96,7 @@ impl Sink {
         match self {
             Self::Nowhere => Ok(()),
             Self::Wave(wave) => wave.write(delivery),
+            Self::Ogg(ogg) => ogg.write(delivery),
             Self::Still(still) => still.write(delivery),
             Self::Stdout { terminal: true } => to_terminal(delivery),
             Self::Stdout { terminal: false } => {

@@ -1,32 +1,34 @@
 //! A WAV file that grows block by block. Its header is correct after each block, even if the command is
 //! killed.
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context as _, anyhow, bail};
 use paceline::Sample;
-use paceline_media::audio::{AudioFormat, wav_header};
+use paceline_media::audio::{AudioFormat, OpusDecoder, OpusFormat, wav_header};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-/// A WAV file.
+/// A WAV file. Packets of Opus are decoded.
 pub(crate) struct Wave {
     file: File,
     path: PathBuf,
     format: Option<AudioFormat>,
+    decoder: Option<(OpusFormat, OpusDecoder)>,
     bytes: u32,
 }
 
 impl Wave {
     /// Creates the output; writes no header yet.
     pub(crate) const fn new(file: File, path: PathBuf) -> Self {
-        Self { file, path, format: None, bytes: 0 }
+        Self { file, path, format: None, decoder: None, bytes: 0 }
     }
 
     /// Appends a block of sound.
     pub(crate) fn write(&mut self, delivery: &Sample) -> anyhow::Result<()> {
-        let format = self.format_of(delivery)?;
-        let bytes = u32::try_from(delivery.payload.len()).ok();
+        let (format, block) = self.block(delivery)?;
+        let bytes = u32::try_from(block.len()).ok();
         let bytes = bytes.and_then(|bytes| self.bytes.checked_add(bytes));
         let Some(bytes) = bytes.filter(|bytes| *bytes < u32::MAX - 1_024) else {
             bail!(
@@ -51,7 +53,7 @@ impl Wave {
         if self.format.is_none() {
             (&self.file).write_all(&wav_header(&format, 0)).map_err(failed)?;
         }
-        (&self.file).write_all(&delivery.payload).map_err(failed)?;
+        (&self.file).write_all(&block).map_err(failed)?;
         // The header in a pipe cannot be updated.
         let _ = self.file.write_all_at(&header, 0);
         if bytes % 2 == 1 {
@@ -62,27 +64,47 @@ impl Wave {
         Ok(())
     }
 
-    fn format_of(&self, delivery: &Sample) -> anyhow::Result<AudioFormat> {
-        let refuse = |what: String| {
-            anyhow!(
-                "--out {}: sample {} of {} is {}; {what}",
-                self.path.display(),
-                delivery.seq,
-                delivery.tag,
-                delivery.encoding
-            )
+    /// Returns the format and the bytes of a block, decoded if needed.
+    fn block<'a>(&mut self, delivery: &'a Sample) -> anyhow::Result<(AudioFormat, Cow<'a, [u8]>)> {
+        let Ok(coded) = delivery.encoding.as_str().parse::<OpusFormat>() else {
+            return Ok((self.format_of(delivery)?, Cow::Borrowed(&delivery.payload)));
         };
+        let here = || format!("--out {}: sample {}", self.path.display(), delivery.seq);
+        let same = self.decoder.take().filter(|(format, _)| *format == coded);
+        let decoder = same.map_or_else(|| OpusDecoder::new(coded), |(_, decoder)| Ok(decoder));
+        let (_, decoder) = self.decoder.insert((coded, decoder.with_context(here)?));
+        let (format, block) = (decoder.output(), decoder.decode(&delivery.payload));
+        let block = block.with_context(here)?;
+        Ok((self.same(delivery, format)?, Cow::Owned(block)))
+    }
+
+    fn format_of(&self, delivery: &Sample) -> anyhow::Result<AudioFormat> {
         let format: AudioFormat = delivery.encoding.as_str().parse().map_err(|_| {
-            refuse(
-                "a .wav file contains audio/pcm, audio/pcmu or audio/pcma; give another --out"
-                    .into(),
-            )
+            let what =
+                "a .wav file contains audio/pcm, audio/pcmu, audio/pcma or decoded audio/opus";
+            self.refused(delivery, &format!("{what}; give another --out"))
         })?;
+        self.same(delivery, format)
+    }
+
+    /// Refuses a format other than that of the file.
+    fn same(&self, delivery: &Sample, format: AudioFormat) -> anyhow::Result<AudioFormat> {
         match self.format {
-            Some(first) if first != format => Err(refuse(format!(
-                "the file contains only {first}; request one kind of sound with --audio"
-            ))),
+            Some(first) if first != format => {
+                let what = "request one kind of sound with --audio";
+                Err(self.refused(delivery, &format!("the file contains only {first}; {what}")))
+            }
             _ => Ok(format),
         }
+    }
+
+    fn refused(&self, delivery: &Sample, what: &str) -> anyhow::Error {
+        anyhow!(
+            "--out {}: sample {} of {} is {}; {what}",
+            self.path.display(),
+            delivery.seq,
+            delivery.tag,
+            delivery.encoding
+        )
     }
 }

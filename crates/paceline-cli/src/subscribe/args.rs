@@ -20,7 +20,7 @@ Examples:
 
 Once per second it prints rate, size, age at delivery (p50, p99, max), late and dropped samples. --out writes the \
 payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file. A name that ends in .y4m makes a \
-Y4M file, and .wav a WAV file. .png and .jpg keep the newest picture. Any other name receives the payloads \
+Y4M file, .wav a WAV file, and .opus an Ogg file. .png and .jpg keep the newest picture. Any other name receives the payloads \
 unchanged. A line break ends each text and JSON sample. A terminal shows only text.
 
 paceline sub robot/camera --max-hz 10 --within 200ms --dry-run

@@ -71,6 +71,16 @@ const CASES: &[Case] = &[
         2,
         &["size and audio are both set; set only one"],
     ),
+    (
+        &["pull", "a", "--bitrate", "32kbit"],
+        2,
+        &["write --audio 8000x1 or --size", "a pull has no bit rate"],
+    ),
+    (
+        &["sub", "a", "--audio", "44100x1", "--bitrate", "32kbit", "--isolated"],
+        2,
+        &["rate of Opus is 44100, must be 8000, 12000, 16000, 24000 or 48000 (Hz); choose"],
+    ),
     (&["sub", "a", "--isolated", "--runtime-dir", "x"], 2, &["cannot be used with"]),
     (&["sub", "a", "--out", "x.mp4"], 2, &["cannot write .mp4 files", ".264 (H.264)", "ffmpeg"]),
     (&["pull", "a", "--out", "x.mkv"], 2, &["cannot write .mkv files", ".264 (H.264)"]),

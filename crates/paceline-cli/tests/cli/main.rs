@@ -16,6 +16,7 @@ mod links;
 mod manual;
 mod meet;
 mod observe;
+mod opus;
 mod place;
 mod plain;
 mod plain_askers;

@@ -152,7 +152,7 @@ impl FromStr for AudioFormat {
 }
 
 /// Parses a number in plain decimal digits, without sign or blanks.
-fn parse_number(field: &'static str, text: &str) -> Result<u32, MediaError> {
+pub(super) fn parse_number(field: &'static str, text: &str) -> Result<u32, MediaError> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(number) if plain => Ok(number),

@@ -17,6 +17,14 @@ const PERIODS: (Duration, Duration) = (Duration::from_nanos(16_666_667), Duratio
 /// one part in the second number.
 const TAKES: (Duration, u64, u64) = (Duration::from_millis(5), 10, 4);
 
+/// The durations of packets of Opus, in microseconds.
+const PACKETS_US: [u64; 9] =
+    [2_500, 5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 120_000];
+/// The smallest packet of Opus in bytes: shorter sound waits for more.
+const PACKET_MIN: u64 = 10;
+/// The part of the bit rate of sound that is reserved for sound cards whose clocks are fast.
+const SOUND_FAST: u64 = 256;
+
 /// The traffic of the samples in one form. Samples that are coded again are made to fit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FormBudget {
@@ -29,9 +37,9 @@ pub struct FormBudget {
 impl PublisherSpec {
     /// Returns the traffic of this publisher's samples in `form`; `None` if it is unknown.
     ///
-    /// Unscaled samples have the size that the publisher declares or sends. Pictures and video that are coded again
-    /// have a budget, which their encoder keeps: the bit rate of the form, or a default for its size. Other formats
-    /// have the size that was measured, or before that at most the size of the source.
+    /// Unscaled samples have the size that the publisher declares or sends. Pictures, video and sound that are coded
+    /// again have a budget, which their encoder keeps: the bit rate of the form, or a default for its size. Other
+    /// formats have the size that was measured, or before that at most the size of the source.
     #[must_use]
     pub fn budget(&self, form: Form) -> Option<FormBudget> {
         if !form.converts() {
@@ -39,6 +47,9 @@ impl PublisherSpec {
         }
         if self.kind.is_video() {
             return self.video_budget(form);
+        }
+        if let (Some(bitrate), true) = (form.bitrate, self.is_pcm()) {
+            return self.sound_budget(u64::from(bitrate.get()));
         }
         if let (Some(bitrate), Some(period)) = (form.bitrate, form.rate.period(self.period)) {
             let bits = u128::from(bitrate.get()) * u128::from(period.as_nanos());
@@ -70,6 +81,34 @@ impl PublisherSpec {
         let burst = second.max(pictures);
         let envelope = Envelope { burst, bytes_per_s: second, learned: false };
         Some(FormBudget { bytes_max: burst, envelope: Some(envelope) })
+    }
+
+    /// Returns the budget of sound that is coded as Opus, one packet per block at most: in each second the bytes of the
+    /// bit rate, which a second of blocks may use at once. Blocks that are no packet's duration become packets of the next shorter and longer ones.
+    fn sound_budget(&self, bits_per_s: u64) -> Option<FormBudget> {
+        let second = self.second_bytes()?;
+        let bytes = |micros: u64| bits_per_s * micros / 8_000_000;
+        let block = u128::from(self.bytes_max?) * 1_000_000;
+        let covers =
+            |micros: &u64| u128::from(*micros) * second >= block && bytes(*micros) >= PACKET_MIN;
+        let longest = PACKETS_US.into_iter().find(covers).unwrap_or(120_000);
+        let bytes_max = bytes(longest).max(1);
+        let coded = bits_per_s.div_ceil(8);
+        let bytes_per_s = coded + coded.div_ceil(SOUND_FAST);
+        let burst = bytes_max.max(coded);
+        let envelope = Envelope { burst, bytes_per_s, learned: false };
+        Some(FormBudget { bytes_max, envelope: Some(envelope) })
+    }
+
+    /// Returns the bytes of one second of its sound; `None` if its media type does not state them.
+    fn second_bytes(&self) -> Option<u128> {
+        let mut parts = self.encoding.as_str().split(';').map(str::trim);
+        let sample = if parts.next()? == "audio/pcm" { 2 } else { 1 };
+        let number = |name: &str| {
+            let value = parts.clone().find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+            value?.parse::<u32>().ok().filter(|it| *it > 0).map(u128::from)
+        };
+        Some(sample * number("rate")? * number("channels")?)
     }
 
     /// Returns the bytes of a picture that is scaled down: in proportion to the pixels if it is not compressed.
@@ -178,6 +217,38 @@ mod tests {
         let slow = PublisherSpec { period: Some(Duration::from_secs(4)), ..video };
         let FormBudget { bytes_max, .. } = slow.budget(small(Some(8_000))).unwrap();
         assert_eq!(bytes_max, 4_000, "one picture may use its whole period");
+    }
+
+    #[test]
+    fn sound_has_the_budget_of_the_longest_packet() {
+        let budget = |encoding: &str, bytes_max: u64, bits: u32| {
+            let mic = PublisherSpec { bytes_max: Some(bytes_max), ..camera(encoding, Kind::Audio) };
+            let form = Form { bitrate: NonZeroU32::new(bits), ..Form::FULL };
+            assert_eq!(mic.form_of(form), form);
+            let FormBudget { bytes_max, envelope } = mic.budget(form)?;
+            let envelope = envelope.unwrap();
+            Some((bytes_max, envelope.burst, envelope.bytes_per_s))
+        };
+        let stereo = "audio/pcm;format=s16le;rate=48000;channels=2";
+        // Blocks of 20 ms.
+        assert_eq!(budget(stereo, 3_840, 32_000), Some((80, 4_000, 4_016)));
+        // Blocks of 64 ms become packets of 60 and 80 ms.
+        assert_eq!(budget(stereo, 12_288, 32_000), Some((320, 4_000, 4_016)));
+        assert_eq!(
+            budget("audio/pcmu;channels=1;rate=8000", 160, 32_000),
+            Some((80, 4_000, 4_016))
+        );
+        // At 6 kbit/s blocks of 2.5 ms wait for a packet of 20 ms.
+        assert_eq!(budget(stereo, 480, 6_000), Some((15, 750, 753)));
+        // Longer blocks are dropped.
+        assert_eq!(budget(stereo, 192_000, 510_000), Some((7_650, 63_750, 64_000)));
+        assert_eq!(budget("audio/pcm", 3_840, 32_000), None);
+        let mic = camera(stereo, Kind::Audio);
+        let form = |bits| Form { bitrate: NonZeroU32::new(bits), ..Form::FULL };
+        assert_eq!(mic.form_of(form(2_000_000)), form(510_000), "the bit rate of video");
+        let opus = camera("audio/opus;rate=48000;channels=1", Kind::Audio);
+        let form = Form { bitrate: NonZeroU32::new(32_000), ..Form::FULL };
+        assert_eq!(opus.form_of(form), Form::FULL, "coded sound is not coded again");
     }
 
     #[test]

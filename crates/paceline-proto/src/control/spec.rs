@@ -47,6 +47,9 @@ pub struct PublisherSpec {
 /// exceeds the silence after which a hop counts as down, so a pause that the hop survives expires no samples.
 pub const BEST_EFFORT_WAIT_MAX: Duration = Duration::from_secs(2);
 
+/// The highest bit rate of Opus.
+const OPUS_BITS_MAX: NonZeroU32 = NonZeroU32::new(510_000).unwrap();
+
 impl PublisherSpec {
     /// Returns a declaration of data on `tag`, of unknown rate and size. Late samples are dropped.
     #[must_use]
@@ -94,8 +97,10 @@ impl PublisherSpec {
         let size =
             asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
         let audio = asked.audio.filter(|_| self.has_sound());
-        let coded = self.encoding == Encoding::Jpeg || self.kind.is_video();
-        let bitrate = asked.bitrate.filter(|_| coded);
+        let coded = self.encoding == Encoding::Jpeg || self.kind.is_video() || self.is_pcm();
+        // A pattern may request the bit rate of video, which is more than sound can use.
+        let most = if self.is_pcm() { OPUS_BITS_MAX } else { NonZeroU32::MAX };
+        let bitrate = asked.bitrate.filter(|_| coded).map(|bits| bits.min(most));
         let quality = asked.quality.filter(|_| self.encoding == Encoding::Jpeg);
         Form { rate, size, audio, bitrate, quality }
     }
@@ -143,6 +148,12 @@ impl PublisherSpec {
     /// Returns true if its pictures are not compressed.
     pub(super) fn is_raw(&self) -> bool {
         self.encoding.as_str().starts_with("video/raw")
+    }
+
+    /// Returns true if its samples are sound that is not compressed: PCM, µ-law or A-law.
+    #[must_use]
+    pub fn is_pcm(&self) -> bool {
+        self.encoding.as_str().starts_with("audio/pcm")
     }
 
     fn has_sound(&self) -> bool {

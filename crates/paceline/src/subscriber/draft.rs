@@ -4,6 +4,7 @@
 use crate::error::{Contradiction, SubscribeError};
 use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
+use paceline_media::audio::OpusFormat;
 use paceline_proto::control::{IDLE_MIN, Offer, SubscriptionSpec};
 use paceline_proto::form::Audio;
 use paceline_proto::{Form, Pattern, Rate, Size, Tag};
@@ -13,7 +14,7 @@ use std::time::Duration;
 /// The default length of a subscriber's queue, in samples.
 const QUEUE_SAMPLES: usize = 64;
 const QUEUE_SAMPLES_MAX: usize = 65_536;
-/// The lowest bit rate of pictures.
+/// The lowest bit rate of pictures and video.
 const BITRATE_MIN: u32 = 1_000;
 
 /// The settings of a subscription.
@@ -126,7 +127,12 @@ impl Draft {
 
     /// Refuses options that exclude each other.
     pub(super) fn check(&self) -> Result<(), SubscribeError> {
-        let Form { size, audio, .. } = self.spec.form;
+        let Form { size, audio, bitrate, .. } = self.spec.form;
+        if let (Some(Audio { rate, channels }), Some(bits)) = (audio, bitrate) {
+            let checked = OpusFormat::new(rate, channels);
+            let checked = checked.and_then(|_| OpusFormat::check_bits(bits.get()));
+            checked.map_err(|error| SubscribeError::Opus(error.to_string()))?;
+        }
         if let (Some(with), false) = (&self.spec.with, self.spec.wants_contract()) {
             return Err(SubscribeError::TiedWithoutContract(with.to_string()));
         }

@@ -24,6 +24,7 @@ mod large;
 mod late_joiner;
 mod meeting;
 mod net;
+mod opus;
 mod pictures;
 mod proxied;
 mod pull;

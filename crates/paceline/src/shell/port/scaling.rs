@@ -170,8 +170,8 @@ impl ScaleTask {
             let codec = Format::codec_of(publisher.encoding.as_str());
             let decodes = codec.is_none_or(|codec| codec.has_transcoder());
             (Worker::Video(Box::new(Video::new(form, period, decodes))), Rule::WholeVideo)
-        } else if let Some(audio) = form.audio {
-            (Worker::Sound(Box::new(Sound::new(audio))), Rule::NewestMany)
+        } else if form.audio.is_some() || form.bitrate.is_some() && publisher.is_pcm() {
+            (Worker::Sound(Box::new(Sound::new(&form))), Rule::NewestMany)
         } else {
             (Worker::Pictures(Box::new(Pictures::new(form))), Rule::NewestOne)
         };
@@ -306,7 +306,7 @@ impl Worker {
     ) -> Option<usize> {
         match self {
             Self::Pictures(pictures) => pictures.serve(&job, budget, places),
-            Self::Sound(sound) => sound.serve(&job, places),
+            Self::Sound(sound) => sound.serve(&job, budget, places),
             Self::Video(video) => video.serve(job.sample, job.past, budget, places),
         }
     }

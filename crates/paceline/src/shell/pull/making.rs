@@ -6,7 +6,7 @@ use super::super::port::scaling::{Coder, Sound, Takers, scale_picture};
 use paceline_media::codec::Codec;
 use paceline_media::{Format, Scaler};
 use paceline_proto::pull::{Fetch, Making};
-use paceline_proto::{DropReason, Kind, PublisherId, RawSample, Size, Tag};
+use paceline_proto::{DropReason, Form, Kind, PublisherId, RawSample, Size, Tag};
 use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,7 +84,8 @@ impl Maker {
             }
             (_, Some(audio)) if first.is_some_and(is_sound) => {
                 let made = BTreeMap::new();
-                Self::Sound(Box::new(SoundMaker { sound: Sound::new(audio), made }))
+                let form = Form { audio: Some(audio), ..Form::FULL };
+                Self::Sound(Box::new(SoundMaker { sound: Sound::new(&form), made }))
             }
             _ => Self::AsHeld,
         }
