@@ -14,6 +14,8 @@ use paceline_sched::{Duration, LossTolerance};
 const WINDOW: u32 = 100;
 /// The precision of the search for an offer: one part in this number.
 const PARTS: u64 = 256;
+/// The lowest offered rate: one part in this number of the requested one.
+const RATE_PARTS: u64 = 32;
 /// The steps between nothing and the requested size of pictures.
 const SIXTEENTHS: u64 = 16;
 /// A holder for demands that are only tested, never reserved.
@@ -170,13 +172,18 @@ impl Tried<'_> {
         asked(spec, form, ask).is_some_and(|demand| demand.is_none_or(fits))
     }
 
+    /// Returns the highest rate that fits, from a small part of the requested one. Sound with gaps is none.
     fn rate(&self) -> Option<u64> {
+        if self.spec.has_sound() {
+            return None;
+        }
         let period = self.form.rate.period(self.spec.period)?;
         let full = 1_000_000_000_000 / period.as_nanos().max(1);
         most(full, |millihertz| {
             let rate = u32::try_from(millihertz).ok().and_then(NonZeroU32::new).map(Rate::Max);
             rate.is_some_and(|rate| self.fits(self.spec, Form { rate, ..self.form }, &self.ask))
         })
+        .filter(|rate| *rate >= full / RATE_PARTS)
     }
 
     /// Returns a part of the requested size, in sixteenths of its sides; `None` if the size cannot be reduced.

@@ -156,7 +156,7 @@ impl PublisherSpec {
         self.encoding.as_str().starts_with("audio/pcm")
     }
 
-    fn has_sound(&self) -> bool {
+    pub(super) fn has_sound(&self) -> bool {
         self.kind == Kind::Audio || self.encoding.as_str().starts_with("audio/")
     }
 
