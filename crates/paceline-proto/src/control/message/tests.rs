@@ -200,6 +200,25 @@ fn lack() -> impl Strategy<Value = Lack> {
     )
 }
 
+fn offer() -> impl Strategy<Value = Offer> {
+    let some = || option::of(1..=u64::MAX);
+    let smaller = (
+        option::of(size()),
+        any::<bool>(),
+        option::of((1..=u32::MAX).prop_map(|it| NonZeroU32::new(it).unwrap())),
+    );
+    let offer = (some(), smaller, some(), some(), option::of(loss()));
+    offer.prop_map(|(max_millihertz, (size, together, bitrate), bytes, within, loss)| Offer {
+        max_millihertz,
+        size,
+        together,
+        bitrate,
+        bytes,
+        within: within.map(Duration::from_nanos),
+        loss: loss.filter(|loss| loss.y() > 0),
+    })
+}
+
 fn refusal() -> impl Strategy<Value = Refusal> {
     let reason = prop_oneof![
         Just(RefusalReason::Capacity),
@@ -228,25 +247,8 @@ fn refusal() -> impl Strategy<Value = Refusal> {
             within: Duration::from_nanos(within),
         }),
     ];
-    let some = || option::of(1..=u64::MAX);
-    let smaller = (
-        option::of(size()),
-        any::<bool>(),
-        option::of((1..=u32::MAX).prop_map(|it| NonZeroU32::new(it).unwrap())),
-    );
-    let offer = (some(), smaller, some(), some(), option::of(loss()));
-    let offer =
-        offer.prop_map(|(max_millihertz, (size, together, bitrate), bytes, within, loss)| Offer {
-            max_millihertz,
-            size,
-            together,
-            bitrate,
-            bytes,
-            within: within.map(Duration::from_nanos),
-            loss: loss.filter(|loss| loss.y() > 0),
-        });
     let names = (any::<u64>(), 0..1u64 << 62, "[a-z]{0,9}", "[a-z]{0,9}", "[a-z]{0,9}");
-    (subscription_id(), publisher_id(), names, any::<(u64, u64)>(), reason, offer).prop_map(
+    (subscription_id(), publisher_id(), names, any::<(u64, u64)>(), reason, offer()).prop_map(
         |(
             subscription,
             publisher,
