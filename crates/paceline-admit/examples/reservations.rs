@@ -86,6 +86,7 @@ fn measure(rule: AdmissionTest, count: u64) -> Option<()> {
             forward: Some(wanted),
             backward: None,
             link: None,
+            work: 0,
             idle: None,
         };
         if row.nodes.first_mut()?.request(Instant::ZERO, &request).is_ok() {

@@ -16,6 +16,8 @@ pub struct StreamDemand {
     deadline: Duration,
     loss: LossTolerance,
     level: Option<u32>,
+    /// Processor time besides forwarding, in nanoseconds per second.
+    work: u64,
 }
 
 impl StreamDemand {
@@ -36,7 +38,7 @@ impl StreamDemand {
         }
         let (source, bunched, before) = (traffic, Duration::ZERO, Duration::ZERO);
         let loss = LossTolerance::NONE;
-        Ok(Self { source, bunched, before, traffic, deadline, loss, level: None })
+        Ok(Self { source, bunched, before, traffic, deadline, loss, level: None, work: 0 })
     }
 
     /// Creates the demand of a contract, for samples of at most `bytes` in packets of at most
@@ -63,6 +65,20 @@ impl StreamDemand {
     pub const fn with_level(mut self, level: u32) -> Self {
         self.level = Some(level);
         self
+    }
+
+    /// Sets the processor time that the stream needs besides forwarding, in nanoseconds per second, such as that of
+    /// scaling.
+    #[must_use]
+    pub const fn with_work(mut self, nanos_per_s: u64) -> Self {
+        self.work = nanos_per_s;
+        self
+    }
+
+    /// Returns the processor time that the stream needs besides forwarding, in nanoseconds per second.
+    #[must_use]
+    pub const fn work(&self) -> u64 {
+        self.work
     }
 
     /// Replaces the source traffic.
@@ -171,6 +187,7 @@ impl StreamDemand {
             deadline,
             loss: if self.loss == other.loss { self.loss } else { LossTolerance::NONE },
             level,
+            work: self.work.max(other.work),
             before: self.stay().max(other.stay()).saturating_sub(deadline),
             ..*self
         }

@@ -401,7 +401,8 @@ impl Admission {
         let cpu = self.spec.cpu.map_or(0, |cpu| {
             // A source's burst is one sample, whose packets share its cost.
             let dual = demand.source().dual();
-            cpu.cost.of_stream(dual.peak_burst, dual.rate).min(CPU_MAX)
+            let forwarding = cpu.cost.of_stream(dual.peak_burst, dual.rate);
+            forwarding.saturating_add(demand.work()).min(CPU_MAX)
         });
         let amounts = Amounts::of(demand, cpu);
         let rate = self.owed(demand).map_or(amounts.rate, |owed| owed.rate);

@@ -201,6 +201,8 @@ pub struct ScaledForm {
     pub bytes_max: u64,
     /// The longest time from the arrival of a sample at the scaler to its result.
     pub takes: Duration,
+    /// The processor time of a sample.
+    pub work: Duration,
 }
 
 impl ScaledForm {

@@ -1,6 +1,6 @@
 //! Classes of links: each class is a link of its own, and a reservation moves when its class changes.
 
-use super::legs::{Place, borne, holder};
+use super::legs::{Here, Place, borne, holder};
 use super::message::{Key, Name, NodeIndex, Reason, Wanted};
 use super::state::{Entry, Leg, Version};
 use super::{LinkId, Reservations};
@@ -73,8 +73,8 @@ impl Reservations {
         if self.version_mut(name.key, *installed).is_none() {
             return;
         }
-        let (link, spent) = (Some(*to), *spent);
-        let place = Place { name: *name, to: *next, forward: true, link, spent };
+        let (here, spent) = (Here { link: Some(*to), work: leg.demand.work() }, *spent);
+        let place = Place { name: *name, to: *next, forward: true, here, spent };
         match self.leg(place, wanted, leg.bound) {
             Ok(entered) => {
                 if let Some(version) = self.version_mut(name.key, *installed) {

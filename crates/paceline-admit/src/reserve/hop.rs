@@ -1,5 +1,6 @@
 //! Message handling at the nodes of a path.
 
+use super::legs::Here;
 use super::message::{
     Accept, Admit, Deny, Key, NAMES_MAX, Name, NodeIndex, PATH_MAX, Reason, Refresh, ReserveMessage,
 };
@@ -58,7 +59,7 @@ impl Reservations {
             return self.refuse(from, ask.name, Reason::Impossible);
         }
         let name = ask.name;
-        match self.reserve(ask, at, link) {
+        match self.reserve(ask, at, Here { link, work: 0 }) {
             Ok(version) => self.pass_on(key, version),
             Err(reason) => self.refuse(from, name, reason),
         }

@@ -27,10 +27,18 @@ pub(super) struct Place {
     pub(super) name: Name,
     pub(super) to: NodeIndex,
     pub(super) forward: bool,
-    /// The class of the link to the next node; `None` for the link itself.
-    pub(super) link: Option<LinkId>,
+    pub(super) here: Here,
     /// The delay that the earlier hops have reserved.
     pub(super) spent: Duration,
+}
+
+/// The part of a request that concerns this node alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Here {
+    /// The class of the link to the next node; `None` for the link itself.
+    pub(super) link: Option<LinkId>,
+    /// Processor time besides forwarding, in nanoseconds per second.
+    pub(super) work: u64,
 }
 
 fn share_of(leg: &Leg) -> Share {
@@ -46,13 +54,8 @@ pub(super) fn borne(ask: &Admit, wanted: Wanted, at: usize) -> Wanted {
 }
 
 impl Reservations {
-    /// Reserves both directions of `ask` tentatively, or neither; forward on `link` if given.
-    pub(super) fn reserve(
-        &mut self,
-        ask: Admit,
-        at: usize,
-        link: Option<LinkId>,
-    ) -> Result<Version, Reason> {
+    /// Reserves both directions of `ask` tentatively, or neither; forward as `here` says.
+    pub(super) fn reserve(&mut self, ask: Admit, at: usize, here: Here) -> Result<Version, Reason> {
         let mut onward = ask.clone();
         let mut version = Version {
             onward: ask.clone(),
@@ -69,7 +72,7 @@ impl Reservations {
                 name: version.ask.name,
                 to: next,
                 forward: true,
-                link,
+                here,
                 spent: version.ask.spent,
             };
             let mine = borne(&version.ask, wanted, at);
@@ -89,7 +92,7 @@ impl Reservations {
             let mine = wanted.within.mul_div(ask.weight_from(at - 1) - left, all.max(1));
             let name = version.ask.name;
             let spent = wanted.within.saturating_sub(mine);
-            let place = Place { name, to: previous, forward: false, link: None, spent };
+            let place = Place { name, to: previous, forward: false, here: Here::default(), spent };
             match self.leg(place, &worst, mine) {
                 Ok(leg) => version.backward = Some(leg),
                 Err(reason) => {
@@ -108,7 +111,7 @@ impl Reservations {
         wanted: &Wanted,
         bound: Duration,
     ) -> Result<Leg, Reason> {
-        let Place { name, to, forward, link, spent } = place;
+        let Place { name, to, forward, here: Here { link, work }, spent } = place;
         let installed = self.entries.get(&name.key).and_then(|entry| entry.installed.as_ref());
         let earlier = installed.and_then(|it| if forward { it.forward } else { it.backward });
         let next = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
@@ -117,7 +120,7 @@ impl Reservations {
         let demand = StreamDemand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
         let demand = demand.with_loss(wanted.loss);
         let demand = demand.with_bunched(admission.arriving(wanted.bunched));
-        let demand = demand.after_hops(spent, wanted.within);
+        let demand = demand.after_hops(spent, wanted.within).with_work(work);
         let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
         let (demand, trunk) = (admission.seen(&demand), trunk_to(wanted.trunk, to));
         let instead = earlier.filter(|it| it.link == link && it.trunk != trunk).map(|it| it.trunk);

@@ -1,5 +1,6 @@
 //! The origin of reservations: requests, changes, answers, refreshes and closing.
 
+use super::legs::Here;
 use super::message::{
     Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Name, NodeIndex, PATH_MAX, Reason, Refresh,
     ReserveMessage, Stamp, Wanted,
@@ -26,6 +27,9 @@ pub struct Request {
     /// This node's link for the stream that leaves here: a class of the next node's link. `None` for
     /// that link itself.
     pub link: Option<LinkId>,
+    /// The processor time of this node for the stream that leaves here besides forwarding, in nanoseconds per second,
+    /// such as that of scaling.
+    pub work: u64,
     /// The reservation is closed after this time without [`Reservations::handle_used`]; `None` for
     /// never.
     pub idle: Option<Duration>,
@@ -203,7 +207,7 @@ impl Reservations {
             spent: Duration::ZERO,
         };
         self.neighbours.get(ask.path.get(1).ok_or(Reason::NoRoute)?).ok_or(Reason::NoRoute)?;
-        self.reserve(ask, 0, request.link)
+        self.reserve(ask, 0, Here { link: request.link, work: request.work })
     }
 
     /// Records a version of an own reservation and sends its request.
@@ -238,6 +242,7 @@ impl Reservations {
             forward: installed.ask.forward,
             backward: installed.ask.backward,
             link: installed.forward.map(|leg| leg.link),
+            work: installed.forward.map_or(0, |leg| leg.demand.work()),
             idle: origin.idle,
         };
         match self.ask(key, origin.seq + 1, origin.announced, &request) {

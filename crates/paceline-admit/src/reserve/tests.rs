@@ -64,6 +64,7 @@ fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() 
         forward: None,
         backward: Some(wanted(1, 4)),
         link: None,
+        work: 0,
         idle: None,
     };
     let key = world.request(0, &backward).unwrap();
@@ -81,6 +82,7 @@ fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() 
         weights: Vec::new(),
         path,
         link: None,
+        work: 0,
         idle: None,
     };
     let talk = world.request(0, &both).unwrap();

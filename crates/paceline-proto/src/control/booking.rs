@@ -111,6 +111,7 @@ pub(super) fn request(
     link: Option<LinkId>,
 ) -> Option<Request> {
     let (wanted, bounds) = wanted(pair.publisher, pair.spec, pair.request, split)?;
+    let work = pair.spec.scaling_work(pair.travelling());
     let micros = |bound: &Duration| u32::try_from(bound.as_nanos() / 1_000).unwrap_or(u32::MAX);
     let label = Label { pair: pair.key(), request: pair.request.clone(), split: split.code() };
     Some(Request {
@@ -120,6 +121,7 @@ pub(super) fn request(
         forward: Some(wanted),
         backward: None,
         link,
+        work,
         idle: pair.idle_time(),
     })
 }

@@ -212,6 +212,7 @@ fn put_scaled(out: &mut Vec<u8>, scaled: &[ScaledForm]) {
         write_form(&one.form, out);
         out.put_varint(one.bytes_max);
         out.put_varint(one.takes.as_nanos());
+        out.put_varint(one.work.as_nanos());
     }
 }
 
@@ -225,7 +226,9 @@ fn read_scaled(reader: &mut Reader) -> Result<Vec<ScaledForm>, WireError> {
             return Err(WireError::Invalid("scaled forms"));
         }
         let bytes_max = reader.varint("scaled bytes")?;
-        scaled.push(ScaledForm { form, bytes_max, takes: read_duration(reader, "scaling time")? });
+        let takes = read_duration(reader, "scaling time")?;
+        let work = read_duration(reader, "processor time")?;
+        scaled.push(ScaledForm { form, bytes_max, takes, work });
     }
     if scaled.is_empty() { Err(WireError::Invalid("scaled forms")) } else { Ok(scaled) }
 }

@@ -126,7 +126,9 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     let part = |hop| whole_micros(share(&Ask { hop, ..*ask }, period).1);
     let spent = (0..ask.hop).fold(Duration::ZERO, |sum, hop| sum.saturating_add(part(hop)));
     let within = (ask.hop..ask.split.hops()).fold(spent, |sum, hop| sum.saturating_add(part(hop)));
-    Some(Some(demand.with_loss(counted).after_hops(spent, within)))
+    // The publisher's node scales before the first hop.
+    let work = if ask.hop == 0 { spec.scaling_work(form) } else { 0 };
+    Some(Some(demand.with_loss(counted).after_hops(spent, within).with_work(work)))
 }
 
 /// Returns the envelope of a stream's samples.

@@ -138,6 +138,14 @@ impl PublisherSpec {
         self.scaled.iter().find(|one| one.form == form)
     }
 
+    /// Returns the processor time per second, in nanoseconds, that the publisher's node spends on scaling to `form`, as
+    /// measured.
+    pub(super) fn scaling_work(&self, form: Form) -> u64 {
+        let each = self.measured(form).map_or(0, |one| one.work.as_nanos());
+        let period = form.rate.period(self.period).map_or(0, Duration::as_nanos).max(1);
+        narrow(u128::from(each) * 1_000_000_000 / u128::from(period))
+    }
+
     /// Returns the part of a subscription's delay bound for scaling, and true if it is before the first link.
     pub(super) fn scaling_part(
         &self,
@@ -200,7 +208,7 @@ mod tests {
     #[test]
     fn only_formats_without_a_budget_have_their_measured_size() {
         let takes = Duration::from_millis(3);
-        let scaled = vec![ScaledForm { form: small(None), bytes_max: 77_000, takes }];
+        let scaled = vec![ScaledForm { form: small(None), bytes_max: 77_000, takes, work: takes }];
         let png = PublisherSpec { scaled: scaled.clone(), ..camera("image/png", Kind::Picture) };
         assert_eq!(png.budget(small(None)).unwrap().bytes_max, 77_000);
         let jpeg = PublisherSpec { scaled, ..camera("image/jpeg", Kind::Picture) };
@@ -263,7 +271,7 @@ mod tests {
         };
         assert_eq!([10, 40, 200].map(|millis| part(&jpeg, millis)), [2_500, 5_000, 20_000]);
         let takes = Duration::from_millis(9);
-        jpeg.scaled = vec![ScaledForm { form: small(None), bytes_max: 1, takes }];
+        jpeg.scaled = vec![ScaledForm { form: small(None), bytes_max: 1, takes, work: takes }];
         assert_eq!([40, 200].map(|millis| part(&jpeg, millis)), [9_000, 20_000]);
         let full = SubscriptionSpec { form: Form::FULL, ..request.clone() };
         assert_eq!(jpeg.scaling_part(&full, takes).0, Duration::ZERO);

@@ -1,8 +1,9 @@
 //! Nodes that know the processor cost of samples.
 
 use super::net::{Net, camera, link, promised};
-use paceline_proto::control::{CpuBudget, CpuCost, RefusalReason, SubscriptionSpec};
-use paceline_proto::{Form, Rate};
+use paceline_proto::control::{CpuBudget, CpuCost, PublisherSpec, RefusalReason, SubscriptionSpec};
+use paceline_proto::form::ScaledForm;
+use paceline_proto::{Form, Rate, Size};
 use paceline_sched::Duration;
 
 /// Returns A – B – C, where B needs 10 ms per sample and may use 300 ms per second. The link behind B is
@@ -62,5 +63,34 @@ fn ended_streams_and_best_effort_are_not_charged() {
     net.unsubscribe(first);
     net.run(Duration::from_secs(5));
     assert_eq!(net.heard(second), [right]);
+    net.assert_converged();
+}
+
+#[test]
+fn scaling_is_charged_to_the_processor_of_the_publisher() {
+    let mut net = Net::chain(2);
+    let cost = CpuCost { sample_nanos: 1_000, byte_picos: 0 };
+    net.nodes[0].set_processor(CpuBudget { cost, nanos_per_s: 300_000_000 });
+    net.join_over(0, 1, link("radio", Some(100_000_000)), link("radio", Some(100_000_000)));
+    net.settle();
+    let form = Form { size: Some(Size { width: 320, height: 240 }), ..Form::FULL };
+    let work = Duration::from_millis(20);
+    let measured = ScaledForm { form, bytes_max: 5_000, takes: work, work };
+    let left = net.publish(0, PublisherSpec { scaled: vec![measured], ..camera("left") });
+    let small = SubscriptionSpec { form, ..promised("left") };
+    let user = net.subscribe(1, small.clone());
+    net.settle();
+    assert!(net.heard(user).is_empty());
+    let [refusal] = &net.seen[1].refused[..] else { panic!("{:?}", net.seen[1].refused) };
+    // 25 samples per second.
+    let reason = RefusalReason::Processor { needed: 500_025_000, available: 300_000_000 };
+    assert_eq!((refusal.reason, refusal.node_name.as_str()), (reason, "node0"));
+    let millihertz = refusal.offer.max_millihertz.unwrap();
+    assert!((14_800..=15_000).contains(&millihertz), "{refusal}");
+    let rate = u32::try_from(millihertz).ok().and_then(core::num::NonZeroU32::new).map(Rate::Max);
+    let offered = Form { rate: rate.unwrap(), ..form };
+    let kept = net.subscribe(1, SubscriptionSpec { form: offered, ..small });
+    net.settle();
+    assert_eq!(net.heard(kept), [left], "the offer is granted");
     net.assert_converged();
 }

@@ -50,6 +50,27 @@ fn capacity_reserved_on_one_link_is_unavailable_to_the_other() {
     assert_eq!(node.processor_held(), naive(40));
 }
 
+#[test]
+fn other_work_of_a_stream_is_charged_until_it_ends() {
+    let mut node = node();
+    let ask = |to: u64, mbit, work| Request {
+        forward: Some(wanted(to.into(), mbit)),
+        work,
+        ..forward(&[0, to], mbit)
+    };
+    let first = node.request(Instant::ZERO, &ask(1, 1, 400_000_000)).unwrap();
+    assert_eq!(node.processor_held(), naive(1) + 400_000_000);
+    let Err(RequestError::Denied(Reason::Refused { refusal, .. })) =
+        node.request(Instant::ZERO, &ask(2, 1, 100_000_000))
+    else {
+        panic!("more than the budget");
+    };
+    assert_eq!((refusal.resource, refusal.needed), (Resource::Cpu, naive(2) + 500_000_000));
+    node.request(Instant::ZERO, &ask(2, 1, 0)).unwrap();
+    node.close(Instant::ZERO, first);
+    assert_eq!(node.processor_held(), naive(1));
+}
+
 proptest! {
     #[test]
     fn granted_requests_fit_together_and_fitting_requests_are_granted(

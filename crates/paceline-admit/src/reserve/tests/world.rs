@@ -58,6 +58,7 @@ pub(super) fn forward(path: &[u64], mbit: u64) -> Request {
         forward: Some(wanted(trunk, mbit)),
         backward: None,
         link: None,
+        work: 0,
         idle: None,
     }
 }

@@ -104,7 +104,7 @@ fn scaled() -> impl Strategy<Value = Vec<ScaledForm>> {
         |(size, coding, bytes_max, takes)| {
             let (bitrate, quality) = coding;
             let form = Form { size: Some(size), bitrate, quality, ..Form::FULL };
-            ScaledForm { form, bytes_max, takes }
+            ScaledForm { form, bytes_max, takes, work: takes }
         },
     );
     prop::collection::vec(one, 0..4).prop_map(|mut forms| {

@@ -86,8 +86,9 @@ impl Costs {
             if cost.bytes.get() == 0 {
                 continue;
             }
-            let now = ScaledForm { form: key.1, bytes_max: margin(cost.bytes.get()), takes };
-            let announced = cost.announced.filter(|before| holds(before, cost.bytes.get(), takes));
+            let (bytes, work) = (cost.bytes.get(), step(margin(cost.time.get())));
+            let now = ScaledForm { form: key.1, bytes_max: margin(bytes), takes, work };
+            let announced = cost.announced.filter(|before| holds(before, bytes, &now));
             let announced = announced.unwrap_or(now);
             cost.announced = Some(announced);
             found.push(announced);
@@ -137,9 +138,11 @@ fn step(nanos: u64) -> Duration {
 }
 
 /// Returns true if an announcement still holds: it is not exceeded, and not twice as much as needed.
-fn holds(before: &ScaledForm, bytes: u64, takes: Duration) -> bool {
+fn holds(before: &ScaledForm, bytes: u64, now: &ScaledForm) -> bool {
     let near = |announced: u64, now: u64| announced >= now && announced / 2 <= margin(now);
-    near(before.bytes_max, bytes) && near(before.takes.as_nanos(), takes.as_nanos())
+    near(before.bytes_max, bytes)
+        && near(before.takes.as_nanos(), now.takes.as_nanos())
+        && near(before.work.as_nanos(), now.work.as_nanos())
 }
 
 #[cfg(test)]
