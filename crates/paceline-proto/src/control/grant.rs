@@ -51,8 +51,8 @@ pub struct GrantedHop {
     pub burst: u64,
     /// The hop's part of the delay.
     pub bound: Duration,
-    /// True if the processor is reserved for the node: its threads have real-time priorities. Otherwise busy programs
-    /// on its host may delay samples beyond the bound.
+    /// True if the processors are reserved at both ends of the hop: the threads of this node and of the next one have
+    /// real-time priorities. Otherwise busy programs on their hosts may delay samples beyond the bound.
     pub realtime: bool,
 }
 
@@ -204,7 +204,7 @@ impl Control {
                     bytes_per_s: wanted.traffic.rate().div_ceil(8),
                     burst: wanted.traffic.burst(),
                     bound,
-                    realtime: hop.is_some_and(|hop| hop.realtime),
+                    realtime: self.has_realtime(node, *next) && self.has_realtime(*next, node),
                 }
             });
         let (bound, hops) = (wanted.within, hops.collect());
@@ -214,6 +214,13 @@ impl Control {
         let learned = spec.and_then(|spec| spec.envelope).is_some_and(|it| it.learned);
         let learned = learned && wanted.traffic.varies();
         Grant { subscription, publisher, revision: request.revision, bound, within, learned, hops }
+    }
+
+    /// Returns true if the threads of `node` have real-time priorities, as it announces with its hop to `next`.
+    fn has_realtime(&self, node: NodeId, next: NodeId) -> bool {
+        let record = self.registry.record(node);
+        let hop = record.and_then(|record| record.neighbours.get(&next));
+        hop.is_some_and(|hop| hop.realtime)
     }
 
     /// Returns the grants of this node's subscriptions and publishers.
