@@ -379,7 +379,8 @@ class GrantedHop:
         """The delay bound of this hop in milliseconds."""
     @property
     def realtime(self) -> bool:
-        """True if the processor is reserved for the node: its threads have real-time priorities."""
+        """True if the processors are reserved at both ends of the hop: the threads of this node and
+        of the next one have real-time priorities."""
 
 @final
 class Grant:

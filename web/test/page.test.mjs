@@ -217,7 +217,7 @@ test("an excessive request is refused with an offer", async () => {
   const refusal = page.locator("#refusals .refusal");
   await refusal.waitFor();
   assert.match(await refusal.locator(".reason").textContent(), /link 'thin' of 'robot' can't carry it: it needs .* are left/);
-  assert.match(await refusal.locator(".offer").textContent(), /^ask for /);
+  assert.match(await refusal.locator(".offer").textContent(), /^try --/);
   await page.locator("#verdict", { hasText: "1 refused, with an offer" }).waitFor();
   await page.keyboard.press("Enter");
   await refusal.waitFor({ state: "detached" });
