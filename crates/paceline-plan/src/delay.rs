@@ -3,7 +3,7 @@
 use crate::list::at;
 use crate::model::{Form, Model};
 use crate::problem::{DelayModel, PlanTag};
-use crate::routes::SEGMENT_BYTES;
+use crate::routes::{SEGMENT_BYTES, UNREACHED};
 
 impl Model<'_> {
     /// Returns the delay in nanoseconds from a publisher to a subscriber over the proxy at `node`.
@@ -27,7 +27,7 @@ impl Model<'_> {
         match subscriber.and_then(|subscriber| subscriber.within) {
             Some(within) => self.longest(tag, to, node) <= within.as_nanos(),
             None => subscriber
-                .is_some_and(|to| at(self.routes.back(to.node), node) != crate::routes::UNREACHED),
+                .is_some_and(|to| at(self.routes.back(to.node), node) != UNREACHED),
         }
     }
 
@@ -36,18 +36,18 @@ impl Model<'_> {
         if self.problem.delays == DelayModel::Periods {
             // A path from a publisher is in its tree, one to a subscriber in the subscriber's list.
             let is_publisher = tag.publishers.contains(&from);
-            let hops = match is_publisher {
-                true => self.routes.hops(from, to),
+            let hops = match is_publisher && from != to {
+                true => self.routes.tree(from).hops(to),
                 false => at(self.routes.back(to), from),
             };
             return period.saturating_mul(u64::from(hops));
         }
-        let Some(tree) = self.routes.tree(from) else { return u64::MAX };
-        let hops = u64::from(at(&tree.hops, to));
-        if hops == u64::from(crate::routes::UNREACHED) {
+        let tree = self.routes.tree(from);
+        let hops = u64::from(tree.hops(to));
+        if hops == u64::from(UNREACHED) {
             return u64::MAX;
         }
-        let delay = at(&tree.delay, to);
+        let (delay, transmission) = tree.times(to);
         if self.problem.delays == DelayModel::Links || hops == 0 {
             return delay;
         }
@@ -55,7 +55,7 @@ impl Model<'_> {
         let share = u128::from(period) * u128::from(SEGMENT_BYTES.min(form.bytes));
         let share = share.div_ceil(u128::from(form.bytes.max(1)));
         let share = u64::try_from(share).unwrap_or(u64::MAX);
-        let segments = hops.saturating_mul(share).saturating_add(at(&tree.segment, to));
+        let segments = hops.saturating_mul(share).saturating_add(transmission);
         delay.saturating_add(period).saturating_add(segments)
     }
 }

@@ -45,8 +45,7 @@ pub fn exhaustive(problem: &PlanProblem) -> Result<Planned, PlanError> {
 /// Returns all places of a tag's proxies that meet the delay bounds.
 fn places(model: &Model<'_>, tag: usize) -> Result<Vec<Place>, PlanError> {
     let Some((spec, _)) = model.tag(tag) else { return Ok(Vec::new()) };
-    let nodes: Vec<usize> =
-        (0..model.problem.nodes.len()).filter(|&node| model.may_scale(spec, node)).collect();
+    let nodes = model.candidates(spec);
     let mut partial: Vec<Vec<usize>> = vec![Vec::new()];
     for subscriber in 0..spec.subscribers.len() {
         let mut longer = Vec::new();

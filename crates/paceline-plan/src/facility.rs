@@ -73,11 +73,14 @@ impl Facility {
         let nodes = model.problem.nodes.len();
         let publishers = float(spec.publishers.len());
         let mut open = vec![0.0; nodes];
+        let mut may = vec![false; nodes];
+        for node in model.candidates(spec) {
+            may.iter_mut().skip(node).take(1).for_each(|may| *may = true);
+        }
         for &from in &spec.publishers {
-            for (node, cost) in open.iter_mut().enumerate() {
-                let hops = model.routes.hops(from, node);
-                let is_cut = hops == UNREACHED || !model.may_scale(spec, node);
-                *cost += if is_cut { f64::INFINITY } else { f64::from(hops) * forms.get(0).per_link };
+            let tree = model.routes.tree(from);
+            for ((cost, may), hops) in open.iter_mut().zip(&may).zip(tree.all_hops()) {
+                *cost += if *may { f64::from(hops) * forms.get(0).per_link } else { f64::INFINITY };
             }
         }
         let is_shared = model.problem.cost != CostModel::PerSubscriber;

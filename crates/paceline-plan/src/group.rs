@@ -26,7 +26,7 @@ pub(crate) fn grouped(
         return Some(Bounded { proxies, cost, bound: cost });
     }
     let count = model.problem.tags.get(tag)?.subscribers.len();
-    let single = model.ranked(tag).best(model).map(|(node, _)| vec![node; count]);
+    let single = model.ranked(tag).best(model, remaining).map(|best| vec![best.node; count]);
     let set = several(model, tag, remaining).map(|found| found.proxies);
     let with_cost = |proxies: Vec<usize>| (model.usage(tag, &proxies).cost, proxies);
     let starts = single.into_iter().chain(set).map(with_cost);
@@ -64,7 +64,7 @@ fn step(
         (distinct.len() <= model.problem.proxies && less < cost * (1.0 - TOLERANCE))
             .then_some((less, moved))
     };
-    for node in (0..model.problem.nodes.len()).filter(|&node| model.may_scale(spec, node)) {
+    for node in model.candidates(spec) {
         if remaining().is_zero() {
             return None;
         }
@@ -91,14 +91,14 @@ impl Model<'_> {
     fn shares(&self, tag: usize) -> f64 {
         let Some((spec, forms)) = self.tag(tag) else { return 0.0 };
         let publishers = float(spec.publishers.len());
+        let trees: Vec<_> = spec.publishers.iter().map(|&from| self.routes.tree(from)).collect();
         let alone = |share_of: &dyn Fn(usize) -> (f64, f64), to: usize| -> f64 {
             let form = forms.of_subscriber(to);
             let target = spec.subscribers.get(to).map_or(0, |to| to.node);
             let (first, second) = share_of(at(&forms.of, to));
             let back = self.routes.back(target).iter().enumerate();
             let costs = back.filter(|(_, hops)| **hops != UNREACHED).map(|(node, &hops)| {
-                let before: f64 =
-                    spec.publishers.iter().map(|&p| f64::from(self.routes.hops(p, node))).sum();
+                let before: f64 = trees.iter().map(|tree| f64::from(tree.hops(node))).sum();
                 let before = before * forms.get(0).per_link * first;
                 before + f64::from(hops) * form.per_link * publishers * second
             });

@@ -144,7 +144,7 @@ impl Search<'_, '_> {
                 self.best_prices.clone_from(&self.prices);
             }
             if iteration % REPAIR_EVERY == 0 {
-                self.repair(places.clone());
+                self.repair(places.clone(), remaining);
             }
             let cost = self.best.as_ref().map(|best| best.0);
             if cost.is_some_and(|cost| self.bound >= cost * (1.0 - TOLERANCE))
@@ -196,12 +196,15 @@ impl Search<'_, '_> {
 
     /// Moves single tags until the limits are met, then as long as the cost decreases. Keeps the
     /// result if it is the best.
-    fn repair(&mut self, mut places: Vec<usize>) {
+    fn repair(&mut self, mut places: Vec<usize>, remaining: &mut Remaining<'_>) {
         let mut loads = self.loads(&places);
         let mut excess = self.excess(&loads);
         let most_moves = places.len() * 4 + 16;
         for _ in 0..most_moves {
             let is_valid = self.model.exceeded(&loads).is_none();
+            if is_valid && remaining().is_zero() {
+                break;
+            }
             match self.best_move(&places, &loads, excess, is_valid) {
                 Some((tag, place)) => {
                     self.apply(&mut places, &mut loads, tag, place);

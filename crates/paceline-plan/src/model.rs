@@ -78,7 +78,8 @@ impl<'a> Model<'a> {
     fn connected(&self) -> Result<(), PlanError> {
         for tag in &self.problem.tags {
             for &publisher in &tag.publishers {
-                let cut = |to: &&PlanSubscriber| self.routes.hops(publisher, to.node) == UNREACHED;
+                let tree = self.routes.tree(publisher);
+                let cut = |to: &&PlanSubscriber| tree.hops(to.node) == UNREACHED;
                 if let Some(subscriber) = tag.subscribers.iter().find(cut) {
                     return Err(PlanError::Disconnected {
                         tag: tag.tag.clone(),
@@ -106,10 +107,14 @@ impl<'a> Model<'a> {
         Some((self.problem.tags.get(tag)?, self.tags.get(tag)?))
     }
 
-    /// Returns true if the node may run a proxy of the tag and reaches all ends.
-    pub(crate) fn may_scale(&self, tag: &PlanTag, node: usize) -> bool {
-        tag.allowed.as_ref().is_none_or(|allowed| allowed.contains(&node))
-            && tag.publishers.iter().all(|&from| self.routes.hops(from, node) != UNREACHED)
+    /// Returns the nodes that may run a proxy of the tag and are reached by all publishers.
+    pub(crate) fn candidates(&self, tag: &PlanTag) -> Vec<usize> {
+        let trees: Vec<_> = tag.publishers.iter().map(|&from| self.routes.tree(from)).collect();
+        let is_reached = |node: usize| trees.iter().all(|tree| tree.hops(node) != UNREACHED);
+        let is_allowed =
+            |node: &usize| tag.allowed.as_ref().is_none_or(|allowed| allowed.contains(node));
+        let nodes = 0..self.problem.nodes.len();
+        nodes.filter(|&node| is_reached(node)).filter(is_allowed).collect()
     }
 }
 

@@ -188,7 +188,7 @@ fn read(model: &Model<'_>, places: &[(usize, Places)], solution: &impl Solution)
 }
 
 fn one(program: &mut Program, model: &Model<'_>, tag: usize, is_limited: bool) -> Places {
-    let (pool, _) = model.ranked(tag).pool(model, usize::MAX);
+    let (pool, _) = model.ranked(tag).pool(model, usize::MAX, &mut || core::time::Duration::MAX);
     let places: Vec<_> =
         pool.iter().map(|(node, usage)| (*node, program.binary(usage, is_limited))).collect();
     program.one_of(&places);
@@ -197,8 +197,7 @@ fn one(program: &mut Program, model: &Model<'_>, tag: usize, is_limited: bool) -
 
 fn many(program: &mut Program, model: &Model<'_>, tag: usize, is_limited: bool) -> Places {
     let Some((spec, forms)) = model.tag(tag) else { return Vec::new() };
-    let nodes: Vec<usize> =
-        (0..model.problem.nodes.len()).filter(|&node| model.may_scale(spec, node)).collect();
+    let nodes = model.candidates(spec);
     let mut places = Vec::with_capacity(spec.subscribers.len());
     for to in 0..spec.subscribers.len() {
         let fast = nodes.iter().filter(|&&node| model.in_time(tag, to, node));
@@ -244,22 +243,30 @@ fn trees(
     let Some((spec, forms)) = model.tag(tag) else { return };
     for &from in &spec.publishers {
         let mut used: BTreeMap<(usize, usize), Variable> = BTreeMap::new();
-        let mut cover = |program: &mut Program, place: Variable, form: usize, path: (usize, usize)| {
-            model.routes.walk(path.0, path.1, |link| {
-                let on = *used.entry((form, link)).or_insert_with(|| {
-                    let mut sum = Sum::new(model, spec);
-                    sum.link(link, forms.get(form));
-                    program.binary(&sum.finish(), is_limited)
-                });
-                program.implies(place, on);
-            });
+        let mut on = |program: &mut Program, form: usize, link: usize| {
+            *used.entry((form, link)).or_insert_with(|| {
+                let mut sum = Sum::new(model, spec);
+                sum.link(link, forms.get(form));
+                program.binary(&sum.finish(), is_limited)
+            })
         };
         for (&node, &opened) in open {
-            cover(program, opened, 0, (from, node));
+            model.routes.walk(from, node, |link| {
+                let on = on(program, 0, link);
+                program.implies(opened, on);
+            });
         }
         for ((of_subscriber, to), &form) in places.iter().zip(&spec.subscribers).zip(&forms.of) {
+            // A subscriber has one proxy, so a link carries the form if any of the places uses it.
+            let mut over: BTreeMap<usize, Expression> = BTreeMap::new();
             for &(node, place) in of_subscriber {
-                cover(program, place, form, (node, to.node));
+                model.routes.walk(node, to.node, |link| {
+                    over.entry(link).or_default().add_mul(1.0, place);
+                });
+            }
+            for (link, sum) in over {
+                let on = on(program, form, link);
+                program.rules.push((sum - on, Rule::AtMost, 0.0));
             }
         }
     }

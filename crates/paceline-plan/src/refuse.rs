@@ -15,8 +15,7 @@ const VARIED_MAX: usize = 64;
 /// Returns the error for a subscriber that no node serves in time, if there is one.
 pub(crate) fn unmet(model: &Model<'_>) -> Option<PlanError> {
     for (tag, spec) in model.problem.tags.iter().enumerate() {
-        let nodes: Vec<usize> =
-            (0..model.problem.nodes.len()).filter(|&node| model.may_scale(spec, node)).collect();
+        let nodes = model.candidates(spec);
         for to in 0..spec.subscribers.len() {
             if !nodes.iter().any(|&node| model.in_time(tag, to, node)) {
                 let delays = nodes.iter().map(|&node| model.longest(tag, to, node));
@@ -91,7 +90,7 @@ fn smallest(
         return None;
     }
     let spec = model.problem.tags.get(tag)?;
-    let nodes = (0..model.problem.nodes.len()).filter(|&node| model.may_scale(spec, node));
+    let nodes = model.candidates(spec).into_iter();
     let mut delays: Vec<u64> = nodes.map(|node| model.longest(tag, to, node)).collect();
     delays.sort_unstable();
     delays.dedup();

@@ -4,8 +4,9 @@
 //! of these it leads over nodes that are earlier in the list.
 
 use crate::list::at;
-use crate::problem::{PlanLink, PlanProblem};
-use std::cell::OnceCell;
+use crate::problem::{DelayModel, PlanLink, PlanProblem};
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 /// The number of links to a node without a path.
 pub(crate) const UNREACHED: u32 = u32::MAX;
@@ -13,26 +14,65 @@ pub(crate) const UNREACHED: u32 = u32::MAX;
 /// The bytes of a segment on the wire, as a Paceline link sends it.
 pub(crate) const SEGMENT_BYTES: u64 = 1_090;
 
+/// The most nodes of all trees that are kept.
+const KEPT_MAX: usize = 8_000_000;
+
+/// The path to a node.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    /// The number of links, or [`UNREACHED`].
+    hops: u32,
+    /// The index of the last link.
+    last: u32,
+    /// The capacity of the narrowest link.
+    width: u64,
+}
+
+const NOWHERE: Reached = Reached { hops: UNREACHED, last: 0, width: 0 };
+
 /// The shortest paths from one node.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
-    /// The links to each node.
-    pub(crate) hops: Vec<u32>,
-    /// The last link to each node.
-    last: Vec<usize>,
-    /// The sum of the delays of the links in nanoseconds.
-    pub(crate) delay: Vec<u64>,
-    /// The sum of the transmission times of a segment in nanoseconds.
-    pub(crate) segment: Vec<u64>,
+    reached: Vec<Reached>,
+    /// The sums of the delays of the links, and of the transmission times of a segment, in
+    /// nanoseconds. Empty unless the delay model uses them.
+    times: Vec<(u64, u64)>,
 }
 
-/// The shortest paths of a network. Trees are computed when they are first needed.
+impl Tree {
+    /// Returns the number of links to a node.
+    pub(crate) fn hops(&self, to: usize) -> u32 {
+        self.reached.get(to).map_or(UNREACHED, |reached| reached.hops)
+    }
+
+    /// Returns the number of links to each node.
+    pub(crate) fn all_hops(&self) -> impl Iterator<Item = u32> {
+        self.reached.iter().map(|reached| reached.hops)
+    }
+
+    /// Returns the delay of the links to a node, and of the transmissions of a segment.
+    pub(crate) fn times(&self, to: usize) -> (u64, u64) {
+        at(&self.times, to)
+    }
+}
+
+/// A link from a node.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    to: usize,
+    link: u32,
+    width: u64,
+}
+
+/// The shortest paths of a network. Trees are computed when they are needed, and kept while there
+/// is space.
 #[derive(Debug)]
 pub(crate) struct Routes<'a> {
     links: &'a [PlanLink],
-    out: Vec<Vec<usize>>,
+    has_times: bool,
+    out: Vec<Vec<Edge>>,
     into: Vec<Vec<usize>>,
-    trees: Vec<OnceCell<Tree>>,
+    trees: RefCell<(Vec<Option<Rc<Tree>>>, usize)>,
     back: Vec<OnceCell<Vec<u32>>>,
 }
 
@@ -41,24 +81,35 @@ impl<'a> Routes<'a> {
         let count = problem.nodes.len();
         let (mut out, mut into) = (vec![Vec::new(); count], vec![Vec::new(); count]);
         for (index, link) in problem.links.iter().enumerate() {
+            let width = link.capacity.map_or(u64::MAX, |rate| rate.bits_per_s());
+            let edge = Edge { to: link.to, link: u32::try_from(index).unwrap_or(0), width };
             if let (Some(out), Some(into)) = (out.get_mut(link.from), into.get_mut(link.to)) {
-                out.push(index);
-                into.push(index);
+                out.push(edge);
+                into.push(link.from);
             }
         }
-        let trees = std::iter::repeat_with(OnceCell::new).take(count).collect();
         let back = std::iter::repeat_with(OnceCell::new).take(count).collect();
-        Self { links: &problem.links, out, into, trees, back }
+        let trees = RefCell::new((vec![None; count], 0));
+        let has_times = problem.delays != DelayModel::Periods;
+        Self { links: &problem.links, has_times, out, into, trees, back }
     }
 
     /// Returns the tree of paths from a node.
-    pub(crate) fn tree(&self, from: usize) -> Option<&Tree> {
-        Some(self.trees.get(from)?.get_or_init(|| self.grow(from)))
-    }
-
-    /// Returns the number of links from a node to another one.
-    pub(crate) fn hops(&self, from: usize, to: usize) -> u32 {
-        self.tree(from).and_then(|tree| tree.hops.get(to).copied()).unwrap_or(UNREACHED)
+    pub(crate) fn tree(&self, from: usize) -> Rc<Tree> {
+        let mut trees = self.trees.borrow_mut();
+        if let Some(Some(tree)) = trees.0.get(from) {
+            return Rc::clone(tree);
+        }
+        let tree = Rc::new(self.grow(from));
+        if (trees.1 + 1).saturating_mul(self.out.len()) > KEPT_MAX {
+            trees.0.iter_mut().for_each(|tree| *tree = None);
+            trees.1 = 0;
+        }
+        if let Some(place) = trees.0.get_mut(from) {
+            *place = Some(Rc::clone(&tree));
+            trees.1 += 1;
+        }
+        tree
     }
 
     /// Returns the number of links from every node to this one.
@@ -67,17 +118,23 @@ impl<'a> Routes<'a> {
         hops.map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the last link of the path to a node, and the node before it.
+    pub(crate) fn up(&self, tree: &Tree, node: usize) -> Option<(usize, usize)> {
+        let reached = tree.reached.get(node).filter(|it| it.hops != UNREACHED && it.hops != 0)?;
+        let link = usize::try_from(reached.last).ok()?;
+        Some((link, self.links.get(link)?.from))
+    }
+
     /// Calls `visit` with the links of a path, the last one first.
     pub(crate) fn walk(&self, from: usize, to: usize, mut visit: impl FnMut(usize)) {
-        let Some(tree) = self.tree(from) else { return };
+        if from == to {
+            return;
+        }
+        let tree = self.tree(from);
         let mut node = to;
-        for _ in 0..at(&tree.hops, to) {
-            if node == from || at(&tree.hops, node) == UNREACHED {
-                return;
-            }
-            let last = at(&tree.last, node);
-            visit(last);
-            node = self.links.get(last).map_or(from, |link| link.from);
+        while let Some((link, before)) = self.up(&tree, node) {
+            visit(link);
+            node = before;
         }
     }
 
@@ -90,54 +147,50 @@ impl<'a> Routes<'a> {
     }
 
     fn grow(&self, from: usize) -> Tree {
-        let count = self.out.len();
-        let mut tree = Tree {
-            hops: vec![UNREACHED; count],
-            last: vec![0; count],
-            delay: vec![0; count],
-            segment: vec![0; count],
-        };
-        let mut width = vec![0_u64; count];
-        set(&mut tree.hops, from, 0);
-        set(&mut width, from, u64::MAX);
+        let mut reached = vec![NOWHERE; self.out.len()];
+        set(&mut reached, from, Reached { hops: 0, last: 0, width: u64::MAX });
         let mut layer = vec![from];
-        for hops in 1.. {
-            let mut next = Vec::new();
+        let mut order = Vec::new();
+        let mut next = Vec::new();
+        let mut hops = 0;
+        while !layer.is_empty() {
+            hops += 1;
             for &node in &layer {
-                for &index in self.out.get(node).into_iter().flatten() {
-                    let Some(link) = self.links.get(index) else { continue };
-                    let own = link.capacity.map_or(u64::MAX, |rate| rate.bits_per_s());
-                    let wide = at(&width, node).min(own);
-                    let known = tree.hops.get(link.to).copied();
-                    let is_new = known == Some(UNREACHED);
-                    if is_new {
-                        next.push(link.to);
+                let narrow = reached.get(node).map_or(0, |it| it.width);
+                for &Edge { to, link, width } in self.out.get(node).into_iter().flatten() {
+                    let Some(known) = reached.get_mut(to) else { continue };
+                    let width = narrow.min(width);
+                    if known.hops == UNREACHED {
+                        next.push(to);
+                    } else if known.hops != hops || width <= known.width {
+                        continue;
                     }
-                    if is_new || known == Some(hops) && wide > at(&width, link.to) {
-                        set(&mut tree.hops, link.to, hops);
-                        set(&mut tree.last, link.to, index);
-                        set(&mut width, link.to, wide);
-                    }
+                    *known = Reached { hops, last: link, width };
                 }
             }
-            if next.is_empty() {
-                return tree;
-            }
             next.sort_unstable();
-            next.iter().for_each(|&node| self.add_times(&mut tree, node));
-            layer = next;
+            if self.has_times {
+                order.extend_from_slice(&next);
+            }
+            std::mem::swap(&mut layer, &mut next);
+            next.clear();
         }
-        tree
+        let times = if self.has_times { self.times(&reached, &order) } else { Vec::new() };
+        Tree { reached, times }
     }
 
-    fn add_times(&self, tree: &mut Tree, node: usize) {
-        if let Some(link) = self.links.get(at(&tree.last, node)) {
-            let delay = at(&tree.delay, link.from).saturating_add(link.delay.as_nanos());
-            let segment = link.capacity.map_or(0, |rate| rate.time_for(SEGMENT_BYTES).as_nanos());
-            let segment = at(&tree.segment, link.from).saturating_add(segment);
-            set(&mut tree.delay, node, delay);
-            set(&mut tree.segment, node, segment);
+    /// Returns the sums of the times of links, for nodes in the order of their distance.
+    fn times(&self, reached: &[Reached], order: &[usize]) -> Vec<(u64, u64)> {
+        let mut times: Vec<(u64, u64)> = vec![(0, 0); reached.len()];
+        for &node in order {
+            let last = reached.get(node).and_then(|it| usize::try_from(it.last).ok());
+            let Some(link) = last.and_then(|last| self.links.get(last)) else { continue };
+            let (delay, segment) = at(&times, link.from);
+            let own = link.capacity.map_or(0, |rate| rate.time_for(SEGMENT_BYTES).as_nanos());
+            let delay = delay.saturating_add(link.delay.as_nanos());
+            set(&mut times, node, (delay, segment.saturating_add(own)));
         }
+        times
     }
 
     fn shrink(&self, to: usize) -> Vec<u32> {
@@ -146,11 +199,10 @@ impl<'a> Routes<'a> {
         let mut queue = std::collections::VecDeque::from([to]);
         while let Some(node) = queue.pop_front() {
             let further = at(&hops, node).saturating_add(1);
-            for &index in self.into.get(node).into_iter().flatten() {
-                let Some(link) = self.links.get(index) else { continue };
-                if hops.get(link.from) == Some(&UNREACHED) {
-                    set(&mut hops, link.from, further);
-                    queue.push_back(link.from);
+            for &from in self.into.get(node).into_iter().flatten() {
+                if hops.get(from) == Some(&UNREACHED) {
+                    set(&mut hops, from, further);
+                    queue.push_back(from);
                 }
             }
         }
@@ -188,7 +240,7 @@ mod tests {
         let wide = problem(&[(0, 1, 9), (0, 2, 9), (1, 3, 8), (2, 3, 9)]);
         let routes = Routes::new(&wide);
         assert_eq!(routes.nodes(0, 3), [0, 2, 3]);
-        assert_eq!((routes.hops(0, 3), routes.hops(3, 0)), (2, UNREACHED));
+        assert_eq!((routes.tree(0).hops(3), routes.tree(3).hops(0)), (2, UNREACHED));
         assert_eq!(routes.back(3), [2, 1, 1, 0, UNREACHED, UNREACHED]);
         assert_eq!(routes.nodes(4, 4), [4]);
     }

@@ -11,6 +11,10 @@ use crate::program::{Answer, size, solve};
 
 /// The most places of a tag's proxy that compete for limited resources.
 const POOL_MAX: usize = 400;
+/// The fewest such places in a large network.
+const POOL_MIN: usize = 24;
+/// The number of places times nodes from which on the pools are smaller.
+const PATHS_MAX: usize = 400_000;
 /// The most variables for which the mixed-integer program plans several proxies with limits.
 const VARIABLES_MAX: usize = 3_000;
 
@@ -55,8 +59,8 @@ fn alone(
         return Some((Vec::new(), 0.0));
     }
     if model.problem.proxies == 1 {
-        let (node, cost) = model.ranked(tag).best(model)?;
-        return Some((vec![node; subscribers], cost));
+        let best = model.ranked(tag).best(model, remaining)?;
+        return Some((vec![best.node; subscribers], best.bound));
     }
     let found = match model.problem.cost {
         CostModel::PerSubscriber | CostModel::SharedUpstream => several(model, tag, remaining),
@@ -66,13 +70,14 @@ fn alone(
 }
 
 fn one_each(model: &Model<'_>, remaining: &mut Remaining<'_>) -> Found {
-    let tags = 0..model.problem.tags.len();
-    let pools = tags.map(|tag| {
-        let (mut places, others) = model.ranked(tag).pool(model, POOL_MAX);
+    // Each place needs the paths from its node, which take longer in large networks.
+    let most = (PATHS_MAX / model.problem.nodes.len()).clamp(POOL_MIN, POOL_MAX);
+    let mut pools = Vec::with_capacity(model.problem.tags.len());
+    for tag in 0..model.problem.tags.len() {
+        let (mut places, others) = model.ranked(tag).pool(model, most, remaining);
         places.sort_by(|a, b| a.1.cost.total_cmp(&b.1.cost));
-        Pool { places, others }
-    });
-    let pools: Vec<Pool> = pools.collect();
+        pools.push(Pool { places, others });
+    }
     let shared = share(model, &pools, remaining);
     match shared.places {
         Some(places) => {

@@ -1,6 +1,7 @@
 //! One proxy per tag without limits: the costs of all nodes, from distances alone.
 
-use crate::list::float;
+use crate::budget::Remaining;
+use crate::list::{at, float};
 use crate::model::Model;
 use crate::problem::{CostModel, PlanTag};
 use crate::routes::UNREACHED;
@@ -15,17 +16,46 @@ pub(crate) struct Ranked {
     is_exact: bool,
 }
 
+/// The best single proxy of a tag.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Single {
+    pub(crate) node: usize,
+    pub(crate) cost: f64,
+    /// A lower bound of the cost.
+    pub(crate) bound: f64,
+}
+
+/// Nodes that were visited since the last new stamp.
+struct Marks {
+    stamps: Vec<u32>,
+    stamp: u32,
+}
+
+impl Marks {
+    fn clear(&mut self) {
+        self.stamp = self.stamp.wrapping_add(1);
+    }
+
+    /// Returns true if the node was not visited before.
+    fn visit(&mut self, node: usize) -> bool {
+        let Some(stamp) = self.stamps.get_mut(node) else { return false };
+        std::mem::replace(stamp, self.stamp) != self.stamp
+    }
+
+    fn has(&self, node: usize) -> bool {
+        self.stamps.get(node) == Some(&self.stamp)
+    }
+}
+
 impl Model<'_> {
     /// Returns the nodes that may run the only proxy of a tag, by their cost.
     pub(crate) fn ranked(&self, tag: usize) -> Ranked {
         let mut order = Vec::new();
         if let Some((spec, _)) = self.tag(tag) {
             let costs = self.single_costs(tag, spec);
-            let nodes = costs.into_iter().enumerate().map(|(node, cost)| (cost, node));
-            let may = |&(cost, node): &(f64, usize)| {
-                cost < f64::INFINITY && self.may_scale(spec, node)
-            };
-            order = nodes.filter(may).collect();
+            let nodes = self.candidates(spec).into_iter();
+            let priced = nodes.map(|node| (at(&costs, node), node));
+            order = priced.filter(|(cost, _)| cost.is_finite()).collect();
         }
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         Ranked { tag, order, is_exact: self.problem.cost != CostModel::Multicast }
@@ -50,9 +80,8 @@ impl Model<'_> {
         let mut costs = vec![fixed; self.problem.nodes.len()];
         for &from in &spec.publishers {
             let tree = self.routes.tree(from);
-            let hops = tree.map_or(&[][..], |tree| tree.hops.as_slice());
-            for (cost, &hops) in costs.iter_mut().zip(hops) {
-                *cost += if hops == UNREACHED { f64::INFINITY } else { f64::from(hops) * original * copies };
+            for (cost, hops) in costs.iter_mut().zip(tree.all_hops()) {
+                *cost += times(hops, original * copies);
             }
         }
         let mut farthest = vec![vec![0.0_f64; costs.len()]; forms.forms.len()];
@@ -60,10 +89,10 @@ impl Model<'_> {
             let per_link = forms.get(form).per_link * publishers;
             let far = farthest.get_mut(form).into_iter().flatten();
             for ((cost, far), &hops) in costs.iter_mut().zip(far).zip(self.routes.back(to.node)) {
-                let way = if hops == UNREACHED { f64::INFINITY } else { f64::from(hops) * per_link };
+                let path = times(hops, per_link);
                 match self.problem.cost {
-                    CostModel::PerSubscriber | CostModel::SharedUpstream => *cost += way,
-                    CostModel::Multicast => *far = far.max(way),
+                    CostModel::PerSubscriber | CostModel::SharedUpstream => *cost += path,
+                    CostModel::Multicast => *far = far.max(path),
                 }
             }
         }
@@ -72,15 +101,45 @@ impl Model<'_> {
         for far in farthest.iter().skip(1) {
             costs.iter_mut().zip(far).for_each(|(cost, far)| *cost += far);
         }
-        if let Some(far) = farthest.first() {
-            for (node, (cost, far)) in costs.iter_mut().zip(far).enumerate() {
-                let before: f64 = spec.publishers.iter().map(|&from| {
-                    f64::from(self.routes.hops(from, node)) * original
-                }).sum();
-                *cost += (far - before).max(0.0);
-            }
+        let mut before = vec![0.0; costs.len()];
+        for &from in &spec.publishers {
+            let tree = self.routes.tree(from);
+            before.iter_mut().zip(tree.all_hops()).for_each(|(sum, hops)| *sum += times(hops, original));
+        }
+        for ((cost, far), before) in costs.iter_mut().zip(farthest.first().into_iter().flatten()).zip(before) {
+            *cost += (far - before).max(0.0);
         }
         costs
+    }
+
+    /// Returns the cost of the trees behind a proxy, and of the paths to it.
+    fn multicast_cost(&self, tag: usize, node: usize, marks: &mut Marks) -> f64 {
+        let Some((spec, forms)) = self.tag(tag) else { return f64::INFINITY };
+        let tree = self.routes.tree(node);
+        let publishers = float(spec.publishers.len());
+        let mut cost = 0.0;
+        for (form, of) in forms.forms.iter().enumerate().rev() {
+            marks.clear();
+            let mut links = 0;
+            for (to, _) in spec.subscribers.iter().zip(&forms.of).filter(|(_, of)| **of == form) {
+                let mut at = to.node;
+                while let Some((_, before)) = self.routes.up(&tree, at).filter(|_| marks.visit(at)) {
+                    links += 1;
+                    at = before;
+                }
+            }
+            cost += float(links) * of.per_link * publishers + of.scaling * publishers * self.cpu_cost;
+        }
+        // The marks are those of the original form, which may cross the links to the proxy too.
+        let original = forms.get(0).per_link;
+        for &from in &spec.publishers {
+            self.routes.walk(from, node, |link| {
+                let end = self.problem.links.get(link).map_or(node, |link| link.to);
+                let again = marks.has(end) && self.routes.up(&tree, end).is_some_and(|up| up.0 == link);
+                cost += if again { 0.0 } else { original };
+            });
+        }
+        cost
     }
 
     fn all_in_time(&self, tag: usize, node: usize) -> bool {
@@ -96,22 +155,27 @@ impl Model<'_> {
 }
 
 impl Ranked {
-    /// Returns the cheapest node that meets all delay bounds, and its cost. A tag without a
-    /// subscriber has its proxy at the first publisher.
-    pub(crate) fn best(&self, model: &Model<'_>) -> Option<(usize, f64)> {
+    /// Returns the cheapest node that meets all delay bounds.
+    pub(crate) fn best(&self, model: &Model<'_>, remaining: &mut Remaining<'_>) -> Option<Single> {
         if self.is_exact {
             let fits = |&&(_, node): &&(f64, usize)| model.all_in_time(self.tag, node);
-            return self.order.iter().find(fits).map(|&(cost, node)| (node, cost));
+            let best = self.order.iter().find(fits);
+            return best.map(|&(cost, node)| Single { node, cost, bound: cost });
         }
-        let mut best: Option<(usize, f64)> = None;
+        let mut best: Option<Single> = None;
+        let mut marks = Marks { stamps: vec![0; model.problem.nodes.len()], stamp: 0 };
         for &(least, node) in &self.order {
-            let most = best.map_or(f64::INFINITY, |best| best.1);
+            let most = best.map_or(f64::INFINITY, |best| best.cost);
             if least >= most {
                 break;
             }
-            let cost = model.single_usage(self.tag, node).cost;
+            if let Some(best) = best.as_mut().filter(|_| remaining().is_zero()) {
+                best.bound = least;
+                return Some(*best);
+            }
+            let cost = model.multicast_cost(self.tag, node, &mut marks);
             if cost < most && model.all_in_time(self.tag, node) {
-                best = Some((node, cost));
+                best = Some(Single { node, cost, bound: cost });
             }
         }
         best
@@ -119,10 +183,15 @@ impl Ranked {
 
     /// Returns up to `most` nodes that meet all delay bounds, with their use, and a lower bound of
     /// the cost of the others.
-    pub(crate) fn pool(&self, model: &Model<'_>, most: usize) -> (Vec<(usize, Usage)>, f64) {
+    pub(crate) fn pool(
+        &self,
+        model: &Model<'_>,
+        most: usize,
+        remaining: &mut Remaining<'_>,
+    ) -> (Vec<(usize, Usage)>, f64) {
         let mut pool = Vec::new();
         for &(least, node) in &self.order {
-            if pool.len() == most {
+            if pool.len() == most || !pool.is_empty() && remaining().is_zero() {
                 return (pool, least);
             }
             if model.all_in_time(self.tag, node) {
@@ -131,12 +200,9 @@ impl Ranked {
         }
         (pool, f64::INFINITY)
     }
-
-    /// Returns the cost of a node from the distances.
-    #[cfg(test)]
-    pub(crate) fn cost_of(&self, node: usize) -> f64 {
-        let found = self.order.iter().find(|(_, other)| *other == node);
-        found.map_or(f64::INFINITY, |found| found.0)
-    }
 }
 
+/// Returns the cost of a path, which is infinite if there is none.
+fn times(hops: u32, per_link: f64) -> f64 {
+    if hops == UNREACHED { f64::INFINITY } else { f64::from(hops) * per_link }
+}

@@ -67,6 +67,10 @@ pub struct Planned {
     pub proxies: Vec<PlannedProxy>,
     /// The streams by tag, publisher and subscriber.
     pub streams: Vec<PlannedStream>,
+    /// The bits per second on each link.
+    pub link_bits: Vec<f64>,
+    /// The processor time on each node in seconds per second.
+    pub node_cpu: Vec<f64>,
     /// The reason for each place, compared with the alternatives.
     pub because: String,
 }
@@ -111,7 +115,19 @@ impl Model<'_> {
             self.streams(&mut streams, tag, nodes);
         }
         let because = because(self, assignment);
-        Planned { state, gap, cost, bound, proxies, streams, because }
+        let (link_bits, node_cpu) = self.all_loads(assignment);
+        Planned { state, gap, cost, bound, proxies, streams, link_bits, node_cpu, because }
+    }
+
+    /// Returns the loads of all links and nodes, also of those without a limit.
+    fn all_loads(&self, assignment: &Assignment) -> (Vec<f64>, Vec<f64>) {
+        let mut loads = vec![0.0; self.limits.len()];
+        for (tag, proxies) in assignment.iter().enumerate() {
+            let usage = self.usage_of(tag, proxies, true);
+            self.add(&mut loads, &usage, 1.0);
+        }
+        let nodes = loads.split_off(self.first_node());
+        (loads, nodes)
     }
 
     fn streams(&self, streams: &mut Vec<PlannedStream>, tag: usize, nodes: &[usize]) {

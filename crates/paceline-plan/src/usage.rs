@@ -22,15 +22,18 @@ pub(crate) struct Sum<'a, 'b> {
     usage: Usage,
     cpu: f64,
     bits: f64,
+    /// True if the loads of resources without a limit are recorded too.
+    is_complete: bool,
 }
 
 impl<'a, 'b> Sum<'a, 'b> {
     pub(crate) fn new(model: &'a Model<'b>, tag: &'a PlanTag) -> Self {
-        Self { model, tag, usage: Usage::default(), cpu: 0.0, bits: 0.0 }
+        let (usage, is_complete) = (Usage::default(), false);
+        Self { model, tag, usage, cpu: 0.0, bits: 0.0, is_complete }
     }
 
     fn load(&mut self, resource: usize, amount: f64) {
-        if amount > 0.0 && at(&self.model.limits, resource) < f64::INFINITY {
+        if amount > 0.0 && (self.is_complete || at(&self.model.limits, resource) < f64::INFINITY) {
             self.usage.loads.push((resource, amount));
         }
     }
@@ -78,8 +81,14 @@ fn merge(loads: &mut Vec<(usize, f64)>) {
 impl Model<'_> {
     /// Returns the use of a tag whose subscribers are served by these proxies, one for each.
     pub(crate) fn usage(&self, tag: usize, proxies: &[usize]) -> Usage {
+        self.usage_of(tag, proxies, false)
+    }
+
+    /// As [`usage`](Self::usage), and with `is_complete` also for resources without a limit.
+    pub(crate) fn usage_of(&self, tag: usize, proxies: &[usize], is_complete: bool) -> Usage {
         let Some((spec, forms)) = self.tag(tag) else { return Usage::default() };
         let mut sum = Sum::new(self, spec);
+        sum.is_complete = is_complete;
         let nodes: BTreeSet<usize> = proxies.iter().copied().collect();
         let scaled: BTreeSet<(usize, usize)> = proxies.iter().copied().zip(forms.of.clone()).collect();
         let ends = || proxies.iter().zip(&spec.subscribers).zip(&forms.of);
