@@ -68,9 +68,9 @@ fn agreement(count: u64) {
 fn times(settings: &Settings) {
     let nodes = settings.nodes;
     let row = |name: &str, problem: &PlanProblem, must: &str| {
-        // The planner stops a tenth before the required time.
+        // The planner stops before the required time.
         let seconds: u64 = must.split(' ').nth(1).and_then(|text| text.parse().ok()).unwrap_or(1);
-        let limit = seconds * 900;
+        let limit = seconds * 850;
         let mut times = Vec::new();
         let mut last = None;
         for _ in 0..settings.repeat.max(1) {

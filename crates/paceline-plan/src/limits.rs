@@ -13,7 +13,9 @@ use crate::usage::{Usage, is_over};
 /// Iterations of the prices.
 const ITERATIONS: usize = 300;
 /// Iterations between two attempts to repair the places that the prices choose.
-const REPAIR_EVERY: usize = 10;
+const REPAIR_EVERY: usize = 20;
+/// Iterations without a better bound after which the prices are good enough.
+const STALLED_MAX: usize = 40;
 /// The most variables that remain for the program.
 const VARIABLES_MAX: usize = 3_000;
 
@@ -132,13 +134,14 @@ impl Search<'_, '_> {
     }
 
     fn relax(&mut self, remaining: &mut Remaining<'_>) {
-        let (mut step, mut since) = (1.0, 0);
+        let (mut step, mut since, mut stalled) = (1.0, 0, 0);
         for iteration in 0..ITERATIONS {
             let (places, bound) = self.cheapest();
             since += 1;
+            stalled += 1;
             if bound > self.bound {
                 if bound > self.bound + self.bound.abs() * 1e-4 {
-                    since = 0;
+                    (since, stalled) = (0, 0);
                 }
                 self.bound = bound;
                 self.best_prices.clone_from(&self.prices);
@@ -148,6 +151,7 @@ impl Search<'_, '_> {
             }
             let cost = self.best.as_ref().map(|best| best.0);
             if cost.is_some_and(|cost| self.bound >= cost * (1.0 - TOLERANCE))
+                || stalled > STALLED_MAX
                 || remaining().is_zero()
             {
                 return;
@@ -202,7 +206,7 @@ impl Search<'_, '_> {
         let most_moves = places.len() * 4 + 16;
         for _ in 0..most_moves {
             let is_valid = self.model.exceeded(&loads).is_none();
-            if is_valid && remaining().is_zero() {
+            if (is_valid || self.best.is_some()) && remaining().is_zero() {
                 break;
             }
             match self.best_move(&places, &loads, excess, is_valid) {

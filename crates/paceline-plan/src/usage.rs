@@ -109,17 +109,15 @@ impl Model<'_> {
                     }
                 }
                 CostModel::Multicast => {
-                    let mut used = BTreeSet::new();
+                    let mut used: Vec<(usize, usize)> = Vec::new();
                     for &node in &nodes {
-                        self.routes.walk(from, node, |link| {
-                            let _ = used.insert((0, link));
-                        });
+                        self.routes.walk(from, node, |link| used.push((0, link)));
                     }
                     for ((&node, to), &form) in ends() {
-                        self.routes.walk(node, to.node, |link| {
-                            let _ = used.insert((form, link));
-                        });
+                        self.routes.walk(node, to.node, |link| used.push((form, link)));
                     }
+                    used.sort_unstable();
+                    used.dedup();
                     used.iter().for_each(|&(form, link)| sum.link(link, forms.get(form)));
                 }
             }
