@@ -87,7 +87,10 @@ fn times(settings: &Settings) {
             Some(Err(error)) => (error.to_string(), f64::NAN),
             None => (String::new(), f64::NAN),
         };
-        println!("| {name} | {median:.2?} | {most:.2?} | {status} | {:.2} % | {must} |", gap * 100.0);
+        println!(
+            "| {name} | {median:.2?} | {most:.2?} | {status} | {:.2} % | {must} |",
+            gap * 100.0
+        );
     };
     row("7 nodes, 10 subscribers", &chain(10), "≤ 1 ms");
     let all = [CostModel::PerSubscriber, CostModel::SharedUpstream, CostModel::Multicast];
@@ -96,7 +99,8 @@ fn times(settings: &Settings) {
         row(&format!("100 nodes, 200 tags, {cost:?}"), &problem, "≤ 1 s, optimal");
         for percent in [90, 70, 50] {
             let tight = tightened(&problem, percent);
-            let name = format!("100 nodes, 200 tags, {cost:?}, links limited to {percent} % of the load");
+            let name =
+                format!("100 nodes, 200 tags, {cost:?}, links limited to {percent} % of the load");
             row(&name, &tight, "≤ 1 s, gap ≤ 2 %");
         }
     }
@@ -119,7 +123,11 @@ fn times(settings: &Settings) {
         }
     }
     let tight = tightened(&network(3, nodes, (100, 10), CostModel::SharedUpstream), 75);
-    row(&format!("{nodes} nodes, 100 tags of 10 subscribers, limits at 75 %"), &tight, "≤ 5 s, gap ≤ 5 %");
+    row(
+        &format!("{nodes} nodes, 100 tags of 10 subscribers, limits at 75 %"),
+        &tight,
+        "≤ 5 s, gap ≤ 5 %",
+    );
 }
 
 /// Returns the path of the paper's program with subscribers at its last nodes.
@@ -141,7 +149,12 @@ fn chain(subscribers: usize) -> PlanProblem {
 
 /// Returns a network of nodes on a plane, each linked to the two nearest earlier ones, and to a
 /// third one if it is the fourth node.
-fn network(seed: u64, count: usize, (tags, subscribers): (usize, usize), cost: CostModel) -> PlanProblem {
+fn network(
+    seed: u64,
+    count: usize,
+    (tags, subscribers): (usize, usize),
+    cost: CostModel,
+) -> PlanProblem {
     let mut random = Random::new(seed);
     let mut problem = PlanProblem { cost, ..PlanProblem::default() };
     let mut places: Vec<(f64, f64)> = Vec::with_capacity(count);
@@ -204,7 +217,8 @@ fn bounded(mut problem: PlanProblem, random: &mut Random) -> PlanProblem {
 fn tightened(problem: &PlanProblem, percent: u64) -> PlanProblem {
     let mut tight = problem.clone();
     let planned = plan(problem, &mut || std::time::Duration::from_secs(60)).unwrap();
-    let loads: Vec<u64> = planned.link_bits.iter().map(|bits| format!("{bits:.0}").parse().unwrap()).collect();
+    let loads: Vec<u64> =
+        planned.link_bits.iter().map(|bits| format!("{bits:.0}").parse().unwrap()).collect();
     let most = loads.into_iter().max().unwrap_or(1);
     for link in &mut tight.links {
         link.capacity = Capacity::from_bits_per_s(most * percent / 100).ok();

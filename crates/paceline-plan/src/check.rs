@@ -29,7 +29,8 @@ pub(crate) fn check(problem: &PlanProblem) -> Result<(), PlanError> {
             return wrong(format!("tags[{index}].tag is \"{}\" again: merge the tags", tag.tag));
         }
         self::tag(problem, index, tag)?;
-        streams = streams.saturating_add(tag.publishers.len().saturating_mul(tag.subscribers.len()));
+        streams =
+            streams.saturating_add(tag.publishers.len().saturating_mul(tag.subscribers.len()));
     }
     if streams > STREAMS_MAX {
         return wrong(format!(

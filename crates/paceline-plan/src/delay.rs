@@ -26,8 +26,7 @@ impl Model<'_> {
         let subscriber = self.problem.tags.get(tag).and_then(|tag| tag.subscribers.get(to));
         match subscriber.and_then(|subscriber| subscriber.within) {
             Some(within) => self.longest(tag, to, node) <= within.as_nanos(),
-            None => subscriber
-                .is_some_and(|to| at(self.routes.back(to.node), node) != UNREACHED),
+            None => subscriber.is_some_and(|to| at(self.routes.back(to.node), node) != UNREACHED),
         }
     }
 

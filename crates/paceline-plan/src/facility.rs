@@ -98,14 +98,14 @@ impl Facility {
             });
             serve.push(costs.collect::<Vec<f64>>());
         }
-        let scale = forms.forms.iter().map(|form| if is_shared { unit * form.scaling } else { 0.0 });
+        let scale =
+            forms.forms.iter().map(|form| if is_shared { unit * form.scaling } else { 0.0 });
         let scale = scale.collect();
         if !is_shared {
             open.iter_mut().for_each(|cost| *cost = 0.0);
         }
         let (most, of) = (model.problem.proxies, forms.of.clone());
-        let mut facility =
-            Self { nodes, most, serve, open, scale, of, usable: vec![true; nodes] };
+        let mut facility = Self { nodes, most, serve, open, scale, of, usable: vec![true; nodes] };
         facility.exclude_slow(model, tag);
         Some(facility)
     }
@@ -193,7 +193,8 @@ impl Facility {
     fn value(&self, set: &[usize]) -> f64 {
         let opened: f64 = set.iter().map(|&node| at(&self.open, node)).sum();
         if self.scale.iter().all(|&scale| scale <= 0.0) {
-            let nearest = |to| set.iter().fold(f64::INFINITY, |c, &node| c.min(self.serve(to, node)));
+            let nearest =
+                |to| set.iter().fold(f64::INFINITY, |c, &node| c.min(self.serve(to, node)));
             return opened + (0..self.serve.len()).map(nearest).sum::<f64>();
         }
         let used = (0..self.scale.len()).filter(|form| self.of.contains(form));
@@ -403,12 +404,15 @@ impl Relaxed {
         let mut order = Vec::new();
         for &node in kept {
             by_form.iter_mut().for_each(|saved| *saved = 0.0);
-            for ((costs, &price), &form) in facility.serve.iter().zip(&self.prices).zip(&facility.of) {
+            for ((costs, &price), &form) in
+                facility.serve.iter().zip(&self.prices).zip(&facility.of)
+            {
                 if let Some(saved) = by_form.get_mut(form) {
                     *saved += (at(costs, node) - price).min(0.0);
                 }
             }
-            let saved = by_form.iter().zip(&facility.scale).map(|(saved, scale)| (saved + scale).min(0.0));
+            let saved =
+                by_form.iter().zip(&facility.scale).map(|(saved, scale)| (saved + scale).min(0.0));
             let value = at(&facility.open, node) + saved.sum::<f64>();
             if let Some(reduced) = self.reduced.get_mut(node) {
                 *reduced = value;
@@ -430,7 +434,9 @@ impl Relaxed {
     fn step(&mut self, facility: &Facility, found: &Found, distance: f64) -> bool {
         let served = |(to, &price): (usize, &f64)| {
             let form = at(&facility.of, to);
-            let takes = |node: &&usize| facility.serve(to, **node) < price && self.is_open(facility, form, **node);
+            let takes = |node: &&usize| {
+                facility.serve(to, **node) < price && self.is_open(facility, form, **node)
+            };
             1.0 - float(found.chosen.iter().filter(takes).count())
         };
         let slopes: Vec<f64> = self.prices.iter().enumerate().map(served).collect();

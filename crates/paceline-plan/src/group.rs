@@ -112,9 +112,8 @@ impl Model<'_> {
             _ => (1.0 / all, 1.0 / of_form(form)),
         };
         let shared: f64 = (0..spec.subscribers.len()).map(|to| alone(&equal, to)).sum();
-        let single = (0..spec.subscribers.len()).map(|to| {
-            alone(&|form| if form == 0 { (0.5, 0.5) } else { (1.0, 1.0) }, to)
-        });
+        let single = (0..spec.subscribers.len())
+            .map(|to| alone(&|form| if form == 0 { (0.5, 0.5) } else { (1.0, 1.0) }, to));
         shared.max(single.fold(0.0, f64::max))
     }
 }

@@ -52,11 +52,7 @@ struct Search<'a, 'b> {
 }
 
 /// Chooses a place for each tag within the limits.
-pub(crate) fn share(
-    model: &Model<'_>,
-    pools: &[Pool],
-    remaining: &mut Remaining<'_>,
-) -> Shared {
+pub(crate) fn share(model: &Model<'_>, pools: &[Pool], remaining: &mut Remaining<'_>) -> Shared {
     let prices = vec![0.0; model.limits.len()];
     let best_prices = prices.clone();
     let mut search =
@@ -82,8 +78,7 @@ impl Search<'_, '_> {
 
     fn priced(&self, usage: &Usage, prices: &[f64]) -> f64 {
         let loads = usage.loads.iter();
-        usage.cost
-            + loads.map(|&(of, amount)| at(prices, of) * amount / self.unit(of)).sum::<f64>()
+        usage.cost + loads.map(|&(of, amount)| at(prices, of) * amount / self.unit(of)).sum::<f64>()
     }
 
     /// Returns a resource whose limit is exceeded even if each tag uses as little of it as it can.
@@ -97,7 +92,8 @@ impl Search<'_, '_> {
                     found.ok().and_then(|place| usage.loads.get(place)).map_or(0.0, |load| load.1)
                 };
                 let uses = pool.places.iter().map(|(_, usage)| load(usage));
-                let usage = Usage { cost: 0.0, loads: vec![(of, uses.fold(f64::INFINITY, f64::min))] };
+                let usage =
+                    Usage { cost: 0.0, loads: vec![(of, uses.fold(f64::INFINITY, f64::min))] };
                 self.model.add(&mut least_loads, &usage, 1.0);
             }
         }
@@ -254,7 +250,8 @@ impl Search<'_, '_> {
             let (Some(now), Some(pool)) = (self.usage(tag, place), self.pools.get(tag)) else {
                 continue;
             };
-            let crowded = |&(of, _): &(usize, f64)| is_over(at(loads, of), at(&self.model.limits, of));
+            let crowded =
+                |&(of, _): &(usize, f64)| is_over(at(loads, of), at(&self.model.limits, of));
             if !is_valid && !now.loads.iter().any(crowded) {
                 continue;
             }

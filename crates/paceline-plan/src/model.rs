@@ -32,8 +32,7 @@ pub(crate) struct TagForms {
 
 impl TagForms {
     pub(crate) fn get(&self, form: usize) -> Form {
-        let none =
-            Form { every: 1, bytes: 0, rate: 0.0, bits: 0.0, scaling: 0.0, per_link: 0.0 };
+        let none = Form { every: 1, bytes: 0, rate: 0.0, bits: 0.0, scaling: 0.0, per_link: 0.0 };
         self.forms.get(form).copied().unwrap_or(none)
     }
 
@@ -137,8 +136,7 @@ fn forms(tag: &PlanTag, bit_cost: f64, cpu_cost: f64) -> TagForms {
     let mut forms = vec![make(1, tag.bytes)];
     let mut of = Vec::with_capacity(tag.subscribers.len());
     for subscriber in &tag.subscribers {
-        let same =
-            |form: &Form| (form.every, form.bytes) == (subscriber.scale, subscriber.bytes);
+        let same = |form: &Form| (form.every, form.bytes) == (subscriber.scale, subscriber.bytes);
         let known = forms.iter().position(same);
         of.push(known.unwrap_or(forms.len()));
         if known.is_none() {

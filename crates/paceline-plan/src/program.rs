@@ -7,8 +7,8 @@ use crate::problem::CostModel;
 use crate::usage::{Sum, Usage};
 use good_lp::solvers::{ResolutionError, SolutionStatus};
 use good_lp::{
-    Expression, IntoAffineExpression as _, ProblemVariables, Solution, SolverModel, Variable, WithTimeLimit, constraint,
-    microlp, variable,
+    Expression, IntoAffineExpression as _, ProblemVariables, Solution, SolverModel, Variable,
+    WithTimeLimit, constraint, microlp, variable,
 };
 use std::collections::BTreeMap;
 
@@ -132,7 +132,8 @@ fn run(
     remaining: &mut Remaining<'_>,
 ) -> Answer {
     // Costs near 1 keep the solver's tolerances meaningful.
-    let scale = (&program.cost).linear_coefficients().map(|(_, cost)| cost.abs()).fold(0.0, f64::max);
+    let scale =
+        (&program.cost).linear_coefficients().map(|(_, cost)| cost.abs()).fold(0.0, f64::max);
     if scale > 0.0 {
         program.cost *= 1.0 / scale;
     }
@@ -174,7 +175,10 @@ fn read(model: &Model<'_>, places: &[(usize, Places)], solution: &impl Solution)
     let mut assignment = vec![Vec::new(); model.problem.tags.len()];
     for (tag, of_tag) in places {
         let taken = |places: &Vec<(usize, Variable)>| {
-            places.iter().max_by(|a, b| solution.value(a.1).total_cmp(&solution.value(b.1))).map_or(0, |it| it.0)
+            places
+                .iter()
+                .max_by(|a, b| solution.value(a.1).total_cmp(&solution.value(b.1)))
+                .map_or(0, |it| it.0)
         };
         let subscribers = model.problem.tags.get(*tag).map_or(0, |tag| tag.subscribers.len());
         if let Some(proxies) = assignment.get_mut(*tag) {
@@ -216,9 +220,9 @@ fn many(program: &mut Program, model: &Model<'_>, tag: usize, is_limited: bool) 
                 .or_insert_with(|| program.binary(&model.opened(tag, node), is_limited));
             program.implies(place, opened);
             if forms.get(form).scaling > 0.0 && model.problem.cost != CostModel::PerSubscriber {
-                let scaling = *scaled.entry((node, form)).or_insert_with(|| {
-                    program.binary(&model.scaled(tag, node, form), is_limited)
-                });
+                let scaling = *scaled
+                    .entry((node, form))
+                    .or_insert_with(|| program.binary(&model.scaled(tag, node, form), is_limited));
                 program.implies(place, scaling);
             }
         }
@@ -311,4 +315,3 @@ impl Model<'_> {
         sum.finish()
     }
 }
-

@@ -45,7 +45,8 @@ fn of_tag(model: &Model<'_>, tag: usize, spec: &PlanTag, proxies: &[usize]) -> S
         let cost = amount(model, model.usage(tag, &other).cost);
         let _ = match late {
             Some((to, _)) => {
-                let late = spec.subscribers.get(to).map_or_else(String::new, |it| model.name(it.node));
+                let late =
+                    spec.subscribers.get(to).map_or_else(String::new, |it| model.name(it.node));
                 write!(text, "; at {name} it is too late for {late}")
             }
             None if distinct.len() > model.problem.proxies => {

@@ -227,7 +227,7 @@ mod tests {
         problem.nodes = (0..6).map(|node| PlanNode::new(&node.to_string())).collect();
         for &(from, to, bits) in links {
             let mut link = PlanLink::new(from, to);
-            link.capacity = Capacity::from_bits_per_s(bits).ok();
+            link.capacity = Capacity::from_bits_per_s(bits * 1_000).ok();
             problem.links.push(link);
         }
         problem

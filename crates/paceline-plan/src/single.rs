@@ -104,9 +104,14 @@ impl Model<'_> {
         let mut before = vec![0.0; costs.len()];
         for &from in &spec.publishers {
             let tree = self.routes.tree(from);
-            before.iter_mut().zip(tree.all_hops()).for_each(|(sum, hops)| *sum += times(hops, original));
+            before
+                .iter_mut()
+                .zip(tree.all_hops())
+                .for_each(|(sum, hops)| *sum += times(hops, original));
         }
-        for ((cost, far), before) in costs.iter_mut().zip(farthest.first().into_iter().flatten()).zip(before) {
+        for ((cost, far), before) in
+            costs.iter_mut().zip(farthest.first().into_iter().flatten()).zip(before)
+        {
             *cost += (far - before).max(0.0);
         }
         costs
@@ -123,19 +128,22 @@ impl Model<'_> {
             let mut links = 0;
             for (to, _) in spec.subscribers.iter().zip(&forms.of).filter(|(_, of)| **of == form) {
                 let mut at = to.node;
-                while let Some((_, before)) = self.routes.up(&tree, at).filter(|_| marks.visit(at)) {
+                while let Some((_, before)) = self.routes.up(&tree, at).filter(|_| marks.visit(at))
+                {
                     links += 1;
                     at = before;
                 }
             }
-            cost += float(links) * of.per_link * publishers + of.scaling * publishers * self.cpu_cost;
+            cost +=
+                float(links) * of.per_link * publishers + of.scaling * publishers * self.cpu_cost;
         }
         // The marks are those of the original form, which may cross the links to the proxy too.
         let original = forms.get(0).per_link;
         for &from in &spec.publishers {
             self.routes.walk(from, node, |link| {
                 let end = self.problem.links.get(link).map_or(node, |link| link.to);
-                let again = marks.has(end) && self.routes.up(&tree, end).is_some_and(|up| up.0 == link);
+                let again =
+                    marks.has(end) && self.routes.up(&tree, end).is_some_and(|up| up.0 == link);
                 cost += if again { 0.0 } else { original };
             });
         }

@@ -109,9 +109,11 @@ impl Model<'_> {
             for (subscriber, &node) in nodes.iter().enumerate() {
                 served.entry(node).or_default().push(subscriber);
             }
-            proxies.extend(
-                served.into_iter().map(|(node, subscribers)| PlannedProxy { tag, node, subscribers }),
-            );
+            proxies.extend(served.into_iter().map(|(node, subscribers)| PlannedProxy {
+                tag,
+                node,
+                subscribers,
+            }));
             self.streams(&mut streams, tag, nodes);
         }
         let because = because(self, assignment);

@@ -90,7 +90,8 @@ impl Model<'_> {
         let mut sum = Sum::new(self, spec);
         sum.is_complete = is_complete;
         let nodes: BTreeSet<usize> = proxies.iter().copied().collect();
-        let scaled: BTreeSet<(usize, usize)> = proxies.iter().copied().zip(forms.of.clone()).collect();
+        let scaled: BTreeSet<(usize, usize)> =
+            proxies.iter().copied().zip(forms.of.clone()).collect();
         let ends = || proxies.iter().zip(&spec.subscribers).zip(&forms.of);
         for &from in &spec.publishers {
             match self.problem.cost {

@@ -24,12 +24,17 @@ fn compare(seed: u64, problem: &PlanProblem) -> Option<f64> {
             assert_eq!((&planned, &program), (&all, &all), "{seed}");
             None
         }
-        (all, planned, program) => panic!("{seed}:\n{all:?}\n{planned:?}\n{program:?}\n{problem:?}"),
+        (all, planned, program) => {
+            panic!("{seed}:\n{all:?}\n{planned:?}\n{program:?}\n{problem:?}")
+        }
     }
 }
 
 fn check(seed: u64, all: &Planned, other: &Planned) {
-    assert!((all.cost - other.cost).abs() <= 1e-5 * all.cost.max(1e-9), "{seed}: {all:?}\n{other:?}");
+    assert!(
+        (all.cost - other.cost).abs() <= 1e-5 * all.cost.max(1e-9),
+        "{seed}: {all:?}\n{other:?}"
+    );
     assert_eq!(other.state, PlanState::Optimal, "{seed}: {all:?}\n{other:?}");
     let late = |it: &&paceline_plan::PlannedStream| it.within.is_some_and(|most| it.delay > most);
     assert_eq!(other.streams.iter().find(late), None, "{seed}");

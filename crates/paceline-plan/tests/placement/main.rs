@@ -2,4 +2,5 @@
 #![cfg(test)]
 
 mod agree;
+mod bad;
 mod random;

@@ -16,7 +16,8 @@ impl Random {
     }
 
     pub(crate) fn below(&mut self, count: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % count
     }
 
@@ -52,10 +53,9 @@ pub(crate) fn problem(seed: u64, sizes: Sizes) -> PlanProblem {
     }
     problem.cost = [CostModel::PerSubscriber, CostModel::SharedUpstream, CostModel::Multicast]
         [random.index(3)];
-    problem.delays =
-        [DelayModel::Periods, DelayModel::Links, DelayModel::Bounds][random.index(3)];
-    problem.objective = [Objective::Bandwidth, Objective::Cpu, Objective::Weighted(1e6)]
-        [random.index(3)];
+    problem.delays = [DelayModel::Periods, DelayModel::Links, DelayModel::Bounds][random.index(3)];
+    problem.objective =
+        [Objective::Bandwidth, Objective::Cpu, Objective::Weighted(1e6)][random.index(3)];
     problem.proxies = 1 + random.index(sizes.proxies);
     for tag in 0..1 + random.index(sizes.tags) {
         let tag = self::tag(&mut random, tag, count, sizes);
