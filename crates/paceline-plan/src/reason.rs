@@ -30,6 +30,11 @@ fn of_tag(model: &Model<'_>, tag: usize, spec: &PlanTag, proxies: &[usize]) -> S
     let cost = model.usage(tag, proxies).cost;
     let nodes: BTreeSet<usize> = proxies.iter().copied().collect();
     let names: Vec<String> = nodes.iter().map(|&node| model.name(node)).collect();
+    let is_original =
+        |to: usize| model.tag(tag).is_some_and(|(_, forms)| crate::list::at(&forms.of, to) == 0);
+    if (0..proxies.len()).all(is_original) {
+        return format!("{} is not scaled and costs {}.", spec.tag, amount(model, cost));
+    }
     let mut text =
         format!("{} is scaled at {} for {}", spec.tag, names.join(", "), amount(model, cost));
     let publisher = spec.publishers.first().copied().unwrap_or(0);
