@@ -81,7 +81,8 @@ fn times(settings: &Settings) {
             last = Some(planned);
         }
         times.sort();
-        let (median, most) = (times[times.len() / 2], times[times.len() - 1]);
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        let most = times.last().copied().unwrap_or_default();
         let (status, gap) = match last {
             Some(Ok(Planned { state, gap, .. })) => (state.to_string(), gap),
             Some(Err(error)) => (error.to_string(), f64::NAN),
@@ -132,8 +133,8 @@ fn times(settings: &Settings) {
 
 /// Returns the path of the paper's program with subscribers at its last nodes.
 fn chain(subscribers: usize) -> PlanProblem {
-    let mut problem = PlanProblem::default();
-    problem.nodes = (0..7).map(|node| PlanNode::new(&node.to_string())).collect();
+    let mut problem =
+        PlanProblem::new((0..7).map(|node| PlanNode::new(&node.to_string())).collect());
     for node in 0..6 {
         let link = PlanLink::new(node, node + 1);
         problem.links.extend([link.back(), link]);
@@ -197,12 +198,12 @@ fn network(
 /// Gives two thirds of the subscribers a delay bound that a proxy at the subscriber meets, and one
 /// at the publisher often does not.
 fn bounded(mut problem: PlanProblem, random: &mut Random) -> PlanProblem {
-    let planned = plan(&problem, &mut || std::time::Duration::from_secs(60)).unwrap();
-    for stream in planned.streams {
-        let tag = &mut problem.tags[stream.tag];
+    let planned = plan(&problem, &mut || std::time::Duration::from_secs(60));
+    for stream in planned.into_iter().flat_map(|planned| planned.streams) {
+        let Some(tag) = problem.tags.get_mut(stream.tag) else { continue };
         let hops = u64::try_from(stream.path.len()).unwrap_or(1).saturating_sub(1).max(1);
         let period = tag.period.as_nanos();
-        let to = &mut tag.subscribers[stream.subscriber];
+        let Some(to) = tag.subscribers.get_mut(stream.subscriber) else { continue };
         // One proxy serves all, so the bound allows the whole path at the subscriber's period, or a
         // detour at the publisher's.
         let slack = 6 + random.below(10);
@@ -216,10 +217,9 @@ fn bounded(mut problem: PlanProblem, random: &mut Random) -> PlanProblem {
 /// Limits all links to a part of the load that an unlimited plan has on its busiest link.
 fn tightened(problem: &PlanProblem, percent: u64) -> PlanProblem {
     let mut tight = problem.clone();
-    let planned = plan(problem, &mut || std::time::Duration::from_secs(60)).unwrap();
-    let loads: Vec<u64> =
-        planned.link_bits.iter().map(|bits| format!("{bits:.0}").parse().unwrap()).collect();
-    let most = loads.into_iter().max().unwrap_or(1);
+    let planned = plan(problem, &mut || std::time::Duration::from_secs(60));
+    let loads = planned.into_iter().flat_map(|planned| planned.link_bits);
+    let most: u64 = format!("{:.0}", loads.fold(0.0, f64::max)).parse().unwrap_or(u64::MAX);
     for link in &mut tight.links {
         link.capacity = Capacity::from_bits_per_s(most * percent / 100).ok();
     }

@@ -74,7 +74,7 @@ pub enum PlanError {
         /// no delay bound helps.
         smallest: Option<Duration>,
         /// The constraint that excludes a smaller delay.
-        binding: Binding,
+        binding: Box<Binding>,
     },
     /// The time ended before a plan was found, and before the problem was proved infeasible.
     Time,

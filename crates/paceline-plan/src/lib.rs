@@ -11,8 +11,7 @@
 //! use paceline_plan::{PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag, plan};
 //! use paceline_sched::Duration;
 //!
-//! let mut problem = PlanProblem::default();
-//! problem.nodes = ["robot", "mast", "operator"].map(PlanNode::new).to_vec();
+//! let mut problem = PlanProblem::new(["robot", "mast", "operator"].map(PlanNode::new).to_vec());
 //! problem.links = vec![PlanLink::new(0, 1), PlanLink::new(1, 2)];
 //! let mut tag = PlanTag::new("robot/camera", 0, Duration::from_millis(33), 20_000);
 //! tag.subscribers.push(PlanSubscriber {

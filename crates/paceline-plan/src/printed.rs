@@ -124,8 +124,8 @@ pub fn is_infeasible(required: Duration, delay: Duration, reading: Reading) -> b
 /// limits, and the given number of subscribers at node 6 without delay bounds.
 #[must_use]
 pub fn seven_nodes(subscribers: usize, period: Duration, scale: u32, bytes: u64) -> PlanProblem {
-    let mut problem = PlanProblem::default();
-    problem.nodes = (0..7).map(|node| PlanNode::new(&node.to_string())).collect();
+    let mut problem =
+        PlanProblem::new((0..7).map(|node| PlanNode::new(&node.to_string())).collect());
     problem.links = (0..6).map(|node| PlanLink::new(node, node + 1)).collect();
     let mut tag = PlanTag::new("vbns", 0, period, bytes);
     tag.subscribers = vec![PlanSubscriber { node: 6, scale, bytes, within: None }; subscribers];
@@ -138,8 +138,8 @@ pub fn seven_nodes(subscribers: usize, period: Duration, scale: u32, bytes: u64)
 /// delay of the paper's own answer.
 #[must_use]
 pub fn star(period: Duration, scale: u32, bytes: u64, reading: Reading) -> PlanProblem {
-    let mut problem = PlanProblem::default();
-    problem.nodes = (1..=5).map(|node| PlanNode::new(&node.to_string())).collect();
+    let mut problem =
+        PlanProblem::new((1..=5).map(|node| PlanNode::new(&node.to_string())).collect());
     for leaf in 0..4 {
         let link = PlanLink::new(leaf, 4);
         problem.links.extend([link.back(), link]);
@@ -235,7 +235,7 @@ mod tests {
             };
             assert_eq!(within, Some(period.mul_div(2, 1)));
             // Each subscriber alone is served in 2T by a proxy of its own, but not by one for both.
-            assert_eq!(binding, Binding::Proxies(1));
+            assert_eq!(*binding, Binding::Proxies(1));
             assert_eq!(
                 smallest,
                 Some(Duration::from_millis(12)),

@@ -168,6 +168,14 @@ pub struct PlanProblem {
     pub proxies: usize,
 }
 
+impl PlanProblem {
+    /// Returns a problem of nodes without links and tags, with the default models.
+    #[must_use]
+    pub fn new(nodes: Vec<PlanNode>) -> Self {
+        Self { nodes, ..Self::default() }
+    }
+}
+
 impl Default for PlanProblem {
     fn default() -> Self {
         Self {

@@ -41,7 +41,7 @@ fn infeasible(
         subscriber: subscriber.map_or_else(String::new, |it| model.name(it.node)),
         within: subscriber.and_then(|it| it.within),
         smallest: smallest.map(Duration::from_nanos),
-        binding,
+        binding: Box::new(binding),
     }
 }
 

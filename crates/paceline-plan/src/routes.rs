@@ -223,8 +223,8 @@ mod tests {
     use paceline_sched::Capacity;
 
     fn problem(links: &[(usize, usize, u64)]) -> PlanProblem {
-        let mut problem = PlanProblem::default();
-        problem.nodes = (0..6).map(|node| PlanNode::new(&node.to_string())).collect();
+        let mut problem =
+            PlanProblem::new((0..6).map(|node| PlanNode::new(&node.to_string())).collect());
         for &(from, to, bits) in links {
             let mut link = PlanLink::new(from, to);
             link.capacity = Capacity::from_bits_per_s(bits * 1_000).ok();

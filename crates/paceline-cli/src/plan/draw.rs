@@ -202,8 +202,7 @@ mod tests {
 
     #[test]
     fn names_are_escaped_and_all_parts_are_drawn() {
-        let mut problem = PlanProblem::default();
-        problem.nodes = ["a<b>", "c&\u{1}", "d"].map(PlanNode::new).to_vec();
+        let mut problem = PlanProblem::new(["a<b>", "c&\u{1}", "d"].map(PlanNode::new).to_vec());
         problem.links = vec![PlanLink::new(0, 1), PlanLink::new(1, 2)];
         let period = paceline_sched::Duration::from_millis(10);
         let mut tag = PlanTag::new("t\"", 0, period, 10);

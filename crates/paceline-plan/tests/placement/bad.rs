@@ -7,8 +7,7 @@ use paceline_sched::{Capacity, Duration};
 
 /// A path of four nodes, a tag at the first and a subscriber at the last.
 fn path() -> PlanProblem {
-    let mut problem = PlanProblem::default();
-    problem.nodes = ["a", "b", "c", "d"].map(PlanNode::new).to_vec();
+    let mut problem = PlanProblem::new(["a", "b", "c", "d"].map(PlanNode::new).to_vec());
     problem.links = (0..3).map(|node| PlanLink::new(node, node + 1)).collect();
     let mut tag = PlanTag::new("camera", 0, Duration::from_millis(10), 1_000);
     tag.subscribers.push(PlanSubscriber { node: 3, scale: 4, bytes: 1_000, within: None });
@@ -16,13 +15,16 @@ fn path() -> PlanProblem {
     problem
 }
 
+/// The expected start of an error, and the change that causes it.
+type Change = (&'static str, fn(&mut PlanProblem));
+
 fn fails(problem: &PlanProblem) -> PlanError {
     plan(problem, &mut || std::time::Duration::from_secs(60)).unwrap_err()
 }
 
 #[test]
 fn invalid_values_are_named() {
-    let change: &[(&str, fn(&mut PlanProblem))] = &[
+    let change: &[Change] = &[
         ("nodes has 0 entries", |it| it.nodes.clear()),
         ("nodes[1].id is \"a\" again", |it| it.nodes[1].id = "a".to_owned()),
         ("nodes[0].id is empty", |it| it.nodes[0].id.clear()),
@@ -85,7 +87,7 @@ fn a_link_that_is_too_thin_is_named_with_the_smallest_delay_beside_it() {
     let PlanError::Infeasible { smallest, binding, .. } = &error else { panic!("{error}") };
     assert_eq!(*smallest, Some(Duration::from_millis(60)), "scaled at c: 10 + 10 + 40 ms");
     let link = Binding::Link { from: "c".to_owned(), to: "d".to_owned(), capacity: 300_000 };
-    assert_eq!(*binding, link);
+    assert_eq!(**binding, link);
     problem.links[2].capacity = Capacity::from_bits_per_s(100_000).ok();
     let error = fails(&problem);
     assert!(error.to_string().ends_with("no delay bound helps, so raise this limit"), "{error}");
@@ -98,7 +100,7 @@ fn a_processor_that_is_too_slow_is_named() {
     problem.nodes[3].cpu = Some(0.01);
     let error = fails(&problem);
     let PlanError::Infeasible { binding, smallest, .. } = &error else { panic!("{error}") };
-    assert_eq!(*binding, Binding::Cpu { node: "d".to_owned(), limit: 0.01 });
+    assert_eq!(**binding, Binding::Cpu { node: "d".to_owned(), limit: 0.01 });
     assert_eq!(*smallest, None);
 }
 

@@ -21,8 +21,13 @@ impl Random {
         (self.0 >> 33) % count
     }
 
+    fn pick<T: Copy + Default>(&mut self, of: &[T]) -> T {
+        of.get(self.index(of.len())).copied().unwrap_or_default()
+    }
+
     pub(crate) fn index(&mut self, count: usize) -> usize {
-        usize::try_from(self.below(u64::try_from(count).unwrap())).unwrap()
+        let below = self.below(u64::try_from(count).unwrap_or(1));
+        usize::try_from(below).unwrap_or(0)
     }
 }
 
@@ -42,8 +47,8 @@ pub(crate) struct Sizes {
 pub(crate) fn problem(seed: u64, sizes: Sizes) -> PlanProblem {
     let mut random = Random::new(seed);
     let count = 2 + random.index(sizes.nodes - 1);
-    let mut problem = PlanProblem::default();
-    problem.nodes = (0..count).map(|node| PlanNode::new(&format!("n{node}"))).collect();
+    let mut problem =
+        PlanProblem::new((0..count).map(|node| PlanNode::new(&format!("n{node}"))).collect());
     for node in 1..count {
         add(&mut problem, &mut random, node, sizes.limits);
     }
@@ -51,11 +56,11 @@ pub(crate) fn problem(seed: u64, sizes: Sizes) -> PlanProblem {
         let node = random.index(count);
         add(&mut problem, &mut random, node, sizes.limits);
     }
-    problem.cost = [CostModel::PerSubscriber, CostModel::SharedUpstream, CostModel::Multicast]
-        [random.index(3)];
-    problem.delays = [DelayModel::Periods, DelayModel::Links, DelayModel::Bounds][random.index(3)];
+    problem.cost =
+        random.pick(&[CostModel::PerSubscriber, CostModel::SharedUpstream, CostModel::Multicast]);
+    problem.delays = random.pick(&[DelayModel::Periods, DelayModel::Links, DelayModel::Bounds]);
     problem.objective =
-        [Objective::Bandwidth, Objective::Cpu, Objective::Weighted(1e6)][random.index(3)];
+        random.pick(&[Objective::Bandwidth, Objective::Cpu, Objective::Weighted(1e6)]);
     problem.proxies = 1 + random.index(sizes.proxies);
     for tag in 0..1 + random.index(sizes.tags) {
         let tag = self::tag(&mut random, tag, count, sizes);
@@ -97,7 +102,7 @@ fn tag(random: &mut Random, number: usize, count: usize, sizes: Sizes) -> PlanTa
     let cost = |random: &mut Random| random.index(20) as f64 * 1e-5;
     tag.cpu = SampleCpu { receive: cost(random), send: cost(random), scale: cost(random) };
     for _ in 0..1 + random.index(sizes.subscribers) {
-        let scale = u32::try_from(1 + random.below(4)).unwrap();
+        let scale = u32::try_from(1 + random.below(4)).unwrap_or(1);
         let bytes = if random.below(2) == 0 { bytes } else { bytes / (1 + random.below(4)) };
         let within = (random.below(3) > 0).then(|| Duration::from_millis(30 + random.below(400)));
         tag.subscribers.push(PlanSubscriber { node: random.index(count), scale, bytes, within });
