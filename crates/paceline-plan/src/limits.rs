@@ -36,8 +36,6 @@ pub(crate) struct Shared {
     pub(crate) bound: f64,
     /// True if it is proved that no places of the pools meet the limits.
     pub(crate) is_infeasible: bool,
-    /// The resource with the highest price.
-    pub(crate) scarce: Option<usize>,
 }
 
 struct Search<'a, 'b> {
@@ -57,17 +55,13 @@ pub(crate) fn share(model: &Model<'_>, pools: &[Pool], remaining: &mut Remaining
     let best_prices = prices.clone();
     let mut search =
         Search { model, pools, prices, best: None, bound: f64::NEG_INFINITY, best_prices };
-    if let Some(resource) = search.always_exceeded() {
-        let bound = f64::INFINITY;
-        return Shared { places: None, bound, is_infeasible: true, scarce: Some(resource) };
+    if search.always_exceeded().is_some() {
+        return Shared { places: None, bound: f64::INFINITY, is_infeasible: true };
     }
     search.relax(remaining);
-    let outcome = search.finish(remaining);
-    let scarce = least(search.best_prices.iter().map(|price| -price))
-        .filter(|(_, price)| *price < 0.0)
-        .map(|(resource, _)| resource);
+    let is_infeasible = search.finish(remaining);
     let (places, bound) = (search.best.map(|best| best.1), search.bound);
-    Shared { places, bound, is_infeasible: outcome, scarce }
+    Shared { places, bound, is_infeasible }
 }
 
 impl Search<'_, '_> {

@@ -5,10 +5,13 @@ use crate::budget::Remaining;
 use crate::error::{Binding, PlanError};
 use crate::list::at;
 use crate::model::Model;
-use crate::problem::PlanProblem;
+use crate::problem::{PlanProblem, PlanTag};
 use crate::search::{Found, search};
+use crate::usage::is_over;
 use paceline_sched::Duration;
 
+/// The most limits that are dropped one by one to find the binding one.
+const TRIED_MAX: usize = 16;
 /// The most subscribers whose delay bounds are varied to find the smallest feasible one.
 const VARIED_MAX: usize = 64;
 
@@ -50,7 +53,7 @@ pub(crate) fn refuse(model: &Model<'_>, remaining: &mut Remaining<'_>) -> PlanEr
     if let Some(error) = unmet(model) {
         return error;
     }
-    let binding = binding(model, remaining);
+    let (binding, resource) = binding(model, remaining);
     let ends = model.problem.tags.iter().enumerate().flat_map(|(tag, spec)| {
         spec.subscribers.iter().enumerate().map(move |(to, it)| (tag, to, it.within))
     });
@@ -61,9 +64,30 @@ pub(crate) fn refuse(model: &Model<'_>, remaining: &mut Remaining<'_>) -> PlanEr
             return infeasible(model, tag, to, Some(smallest), binding);
         }
     }
-    // No single delay bound helps. Name the first subscriber of the binding constraint.
-    let (tag, to) = ends.first().copied().unwrap_or((0, 0));
+    // No single delay bound helps.
+    let (tag, to) = resource.map_or((0, 0), |resource| greediest(model, resource));
     infeasible(model, tag, to, None, binding)
+}
+
+/// Returns the tag and the subscriber that need most of a resource.
+fn greediest(model: &Model<'_>, resource: usize) -> (usize, usize) {
+    let mut most = (f64::NEG_INFINITY, 0, 0);
+    for (tag, spec) in model.problem.tags.iter().enumerate() {
+        for to in 0..spec.subscribers.len() {
+            let least = least_load(model, tag, to, resource);
+            if least > most.0 {
+                most = (least, tag, to);
+            }
+        }
+    }
+    (most.1, most.2)
+}
+
+/// Returns the load of a resource by a subscriber alone, at the node that uses it least.
+fn least_load(model: &Model<'_>, tag: usize, to: usize, resource: usize) -> f64 {
+    let Some(spec) = model.problem.tags.get(tag) else { return 0.0 };
+    let nodes = model.candidates(spec).into_iter().filter(|&node| model.in_time(tag, to, node));
+    nodes.map(|node| model.lone(tag, to, node, resource)).fold(f64::INFINITY, f64::min)
 }
 
 fn is_feasible(problem: &PlanProblem, remaining: &mut Remaining<'_>) -> bool {
@@ -102,31 +126,22 @@ fn smallest(
     delays.get(low).copied()
 }
 
-/// Returns the constraint without which there is a plan: the number of proxies if there are no
-/// limits, else the link or node that is most in demand.
-fn binding(model: &Model<'_>, remaining: &mut Remaining<'_>) -> Binding {
-    let mut free = model.problem.clone();
-    free.links.iter_mut().for_each(|link| link.capacity = None);
-    free.nodes.iter_mut().for_each(|node| node.cpu = None);
-    let scarce = Model::new(&free).ok().and_then(|free| match search(&free, remaining) {
-        Found::Plan(assignment, _) => {
-            let mut loads = vec![0.0; model.limits.len()];
-            for (tag, proxies) in assignment.iter().enumerate() {
-                model.add(&mut loads, &model.usage(tag, proxies), 1.0);
-            }
-            most_exceeded(model, &loads)
-        }
-        Found::None(_) | Found::Unknown => None,
-    });
-    let priced = match search(model, remaining) {
-        Found::None(resource) => resource,
-        Found::Plan(..) | Found::Unknown => None,
+/// Returns the constraint without which there is a plan: a link or node that is exceeded without
+/// limits, or the number of proxies.
+fn binding(model: &Model<'_>, remaining: &mut Remaining<'_>) -> (Binding, Option<usize>) {
+    let exceeded = exceeded_without_limits(model, remaining);
+    let is_binding = |&&resource: &&usize| {
+        let feasible = without(model, &[resource]);
+        feasible.is_some_and(|free| matches!(search(&free, remaining), Found::Plan(..)))
     };
-    // The price is nearer to a proof than one plan without limits.
-    let Some(resource) = scarce.and(priced).or(scarce) else {
-        return Binding::Proxies(model.problem.proxies);
+    // Without time, and if several limits bind together, the most exceeded one is named.
+    let tried = || exceeded.iter().take(TRIED_MAX);
+    let always = tried().find(|&&resource| is_always_over(model, resource));
+    let resource = always.or_else(|| tried().find(is_binding)).or(exceeded.first()).copied();
+    let Some(resource) = resource else {
+        return (Binding::Proxies(model.problem.proxies), None);
     };
-    match model.problem.links.get(resource) {
+    let binding = match model.problem.links.get(resource) {
         Some(link) => Binding::Link {
             from: model.name(link.from),
             to: model.name(link.to),
@@ -136,12 +151,46 @@ fn binding(model: &Model<'_>, remaining: &mut Remaining<'_>) -> Binding {
             let node = resource - model.first_node();
             Binding::Cpu { node: model.name(node), limit: at(&model.limits, resource) }
         }
-    }
+    };
+    (binding, Some(resource))
 }
 
-fn most_exceeded(model: &Model<'_>, loads: &[f64]) -> Option<usize> {
-    let over = loads.iter().zip(&model.limits).enumerate();
-    let over = over.filter(|(_, (load, limit))| crate::usage::is_over(**load, **limit));
+/// Returns true if each tag's subscriber that needs the resource most exceeds its limit, even if the
+/// others need none of it.
+fn is_always_over(model: &Model<'_>, resource: usize) -> bool {
+    let of_tag = |(tag, spec): (usize, &PlanTag)| {
+        let ends = 0..spec.subscribers.len();
+        ends.map(|to| least_load(model, tag, to, resource)).fold(0.0, f64::max)
+    };
+    let load: f64 = model.problem.tags.iter().enumerate().map(of_tag).sum();
+    is_over(load, at(&model.limits, resource))
+}
+
+/// Returns the model without the limits of some resources. Paths stay the same.
+fn without<'a>(model: &Model<'a>, resources: &[usize]) -> Option<Model<'a>> {
+    let mut free = Model::new(model.problem).ok()?;
+    for &resource in resources {
+        if let Some(limit) = free.limits.get_mut(resource) {
+            *limit = f64::INFINITY;
+        }
+    }
+    Some(free)
+}
+
+/// Returns the resources that the cheapest plan without limits exceeds, the most exceeded first.
+fn exceeded_without_limits(model: &Model<'_>, remaining: &mut Remaining<'_>) -> Vec<usize> {
+    let all: Vec<usize> = (0..model.limits.len()).collect();
+    let found = without(model, &all).map(|free| search(&free, remaining));
+    let Some(Found::Plan(assignment, _)) = found else { return Vec::new() };
+    let mut loads = vec![0.0; model.limits.len()];
+    for (tag, proxies) in assignment.iter().enumerate() {
+        model.add(&mut loads, &model.usage(tag, proxies), 1.0);
+    }
     let part = |load: f64, limit: f64| if limit > 0.0 { load / limit } else { f64::INFINITY };
-    over.max_by(|(_, a), (_, b)| part(*a.0, *a.1).total_cmp(&part(*b.0, *b.1))).map(|(of, _)| of)
+    let over = loads.iter().zip(&model.limits).enumerate();
+    let over = over.filter(|(_, (load, limit))| is_over(**load, **limit));
+    let mut over: Vec<(f64, usize)> =
+        over.map(|(of, (load, limit))| (part(*load, *limit), of)).collect();
+    over.sort_by(|a, b| b.0.total_cmp(&a.0));
+    over.into_iter().map(|(_, of)| of).collect()
 }

@@ -23,8 +23,8 @@ const VARIABLES_MAX: usize = 3_000;
 pub(crate) enum Found {
     /// A plan and a lower bound of the cost of all plans.
     Plan(Assignment, f64),
-    /// There is no plan. The resource is the one that the tags compete for most.
-    None(Option<usize>),
+    /// There is no plan.
+    None,
     /// The time ended first.
     Unknown,
 }
@@ -34,7 +34,7 @@ pub(crate) fn search(model: &Model<'_>, remaining: &mut Remaining<'_>) -> Found 
     let (mut assignment, mut bound) = (Vec::with_capacity(tags), 0.0);
     let mut loads = vec![0.0; model.limits.len()];
     for tag in 0..tags {
-        let Some((proxies, least)) = alone(model, tag, remaining) else { return Found::None(None) };
+        let Some((proxies, least)) = alone(model, tag, remaining) else { return Found::None };
         model.add(&mut loads, &model.usage(tag, &proxies), 1.0);
         assignment.push(proxies);
         bound += least;
@@ -88,7 +88,7 @@ fn one_each(model: &Model<'_>, remaining: &mut Remaining<'_>) -> Found {
             });
             Found::Plan(assignment.collect(), shared.bound)
         }
-        None if shared.is_infeasible => Found::None(shared.scarce),
+        None if shared.is_infeasible => Found::None,
         None => Found::Unknown,
     }
 }
@@ -104,7 +104,7 @@ fn several_each(model: &Model<'_>, bound: f64, remaining: &mut Remaining<'_>) ->
             let cost = model.total(&assignment);
             Found::Plan(assignment, cost)
         }
-        Answer::Infeasible => Found::None(None),
+        Answer::Infeasible => Found::None,
         Answer::Feasible(_) | Answer::Unknown => {
             let single = one_each(model, remaining);
             match (answer, single) {
@@ -112,9 +112,9 @@ fn several_each(model: &Model<'_>, bound: f64, remaining: &mut Remaining<'_>) ->
                     let better = if model.total(&a) <= model.total(&b) { a } else { b };
                     Found::Plan(better, bound)
                 }
-                (Answer::Feasible(a), Found::None(_) | Found::Unknown) => Found::Plan(a, bound),
+                (Answer::Feasible(a), Found::None | Found::Unknown) => Found::Plan(a, bound),
                 (_, Found::Plan(b, _)) => Found::Plan(b, bound),
-                (_, Found::None(_) | Found::Unknown) => Found::Unknown,
+                (_, Found::None | Found::Unknown) => Found::Unknown,
             }
         }
     }

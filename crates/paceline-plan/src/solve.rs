@@ -23,7 +23,7 @@ pub fn plan(problem: &PlanProblem, remaining: &mut Remaining<'_>) -> Result<Plan
     }
     match search(&model, remaining) {
         Found::Plan(assignment, bound) => Ok(model.planned(&assignment, bound)),
-        Found::None(_) => Err(refuse(&model, remaining)),
+        Found::None => Err(refuse(&model, remaining)),
         Found::Unknown => Err(PlanError::Time),
     }
 }

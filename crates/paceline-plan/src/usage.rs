@@ -127,6 +127,20 @@ impl Model<'_> {
         sum.finish()
     }
 
+    /// Returns the load of a resource if only this subscriber of the tag existed.
+    pub(crate) fn lone(&self, tag: usize, to: usize, node: usize, resource: usize) -> f64 {
+        let Some((spec, forms)) = self.tag(tag) else { return 0.0 };
+        let target = spec.subscribers.get(to).map_or(node, |to| to.node);
+        let mut sum = Sum::new(self, spec);
+        for &from in &spec.publishers {
+            sum.path(from, node, forms.get(0));
+            sum.path(node, target, forms.of_subscriber(to));
+            sum.scale(node, forms.of_subscriber(to));
+        }
+        let loads = sum.finish().loads;
+        loads.into_iter().filter(|(of, _)| *of == resource).map(|(_, load)| load).sum()
+    }
+
     /// Adds the use of a tag to the loads of all resources.
     pub(crate) fn add(&self, loads: &mut [f64], usage: &Usage, sign: f64) {
         for &(resource, amount) in &usage.loads {

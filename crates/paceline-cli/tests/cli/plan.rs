@@ -64,20 +64,23 @@ fn the_example_of_the_guide_scales_at_the_office() {
 
 #[test]
 fn the_solvers_and_the_models_can_be_chosen() {
-    let file = folder().join("camera.json");
-    let cost = |args: &[&str]| {
+    let cost = |name: &str, args: &[&str]| {
+        let file = folder().join(name);
         let all: Vec<&str> = [arg(&file)].iter().chain(args).copied().collect();
         json(&all)["cost"].as_f64().unwrap()
     };
-    let auto = cost(&[]);
+    let auto = cost("camera.json", &[]);
     for solver in ["exhaustive", "integer"] {
-        assert!((cost(&["--solver", solver]) - auto).abs() < 1e-6 * auto, "{solver}");
+        let other = cost("camera.json", &["--solver", solver]);
+        assert!((other - auto).abs() < 1e-6 * auto, "{solver}");
     }
-    assert!(cost(&["--cost", "per_subscriber"]) > auto);
-    assert!(cost(&["--cost", "multicast"]) < auto);
-    assert!(cost(&["--objective", "cpu", "--timeout", "10s"]) < 1.0);
-    assert!(cost(&["--objective", "weighted", "--weight", "1000000"]) > auto);
-    assert!(cost(&["--delay-model", "bounds", "--proxies", "1"]) >= auto - 1e-6 * auto);
+    let with = |args: &[&str]| cost("three-rates.json", args);
+    let multicast = with(&[]);
+    assert!(with(&["--cost", "shared_upstream"]) > multicast);
+    assert!(with(&["--cost", "per_subscriber", "--proxies", "3"]) > multicast);
+    assert!(with(&["--objective", "cpu", "--timeout", "10s"]) < 1.0);
+    assert!(with(&["--objective", "weighted", "--weight", "1000000"]) >= multicast);
+    assert!(with(&["--delay-model", "links", "--proxies", "1"]) > 0.0);
 }
 
 #[test]
