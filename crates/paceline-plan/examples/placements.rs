@@ -65,6 +65,7 @@ fn agreement(count: u64) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "an example that measures")]
 fn times(settings: &Settings) {
     let nodes = settings.nodes;
     let row = |name: &str, problem: &PlanProblem, must: &str| {

@@ -4,6 +4,7 @@ use crate::check::check;
 use crate::error::PlanError;
 use crate::problem::{Objective, PlanProblem, PlanSubscriber, PlanTag};
 use crate::routes::{Routes, UNREACHED};
+use std::collections::BTreeSet;
 
 /// A stream of a publisher in one form.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +50,8 @@ pub(crate) struct Model<'a> {
     pub(crate) tags: Vec<TagForms>,
     /// The limit of each resource: bits per second of a link, seconds per second of a node.
     pub(crate) limits: Vec<f64>,
+    /// True if each link has one in the other direction, so that distances are symmetric.
+    pub(crate) is_symmetric: bool,
     /// The cost of a bit per second on a link.
     pub(crate) bit_cost: f64,
     /// The cost of a second per second on a node.
@@ -69,7 +72,10 @@ impl<'a> Model<'a> {
         let limits = links.chain(nodes).collect();
         let tags = problem.tags.iter().map(|tag| forms(tag, bit_cost, cpu_cost)).collect();
         let routes = Routes::new(problem);
-        let model = Self { problem, routes, tags, limits, bit_cost, cpu_cost };
+        let pairs: BTreeSet<(usize, usize)> =
+            problem.links.iter().map(|link| (link.from, link.to)).collect();
+        let is_symmetric = pairs.iter().all(|&(from, to)| pairs.contains(&(to, from)));
+        let model = Self { problem, routes, tags, limits, is_symmetric, bit_cost, cpu_cost };
         model.connected()?;
         Ok(model)
     }

@@ -59,7 +59,7 @@ impl Tree {
 /// A link from a node.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
-    to: usize,
+    to: u32,
     link: u32,
     width: u64,
 }
@@ -70,7 +70,8 @@ struct Edge {
 pub(crate) struct Routes<'a> {
     links: &'a [PlanLink],
     has_times: bool,
-    out: Vec<Vec<Edge>>,
+    /// The links from all nodes, and the place of each node's first one.
+    out: (Vec<Edge>, Vec<usize>),
     into: Vec<Vec<usize>>,
     trees: RefCell<(Vec<Option<Rc<Tree>>>, usize)>,
     back: Vec<OnceCell<Vec<u32>>>,
@@ -79,19 +80,31 @@ pub(crate) struct Routes<'a> {
 impl<'a> Routes<'a> {
     pub(crate) fn new(problem: &'a PlanProblem) -> Self {
         let count = problem.nodes.len();
-        let (mut out, mut into) = (vec![Vec::new(); count], vec![Vec::new(); count]);
-        for (index, link) in problem.links.iter().enumerate() {
+        let (mut edges, mut into) =
+            (Vec::with_capacity(problem.links.len()), vec![Vec::new(); count]);
+        let mut order: Vec<usize> = (0..problem.links.len()).collect();
+        order.sort_by_key(|&link| problem.links.get(link).map(|link| link.from));
+        let mut firsts = vec![0; count + 1];
+        for index in order {
+            let Some(link) = problem.links.get(index) else { continue };
             let width = link.capacity.map_or(u64::MAX, |rate| rate.bits_per_s());
-            let edge = Edge { to: link.to, link: u32::try_from(index).unwrap_or(0), width };
-            if let (Some(out), Some(into)) = (out.get_mut(link.from), into.get_mut(link.to)) {
-                out.push(edge);
+            let small = |index: usize| u32::try_from(index).unwrap_or(0);
+            edges.push(Edge { to: small(link.to), link: small(index), width });
+            set(&mut firsts, link.from + 1, edges.len());
+            if let Some(into) = into.get_mut(link.to) {
                 into.push(link.from);
             }
+        }
+        // Nodes without links begin where the node before them ends.
+        let mut end = 0;
+        for first in &mut firsts {
+            end = end.max(*first);
+            *first = end;
         }
         let back = std::iter::repeat_with(OnceCell::new).take(count).collect();
         let trees = RefCell::new((vec![None; count], 0));
         let has_times = problem.delays != DelayModel::Periods;
-        Self { links: &problem.links, has_times, out, into, trees, back }
+        Self { links: &problem.links, has_times, out: (edges, firsts), into, trees, back }
     }
 
     /// Returns the tree of paths from a node.
@@ -101,7 +114,7 @@ impl<'a> Routes<'a> {
             return Rc::clone(tree);
         }
         let tree = Rc::new(self.grow(from));
-        if (trees.1 + 1).saturating_mul(self.out.len()) > KEPT_MAX {
+        if (trees.1 + 1).saturating_mul(self.into.len()) > KEPT_MAX {
             trees.0.iter_mut().for_each(|tree| *tree = None);
             trees.1 = 0;
         }
@@ -146,8 +159,19 @@ impl<'a> Routes<'a> {
         nodes
     }
 
+    fn edges(&self, node: usize) -> &[Edge] {
+        let (edges, firsts) = &self.out;
+        edges.get(at(firsts, node)..at(firsts, node + 1)).unwrap_or_default()
+    }
+
+    /// Returns the node from which a link leads.
+    fn start(&self, link: u32) -> usize {
+        let link = usize::try_from(link).ok().and_then(|link| self.links.get(link));
+        link.map_or(usize::MAX, |link| link.from)
+    }
+
     fn grow(&self, from: usize) -> Tree {
-        let mut reached = vec![NOWHERE; self.out.len()];
+        let mut reached = vec![NOWHERE; self.into.len()];
         set(&mut reached, from, Reached { hops: 0, last: 0, width: u64::MAX });
         let mut layer = vec![from];
         let mut order = Vec::new();
@@ -157,18 +181,21 @@ impl<'a> Routes<'a> {
             hops += 1;
             for &node in &layer {
                 let narrow = reached.get(node).map_or(0, |it| it.width);
-                for &Edge { to, link, width } in self.out.get(node).into_iter().flatten() {
+                for &Edge { to, link, width } in self.edges(node) {
+                    let to = usize::try_from(to).unwrap_or(usize::MAX);
                     let Some(known) = reached.get_mut(to) else { continue };
                     let width = narrow.min(width);
                     if known.hops == UNREACHED {
                         next.push(to);
-                    } else if known.hops != hops || width <= known.width {
+                    } else if known.hops != hops
+                        || width < known.width
+                        || width == known.width && self.start(known.last) <= node
+                    {
                         continue;
                     }
                     *known = Reached { hops, last: link, width };
                 }
             }
-            next.sort_unstable();
             if self.has_times {
                 order.extend_from_slice(&next);
             }

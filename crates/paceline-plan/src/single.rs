@@ -2,10 +2,13 @@
 
 use crate::budget::Remaining;
 use crate::list::{at, float};
-use crate::model::Model;
+use crate::model::{Model, TagForms};
 use crate::problem::{CostModel, PlanTag};
 use crate::routes::UNREACHED;
 use crate::usage::Usage;
+
+/// The most ends of a multicast tree whose pairs are compared.
+const PAIRED_MAX: usize = 16;
 
 /// The nodes of a tag in the order of their cost as the only proxy.
 #[derive(Debug)]
@@ -84,37 +87,65 @@ impl Model<'_> {
                 *cost += times(hops, original * copies);
             }
         }
-        let mut farthest = vec![vec![0.0_f64; costs.len()]; forms.forms.len()];
+        if self.problem.cost == CostModel::Multicast {
+            self.add_trees(spec, forms, &mut costs);
+            return costs;
+        }
         for (to, &form) in spec.subscribers.iter().zip(&forms.of) {
             let per_link = forms.get(form).per_link * publishers;
-            let far = farthest.get_mut(form).into_iter().flatten();
-            for ((cost, far), &hops) in costs.iter_mut().zip(far).zip(self.routes.back(to.node)) {
-                let path = times(hops, per_link);
-                match self.problem.cost {
-                    CostModel::PerSubscriber | CostModel::SharedUpstream => *cost += path,
-                    CostModel::Multicast => *far = far.max(path),
-                }
-            }
+            let back = self.routes.back(to.node);
+            costs.iter_mut().zip(back).for_each(|(cost, &hops)| *cost += times(hops, per_link));
         }
-        // A multicast stream crosses at least the links to its farthest subscriber. The original may
-        // share links before and behind the proxy.
-        for far in farthest.iter().skip(1) {
-            costs.iter_mut().zip(far).for_each(|(cost, far)| *cost += far);
-        }
+        costs
+    }
+
+    /// Adds lower bounds of the costs of multicast trees from each node.
+    fn add_trees(&self, spec: &PlanTag, forms: &TagForms, costs: &mut [f64]) {
+        let publishers = float(spec.publishers.len());
         let mut before = vec![0.0; costs.len()];
         for &from in &spec.publishers {
             let tree = self.routes.tree(from);
-            before
+            let hops = before.iter_mut().zip(tree.all_hops());
+            hops.for_each(|(sum, hops)| *sum += times(hops, forms.get(0).per_link));
+        }
+        for form in 0..forms.forms.len() {
+            let ends = spec.subscribers.iter().zip(&forms.of).filter(|(_, of)| **of == form);
+            let ends: Vec<usize> = ends.map(|(to, _)| to.node).collect();
+            let per_link = forms.get(form).per_link * publishers;
+            let trees = self.least_links(&ends);
+            for ((cost, links), before) in costs.iter_mut().zip(trees).zip(&before) {
+                // The original form may cross the same links before and behind the proxy.
+                let shared = if form == 0 { *before } else { 0.0 };
+                *cost += (links * per_link - shared).max(0.0);
+            }
+        }
+    }
+
+    /// Returns a lower bound of the links of a tree from each node to these ends. It has at least
+    /// the links to the farthest end. A tree to two ends has half of the way around them.
+    fn least_links(&self, ends: &[usize]) -> Vec<f64> {
+        let mut least = vec![0.0_f64; self.problem.nodes.len()];
+        for &end in ends {
+            let back = self.routes.back(end);
+            least
                 .iter_mut()
-                .zip(tree.all_hops())
-                .for_each(|(sum, hops)| *sum += times(hops, original));
+                .zip(back)
+                .for_each(|(least, &hops)| *least = least.max(times(hops, 1.0)));
         }
-        for ((cost, far), before) in
-            costs.iter_mut().zip(farthest.first().into_iter().flatten()).zip(before)
-        {
-            *cost += (far - before).max(0.0);
+        if !self.is_symmetric || ends.len() > PAIRED_MAX {
+            return least;
         }
-        costs
+        for (place, &a) in ends.iter().enumerate() {
+            for &b in ends.iter().skip(place + 1) {
+                let (to_a, to_b) = (self.routes.back(a), self.routes.back(b));
+                let between = times(at(to_a, b), 1.0);
+                for ((least, &a), &b) in least.iter_mut().zip(to_a).zip(to_b) {
+                    let around = (times(a, 1.0) + times(b, 1.0) + between) / 2.0;
+                    *least = least.max(around.ceil());
+                }
+            }
+        }
+        least
     }
 
     /// Returns the cost of the trees behind a proxy, and of the paths to it.
