@@ -99,7 +99,7 @@ fn times(settings: &Settings) {
     for cost in all {
         let problem = network(1, 100.min(nodes), (200, 8), cost);
         row(&format!("100 nodes, 200 tags, {cost:?}"), &problem, "≤ 1 s, optimal");
-        for percent in [90, 70, 50] {
+        for percent in [90, 75, 60] {
             let tight = tightened(&problem, percent);
             let name =
                 format!("100 nodes, 200 tags, {cost:?}, links limited to {percent} % of the load");

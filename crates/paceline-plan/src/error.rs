@@ -76,8 +76,8 @@ pub enum PlanError {
         /// The constraint that excludes a smaller delay.
         binding: Box<Binding>,
     },
-    /// The time ended before a plan was found, and before the problem was proved infeasible.
-    Time,
+    /// No plan was found in time, and it was not proved that there is none.
+    Unknown,
 }
 
 impl fmt::Display for PlanError {
@@ -100,9 +100,9 @@ impl fmt::Display for PlanError {
                     None => f.write_str("; no delay bound helps, so raise this limit"),
                 }
             }
-            Self::Time => f.write_str(
-                "the time limit ended before a plan was found: allow more time, or raise the \
-                 limits of links and nodes",
+            Self::Unknown => f.write_str(
+                "no plan was found in time, and none is proved impossible: allow more time, or \
+                 raise the limits of links and nodes",
             ),
         }
     }

@@ -36,6 +36,6 @@ pub fn integer(problem: &PlanProblem, remaining: &mut Remaining<'_>) -> Result<P
         }
         Answer::Feasible(assignment) => Ok(model.planned(&assignment, 0.0)),
         Answer::Infeasible => Err(refuse(&model, remaining)),
-        Answer::Unknown => Err(PlanError::Time),
+        Answer::Unknown => Err(PlanError::Unknown),
     }
 }

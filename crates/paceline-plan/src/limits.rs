@@ -5,7 +5,7 @@
 //! places that are too expensive by that bound are excluded. The program decides among the rest.
 
 use crate::budget::Remaining;
-use crate::list::{Assignment, TOLERANCE, at, least};
+use crate::list::{Assignment, TOLERANCE, at, float, least};
 use crate::model::Model;
 use crate::program::{Answer, choose};
 use crate::usage::{Usage, is_over};
@@ -45,6 +45,9 @@ struct Search<'a, 'b> {
     prices: Vec<f64>,
     best: Option<(f64, Vec<usize>)>,
     bound: f64,
+    is_infeasible: bool,
+    /// False while only the use of limits counts.
+    counts_costs: bool,
     /// The prices of the best bound.
     best_prices: Vec<f64>,
 }
@@ -53,13 +56,22 @@ struct Search<'a, 'b> {
 pub(crate) fn share(model: &Model<'_>, pools: &[Pool], remaining: &mut Remaining<'_>) -> Shared {
     let prices = vec![0.0; model.limits.len()];
     let best_prices = prices.clone();
-    let mut search =
-        Search { model, pools, prices, best: None, bound: f64::NEG_INFINITY, best_prices };
+    let mut search = Search {
+        model,
+        pools,
+        prices,
+        best: None,
+        bound: f64::NEG_INFINITY,
+        is_infeasible: false,
+        counts_costs: true,
+        best_prices,
+    };
     if search.always_exceeded().is_some() {
         return Shared { places: None, bound: f64::INFINITY, is_infeasible: true };
     }
     search.relax(remaining);
-    let is_infeasible = search.finish(remaining);
+    let is_infeasible =
+        search.is_infeasible || search.finish(remaining) || search.proves_infeasible(remaining);
     let (places, bound) = (search.best.map(|best| best.1), search.bound);
     Shared { places, bound, is_infeasible }
 }
@@ -72,7 +84,8 @@ impl Search<'_, '_> {
 
     fn priced(&self, usage: &Usage, prices: &[f64]) -> f64 {
         let loads = usage.loads.iter();
-        usage.cost + loads.map(|&(of, amount)| at(prices, of) * amount / self.unit(of)).sum::<f64>()
+        let cost = if self.counts_costs { usage.cost } else { 0.0 };
+        cost + loads.map(|&(of, amount)| at(prices, of) * amount / self.unit(of)).sum::<f64>()
     }
 
     /// Returns a resource whose limit is exceeded even if each tag uses as little of it as it can.
@@ -123,8 +136,18 @@ impl Search<'_, '_> {
         loads
     }
 
+    /// Returns the cost of the dearest places.
+    fn ceiling(&self) -> f64 {
+        let dearest = self.pools.iter().map(|pool| {
+            let costs = pool.places.iter().map(|(_, usage)| usage.cost);
+            if pool.others.is_finite() { f64::INFINITY } else { costs.fold(0.0, f64::max) }
+        });
+        dearest.sum()
+    }
+
     fn relax(&mut self, remaining: &mut Remaining<'_>) {
         let (mut step, mut since, mut stalled) = (1.0, 0, 0);
+        let ceiling = self.ceiling();
         for iteration in 0..ITERATIONS {
             let (places, bound) = self.cheapest();
             since += 1;
@@ -150,27 +173,57 @@ impl Search<'_, '_> {
                 step *= 0.7;
                 since = 0;
             }
-            let target = cost.unwrap_or(self.bound.abs() * 1.2 + 1.0);
+            // No plan costs more than the dearest places, so a higher bound proves that there is none.
+            if bound > ceiling * (1.0 + TOLERANCE) {
+                self.is_infeasible = true;
+                return;
+            }
+            let far = if ceiling.is_finite() { ceiling } else { self.bound.abs() * 1.2 + 1.0 };
+            let target = cost.unwrap_or(far * 1.05);
             if !self.step(&places, step * (target * 1.01 - bound)) {
                 return;
             }
         }
     }
 
+    /// Returns true if no plan meets the limits, whatever it costs: prices are found with which the
+    /// cheapest use of the limits by all tags is worth more than the limits.
+    fn proves_infeasible(&mut self, remaining: &mut Remaining<'_>) -> bool {
+        if self.best.is_some() || self.pools.iter().any(|pool| pool.others.is_finite()) {
+            return false;
+        }
+        self.counts_costs = false;
+        self.prices.clone_from(&self.best_prices);
+        for iteration in 0..ITERATIONS {
+            let worth: f64 = self.prices.iter().sum();
+            let (places, surplus) = self.cheapest();
+            if surplus > worth * TOLERANCE {
+                return true;
+            }
+            let length = worth.max(1.0) * 0.3 / float(iteration + 1).sqrt();
+            let norm = self.slopes(&places).iter().map(|slope| slope * slope).sum::<f64>().sqrt();
+            if remaining().is_zero() || !self.step(&places, length * norm) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Returns by how much each resource is exceeded, in parts of its limit. Prices of 0 stay.
+    fn slopes(&self, places: &[usize]) -> Vec<f64> {
+        let loads = self.loads(places);
+        let all = loads.iter().zip(&self.model.limits).zip(&self.prices).enumerate();
+        all.map(|(of, ((load, limit), price))| {
+            let slope = (load - limit) / self.unit(of);
+            if limit.is_infinite() || slope < 0.0 && *price <= 0.0 { 0.0 } else { slope }
+        })
+        .collect()
+    }
+
     /// Raises the prices of exceeded resources and lowers the others. Returns false if all prices
     /// stay.
     fn step(&mut self, places: &[usize], distance: f64) -> bool {
-        let loads = self.loads(places);
-        let slopes: Vec<f64> = loads
-            .iter()
-            .zip(&self.model.limits)
-            .zip(&self.prices)
-            .enumerate()
-            .map(|(of, ((load, limit), price))| {
-                let slope = (load - limit) / self.unit(of);
-                if limit.is_infinite() || slope < 0.0 && *price <= 0.0 { 0.0 } else { slope }
-            })
-            .collect();
+        let slopes = self.slopes(places);
         let norm: f64 = slopes.iter().map(|slope| slope * slope).sum();
         if norm <= 0.0 {
             return false;

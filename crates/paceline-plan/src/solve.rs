@@ -15,7 +15,7 @@ use crate::solution::Planned;
 ///
 /// # Errors
 /// [`PlanError::Value`] for an invalid problem, [`PlanError::Disconnected`],
-/// [`PlanError::Infeasible`], and [`PlanError::Time`] if the time ended before any plan was found.
+/// [`PlanError::Infeasible`], and [`PlanError::Unknown`] if no plan was found in time.
 pub fn plan(problem: &PlanProblem, remaining: &mut Remaining<'_>) -> Result<Planned, PlanError> {
     let model = Model::new(problem)?;
     if let Some(error) = unmet(&model) {
@@ -24,6 +24,6 @@ pub fn plan(problem: &PlanProblem, remaining: &mut Remaining<'_>) -> Result<Plan
     match search(&model, remaining) {
         Found::Plan(assignment, bound) => Ok(model.planned(&assignment, bound)),
         Found::None => Err(refuse(&model, remaining)),
-        Found::Unknown => Err(PlanError::Time),
+        Found::Unknown => Err(PlanError::Unknown),
     }
 }
