@@ -11,13 +11,19 @@ use crate::program::{Answer, choose};
 use crate::usage::{Usage, is_over};
 
 /// Iterations of the prices.
-const ITERATIONS: usize = 300;
+const ITERATIONS: usize = 600;
 /// Iterations between two attempts to repair the places that the prices choose.
 const REPAIR_EVERY: usize = 20;
+/// Iterations before prices are raised faster if no plan was found.
+const NEAR_MAX: usize = 100;
 /// Iterations without a better bound after which the prices are good enough.
-const STALLED_MAX: usize = 40;
+const STALLED_MAX: usize = 80;
+/// The places of a tag that a repair considers.
+const NEAREST: usize = 24;
 /// The most variables that remain for the program.
 const VARIABLES_MAX: usize = 3_000;
+/// The variables of the program if more remain.
+const HEURISTIC_MAX: usize = 1_200;
 
 /// A place of all proxies of a tag: one node for each subscriber, and their use.
 #[derive(Clone, Debug)]
@@ -50,6 +56,10 @@ struct Search<'a, 'b> {
     counts_costs: bool,
     /// The prices of the best bound.
     best_prices: Vec<f64>,
+    /// The tag, the place and the part of the limit of all uses of each resource.
+    uses: Vec<Vec<(usize, usize, f64)>>,
+    /// The cost of each place of each tag by the prices.
+    reduced: Vec<Vec<f64>>,
 }
 
 /// Chooses a place for each tag within the limits.
@@ -65,7 +75,10 @@ pub(crate) fn share(model: &Model<'_>, pools: &[Pool], remaining: &mut Remaining
         is_infeasible: false,
         counts_costs: true,
         best_prices,
+        uses: vec![Vec::new(); model.limits.len()],
+        reduced: pools.iter().map(|pool| vec![0.0; pool.places.len()]).collect(),
     };
+    search.index();
     if search.always_exceeded().is_some() {
         return Shared { places: None, bound: f64::INFINITY, is_infeasible: true };
     }
@@ -82,10 +95,36 @@ impl Search<'_, '_> {
         if limit > 0.0 { limit } else { 1.0 }
     }
 
-    fn priced(&self, usage: &Usage, prices: &[f64]) -> f64 {
-        let loads = usage.loads.iter();
-        let cost = if self.counts_costs { usage.cost } else { 0.0 };
-        cost + loads.map(|&(of, amount)| at(prices, of) * amount / self.unit(of)).sum::<f64>()
+    fn index(&mut self) {
+        for (tag, pool) in self.pools.iter().enumerate() {
+            for (place, (_, usage)) in pool.places.iter().enumerate() {
+                for &(of, amount) in &usage.loads {
+                    let part = amount / self.unit(of);
+                    self.uses
+                        .iter_mut()
+                        .skip(of)
+                        .take(1)
+                        .for_each(|uses| uses.push((tag, place, part)));
+                }
+            }
+        }
+    }
+
+    /// Computes the costs of all places by the prices.
+    fn reprice(&mut self) {
+        for (reduced, pool) in self.reduced.iter_mut().zip(self.pools) {
+            for (reduced, (_, usage)) in reduced.iter_mut().zip(&pool.places) {
+                *reduced = if self.counts_costs { usage.cost } else { 0.0 };
+            }
+        }
+        for (uses, &price) in self.uses.iter().zip(&self.prices).filter(|(_, price)| **price > 0.0)
+        {
+            for &(tag, place, part) in uses {
+                if let Some(cost) = self.reduced.get_mut(tag).and_then(|it| it.get_mut(place)) {
+                    *cost += price * part;
+                }
+            }
+        }
     }
 
     /// Returns a resource whose limit is exceeded even if each tag uses as little of it as it can.
@@ -108,12 +147,12 @@ impl Search<'_, '_> {
     }
 
     /// Returns the cheapest place of each tag by the prices, and the lower bound.
-    fn cheapest(&self) -> (Vec<usize>, f64) {
+    fn cheapest(&mut self) -> (Vec<usize>, f64) {
+        self.reprice();
         let mut bound = 0.0;
         let mut places = Vec::with_capacity(self.pools.len());
-        for pool in self.pools {
-            let prices = pool.places.iter().map(|(_, usage)| self.priced(usage, &self.prices));
-            let (place, price) = least(prices).unwrap_or((0, f64::INFINITY));
+        for (pool, reduced) in self.pools.iter().zip(&self.reduced) {
+            let (place, price) = least(reduced.iter().copied()).unwrap_or((0, f64::INFINITY));
             bound += price.min(pool.others);
             places.push(place);
         }
@@ -159,7 +198,7 @@ impl Search<'_, '_> {
                 self.bound = bound;
                 self.best_prices.clone_from(&self.prices);
             }
-            if iteration % REPAIR_EVERY == 0 {
+            if iteration % REPAIR_EVERY == REPAIR_EVERY - 1 {
                 self.repair(places.clone(), remaining);
             }
             let cost = self.best.as_ref().map(|best| best.0);
@@ -178,7 +217,9 @@ impl Search<'_, '_> {
                 self.is_infeasible = true;
                 return;
             }
-            let far = if ceiling.is_finite() { ceiling } else { self.bound.abs() * 1.2 + 1.0 };
+            // Small steps find prices of a plan, large ones prove that there is none.
+            let is_near = iteration < NEAR_MAX || ceiling.is_infinite();
+            let far = if is_near { self.bound.abs() * 1.1 + 1.0 } else { ceiling };
             let target = cost.unwrap_or(far * 1.05);
             if !self.step(&places, step * (target * 1.01 - bound)) {
                 return;
@@ -244,6 +285,7 @@ impl Search<'_, '_> {
     /// Moves single tags until the limits are met, then as long as the cost decreases. Keeps the
     /// result if it is the best.
     fn repair(&mut self, mut places: Vec<usize>, remaining: &mut Remaining<'_>) {
+        let near = self.near(NEAREST);
         let mut loads = self.loads(&places);
         let mut excess = self.excess(&loads);
         let most_moves = places.len() * 4 + 16;
@@ -252,7 +294,7 @@ impl Search<'_, '_> {
             if (is_valid || self.best.is_some()) && remaining().is_zero() {
                 break;
             }
-            match self.best_move(&places, &loads, excess, is_valid) {
+            match self.best_move(&near, &places, &loads, excess) {
                 Some((tag, place)) => {
                     self.apply(&mut places, &mut loads, tag, place);
                     excess = self.excess(&loads);
@@ -268,6 +310,20 @@ impl Search<'_, '_> {
         if self.best.as_ref().is_none_or(|best| cost < best.0) {
             self.best = Some((cost, places));
         }
+    }
+
+    /// Returns the places of each tag that are cheapest by the prices, in the order of their cost.
+    fn near(&self, most: usize) -> Vec<Vec<usize>> {
+        let nearest = |reduced: &Vec<f64>| {
+            let mut order: Vec<(f64, usize)> =
+                reduced.iter().enumerate().map(|(place, &cost)| (cost, place)).collect();
+            order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            let mut places: Vec<usize> =
+                order.into_iter().take(most).map(|(_, place)| place).collect();
+            places.sort_unstable();
+            places
+        };
+        self.reduced.iter().map(nearest).collect()
     }
 
     fn apply(&self, places: &mut [usize], loads: &mut [f64], tag: usize, place: usize) {
@@ -286,23 +342,23 @@ impl Search<'_, '_> {
     /// saves most.
     fn best_move(
         &self,
+        near: &[Vec<usize>],
         places: &[usize],
         loads: &[f64],
         excess: f64,
-        is_valid: bool,
     ) -> Option<(usize, usize)> {
+        let is_valid = excess <= 0.0;
         let mut scratch = loads.to_vec();
         let mut best: Option<(f64, usize, usize)> = None;
-        for (tag, &place) in places.iter().enumerate() {
-            let (Some(now), Some(pool)) = (self.usage(tag, place), self.pools.get(tag)) else {
-                continue;
-            };
+        for (tag, (&place, near)) in places.iter().zip(near).enumerate() {
+            let Some(now) = self.usage(tag, place) else { continue };
             let crowded =
                 |&(of, _): &(usize, f64)| is_over(at(loads, of), at(&self.model.limits, of));
             if !is_valid && !now.loads.iter().any(crowded) {
                 continue;
             }
-            for (other, (_, usage)) in pool.places.iter().enumerate().filter(|(o, _)| *o != place) {
+            for &other in near.iter().filter(|other| **other != place) {
+                let Some(usage) = self.usage(tag, other) else { continue };
                 let change = usage.cost - now.cost;
                 // The places are in the order of their cost.
                 if is_valid && change >= -now.cost * TOLERANCE {
@@ -356,14 +412,12 @@ impl Search<'_, '_> {
         let (_, bound) = self.cheapest();
         let mut kept: Vec<Vec<&(usize, Usage)>> = Vec::with_capacity(self.pools.len());
         let mut is_complete = true;
-        for pool in self.pools {
-            let priced: Vec<f64> =
-                pool.places.iter().map(|(_, usage)| self.priced(usage, &self.prices)).collect();
+        for (pool, priced) in self.pools.iter().zip(&self.reduced) {
             let least = priced.iter().copied().fold(pool.others, f64::min);
             is_complete &= bound + (pool.others - least) >= most * (1.0 - TOLERANCE)
                 || pool.others.is_infinite();
             let may = |price: &f64| bound + (price - least) < most * (1.0 - TOLERANCE * 1e-3);
-            let places = pool.places.iter().zip(&priced).filter(|(_, price)| may(price));
+            let places = pool.places.iter().zip(priced).filter(|(_, price)| may(price));
             kept.push(places.map(|(place, _)| place).collect());
         }
         if kept.iter().any(Vec::is_empty) && most.is_finite() && is_complete {
@@ -371,7 +425,12 @@ impl Search<'_, '_> {
             return false;
         }
         if kept.iter().map(Vec::len).sum::<usize>() > VARIABLES_MAX {
-            return false;
+            // The program then finds better places, but proves nothing.
+            is_complete = false;
+            let most = (HEURISTIC_MAX / kept.len().max(1)).max(2);
+            for ((kept, pool), near) in kept.iter_mut().zip(self.pools).zip(self.near(most)) {
+                *kept = near.into_iter().filter_map(|place| pool.places.get(place)).collect();
+            }
         }
         match choose(self.model, &kept, remaining) {
             Answer::Optimal(assignment) => {
