@@ -117,7 +117,7 @@ fn failure(args: &PlanArgs, error: &PlanError) -> anyhow::Result<ExitCode> {
             Err(exit::refused(error))
         }
         PlanError::Value(_) | PlanError::GraphMl(_) => Err(exit::usage(format!("{name}: {error}"))),
-        _ => Err(anyhow::anyhow!("--timeout: {error}")),
+        PlanError::Unknown | _ => Err(anyhow::anyhow!("--timeout: {error}")),
     }
 }
 

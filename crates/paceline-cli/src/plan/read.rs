@@ -289,7 +289,10 @@ fn node_list(
     }
     let items = items(fields, field)?.into_iter().map(|(place, item)| match item {
         Json::Text(id) => node_at(&place, &id, ids),
-        other => Err(format!("{place} is {other}: must be the id of a node")),
+        other
+        @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::List(_) | Json::Object(_)) => {
+            Err(format!("{place} is {other}: must be the id of a node"))
+        }
     });
     items.collect::<Result<Vec<usize>, String>>().map(Some)
 }
