@@ -45,6 +45,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "soak", &[], Nothing),
     (Bench, "schedule", &[], Nothing),
     (Repro, "christie-1995", &[], Nothing),
+    (Repro, "juvva-1999", &[], Nothing),
     (Example, "pub", &[], Nothing),
     (Example, "sub", &[], Nothing),
     (Example, "sub_async", &[], Nothing),
@@ -59,6 +60,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "police", &["0", "2000"], Nothing),
     (Example, "promises", &["vds", "0", "2"], Nothing),
     (Example, "opus", &["1"], Nothing),
+    (Example, "placements", &["agree=20", "repeat=1", "nodes=500"], Nothing),
     (Example, "scale", &["nodes=30", "streams=300", "seconds=1"], Nothing),
 ];
 

@@ -18,6 +18,7 @@ pub(crate) enum Need {
 const VIRTUAL: &[&str] = &[
     "paceline-sched",
     "paceline-admit",
+    "paceline-plan",
     "paceline-proto",
     "paceline-sim",
     "paceline-media",

@@ -19,6 +19,7 @@ mod node;
 mod notify;
 mod observe;
 mod payload;
+mod plan;
 mod playback;
 mod publish;
 mod pull;
@@ -93,6 +94,8 @@ enum Command {
     Trace(Box<observe::TraceArgs>),
     /// Simulates a network with load and faults in virtual time
     Simulate(simulate::SimulateArgs),
+    /// Plans the places of proxies in a network
+    Plan(plan::PlanArgs),
     /// Demonstrates one camera and three subscribers on a thin link
     Demo(demo::DemoArgs),
     /// Checks this host and suggests fixes
@@ -169,6 +172,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Echo(args) => observe::run_echo(&args),
         Command::Trace(args) => observe::run_trace(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Trust(args) => trust::run(args),

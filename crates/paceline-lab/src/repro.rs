@@ -2,6 +2,7 @@
 //! figures that the paper states.
 
 mod christie;
+mod juvva;
 
 use anyhow::Result;
 use std::process::ExitCode;
@@ -18,11 +19,16 @@ enum Paper {
     /// R. W. Christie: Design and Analysis of a Multimedia Network Architecture, 1995
     #[command(name = "christie-1995")]
     Christie1995(christie::Args),
+    /// K. Juvva: Coscheduling of Computation and Communication Resources in Push-Pull
+    /// Communications, 1999
+    #[command(name = "juvva-1999")]
+    Juvva1999(juvva::Args),
 }
 
 /// Reproduces a paper and returns the exit code: 0 if every required bound is met, 1 if not.
 pub(crate) fn run(args: &ReproArgs) -> Result<ExitCode> {
     match &args.paper {
         Paper::Christie1995(args) => christie::run(args),
+        Paper::Juvva1999(args) => juvva::run(args),
     }
 }

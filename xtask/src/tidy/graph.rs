@@ -14,6 +14,7 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-sched", uses: &["prefetch-index"] },
     Layer { folder: "crates/paceline-admit", uses: &["paceline-sched"] },
+    Layer { folder: "crates/paceline-plan", uses: &["paceline-sched", "good_lp", "roxmltree"] },
     Layer {
         folder: "crates/paceline-proto",
         uses: &["paceline-sched", "paceline-admit", "bytes", "thiserror"],
@@ -91,6 +92,7 @@ const LAYERS: &[Layer] = &[
             "paceline",
             "paceline-media",
             "paceline-plain",
+            "paceline-plan",
             "paceline-record",
             "paceline-sched",
             "paceline-sim",
@@ -125,6 +127,7 @@ const LAYERS: &[Layer] = &[
             "paceline-cli",
             "paceline-media",
             "paceline-plain",
+            "paceline-plan",
             "paceline-sched",
             "paceline-sim",
             "anyhow",

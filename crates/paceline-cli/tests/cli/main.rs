@@ -23,6 +23,7 @@ mod plain_askers;
 mod plain_bounds;
 mod plain_first;
 mod plain_queries;
+mod plan;
 mod pull;
 mod record;
 mod replay;

@@ -124,7 +124,7 @@ impl Section {
     }
 
     /// Replaces the headings of the two value columns if the second is not plain Zenoh.
-    pub(super) fn headings(mut self, headings: [&'static str; 2]) -> Self {
+    pub(crate) fn headings(mut self, headings: [&'static str; 2]) -> Self {
         self.headings = headings;
         self
     }

@@ -1,0 +1,147 @@
+//! `paceline plan`: places the proxies of a problem on the nodes of a network.
+
+mod draw;
+mod print;
+mod read;
+
+use crate::exit;
+use crate::show;
+use crate::simulate::source;
+use anyhow::Context as _;
+use clap::ValueEnum;
+use paceline_plan::{PlanError, PlanProblem, Planned, exhaustive, graphml, integer, plan};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const AFTER: &str = "\
+docs/guides/plan-proxies.md explains the file, and examples/plans has example files.
+Cost: bits per second on all links, processor seconds per second, or bits per second + weight × processor seconds.
+Exit codes: 0 a plan; 1 no plan within the time limit; 2 the file is invalid; 3 the problem is infeasible.";
+
+/// Arguments of `paceline plan`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct PlanArgs {
+    /// The problem, a JSON file; - for standard input
+    file: PathBuf,
+    /// Reads nodes and links from a GraphML file instead of the problem
+    #[arg(long, value_name = "FILE")]
+    topology: Option<PathBuf>,
+    /// Minimises this; overrides the file
+    #[arg(long, value_enum, value_name = "GOAL")]
+    objective: Option<read::ObjectiveName>,
+    /// Weight of one processor in bit/s, for --objective weighted; overrides the file
+    #[arg(long, value_name = "W", value_parser = weight)]
+    weight: Option<f64>,
+    /// Streams that subscribers share; overrides the file
+    #[arg(long, value_enum, value_name = "MODEL")]
+    cost: Option<read::CostName>,
+    /// The predicted delay; overrides the file
+    #[arg(long, value_enum, value_name = "MODEL")]
+    delay_model: Option<read::DelayName>,
+    /// The most proxies per tag; overrides the file
+    #[arg(long, value_name = "N", value_parser = proxies)]
+    proxies: Option<usize>,
+    /// The method
+    #[arg(long, value_enum, default_value_t = Solver::Auto)]
+    solver: Solver,
+    /// Stops searching after this time, with the best plan so far and its gap
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = crate::args::some_duration)]
+    timeout: Duration,
+    /// Also draws the topology, the streams and the proxies
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Prints one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The method of `--solver`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Solver {
+    /// Exact where limits do not bind, else with a proven gap
+    Auto,
+    /// Compares all places; for small problems
+    Exhaustive,
+    /// The mixed-integer program of the whole problem
+    Integer,
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    let parsed = text.parse().ok().filter(|weight: &f64| (0.0..=1e15).contains(weight));
+    parsed.ok_or_else(|| "must be a number from 0 to 1e15, in bit/s per processor".to_owned())
+}
+
+fn proxies(text: &str) -> Result<usize, String> {
+    let count = crate::args::whole(text, 1, 32, "the default is 1")?;
+    usize::try_from(count).map_err(|error| error.to_string())
+}
+
+/// Plans and prints the result.
+pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    let problem = problem(args)?;
+    let start = Instant::now();
+    let mut remaining = || args.timeout.saturating_sub(start.elapsed());
+    let planned = match args.solver {
+        Solver::Auto => plan(&problem, &mut remaining),
+        Solver::Exhaustive => exhaustive(&problem),
+        Solver::Integer => integer(&problem, &mut remaining),
+    };
+    match planned {
+        Ok(planned) => success(args, &problem, &planned),
+        Err(error) => failure(args, &error),
+    }
+}
+
+fn success(args: &PlanArgs, problem: &PlanProblem, planned: &Planned) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.svg {
+        let text = draw::svg(problem, planned);
+        std::fs::write(path, text).with_context(|| format!("--svg {}", path.display()))?;
+    }
+    match args.json {
+        true => show::json(&print::json(problem, planned))?,
+        false => show::text(&print::text(problem, planned))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn failure(args: &PlanArgs, error: &PlanError) -> anyhow::Result<ExitCode> {
+    let name = name(&args.file);
+    match error {
+        PlanError::Infeasible { .. } | PlanError::Disconnected { .. } => {
+            if args.json {
+                show::json(&print::infeasible(error))?;
+                return Ok(ExitCode::from(exit::REFUSED));
+            }
+            Err(exit::refused(error))
+        }
+        PlanError::Value(_) | PlanError::GraphMl(_) => Err(exit::usage(format!("{name}: {error}"))),
+        PlanError::Unknown | _ => Err(anyhow::anyhow!("--timeout: {error}")),
+    }
+}
+
+fn name(file: &Path) -> String {
+    if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
+}
+
+fn problem(args: &PlanArgs) -> anyhow::Result<PlanProblem> {
+    let topology = match &args.topology {
+        Some(path) => {
+            let (name, text) = source(path)?;
+            let read = graphml::read(&text);
+            Some(read.map_err(|error| exit::usage(format!("{name}: {error}")))?)
+        }
+        None => None,
+    };
+    let (name, text) = source(&args.file)?;
+    let choices = read::Choices {
+        objective: args.objective,
+        weight: args.weight,
+        cost: args.cost,
+        delay_model: args.delay_model,
+        proxies: args.proxies,
+    };
+    let problem = read::problem(&text, topology, &choices);
+    problem.map_err(|error| exit::usage(format!("{name}: {error}")))
+}
