@@ -60,8 +60,11 @@ fn a_contract_beyond_the_processor_is_refused_and_the_offer_is_granted() {
         ["sub", "cam", "--link", &connect, "--within", "300ms", "--require", "--timeout", "20s"];
     let refused = operator.run(&all);
     refused.said(3, "the processor of 'gate' can't carry it: with existing contracts it would take 800 ms of each second, of at most 500 ms; try --max-hz ");
-    let offered =
-        refused.stderr.split("try --max-hz ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let offered = refused
+        .stderr
+        .split("try --max-hz ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
     let offered = offered.expect("an offer");
     let hz: f64 = offered.parse().unwrap();
     assert!((11.0..=12.5).contains(&hz), "{offered}: 500 ms are 12.5 samples a second");
