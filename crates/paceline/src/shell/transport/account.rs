@@ -2,7 +2,11 @@
 
 use crate::shell::realtime;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// The state of a connected socket in the tables of the kernel. Those of closed ones name no account.
 const CONNECTED: &str = "01";
@@ -24,13 +28,24 @@ static TURN: Semaphore = Semaphore::const_new(2);
 
 /// Returns the account that owns the socket at the other end of a TCP connection within the host, by the kernel's
 /// tables of sockets; `None` if the connection has ended.
-pub(super) async fn of_tcp(far: SocketAddr, near: SocketAddr) -> Option<u32> {
+pub(super) async fn of_tcp(stream: &TcpStream, far: SocketAddr) -> Option<u32> {
+    let near = stream.local_addr().ok()?;
     let _turn = TURN.acquire().await.ok()?;
+    // Those who have left meanwhile keep nobody waiting.
+    if has_left(stream).await {
+        return None;
+    }
     let look = move || {
         realtime::leave();
         look_up(far, near)
     };
     tokio::task::spawn_blocking(look).await.ok().flatten()
+}
+
+/// Returns true if the other end has closed the connection, whether or not its bytes have been read.
+async fn has_left(stream: &TcpStream) -> bool {
+    let now = timeout(Duration::ZERO, stream.ready(Interest::READABLE)).await;
+    matches!(now, Ok(Ok(ready)) if ready.is_read_closed())
 }
 
 fn look_up(far: SocketAddr, near: SocketAddr) -> Option<u32> {
@@ -76,20 +91,39 @@ fn address(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream as StdStream};
 
     #[test]
     fn the_other_end_of_a_connection_is_this_account() {
         for place in ["127.0.0.1:0", "[::1]:0"] {
             let listener = TcpListener::bind(place).unwrap();
             let near = listener.local_addr().unwrap();
-            let stream = TcpStream::connect(near).unwrap();
+            let stream = StdStream::connect(near).unwrap();
             let (_accepted, far) = listener.accept().unwrap();
             let me = rustix::process::geteuid().as_raw();
             assert_eq!(look_up(far, near), Some(me), "{place}");
             assert_eq!(look_up(far, "127.0.0.1:1".parse().unwrap()), None);
             drop(stream);
         }
+    }
+
+    #[test]
+    fn those_who_have_left_are_not_looked_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut there = StdStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (accepted, _) = listener.accept().await.unwrap();
+            assert!(!has_left(&accepted).await);
+            there.write_all(b"hello").unwrap();
+            assert!(!has_left(&accepted).await);
+            drop(there);
+            // The end arrives behind bytes that nobody has read.
+            while !has_left(&accepted).await {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
     }
 
     #[test]

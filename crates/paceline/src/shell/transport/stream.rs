@@ -52,11 +52,7 @@ fn is_tls(endpoint: &str) -> bool {
 
 /// Serves a connection over TCP.
 async fn serve_tcp(shared: Arc<Shared>, (stream, from): (TcpStream, SocketAddr), began: Handshake) {
-    let account = stream.local_addr().ok().filter(|_| shared.is_local);
-    let account = match account {
-        Some(near) => account::of_tcp(from, near).await,
-        None => None,
-    };
+    let account = if shared.is_local { account::of_tcp(&stream, from).await } else { None };
     let proof = account.map_or(Proof::Nothing, Proof::User);
     shared.serve(Opened { proof, ..over_tcp(stream, from) }, Some(began)).await;
 }
