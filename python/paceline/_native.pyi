@@ -452,8 +452,8 @@ class Refusal:
         """The first of ``offers``; empty if there is none."""
     @property
     def offer_bytes(self) -> int | None:
-        """The largest sample size in bytes that the same contract admits, if no argument makes the
-        samples smaller. Only the publisher can change it."""
+        """The largest sample size in bytes that the same contract admits. Only the publisher can
+        change it."""
 
 @final
 class Measured:

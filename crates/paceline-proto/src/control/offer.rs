@@ -95,9 +95,10 @@ pub(super) fn both(one: Offer, other: Offer) -> Offer {
     if one.together || other.together {
         let reduces = |offer: &Offer| offer.max_millihertz.is_some() || offer.size.is_some();
         if !reduces(&one) || !reduces(&other) {
-            return Offer::default();
+            return Offer { bytes: meet(one.bytes, other.bytes, u64::min), ..Offer::default() };
         }
         return Offer {
+            bytes: meet(one.bytes, other.bytes, u64::min),
             max_millihertz: least(one.max_millihertz, other.max_millihertz, u64::min),
             size: least(one.size, other.size, smaller),
             together: true,
@@ -149,12 +150,12 @@ impl Tried<'_> {
             size: self.size(),
             together: false,
             bitrate: self.bitrate(),
-            bytes: if self.spec.can_be_smaller(self.form) { None } else { self.bytes() },
+            bytes: self.bytes(),
             within: lack.offer.deadline.and_then(|deadline| self.within(deadline)),
             loss: self.loss(),
         };
-        if refusal.offer == Offer::default() {
-            refusal.offer = self.rate_and_size().unwrap_or_default();
+        if refusal.offer.flags().is_empty() {
+            refusal.offer = self.rate_and_size().unwrap_or(refusal.offer);
         }
         Some(refusal)
     }
@@ -221,7 +222,8 @@ impl Tried<'_> {
         let fits = |of| form(of).is_some_and(|form| self.fits(self.spec, form, &self.ask));
         let of = most(SIXTEENTHS, fits)?;
         let (max_millihertz, size) = (Some(full * of / SIXTEENTHS), self.sixteenths(of));
-        Some(Offer { max_millihertz, size, together: true, ..Offer::default() })
+        let bytes = self.bytes();
+        Some(Offer { max_millihertz, size, together: true, bytes, ..Offer::default() })
     }
 
     /// Returns the largest bit rate that fits, in whole kbit/s and from an eighth of the reserved one.

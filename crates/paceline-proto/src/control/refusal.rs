@@ -49,8 +49,7 @@ pub struct Offer {
     pub together: bool,
     /// The same samples coded with at most this number of bits per second.
     pub bitrate: Option<NonZeroU32>,
-    /// Samples of at most this number of bytes, at the same rate. The publisher decides: only for samples that no form
-    /// makes smaller.
+    /// Samples of at most this number of bytes, at the same rate. Only the publisher can send smaller ones.
     pub bytes: Option<u64>,
     /// The same samples within this delay bound.
     pub within: Option<Duration>,
@@ -282,7 +281,9 @@ impl fmt::Display for Refusal {
 impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = self.flags();
-        let bytes = self.bytes.map(|bytes| format!("publish samples of at most {bytes} bytes"));
+        // A smaller form is better than a change of the publisher.
+        let bytes = self.bytes.filter(|_| self.size.is_none() && self.bitrate.is_none());
+        let bytes = bytes.map(|bytes| format!("publish samples of at most {bytes} bytes"));
         match (flags.is_empty(), bytes) {
             (true, None) => {
                 f.write_str("nothing of it fits now: try again later, or without a contract")

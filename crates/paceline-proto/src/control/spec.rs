@@ -139,12 +139,6 @@ impl PublisherSpec {
         self.size.is_some() && (video || picture || self.is_raw())
     }
 
-    /// Returns true if some form has smaller samples than `form`.
-    pub(super) fn can_be_smaller(&self, form: Form) -> bool {
-        let coded = self.form_of(Form { bitrate: NonZeroU32::new(1), ..form }).bitrate.is_some();
-        self.has_scalable_pictures() || coded && self.unscalable.is_none()
-    }
-
     /// Returns true if its pictures are not compressed.
     pub(super) fn is_raw(&self) -> bool {
         self.encoding.as_str().starts_with("video/raw")
