@@ -54,6 +54,11 @@ enum Rule {
 type Places = Vec<Vec<(usize, Variable)>>;
 
 impl Program {
+    fn new() -> Self {
+        let variables = ProblemVariables::new();
+        Self { variables, cost: Expression::default(), rows: BTreeMap::new(), rules: Vec::new() }
+    }
+
     fn binary(&mut self, usage: &Usage, is_limited: bool) -> Variable {
         let variable = self.variables.add(variable().binary());
         self.cost.add_mul(usage.cost, variable);
@@ -82,12 +87,7 @@ pub(crate) fn solve(
     is_limited: bool,
     remaining: &mut Remaining<'_>,
 ) -> Answer {
-    let mut program = Program {
-        variables: ProblemVariables::new(),
-        cost: Expression::default(),
-        rows: BTreeMap::new(),
-        rules: Vec::new(),
-    };
+    let mut program = Program::new();
     let mut places = Vec::with_capacity(tags.len());
     for &tag in tags {
         let of_tag = match model.problem.proxies {
@@ -108,12 +108,7 @@ pub(crate) fn choose(
     pools: &[Vec<&(usize, Usage)>],
     remaining: &mut Remaining<'_>,
 ) -> Answer {
-    let mut program = Program {
-        variables: ProblemVariables::new(),
-        cost: Expression::default(),
-        rows: BTreeMap::new(),
-        rules: Vec::new(),
-    };
+    let mut program = Program::new();
     let mut places = Vec::with_capacity(pools.len());
     for (tag, pool) in pools.iter().enumerate() {
         let of_tag: Vec<_> =
