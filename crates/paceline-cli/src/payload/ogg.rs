@@ -1,6 +1,7 @@
 //! An Ogg file of coded sound that grows packet by packet. Players accept it after each packet, even if the command is
 //! killed.
 
+use super::wave::{only, other_sound};
 use anyhow::{Context as _, anyhow};
 use paceline::Sample;
 use paceline_media::audio::{OggOpus, OpusFormat};
@@ -24,17 +25,9 @@ impl Ogg {
 
     /// Appends a packet.
     pub(crate) fn write(&mut self, delivery: &Sample) -> anyhow::Result<()> {
-        let refuse = |what: String| {
-            anyhow!(
-                "--out {}: sample {} of {} is {}; {what}",
-                self.path.display(),
-                delivery.seq,
-                delivery.tag,
-                delivery.encoding
-            )
-        };
+        let refuse = |what: &str| other_sound(&self.path, delivery, what);
         let format: OpusFormat = delivery.encoding.as_str().parse().map_err(|_| {
-            refuse("a .opus file contains audio/opus; add --bitrate 32kbit, or write .wav".into())
+            refuse("a .opus file contains audio/opus; add --bitrate 32kbit, or write .wav")
         })?;
         let here = || format!("--out {}: sample {}", self.path.display(), delivery.seq);
         if self.writer.is_none() {
@@ -42,9 +35,7 @@ impl Ogg {
         }
         let Some((first, writer)) = &mut self.writer else { return Ok(()) };
         if *first != format {
-            return Err(refuse(format!(
-                "the file contains only {first}; request one kind of sound with --audio"
-            )));
+            return Err(refuse(&only(first)));
         }
         writer.append(&delivery.payload).with_context(here)?;
         let pages = writer.take();

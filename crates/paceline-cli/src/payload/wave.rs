@@ -5,10 +5,11 @@ use anyhow::{Context as _, anyhow, bail};
 use paceline::Sample;
 use paceline_media::audio::{AudioFormat, OpusDecoder, OpusFormat, wav_header};
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A WAV file. Packets of Opus are decoded.
 pub(crate) struct Wave {
@@ -82,7 +83,7 @@ impl Wave {
         let format: AudioFormat = delivery.encoding.as_str().parse().map_err(|_| {
             let what =
                 "a .wav file contains audio/pcm, audio/pcmu, audio/pcma or decoded audio/opus";
-            self.refused(delivery, &format!("{what}; give another --out"))
+            other_sound(&self.path, delivery, &format!("{what}; give another --out"))
         })?;
         self.same(delivery, format)
     }
@@ -90,21 +91,19 @@ impl Wave {
     /// Refuses a format other than that of the file.
     fn same(&self, delivery: &Sample, format: AudioFormat) -> anyhow::Result<AudioFormat> {
         match self.format {
-            Some(first) if first != format => {
-                let what = "request one kind of sound with --audio";
-                Err(self.refused(delivery, &format!("the file contains only {first}; {what}")))
-            }
+            Some(first) if first != format => Err(other_sound(&self.path, delivery, &only(&first))),
             _ => Ok(format),
         }
     }
+}
 
-    fn refused(&self, delivery: &Sample, what: &str) -> anyhow::Error {
-        anyhow!(
-            "--out {}: sample {} of {} is {}; {what}",
-            self.path.display(),
-            delivery.seq,
-            delivery.tag,
-            delivery.encoding
-        )
-    }
+/// Returns the error of a sample that a file of sound cannot contain.
+pub(super) fn other_sound(path: &Path, delivery: &Sample, what: &str) -> anyhow::Error {
+    let Sample { seq, tag, encoding, .. } = delivery;
+    anyhow!("--out {}: sample {seq} of {tag} is {encoding}; {what}", path.display())
+}
+
+/// Returns the reason against a sample of another format than that of the file.
+pub(super) fn only(format: &impl Display) -> String {
+    format!("the file contains only {format}; request one kind of sound with --audio")
 }
