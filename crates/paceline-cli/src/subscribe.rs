@@ -256,18 +256,19 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Reduces the request to an offer if that is wanted. Returns false if it is not, or if nothing is offered.
+    /// Reduces the request to an offer with `--take-offer`. Returns true if the request has changed.
     fn take_offer(&mut self, offer: &Offer) -> bool {
         let flags = offer.flags();
         let Some(first) = flags.first().filter(|_| self.args.take_offer && self.offers > 0) else {
             return false;
         };
         self.offers -= 1;
-        match self.subscriber.change(|request| request.offered(offer)) {
+        let changed = self.subscriber.change(|request| request.offered(offer));
+        match &changed {
             Ok(()) => self.block.note(&format!("taking the offer: {first}")),
             Err(error) => self.block.note(&format!("the offer {first} cannot be taken: {error}")),
         }
-        true
+        changed.is_ok()
     }
 
     fn tick(&mut self, now: Instant) -> anyhow::Result<()> {
