@@ -40,7 +40,7 @@ pub struct RecordedHop {
     pub bound_us: u64,
 }
 
-/// The contracts that would be granted instead of a refused one. Each suffices alone.
+/// The contracts that would be granted instead of a refused one. Each suffices alone, unless `together` is set.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct RecordedOffer {
     /// A lower rate, in samples per second.
@@ -48,6 +48,9 @@ pub struct RecordedOffer {
     /// A smaller size of pictures, such as 160x120.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
+    /// True if the rate and the size suffice only together.
+    #[serde(default)]
+    pub together: bool,
     /// A lower bit rate, in bits per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bitrate: Option<u32>,

@@ -172,6 +172,7 @@ impl News {
             offer: RecordedOffer {
                 max_hz,
                 size: offer.size.map(|size| size.to_string()),
+                together: offer.together,
                 bitrate: offer.bitrate.map(NonZeroU32::get),
                 bytes: offer.bytes,
                 within_us: offer.within.map(|within| micros(within.into())),

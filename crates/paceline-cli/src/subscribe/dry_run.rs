@@ -90,6 +90,7 @@ struct RefusalLine {
 struct OfferLine {
     max_hz: Option<f64>,
     size: Option<String>,
+    together: bool,
     bitrate: Option<u32>,
     bytes: Option<u64>,
     within_us: Option<u64>,
@@ -259,6 +260,7 @@ impl RefusalLine {
             offer: OfferLine {
                 max_hz,
                 size: offer.size.map(|size| size.to_string()),
+                together: offer.together,
                 bitrate: offer.bitrate.map(NonZeroU32::get),
                 bytes: offer.bytes,
                 within_us: offer.within.map(|within| show::micros(within.into())),
