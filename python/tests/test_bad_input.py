@@ -55,6 +55,7 @@ def test_invalid_subscriptions_are_refused(
         ({"encoding": 7}, TypeError, "encoding=7: it must be a text"),
         ({"late": "yes"}, TypeError, "late='yes'"),
         ({"bytes_max": -1}, TypeError, "bytes_max=-1"),
+        ({"within_ms": 0}, ValueError, "within 0: must be above 0"),
         ({"traffic": (8_000, 10), "bytes_max": 20}, ValueError, "burst of 10 bytes: must be at least"),
         ({"traffic": 5}, TypeError, "traffic=5"),
         ({"hz": 5, "period_ms": 200}, ValueError, "hz and period are both set; set only one of them"),

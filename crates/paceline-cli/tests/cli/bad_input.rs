@@ -26,6 +26,7 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--within", "1s", "--with", "b/*"], 2, &["--with", "b/*"]),
     (&["sub", "a", "--idle", "30s"], 2, &["idle without a contract", "within"]),
     (&["sub", "a", "--within", "0ms"], 2, &["--within", "leave it out"]),
+    (&["pub", "a", "--within", "0ms"], 2, &["--within", "leave it out"]),
     (&["sub", "a", "--queue", "0"], 2, &["--queue", "from 1 to 65536"]),
     (&["sub", "a", "--proxy", "here"], 2, &["--proxy", "publisher or subscriber"]),
     (&["sub", "a", "--count", "0"], 2, &["--count", "from 1"]),

@@ -34,9 +34,9 @@ fn a_stream_above_the_processor_budget_is_refused_and_its_offer_is_granted() {
     let reason = RefusalReason::Processor { needed: 500_000_000, available: 300_000_000 };
     assert_eq!((refusal.reason, refusal.node_name.as_str()), (reason, "node1"));
     let text = refusal.to_string();
-    let told = "the processor of 'node1' can't carry it: with existing contracts it would take 500 \
+    let beginning = "the processor of 'node1' can't carry it: with existing contracts it would take 500 \
                 ms of each second, of at most 300 ms; try --max-hz ";
-    assert!(text.starts_with(told), "{text}");
+    assert!(text.starts_with(beginning), "{text}");
     assert_eq!(refusal.offer.bytes, None, "smaller samples cost as much here");
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((4_900..=5_000).contains(&millihertz), "{text}");

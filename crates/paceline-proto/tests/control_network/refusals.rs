@@ -96,8 +96,8 @@ fn a_second_stream_that_does_not_fit_is_refused_with_a_reason() {
     assert_eq!(refusal.reason, RefusalReason::Capacity);
     assert_eq!((refusal.needed_bytes_per_s, refusal.available_bytes_per_s), (300_000, 80_000));
     let text = refusal.to_string();
-    let told = "link 'radio' of 'node1' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; try --max-hz ";
-    assert!(text.starts_with(told), "{text}");
+    let beginning = "link 'radio' of 'node1' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; try --max-hz ";
+    assert!(text.starts_with(beginning), "{text}");
     // 80,000 of 300,000 bytes per second are left.
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((6_400..=6_666).contains(&millihertz), "{text}");
