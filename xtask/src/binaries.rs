@@ -19,6 +19,7 @@ const VIRTUAL: &[&str] = &[
     "paceline-sched",
     "paceline-admit",
     "paceline-plan",
+    "paceline-time",
     "paceline-proto",
     "paceline-sim",
     "paceline-media",

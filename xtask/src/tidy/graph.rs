@@ -14,6 +14,7 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-sched", uses: &["prefetch-index"] },
     Layer { folder: "crates/paceline-admit", uses: &["paceline-sched"] },
+    Layer { folder: "crates/paceline-time", uses: &["paceline-sched"] },
     Layer { folder: "crates/paceline-plan", uses: &["paceline-sched", "good_lp", "roxmltree"] },
     Layer {
         folder: "crates/paceline-proto",

@@ -1,0 +1,51 @@
+//! An instant of UTC as an interval that contains it.
+
+/// An instant of UTC that is known up to an error: it is not before `earliest` and not after `latest`.
+///
+/// Both are nanoseconds since 1970-01-01T00:00:00 UTC, without leap seconds.
+///
+/// ```
+/// use paceline_time::{Order, TimeBounds};
+///
+/// let first = TimeBounds::new(1_000, 200);
+/// assert_eq!(first.order(TimeBounds::new(2_000, 200)), Order::Before);
+/// assert_eq!(first.order(TimeBounds::new(1_300, 200)), Order::Unknown);
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TimeBounds {
+    /// The earliest possible instant, in nanoseconds.
+    pub earliest: u64,
+    /// The latest possible instant, in nanoseconds; at least `earliest`.
+    pub latest: u64,
+}
+
+impl TimeBounds {
+    /// Returns the interval of `nanos` plus or minus `error`, both in nanoseconds. It saturates.
+    #[must_use]
+    pub const fn new(nanos: u64, error: u64) -> Self {
+        Self { earliest: nanos.saturating_sub(error), latest: nanos.saturating_add(error) }
+    }
+
+    /// Returns the order of two instants; [`Order::Unknown`] if their intervals overlap.
+    #[must_use]
+    pub const fn order(self, other: Self) -> Order {
+        if self.latest < other.earliest {
+            Order::Before
+        } else if other.latest < self.earliest {
+            Order::After
+        } else {
+            Order::Unknown
+        }
+    }
+}
+
+/// The order of two instants that are known up to errors.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Order {
+    /// The first is before the second.
+    Before,
+    /// The first is after the second.
+    After,
+    /// The bounds do not decide it.
+    Unknown,
+}
