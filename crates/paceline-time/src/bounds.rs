@@ -5,11 +5,11 @@
 /// Both are nanoseconds since 1970-01-01T00:00:00 UTC, without leap seconds.
 ///
 /// ```
-/// use paceline_time::{Order, TimeBounds};
+/// use paceline_time::{TimeOrder, TimeBounds};
 ///
 /// let first = TimeBounds::new(1_000, 200);
-/// assert_eq!(first.order(TimeBounds::new(2_000, 200)), Order::Before);
-/// assert_eq!(first.order(TimeBounds::new(1_300, 200)), Order::Unknown);
+/// assert_eq!(first.order(TimeBounds::new(2_000, 200)), TimeOrder::Before);
+/// assert_eq!(first.order(TimeBounds::new(1_300, 200)), TimeOrder::Unknown);
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TimeBounds {
@@ -26,22 +26,22 @@ impl TimeBounds {
         Self { earliest: nanos.saturating_sub(error), latest: nanos.saturating_add(error) }
     }
 
-    /// Returns the order of two instants; [`Order::Unknown`] if their intervals overlap.
+    /// Returns the order of two instants; [`TimeOrder::Unknown`] if their intervals overlap.
     #[must_use]
-    pub const fn order(self, other: Self) -> Order {
+    pub const fn order(self, other: Self) -> TimeOrder {
         if self.latest < other.earliest {
-            Order::Before
+            TimeOrder::Before
         } else if other.latest < self.earliest {
-            Order::After
+            TimeOrder::After
         } else {
-            Order::Unknown
+            TimeOrder::Unknown
         }
     }
 }
 
 /// The order of two instants that are known up to errors.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Order {
+pub enum TimeOrder {
     /// The first is before the second.
     Before,
     /// The first is after the second.

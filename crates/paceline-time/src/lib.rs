@@ -6,4 +6,4 @@
 
 pub mod bounds;
 
-pub use bounds::{Order, TimeBounds};
+pub use bounds::{TimeBounds, TimeOrder};
