@@ -6,6 +6,6 @@
 //! * [`service`]: servers in, pages out.
 
 pub mod page;
-pub mod servo;
 pub mod service;
+pub mod servo;
 pub mod shared;

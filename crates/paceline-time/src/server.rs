@@ -1,7 +1,9 @@
 //! Answers to NTP clients, with a rate limit (RFC 5905, sections 9.2 and 7.4).
 
-use crate::ntp::packet::{Leap, MODE_CLIENT, MODE_SERVER, NtpPacket, NtpShort, NtpTime, PACKET_BYTES};
 use crate::clock::page::{ClockReading, ClockStatus};
+use crate::ntp::packet::{
+    Leap, MODE_CLIENT, MODE_SERVER, NtpPacket, NtpShort, NtpTime, PACKET_BYTES,
+};
 use crate::ntp::{PHI, STRATUM_MAX, growth};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

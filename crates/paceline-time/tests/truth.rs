@@ -80,7 +80,10 @@ fn a_suspended_host_has_no_bound_until_the_servers_have_answered_again() {
     let mut world = World::new(7, &[honest(), honest(), honest()], PollRange::OWN, 0);
     run(&mut world);
     world.suspend(3_600 * SECOND);
-    assert_eq!(world.service.page().read(world.raw.read(world.now), || 0).status, ClockStatus::Disrupted);
+    assert_eq!(
+        world.service.page().read(world.raw.read(world.now), || 0).status,
+        ClockStatus::Disrupted
+    );
     let outcome = run(&mut world);
     assert!(outcome.unknown > 0);
     // It steps forward by the hour that it missed.
@@ -163,7 +166,8 @@ fn an_announced_leap_second_has_no_bound_while_it_passes() {
 #[test]
 fn a_clock_that_was_ahead_slews_and_never_steps_back() {
     // The only server is 10 s ahead, and is then corrected.
-    let mut world = World::new(4, &[Server::new(Nature::Shifted(10_000_000_000), LAN, LAN)], PollRange::OWN, 0);
+    let mut world =
+        World::new(4, &[Server::new(Nature::Shifted(10_000_000_000), LAN, LAN)], PollRange::OWN, 0);
     let mut lied = Outcome::default();
     world.run(60 * SECOND, 20, &mut lied);
     assert_eq!(lied.backward, 0);

@@ -8,6 +8,8 @@ use crate::config::{LinkConfig, NodeBuilder, default_dir};
 use crate::error::{CapacityError, ClassesError, OpenError};
 use crate::identity::{Identity, Introduction};
 use crate::limits;
+use crate::shell::clockwork::Clockwork;
+use crate::shell::clockwork::follow::Follower;
 use crate::shell::command::{COMMANDS_MAX, Command, Commands};
 use crate::shell::engine::{Engine, Parts};
 use crate::shell::gate::Gate;
@@ -16,6 +18,7 @@ use crate::shell::opening::WaitingBytes;
 use crate::shell::rx::RxSources;
 use crate::shell::vitals::{Vitals, Watchdog};
 use crate::status::{NodeStatus, SourceView};
+use crate::time::{Clock, ClockConfig};
 use crate::view::View;
 use link::open_link;
 use paceline_proto::control::Control;
@@ -67,6 +70,8 @@ struct Inner {
     vitals: Arc<Vitals>,
     audit: Audit,
     watchdog: Mutex<Option<Watchdog>>,
+    clock: Clock,
+    clockwork: Mutex<Option<Clockwork>>,
 }
 
 impl Node {
@@ -116,6 +121,9 @@ impl Node {
         });
         let (place, host_link) = host_place(&builder)?.unzip();
         let mut host = place.map(|place| (place, 0));
+        let clock = Clock::default();
+        let place = host.as_ref().map(|(place, _)| place);
+        let (clockwork, follower) = start_clock(&builder.clock, &clock, &vitals, place)?;
         let configs: Vec<_> = host_link.into_iter().chain(builder.links).collect();
         let mut threads = Vec::new();
         let mut links = Vec::new();
@@ -148,6 +156,8 @@ impl Node {
                 sources: sources.clone(),
                 vitals: vitals.clone(),
                 gate,
+                clock: clock.clone(),
+                follower,
             },
             vitals.pulse(ENGINE),
         );
@@ -155,8 +165,20 @@ impl Node {
         threads.push(named.spawn(move || engine.run(ENGINE)).map_err(OpenError::Thread)?);
         let watchdog = Mutex::new(Some(vitals.watch().map_err(OpenError::Thread)?));
         let (waiting, threads) = (Arc::default(), Mutex::new(threads));
-        let inner =
-            Inner { id, name, commands, sources, waiting, threads, vitals, audit, watchdog };
+        let clockwork = Mutex::new(clockwork);
+        let inner = Inner {
+            id,
+            name,
+            commands,
+            sources,
+            waiting,
+            threads,
+            vitals,
+            audit,
+            watchdog,
+            clock,
+            clockwork,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -190,6 +212,12 @@ impl Node {
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.inner.vitals.fault()
+    }
+
+    /// Returns the clock of this node: the time with a bound on its error.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.inner.clock.clone()
     }
 
     /// Asks every reachable node for its status and blocks for at most `timeout`.
@@ -347,6 +375,7 @@ impl Inner {
             return;
         }
         self.commands.send(Command::Close);
+        drop(self.clockwork.lock().unwrap_or_else(PoisonError::into_inner).take());
         while let Some(thread) = threads.pop() {
             let _ = thread.join();
         }
@@ -359,6 +388,21 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Starts the thread of a node's clock, or follows the clock of the host's node if the node has no servers.
+fn start_clock(
+    config: &ClockConfig,
+    clock: &Clock,
+    vitals: &Arc<Vitals>,
+    place: Option<&Host>,
+) -> Result<(Option<Clockwork>, Option<Follower>), OpenError> {
+    config.check().map_err(OpenError::Clock)?;
+    if config.has_source() {
+        let dir = place.filter(|place| place.listens()).map(Host::dir);
+        return Clockwork::start(config, clock.clone(), vitals, dir).map(|it| (Some(it), None));
+    }
+    Ok((None, place.map(|place| Follower::new(place.dir(), clock.clone()))))
 }
 
 /// Validates the links of a builder, before any resource is opened.

@@ -9,6 +9,7 @@
 //! ```
 
 pub(crate) mod clock;
+pub(crate) mod clockwork;
 pub(crate) mod command;
 pub(crate) mod egress;
 pub(crate) mod engine;

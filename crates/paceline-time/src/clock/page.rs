@@ -165,10 +165,22 @@ pub struct ClockPage {
     pub(crate) leap_at: Option<u64>,
 }
 
-/// The number of words of a page.
-pub(crate) const WORDS: usize = 12;
+/// The number of words of a page: [`ClockPage::to_words`].
+pub const WORDS: usize = 12;
 
 impl ClockPage {
+    /// Returns this page in another state.
+    #[must_use]
+    pub const fn with_status(self, status: ClockStatus) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Returns the state of the clock.
+    #[must_use]
+    pub const fn status(&self) -> ClockStatus {
+        self.status
+    }
+
     /// Returns the clock's time at the instant `raw`, in nanoseconds since 1970. It never decreases.
     #[must_use]
     pub fn time(&self, raw: u64) -> u64 {
@@ -238,7 +250,8 @@ impl ClockPage {
     }
 
     /// Returns the page as words, for [`Self::from_words`].
-    pub(crate) const fn to_words(self) -> [u64; WORDS] {
+    #[must_use]
+    pub const fn to_words(self) -> [u64; WORDS] {
         let leap_at = match self.leap_at {
             Some(leap) => leap,
             None => u64::MAX,
@@ -259,8 +272,9 @@ impl ClockPage {
         ]
     }
 
-    /// Returns the page of these words.
-    pub(crate) fn from_words(words: [u64; WORDS]) -> Self {
+    /// Returns the page of these words. Any words make a page.
+    #[must_use]
+    pub fn from_words(words: [u64; WORDS]) -> Self {
         let [status, epoch, from, utc, slew, turn, rate, mark, low, high, phi, leap] = words;
         Self {
             status: ClockStatus::from_code(status).unwrap_or_default(),

@@ -240,9 +240,12 @@ impl ClockService {
         if let Some(error) = self.settings.system_error {
             let offset = i128::from(now.wall) - i128::from(now.raw);
             self.system_fresh = self.system_fresh.saturating_add(1);
-            self.system = i64::try_from(offset)
-                .ok()
-                .map(|offset| Measurement { raw: now.raw, offset, delay: 0, error });
+            self.system = i64::try_from(offset).ok().map(|offset| Measurement {
+                raw: now.raw,
+                offset,
+                delay: 0,
+                error,
+            });
             self.update(now.raw, true);
         }
     }
@@ -265,9 +268,8 @@ impl ClockService {
     fn candidates(&self, raw: u64) -> (Vec<Candidate>, usize) {
         let (rate, phi) = (self.page.rate, self.page.phi);
         let at_now = |source, best: Measurement, jitter, stratum| {
-            let age = i64::try_from(raw.saturating_sub(best.raw)).unwrap_or(i64::MAX);
             let distance = best.error_at(raw, phi).saturating_add(1);
-            let offset = best.offset.saturating_add(drift(age, rate));
+            let offset = self.offset_at(&best, raw);
             Candidate { source, offset, distance, jitter, stratum }
         };
         let fit = self.sources.iter().enumerate().filter(|(_, source)| source.is_fit());
@@ -316,7 +318,9 @@ impl ClockService {
     /// Follows the servers, after one of them answered. Only a new offset `is_new` for the regression.
     fn update(&mut self, raw: u64, is_new: bool) {
         let Some((survivors, (low, high))) = self.select(raw) else { return };
-        let (Some(first), Some(combined)) = (survivors.first(), combine(&survivors)) else { return };
+        let (Some(first), Some(combined)) = (survivors.first(), combine(&survivors)) else {
+            return;
+        };
         let is_followed =
             matches!(self.page.status, ClockStatus::Synchronised | ClockStatus::Holdover);
         if is_followed {
@@ -339,7 +343,8 @@ impl ClockService {
         self.jitter = combined.jitter;
         let is_first = self.page.status == ClockStatus::Unsynchronised;
         let target = raw.saturating_add_signed(estimate.offset);
-        let is_behind = raw.saturating_add_signed(low.saturating_sub(STEP_MIN)) > self.page.time(raw);
+        let is_behind =
+            raw.saturating_add_signed(low.saturating_sub(STEP_MIN)) > self.page.time(raw);
         if is_first || is_behind {
             self.page.rate = estimate.rate;
             self.page.step(raw, target);
@@ -392,7 +397,9 @@ impl ClockService {
         let ours = self.page.time(raw);
         let (rate, phi) = (self.page.rate, self.page.phi);
         for source in &mut self.sources {
-            let Some(best) = source.filter().best(raw, phi).filter(|_| source.is_fit()) else { continue };
+            let Some(best) = source.filter().best(raw, phi).filter(|_| source.is_fit()) else {
+                continue;
+            };
             let age = i64::try_from(raw.saturating_sub(best.raw)).unwrap_or(i64::MAX);
             let theirs = raw.saturating_add_signed(best.offset.saturating_add(drift(age, rate)));
             let jitter = source.filter().jitter(&best, rate);
@@ -433,6 +440,19 @@ impl ClockService {
     #[must_use]
     pub const fn rate(&self) -> i64 {
         self.page.rate
+    }
+
+    /// Returns the largest error of that frequency, in picoseconds per second.
+    #[must_use]
+    pub const fn phi(&self) -> u64 {
+        self.page.phi
+    }
+
+    /// Returns the offset of UTC from the raw clock at the instant `raw` by a measurement, in nanoseconds.
+    #[must_use]
+    pub fn offset_at(&self, measurement: &Measurement, raw: u64) -> i64 {
+        let age = i64::try_from(raw.saturating_sub(measurement.raw)).unwrap_or(i64::MAX);
+        measurement.offset.saturating_add(drift(age, self.page.rate))
     }
 
     /// Returns the jitter of the combined servers in nanoseconds.

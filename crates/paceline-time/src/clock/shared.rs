@@ -76,6 +76,9 @@ impl SharedClock {
         let reading = self.read(raw, wall);
         let next = |last: u64| Some(last.saturating_add(1).max(reading.nanos));
         let last = self.stamp.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
-        ClockReading { nanos: last.map_or(reading.nanos, |last| next(last).unwrap_or(last)), ..reading }
+        ClockReading {
+            nanos: last.map_or(reading.nanos, |last| next(last).unwrap_or(last)),
+            ..reading
+        }
     }
 }

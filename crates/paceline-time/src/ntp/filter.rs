@@ -93,7 +93,8 @@ impl ClockFilter {
             let off = i128::from(best.offset) - i128::from(one.offset) - moved;
             off.unsigned_abs().min(1 << 60).pow(2)
         });
-        let (sum, count) = squares.fold((0_u128, 0_u128), |(sum, count), one| (sum + one, count + 1));
+        let (sum, count) =
+            squares.fold((0_u128, 0_u128), |(sum, count), one| (sum + one, count + 1));
         u64::try_from(sum.checked_div(count).unwrap_or_default().isqrt()).unwrap_or(u64::MAX)
     }
 }

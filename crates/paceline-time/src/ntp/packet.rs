@@ -166,7 +166,8 @@ impl NtpPacket {
     #[must_use]
     pub fn encode(&self) -> [u8; PACKET_BYTES] {
         let first = self.leap.code() << 6 | (self.version & 7) << 3 | self.mode & 7;
-        let head = [[first, self.stratum, self.poll.to_be_bytes()[0], self.precision.to_be_bytes()[0]]];
+        let head =
+            [[first, self.stratum, self.poll.to_be_bytes()[0], self.precision.to_be_bytes()[0]]];
         let head = head.into_iter().chain([
             self.root_delay.0.to_be_bytes(),
             self.root_dispersion.0.to_be_bytes(),

@@ -106,9 +106,8 @@ pub fn cluster(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
 
 /// The root mean square of the differences of the other offsets from that of `one`, in nanoseconds.
 fn selection_jitter(one: &Candidate, all: &[Candidate]) -> u64 {
-    let squares = all.iter().map(|other| {
-        u128::from(other.offset.abs_diff(one.offset).min(1 << 60)).pow(2)
-    });
+    let squares =
+        all.iter().map(|other| u128::from(other.offset.abs_diff(one.offset).min(1 << 60)).pow(2));
     let others = u128::try_from(all.len().saturating_sub(1)).unwrap_or(1).max(1);
     u64::try_from((squares.sum::<u128>() / others).isqrt()).unwrap_or(u64::MAX)
 }

@@ -407,7 +407,12 @@ impl NtpSource {
 /// Measures the offset from an answer to a request that left at `sent` and was answered at `received`.
 ///
 /// With the clock of the server off by at most e, the offset lies between T3 - e - `received` and T2 + e - `sent`.
-fn measure(packet: &NtpPacket, sent: u64, received: u64, wall: u64) -> Result<Measurement, Rejected> {
+fn measure(
+    packet: &NtpPacket,
+    sent: u64,
+    received: u64,
+    wall: u64,
+) -> Result<Measurement, Rejected> {
     if packet.receive.is_unknown() || packet.transmit.is_unknown() {
         return Err(Rejected::Time);
     }

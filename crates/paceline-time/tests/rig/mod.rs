@@ -178,7 +178,13 @@ impl World {
         Self::at(BASE, seed, servers, range, rate)
     }
 
-    pub(crate) fn at(base: u64, seed: u64, servers: &[Server], range: PollRange, rate: i64) -> Self {
+    pub(crate) fn at(
+        base: u64,
+        seed: u64,
+        servers: &[Server],
+        range: PollRange,
+        rate: i64,
+    ) -> Self {
         let raw = RawClock { at: 0, raw: 1_000 * SECOND, rate };
         let ranges = vec![range; servers.len()];
         Self {
@@ -258,7 +264,12 @@ impl World {
             if !self.rng.chance(path.loss_percent) {
                 let at = self.now + path.there + self.delay(path.jitter);
                 let bytes = packet.encode().to_vec();
-                self.flights.push(Flight { at: std::cmp::Reverse(at), server, is_request: true, bytes });
+                self.flights.push(Flight {
+                    at: std::cmp::Reverse(at),
+                    server,
+                    is_request: true,
+                    bytes,
+                });
             }
         }
     }
@@ -340,7 +351,9 @@ impl World {
             Nature::NotReady => packet.leap = Leap::Unknown,
             Nature::Announces(leap) => packet.leap = leap,
             Nature::Zero => (packet.receive, packet.transmit) = (NtpTime(0), NtpTime(0)),
-            Nature::Huge => (packet.receive, packet.transmit) = (NtpTime(u64::MAX), NtpTime(u64::MAX)),
+            Nature::Huge => {
+                (packet.receive, packet.transmit) = (NtpTime(u64::MAX), NtpTime(u64::MAX))
+            }
             Nature::WrongOrigin => packet.origin = NtpTime(self.rng.next()),
             Nature::Kiss(code) => (packet.stratum, packet.reference_id) = (0, code),
             _ => {}

@@ -1,7 +1,8 @@
-//! The two clocks of a node. No other module reads a clock.
+//! The clocks of the host. No other module reads a clock.
 
 use paceline_proto::Timestamp;
 use paceline_sched::{Duration, Instant};
+use paceline_time::clock::service::HostClocks;
 use rustix::time::{ClockId, clock_gettime};
 
 fn read(clock: ClockId) -> u64 {
@@ -14,6 +15,36 @@ fn read(clock: ClockId) -> u64 {
 /// Returns the time of the monotonic clock, which all processes of a host share.
 pub(crate) fn now() -> Instant {
     Instant::from_nanos(read(ClockId::Monotonic))
+}
+
+/// The monotonic clock that nothing adjusts.
+#[cfg(target_os = "linux")]
+const RAW: ClockId = ClockId::MonotonicRaw;
+#[cfg(not(target_os = "linux"))]
+const RAW: ClockId = ClockId::Monotonic;
+/// The monotonic clock that also runs while the host is suspended.
+#[cfg(target_os = "linux")]
+const BOOT: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const BOOT: ClockId = ClockId::Monotonic;
+
+/// Returns the time of the raw clock in nanoseconds, which all processes of a host share.
+pub(crate) fn raw() -> u64 {
+    read(RAW)
+}
+
+/// Returns the time of the system clock in nanoseconds since 1970.
+pub(crate) fn wall() -> u64 {
+    read(ClockId::Realtime)
+}
+
+/// Returns the clocks of the host at one instant. Of several readings, the one that took the shortest time counts.
+pub(crate) fn hosts() -> HostClocks {
+    let readings = (0..ATTEMPTS).map(|_| {
+        let (raw, boot, wall) = (raw(), read(BOOT), wall());
+        (read(RAW).saturating_sub(raw), HostClocks { raw, boot, wall })
+    });
+    readings.min_by_key(|(took, _)| *took).map_or_else(HostClocks::default, |(_, hosts)| hosts)
 }
 
 /// The attempts to read both clocks at the same time.

@@ -1,0 +1,150 @@
+//! The sockets of a clock.
+
+use crate::shell::clock;
+use crate::time::Clock;
+use paceline_time::server::{NtpServer, ServerCounters, ServerFacts};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::unix::net::UnixStream;
+
+/// The size of the buffer for a packet. Extension fields beyond it are ignored.
+pub(super) const BYTES_MAX: usize = 128;
+/// The time for which answers are awaited without sleeping, in nanoseconds.
+pub(super) const SPIN: u64 = 300_000;
+/// The number of requests that are answered before the clock's own work continues.
+const BATCH: usize = 64;
+/// The interval in which the name of a server that does not answer is resolved again, in nanoseconds.
+const RESOLVE_EVERY: u64 = 60_000_000_000;
+
+/// Returns a random number.
+pub(super) fn random() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| clock::raw())
+}
+
+/// A server, with a socket whose port is random.
+#[derive(Debug)]
+pub(super) struct Peer {
+    name: String,
+    socket: Option<UdpSocket>,
+    /// The instant of the raw clock at which the name may be resolved again.
+    renew_at: u64,
+}
+
+impl Peer {
+    /// Opens a socket to `name`, which is `HOST:PORT`.
+    pub(super) fn new(name: &str) -> Self {
+        let renew_at = clock::raw().saturating_add(RESOLVE_EVERY);
+        Self { name: name.to_owned(), socket: connect(name), renew_at }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Resolves the name again if the server is dead, at most once per minute.
+    pub(super) fn renew(&mut self, raw: u64, is_dead: bool) {
+        if raw >= self.renew_at && (is_dead || self.socket.is_none()) {
+            self.socket = connect(&self.name);
+            self.renew_at = raw.saturating_add(RESOLVE_EVERY);
+        }
+    }
+
+    /// Sends a request; returns true if it left.
+    pub(super) fn send(&self, bytes: &[u8]) -> bool {
+        // The first error of a connected socket may be that of the last packet.
+        self.socket
+            .as_ref()
+            .is_some_and(|socket| socket.send(bytes).or_else(|_| socket.send(bytes)).is_ok())
+    }
+
+    /// Receives an answer, without waiting.
+    pub(super) fn receive<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let length = self.socket.as_ref()?.recv(buffer).ok()?;
+        buffer.get(..length)
+    }
+}
+
+fn connect(name: &str) -> Option<UdpSocket> {
+    let open = || -> std::io::Result<UdpSocket> {
+        let none = || std::io::Error::other("the name has no address");
+        let address = name.to_socket_addrs()?.next().ok_or_else(none)?;
+        let any: SocketAddr = match address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(address)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    open()
+        .inspect_err(|error| {
+            tracing::warn!("clock: cannot reach {name}: {error}; retrying once per minute");
+        })
+        .ok()
+}
+
+/// The socket at which the node serves time.
+#[derive(Debug)]
+pub(super) struct Listener {
+    address: String,
+    socket: UdpSocket,
+    server: NtpServer,
+}
+
+impl Listener {
+    /// Listens at `address`.
+    pub(super) fn bind(address: &str) -> Result<Self, String> {
+        let socket = UdpSocket::bind(address);
+        let socket = socket.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+        let socket = socket.map_err(|error| {
+            format!(
+                "clock: cannot serve at '{address}': {error}; use an address of this host and a free port, above 1023 \
+                 without root"
+            )
+        })?;
+        Ok(Self { address: address.to_owned(), socket, server: NtpServer::default() })
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(super) const fn counters(&self) -> ServerCounters {
+        self.server.counters()
+    }
+
+    /// Answers waiting requests.
+    pub(super) fn answer(&mut self, own: &Clock, facts: &ServerFacts) {
+        let mut buffer = [0; BYTES_MAX];
+        for _ in 0..BATCH {
+            let Ok((length, client)) = self.socket.recv_from(&mut buffer) else { return };
+            let received = own.now();
+            let bytes = buffer.get(..length).unwrap_or_default();
+            let now = (received, own.now());
+            let answer = self.server.answer(bytes, client.ip(), clock::raw(), facts, now);
+            if let Some(answer) = answer {
+                let _ = self.socket.send_to(&answer, client);
+            }
+        }
+    }
+}
+
+/// Waits for `nanos`, or for a packet. Returns true if the clock must stop.
+pub(super) fn wait(
+    stopped: &UnixStream,
+    listener: Option<&Listener>,
+    peers: &[Peer],
+    nanos: u64,
+) -> bool {
+    let sockets = peers.iter().filter_map(|peer| peer.socket.as_ref());
+    let sockets = sockets.chain(listener.map(|listener| &listener.socket));
+    let mut files = vec![PollFd::new(stopped, PollFlags::IN)];
+    files.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
+    let timeout = Timespec {
+        tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or_default(),
+    };
+    let _ = poll(&mut files, Some(&timeout));
+    files.first().is_some_and(|file| !file.revents().is_empty())
+}
