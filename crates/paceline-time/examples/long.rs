@@ -1,7 +1,7 @@
 //! Reads clocks in random networks in virtual time until a number of readings is reached, and stops at the first reading
 //! whose bounds do not contain the true time, or that is smaller than one before: `long READINGS [SEED]`.
 
-#[path = "../tests/rig/mod.rs"]
+#[path = "../tests/truth/rig.rs"]
 mod rig;
 
 use rig::{Outcome, SECOND};

@@ -1,6 +1,7 @@
 //! Answers to NTP clients, with a rate limit (RFC 5905, sections 9.2 and 7.4).
 
 use crate::clock::page::{ClockReading, ClockStatus};
+use crate::clock::service::ServerFacts;
 use crate::ntp::packet::{
     Leap, MODE_CLIENT, MODE_SERVER, NtpPacket, NtpShort, NtpTime, PACKET_BYTES,
 };
@@ -16,21 +17,6 @@ const BURST: u64 = 16;
 const SPACING: u64 = 250_000_000;
 /// Of the requests over the limit, one in this number gets a kiss-of-death.
 const KISS_EVERY: u64 = 8;
-
-/// The facts about this server that its answers carry.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct ServerFacts {
-    /// The stratum of this server, 1 to 15.
-    pub stratum: u8,
-    /// The clock or server that it follows.
-    pub reference_id: [u8; 4],
-    /// Its round-trip delay to the reference clock, in nanoseconds.
-    pub root_delay: u64,
-    /// The time of its last update, in nanoseconds since 1970.
-    pub reference: u64,
-    /// The leap second that it announces.
-    pub leap: Leap,
-}
 
 /// The tokens of one client: the bucket fills at one per 250 ms.
 #[derive(Clone, Copy, Debug)]

@@ -70,8 +70,13 @@ struct Inner {
     vitals: Arc<Vitals>,
     audit: Audit,
     watchdog: Mutex<Option<Watchdog>>,
-    clock: Clock,
-    clockwork: Mutex<Option<Clockwork>>,
+    clock: NodeClock,
+}
+
+/// The clock of a node, and its thread if it has servers.
+struct NodeClock {
+    handle: Clock,
+    work: Mutex<Option<Clockwork>>,
 }
 
 impl Node {
@@ -111,19 +116,11 @@ impl Node {
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
         let sources = Arc::new(RxSources::default());
-        let vitals = Arc::new(Vitals::default());
-        if builder.realtime {
-            vitals.set_realtime();
-        }
-        let ends = commands.clone();
-        vitals.on_fault(move || {
-            ends.offer(Command::Close);
-        });
+        let vitals = vitals(builder.realtime, &commands);
         let (place, host_link) = host_place(&builder)?.unzip();
         let mut host = place.map(|place| (place, 0));
-        let clock = Clock::default();
         let place = host.as_ref().map(|(place, _)| place);
-        let (clockwork, follower) = start_clock(&builder.clock, &clock, &vitals, place)?;
+        let (clock, follower) = start_clock(&builder.clock, &vitals, place)?;
         let configs: Vec<_> = host_link.into_iter().chain(builder.links).collect();
         let mut threads = Vec::new();
         let mut links = Vec::new();
@@ -156,7 +153,7 @@ impl Node {
                 sources: sources.clone(),
                 vitals: vitals.clone(),
                 gate,
-                clock: clock.clone(),
+                clock: clock.handle.clone(),
                 follower,
             },
             vitals.pulse(ENGINE),
@@ -165,20 +162,8 @@ impl Node {
         threads.push(named.spawn(move || engine.run(ENGINE)).map_err(OpenError::Thread)?);
         let watchdog = Mutex::new(Some(vitals.watch().map_err(OpenError::Thread)?));
         let (waiting, threads) = (Arc::default(), Mutex::new(threads));
-        let clockwork = Mutex::new(clockwork);
-        let inner = Inner {
-            id,
-            name,
-            commands,
-            sources,
-            waiting,
-            threads,
-            vitals,
-            audit,
-            watchdog,
-            clock,
-            clockwork,
-        };
+        let inner =
+            Inner { id, name, commands, sources, waiting, threads, vitals, audit, watchdog, clock };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -217,7 +202,7 @@ impl Node {
     /// Returns the clock of this node: the time with a bound on its error.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        self.inner.clock.clone()
+        self.inner.clock.handle.clone()
     }
 
     /// Asks every reachable node for its status and blocks for at most `timeout`.
@@ -375,7 +360,7 @@ impl Inner {
             return;
         }
         self.commands.send(Command::Close);
-        drop(self.clockwork.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.clock.work.lock().unwrap_or_else(PoisonError::into_inner).take());
         while let Some(thread) = threads.pop() {
             let _ = thread.join();
         }
@@ -393,16 +378,31 @@ impl Drop for Inner {
 /// Starts the thread of a node's clock, or follows the clock of the host's node if the node has no servers.
 fn start_clock(
     config: &ClockConfig,
-    clock: &Clock,
     vitals: &Arc<Vitals>,
     place: Option<&Host>,
-) -> Result<(Option<Clockwork>, Option<Follower>), OpenError> {
+) -> Result<(NodeClock, Option<Follower>), OpenError> {
     config.check().map_err(OpenError::Clock)?;
-    if config.has_source() {
-        let dir = place.filter(|place| place.listens()).map(Host::dir);
-        return Clockwork::start(config, clock.clone(), vitals, dir).map(|it| (Some(it), None));
+    let handle = Clock::default();
+    if !config.has_source() {
+        let follower = place.map(|place| Follower::new(place.dir(), handle.clone()));
+        return Ok((NodeClock { handle, work: Mutex::default() }, follower));
     }
-    Ok((None, place.map(|place| Follower::new(place.dir(), clock.clone()))))
+    let dir = place.filter(|place| place.listens()).map(Host::dir);
+    let work = Clockwork::start(config, handle.clone(), vitals, dir)?;
+    Ok((NodeClock { handle, work: Mutex::new(Some(work)) }, None))
+}
+
+/// The monitor of a node's threads; a panic of one ends the node.
+fn vitals(realtime: bool, commands: &Commands) -> Arc<Vitals> {
+    let vitals = Arc::new(Vitals::default());
+    if realtime {
+        vitals.set_realtime();
+    }
+    let ends = commands.clone();
+    vitals.on_fault(move || {
+        ends.offer(Command::Close);
+    });
+    vitals
 }
 
 /// Validates the links of a builder, before any resource is opened.

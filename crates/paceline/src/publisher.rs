@@ -386,7 +386,8 @@ impl Publisher {
         };
         self.observe(now, &payload, attached);
         let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
-        let captured = captured.unwrap_or_else(|| self.clock.timestamp(now, &mut self.utc));
+        let captured =
+            captured.or_else(|| self.clock.timestamp()).unwrap_or_else(|| self.utc.at(now));
         let mut sample = self.stamper.stamp(now, captured, kind, encoding, payload);
         sample.attachment = attachment;
         let put = self.offer(now, sample);

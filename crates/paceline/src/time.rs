@@ -18,6 +18,7 @@
 
 mod config;
 mod handle;
+pub(crate) mod host;
 mod report;
 
 pub use config::ClockConfig;
@@ -25,7 +26,7 @@ pub use handle::{Clock, bounds, definitely_before};
 #[doc(inline)]
 pub use paceline_time::clock::page::{ClockReading, ClockStatus};
 #[doc(inline)]
-pub use paceline_time::clock::service::Selection;
+pub use paceline_time::clock::service::SourcePart;
 #[doc(inline)]
 pub use paceline_time::{TimeBounds, TimeOrder};
 pub use report::{ClockReport, SourceReport};

@@ -7,7 +7,6 @@ use crate::ntp::packet::{Leap, NtpPacket};
 use crate::ntp::select::{Candidate, cluster, combine, intersect, majority};
 use crate::ntp::source::{NtpSource, PollRange, Rejected, SAMPLES_MIN, ServerState};
 use crate::ntp::{FREQUENCY_MAX, PHI, drift, growth};
-use crate::server::ServerFacts;
 use core::fmt;
 
 /// The clock steps forward only if it is provably behind by more than this, in nanoseconds (STEPT).
@@ -59,7 +58,7 @@ impl Disruption {
 
 /// The part of a server in the selection.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum Selection {
+pub enum SourcePart {
     /// It has not answered often enough yet, or no longer answers.
     #[default]
     Unreachable,
@@ -77,7 +76,7 @@ pub enum Selection {
     Selected,
 }
 
-impl Selection {
+impl SourcePart {
     /// All, in the order of their codes.
     pub const ALL: [Self; 7] = [
         Self::Unreachable,
@@ -104,10 +103,25 @@ impl Selection {
     }
 }
 
-impl fmt::Display for Selection {
+impl fmt::Display for SourcePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// The facts about this node as a server that its answers carry.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ServerFacts {
+    /// The stratum of this server, 1 to 15.
+    pub stratum: u8,
+    /// The clock or server that it follows.
+    pub reference_id: [u8; 4],
+    /// Its round-trip delay to the reference clock, in nanoseconds.
+    pub root_delay: u64,
+    /// The time of its last update, in nanoseconds since 1970.
+    pub reference: u64,
+    /// The leap second that it announces.
+    pub leap: Leap,
 }
 
 /// The settings of a clock.
@@ -127,7 +141,7 @@ pub struct ClockService {
     settings: ClockSettings,
     sources: Vec<NtpSource>,
     /// The part of each source, and at the end that of the system clock, if it is a reference.
-    selections: Vec<Selection>,
+    selections: Vec<SourcePart>,
     system: Option<Measurement>,
     /// The number of readings of the system clock since the last disruption.
     system_fresh: u8,
@@ -151,7 +165,7 @@ impl ClockService {
         Self {
             settings,
             sources,
-            selections: vec![Selection::Unreachable; count],
+            selections: vec![SourcePart::Unreachable; count],
             system: None,
             system_fresh: 0,
             page: ClockPage::unknown(),
@@ -297,13 +311,13 @@ impl ClockService {
         let part = |at: usize, source: Option<&NtpSource>| {
             let is_in = |list: &[Candidate]| list.iter().any(|one| one.source == at);
             match source {
-                Some(source) if source.is_denied() => Selection::Denied,
-                Some(source) if source.is_abstaining() => Selection::Unsynchronised,
-                _ if survivors.first().is_some_and(|one| one.source == at) => Selection::Selected,
-                _ if is_in(&survivors) => Selection::Combined,
-                _ if is_in(&agreeing) => Selection::Outlier,
-                _ if is_in(&candidates) => Selection::Falseticker,
-                _ => Selection::Unreachable,
+                Some(source) if source.is_denied() => SourcePart::Denied,
+                Some(source) if source.is_abstaining() => SourcePart::Unsynchronised,
+                _ if survivors.first().is_some_and(|one| one.source == at) => SourcePart::Selected,
+                _ if is_in(&survivors) => SourcePart::Combined,
+                _ if is_in(&agreeing) => SourcePart::Outlier,
+                _ if is_in(&candidates) => SourcePart::Falseticker,
+                _ => SourcePart::Unreachable,
             }
         };
         let count = self.selections.len();
@@ -426,13 +440,13 @@ impl ClockService {
     }
 
     /// Returns the states of the servers, in the order of [`Self::new`], and their parts in the selection.
-    pub fn sources(&self) -> impl Iterator<Item = (&NtpSource, Selection)> {
+    pub fn sources(&self) -> impl Iterator<Item = (&NtpSource, SourcePart)> {
         self.sources.iter().zip(self.selections.iter().copied())
     }
 
     /// Returns the part of the system clock in the selection, if it is a reference.
     #[must_use]
-    pub fn system_selection(&self) -> Option<Selection> {
+    pub fn system_selection(&self) -> Option<SourcePart> {
         self.selections.get(self.sources.len()).copied()
     }
 

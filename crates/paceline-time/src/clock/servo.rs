@@ -35,7 +35,7 @@ pub struct ServoPoint {
 
 /// The result of a regression.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Estimate {
+pub struct ServoEstimate {
     /// The offset at the newest measurement, in nanoseconds.
     pub offset: i64,
     /// The frequency of UTC compared with the raw clock, minus 1, in picoseconds per second.
@@ -59,7 +59,7 @@ impl Servo {
     }
 
     /// Adds a measurement, at an instant after all earlier ones, and returns the new estimate.
-    pub fn update(&mut self, point: ServoPoint) -> Estimate {
+    pub fn update(&mut self, point: ServoPoint) -> ServoEstimate {
         if self.points.back().is_some_and(|last| last.raw >= point.raw) {
             self.points.clear();
         }
@@ -85,7 +85,7 @@ impl Servo {
         let (slowest, fastest) = bound;
         self.rate = self.rate.clamp(slowest, fastest);
         let open = self.rate.abs_diff(slowest).max(self.rate.abs_diff(fastest));
-        Estimate { offset, rate: self.rate, phi: open.saturating_add(PHI) }
+        ServoEstimate { offset, rate: self.rate, phi: open.saturating_add(PHI) }
     }
 
     /// Returns the lowest and the highest mean frequency since an earlier measurement: that with the narrowest result.

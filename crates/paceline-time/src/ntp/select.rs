@@ -114,7 +114,7 @@ fn selection_jitter(one: &Candidate, all: &[Candidate]) -> u64 {
 
 /// The combined offset of the servers that remain.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Combined {
+pub struct CombinedOffset {
     /// The mean of the offsets, weighted by 1 / distance, in nanoseconds.
     pub offset: i64,
     /// The jitter of the servers and of their selection, in nanoseconds.
@@ -123,7 +123,7 @@ pub struct Combined {
 
 /// Combines the offsets of the servers that remain (RFC 5905, section 11.2.3). `None` without servers.
 #[must_use]
-pub fn combine(survivors: &[Candidate]) -> Option<Combined> {
+pub fn combine(survivors: &[Candidate]) -> Option<CombinedOffset> {
     let first = survivors.first()?;
     let (mut weights, mut sum, mut squares) = (0_i128, 0_i128, 0_u128);
     for one in survivors {
@@ -138,5 +138,5 @@ pub fn combine(survivors: &[Candidate]) -> Option<Combined> {
     let own = u128::from(first.jitter.min(1 << 60)).pow(2);
     let spread = squares / weights.unsigned_abs().max(1);
     let jitter = u64::try_from(own.saturating_add(spread).isqrt()).unwrap_or(u64::MAX);
-    Some(Combined { offset: first.offset.saturating_add(mean), jitter })
+    Some(CombinedOffset { offset: first.offset.saturating_add(mean), jitter })
 }

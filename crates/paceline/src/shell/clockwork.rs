@@ -3,7 +3,7 @@
 pub(crate) mod follow;
 mod page;
 mod peers;
-pub(crate) mod probe;
+mod probe;
 mod view;
 
 use super::clock;
@@ -96,6 +96,9 @@ impl State {
             let now = clock::now();
             self.pulse.begin(now);
             self.look();
+            self.peers.iter_mut().zip(self.service.sources()).for_each(|(peer, (source, _))| {
+                peer.renew(clock::raw(), source.is_dead());
+            });
             self.send();
             self.publish();
             let until = self.service.next_wakeup().unwrap_or(u64::MAX).min(self.next_look);
@@ -129,9 +132,6 @@ impl State {
         if let Some(file) = &mut self.file {
             file.write(self.service.page(), hosts);
         }
-        self.peers.iter_mut().zip(self.service.sources()).for_each(|(peer, (source, _))| {
-            peer.renew(hosts.raw, source.is_dead());
-        });
     }
 
     /// Sends the requests that are due, and waits for their answers without sleeping for a moment: a thread that sleeps

@@ -1,7 +1,5 @@
 //! The settings of a node's clock.
 
-use super::report::ClockReport;
-use crate::shell::clockwork::probe::probe;
 use paceline_time::ntp::source::PollRange;
 use std::time::Duration;
 
@@ -66,15 +64,6 @@ impl ClockConfig {
     pub const fn system(mut self, error: Duration) -> Self {
         self.system_error = Some(error);
         self
-    }
-
-    /// Measures the servers for at most `time`, without a node: 4 requests to each, 2 s apart or a quarter of the
-    /// shortest interval.
-    ///
-    /// # Errors
-    /// Returns the first wrong setting, or the error of the operating system.
-    pub fn measure(&self, time: Duration) -> Result<ClockReport, String> {
-        probe(self, time)
     }
 
     /// Returns true if the clock has a reference.

@@ -1,9 +1,8 @@
 //! The handle of a node's clock.
 
+use super::host;
 use super::report::ClockReport;
-use crate::shell::clock;
 use paceline_proto::Timestamp;
-use paceline_sched::Instant;
 use paceline_time::clock::page::ClockPage;
 use paceline_time::{ClockReading, ClockStatus, SharedClock, TimeBounds, TimeOrder};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +50,7 @@ impl Clock {
     /// Returns the present time, its bounds and the state of the clock.
     #[must_use]
     pub fn now(&self) -> ClockReading {
-        self.state.shared.read(clock::raw(), clock::wall)
+        self.state.shared.read(host::raw(), host::wall)
     }
 
     /// Returns the present time; it is greater than that of all earlier stamps of this node.
@@ -60,7 +59,7 @@ impl Clock {
     /// are those of the true time.
     #[must_use]
     pub fn stamp(&self) -> ClockReading {
-        self.state.shared.stamp(clock::raw(), clock::wall)
+        self.state.shared.stamp(host::raw(), host::wall)
     }
 
     /// Returns the state of the clock.
@@ -73,7 +72,7 @@ impl Clock {
     #[must_use]
     pub fn report(&self) -> ClockReport {
         let reading = self.now();
-        let wall = i128::from(clock::wall()) - i128::from(reading.nanos);
+        let wall = i128::from(host::wall()) - i128::from(reading.nanos);
         let mut report = self.state.report().clone();
         report.status = reading.status;
         report.nanos = reading.nanos;
@@ -104,13 +103,12 @@ impl Clock {
         }
     }
 
-    /// Returns the timestamp of a sample that is published at `now`.
-    pub(crate) fn timestamp(&self, now: Instant, utc: &mut clock::Utc) -> Timestamp {
-        if !self.state.runs.load(Ordering::Acquire) {
-            return utc.at(now);
-        }
-        let reading = self.now();
-        Timestamp { nanos: reading.nanos, error: reading.error_byte() }
+    /// Returns the timestamp of a sample that is published now; `None` before the first synchronisation.
+    pub(crate) fn timestamp(&self) -> Option<Timestamp> {
+        self.state.runs.load(Ordering::Acquire).then(|| {
+            let reading = self.now();
+            Timestamp { nanos: reading.nanos, error: reading.error_byte() }
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The state of a clock and of its servers, for display.
 
 use paceline_time::clock::page::ClockStatus;
-use paceline_time::clock::service::Selection;
+use paceline_time::clock::service::SourcePart;
 use std::time::Duration;
 
 /// The state of a node's clock.
@@ -48,7 +48,7 @@ pub struct SourceReport {
     /// Its configured address; `system` for the system clock.
     pub address: String,
     /// Its part in the selection.
-    pub selection: Selection,
+    pub selection: SourcePart,
     /// Its stratum; `None` before a usable answer.
     pub stratum: Option<u8>,
     /// The answers to the last 8 requests, one bit each; the lowest bit is the last request.

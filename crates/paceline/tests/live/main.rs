@@ -6,6 +6,7 @@ mod budgets;
 mod cable;
 mod change;
 mod classes;
+mod clock;
 mod competition;
 mod counts;
 mod cuts;

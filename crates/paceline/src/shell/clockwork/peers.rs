@@ -2,10 +2,12 @@
 
 use crate::shell::clock;
 use crate::time::Clock;
-use paceline_time::server::{NtpServer, ServerCounters, ServerFacts};
+use paceline_time::clock::service::ServerFacts;
+use paceline_time::server::{NtpServer, ServerCounters};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 /// The size of the buffer for a packet. Extension fields beyond it are ignored.
 pub(super) const BYTES_MAX: usize = 128;
@@ -26,26 +28,36 @@ pub(super) fn random() -> u64 {
 pub(super) struct Peer {
     name: String,
     socket: Option<UdpSocket>,
+    /// The address of the name, while it is being resolved.
+    resolving: Option<Receiver<Option<SocketAddr>>>,
     /// The instant of the raw clock at which the name may be resolved again.
     renew_at: u64,
 }
 
 impl Peer {
-    /// Opens a socket to `name`, which is `HOST:PORT`.
+    /// Opens a socket to `name`, which is `HOST:PORT`, as soon as its address is known.
     pub(super) fn new(name: &str) -> Self {
         let renew_at = clock::raw().saturating_add(RESOLVE_EVERY);
-        Self { name: name.to_owned(), socket: connect(name), renew_at }
+        let (socket, resolving) = match name.parse() {
+            Ok(address) => (connect(name, address), None),
+            Err(_) => (None, resolve(name)),
+        };
+        Self { name: name.to_owned(), socket, resolving, renew_at }
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Resolves the name again if the server is dead, at most once per minute.
+    /// Opens the socket if the address has become known. Resolves the name again if the server is dead, at most once per
+    /// minute.
     pub(super) fn renew(&mut self, raw: u64, is_dead: bool) {
+        if let Some(found) = self.resolving.as_ref().and_then(|address| address.try_recv().ok()) {
+            self.resolving = None;
+            self.socket = found.and_then(|address| connect(&self.name, address));
+        }
         if raw >= self.renew_at && (is_dead || self.socket.is_none()) {
-            self.socket = connect(&self.name);
-            self.renew_at = raw.saturating_add(RESOLVE_EVERY);
+            *self = Self::new(&self.name);
         }
     }
 
@@ -64,10 +76,24 @@ impl Peer {
     }
 }
 
-fn connect(name: &str) -> Option<UdpSocket> {
+/// Resolves a name on a thread of its own, because that may take long.
+fn resolve(name: &str) -> Option<Receiver<Option<SocketAddr>>> {
+    let (reply, address) = sync_channel(1);
+    let name = name.to_owned();
+    let find = move || {
+        let found = name.to_socket_addrs().map(|mut all| all.next());
+        if let Err(error) = &found {
+            crate::warn_limited!("clock: cannot resolve {name}: {error}; retrying once per minute");
+        }
+        let _ = reply.send(found.ok().flatten());
+    };
+    let named = std::thread::Builder::new().name("paceline-resolve".to_owned());
+    named.spawn(find).ok().map(|_| address)
+}
+
+/// Opens a socket whose port is random.
+fn connect(name: &str, address: SocketAddr) -> Option<UdpSocket> {
     let open = || -> std::io::Result<UdpSocket> {
-        let none = || std::io::Error::other("the name has no address");
-        let address = name.to_socket_addrs()?.next().ok_or_else(none)?;
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -79,7 +105,7 @@ fn connect(name: &str) -> Option<UdpSocket> {
     };
     open()
         .inspect_err(|error| {
-            tracing::warn!("clock: cannot reach {name}: {error}; retrying once per minute");
+            crate::warn_limited!("clock: cannot reach {name}: {error}; retrying once per minute")
         })
         .ok()
 }

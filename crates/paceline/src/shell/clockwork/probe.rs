@@ -8,18 +8,23 @@ use paceline_time::clock::service::{ClockService, ClockSettings};
 use paceline_time::ntp::source::SAMPLES_MIN;
 use std::os::unix::net::UnixStream;
 
-/// Measures the servers of `config` for `time`; ends earlier when every server has answered 4 requests.
-///
-/// # Errors
-/// Returns the first wrong setting, or the error of the operating system.
-pub(crate) fn probe(
-    config: &ClockConfig,
-    time: std::time::Duration,
-) -> Result<ClockReport, String> {
+impl ClockConfig {
+    /// Measures the servers for at most `time`, without a node: 4 requests to each, 2 s apart or a quarter of the
+    /// shortest interval.
+    ///
+    /// # Errors
+    /// Returns the first wrong setting, or the error of the operating system.
+    pub fn measure(&self, time: std::time::Duration) -> Result<ClockReport, String> {
+        probe(self, time)
+    }
+}
+
+/// Measures the servers of `config`; ends before `time` when every server has answered 4 requests.
+fn probe(config: &ClockConfig, time: std::time::Duration) -> Result<ClockReport, String> {
     config.check()?;
     let range = config.range()?;
     let (_stop, stopped) = UnixStream::pair().map_err(|error| error.to_string())?;
-    let peers: Vec<_> = config.servers.iter().map(|server| Peer::new(server)).collect();
+    let mut peers: Vec<_> = config.servers.iter().map(|server| Peer::new(server)).collect();
     let ranges = vec![range; peers.len()];
     let start = clock::raw();
     let mut service = ClockService::new(ClockSettings::default(), &ranges, start);
@@ -27,6 +32,7 @@ pub(crate) fn probe(
     loop {
         let now = clock::hosts();
         service.observe(now);
+        peers.iter_mut().for_each(|peer| peer.renew(now.raw, false));
         let is_full = |answers| answers >= u64::from(SAMPLES_MIN);
         if now.raw >= until || service.sources().all(|(source, _)| is_full(source.answers())) {
             break;

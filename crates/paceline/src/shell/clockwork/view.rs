@@ -2,7 +2,7 @@
 
 use super::peers::{Listener, Peer};
 use crate::time::{ClockReport, ClockStatus, SourceReport};
-use paceline_time::clock::service::{ClockService, HostClocks, Selection};
+use paceline_time::clock::service::{ClockService, HostClocks, SourcePart};
 use paceline_time::ntp::source::NtpSource;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn row(
     service: &ClockService,
     name: &str,
     source: &NtpSource,
-    selection: Selection,
+    selection: SourcePart,
     raw: u64,
 ) -> SourceReport {
     let best = source.filter().best(raw, service.phi());

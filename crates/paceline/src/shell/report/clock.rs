@@ -3,7 +3,7 @@
 use super::{
     TEXT_MAX, put_option, put_rows, put_text, put_time, read_option, read_rows, read_time,
 };
-use crate::time::{ClockReport, ClockStatus, Selection, SourceReport};
+use crate::time::{ClockReport, ClockStatus, SourcePart, SourceReport};
 use paceline_proto::wire::{Reader, WireError, Writer};
 
 fn put_count(value: u64, out: &mut Vec<u8>) {
@@ -73,7 +73,7 @@ pub(super) fn read(r: &mut Reader) -> Result<ClockReport, WireError> {
 
 fn put_source(source: &SourceReport, out: &mut Vec<u8>) {
     put_text(&source.address, out);
-    let at = Selection::ALL.iter().position(|one| *one == source.selection);
+    let at = SourcePart::ALL.iter().position(|one| *one == source.selection);
     out.put_varint(at.unwrap_or_default() as u64);
     put_option(source.stratum, |stratum, out| out.put_u8(stratum), out);
     out.put_u8(source.reach);
@@ -92,8 +92,8 @@ fn put_source(source: &SourceReport, out: &mut Vec<u8>) {
 
 fn read_source(r: &mut Reader) -> Result<SourceReport, WireError> {
     let address = read_name(r)?;
-    let at = r.len(Selection::ALL.len(), "part of a server")?;
-    let selection = Selection::ALL.get(at).copied();
+    let at = r.len(SourcePart::ALL.len(), "part of a server")?;
+    let selection = SourcePart::ALL.get(at).copied();
     Ok(SourceReport {
         address,
         selection: selection.ok_or(WireError::Invalid("part of a server"))?,
@@ -130,7 +130,7 @@ pub(super) fn example() -> ClockReport {
         is_follower: false,
         sources: vec![SourceReport {
             address: "ntp.example:123".to_owned(),
-            selection: Selection::Falseticker,
+            selection: SourcePart::Falseticker,
             stratum: Some(2),
             reach: 0b1011,
             poll: std::time::Duration::from_secs(16),
