@@ -1,4 +1,5 @@
 //! Packets, the filter, the selection, the server and the page, each by itself.
+#![cfg(test)]
 
 use paceline_time::clock::page::{ClockPage, WORDS};
 use paceline_time::clock::service::{ClockService, ClockSettings, HostClocks, ServerFacts};

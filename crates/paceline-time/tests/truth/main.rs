@@ -1,4 +1,5 @@
 //! The true time lies inside of the bounds while a majority of the servers is honest, and the clock never runs backward.
+#![cfg(test)]
 
 mod rig;
 
@@ -73,6 +74,21 @@ fn a_million_readings_with_random_networks_stay_inside() {
         assert_eq!((all.outside, all.backward), (0, 0), "seed {seed}: {all:?}");
     }
     assert!(all.unknown < all.samples / 5, "{all:?}");
+}
+
+/// Run by `cargo xtask long`.
+#[test]
+#[ignore = "takes minutes"]
+fn a_billion_readings_with_random_networks_stay_inside() {
+    let mut all = Outcome::default();
+    let mut seed = 1_000_000;
+    while all.samples < 1_000_000_000 {
+        seed += 1;
+        let mut world = rig::random(seed);
+        world.run(900 * SECOND, 2_000, &mut all);
+        assert_eq!((all.outside, all.backward), (0, 0), "seed {seed}: {all:?}");
+    }
+    println!("{} readings, of which {} had no bound", all.samples, all.unknown);
 }
 
 #[test]

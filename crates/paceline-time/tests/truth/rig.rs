@@ -331,7 +331,14 @@ impl World {
                 bytes.iter_mut().for_each(|byte| *byte = self.rng.next().to_be_bytes()[0]);
                 return Some(bytes);
             }
-            _ => 0,
+            Nature::Unsynchronised
+            | Nature::NotReady
+            | Nature::Zero
+            | Nature::Huge
+            | Nature::WrongOrigin
+            | Nature::Replay
+            | Nature::Kiss(_)
+            | Nature::Announces(_) => 0,
         };
         let time = |at: u64| NtpTime::from_unix(self.utc(at).saturating_add_signed(off));
         let mut packet = NtpPacket {
@@ -356,7 +363,13 @@ impl World {
             }
             Nature::WrongOrigin => packet.origin = NtpTime(self.rng.next()),
             Nature::Kiss(code) => (packet.stratum, packet.reference_id) = (0, code),
-            _ => {}
+            Nature::Honest(_)
+            | Nature::Shifted(_)
+            | Nature::Ramp(_)
+            | Nature::Random(_)
+            | Nature::Replay
+            | Nature::Garbage
+            | Nature::Silent => {}
         }
         let bytes = packet.encode().to_vec();
         if nature == Nature::Replay {

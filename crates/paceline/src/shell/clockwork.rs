@@ -12,6 +12,7 @@ use super::vitals::{Pulse, Vitals};
 use crate::error::OpenError;
 use crate::time::{Clock, ClockConfig};
 use paceline_sched::Duration;
+use paceline_time::ClockStatus;
 use paceline_time::clock::service::{ClockService, ClockSettings};
 use page::PageFile;
 use peers::{Listener, Peer, random, wait};
@@ -23,7 +24,8 @@ use std::thread::JoinHandle;
 
 /// The name of the thread.
 const THREAD: &str = "paceline-clock";
-/// The longest sleep, and the interval of reports and of comparisons of the host's clocks.
+/// The longest sleep, and the interval of reports and of comparisons of the host's clocks; a quarter of it before the clock
+/// is synchronised, because four comparisons make the system clock a reference.
 const LOOK_EVERY: u64 = 1_000_000_000;
 /// A sleep that takes this much longer makes the thread look at the host's clocks before it continues.
 const LATE: u64 = 50_000_000;
@@ -125,7 +127,8 @@ impl State {
         if hosts.raw < self.next_look {
             return;
         }
-        self.next_look = hosts.raw + LOOK_EVERY;
+        let is_ready = self.service.page().status() == ClockStatus::Synchronised;
+        self.next_look = hosts.raw + if is_ready { LOOK_EVERY } else { LOOK_EVERY / 4 };
         self.service.observe(hosts);
         let report = view::report(&self.service, &self.peers, self.listener.as_ref(), hosts);
         *self.clock.state().report() = report;
