@@ -263,7 +263,7 @@ impl NtpSource {
             self.is_abstaining = true;
             return Err(Rejected::Unsynchronised);
         }
-        let measurement = measure(&packet, pending.sent, raw, wall)?;
+        let measurement = measure(&packet, pending.sent, raw.max(pending.sent), wall)?;
         let was_silent = self.reach == 0 && self.answers > 0;
         self.reach |= 1;
         self.unanswered = 0;

@@ -4,6 +4,7 @@ pub(crate) mod follow;
 mod page;
 mod peers;
 mod probe;
+mod stamp;
 mod view;
 
 use super::clock;
@@ -57,7 +58,10 @@ impl Clockwork {
         let peers = config.servers.iter().map(|server| Peer::new(server)).collect();
         let pulse = vitals.pulse(THREAD);
         let file = dir.map(PageFile::new);
-        let state = State { service, peers, listener, clock, file, pulse, next_look: 0 };
+        // The bound of the system clock as a reference grows between looks.
+        let look_every = if system_error.is_some() { LOOK_EVERY / 4 } else { LOOK_EVERY };
+        let state =
+            State { look_every, service, peers, listener, clock, file, pulse, next_look: 0 };
         let vitals = vitals.clone();
         let run = move || {
             vitals.enter(Role::Engine);
@@ -88,6 +92,8 @@ struct State {
     clock: Clock,
     file: Option<PageFile>,
     pulse: Arc<Pulse>,
+    /// The interval of looks at the host's clocks once the clock is synchronised, in nanoseconds.
+    look_every: u64,
     /// The instant of the raw clock of the next look at the host's clocks.
     next_look: u64,
 }
@@ -128,7 +134,7 @@ impl State {
             return;
         }
         let is_ready = self.service.page().status() == ClockStatus::Synchronised;
-        self.next_look = hosts.raw + if is_ready { LOOK_EVERY } else { LOOK_EVERY / 4 };
+        self.next_look = hosts.raw + if is_ready { self.look_every } else { LOOK_EVERY / 4 };
         self.service.observe(hosts);
         let report = view::report(&self.service, &self.peers, self.listener.as_ref(), hosts);
         *self.clock.state().report() = report;
@@ -163,8 +169,7 @@ impl State {
         let mut taken = 0;
         for (at, peer) in self.peers.iter().enumerate() {
             let mut buffer = [0; peers::BYTES_MAX];
-            while let Some(bytes) = peer.receive(&mut buffer) {
-                let raw = clock::raw();
+            while let Some((bytes, raw)) = peer.receive(&mut buffer) {
                 if let Err(cause) = self.service.receive(at, bytes, raw, clock::wall()) {
                     tracing::debug!("clock: an answer of {} is not used: {cause}", peer.name());
                 }

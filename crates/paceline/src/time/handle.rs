@@ -53,6 +53,11 @@ impl Clock {
         self.state.shared.read(host::raw(), host::wall)
     }
 
+    /// Returns the time at an instant of the raw clock that has just passed.
+    pub(crate) fn at(&self, raw: u64) -> ClockReading {
+        self.state.shared.read(raw, host::wall)
+    }
+
     /// Returns the present time; it is greater than that of all earlier stamps of this node.
     ///
     /// If the first synchronisation steps back, stamps advance by 1 ns each until the clock has caught up. Their bounds

@@ -133,7 +133,8 @@ mod tests {
         for length in 0..whole.len() - 4 {
             assert_eq!(parse(&whole[..length], b"", at(0, 0)), None, "{length}");
         }
-        let random: Vec<u8> = MAGIC.iter().copied().chain((0..112).map(|at| at * 37)).collect();
+        let random: Vec<u8> =
+            MAGIC.iter().copied().chain((0..112_u8).map(|at| at.wrapping_mul(37))).collect();
         let page = parse(&random, b"", at(5, 5)).unwrap();
         let _ = page.read(u64::MAX, || 0);
         let _ = page.read(0, || 0);

@@ -1,5 +1,6 @@
 //! The sockets of a clock.
 
+use super::stamp;
 use crate::shell::clock;
 use crate::time::Clock;
 use paceline_time::clock::service::ServerFacts;
@@ -69,10 +70,10 @@ impl Peer {
             .is_some_and(|socket| socket.send(bytes).or_else(|_| socket.send(bytes)).is_ok())
     }
 
-    /// Receives an answer, without waiting.
-    pub(super) fn receive<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let length = self.socket.as_ref()?.recv(buffer).ok()?;
-        buffer.get(..length)
+    /// Receives an answer and the instant of the raw clock at which it arrived, without waiting.
+    pub(super) fn receive<'b>(&self, buffer: &'b mut [u8]) -> Option<(&'b [u8], u64)> {
+        let packet = stamp::receive(self.socket.as_ref()?, buffer)?;
+        buffer.get(..packet.length).map(|bytes| (bytes, packet.raw))
     }
 }
 
@@ -101,6 +102,7 @@ fn connect(name: &str, address: SocketAddr) -> Option<UdpSocket> {
         let socket = UdpSocket::bind(any)?;
         socket.connect(address)?;
         socket.set_nonblocking(true)?;
+        stamp::enable(&socket);
         Ok(socket)
     };
     open()
@@ -129,6 +131,7 @@ impl Listener {
                  without root"
             )
         })?;
+        stamp::enable(&socket);
         Ok(Self { address: address.to_owned(), socket, server: NtpServer::default() })
     }
 
@@ -144,9 +147,10 @@ impl Listener {
     pub(super) fn answer(&mut self, own: &Clock, facts: &ServerFacts) {
         let mut buffer = [0; BYTES_MAX];
         for _ in 0..BATCH {
-            let Ok((length, client)) = self.socket.recv_from(&mut buffer) else { return };
-            let received = own.now();
-            let bytes = buffer.get(..length).unwrap_or_default();
+            let Some(packet) = stamp::receive(&self.socket, &mut buffer) else { return };
+            let Some(client) = packet.from else { continue };
+            let received = own.at(packet.raw);
+            let bytes = buffer.get(..packet.length).unwrap_or_default();
             let now = (received, own.now());
             let answer = self.server.answer(bytes, client.ip(), clock::raw(), facts, now);
             if let Some(answer) = answer {

@@ -47,8 +47,8 @@ fn probe(config: &ClockConfig, time: std::time::Duration) -> Result<ClockReport,
         wait(&stopped, None, &peers, next.saturating_sub(clock::raw()).min(1_000_000_000));
         let mut buffer = [0; peers::BYTES_MAX];
         for (at, peer) in peers.iter().enumerate() {
-            while let Some(bytes) = peer.receive(&mut buffer) {
-                let _ = service.receive(at, bytes, clock::raw(), clock::wall());
+            while let Some((bytes, raw)) = peer.receive(&mut buffer) {
+                let _ = service.receive(at, bytes, raw, clock::wall());
             }
         }
     }
