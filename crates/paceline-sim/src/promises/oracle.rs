@@ -191,8 +191,9 @@ impl Asked {
         let until = self.ended.unwrap_or(now);
         let mut window = 0;
         while source.at((window + 1) * y * each) + self.within < until {
+            // Any of `each` samples may be the requested one, after a gap in the contract.
             let (first, last) =
-                (source.at(window * y * each), source.at(((window + 1) * y - 1) * each));
+                (source.at(window * y * each), source.at((window + 1) * y * each - 1));
             if self.covers_window(first, last) {
                 let arrived = u64::from(self.windows.get(&window).copied().unwrap_or_default());
                 if arrived > y || y - arrived > u64::from(x) {
