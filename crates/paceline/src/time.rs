@@ -6,14 +6,22 @@
 //!
 //! ```no_run
 //! use paceline::time::{ClockConfig, definitely_before};
+//! use std::time::Duration;
 //!
 //! let servers = ClockConfig::new().server("ntp1.example:123").server("ntp2.example:123");
 //! let node = paceline::Node::builder().clock(servers).open()?;
-//! let reading = node.clock().now();
-//! println!("{}: {} ns ± {} ns", reading.status, reading.nanos, reading.error());
-//! let (first, second) = (node.clock().stamp(), node.clock().stamp());
-//! assert!(!definitely_before(second.bounds, first.bounds));
-//! # Ok::<(), paceline::OpenError>(())
+//! let clock = node.clock();
+//! let reading = clock.now();
+//! println!("{} to {}, {}", reading.bounds.earliest, reading.bounds.latest, reading.status);
+//!
+//! // Strictly increasing.
+//! let (first, second) = (clock.stamp(), clock.stamp());
+//! assert!(first.nanos < second.nanos);
+//!
+//! // Commit-wait: continue only when every clock has passed this time.
+//! let is_past = clock.wait_until_past(second.bounds.latest, Duration::from_millis(500));
+//! println!("{is_past}, {}", definitely_before(first.bounds, clock.now().bounds));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod config;

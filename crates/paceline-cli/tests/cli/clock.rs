@@ -10,8 +10,44 @@ fn json(bytes: &[u8]) -> Value {
 }
 
 fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().unwrap().keys().map(String::as_str).collect()
+    let mut keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
 }
+
+/// The fields of the document, and of a server in it.
+const FIELDS: [&str; 17] = [
+    "disruption",
+    "disruptions",
+    "epoch",
+    "error_ns",
+    "follows_host",
+    "frequency_ppm",
+    "jitter_ns",
+    "leap",
+    "node",
+    "schema",
+    "servers",
+    "serves",
+    "status",
+    "stratum",
+    "system_offset_ns",
+    "time_ns",
+    "updates",
+];
+const SERVER_FIELDS: [&str; 11] = [
+    "address",
+    "answers",
+    "delay_ns",
+    "error_ns",
+    "jitter_ns",
+    "offset_ns",
+    "part",
+    "poll_us",
+    "reach",
+    "rejected",
+    "stratum",
+];
 
 #[test]
 fn a_node_shows_its_clock_and_serves_it() {
@@ -36,28 +72,7 @@ fn a_node_shows_its_clock_and_serves_it() {
     };
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let document = json(&shown.stdout);
-    let fields = [
-        "disruption",
-        "disruptions",
-        "epoch",
-        "error_ns",
-        "follows_host",
-        "frequency_ppm",
-        "jitter_ns",
-        "leap",
-        "node",
-        "schema",
-        "servers",
-        "serves",
-        "status",
-        "stratum",
-        "system_offset_ns",
-        "time_ns",
-        "updates",
-    ];
-    let mut found = keys(&document);
-    found.sort_unstable();
-    assert_eq!(found, fields);
+    assert_eq!(keys(&document), FIELDS);
     assert_eq!((&document["node"], &document["status"]), (&"gate".into(), &"synchronised".into()));
     assert!(document["error_ns"].as_u64().is_some_and(|error| error >= 1_000_000), "{document}");
     assert_eq!(document["servers"][0]["part"], "selected");
@@ -70,22 +85,7 @@ fn a_node_shows_its_clock_and_serves_it() {
     assert_eq!(measured.code, Some(0), "{measured:?}");
     let document = json(&measured.stdout);
     let server = &document["servers"][0];
-    let mut found = keys(server);
-    found.sort_unstable();
-    let fields = [
-        "address",
-        "answers",
-        "delay_ns",
-        "error_ns",
-        "jitter_ns",
-        "offset_ns",
-        "part",
-        "poll_us",
-        "reach",
-        "rejected",
-        "stratum",
-    ];
-    assert_eq!(found, fields);
+    assert_eq!(keys(server), SERVER_FIELDS);
     assert_eq!((&server["stratum"], &server["answers"]), (&10.into(), &4.into()), "{server}");
     assert!(document["error_ns"].as_u64().is_some_and(|error| error >= 1_000_000), "{document}");
     node.signal(Signal::TERM);
