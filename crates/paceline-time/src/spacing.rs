@@ -11,7 +11,9 @@ use std::collections::VecDeque;
 /// The window of delays, in samples.
 const WINDOW: usize = 512;
 /// The anchor stays while its depth exceeds the quantile by less.
-const SLACK: i64 = 1_000_000;
+const SLACK: i64 = 500_000;
+/// The largest allowance for clock skew.
+const DRIFT_MAX: i64 = 1_000_000;
 /// The anchor rises by at most one part in so many of the time, unless a sample is late already.
 const RISE: i64 = 100;
 /// The anchor falls by at most one part in so many of the time: 2,000 ppm.
@@ -77,6 +79,10 @@ pub struct Spacing {
     /// The delays of the window in the order of arrival, and sorted.
     recent: VecDeque<i64>,
     sorted: Vec<i64>,
+    /// Samples until the drift is estimated again.
+    until_drift: usize,
+    /// The rise of the minimum delay from the older half of the window to the newer one, by clock skew.
+    drift: i64,
     /// The release time minus the time stamp.
     base: i64,
     last: Option<(Instant, i64, Instant)>,
@@ -86,7 +92,16 @@ impl Spacing {
     /// Returns the spacing of a stream without samples.
     #[must_use]
     pub const fn new(anchor: Anchor, depth: Depth) -> Self {
-        Self { anchor, depth, recent: VecDeque::new(), sorted: Vec::new(), base: 0, last: None }
+        Self {
+            anchor,
+            depth,
+            recent: VecDeque::new(),
+            sorted: Vec::new(),
+            until_drift: WINDOW,
+            drift: 0,
+            base: 0,
+            last: None,
+        }
     }
 
     /// Returns the release time of a sample that arrives at `now` with a time stamp in nanoseconds.
@@ -99,6 +114,7 @@ impl Spacing {
         if jumped {
             self.recent.clear();
             self.sorted.clear();
+            (self.until_drift, self.drift) = (WINDOW, 0);
         }
         let first = self.recent.is_empty();
         self.note(delay);
@@ -143,6 +159,14 @@ impl Spacing {
         self.recent.push_back(delay);
         let place = self.sorted.partition_point(|other| *other < delay);
         self.sorted.insert(place, delay);
+        self.until_drift -= 1;
+        if self.until_drift == 0 {
+            self.until_drift = WINDOW / 8;
+            let min = |half: &mut dyn Iterator<Item = &i64>| half.min().copied().unwrap_or(delay);
+            let older = min(&mut self.recent.iter().take(WINDOW / 2));
+            let newer = min(&mut self.recent.iter().skip(WINDOW / 2));
+            self.drift = newer.saturating_sub(older).clamp(0, DRIFT_MAX);
+        }
     }
 
     /// Moves the anchor towards the minimum delay plus the quantile of its variation. `elapsed` is `None` for a
@@ -152,7 +176,7 @@ impl Spacing {
         let min = self.sorted.first().copied().unwrap_or(delay);
         let high = self.sorted.get(rank.saturating_sub(1)).copied().unwrap_or(delay);
         let limits = (signed(self.depth.min.as_nanos()), signed(self.depth.max.as_nanos()));
-        let depth = high.saturating_sub(min).min(limits.1).max(limits.0);
+        let depth = high.saturating_add(self.drift).saturating_sub(min).min(limits.1).max(limits.0);
         let target = min.saturating_add(depth);
         let (gap, late) = (target.saturating_sub(self.base), delay > self.base);
         self.base = match elapsed {
