@@ -69,8 +69,8 @@ pub struct Release {
 /// let depth = Depth { min: Duration::from_millis(20), ..Depth::default() };
 /// let mut spacing = Spacing::new(Anchor::Adaptive, depth);
 /// let first = spacing.handle(Instant::from_millis(1_000), 0);
-/// let second = spacing.handle(Instant::from_millis(1_007), 10_000_000);
-/// assert_eq!(second.at.since(first.at), Duration::from_millis(10), "it arrived 3 ms too early");
+/// let second = spacing.handle(Instant::from_millis(1_015), 10_000_000);
+/// assert_eq!(second.at.since(first.at), Duration::from_millis(10), "it arrived 5 ms too late");
 /// ```
 #[derive(Debug)]
 pub struct Spacing {
