@@ -15,6 +15,7 @@ use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::{BestEffort, Offer};
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
+use paceline::timing::Decisions;
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
 use serde::Serialize;
@@ -44,8 +45,18 @@ struct Summary {
     #[serde(serialize_with = "by_reason::serialize")]
     dropped: Drops,
     age_us: Ages,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decisions: Option<DecisionCounts>,
     refused: Vec<String>,
     reason: Option<String>,
+}
+
+/// The decisions of `--fresh`.
+#[derive(Serialize)]
+struct DecisionCounts {
+    released: u64,
+    stale: u64,
+    silences: u64,
 }
 
 /// The reason for the end.
@@ -61,6 +72,7 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return dry_run::run(args);
     }
+    args.timing.check()?;
     let stop = Stop::on_signals()?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open()?;
@@ -76,7 +88,8 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
     let builder = node.subscriber(args.pattern.as_str()).proxy(args.proxy).queue(args.queue);
-    let mut builder = args.wish.apply(builder).retransmit(args.retransmit);
+    let builder = args.wish.apply(builder).retransmit(args.retransmit);
+    let mut builder = args.timing.apply(builder);
     if let Some(level) = args.priority {
         builder = builder.priority(level);
     }
@@ -249,6 +262,12 @@ impl<'a> Session<'a> {
                         self.refused.insert(publisher, refusal.to_string());
                     }
                 }
+                SubscriberEvent::Silent(silence) => {
+                    self.block.note(&format!(
+                        "silent: {} of publisher {}: the command {} has reached the age limit",
+                        silence.tag, silence.publisher, silence.seq
+                    ));
+                }
                 // An event of a later version.
                 other => self.block.note(&format!("{other:?}")),
             }
@@ -375,6 +394,12 @@ impl<'a> Session<'a> {
         Some(shortfall::reason(self.node, &sources, &drops, asked, longer))
     }
 
+    fn decisions(&self) -> Option<DecisionCounts> {
+        self.args.timing.fresh?;
+        let Decisions { released, stale, silences } = self.subscriber.decisions();
+        Some(DecisionCounts { released, stale, silences })
+    }
+
     fn summary(&mut self, reason: Option<&str>) -> anyhow::Result<()> {
         let (total, ages) = (&self.total, self.total.ages());
         let (dropped, missing) = (self.subscriber.drops(), self.subscriber.missing());
@@ -389,6 +414,7 @@ impl<'a> Session<'a> {
                     missing,
                     dropped,
                     age_us: ages,
+                    decisions: self.decisions(),
                     refused,
                     reason: reason.map(str::to_owned),
                 },

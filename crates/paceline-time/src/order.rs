@@ -122,7 +122,10 @@ pub enum Placement {
 
 /// One entry of a [`TimeBuffer`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Timed<T> {
+pub struct Timed<K, T> {
+    /// The clock of the time. A sample is late, or its order unknown, in comparison with samples of the same clock;
+    /// use one value for clocks that agree within their bounds.
+    pub clock: K,
     /// The time of the sample, by which entries leave: the middle of `bounds`.
     pub nanos: u64,
     /// An interval that contains the true time. Times of one clock have an error of 0 in comparison.
@@ -144,10 +147,29 @@ pub enum Handled<T> {
     Drop(T),
 }
 
+impl<T> Handled<T> {
+    /// Applies a function to an entry that is not buffered.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Handled<U> {
+        match self {
+            Self::Buffered => Handled::Buffered,
+            Self::Deliver(item, place) => Handled::Deliver(of(item), place),
+            Self::Drop(item) => Handled::Drop(of(item)),
+        }
+    }
+}
+
 #[derive(Debug)]
-struct Entry<T> {
-    timed: Timed<T>,
+struct Entry<K, T> {
+    timed: Timed<K, T>,
     arrived: Instant,
+}
+
+/// The entries of one clock that have left.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    last: TimeBounds,
+    /// The latest instant at which any of them is known to have been.
+    earliest: u64,
 }
 
 /// A buffer from which samples leave in the order of their times.
@@ -156,23 +178,25 @@ struct Entry<T> {
 /// late. Memory: at most [`BufferLimits::entries`] entries and [`BufferLimits::bytes`] bytes, plus the newest one,
 /// if [`Self::poll`] is called until it returns `None` after each [`Self::handle`].
 #[derive(Debug)]
-pub struct TimeBuffer<T> {
+pub struct TimeBuffer<K, T> {
     limits: BufferLimits,
     late: LateArrival,
     /// By time, then by arrival.
-    entries: BTreeMap<(u64, u64), Entry<T>>,
+    entries: BTreeMap<(u64, u64), Entry<K, T>>,
     /// The entries' arrival times and keys; those that have left are skipped.
     arrivals: VecDeque<(Instant, (u64, u64))>,
     bytes: usize,
     arrived: u64,
     /// Entries with at most this key leave now.
     leaving: Option<(u64, u64)>,
-    last: Option<TimeBounds>,
-    /// The latest instant at which any released entry is known to have been.
-    released: u64,
+    /// By clock; forgotten if there are more than [`CLOCKS_MAX`].
+    left: BTreeMap<K, Left>,
 }
 
-impl<T> TimeBuffer<T> {
+/// The limit of clocks whose last entry is kept.
+const CLOCKS_MAX: usize = 4_096;
+
+impl<K: Copy + Ord, T> TimeBuffer<K, T> {
     /// Returns an empty buffer.
     ///
     /// # Errors
@@ -187,8 +211,7 @@ impl<T> TimeBuffer<T> {
             bytes: 0,
             arrived: 0,
             leaving: None,
-            last: None,
-            released: 0,
+            left: BTreeMap::new(),
         })
     }
 
@@ -211,8 +234,9 @@ impl<T> TimeBuffer<T> {
     }
 
     /// Adds an entry. Then call [`Self::poll`] until it returns `None`.
-    pub fn handle(&mut self, now: Instant, timed: Timed<T>) -> Handled<T> {
-        if timed.bounds.latest < self.released {
+    pub fn handle(&mut self, now: Instant, timed: Timed<K, T>) -> Handled<T> {
+        let left = self.left.get(&timed.clock);
+        if left.is_some_and(|left| timed.bounds.latest < left.earliest) {
             return match self.late {
                 LateArrival::Deliver => Handled::Deliver(timed.item, Placement::InOrder),
                 LateArrival::Flag => Handled::Deliver(timed.item, Placement::Late),
@@ -255,15 +279,19 @@ impl<T> TimeBuffer<T> {
             self.leaving = None;
             return None;
         };
-        let bounds = entry.timed.bounds;
-        let place = match self.last.map(|last| last.order(bounds)) {
+        let Timed { bounds, clock, .. } = entry.timed;
+        let left = self.left.get(&clock).copied();
+        let place = match left.map(|left| left.last.order(bounds)) {
             None | Some(TimeOrder::Before) => Placement::InOrder,
             Some(TimeOrder::Unknown | TimeOrder::After) => Placement::Unknown,
         };
         let entry = self.entries.remove(&key)?;
         self.bytes = self.bytes.saturating_sub(entry.timed.bytes);
-        self.last = Some(bounds);
-        self.released = self.released.max(bounds.earliest);
+        if self.left.len() >= CLOCKS_MAX && left.is_none() {
+            self.left.clear();
+        }
+        let earliest = left.map_or(0, |left| left.earliest).max(bounds.earliest);
+        self.left.insert(clock, Left { last: bounds, earliest });
         Some((entry.timed.item, place))
     }
 

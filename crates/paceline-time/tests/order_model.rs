@@ -84,7 +84,7 @@ proptest! {
             sum = released.len();
             let bounds = TimeBounds::new(nanos, error);
             let is_late = bounds.latest < watermark;
-            match buffer.handle(now, Timed { nanos, bounds, bytes, item: id }) {
+            match buffer.handle(now, Timed { clock: (), nanos, bounds, bytes, item: id }) {
                 Handled::Buffered => {
                     prop_assert!(!is_late);
                     list.entries.push((nanos, id, bounds, bytes, now));
@@ -129,7 +129,7 @@ fn limits_out_of_range_are_named() {
         (BufferLimits { factor_permille: 499, ..good }, "release factor of 499 thousandths"),
         (BufferLimits { factor_permille: 1_001, ..good }, "release factor of 1001 thousandths"),
     ] {
-        let error = TimeBuffer::<()>::new(limits, LateArrival::Flag).unwrap_err().to_string();
+        let error = TimeBuffer::<(), ()>::new(limits, LateArrival::Flag).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
     }
 }
@@ -142,7 +142,7 @@ fn unlimited_bounds_never_make_a_sample_late() {
     for nanos in [u64::MAX, 0, 3_600_000_000_000, 7, 7] {
         let bounds = TimeBounds::of_stamp(nanos, 255);
         assert_eq!(
-            buffer.handle(now, Timed { nanos, bounds, bytes: 1, item: nanos }),
+            buffer.handle(now, Timed { clock: (), nanos, bounds, bytes: 1, item: nanos }),
             Handled::Buffered
         );
         let (item, place) = buffer.poll(now).unwrap();

@@ -22,6 +22,7 @@ pub(crate) mod host;
 pub(crate) mod installation;
 pub(crate) mod mailbox;
 pub(crate) mod opening;
+pub(crate) mod pacer;
 pub(crate) mod port;
 pub(crate) mod pull;
 pub(crate) mod realtime;

@@ -61,6 +61,7 @@ const LAYERS: &[Layer] = &[
             "paceline-media",
             "paceline-proto",
             "paceline-sched",
+            "paceline-time",
             "base64",
             "bytes",
             "crossbeam-queue",

@@ -1,6 +1,7 @@
 //! The request of a subscription before it is declared: the setters check each value, and
 //! [`Draft::check`] that the values go together.
 
+use super::timing::Choice;
 use crate::error::{Contradiction, SubscribeError};
 use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
@@ -22,13 +23,15 @@ pub(super) struct Draft {
     pub(super) spec: SubscriptionSpec,
     pub(super) queue: usize,
     pub(super) history: Option<History>,
+    /// The delivery by time, and the option that set it.
+    pub(super) timing: Option<(Choice, &'static str)>,
     /// The option that set the rate.
     rate_by: Option<&'static str>,
 }
 
 impl Draft {
     pub(super) const fn new(spec: SubscriptionSpec) -> Self {
-        Self { spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
+        Self { spec, queue: QUEUE_SAMPLES, history: None, timing: None, rate_by: None }
     }
 
     pub(super) fn every(&mut self, n: u32) -> Result<(), SubscribeError> {
@@ -127,6 +130,7 @@ impl Draft {
 
     /// Refuses options that exclude each other.
     pub(super) fn check(&self) -> Result<(), SubscribeError> {
+        self.check_timing()?;
         let Form { size, audio, bitrate, .. } = self.spec.form;
         if let (Some(Audio { rate, channels }), Some(bits)) = (audio, bitrate) {
             let checked = OpusFormat::new(rate, channels);
