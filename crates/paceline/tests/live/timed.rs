@@ -106,16 +106,17 @@ fn round_trips_prove_the_age_over_links() {
         let took = prove(&mut put, &mut || commands.try_recv().is_some());
         println!("proved after {took:?}");
         let before = commands.decisions();
+        let mut left = Vec::new();
         for _ in 0..100 {
             put();
             std::thread::sleep(millis(5));
-        }
-        let mut left = Vec::new();
-        wait_until("all decisions", || {
             while let Some(command) = commands.try_recv() {
                 let Some(Actuation::Command { until }) = command.actuation else { panic!() };
                 left.push(until.saturating_duration_since(Instant::now()));
             }
+        }
+        wait_until("all decisions", || {
+            while commands.try_recv().is_some() {}
             let decisions = commands.decisions();
             decisions.released + decisions.stale >= before.released + before.stale + 100
         });
