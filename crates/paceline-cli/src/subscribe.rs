@@ -15,7 +15,7 @@ use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::{BestEffort, Offer};
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
-use paceline::timing::Decisions;
+use paceline::timing::{Decisions, Silence};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
 use serde::Serialize;
@@ -231,12 +231,7 @@ impl<'a> Session<'a> {
                     self.report_best_effort(publisher, why)
                 }
                 SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
-                    let Excess { early, long } = excess;
-                    self.block.note(&format!(
-                        "more than granted: publisher {publisher}: {early} samples arrived too \
-                         early and {long} were too large at node '{node_name}'; they are sent \
-                         after all contracts"
-                    ));
+                    self.report_excess(publisher, &node_name, excess);
                 }
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
@@ -262,12 +257,7 @@ impl<'a> Session<'a> {
                         self.refused.insert(publisher, refusal.to_string());
                     }
                 }
-                SubscriberEvent::Silent(silence) => {
-                    self.block.note(&format!(
-                        "silent: {} of publisher {}: the command {} has reached the age limit",
-                        silence.tag, silence.publisher, silence.seq
-                    ));
-                }
+                SubscriberEvent::Silent(silence) => self.report_silence(&silence),
                 // An event of a later version.
                 other => self.block.note(&format!("{other:?}")),
             }
@@ -342,6 +332,21 @@ impl<'a> Session<'a> {
         if why.is_no() && self.args.require {
             self.refused.insert(publisher, format!("no contract: {why}"));
         }
+    }
+
+    fn report_excess(&mut self, publisher: PublisherId, node_name: &str, excess: Excess) {
+        let Excess { early, long } = excess;
+        self.block.note(&format!(
+            "more than granted: publisher {publisher}: {early} samples arrived too early and {long} were too large at \
+             node '{node_name}'; they are sent after all contracts"
+        ));
+    }
+
+    fn report_silence(&mut self, silence: &Silence) {
+        let Silence { tag, publisher, seq } = silence;
+        self.block.note(&format!(
+            "silent: the last command on {tag}, number {seq} of publisher {publisher}, has reached the age limit"
+        ));
     }
 
     fn second(&self) -> String {

@@ -8,7 +8,7 @@ use paceline_sched::{Duration, Instant};
 
 /// The result of [`Freshness::release`] for one command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Verdict {
+pub enum CommandVerdict {
     /// The command is younger than the limit until this instant, and may act until then.
     Fresh {
         /// The instant at which the command reaches the limit, by the clock of this host.
@@ -42,7 +42,7 @@ pub fn fresh_until(now: Instant, limit: Duration, oldest: Option<Duration>) -> O
 ///
 /// ```
 /// use paceline_sched::{Duration, Instant};
-/// use paceline_time::fresh::{Freshness, Verdict, fresh_until};
+/// use paceline_time::fresh::{Freshness, CommandVerdict, fresh_until};
 ///
 /// let limit = Duration::from_millis(100);
 /// let mut commands = Freshness::default();
@@ -50,7 +50,7 @@ pub fn fresh_until(now: Instant, limit: Duration, oldest: Option<Duration>) -> O
 /// let until = fresh_until(now, limit, Some(Duration::from_millis(30)));
 /// assert_eq!(
 ///     commands.release(now, until),
-///     Verdict::Fresh { until: Instant::from_millis(1_070), resumed: true }
+///     CommandVerdict::Fresh { until: Instant::from_millis(1_070), resumed: true }
 /// );
 /// assert!(!commands.poll_silence(Instant::from_millis(1_069)));
 /// assert!(commands.poll_silence(Instant::from_millis(1_070)), "the safe action starts");
@@ -65,12 +65,12 @@ pub struct Freshness {
 impl Freshness {
     /// Decides on a command that may act before `until`; see [`fresh_until`]. Call this as the last step before the
     /// command acts.
-    pub fn release(&mut self, now: Instant, until: Option<Instant>) -> Verdict {
-        let Some(until) = until.filter(|until| now < *until) else { return Verdict::Stale };
+    pub fn release(&mut self, now: Instant, until: Option<Instant>) -> CommandVerdict {
+        let Some(until) = until.filter(|until| now < *until) else { return CommandVerdict::Stale };
         let resumed = self.until.is_none_or(|last| last <= now);
         // An older command that follows does not shorten the time of a newer one.
         self.until = self.until.max(Some(until));
-        Verdict::Fresh { until, resumed }
+        CommandVerdict::Fresh { until, resumed }
     }
 
     /// Returns true once when the stream has fallen silent: start the safe action.
@@ -115,14 +115,14 @@ mod tests {
         let now = at(50);
         assert_eq!(fresh_until(now, LIMIT, None), None);
         assert_eq!(fresh_until(now, LIMIT, Some(LIMIT)), None, "the limit itself is too old");
-        assert_eq!(Freshness::default().release(now, None), Verdict::Stale);
+        assert_eq!(Freshness::default().release(now, None), CommandVerdict::Stale);
     }
 
     #[test]
     fn a_command_that_waited_too_long_is_stale() {
         let mut commands = Freshness::default();
         let until = fresh_until(at(0), LIMIT, Some(Duration::ZERO));
-        assert_eq!(commands.release(at(100), until), Verdict::Stale);
+        assert_eq!(commands.release(at(100), until), CommandVerdict::Stale);
         assert!(!commands.poll_silence(at(200)), "nothing was released, so nothing has to stop");
     }
 
@@ -136,7 +136,7 @@ mod tests {
             let mut commands = Freshness::default();
             let (mut now, mut newest, mut silences, mut expected) = (at(1_000), None::<Instant>, 0, 0);
             for (gap, age, error, wait) in steps {
-                now = now + Duration::from_millis(gap);
+                now += Duration::from_millis(gap);
                 if newest.is_some_and(|end| end <= now) {
                     newest = None;
                     expected += 1;
@@ -147,11 +147,11 @@ mod tests {
                 let acts = now + Duration::from_millis(wait);
                 let true_age = age + wait;
                 match commands.release(acts, until) {
-                    Verdict::Fresh { until, .. } => {
+                    CommandVerdict::Fresh { until, .. } => {
                         prop_assert!(true_age < 100);
                         newest = newest.max(Some(until));
                     }
-                    Verdict::Stale => prop_assert!(true_age + error >= 100),
+                    CommandVerdict::Stale => prop_assert!(true_age + error >= 100),
                 }
             }
             prop_assert_eq!(silences, expected);

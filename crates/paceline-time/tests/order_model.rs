@@ -71,7 +71,7 @@ proptest! {
         let (mut released, mut expected, mut lates, mut watermark) = (Vec::new(), Vec::new(), 0, 0);
         let mut sum = 0;
         for (id, (gap, nanos, error, bytes)) in steps.iter().copied().enumerate() {
-            now = now + Duration::from_millis(gap);
+            now += Duration::from_millis(gap);
             while let Some((id, place)) = buffer.poll(now) {
                 released.push((id, place));
             }
@@ -108,7 +108,7 @@ proptest! {
             let due = buffer.next_release();
             prop_assert_eq!(due, list.entries.iter().map(|entry| entry.4 + limits.hold).min());
         }
-        now = now + limits.hold;
+        now += limits.hold;
         while let Some((id, place)) = buffer.poll(now) {
             released.push((id, place));
         }

@@ -89,7 +89,7 @@ proptest! {
         let mut spacing = Spacing::new(Anchor::Adaptive, depth);
         let (mut now, mut stamp, mut before) = (Instant::from_millis(5_000), 1_700_000_000_000_000_000u64, Instant::ZERO);
         for (gap, wild, kind) in steps {
-            now = now + Duration::from_nanos(gap);
+            now += Duration::from_nanos(gap);
             stamp = match kind {
                 0 => wild,
                 1 => stamp,

@@ -1,5 +1,6 @@
 //! Subscribers: requests for a rate, size, delay bound and loss tolerance, and delivery of samples.
 
+mod choice;
 mod draft;
 mod timing;
 

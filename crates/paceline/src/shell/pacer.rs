@@ -6,7 +6,6 @@
 use super::clock;
 use super::lock;
 use super::realtime::{self, Role};
-use super::sink::Sink;
 use paceline_sched::{Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,11 +22,20 @@ const WAKES: usize = 64;
 /// Spinning takes at most one part in so many of the time.
 const SPIN_SHARE: u64 = 10;
 
+/// A subscription that is delivered by time.
+pub(crate) trait Wake: Send + Sync {
+    /// Delivers everything whose time has come, and schedules the next wake-up.
+    fn wake(&self);
+
+    /// Ends after a panic of the callback.
+    fn fail(&self);
+}
+
 struct Due {
     at: Instant,
     /// Spin for it.
     exact: bool,
-    sink: Weak<Sink>,
+    sink: Weak<dyn Wake>,
 }
 
 impl PartialEq for Due {
@@ -61,8 +69,8 @@ struct Pacer {
 
 static PACER: OnceLock<Arc<Pacer>> = OnceLock::new();
 
-/// Calls [`Sink::wake`] at `at`. With `exact`, the thread spins shortly before it.
-pub(crate) fn wake_at(at: Instant, exact: bool, sink: &Weak<Sink>) {
+/// Calls [`Wake::wake`] at `at`. With `exact`, the thread spins shortly before it.
+pub(crate) fn wake_at(at: Instant, exact: bool, sink: &Weak<dyn Wake>) {
     let pacer = PACER.get_or_init(Pacer::start);
     lock(&pacer.heap).push(Reverse(Due { at, exact, sink: sink.clone() }));
     if at.as_nanos() < pacer.target.load(Ordering::Acquire)
@@ -155,11 +163,11 @@ impl Pacer {
 }
 
 /// Wakes one subscription. A panic of its callback ends it.
-fn wake(sink: &Weak<Sink>) {
+fn wake(sink: &Weak<dyn Wake>) {
     let Some(sink) = sink.upgrade() else { return };
     if catch_unwind(AssertUnwindSafe(|| sink.wake())).is_err() {
         tracing::error!("a callback panicked on the pacer's thread; its subscription has ended");
-        sink.close();
+        sink.fail();
     }
 }
 

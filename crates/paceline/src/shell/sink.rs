@@ -3,7 +3,7 @@
 use super::clock;
 use super::events::Events;
 use super::held::HeldBuffer;
-use super::pacer;
+use super::pacer::{self, Wake};
 use crate::event::SubscriberEvent;
 use crate::sample::Sample;
 use event_listener::Event;
@@ -177,6 +177,32 @@ fn is_whole(spec: &SubscriptionSpec) -> bool {
     spec.form.rate == Rate::All
 }
 
+impl Wake for Sink {
+    fn wake(&self) {
+        let Some(timing) = &self.timing else { return };
+        timing.woken();
+        if self.is_closed() {
+            return;
+        }
+        match &timing.method {
+            Method::Staged(staged) => {
+                while let Some(unread) = staged.poll(clock::now()) {
+                    self.finish(unread);
+                }
+                timing.schedule(staged.next_release());
+            }
+            Method::Fresh(fresh) => {
+                self.start_safe_actions(fresh);
+                timing.schedule(fresh.next_silence());
+            }
+        }
+    }
+
+    fn fail(&self) {
+        self.close();
+    }
+}
+
 impl Sink {
     pub(crate) fn with_queue(spec: &SubscriptionSpec, samples: usize) -> Self {
         Self::new(spec, Output::Queue(Box::new(Queue::new(samples))))
@@ -218,7 +244,8 @@ impl Sink {
     /// Connects the delivery by time with its wake-ups.
     pub(crate) fn bind(self: &Arc<Self>, realtime: bool) {
         if let Some(timing) = &self.timing {
-            timing.bind(self);
+            let sink = Arc::downgrade(self);
+            timing.bind(sink);
             if realtime {
                 pacer::use_realtime();
             }
@@ -431,27 +458,6 @@ impl Sink {
             }
         }
         self.fresh()?.pop_safe()
-    }
-
-    /// Delivers by time: samples whose release has come, or the safe actions of silent streams. The pacer calls it.
-    pub(crate) fn wake(&self) {
-        let Some(timing) = &self.timing else { return };
-        timing.woken();
-        if self.is_closed() {
-            return;
-        }
-        match &timing.method {
-            Method::Staged(staged) => {
-                while let Some(unread) = staged.poll(clock::now()) {
-                    self.finish(unread);
-                }
-                timing.schedule(staged.next_release());
-            }
-            Method::Fresh(fresh) => {
-                self.start_safe_actions(fresh);
-                timing.schedule(fresh.next_silence());
-            }
-        }
     }
 
     fn start_safe_actions(&self, fresh: &Fresh) {

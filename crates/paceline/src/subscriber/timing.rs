@@ -1,83 +1,11 @@
 //! The settings of delivery by time.
 
-use super::{Draft, SubscriberBuilder, Subscription};
-use crate::error::{Contradiction, SubscribeError};
-use crate::shell::sink::{Fresh, Method, Staged};
+use super::choice::Choice;
+use super::{SubscriberBuilder, Subscription};
+use crate::shell::sink::Fresh;
 use crate::timing::{Decisions, Otherwise, TimeBuffering};
-use paceline_time::spacing::Depth;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-/// The limit of [`SubscriberBuilder::fresh_within`].
-const FRESH_MIN: Duration = Duration::from_micros(1);
-const FRESH_MAX: Duration = Duration::from_secs(3_600);
-/// The limit of [`SubscriberBuilder::spacing`] and of a delay bound with [`SubscriberBuilder::max_jitter`].
-const DELAY_MAX: Duration = Duration::from_secs(60);
-
-/// A chosen delivery by time.
-pub(super) enum Choice {
-    Fresh(Duration, Otherwise),
-    Ordered(TimeBuffering),
-    Spaced(RangeInclusive<Duration>),
-    MaxJitter(Duration),
-}
-
-impl Draft {
-    fn time(&mut self, choice: Choice, name: &'static str) -> Result<(), SubscribeError> {
-        if let Some((_, one)) = &self.timing
-            && *one != name
-        {
-            return Err(Contradiction { one, other: name }.into());
-        }
-        match &choice {
-            Choice::Fresh(limit, _) if !(FRESH_MIN..=FRESH_MAX).contains(limit) => {
-                return Err(SubscribeError::FreshWithin(*limit));
-            }
-            Choice::Ordered(order) => order.check()?,
-            Choice::Spaced(depth) if depth.start() > depth.end() || *depth.end() > DELAY_MAX => {
-                return Err(SubscribeError::Spacing { min: *depth.start(), max: *depth.end() });
-            }
-            Choice::MaxJitter(jitter) if jitter.is_zero() || *jitter > DELAY_MAX => {
-                return Err(SubscribeError::MaxJitter(*jitter));
-            }
-            Choice::Fresh(..) | Choice::Spaced(_) | Choice::MaxJitter(_) => {}
-        }
-        self.spec.proves = matches!(choice, Choice::Fresh(..) | Choice::Ordered(_));
-        self.timing = Some((choice, name));
-        Ok(())
-    }
-
-    /// Refuses a choice that the rest of the request contradicts.
-    pub(super) fn check_timing(&self) -> Result<(), SubscribeError> {
-        let within = self.spec.within.map(Duration::from);
-        match &self.timing {
-            Some((Choice::MaxJitter(_), _)) => match within {
-                None => Err(SubscribeError::MaxJitterWithoutBound),
-                Some(bound) if bound > DELAY_MAX => Err(SubscribeError::MaxJitter(bound)),
-                Some(_) => Ok(()),
-            },
-            Some((Choice::Fresh(..) | Choice::Ordered(_) | Choice::Spaced(_), _)) | None => Ok(()),
-        }
-    }
-
-    /// Returns the chosen delivery by time.
-    pub(super) fn take_method(&mut self) -> Result<Option<Method>, SubscribeError> {
-        let Some((choice, _)) = self.timing.take() else { return Ok(None) };
-        Ok(Some(match choice {
-            Choice::Fresh(limit, otherwise) => Method::Fresh(Fresh::new(limit.into(), otherwise)),
-            Choice::Ordered(order) => Method::Staged(Staged::ordered(order)?),
-            Choice::Spaced(depth) => {
-                let (min, max) = depth.into_inner();
-                let depth = Depth { min: min.into(), max: max.into(), ..Depth::default() };
-                Method::Staged(Staged::spaced(depth))
-            }
-            Choice::MaxJitter(_) => {
-                let bound = self.spec.within.unwrap_or_default();
-                Method::Staged(Staged::delayed(bound))
-            }
-        }))
-    }
-}
 
 impl SubscriberBuilder<'_> {
     /// Delivers a sample only while it is provably younger than `limit`, from 1 µs to 1 h, and starts a safe action
@@ -108,7 +36,7 @@ impl SubscriberBuilder<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn fresh_within(self, limit: Duration, otherwise: Otherwise) -> Self {
-        self.set(|draft| draft.time(Choice::Fresh(limit, otherwise), "fresh_within"))
+        self.set(|draft| draft.time(Choice::Fresh(limit, otherwise)))
     }
 
     /// Delivers samples in the order of their times. By default they are delivered as they arrive: in order for
@@ -118,7 +46,7 @@ impl SubscriberBuilder<'_> {
     /// publish as the hops measured it. [`Sample::placement`](crate::Sample::placement) reports whether the bounds
     /// decide the order.
     pub fn ordered(self, order: TimeBuffering) -> Self {
-        self.set(|draft| draft.time(Choice::Ordered(order), "ordered"))
+        self.set(|draft| draft.time(Choice::Ordered(order)))
     }
 
     /// Delivers samples with the spacing of their capture times.
@@ -127,7 +55,7 @@ impl SubscriberBuilder<'_> {
     /// most 60 s. A sample that arrives later is delivered at once. At most 4,096 samples and 64 MiB wait; beyond
     /// that the earliest are delivered early.
     pub fn spacing(self, depth: RangeInclusive<Duration>) -> Self {
-        self.set(|draft| draft.time(Choice::Spaced(depth), "spacing"))
+        self.set(|draft| draft.time(Choice::Spaced(depth)))
     }
 
     /// Delivers each sample when its delay bound ends, so that the delay varies only by the wake-up of a thread and
@@ -135,7 +63,7 @@ impl SubscriberBuilder<'_> {
     ///
     /// `jitter` is the largest variation that the application accepts, above 0 and at most 60 s.
     pub fn max_jitter(self, jitter: Duration) -> Self {
-        self.set(|draft| draft.time(Choice::MaxJitter(jitter), "max_jitter"))
+        self.set(|draft| draft.time(Choice::MaxJitter(jitter)))
     }
 }
 

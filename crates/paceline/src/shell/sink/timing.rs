@@ -6,13 +6,12 @@ mod staged;
 pub(crate) use fresh::Fresh;
 pub(crate) use staged::Staged;
 
-use super::Sink;
-use crate::shell::pacer;
+use crate::shell::pacer::{self, Wake};
 use paceline_proto::{RawSample, Timestamp};
 use paceline_sched::Instant;
 use paceline_time::TimeBounds;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{OnceLock, Weak};
 
 /// Returns the capture time as an interval; `None` if the error of the publisher's clock is unknown.
 fn captured(sample: &RawSample) -> Option<TimeBounds> {
@@ -33,7 +32,7 @@ pub(crate) struct Timing {
     pub(super) method: Method,
     /// The earliest wake-up that is scheduled, in nanoseconds.
     scheduled: AtomicU64,
-    sink: OnceLock<Weak<Sink>>,
+    sink: OnceLock<Weak<dyn Wake>>,
 }
 
 impl Timing {
@@ -42,8 +41,8 @@ impl Timing {
     }
 
     /// Sets the sink that is woken.
-    pub(super) fn bind(&self, sink: &Arc<Sink>) {
-        let _ = self.sink.set(Arc::downgrade(sink));
+    pub(super) fn bind(&self, sink: Weak<dyn Wake>) {
+        let _ = self.sink.set(sink);
     }
 
     /// Returns true if samples wait for their release.

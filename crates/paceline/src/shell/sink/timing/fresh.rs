@@ -6,7 +6,7 @@ use crate::timing::{Actuation, Decisions, Otherwise, Silence};
 use bytes::Bytes;
 use paceline_proto::{RawSample, Tag};
 use paceline_sched::{Duration, Instant};
-use paceline_time::fresh::{Freshness, Verdict, age_by_clocks, fresh_until};
+use paceline_time::fresh::{CommandVerdict, Freshness, age_by_clocks, fresh_until};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,7 +94,7 @@ impl Fresh {
         }
         let known = streams.get(&delivery.tag).map(|stream| stream.freshness);
         let mut freshness = known.unwrap_or_default();
-        let Verdict::Fresh { until, .. } = freshness.release(now, until) else {
+        let CommandVerdict::Fresh { until, .. } = freshness.release(now, until) else {
             self.count_stale();
             return None;
         };
@@ -121,7 +121,7 @@ impl Fresh {
         }
         self.silences.fetch_add(silences.len() as u64, Ordering::Relaxed);
         if let Otherwise::Call(act) = &self.otherwise {
-            silences.iter().for_each(|silence| act(silence));
+            silences.iter().for_each(act);
         }
         silences
     }
