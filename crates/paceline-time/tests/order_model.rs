@@ -24,14 +24,16 @@ impl List {
     fn step(&mut self, now: Instant, out: &mut Vec<(usize, Placement)>) {
         self.entries.sort_by_key(|(nanos, id, ..)| (*nanos, *id));
         let (len, limits) = (self.entries.len(), self.limits);
-        let factor = f64::from(limits.factor_permille) / 1_000.0;
+        let part = |of: usize| {
+            (0..=of).find(|n| n * 1_000 >= of * usize::from(limits.factor_permille)).unwrap()
+        };
         let mut leave = 0;
         if len >= limits.entries {
-            leave = (len as f64 * factor).ceil() as usize;
+            leave = part(len);
         }
         let bytes: usize = self.entries.iter().map(|entry| entry.3).sum();
         if bytes >= limits.bytes {
-            let enough = (bytes as f64 * factor).ceil() as usize;
+            let enough = part(bytes);
             let sums = self.entries.iter().scan(0, |sum, entry| {
                 *sum += entry.3;
                 Some(*sum)
