@@ -25,7 +25,7 @@ impl List {
         self.entries.sort_by_key(|(nanos, id, ..)| (*nanos, *id));
         let (len, limits) = (self.entries.len(), self.limits);
         let part = |of: usize| {
-            (0..=of).find(|n| n * 1_000 >= of * usize::from(limits.factor_permille)).unwrap()
+            (0..=of).find(|n| n * 1_000 >= of * usize::from(limits.factor_permille)).unwrap_or(of)
         };
         let mut leave = 0;
         if len >= limits.entries {
