@@ -47,6 +47,8 @@ struct Summary {
     age_us: Ages,
     #[serde(skip_serializing_if = "Option::is_none")]
     decisions: Option<DecisionCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spacing: Option<SpacingLine>,
     refused: Vec<String>,
     reason: Option<String>,
 }
@@ -57,6 +59,18 @@ struct DecisionCounts {
     released: u64,
     stale: u64,
     silences: u64,
+}
+
+/// The measurements of `--spacing` or `--max-jitter`.
+#[derive(Serialize)]
+struct SpacingLine {
+    released: u64,
+    late: u64,
+    early: u64,
+    jumps: u64,
+    jitter_in_us: u64,
+    jitter_out_us: u64,
+    added_us: u64,
 }
 
 /// The reason for the end.
@@ -405,6 +419,19 @@ impl<'a> Session<'a> {
         Some(DecisionCounts { released, stale, silences })
     }
 
+    fn spacing(&self) -> Option<SpacingLine> {
+        let report = self.subscriber.spacing_report()?;
+        Some(SpacingLine {
+            released: report.released,
+            late: report.late,
+            early: report.early,
+            jumps: report.jumps,
+            jitter_in_us: show::micros(report.jitter_in),
+            jitter_out_us: show::micros(report.jitter_out),
+            added_us: show::micros(report.added),
+        })
+    }
+
     fn summary(&mut self, reason: Option<&str>) -> anyhow::Result<()> {
         let (total, ages) = (&self.total, self.total.ages());
         let (dropped, missing) = (self.subscriber.drops(), self.subscriber.missing());
@@ -420,6 +447,7 @@ impl<'a> Session<'a> {
                     dropped,
                     age_us: ages,
                     decisions: self.decisions(),
+                    spacing: self.spacing(),
                     refused,
                     reason: reason.map(str::to_owned),
                 },

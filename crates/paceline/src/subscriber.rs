@@ -14,7 +14,7 @@ use crate::sample::Sample;
 use crate::shell::command::Command;
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
-use crate::timing::Decisions;
+use crate::timing::{Decisions, SpacingReport};
 use draft::{Draft, public_pattern};
 use event_listener::{EventListener, Listener};
 use paceline_proto::control::SubscriptionSpec;
@@ -543,6 +543,13 @@ impl Subscriber {
     #[must_use]
     pub fn drops(&self) -> Drops {
         self.subscription.drops()
+    }
+
+    /// Returns the measurements of [`SubscriberBuilder::spacing`] or [`SubscriberBuilder::max_jitter`]; `None`
+    /// without either.
+    #[must_use]
+    pub fn spacing_report(&self) -> Option<SpacingReport> {
+        self.subscription.spacing_report()
     }
 
     /// Returns the decisions of [`SubscriberBuilder::fresh_within`]; all 0 without it.

@@ -87,6 +87,26 @@ pub struct Decisions {
     pub silences: u64,
 }
 
+/// The measurements of a subscription with [`SubscriberBuilder::spacing`](crate::SubscriberBuilder::spacing) or
+/// [`SubscriberBuilder::max_jitter`](crate::SubscriberBuilder::max_jitter).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SpacingReport {
+    /// Samples that have left.
+    pub released: u64,
+    /// Samples that arrived after their release time, and left at once.
+    pub late: u64,
+    /// Samples that left before their release time, because too many waited.
+    pub early: u64,
+    /// Jumps of capture times, after which the spacing started again.
+    pub jumps: u64,
+    /// The jitter of arrivals by RFC 3550, of the publisher with the largest.
+    pub jitter_in: Duration,
+    /// The jitter of releases by RFC 3550, of the publisher with the largest.
+    pub jitter_out: Duration,
+    /// The delay that is added to the fastest sample; with a largest jitter, the delay bound.
+    pub added: Duration,
+}
+
 /// The samples among which [`TimeBuffering`] keeps the order.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OrderedBy {

@@ -257,6 +257,11 @@ impl Sink {
         self.timing.as_ref().and_then(|timing| timing.fresh())
     }
 
+    /// Returns the samples that wait for their release.
+    pub(crate) fn staged(&self) -> Option<&Staged> {
+        self.timing.as_ref().and_then(|timing| timing.staged())
+    }
+
     /// Returns the pull buffer.
     pub(crate) const fn held(&self) -> Option<&Arc<HeldBuffer>> {
         self.held.as_ref()
@@ -354,7 +359,7 @@ impl Sink {
             attachment: times.attachment.take(),
         };
         let unread = Unread { delivery, needed, until: until.flatten() };
-        match self.timing.as_ref().and_then(|timing| timing.staged()) {
+        match self.staged() {
             Some(staged) => self.stage(now, staged, &times, unread),
             None => {
                 self.finish(unread);

@@ -2,8 +2,8 @@
 
 use super::choice::Choice;
 use super::{SubscriberBuilder, Subscription};
-use crate::shell::sink::Fresh;
-use crate::timing::{Decisions, Otherwise, TimeBuffering};
+use crate::shell::sink::{Fresh, Staged};
+use crate::timing::{Decisions, Otherwise, SpacingReport, TimeBuffering};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -68,6 +68,13 @@ impl SubscriberBuilder<'_> {
 }
 
 impl Subscription {
+    /// Returns the measurements of [`SubscriberBuilder::spacing`] or [`SubscriberBuilder::max_jitter`]; `None`
+    /// without either.
+    #[must_use]
+    pub fn spacing_report(&self) -> Option<SpacingReport> {
+        self.sink.staged().and_then(Staged::report)
+    }
+
     /// Returns the decisions of [`SubscriberBuilder::fresh_within`]; all 0 without it.
     #[must_use]
     pub fn decisions(&self) -> Decisions {

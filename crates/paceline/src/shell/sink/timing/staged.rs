@@ -4,7 +4,7 @@ use super::captured;
 use crate::sample::Sample;
 use crate::shell::sink::queue::Unread;
 use crate::shell::{clock, lock};
-use crate::timing::{OrderedBy, TimeBuffering};
+use crate::timing::{OrderedBy, SpacingReport, TimeBuffering};
 use paceline_proto::{NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use paceline_time::TimeBounds;
@@ -61,13 +61,15 @@ pub(crate) struct Stream {
 
 /// Counters of samples with release times.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PacedCounts {
+struct PacedCounts {
+    /// Samples that have left.
+    released: u64,
     /// Samples that arrived after their release time.
-    pub(crate) late: u64,
+    late: u64,
     /// Samples that left before their release time, because too many waited.
-    pub(crate) early: u64,
+    early: u64,
     /// Jumps of time stamps.
-    pub(crate) jumps: u64,
+    jumps: u64,
 }
 
 /// The samples of a subscription that wait.
@@ -150,6 +152,14 @@ impl Staged {
         Some(waiting.unread)
     }
 
+    /// Returns the counters and measurements of release times; `None` for a time buffer.
+    pub(crate) fn report(&self) -> Option<SpacingReport> {
+        match &*lock(&self.0) {
+            Discipline::Ordered(_) | Discipline::OrderedEach(..) => None,
+            Discipline::Paced(paced) => Some(paced.report()),
+        }
+    }
+
     /// Returns the time at which the next sample leaves.
     pub(in crate::shell::sink) fn next_release(&self) -> Option<Instant> {
         match &*lock(&self.0) {
@@ -218,7 +228,6 @@ impl Paced {
             }
         };
         stream.arrivals.add(now, stamp);
-        stream.releases.add(at, stamp);
         self.counts.late += u64::from(late);
         self.bytes += waiting.unread.delivery.payload.len();
         self.waiting.insert((at, self.number), waiting);
@@ -233,7 +242,34 @@ impl Paced {
         }
         self.counts.early += u64::from(*at > now);
         let (_, waiting) = self.waiting.pop_first()?;
-        self.bytes -= waiting.unread.delivery.payload.len();
+        let Sample { payload, publisher, captured, .. } = &waiting.unread.delivery;
+        self.bytes -= payload.len();
+        let (Timetable::Spaced(_, streams) | Timetable::Bound { streams, .. }) =
+            &mut self.timetable;
+        if let Some(stream) = streams.get_mut(publisher) {
+            stream.releases.add(now, captured.nanos);
+        }
+        self.counts.released += 1;
         Some(waiting)
+    }
+
+    /// Returns the counters, and the largest jitter and added delay of all publishers.
+    fn report(&self) -> SpacingReport {
+        let PacedCounts { released, late, early, jumps } = self.counts;
+        let (Timetable::Spaced(_, streams) | Timetable::Bound { streams, .. }) = &self.timetable;
+        let max =
+            |of: fn(&Stream) -> Duration| streams.values().map(of).max().unwrap_or_default().into();
+        SpacingReport {
+            released,
+            late,
+            early,
+            jumps,
+            jitter_in: max(|stream| stream.arrivals.value()),
+            jitter_out: max(|stream| stream.releases.value()),
+            added: match &self.timetable {
+                Timetable::Spaced(..) => max(|stream| stream.spacing.added()),
+                Timetable::Bound { delay, .. } => (*delay).into(),
+            },
+        }
     }
 }
