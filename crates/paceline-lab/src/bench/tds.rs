@@ -9,6 +9,7 @@ use super::report::{Bound, Report, Section, Unit};
 use super::stats::{Samples, count, float, millis};
 use super::{OutputArgs, interrupt};
 use anyhow::{Context as _, Result};
+use paceline::timing::SpacingReport;
 use paceline::{Node, PutOptions, Sample, Timestamp};
 use paceline_time::spacing::{Anchor, Depth, Jitter, Spacing};
 use std::process::ExitCode;
@@ -59,6 +60,18 @@ struct Released {
     at: u64,
 }
 
+/// The result of one run.
+struct Run {
+    period: Duration,
+    arrivals: Vec<Released>,
+    ours: Vec<Released>,
+    slept: Vec<Released>,
+    report: SpacingReport,
+    /// The processor time of the pacer, in nanoseconds, if it is known.
+    cpu: Option<u64>,
+    took: Duration,
+}
+
 fn measure(
     node: &Node,
     period: Duration,
@@ -66,6 +79,21 @@ fn measure(
     (realtime, priority): (bool, &str),
 ) -> Result<Section> {
     let samples = u64::from(seconds) * nanos(Duration::from_secs(1)) / nanos(period);
+    let watch = Watch::begin()?;
+    let run = run_once(node, period, samples)?;
+    let mut section = Section::new(format!(
+        "{} µs after ± 20 ms of jitter, {priority}, {samples} samples",
+        period.as_micros()
+    ))
+    .headings(["spacing", "plain sleeper"]);
+    run.show_errors(&mut section, realtime);
+    run.show_costs(&mut section);
+    section.load(Some(watch.load()?), None);
+    Ok(section)
+}
+
+/// Publishes the samples and records their arrivals and releases.
+fn run_once(node: &Node, period: Duration, samples: u64) -> Result<Run> {
     let mut publisher = node.publisher("tds").declare()?;
     let began = Instant::now() + Duration::from_millis(500);
     let (released, paced) = channel();
@@ -83,16 +111,14 @@ fn measure(
         "the subscriptions do not match"
     );
     let sleeper = std::thread::spawn(move || sleep_plainly(&arrivals, began, period, samples));
-    let watch = Watch::begin()?;
     let cpu = pacer_nanos();
     let mut before = 0;
     for number in 0..samples {
         let ideal = number * nanos(period);
         // Samples stay in order, as on a link.
         before = (ideal + random(number, nanos(VARIATION))).max(before);
-        std::thread::sleep(
-            (began + Duration::from_nanos(before)).saturating_duration_since(Instant::now()),
-        );
+        let at = began + Duration::from_nanos(before);
+        std::thread::sleep(at.saturating_duration_since(Instant::now()));
         let captured = Timestamp { nanos: BASE + ideal, error: Timestamp::UNKNOWN_ERROR };
         let options = PutOptions { captured: Some(captured), ..PutOptions::default() };
         publisher.put_with(vec![7; 64], options)?;
@@ -101,78 +127,52 @@ fn measure(
         }
     }
     let (arrivals, slept) = sleeper.join().ok().context("the sleeper panicked")?;
-    let ours: Vec<Released> = paced.iter().take(arrivals.len()).collect();
-    let cpu = pacer_nanos().zip(cpu).map(|(after, before)| after.saturating_sub(before));
-    let run = began.elapsed();
+    let ours = paced.iter().take(arrivals.len()).collect();
+    let cpu = pacer_nanos().map(|after| after.saturating_sub(cpu.unwrap_or_default()));
     let report = spaced.spacing_report().context("there is no spacing")?;
-    drop((spaced, plain));
+    drop(plain);
+    Ok(Run { period, arrivals, ours, slept, report, cpu, took: began.elapsed() })
+}
 
-    let mut section = Section::new(format!(
-        "{} µs after ± 20 ms of jitter, {priority}, {samples} samples",
-        period.as_micros()
-    ))
-    .headings(["spacing", "plain sleeper"]);
-    let (ours_error, plain_error) = (errors(&ours, period), errors(&slept, period));
-    let p99 = |errors: &Samples| micros(errors.percentile(990));
-    let ratio = p99(&ours_error) / p99(&plain_error);
-    let bound = Bound::AtMost(if realtime { 0.5 } else { 1.0 });
-    section.must("p99 of the spacing error / the sleeper's", Unit::Ratio, ratio, f64::NAN, bound);
-    for (name, part) in [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)] {
-        let of = |errors: &Samples| micros(errors.percentile(part));
-        section.show(
-            &format!("spacing error, {name}"),
-            Unit::Micros,
-            of(&ours_error),
-            of(&plain_error),
-        );
+impl Run {
+    fn show_errors(&self, section: &mut Section, realtime: bool) {
+        let (ours, plain) = (errors(&self.ours, self.period), errors(&self.slept, self.period));
+        let p99 = |errors: &Samples| micros(errors.percentile(990));
+        let bound = Bound::AtMost(if realtime { 0.5 } else { 1.0 });
+        let name = "p99 of the spacing error / the sleeper's";
+        section.must(name, Unit::Ratio, p99(&ours) / p99(&plain), f64::NAN, bound);
+        for (name, part) in [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)] {
+            let of = |errors: &Samples| micros(errors.percentile(part));
+            section.show(&format!("spacing error, {name}"), Unit::Micros, of(&ours), of(&plain));
+        }
+        let most = (micros(ours.max()), micros(plain.max()));
+        section.show("spacing error, maximum", Unit::Micros, most.0, most.1);
+        let arrivals = jitter(&self.arrivals, self.period);
+        let parts = (jitter(&self.ours, self.period), jitter(&self.slept, self.period));
+        section.show("jitter of the arrivals, RFC 3550", Unit::Micros, arrivals, arrivals);
+        section.show("jitter of the releases, RFC 3550", Unit::Micros, parts.0, parts.1);
+        let (name, bound) = ("jitter of the releases / of the arrivals", Bound::AtMost(0.01));
+        section.must(name, Unit::Ratio, parts.0 / arrivals, parts.1 / arrivals, bound);
     }
-    let (most, sleepers) = (micros(ours_error.max()), micros(plain_error.max()));
-    section.show("spacing error, maximum", Unit::Micros, most, sleepers);
-    let jitter_in = jitter(&arrivals, period);
-    let (ours_out, plain_out) = (jitter(&ours, period), jitter(&slept, period));
-    section.show("jitter of the arrivals, RFC 3550", Unit::Micros, jitter_in, jitter_in);
-    let part = Bound::AtMost(0.01);
-    section.must(
-        "jitter of the releases / of the arrivals",
-        Unit::Ratio,
-        ours_out / jitter_in,
-        plain_out / jitter_in,
-        part,
-    );
-    let (variation, added) = (delays(&arrivals, period), delays(&ours, period));
-    let allowed = millis(variation.percentile(990)) + 2.0;
-    let name = "delay of the releases, p50";
-    section.must(
-        name,
-        Unit::Millis,
-        millis(added.percentile(500)),
-        f64::NAN,
-        Bound::AtMost(allowed),
-    );
-    section.show(
-        "delay of the arrivals, p99",
-        Unit::Millis,
-        millis(variation.percentile(990)),
-        f64::NAN,
-    );
-    let late = 100.0 * float(report.late) / float(report.released.max(1));
-    section.must("late samples", Unit::Percent, late, f64::NAN, Bound::AtMost(1.0));
-    section.show(
-        "late samples with relative spacing, as in the paper",
-        Unit::Percent,
-        relative(&arrivals, period),
-        f64::NAN,
-    );
-    let share = cpu.map_or(f64::NAN, |cpu| 100.0 * float(cpu) / float(nanos(run)));
-    section.must(
-        "processor time of the pacer, of one core",
-        Unit::Percent,
-        share,
-        f64::NAN,
-        Bound::AtMost(20.0),
-    );
-    section.load(Some(watch.load()?), None);
-    Ok(section)
+
+    fn show_costs(&self, section: &mut Section) {
+        let none = f64::NAN;
+        let variation = delays(&self.arrivals, self.period);
+        let variation = millis(variation.percentile(990));
+        let (ours, plain) = (delays(&self.ours, self.period), delays(&self.slept, self.period));
+        let (ours, plain) = (millis(ours.percentile(500)), millis(plain.percentile(500)));
+        let bound = Bound::AtMost(variation + 2.0);
+        section.must("delay of the releases, p50", Unit::Millis, ours, plain, bound);
+        section.show("delay of the arrivals, p99", Unit::Millis, variation, variation);
+        let late = 100.0 * float(self.report.late) / float(self.report.released.max(1));
+        section.must("late samples", Unit::Percent, late, none, Bound::AtMost(1.0));
+        let relative = relative(&self.arrivals, self.period);
+        let name = "late samples with relative spacing, as in the paper";
+        section.show(name, Unit::Percent, relative, none);
+        let share = self.cpu.map_or(none, |cpu| 100.0 * float(cpu) / float(nanos(self.took)));
+        let name = "processor time of the pacer, of one core";
+        section.must(name, Unit::Percent, share, none, Bound::AtMost(20.0));
+    }
 }
 
 /// The first capture time.
