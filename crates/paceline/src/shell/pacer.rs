@@ -1,7 +1,7 @@
 //! The pacer: one thread that wakes the subscriptions of a process at absolute times.
 //!
 //! It sleeps until shortly before the next time and then spins, because a sleeping thread wakes up late. The margin
-//! follows the measured lateness, and spinning takes at most a tenth of the time.
+//! follows the measured lateness, and is at most a sixth of the mean time between wake-ups.
 
 use super::clock;
 use super::lock;
@@ -16,11 +16,13 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::Thread;
 
 /// The longest margin for spinning.
-const MARGIN_MAX: Duration = Duration::from_micros(150);
+const MARGIN_MAX: Duration = Duration::from_micros(100);
 /// The measured wake-ups from which the margin follows.
 const WAKES: usize = 64;
 /// Spinning takes at most one part in so many of the time.
-const SPIN_SHARE: u64 = 10;
+const SPIN_SHARE: u64 = 6;
+/// A wake-up counts for one part in so many of the mean interval.
+const INTERVAL_PART: u64 = 32;
 
 /// A subscription that is delivered by time.
 pub(crate) trait Wake: Send + Sync {
@@ -145,7 +147,7 @@ impl Pacer {
             std::thread::park();
             return;
         };
-        let margin = if exact { sleeper.margin() } else { Duration::ZERO };
+        let margin = if exact { sleeper.margin(at) } else { Duration::ZERO };
         let wakes = at - margin;
         let before = clock::now();
         if wakes > before {
@@ -158,7 +160,7 @@ impl Pacer {
         if wakes > before {
             sleeper.note(now.since(wakes));
         }
-        sleeper.spin(now, at);
+        spin(at);
     }
 }
 
@@ -176,17 +178,18 @@ struct Sleeper {
     lateness: [u64; WAKES],
     next: usize,
     margin: Duration,
-    began: Instant,
-    spun: Duration,
+    /// The mean time between wake-ups.
+    interval: Duration,
+    last: Instant,
 }
 
 impl Sleeper {
     const fn new(now: Instant) -> Self {
         let lateness = [0; WAKES];
-        Self { lateness, next: 0, margin: MARGIN_MAX, began: now, spun: Duration::ZERO }
+        Self { lateness, next: 0, margin: MARGIN_MAX, interval: Duration::ZERO, last: now }
     }
 
-    /// Records the lateness of a wake-up. The margin is the ninetieth percentile.
+    /// Records the lateness of a wake-up. The margin is nearly the largest.
     fn note(&mut self, late: Duration) {
         if let Some(place) = self.lateness.get_mut(self.next) {
             *place = late.as_nanos();
@@ -196,26 +199,24 @@ impl Sleeper {
             self.next = 0;
             let mut sorted = self.lateness;
             sorted.sort_unstable();
-            let high = sorted.get(WAKES * 9 / 10).copied().unwrap_or_default();
+            let high = sorted.get(WAKES - 2).copied().unwrap_or_default();
             self.margin = Duration::from_nanos(high).min(MARGIN_MAX);
         }
     }
 
-    fn margin(&self) -> Duration {
-        let total = clock::now().since(self.began);
-        let allowed = self.spun.as_nanos().saturating_mul(SPIN_SHARE) <= total.as_nanos();
-        if allowed { self.margin } else { Duration::ZERO }
+    /// Returns the margin before `at`, and adds the time since the last one to the mean interval.
+    fn margin(&mut self, at: Instant) -> Duration {
+        let interval = at.since(self.last);
+        self.last = self.last.max(at);
+        let kept = self.interval.mul_div(INTERVAL_PART - 1, INTERVAL_PART);
+        self.interval = kept.saturating_add(interval.mul_div(1, INTERVAL_PART));
+        self.margin.min(self.interval.mul_div(1, SPIN_SHARE))
     }
+}
 
-    fn spin(&mut self, from: Instant, until: Instant) {
-        if from >= until {
-            return;
-        }
-        let mut now = from;
-        while now < until {
-            std::hint::spin_loop();
-            now = clock::now();
-        }
-        self.spun = self.spun.saturating_add(now.since(from));
+/// Spins until an instant.
+fn spin(until: Instant) {
+    while clock::now() < until {
+        std::hint::spin_loop();
     }
 }
