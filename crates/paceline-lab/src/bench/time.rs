@@ -123,26 +123,22 @@ fn wall() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Reads the clock of `node`, whose true time is the system clock plus `ahead`, for `seconds`.
-fn section(node: &Node, ahead: u64, seconds: u32, is_chronyd: bool) -> Result<Section> {
-    let (clock, begun) = (node.clock(), Instant::now());
-    while clock.status() != ClockStatus::Synchronised && begun.elapsed() < PATIENCE {
-        interrupt::sleep(Duration::from_millis(1))?;
-    }
-    let first = begun.elapsed();
-    // The bound is wider until the frequency is known.
-    let settled = if seconds > 2 { SETTLE } else { Duration::ZERO };
-    let (mut early, start) = (Vec::new(), Instant::now());
-    while start.elapsed() < settled {
-        early.push(clock.now().error());
-        interrupt::sleep(Duration::from_millis(1))?;
-    }
-    let early = Samples::new(early);
-    let watch = Watch::begin()?;
-    let until = Instant::now() + Duration::from_secs(u64::from(seconds));
-    let (mut errors, mut bounds, mut inside, mut back, mut last) =
-        (Vec::new(), Vec::new(), 0, 0, 0);
-    let mut waited = 0_u64;
+/// The readings of a clock.
+struct Readings {
+    count: u64,
+    /// Those whose bounds contain the true time.
+    inside: u64,
+    /// Those before an earlier one.
+    back: u64,
+    bounds: Samples,
+    errors: Samples,
+}
+
+/// Reads the clock of `node`, whose true time is the system clock plus `ahead`, for `time`.
+fn read(node: &Node, ahead: u64, time: Duration) -> Result<Readings> {
+    let (clock, until) = (node.clock(), Instant::now() + time);
+    let (mut errors, mut bounds) = (Vec::new(), Vec::new());
+    let (mut count, mut inside, mut back, mut last) = (0_u64, 0, 0, 0);
     while Instant::now() < until {
         let before = wall() + ahead;
         let reading = clock.now();
@@ -156,15 +152,27 @@ fn section(node: &Node, ahead: u64, seconds: u32, is_chronyd: bool) -> Result<Se
         if after - before < 5_000 {
             errors.push(reading.nanos.abs_diff(before + (after - before) / 2));
         }
-        waited += 1;
-        if waited.is_multiple_of(1_000) {
+        count += 1;
+        if count.is_multiple_of(1_000) {
             interrupt::check()?;
         }
         std::thread::sleep(EVERY);
     }
-    let readings = bounds.len();
-    let (errors, bounds) = (Samples::new(errors), Samples::new(bounds));
-    let micros = |nanos: Option<u64>| millis(nanos) * 1e3;
+    let (bounds, errors) = (Samples::new(bounds), Samples::new(errors));
+    Ok(Readings { count, inside, back, bounds, errors })
+}
+
+/// Measures the clock of `node`, whose true time is the system clock plus `ahead`, for `seconds`.
+fn section(node: &Node, ahead: u64, seconds: u32, is_chronyd: bool) -> Result<Section> {
+    let begun = Instant::now();
+    while node.clock().status() != ClockStatus::Synchronised && begun.elapsed() < PATIENCE {
+        interrupt::sleep(Duration::from_millis(1))?;
+    }
+    let first = begun.elapsed().as_secs_f64() * 1e3;
+    // The bound is wider until the frequency is known.
+    let early = read(node, ahead, if seconds > 2 { SETTLE } else { Duration::from_millis(100) })?;
+    let watch = Watch::begin()?;
+    let late = read(node, ahead, Duration::from_secs(u64::from(seconds)))?;
     let servers = if is_chronyd {
         "four chronyd servers, one of them false"
     } else {
@@ -172,53 +180,37 @@ fn section(node: &Node, ahead: u64, seconds: u32, is_chronyd: bool) -> Result<Se
     };
     let title = format!("{servers}, requests once per second, {seconds} s");
     let mut section = Section::new(title).alone("clock");
-    let must = |section: &mut Section, name: &str, unit, value, bound| {
+    let mut must = |name: &str, unit, value, bound| {
         section.must(name, unit, value, f64::NAN, bound);
     };
-    let share = float(inside) * 100.0 / float(u64::try_from(readings)?.max(1));
+    let (count, inside) = (early.count + late.count, early.inside + late.inside);
+    let share = float(inside) * 100.0 / float(count.max(1));
+    let micros = |nanos: Option<u64>| millis(nanos) * 1e3;
+    let inside = "readings whose bounds contain the true time";
+    must(inside, Unit::Percent, share, Bound::AtLeast(100.0));
     must(
-        &mut section,
-        "readings whose bounds contain the true time",
-        Unit::Percent,
-        share,
-        Bound::AtLeast(100.0),
-    );
-    must(
-        &mut section,
         "readings before an earlier one",
         Unit::Count,
-        float(back),
+        float(early.back + late.back),
         Bound::AtMost(0.0),
     );
-    section.show("readings", Unit::Count, float(u64::try_from(readings)?), f64::NAN);
-    must(
-        &mut section,
-        "first synchronised",
-        Unit::Millis,
-        first.as_secs_f64() * 1e3,
-        Bound::AtMost(5_000.0),
-    );
-    let bound_p99 = micros(bounds.percentile(990));
-    must(&mut section, "bound p99", Unit::Micros, bound_p99, Bound::AtMost(100.0));
-    section.show("bound p50", Unit::Micros, micros(bounds.percentile(500)), f64::NAN);
-    section.show("largest bound", Unit::Micros, micros(bounds.max()), f64::NAN);
-    let early = micros(early.percentile(990));
-    section.show("bound p99 in the first 15 s", Unit::Micros, early, f64::NAN);
-    let error_p99 = micros(errors.percentile(990));
-    must(&mut section, "error p99", Unit::Micros, error_p99, Bound::AtMost(20.0));
-    section.show("error p50", Unit::Micros, micros(errors.percentile(500)), f64::NAN);
-    section.show("largest error", Unit::Micros, micros(errors.max()), f64::NAN);
+    must("first synchronised", Unit::Millis, first, Bound::AtMost(5_000.0));
+    let (bound, error) = (micros(late.bounds.percentile(990)), micros(late.errors.percentile(990)));
+    must("bound p99", Unit::Micros, bound, Bound::AtMost(100.0));
+    must("error p99", Unit::Micros, error, Bound::AtMost(20.0));
     if is_chronyd {
         let sources = node.clock().report().sources;
         let found = sources.last().is_some_and(|one| one.selection == SourcePart::Falseticker);
-        must(
-            &mut section,
-            "false servers found",
-            Unit::Count,
-            float(u64::from(found)),
-            Bound::AtLeast(1.0),
-        );
+        must("false servers found", Unit::Count, float(u64::from(found)), Bound::AtLeast(1.0));
     }
+    let mut show = |name: &str, unit, value| section.show(name, unit, value, f64::NAN);
+    show("readings", Unit::Count, float(count));
+    show("bound p50", Unit::Micros, micros(late.bounds.percentile(500)));
+    show("largest bound", Unit::Micros, micros(late.bounds.max()));
+    show("bound p99 in the first 15 s", Unit::Micros, micros(early.bounds.percentile(990)));
+    show("error p50", Unit::Micros, micros(late.errors.percentile(500)));
+    show("largest error", Unit::Micros, micros(late.errors.max()));
+    show("error p99 in the first 15 s", Unit::Micros, micros(early.errors.percentile(990)));
     section.load(Some(watch.load()?), None);
     Ok(section)
 }

@@ -40,10 +40,8 @@ mod kernel {
         let message =
             recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags);
         let message = message.ok()?;
-        let stamps = message.cmsgs().ok().into_iter().flatten().filter_map(|one| match one {
-            ControlMessageOwned::ScmTimestampns(time) => nanos(time),
-            #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum of many messages")]
-            _ => None,
+        let stamps = message.cmsgs().ok().into_iter().flatten().filter_map(|one| {
+            if let ControlMessageOwned::ScmTimestampns(time) = one { nanos(time) } else { None }
         });
         let stamp = stamps.last();
         let from = message.address.and_then(|address| {
