@@ -230,5 +230,6 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         level: None,
         idle: None,
         with: None,
+        proves: false,
     }
 }

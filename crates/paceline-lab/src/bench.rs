@@ -22,6 +22,7 @@ mod soak;
 mod stage;
 pub(crate) mod stats;
 mod storm;
+mod tds;
 mod terminal;
 mod time;
 mod zenoh;
@@ -66,6 +67,8 @@ enum Command {
     Recordings(recordings::Args),
     /// Three contracts on an overloaded 2 Mbit/s link, under each discipline (needs root)
     Storm(storm::Args),
+    /// Spacing of samples after a jittery network, compared with a plain sleeper
+    Tds(tds::Args),
     /// Processes killed and stopped at random: effect on the others and cost
     Soak(soak::Args),
     /// Nanoseconds, instructions and memory per scheduling decision of every policy
@@ -107,6 +110,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),
         Command::Storm(args) => storm::run(&args),
+        Command::Tds(args) => tds::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Role(args) => role::run(&args),

@@ -329,6 +329,11 @@ impl Node {
         self.inner.close();
     }
 
+    /// Returns true if its threads have real-time priorities.
+    pub(crate) fn is_realtime(&self) -> bool {
+        self.inner.vitals.is_realtime()
+    }
+
     pub(crate) fn commands(&self) -> &Commands {
         &self.inner.commands
     }

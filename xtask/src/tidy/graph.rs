@@ -132,6 +132,7 @@ const LAYERS: &[Layer] = &[
             "paceline-plan",
             "paceline-sched",
             "paceline-sim",
+            "paceline-time",
             "anyhow",
             "bytes",
             "clap",

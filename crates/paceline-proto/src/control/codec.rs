@@ -58,6 +58,7 @@ const ASKS_BITRATE: u64 = 1 << 13;
 const ASKS_QUALITY: u64 = 1 << 14;
 const ASKS_IDLE: u64 = 1 << 15;
 const ASKS_WITH: u64 = 1 << 16;
+const PROVES: u64 = 1 << 17;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -297,6 +298,7 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.form.quality.is_some(), ASKS_QUALITY),
         (spec.idle.is_some(), ASKS_IDLE),
         (spec.with.is_some(), ASKS_WITH),
+        (spec.proves, PROVES),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_varint(long.fold(flags, |all, flag| all | flag));
@@ -338,7 +340,7 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * ASKS_WITH - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * PROVES - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
@@ -362,6 +364,7 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         level: optional(all & ASKS_LEVEL != 0, || reader.varint32("level"))?,
         idle: optional(all & ASKS_IDLE != 0, || read_idle(reader))?,
         with: optional(all & ASKS_WITH != 0, || read_tag(reader))?,
+        proves: all & PROVES != 0,
     })
 }
 

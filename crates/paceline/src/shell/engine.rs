@@ -468,6 +468,7 @@ impl Engine {
         self.report_use(now);
         self.update_rates(now);
         self.sources.expire(now);
+        self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
         self.finish_statuses(now);
         self.tell_silence(now);
         self.tell_scaling(now);

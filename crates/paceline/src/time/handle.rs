@@ -2,7 +2,9 @@
 
 use super::host;
 use super::report::ClockReport;
+use crate::shell::clock;
 use paceline_proto::Timestamp;
+use paceline_sched::Instant;
 use paceline_time::clock::page::ClockPage;
 use paceline_time::{ClockReading, ClockStatus, SharedClock, TimeBounds, TimeOrder};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +53,23 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> ClockReading {
         self.state.shared.read(host::raw(), host::wall)
+    }
+
+    /// Returns the interval of UTC that contains `at`, an instant that has just passed; `None` while the error of the
+    /// clock is unknown.
+    pub(crate) fn bounds_at(&self, at: Instant) -> Option<TimeBounds> {
+        let reading = self.now();
+        if reading.error() == u64::MAX {
+            return None;
+        }
+        // The clocks differ by less than 1/1,000 over this time.
+        let passed = clock::now().since(at).as_nanos();
+        let doubt = passed / 1_000 + 1;
+        let TimeBounds { earliest, latest } = reading.bounds;
+        Some(TimeBounds {
+            earliest: earliest.saturating_sub(passed + doubt),
+            latest: latest.saturating_sub(passed) + doubt,
+        })
     }
 
     /// Returns the time at an instant of the raw clock that has just passed.

@@ -41,5 +41,6 @@ mod strangers;
 mod sums;
 mod support;
 mod thin_link;
+mod timed;
 mod trust;
 mod video;

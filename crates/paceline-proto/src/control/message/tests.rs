@@ -139,7 +139,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let with =
         option::of("[a-z]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap()));
     let flags =
-        (any::<[bool; 4]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()), (idle, with));
+        (any::<[bool; 5]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()), (idle, with));
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
         |(
             pattern,
@@ -147,7 +147,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
             within,
             loss,
             proxy,
-            ([holds, local, or_stop, encrypted], retransmit, revision, level, (idle, with)),
+            ([holds, local, or_stop, encrypted, proves], retransmit, revision, level, (idle, with)),
         )| {
             SubscriptionSpec {
                 pattern,
@@ -164,6 +164,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
                 level,
                 idle,
                 with,
+                proves,
             }
         },
     )
