@@ -2,7 +2,6 @@
 
 use super::host;
 use super::report::ClockReport;
-use crate::shell::clock;
 use paceline_proto::Timestamp;
 use paceline_sched::Instant;
 use paceline_time::clock::page::ClockPage;
@@ -58,17 +57,19 @@ impl Clock {
     /// Returns the interval of UTC that contains `at`, an instant that has just passed; `None` while the error of the
     /// clock is unknown.
     pub(crate) fn bounds_at(&self, at: Instant) -> Option<TimeBounds> {
+        // The thread may be interrupted at any of these lines.
+        let least = host::monotonic().saturating_sub(at.as_nanos());
         let reading = self.now();
+        let most = host::monotonic().saturating_sub(at.as_nanos());
         if reading.error() == u64::MAX {
             return None;
         }
         // The clocks differ by less than 1/1,000 over this time.
-        let passed = clock::now().since(at).as_nanos();
-        let doubt = passed / 1_000 + 1;
+        let doubt = most / 1_000 + 1;
         let TimeBounds { earliest, latest } = reading.bounds;
         Some(TimeBounds {
-            earliest: earliest.saturating_sub(passed + doubt),
-            latest: latest.saturating_sub(passed) + doubt,
+            earliest: earliest.saturating_sub(most.saturating_add(doubt)),
+            latest: latest.saturating_sub(least).saturating_add(doubt),
         })
     }
 

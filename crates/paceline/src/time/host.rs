@@ -27,6 +27,11 @@ pub(crate) fn raw() -> u64 {
     read(RAW)
 }
 
+/// Returns the time of the monotonic clock in nanoseconds: that of [`paceline_sched::Instant`].
+pub(crate) fn monotonic() -> u64 {
+    read(ClockId::Monotonic)
+}
+
 /// Returns the time of the system clock in nanoseconds since 1970.
 pub(crate) fn wall() -> u64 {
     read(ClockId::Realtime)
