@@ -100,7 +100,7 @@ impl Fresh {
         };
         let bytes = delivery.payload.len();
         let payload = std::mem::take(&mut delivery.payload);
-        let last = Sample { attachment: None, ..delivery.clone() };
+        let last = delivery.clone();
         delivery.payload = payload;
         streams.insert(delivery.tag.clone(), Stream { freshness, last, bytes, due: false });
         let left = std::time::Duration::from(until.since(now));
