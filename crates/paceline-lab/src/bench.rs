@@ -24,6 +24,7 @@ pub(crate) mod stats;
 mod storm;
 mod tds;
 mod terminal;
+mod time;
 mod zenoh;
 
 use anyhow::Result;
@@ -50,6 +51,8 @@ enum Command {
     MainJob(main_job::Args),
     /// Cost of one hop over a unix socket: round trip and throughput
     Hop(hop::Args),
+    /// The error and the bound of a node's clock over a veth pair (needs root)
+    Clock(time::Args),
     /// Time until `pub` and `sub` find each other, on one host and over three hops
     Meet(meet::Args),
     /// 1,000 subscriptions in one process: processor time and memory of each
@@ -99,6 +102,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
     let done = match args.command {
         Command::MainJob(args) => main_job::run(&args),
         Command::Hop(args) => hop::run(&args),
+        Command::Clock(args) => time::run(&args),
         Command::Meet(args) => meet::run(&args),
         Command::Fanout(args) => fanout::run(&args),
         Command::Figure7(args) => figure7::run(&args),

@@ -83,6 +83,9 @@ pub enum OpenError {
     /// The policy file, the token file or the audit log cannot be used.
     #[error("{}", escape(.0))]
     Access(String),
+    /// The settings of the clock are wrong, or its address cannot be opened.
+    #[error("{}", escape(.0))]
+    Clock(String),
     /// The limit of open files is too low. Sockets count as files.
     #[error(
         "this process may open {limit} files, but this node needs at least {needed}; raise the \

@@ -64,6 +64,7 @@ mod shell;
 pub mod status;
 mod subscriber;
 mod summary;
+pub mod time;
 pub mod timing;
 mod view;
 

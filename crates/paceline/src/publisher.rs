@@ -14,6 +14,7 @@ use crate::shell::clock;
 use crate::shell::command::Command;
 use crate::shell::opening::{Opening, Outlet};
 use crate::shell::source::PublisherShared;
+use crate::time::Clock;
 use bytes::Bytes;
 use draft::{Draft, check_encoding, public_tag};
 use event_listener::{EventListener, Listener};
@@ -185,6 +186,19 @@ impl<'a> PublisherBuilder<'a> {
         })
     }
 
+    /// Delivers the newest sample to each subscriber that joins later, as the first one. By default subscribers receive
+    /// only samples that are published after they joined.
+    ///
+    /// The kind then defaults to [`Kind::State`], and the [history](Self::history) to one sample. The subscriber's node
+    /// pulls the sample as best effort, so it needs the right to pull the tag. Its age is real, so it may be older than
+    /// the delay bound of the subscription; it does not count as late.
+    pub fn latch(self) -> Self {
+        self.set(|draft| {
+            draft.spec.latch = true;
+            Ok(())
+        })
+    }
+
     /// Announces the publisher. Every node knows it within one second.
     ///
     /// # Errors
@@ -196,8 +210,11 @@ impl<'a> PublisherBuilder<'a> {
     ///
     /// [`PublishError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Publisher, PublishError> {
-        let Draft { mut spec, kind, history, .. } = self.draft?;
+        let Draft { mut spec, kind, mut history, .. } = self.draft?;
         check_traffic(&mut spec)?;
+        if spec.latch {
+            history = history.or_else(|| Some(History::new().samples(1)));
+        }
         // The buffer must exist before the first sample.
         let held = history.map(|history| Buffer::local(self.node, &spec.tag, history));
         let held = held.transpose()?.map(Box::new);
@@ -208,6 +225,7 @@ impl<'a> PublisherBuilder<'a> {
             _ if codec.is_some() => Kind::VideoI,
             Some(_) => Kind::Picture,
             None if is_sound(encoding) => Kind::Audio,
+            None if spec.latch => Kind::State,
             None => Kind::Data,
         });
         let codec = codec.filter(|_| spec.kind.is_video());
@@ -224,6 +242,7 @@ impl<'a> PublisherBuilder<'a> {
         let bytes_declared = spec.bytes_max.is_some();
         let meter = spec.envelope.is_none().then(Box::default);
         let stamper = Stamper::default();
+        let clock = node.clock();
         Ok(Publisher {
             id,
             spec,
@@ -237,6 +256,7 @@ impl<'a> PublisherBuilder<'a> {
             stamper,
             unrouted: 0,
             utc: clock::Utc::default(),
+            clock,
             held,
         })
     }
@@ -290,6 +310,7 @@ pub struct Publisher {
     stamper: Stamper,
     unrouted: u64,
     utc: clock::Utc,
+    clock: Clock,
     held: Option<Box<Buffer>>,
 }
 
@@ -382,7 +403,8 @@ impl Publisher {
         };
         self.observe(now, &payload, attached);
         let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
-        let captured = captured.unwrap_or_else(|| self.utc.at(now));
+        let captured =
+            captured.or_else(|| self.clock.timestamp()).unwrap_or_else(|| self.utc.at(now));
         let mut sample = self.stamper.stamp(now, captured, kind, encoding, payload);
         sample.attachment = attachment;
         let put = self.offer(now, sample);

@@ -9,6 +9,7 @@
 //! ```
 
 pub(crate) mod clock;
+pub(crate) mod clockwork;
 pub(crate) mod command;
 pub(crate) mod egress;
 pub(crate) mod engine;
@@ -20,6 +21,7 @@ pub(crate) mod handle;
 pub(crate) mod held;
 pub(crate) mod host;
 pub(crate) mod installation;
+mod latch;
 pub(crate) mod mailbox;
 pub(crate) mod opening;
 pub(crate) mod pacer;

@@ -324,7 +324,7 @@ impl<'a> SubscriberBuilder<'a> {
         let timing = draft.take_method()?;
         let Draft { spec, queue, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
-        let sink = Sink::with_queue(&spec, queue).holding(held).timed(timing);
+        let sink = Sink::with_queue(&spec, queue).holding(held).timed(timing, node.clock());
         Ok(Subscriber { subscription: Subscription::declare(node, spec, sink)? })
     }
 
@@ -342,7 +342,8 @@ impl<'a> SubscriberBuilder<'a> {
         let timing = draft.take_method()?;
         let Draft { spec, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
-        let sink = Sink::with_callback(&spec, Box::new(deliver)).holding(held).timed(timing);
+        let sink =
+            Sink::with_callback(&spec, Box::new(deliver)).holding(held).timed(timing, node.clock());
         Subscription::declare(node, spec, sink)
     }
 }

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod calibration;
+mod clock;
 mod daemon;
 mod doctor;
 mod documented;
@@ -34,6 +35,7 @@ mod timed;
 mod top;
 mod trust;
 mod users;
+mod values;
 mod video;
 mod wishes;
 

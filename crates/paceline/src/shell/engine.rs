@@ -17,10 +17,12 @@ mod sources;
 mod status;
 
 use super::clock;
+use super::clockwork::follow::Follower;
 use super::command::{COMMANDS_MAX, Command, Commands};
 use super::gate::Gate;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
+use super::latch::Latch;
 use super::port::scaling::ScalePool;
 use super::pull::Holder;
 use super::realtime::Role;
@@ -32,6 +34,7 @@ use crate::config::LinkConfig;
 use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
+use crate::time::Clock;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
@@ -83,6 +86,9 @@ pub(crate) struct Parts {
     pub(crate) sources: Arc<RxSources>,
     pub(crate) vitals: Arc<Vitals>,
     pub(crate) gate: Gate,
+    pub(crate) clock: Clock,
+    /// Follows the clock of the host's node.
+    pub(crate) follower: Option<Follower>,
 }
 
 /// The engine of a node.
@@ -115,6 +121,7 @@ pub(crate) struct Engine {
     holder: Holder,
     /// The number of the next pull that starts on this node.
     next_pull: u64,
+    latch: Latch,
     asking: BTreeMap<u64, Asking>,
     questions: Questions,
     /// The excess of each stream at its last report.
@@ -132,6 +139,9 @@ pub(crate) struct Engine {
     undecided: bool,
     vitals: Arc<Vitals>,
     gate: Gate,
+    clock: Clock,
+    /// Follows the clock of the host's node.
+    follower: Option<Follower>,
     pulse: Arc<Pulse>,
 }
 
@@ -139,7 +149,7 @@ impl Engine {
     /// Returns the engine of a node. `pulse` shows its watchdog that the engine's thread is alive.
     pub(crate) fn new(parts: Parts, pulse: Arc<Pulse>) -> Self {
         let Parts { mut control, introduction, name, inbox, commands, .. } = parts;
-        let Parts { links, host, sources, vitals, gate, .. } = parts;
+        let Parts { links, host, sources, vitals, gate, clock, follower, .. } = parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
         Self {
             control,
@@ -160,6 +170,7 @@ impl Engine {
             lingering: BTreeMap::new(),
             opening: BTreeMap::new(),
             holder: Holder::new(commands.clone()),
+            latch: Latch::new(commands.clone()),
             commands,
             next_pull: 0,
             asking: BTreeMap::new(),
@@ -175,6 +186,8 @@ impl Engine {
             undecided: false,
             vitals,
             gate,
+            clock,
+            follower,
             pulse,
         }
     }
@@ -378,6 +391,7 @@ impl Engine {
                     }
                 }
                 ControlOutput::Subscribed { subscription, publishers } => {
+                    self.serve_latecomer(subscription, &publishers);
                     self.tell(subscription, SubscriberEvent::Publishers(publishers.clone()));
                     self.heard.insert(subscription, publishers);
                 }
@@ -459,6 +473,7 @@ impl Engine {
         self.tell_silence(now);
         self.tell_scaling(now);
         self.keep_place();
+        self.follower.iter_mut().for_each(Follower::tick);
         self.gate.renew(now, &mut self.control, self.links.iter().map(|link| &link.config));
     }
 

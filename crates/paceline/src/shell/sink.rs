@@ -6,10 +6,12 @@ use super::held::HeldBuffer;
 use super::pacer::{self, Wake};
 use crate::event::SubscriberEvent;
 use crate::sample::Sample;
+use crate::time::Clock;
 use event_listener::Event;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{DropReason, Drops, PublisherId, Rate, RawSample, Tag};
 use paceline_sched::{Instant, Late};
+use paceline_time::TimeBounds;
 use paceline_time::order::Handled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -236,8 +238,8 @@ impl Sink {
     }
 
     /// Adds the delivery by time.
-    pub(crate) fn timed(mut self, method: Option<Method>) -> Self {
-        self.timing = method.map(Timing::new).map(Box::new);
+    pub(crate) fn timed(mut self, method: Option<Method>, clock: Clock) -> Self {
+        self.timing = method.map(|method| Box::new(Timing::new(method, clock)));
         self
     }
 
@@ -335,7 +337,7 @@ impl Sink {
             counts.drops.add(DropReason::DeadlineMissed, 1);
             return false;
         }
-        let until = self.fresh().map(|fresh| fresh.until(now, &sample));
+        let until = self.fresh().map(|fresh| fresh.until(now, &sample, self.clocks(now, &sample)));
         if until == Some(None) {
             self.refuse(DropReason::Stale);
             return false;
@@ -368,6 +370,11 @@ impl Sink {
         }
     }
 
+    /// Returns the capture time of a sample and the time `now`, if both are known.
+    fn clocks(&self, now: Instant, sample: &RawSample) -> Option<(TimeBounds, TimeBounds)> {
+        self.timing.as_ref().and_then(|timing| timing.clocks(now, sample))
+    }
+
     /// Counts a sample that is dropped before it was counted as delivered.
     fn refuse(&self, reason: DropReason) {
         if reason == DropReason::Stale
@@ -381,7 +388,7 @@ impl Sink {
 
     /// Lets a sample wait for its release.
     fn stage(&self, now: Instant, staged: &Staged, times: &RawSample, unread: Unread) -> bool {
-        match staged.handle(now, times, unread) {
+        match staged.handle(now, times, self.clocks(now, times), unread) {
             Handled::Buffered => {}
             Handled::Deliver(mut unread, place) => {
                 unread.delivery.placement = Some(place);
@@ -396,6 +403,19 @@ impl Sink {
             timing.schedule(staged.next_release());
         }
         true
+    }
+
+    /// Delivers the newest sample of a latched publisher, unless a newer one was delivered. It may be older than the
+    /// delay bound, which begins with the subscription. A subscription with an age limit does not receive it.
+    pub(crate) fn deliver_latched(&self, order: &Arc<Order>, sample: Sample) {
+        if self.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(_turn) = order.take(sample.seq) else { return };
+        if self.fresh().is_some() {
+            return self.refuse(DropReason::Stale);
+        }
+        self.finish(Unread { delivery: sample, needed: Needed::default(), until: None });
     }
 
     /// Counts a sample as delivered and hands it to the application.

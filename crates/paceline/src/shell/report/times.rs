@@ -143,6 +143,7 @@ mod tests {
             reservations: Vec::new(),
             processor: None,
             drops: Drops::default(),
+            clock: None,
         };
         assert_eq!(decode(Bytes::from(encode(&told))), Ok(told));
     }

@@ -7,6 +7,7 @@ pub(crate) use fresh::Fresh;
 pub(crate) use staged::Staged;
 
 use crate::shell::pacer::{self, Wake};
+use crate::time::Clock;
 use paceline_proto::{RawSample, Timestamp};
 use paceline_sched::Instant;
 use paceline_time::TimeBounds;
@@ -29,6 +30,8 @@ pub(crate) enum Method {
 
 /// The delivery by time of one subscription.
 pub(crate) struct Timing {
+    /// The clock of the node.
+    clock: Clock,
     pub(super) method: Method,
     /// The earliest wake-up that is scheduled, in nanoseconds.
     scheduled: AtomicU64,
@@ -36,8 +39,17 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    pub(crate) const fn new(method: Method) -> Self {
-        Self { method, scheduled: AtomicU64::new(u64::MAX), sink: OnceLock::new() }
+    pub(crate) const fn new(method: Method, clock: Clock) -> Self {
+        Self { clock, method, scheduled: AtomicU64::new(u64::MAX), sink: OnceLock::new() }
+    }
+
+    /// Returns the capture time of a sample and the time `now`, if the errors of both clocks are known.
+    pub(super) fn clocks(
+        &self,
+        now: Instant,
+        sample: &RawSample,
+    ) -> Option<(TimeBounds, TimeBounds)> {
+        captured(sample).zip(self.clock.bounds_at(now))
     }
 
     /// Sets the sink that is woken.

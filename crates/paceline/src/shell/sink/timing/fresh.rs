@@ -1,11 +1,12 @@
 //! Commands within an age limit, and the safe action when a stream falls silent.
 
 use crate::sample::Sample;
-use crate::shell::{clock, lock};
+use crate::shell::lock;
 use crate::timing::{Actuation, Decisions, Otherwise, Silence};
 use bytes::Bytes;
 use paceline_proto::{RawSample, Tag};
 use paceline_sched::{Duration, Instant};
+use paceline_time::TimeBounds;
 use paceline_time::fresh::{CommandVerdict, Freshness, age_by_clocks, fresh_until};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -58,14 +59,14 @@ impl Fresh {
     /// Returns the instant at which a sample reaches the limit; `None` if it may have reached it.
     ///
     /// Two bounds of its age count, the smaller one decides: by clocks whose errors are known, and by the times that
-    /// the hops have measured.
+    /// the hops have measured. `clocks` are the capture time and the present time.
     pub(in crate::shell::sink) fn until(
         &self,
         now: Instant,
         sample: &RawSample,
+        clocks: Option<(TimeBounds, TimeBounds)>,
     ) -> Option<Instant> {
         let by_hops = sample.oldest(now);
-        let clocks = super::captured(sample).zip(clock::utc(now));
         let by_clocks = clocks.map(|(captured, utc)| age_by_clocks(captured, utc));
         let oldest = by_hops.into_iter().chain(by_clocks).min();
         fresh_until(now, self.limit, oldest)

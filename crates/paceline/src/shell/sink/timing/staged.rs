@@ -1,9 +1,8 @@
 //! Samples that wait for their release: by the order of their times, or with the publisher's spacing.
 
-use super::captured;
 use crate::sample::Sample;
+use crate::shell::lock;
 use crate::shell::sink::queue::Unread;
-use crate::shell::{clock, lock};
 use crate::timing::{OrderedBy, SpacingReport, TimeBuffering};
 use paceline_proto::{NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
@@ -101,11 +100,13 @@ impl Staged {
         Self(Mutex::new(Discipline::Paced(Box::new(paced))))
     }
 
-    /// Adds a sample; `sample` has its times, but no payload. Returns it if it leaves at once or is dropped.
+    /// Adds a sample; `sample` has its times, but no payload, and `clocks` are the capture time and the present time, if
+    /// their errors are known. Returns it if it leaves at once or is dropped.
     pub(in crate::shell::sink) fn handle(
         &self,
         now: Instant,
         sample: &RawSample,
+        clocks: Option<(TimeBounds, TimeBounds)>,
         unread: Unread,
     ) -> Handled<Unread> {
         let waiting = Waiting { unread, arrived: now };
@@ -113,7 +114,7 @@ impl Staged {
         let bytes = waiting.unread.delivery.payload.len();
         match &mut *lock(&self.0) {
             Discipline::Ordered(buffer) => {
-                let bounds = placed(now, sample);
+                let bounds = placed(now, sample, clocks);
                 let clock = PublisherId { node: NodeId(0), index: 0 };
                 let timed = Timed { clock, nanos: bounds.middle(), bounds, bytes, item: waiting };
                 buffer.handle(now, timed).map(|waiting| waiting.unread)
@@ -174,8 +175,11 @@ impl Staged {
 /// Returns the interval of this host's monotonic clock that contains the time of a sample.
 ///
 /// The capture time counts if the errors of both clocks are known, else the publish time as the hops measured it.
-fn placed(now: Instant, sample: &RawSample) -> TimeBounds {
-    let clocks = captured(sample).zip(clock::utc(now));
+fn placed(
+    now: Instant,
+    sample: &RawSample,
+    clocks: Option<(TimeBounds, TimeBounds)>,
+) -> TimeBounds {
     let by_clocks = clocks.and_then(|(stamp, utc)| {
         // The age, from the latest to the earliest possible capture.
         let TimeBounds { earliest, latest } = stamp.until(utc)?;
