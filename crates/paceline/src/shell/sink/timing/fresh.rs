@@ -67,7 +67,7 @@ impl Fresh {
         clocks: Option<(TimeBounds, TimeBounds)>,
     ) -> Option<Instant> {
         let by_hops = sample.oldest(now);
-        let by_clocks = clocks.map(|(captured, utc)| age_by_clocks(captured, utc));
+        let by_clocks = clocks.and_then(|(captured, utc)| age_by_clocks(captured, utc));
         let oldest = by_hops.into_iter().chain(by_clocks).min();
         fresh_until(now, self.limit, oldest)
     }
