@@ -11,7 +11,7 @@ pub(crate) use history::{BufferSpec, history};
 pub(crate) use http::{HttpAddress, HttpFiles, PORT};
 pub use link::capacity;
 pub(crate) use link::{LinkSpec, TlsSpec, endpoint, policy};
-pub(crate) use timing::TimingArgs;
+pub(crate) use timing::{FreshSpec, TimingArgs, fresh};
 pub(crate) use wish::{AskedRate, WishArgs};
 
 use paceline::Kind;

@@ -10,9 +10,10 @@ mod putter;
 use crate::answer::Answers;
 use crate::lock;
 use crate::mark::Mark;
-use crate::rule::ExportRule;
+use crate::rule::{ExportRule, FreshRule};
 use large::Large;
 use paceline::contract::{Form, Rate};
+use paceline::timing::Otherwise;
 use paceline::{LogLimit, Node, RecvError, SubscribeError, Subscriber, SubscriberEvent};
 use putter::{Lane, Putter};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -189,7 +190,7 @@ impl Worker {
     }
 
     fn subscribe(&self) -> Result<Subscriber, SubscribeError> {
-        let ExportRule { tag, form, within, loss, proxy, retransmit, .. } = &self.rule;
+        let ExportRule { tag, form, within, loss, fresh, proxy, retransmit, .. } = &self.rule;
         let Form { rate, size, audio, bitrate, quality } = form;
         let mut builder = self.node.subscriber(tag.as_str()).queue(QUEUE);
         builder = match rate {
@@ -214,6 +215,10 @@ impl Worker {
         }
         if let Some(loss) = loss {
             builder = builder.loss(loss.x(), loss.y());
+        }
+        if let Some(FreshRule { limit, zero }) = *fresh {
+            let otherwise = if zero { Otherwise::Zero } else { Otherwise::Hold };
+            builder = builder.fresh_within(limit, otherwise);
         }
         builder.proxy(*proxy).retransmit(*retransmit).declare()
     }

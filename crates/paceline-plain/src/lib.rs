@@ -25,7 +25,7 @@ pub use key::{KeyError, KeyPattern, Template};
 pub use loops::{RuleConflict, check};
 pub use plain::{Plain, PlainError};
 pub use rule::{
-    ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, QUERIES_DEFAULT, QUERIES_MAX,
+    ExportRule, FreshRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, QUERIES_DEFAULT, QUERIES_MAX,
     QUERY_BYTES_DEFAULT, QUERY_PATIENCE_DEFAULT, QUERY_TAG_DEFAULT, QueryRule, RULES_MAX, Rules,
 };
 pub use session::{EndpointError, MESSAGE_BYTES_MAX, PlainConfig, open_session};

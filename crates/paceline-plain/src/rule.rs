@@ -78,10 +78,21 @@ pub struct ExportRule {
     pub within: Option<Duration>,
     /// The requested loss tolerance.
     pub loss: Option<LossTolerance>,
+    /// The age limit of commands.
+    pub fresh: Option<FreshRule>,
     /// The place of the scaling.
     pub proxy: Proxy,
     /// The repair of losses on QUIC links.
     pub retransmit: Retransmit,
+}
+
+/// The age limit of the commands of an [`ExportRule`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FreshRule {
+    /// The largest age at which a command is put on its key, from 1 µs to 1 h.
+    pub limit: Duration,
+    /// Puts one sample of zeros when the last command has reached the limit.
+    pub zero: bool,
 }
 
 impl ExportRule {
@@ -98,6 +109,7 @@ impl ExportRule {
             form: Form::FULL,
             within: None,
             loss: None,
+            fresh: None,
             proxy: Proxy::Publisher,
             retransmit: Retransmit::Selective,
         }

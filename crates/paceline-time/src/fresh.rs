@@ -21,9 +21,14 @@ pub enum CommandVerdict {
 }
 
 /// Returns the largest possible age of something captured at `captured`, if it is `now`.
+///
+/// `None` if all of `captured` is in the future: then one of the two clocks is wrong, and proves nothing.
 #[must_use]
-pub const fn age_by_clocks(captured: TimeBounds, now: TimeBounds) -> Duration {
-    Duration::from_nanos(now.latest.saturating_sub(captured.earliest))
+pub const fn age_by_clocks(captured: TimeBounds, now: TimeBounds) -> Option<Duration> {
+    match captured.until(now) {
+        Some(past) => Some(Duration::from_nanos(now.latest.saturating_sub(past.earliest))),
+        None => None,
+    }
 }
 
 /// Returns the instant at which a command reaches the age limit, if its age is at most `oldest` now.
@@ -103,11 +108,11 @@ mod tests {
     #[test]
     fn the_age_by_clocks_includes_both_errors() {
         let age = age_by_clocks(TimeBounds::new(1_000, 100), TimeBounds::new(1_500, 50));
-        assert_eq!(age, Duration::from_nanos(650));
+        assert_eq!(age, Some(Duration::from_nanos(650)));
         let future = age_by_clocks(TimeBounds::new(9_000, 10), TimeBounds::new(1_500, 50));
-        assert_eq!(future, Duration::ZERO);
+        assert_eq!(future, None, "a time in the future proves nothing");
         let unknown = age_by_clocks(TimeBounds::new(1_000, u64::MAX), TimeBounds::new(1_500, 0));
-        assert_eq!(unknown, Duration::from_nanos(1_500));
+        assert_eq!(unknown, Some(Duration::from_nanos(1_500)));
     }
 
     #[test]

@@ -55,7 +55,8 @@ pub(crate) struct HoldSpec(TimeBuffering);
 const HOLD_DEFAULT: Duration = Duration::from_millis(50);
 const HOLD_FIX: &str = "write 50ms, or 50ms,samples=256,bytes=1MB,factor=0.5,late=drop";
 
-fn fresh(text: &str) -> Result<FreshSpec, String> {
+/// Parses an age limit and its safe action.
+pub(crate) fn fresh(text: &str) -> Result<FreshSpec, String> {
     let (limit, action) = text.split_once(':').unwrap_or((text, "hold"));
     let zero = match action {
         "hold" => false,

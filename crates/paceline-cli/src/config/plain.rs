@@ -9,8 +9,8 @@ use crate::args;
 use paceline::contract::{Audio, Form, Rate};
 use paceline::{Encoding, LossTolerance, Pattern, Size};
 use paceline_plain::{
-    ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, KeyPattern, MESSAGE_BYTES_MAX, PlainConfig,
-    RULES_MAX, Rules, Template,
+    ExportRule, FreshRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, KeyPattern, MESSAGE_BYTES_MAX,
+    PlainConfig, RULES_MAX, Rules, Template,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use toml::de::DeValue;
 pub(super) const PLAIN_KEYS: [&str; 3] = ["listen", "connect", "insecure"];
 pub(super) const IMPORT_KEYS: [&str; 10] =
     ["key", "tag", "tokens", "keys", "max_hz", "max_bytes", "hz", "kind", "encoding", "loss"];
-pub(super) const EXPORT_KEYS: [&str; 13] = [
+pub(super) const EXPORT_KEYS: [&str; 14] = [
     "tag",
     "key",
     "tokens",
@@ -32,6 +32,7 @@ pub(super) const EXPORT_KEYS: [&str; 13] = [
     "audio",
     "within",
     "loss",
+    "fresh",
     "proxy",
     "retransmit",
 ];
@@ -42,6 +43,7 @@ const PLAIN: &str = "plain must be a table: write [plain] above its keys";
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints, such as [\"tcp/localhost:7447\"]";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
 const KEY: &str = "must be text: a key expression of Zenoh, such as \"robot/**\"";
+const FRESH: &str = "must be text: the age limit of commands from 1us to 1h, and hold or zero, such as \"100ms:zero\"";
 const TAG_OF: &str = "must be text with {key} for the key and {1} to {9} for its wildcard \
      matches; leave it out for \"{key}\"";
 const KEYS: &str =
@@ -200,6 +202,9 @@ fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Export
     let audio = table.read("audio", problems, |value| text(value, AUDIO, args::audio));
     let within = table.read("within", problems, |value| units::time(value, WITHIN));
     let loss = table.read("loss", problems, loss);
+    let fresh = table.read("fresh", problems, |value| {
+        text(value, FRESH, |it| args::fresh(it).map_err(|error| format!("{error}; {FRESH}")))
+    });
     let proxy = table.read("proxy", problems, |value| {
         text(value, PROXY, |it| args::proxy(it).map_err(|_| PROXY.to_owned()))
     });
@@ -228,6 +233,7 @@ fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Export
         form: Form { rate: rate(every, max_hz), size, audio, ..Form::FULL },
         within,
         loss,
+        fresh: fresh.map(|args::FreshSpec { limit, zero }| FreshRule { limit, zero }),
         proxy: proxy.unwrap_or(rule.proxy),
         retransmit: retransmit.unwrap_or(rule.retransmit),
         ..rule

@@ -238,6 +238,11 @@ const CASES: &[Case] = &[
         &["within = 200: needs a unit: 200ms, 0.2s (allowed: ns, us, ms, s, min, h)"],
     ),
     (
+        "[[export]]\ntag = \"a\"\nfresh = \"100ms:brake\"\n",
+        3,
+        &["fresh = \"100ms:brake\": safe action 'brake'", "such as \"100ms:zero\""],
+    ),
+    (
         "[[export]]\ntag = \"a\"\nwithin = \"0ms\"\n",
         3,
         &["within = \"0ms\": must be from 1ms to 24h", "such as \"200ms\""],

@@ -31,6 +31,7 @@ mod replay;
 mod signals;
 mod simulate;
 mod telemetry;
+mod timed;
 mod top;
 mod trust;
 mod users;

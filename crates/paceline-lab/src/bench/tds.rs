@@ -237,12 +237,15 @@ fn delays(released: &[Released], period: Duration) -> Samples {
     Samples::new(steady.iter().map(|it| it.at.saturating_sub(it.number * nanos(period))).collect())
 }
 
+/// Returns the mean of the jitter, in microseconds.
 fn jitter(released: &[Released], period: Duration) -> f64 {
     let mut jitter = Jitter::default();
-    for it in released.get(WARM_UP..).unwrap_or_default() {
+    let steady = released.get(WARM_UP..).unwrap_or_default();
+    let values = steady.iter().map(|it| {
         jitter.add(paceline_sched::Instant::from_nanos(it.at), it.number * nanos(period));
-    }
-    float(jitter.value().as_nanos()) / 1e3
+        float(jitter.value().as_nanos()) / 1e3
+    });
+    values.sum::<f64>() / count(steady.len().max(1))
 }
 
 /// Returns the share of late samples, in percent, if each release refers to the previous one.

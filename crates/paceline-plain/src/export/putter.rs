@@ -82,6 +82,10 @@ impl Putter {
             }
         }
         let Some(output) = self.keys.get_mut(&delivery.tag) else { return };
+        // The declaration may have taken time.
+        if delivery.actuation.is_some_and(|decision| !decision.may_act()) {
+            return self.node.note_dropped(DropReason::Stale, 1);
+        }
         let began = Instant::now();
         let tag = delivery.tag.clone();
         let put = put(output, self.mark, delivery);

@@ -67,7 +67,7 @@ impl Fresh {
         clocks: Option<(TimeBounds, TimeBounds)>,
     ) -> Option<Instant> {
         let by_hops = sample.oldest(now);
-        let by_clocks = clocks.map(|(captured, utc)| age_by_clocks(captured, utc));
+        let by_clocks = clocks.and_then(|(captured, utc)| age_by_clocks(captured, utc));
         let oldest = by_hops.into_iter().chain(by_clocks).min();
         fresh_until(now, self.limit, oldest)
     }
@@ -101,7 +101,7 @@ impl Fresh {
         };
         let bytes = delivery.payload.len();
         let payload = std::mem::take(&mut delivery.payload);
-        let last = Sample { attachment: None, ..delivery.clone() };
+        let last = delivery.clone();
         delivery.payload = payload;
         streams.insert(delivery.tag.clone(), Stream { freshness, last, bytes, due: false });
         let left = std::time::Duration::from(until.since(now));
