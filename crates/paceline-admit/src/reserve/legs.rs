@@ -1,6 +1,8 @@
 //! The reservations of a version on the links of this node.
 
-use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wanted, bears_loss};
+use super::message::{
+    Accept, Admit, HopShare, Name, NodeIndex, Reason, Scaled, Share, Wanted, bears_loss,
+};
 use super::state::{Leg, Version};
 use super::{LinkId, Reservations, ReserveOutput};
 use crate::demand::StreamDemand;
@@ -34,11 +36,11 @@ pub(super) struct Place {
 
 /// The part of a request that concerns this node alone.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Here {
+pub struct Here {
     /// The class of the link to the next node; `None` for the link itself.
-    pub(super) link: Option<LinkId>,
-    /// Processor time besides forwarding, in nanoseconds per second.
-    pub(super) work: u64,
+    pub link: Option<LinkId>,
+    /// Processor time besides forwarding, in nanoseconds per second, such as that of scaling.
+    pub work: u64,
 }
 
 fn share_of(leg: &Leg) -> Share {
@@ -66,7 +68,11 @@ impl Reservations {
             until: self.now + self.timing.tentative,
             answer: None,
         };
-        if let (Some(wanted), Some(next)) = (version.ask.forward, version.next()) {
+        if let (Some(mut wanted), Some(next)) = (version.ask.forward_at(at), version.next()) {
+            let turns = version.ask.scaled.filter(|scaled| scaled.at == at);
+            if let (Some(_), Some(before)) = (turns, version.ask.forward) {
+                wanted.bunched = wanted.bunched.saturating_add(before.bunched);
+            }
             let rest = wanted.within.saturating_sub(version.ask.spent);
             let place = Place {
                 name: version.ask.name,
@@ -78,7 +84,11 @@ impl Reservations {
             let mine = borne(&version.ask, wanted, at);
             let leg = self.leg(place, &mine, version.ask.part(at, rest))?;
             version.forward = Some(leg);
-            onward.forward = Some(Wanted { bunched: self.bunched_behind(&leg), ..wanted });
+            let wanted = Wanted { bunched: self.bunched_behind(&leg), ..wanted };
+            match onward.scaled.filter(|scaled| at >= scaled.at) {
+                Some(scaled) => onward.scaled = Some(Scaled { wanted, ..scaled }),
+                None => onward.forward = Some(wanted),
+            }
             onward.spent = version.ask.spent.saturating_add(leg.bound);
         }
         if let (Some(wanted), Some(previous)) = (version.ask.backward, version.previous()) {
