@@ -190,7 +190,7 @@ impl Worker {
 
     fn subscribe(&self) -> Result<Subscriber, SubscribeError> {
         let ExportRule { tag, form, within, loss, proxy, retransmit, .. } = &self.rule;
-        let Form { rate, size, audio, bitrate, quality } = form;
+        let Form { rate, size, audio, bitrate, quality, via: _ } = form;
         let mut builder = self.node.subscriber(tag.as_str()).queue(QUEUE);
         builder = match rate {
             Rate::All => builder,

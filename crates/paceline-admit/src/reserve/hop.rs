@@ -462,7 +462,7 @@ impl Reservations {
 
     /// Handles a refresh of a version that is not installed here. The origin has to request it
     /// again, unless it is pending here.
-    fn unknown(&mut self, to: NodeIndex, name: Name) {
+    pub(super) fn unknown(&mut self, to: NodeIndex, name: Name) {
         let newer = self.entries.get(&name.key).and_then(Entry::newest_name);
         if newer.is_some_and(|newer| newer.stamp.epoch > name.stamp.epoch) {
             return;

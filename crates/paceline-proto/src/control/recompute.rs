@@ -189,7 +189,8 @@ impl Control {
             // The subscription's node will roll back a refused change. The previous stream continues until
             // then.
             let changed = revision > 0 && !pair.request.or_stop;
-            if refused && changed || !refused && pair.is_reserved() {
+            let waits = pair.is_reserved() || pair.obstacle().is_some();
+            if refused && changed || !refused && waits {
                 sorted.waiting.insert(key, pair);
             } else if !refused {
                 sorted.live.insert(key, pair);

@@ -134,6 +134,12 @@ pub enum RefusalReason {
     },
     /// The link of the path at the refusing node is not encrypted, and the subscription requires it.
     Unencrypted,
+    /// No path leads through the requested proxy, whose name is the refusal's `link`.
+    NoProxy {
+        /// True if a reachable node has this name, but every path through it visits a node twice or has more than
+        /// [`HOPS_MAX`](super::HOPS_MAX) hops; false if no reachable node has it.
+        apart: bool,
+    },
 }
 
 /// The index of a subscription or publisher that stands for all of them in a refusal.
@@ -160,6 +166,7 @@ impl Refusal {
             RefusalReason::SizeAboveSource { .. }
             | RefusalReason::Unscalable { .. }
             | RefusalReason::Rights { .. }
+            | RefusalReason::NoProxy { .. }
             | RefusalReason::Unencrypted => false,
         }
     }
@@ -270,6 +277,18 @@ impl fmt::Display for Refusal {
                 self.node_name, self.link
             ),
             RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
+            RefusalReason::NoProxy { apart: false } => write!(
+                f,
+                "no reachable node is named '{}': use --proxy node:NAME with a name that paceline ls shows, or \
+                 --proxy auto",
+                self.link
+            ),
+            RefusalReason::NoProxy { apart: true } => write!(
+                f,
+                "every path through '{}' visits a node twice, or is too long: name a node between publisher and \
+                 subscriber, or use --proxy auto",
+                self.link
+            ),
             RefusalReason::Unencrypted => write!(
                 f,
                 "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"

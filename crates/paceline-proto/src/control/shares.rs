@@ -33,8 +33,11 @@ impl Form {
 pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
     let mut hops: BTreeMap<HopKey, Forms> = BTreeMap::new();
     for pair in pairs.iter().filter(|pair| may_share(pair)) {
-        for key in [pair.hop_to_here(), pair.hop_from_here()].into_iter().flatten() {
-            let promised = hops.entry(key).or_default().entry(pair.travelling()).or_default();
+        let [to_here, from_here] = pair.forms_here();
+        let to = pair.hop_to_here().map(|key| (key, to_here));
+        let from = pair.hop_from_here().map(|key| (key, from_here));
+        for (key, form) in [to, from].into_iter().flatten() {
+            let promised = hops.entry(key).or_default().entry(form).or_default();
             *promised |= pair.ask().is_some();
         }
     }
@@ -47,14 +50,15 @@ pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
             let known = carriers.get(&key).and_then(|forms| forms.get(&form));
             known.copied().unwrap_or(form)
         };
-        let own = pair.travelling();
+        let [to_here, own] = pair.forms_here();
         let leaves = pair.hop_from_here().map_or(own, |key| on(key, own));
         if pair.hop_from_here().is_some() {
             pair.leaves = leaves;
         }
         // The samples of a carried form come from those of its carrier.
+        let wanted = if to_here == own { leaves } else { to_here };
         if let Some(key) = pair.hop_to_here() {
-            pair.arrives = on(key, leaves);
+            pair.arrives = on(key, wanted);
         }
     }
     pairs

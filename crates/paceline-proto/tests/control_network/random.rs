@@ -33,7 +33,10 @@ pub(super) fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
         Just(Form { size: Some(Size { width: 640, height: 480 }), ..Form::FULL }),
         Just(Form { size: Some(Size { width: 1_000, height: 10 }), ..Form::FULL }),
     ];
-    let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
+    let node = |name: &str| Proxy::Node(name.into());
+    let nodes = [node("node1"), node("node2"), node("node9")];
+    let proxies = [Proxy::Publisher, Proxy::Subscriber].into_iter().chain(nodes).collect::<Vec<_>>();
+    let proxy = prop::sample::select(proxies);
     (0..PATTERNS.len(), form, proxy, any::<bool>()).prop_map(|(pattern, form, proxy, contract)| {
         let pattern = PATTERNS[pattern];
         let spec = if contract { promised(pattern) } else { all(pattern) };

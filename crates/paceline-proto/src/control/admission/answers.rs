@@ -4,7 +4,7 @@ use super::{Admission, Backoff, Basis, Standing, Survey};
 use crate::control::refusal::Refusal;
 use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
 use crate::ids::NodeId;
-use paceline_admit::reserve::Reason;
+use paceline_admit::reserve::{Reason, Request};
 use paceline_sched::{Duration, Instant};
 
 /// The shortest pause after a refusal, and the random spread above it.
@@ -96,9 +96,13 @@ impl Admission {
             && reported.is_none_or(|it| it.refusal.as_ref().is_none_or(Refusal::is_opposite))
         {
             asked.standing = Standing::Surveyed;
-            let Basis { path, request, .. } = asked.basis.clone();
-            let rate = asked.request.forward.map_or(0, |wanted| wanted.traffic.rate());
-            return Some(Survey { pair: key, path, request, node, lack, rate });
+            let Basis { path, proxy, request, .. } = asked.basis.clone();
+            let Request { path: nodes, forward, scaled, .. } = &asked.request;
+            let at = nodes.iter().position(|it| it.0 == node.0);
+            let behind = scaled.filter(|scaled| at.is_some_and(|at| at >= scaled.at));
+            let wanted = behind.map(|scaled| scaled.wanted).or(*forward);
+            let rate = wanted.map_or(0, |wanted| wanted.traffic.rate());
+            return Some(Survey { pair: key, path, proxy, request, node, lack, rate });
         }
         let basis = self.give_up(key)?;
         self.wait(now, key, node, basis);
