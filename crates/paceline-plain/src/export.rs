@@ -215,7 +215,7 @@ impl Worker {
         if let Some(loss) = loss {
             builder = builder.loss(loss.x(), loss.y());
         }
-        builder.proxy(*proxy).retransmit(*retransmit).declare()
+        builder.proxy(proxy.clone()).retransmit(*retransmit).declare()
     }
 
     fn handle_event(&self, event: SubscriberEvent) {

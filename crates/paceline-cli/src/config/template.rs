@@ -189,7 +189,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #within = "200ms"
 # Of Y samples at most X may be late or lost. Default: the publisher's loss tolerance.
 #loss = "1/10"
-# The node that reduces rate and size: "publisher" or "subscriber". Default: "publisher".
+# The node that reduces rate and size: "publisher", "subscriber", "node:NAME" or "auto". Default: "publisher".
 #proxy = "publisher"
 # Retransmission of samples lost on QUIC links: "none", "selective" or "go-back-n". Default: "selective".
 #retransmit = "selective"

@@ -281,7 +281,11 @@ impl Admission {
         for pair in acts {
             let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
             if let Some(reason) = impossible(pair) {
-                if self.backoffs.get(&pair.key()).is_none_or(|hold| hold.basis != basis) {
+                let known = |hold: &Backoff| {
+                    let before = hold.refusal.as_ref().map(|refusal| refusal.reason);
+                    hold.basis == basis && before == Some(reason)
+                };
+                if !self.backoffs.get(&pair.key()).is_some_and(known) {
                     let blank = blank(pair.key(), round.me, round.registry, reason);
                     let refusal = Refusal { link: proxy_name(pair), ..blank };
                     self.refuse(now, pair.key(), refusal, basis);

@@ -98,6 +98,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         within: Some(Duration::from_millis(200)),
         loss: Some((1, 10)),
         proxy: Proxy::Publisher,
+        scaled_at: vec!["robot".to_owned()],
         publishers: vec![publisher],
         refusals: vec![],
         delivered: 47,

@@ -197,9 +197,11 @@ impl Admission {
         }
         let before = self.end_backoff(key);
         let reported = before.as_ref().and_then(|backoff| backoff.refusal.as_ref());
-        // Repeated figures differ a little and are not reported, but a refusal of the other half is news.
+        // Repeated figures differ a little and are not reported, but a refusal of the other half is news, and so is one
+        // that no other contract would avoid.
+        let has_figures = |it: &Refusal| it.is_of_contract() && !it.is_opposite();
         let turned = reported.is_some_and(|it| {
-            (it.is_opposite() || refusal.is_opposite()) && it.reason != refusal.reason
+            !(has_figures(it) && has_figures(&refusal)) && it.reason != refusal.reason
         });
         let known = !turned && before.as_ref().is_some_and(|it| it.basis == basis);
         if reported.is_none() || !known && reported != Some(&refusal) {
