@@ -123,6 +123,7 @@ fn previously_failing_seeds_do_not_fail() {
             "storm" => drop(paceline_sim::storm::run(seed)),
             "promises" => kept_its_promises(paceline_sim::promises::run(seed)),
             "tolerances" => kept_its_promises(paceline_sim::promises::run_tolerant(seed)),
+            "requests" => kept_its_promises(paceline_sim::promises::run_full(seed)),
             "cuts" => {
                 for faults in [Faults::Links, Faults::Relays] {
                     paceline_sim::cuts::run(seed, 8, faults).unwrap_or_else(|why| panic!("{why}"));

@@ -171,7 +171,8 @@ impl Link {
         true
     }
 
-    /// Changes a stream's specification; queued samples stay queued.
+    /// Changes a stream's specification; queued samples stay queued. If the stream gets a contract, they stay best
+    /// effort, and the next sample replaces them.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
         let home = self.streams.get(index).and_then(|stream| stream.home);
         let blocked = self.blocked(home);
@@ -180,7 +181,11 @@ impl Link {
             stream.spec.names == spec.names && stream.spec.terms(blocked) == spec.terms(blocked);
         let recounts = stream.spec.contract.is_some() != spec.contract.is_some();
         let version = stream.version;
+        let gets_contract = stream.spec.contract.is_none() && spec.contract.is_some();
         stream.update(spec);
+        if gets_contract {
+            stream.demote_queue(now);
+        }
         let (changed, hop) = (stream.version != version, stream.spec.hop);
         if changed && self.hops.is_mended(hop) {
             // The receiver waits for missing samples according to the last announcement, so it needs a new
@@ -247,11 +252,11 @@ impl Link {
         index: StreamIndex,
         sample: RawSample,
     ) -> bool {
-        if self.streams.get(index).is_none() {
-            return false;
-        }
+        let Some(stream) = self.streams.get(index) else { return false };
+        let before_contract = stream.precedes_contract(since);
         self.make_room(now, index);
         let demoted = match self.enters(now, index, &sample) {
+            Entry::Conforms | Entry::Demoted if before_contract => true,
             Entry::Conforms => false,
             Entry::Demoted => true,
             Entry::Dropped => return false,
@@ -273,6 +278,7 @@ impl Link {
         let offer = stream.offer(now, sample);
         if demoted && !matches!(offer, Offer::Dropped) {
             stream.demoted += 1;
+            stream.before_contract += usize::from(before_contract);
         }
         match offer {
             Offer::Waits => {}

@@ -79,6 +79,13 @@ pub struct OutputPlan {
 }
 
 impl OutputPlan {
+    /// Returns true if its samples must arrive in time: they have a contract on the link, or a delay bound after the
+    /// last hop. Scalers serve such outputs first.
+    #[must_use]
+    pub const fn is_promised(&self) -> bool {
+        self.contract.is_some() || self.within.is_some() && matches!(self.target, Target::Local)
+    }
+
     /// Returns the part of [`Self::scale`] that the port performs: picture size and audio, and for video also
     /// the rate. Only pictures that no other depends on may be omitted ([`crate::video::Thinner`]). Returns
     /// [`Form::FULL`] if the port has nothing to do.

@@ -1,9 +1,15 @@
 //! Runs random networks and checks their contracts.
 //!
-//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX] [VARIES] [CLASSES]`. Runs the seeds from FROM up to TO. LOSSY,
-//! EVERY and MAX state how many of a thousand subscriptions tolerate loss, ask for one sample in n, or ask
-//! for a maximum rate, VARIES how many of a
-//! thousand publishers declare an envelope, and CLASSES how many of a thousand links have classes. The discipline `all` selects every discipline.
+//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX] [VARIES] [CLASSES] [SCALED] [TIED] [IDLE] [BY_PUBLISHER]`.
+//! Runs the seeds from FROM up to TO. The discipline `all` selects every discipline. The others are parts of a thousand:
+//!
+//! - LOSSY, EVERY and MAX: subscriptions that tolerate loss, ask for one sample in n, or ask for a maximum rate
+//! - VARIES: publishers that declare an envelope
+//! - CLASSES: links with classes
+//! - SCALED: publishers of pictures that are scaled
+//! - TIED: pairs of streams in both directions
+//! - IDLE: publishers that pause, and whose reservations are released meanwhile
+//! - BY_PUBLISHER: publishers that request the contracts
 
 use paceline_sched::Policy;
 use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run_under};
@@ -18,7 +24,9 @@ fn main() {
     let mut part = |default: u32| u32::try_from(number(default.into())).unwrap_or(default);
     let (lossy, every, max) = (part(usual.lossy), part(usual.every), part(usual.max));
     let (varies, classes) = (part(usual.varies), part(usual.classes));
-    let mix = Mix { lossy, every, max, varies, classes };
+    let (scaled, tied) = (part(usual.scaled), part(usual.tied));
+    let (idle, by_publisher) = (part(usual.idle), part(usual.by_publisher));
+    let mix = Mix { lossy, every, max, varies, classes, scaled, tied, idle, by_publisher };
     for policy in policies {
         let (mut sums, mut broken) = (PromisesResult::default(), 0);
         for seed in from..to {

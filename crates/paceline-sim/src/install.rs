@@ -3,6 +3,7 @@
 use crate::destination::{Destination, LocalPort};
 use crate::node::{Node, Source};
 use crate::outlet::{LinkEnd, Port, Retired};
+use crate::pool::scale_key;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
@@ -67,9 +68,10 @@ impl Node {
         let destination = match &mut output.port {
             Port::Destination(destination) => Some(destination),
             Port::Video(scaler) => Some(scaler.destination_mut()),
-            Port::Scale(place) => {
-                self.scalers.get_mut(place).and_then(|scaler| scaler.destinations.get_mut(&key))
-            }
+            Port::Scale(place) => self.scalers.get_mut(place).and_then(|scaler| {
+                scaler.set_promised(plan);
+                scaler.destinations.get_mut(&key)
+            }),
         };
         match destination {
             Some(Destination::Stream(link, index)) => {
@@ -122,19 +124,14 @@ impl Node {
                 Destination::Stream(link, index)
             }
         };
-        Some(Port::new(
-            (plan.kind, plan.at_port(), publisher.period),
-            destination,
-            |size, destination| {
-                let place = (source, size);
-                self.scalers
-                    .entry(place)
-                    .or_default()
-                    .destinations
-                    .insert(OutputKey::of(plan), destination);
-                place
-            },
-        ))
+        Some(Port::new((plan.kind, plan.at_port(), publisher.period), destination, |destination| {
+            let place = scale_key(source, plan);
+            let scaler = self.scalers.entry(place).or_default();
+            scaler.coding = self.pool.coding(source, publisher, plan);
+            scaler.destinations.insert(OutputKey::of(plan), destination);
+            scaler.set_promised(plan);
+            place
+        }))
     }
 
     /// Closes an output. If another one to the same target follows, the output first sends its backlog.
@@ -150,7 +147,7 @@ impl Node {
             Port::Video(scaler) => Some(scaler.into_destination()),
             Port::Scale(place) => {
                 let Some(scaler) = self.scalers.get_mut(&place) else { return };
-                let destination = scaler.destinations.remove(&key);
+                let destination = scaler.remove(key);
                 if scaler.destinations.is_empty() {
                     self.scalers.remove(&place);
                 }

@@ -114,6 +114,34 @@ impl World {
         node.is_some_and(|node| node.control.grants().any(|it| same(&it)))
     }
 
+    /// Returns true if nothing could be reserved for a publisher's samples, because no link of the path has a capacity.
+    #[must_use]
+    pub fn is_unlimited(&self, subscription: Sub, publisher: Pub) -> bool {
+        self.sink(subscription).unlimited.contains(&self.id(publisher))
+    }
+
+    /// Returns true if the publisher's node reserves a contract, in force or not.
+    #[must_use]
+    pub fn is_reserved(&self, subscription: Sub, publisher: Pub) -> bool {
+        let (node, id) = self.place(publisher);
+        let of = self.subscriptions.get(subscription.0).map(|(_, of)| *of);
+        let node = self.nodes.get(node).zip(of);
+        node.is_some_and(|(node, of)| {
+            node.control.grants().any(|it| (it.subscription, it.publisher) == (of, id))
+        })
+    }
+
+    /// Returns the history of a contract by the knowledge of its publisher's node, in order: the world's time, and true
+    /// if the contract is in force from then on.
+    #[must_use]
+    pub fn in_force(&self, subscription: Sub, publisher: Pub) -> &[(Instant, bool)] {
+        let (node, id) = self.place(publisher);
+        let subscription = self.subscriptions.get(subscription.0).map(|(_, id)| *id);
+        let ledger = self.nodes.get(node).map(|node| &node.ledger);
+        let of = ledger.zip(subscription);
+        of.map(|(ledger, subscription)| ledger.of((subscription, id))).unwrap_or_default()
+    }
+
     /// Returns the id of a publisher.
     #[must_use]
     pub fn id(&self, publisher: Pub) -> PublisherId {

@@ -2,13 +2,18 @@
 
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
+use crate::ledger::Ledger;
 use crate::lookup::Lookup;
-use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler, StreamKey};
+use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, StreamKey};
+use crate::pool::{Pool, ScaleKey, Scaler};
 use crate::sink::Sink;
+use crate::used::Used;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
 use core::mem;
-use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways};
+use paceline_proto::control::{
+    BestEffort, Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways,
+};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
@@ -18,7 +23,7 @@ use paceline_proto::reason::{DropReason, Drops, StreamCounters};
 use paceline_proto::receive::Received;
 use paceline_proto::sample::RawSample;
 use paceline_proto::wire::frame::FrameBuf;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,7 +81,11 @@ pub(super) struct Node {
     pub(super) publishers: BTreeMap<u32, Publisher>,
     pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: BTreeMap<ScaleKey, Scaler>,
-    pub(super) scaler_time: Duration,
+    pub(super) pool: Pool,
+    /// The contracts of its publishers.
+    pub(super) ledger: Ledger,
+    /// Its publishers' use of idle reservations, if it reports any.
+    pub(super) used: Used,
     /// The counters of closed streams.
     pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
     /// Counters of arrivals, and the index of each stream's counters.
@@ -118,7 +127,9 @@ impl Node {
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             scalers: BTreeMap::new(),
-            scaler_time: Duration::from_millis(2),
+            pool: Pool::new(),
+            ledger: Ledger::default(),
+            used: Used::default(),
             closed: BTreeMap::new(),
             arrived: Vec::new(),
             arrived_of: Lookup::default(),
@@ -150,7 +161,8 @@ impl Node {
     /// The next incarnation has the same name, clocks and links, but no hops.
     pub(super) fn begin_anew(&mut self, id: NodeId) -> Self {
         let mut next = Self::new(id, &self.name);
-        (next.down, next.clock, next.scaler_time) = (true, self.clock, self.scaler_time);
+        (next.down, next.clock, next.pool) = (true, self.clock, self.pool.anew());
+        next.used = self.used.anew();
         next.former = self.former.iter().copied().chain([self.id]).collect();
         self.links.iter().for_each(|end| {
             next.add_link(&end.name, end.spec.clone());
@@ -324,9 +336,9 @@ impl Node {
     /// Returns a source, and all possible targets of its outputs.
     fn source(&mut self, now: Instant, key: SourceKey) -> Option<(&mut Source, Outlets<'_>)> {
         let source = self.sources.get_mut(&key)?;
-        let (at, service) = (self.at, self.scaler_time);
+        let (at, pool) = (self.at, &mut self.pool);
         let (links, sinks, scalers) = (&mut self.links, &mut self.sinks, &mut self.scalers);
-        Some((source, Outlets { now, at, links, sinks, scalers, service }))
+        Some((source, Outlets { now, at, links, sinks, scalers, pool }))
     }
 
     pub(super) fn outlets(&mut self, now: Instant) -> Outlets<'_> {
@@ -336,7 +348,7 @@ impl Node {
             links: &mut self.links,
             sinks: &mut self.sinks,
             scalers: &mut self.scalers,
-            service: self.scaler_time,
+            pool: &mut self.pool,
         }
     }
 
@@ -352,6 +364,7 @@ impl Node {
         let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
         let sample = stamper.stamp(now, captured, kind, encoding, payload);
         let seq = sample.seq;
+        self.used.note(key.publisher);
         self.offer(now, key, sample);
         Some(seq)
     }
@@ -362,6 +375,9 @@ impl Node {
         self.touched = false;
         if self.control.poll_timeout() <= now {
             self.control.handle_timeout(now);
+        }
+        if let Some(used) = self.used.take(now) {
+            self.control.handle_published(now, &used);
         }
         for _ in 0..ROUNDS_MAX {
             let mut moved = self.outlets(now).scale();
@@ -483,17 +499,27 @@ impl Node {
                     }
                 }
                 ControlOutput::Refused { subscription, publisher, refusal } => {
+                    self.ledger.note((subscription, publisher), self.at, false);
                     if let Some(sink) = self.sinks.get_mut(&subscription) {
                         sink.refusals.push((publisher, refusal));
                     }
                 }
                 ControlOutput::Granted { grant } => {
+                    self.ledger.note((grant.subscription, grant.publisher), self.at, true);
                     let sink = self.sinks.get_mut(&grant.subscription);
                     _ = sink.map(|sink| sink.grants.insert(grant.publisher, grant));
                 }
-                ControlOutput::Withdrawn { .. }
-                | ControlOutput::BestEffort { .. }
-                | ControlOutput::Excess { .. }
+                ControlOutput::Withdrawn { subscription, publisher } => {
+                    self.ledger.note((subscription, publisher), self.at, false);
+                }
+                ControlOutput::BestEffort { subscription, publisher, why } => {
+                    if let Some(sink) = self.sinks.get_mut(&subscription)
+                        && why == BestEffort::NoCapacity
+                    {
+                        sink.unlimited.insert(publisher);
+                    }
+                }
+                ControlOutput::Excess { .. }
                 | ControlOutput::Surveyed { .. }
                 | ControlOutput::Changed { .. }
                 | ControlOutput::InForce { .. }
@@ -514,6 +540,7 @@ impl Node {
     pub(super) fn wake_at(&self) -> Instant {
         let links = self.links.iter().map(|end| end.wake);
         let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));
-        self.clock.world(links.chain(scalers).fold(self.control.poll_timeout(), Instant::min))
+        let own = self.control.poll_timeout().min(self.used.report_at);
+        self.clock.world(links.chain(scalers).fold(own, Instant::min))
     }
 }

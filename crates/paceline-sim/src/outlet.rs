@@ -1,21 +1,21 @@
 //! The targets of a source's outputs: streams of links, subscriptions of this node, and the scaler.
 
 use crate::destination::{Destination, LocalPort};
+use crate::pool::{Pool, ScaleKey, Scaler};
 use crate::rings::{RING_MAX, Rings};
 use crate::sink::Sink;
 use crate::video::VideoScaler;
 use core::ops::Bound;
-use paceline_proto::form::{Form, Rate, Size};
+use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::link::{Link, LinkSpec};
-use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::{DropReason, Drops};
 use paceline_proto::receive::Receiver;
 use paceline_proto::sample::{Kind, RawSample};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A stream from or to a neighbour, whichever node published it.
 pub(super) type StreamKey = (NodeId, PublisherId, Form);
@@ -132,32 +132,16 @@ impl Port {
     pub(super) fn new(
         (kind, scale, period): (Kind, Form, Option<Duration>),
         destination: Destination,
-        keep: impl FnOnce(Size, Destination) -> ScaleKey,
+        keep: impl FnOnce(Destination) -> ScaleKey,
     ) -> Self {
-        match scale.size {
-            None if scale.rate == Rate::All => Self::Destination(destination),
-            Some(size) if !kind.is_video() => Self::Scale(keep(size, destination)),
-            _ => Self::Video(Box::new(VideoScaler::new(scale, period, destination))),
+        if scale == Form::FULL {
+            Self::Destination(destination)
+        } else if kind.is_video() {
+            Self::Video(Box::new(VideoScaler::new(scale, period, destination)))
+        } else {
+            Self::Scale(keep(destination))
         }
     }
-}
-
-/// The key of one scaling of one source's pictures.
-pub(super) type ScaleKey = (SourceKey, Size);
-
-/// Scales one picture at a time, each with the configured service time. Only the newest picture waits.
-#[derive(Debug, Default)]
-pub(super) struct Scaler {
-    pub(super) destinations: BTreeMap<OutputKey, Destination>,
-    pub(super) busy: Option<(Instant, Job)>,
-    pub(super) waiting: Option<Job>,
-}
-
-/// A picture and the outputs that requested it.
-#[derive(Debug)]
-pub(super) struct Job {
-    sample: RawSample,
-    keys: BTreeSet<OutputKey>,
 }
 
 /// All possible targets of an output.
@@ -169,8 +153,7 @@ pub(super) struct Outlets<'a> {
     pub(super) links: &'a mut [LinkEnd],
     pub(super) sinks: &'a mut BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: &'a mut BTreeMap<ScaleKey, Scaler>,
-    /// The time to scale one picture.
-    pub(super) service: Duration,
+    pub(super) pool: &'a mut Pool,
 }
 
 impl Outlets<'_> {
@@ -225,7 +208,7 @@ impl Outlets<'_> {
         }
     }
 
-    fn count_on(&mut self, destination: &Destination, reason: DropReason, samples: u64) {
+    pub(super) fn count_on(&mut self, destination: &Destination, reason: DropReason, samples: u64) {
         match destination {
             Destination::Stream(link, index) => {
                 let Some(end) = self.links.get_mut(*link) else { return };
@@ -246,7 +229,7 @@ impl Outlets<'_> {
 
     /// Sends a sample to its final target. Returns false if the sample was dropped; each local subscription
     /// counts its own drops.
-    fn leave(&mut self, destination: &mut Destination, sample: RawSample) -> bool {
+    pub(super) fn leave(&mut self, destination: &mut Destination, sample: RawSample) -> bool {
         match destination {
             Destination::Stream(link, index) => {
                 let end = self.links.get_mut(*link);
@@ -268,64 +251,6 @@ impl Outlets<'_> {
                 sink.count(local.publisher, DropReason::Undecodable, 1);
             } else if !sink.deliver((self.now, self.at), local.publisher, local.late, sample) {
                 gate.broke(sample.kind);
-            }
-        }
-    }
-
-    fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: RawSample) {
-        let Some(mut scaler) = self.scalers.remove(&place) else { return };
-        match &mut scaler.waiting {
-            Some(job) if job.sample.seq == sample.seq => {
-                job.keys.insert(key);
-            }
-            waiting => {
-                let job = Job { sample, keys: BTreeSet::from([key]) };
-                if let Some(older) = waiting.replace(job) {
-                    self.lose(&scaler, &older, DropReason::ScalerBusy);
-                }
-            }
-        }
-        self.scalers.insert(place, scaler);
-    }
-
-    fn lose(&mut self, scaler: &Scaler, job: &Job, reason: DropReason) {
-        for destination in job.keys.iter().filter_map(|key| scaler.destinations.get(key)) {
-            self.count_on(destination, reason, 1);
-        }
-    }
-
-    /// Runs every scaler up to now. Returns true if any made progress.
-    pub(super) fn scale(&mut self) -> bool {
-        let mut moved = false;
-        let places: Vec<ScaleKey> = self.scalers.keys().copied().collect();
-        for place in places {
-            let Some(mut scaler) = self.scalers.remove(&place) else { continue };
-            if let Some((_, job)) = scaler.busy.take_if(|(until, _)| *until <= self.now) {
-                self.serve(&mut scaler, &job, place.1);
-                moved = true;
-            }
-            if scaler.busy.is_none()
-                && let Some(job) = scaler.waiting.take()
-            {
-                scaler.busy = Some((self.now + self.service, job));
-                moved = true;
-            }
-            self.scalers.insert(place, scaler);
-        }
-        moved
-    }
-
-    /// Scales a picture with the toy algorithm: a picture of w×h is the first w·h bytes of a larger one.
-    fn serve(&mut self, scaler: &mut Scaler, job: &Job, size: Size) {
-        let bytes = usize::try_from(size.pixels()).unwrap_or(usize::MAX);
-        if job.sample.payload.len() < bytes {
-            self.lose(scaler, job, DropReason::CannotScale);
-            return;
-        }
-        let scaled = RawSample { payload: job.sample.payload.slice(..bytes), ..job.sample.clone() };
-        for key in &job.keys {
-            if let Some(destination) = scaler.destinations.get_mut(key) {
-                let _ = self.leave(destination, scaled.clone());
             }
         }
     }

@@ -8,19 +8,26 @@
 mod buffers;
 mod classes;
 mod lay;
+mod mix;
 mod oracle;
+mod scaled;
 mod source;
+mod tied;
 
 use crate::handle::{NodeIx, Pub};
 use crate::random::Random;
 use crate::world::World;
 use buffers::Reserved;
-use core::fmt;
+use core::mem;
 use lay::Joined;
+pub use mix::{Mix, PromisesResult};
 use oracle::Asked;
+use paceline_proto::control::PublisherSpec;
 use paceline_sched::{Duration, Policy};
+use scaled::Scaling;
 use source::Source;
 use std::collections::BTreeMap;
+use tied::Tie;
 
 /// The time until all nodes know each other and all requests are answered.
 const SETTLING: Duration = Duration::from_secs(6);
@@ -30,6 +37,12 @@ const SAMPLES: u64 = 30_000;
 const NANOS: u64 = 1_000_000_000;
 /// Distinguishes the draws of classes.
 const CLASSES: u64 = 0x636c_6173_7365_7300;
+const SCALED: u64 = 0x7363_616c_6564_0000;
+const TIED: u64 = 0x7469_6564_0000_0000;
+const IDLE: u64 = 0x6964_6c65_0000_0000;
+const WISHES: u64 = 0x7769_7368_6573_0000;
+/// The time within which an ended request leaves nothing reserved, on the slowest links.
+const RELEASED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The disciplines whose links guarantee delays.
 pub const POLICIES: &[Policy] = &[
@@ -41,98 +54,14 @@ pub const POLICIES: &[Policy] = &[
     Policy::Hfsc,
 ];
 
-/// The mix of requests, in subscriptions per thousand.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Mix {
-    /// Subscriptions that tolerate loss.
-    pub lossy: u32,
-    /// Subscriptions that ask for one sample in n.
-    pub every: u32,
-    /// Subscriptions that ask for a maximum rate, per thousand of the others.
-    pub max: u32,
-    /// Publishers whose samples vary in size, and that declare an envelope.
-    pub varies: u32,
-    /// Links, per thousand of those with a capacity, that are divided into classes.
-    pub classes: u32,
-}
-
-impl Default for Mix {
-    fn default() -> Self {
-        Self { lossy: 0, every: 125, max: 125, varies: 0, classes: 0 }
-    }
-}
-
-/// The result of one run or of several.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct PromisesResult {
-    /// Samples under a contract.
-    pub samples: u64,
-    /// Samples that links carried, counted once per link, including best effort.
-    pub carried: u64,
-    /// Windows checked. Without a loss tolerance each sample is a window.
-    pub windows: u64,
-    /// Samples that were late or lost within these windows.
-    pub missed: u64,
-    /// Requests granted.
-    pub granted: u64,
-    /// Requests refused.
-    pub refused: u64,
-    /// The greatest queue of contracted samples on a link, in thousandths of the reserved buffer.
-    pub deepest: u64,
-    /// The longest delay, in thousandths of its requested bound.
-    pub worst: u64,
-    /// The reserved share of each run's fullest link, in thousandths, summed over the runs.
-    pub used: u64,
-    /// Number of runs.
-    pub runs: u64,
-}
-
-impl PromisesResult {
-    /// Adds the result of another run.
-    pub fn add(&mut self, other: &Self) {
-        self.samples += other.samples;
-        self.carried += other.carried;
-        self.windows += other.windows;
-        self.missed += other.missed;
-        self.granted += other.granted;
-        self.refused += other.refused;
-        self.worst = self.worst.max(other.worst);
-        self.deepest = self.deepest.max(other.deepest);
-        self.used += other.used;
-        self.runs += other.runs;
-    }
-}
-
-impl fmt::Display for PromisesResult {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { samples, carried, windows, missed, granted, refused, .. } = self;
-        let Self { worst, deepest, used, runs, .. } = self;
-        let used = used / (*runs).max(1);
-        write!(
-            f,
-            "{runs} networks, {samples} samples (links carried {carried}), {windows} windows, \
-             {missed} missed within them; "
-        )?;
-        write!(
-            f,
-            "{granted} granted, {refused} refused; the worst used {}.{} % of ",
-            worst / 10,
-            worst % 10
-        )?;
-        write!(f, "its bound; of the fullest link {}.{} % promised; ", used / 10, used % 10)?;
-        write!(
-            f,
-            "the deepest queue filled {}.{} % of its reserved buffer",
-            deepest / 10,
-            deepest % 10
-        )
-    }
-}
-
 /// A publisher that subscriptions with contracts can request.
 struct Publishes {
+    node: NodeIx,
     publisher: Pub,
+    spec: PublisherSpec,
     source: Source,
+    /// The idle time of its reservations.
+    idle: Option<Duration>,
     /// The nodes that may subscribe. Each has its number of hops and the least capacity on its path.
     paths: Vec<(NodeIx, (u64, u64))>,
 }
@@ -142,11 +71,18 @@ struct Run {
     chance: Random,
     /// The draws of classes, so that a network is the same without them.
     class_chance: Random,
+    /// The draws of scaled, tied, idle and publishers' requests.
+    scale_chance: Random,
+    tie_chance: Random,
+    idle_chance: Random,
+    wish_chance: Random,
+    scaling: Scaling,
     nodes: Vec<NodeIx>,
     joined: Vec<Joined>,
     buffers: Vec<Reserved>,
     publishers: Vec<Publishes>,
     asked: Vec<Asked>,
+    ties: Vec<Tie>,
     floods: Vec<(Pub, Duration, usize)>,
     outcome: PromisesResult,
     mix: Mix,
@@ -168,6 +104,14 @@ pub fn run_tolerant(seed: u64) -> Result<PromisesResult, String> {
     run_under(seed, policy(seed), Mix { lossy: 300, varies: 300, classes: 250, ..Mix::default() })
 }
 
+/// Like [`run`], with every kind of request ([`Mix::FULL`]).
+///
+/// # Errors
+/// Returns the first contract that was broken.
+pub fn run_full(seed: u64) -> Result<PromisesResult, String> {
+    run_under(seed, policy(seed), Mix::FULL)
+}
+
 fn policy(seed: u64) -> Policy {
     Random::new(seed).one_of(POLICIES).unwrap_or_default()
 }
@@ -181,23 +125,31 @@ pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<PromisesResult, 
         world: World::new(seed),
         chance: Random::new(!seed),
         class_chance: Random::new(seed ^ CLASSES),
+        scale_chance: Random::new(seed ^ SCALED),
+        tie_chance: Random::new(seed ^ TIED),
+        idle_chance: Random::new(seed ^ IDLE),
+        wish_chance: Random::new(seed ^ WISHES),
+        scaling: Scaling::default(),
         nodes: Vec::new(),
         joined: Vec::new(),
         buffers: Vec::new(),
         publishers: Vec::new(),
         asked: Vec::new(),
+        ties: Vec::new(),
         floods: Vec::new(),
         outcome: PromisesResult { runs: 1, ..PromisesResult::default() },
         mix,
     };
     run.lay(policy);
+    run.prepare_scaling();
     run.flood();
     for _ in 0..4 + run.chance.below(15) {
-        run.add_asked();
+        run.add_asked_or_tied();
     }
     run.world.run_for(SETTLING);
     run.begin();
-    run.go_on().map_err(|error| format!("seed {seed} under {policy}: {error}"))?;
+    let result = run.go_on().and_then(|()| run.release());
+    result.map_err(|error| format!("seed {seed} under {policy}: {error}"))?;
     Ok(run.outcome)
 }
 
@@ -243,9 +195,11 @@ impl Run {
     fn change(&mut self) {
         match self.chance.below(40) {
             0 => {
-                let place = self.publishers.len();
-                self.add_asked();
-                self.begin_publishing(place, false);
+                let before = self.publishers.len();
+                self.add_asked_or_tied();
+                for place in before..self.publishers.len() {
+                    self.begin_publishing(place, false);
+                }
             }
             1 => {
                 let place = self.chance.place(self.publishers.len());
@@ -270,10 +224,10 @@ impl Run {
         self.look_at_buffers()?;
         for asked in &mut self.asked {
             let Some(it) = self.publishers.get(asked.place) else { continue };
-            let seen = asked.look(&self.world, &it.source, &mut self.outcome);
+            let seen = asked.look(&self.world, (it.publisher, &it.source), &mut self.outcome);
             seen.map_err(|error| format!("{error}: {:?} of {:?}", asked.spec, it.source))?;
         }
-        Ok(())
+        self.look_at_ties()
     }
 
     fn close(&mut self) -> Result<(), String> {
@@ -284,11 +238,40 @@ impl Run {
             closed.map_err(|error| format!("{error}: {:?} of {:?}", asked.spec, it.source))?;
             self.outcome.granted += u64::from(asked.granted.is_some());
             self.outcome.refused += u64::from(asked.granted.is_none() && asked.refused);
+            self.outcome.by_publisher +=
+                u64::from(asked.granted.is_some() && !asked.spec.wants_contract());
         }
+        self.count_ties();
         self.blame_nobody()?;
         self.outcome.used = self.fullest();
         self.outcome.carried = self.world.hops();
         Ok(())
+    }
+
+    /// Ends all requests, and checks that nothing stays reserved.
+    fn release(&mut self) -> Result<(), String> {
+        for (publisher, ..) in mem::take(&mut self.floods) {
+            self.world.unpublish(publisher);
+        }
+        for asked in self.asked.iter().filter(|it| it.ended.is_none()) {
+            self.world.unsubscribe(asked.subscription);
+        }
+        let end = self.world.now() + RELEASED_WITHIN;
+        let mut left = self.reserved();
+        while left.is_some() && self.world.now() < end {
+            self.world.run_for(Duration::from_secs(1));
+            left = self.reserved();
+        }
+        left.map_or(Ok(()), |left| Err(format!("after all requests have ended: {left}")))
+    }
+
+    /// Returns a reservation or buffer that is not free.
+    fn reserved(&self) -> Option<String> {
+        let grant = |node: &NodeIx| {
+            let grant = self.world.control(*node).grants().next()?;
+            Some(format!("{node:?} reserves {grant:?}"))
+        };
+        self.nodes.iter().find_map(grant).or_else(|| self.reserved_buffer())
     }
 
     /// Checks that no stream was policed: every source keeps its declaration, even if hops bunch its samples.

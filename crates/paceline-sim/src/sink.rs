@@ -6,7 +6,7 @@ use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::{DropReason, Drops};
 use paceline_proto::sample::{Kind, RawSample};
 use paceline_sched::{Duration, Instant, Late};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A sample as delivered to a subscription.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -61,6 +61,8 @@ pub(super) struct Sink {
     next: BTreeMap<PublisherId, u64>,
     pub(super) publishers: Vec<PublisherId>,
     pub(super) refusals: Vec<(PublisherId, Refusal)>,
+    /// Publishers on paths without a capacity, where nothing can be reserved.
+    pub(super) unlimited: BTreeSet<PublisherId>,
     /// The grants of its paths, by publisher.
     pub(super) grants: BTreeMap<PublisherId, Grant>,
 }
@@ -80,6 +82,7 @@ impl Sink {
             next: BTreeMap::new(),
             publishers: Vec::new(),
             refusals: Vec::new(),
+            unlimited: BTreeSet::new(),
             grants: BTreeMap::new(),
         }
     }

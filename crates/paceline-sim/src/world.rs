@@ -154,7 +154,19 @@ impl World {
 
     /// Sets the time that a node takes to scale a picture.
     pub fn set_scaler_time(&mut self, node: NodeIx, time: Duration) {
-        self.node_mut(node).scaler_time = time;
+        self.node_mut(node).pool.service = time;
+    }
+
+    /// Lets the scalers of a node share a number of threads. By default each has its own.
+    pub fn set_scaler_threads(&mut self, node: NodeIx, threads: usize) {
+        self.node_mut(node).pool.workers = Some(threads.max(1));
+    }
+
+    /// Sets the longest time in which any node codes a sample of a publisher in `form`. The results then have any size
+    /// up to the budget of the form.
+    pub fn set_coding_time(&mut self, publisher: Pub, form: Form, most: Duration) {
+        let (_, id) = self.place(publisher);
+        self.nodes.iter_mut().for_each(|node| node.pool.set_coding_time(id, form, most));
     }
 
     /// Returns a node's monotonic clock.
@@ -214,6 +226,9 @@ impl World {
     /// Adds a subscription.
     pub fn subscribe(&mut self, node: NodeIx, spec: SubscriptionSpec) -> Sub {
         let (now, keeps) = (self.local(node), self.keeps);
+        if spec.idle.is_some() {
+            self.nodes.iter_mut().for_each(|node| node.used.enable());
+        }
         let here = self.node_mut(node);
         let id = here.control.subscribe(now, spec.clone());
         here.sinks.insert(id, Sink::new(spec, keeps));

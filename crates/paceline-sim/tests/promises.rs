@@ -2,7 +2,7 @@
 //! capacity. `cargo xtask long` runs more of them.
 
 use paceline_sched::Policy;
-use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run, run_under};
+use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run, run_full, run_under};
 
 /// The number of networks per discipline.
 const SEEDS: u64 = 40;
@@ -61,6 +61,34 @@ fn contracts_in_classes_are_kept_next_to_best_effort_of_their_class() {
     }
     println!("all: {all}");
     assert!(all.samples >= 500_000, "{all}");
+}
+
+#[test]
+fn contracts_of_scaled_tied_idle_and_publishers_requests_are_kept() {
+    let mut all = PromisesResult::default();
+    for seed in 0..90 {
+        all.add(&run_full(seed).unwrap_or_else(|error| panic!("{error}")));
+    }
+    println!("all: {all}");
+    assert!(all.samples >= 200_000 && all.scaled > 5_000, "{all}");
+    assert!(all.both > 50 && all.neither > 20, "{all}");
+    assert!(all.released > 100 && all.by_publisher > 50, "{all}");
+}
+
+/// The first samples of a half arrived before its mark; samples under a new contract waited behind best effort of their
+/// stream; a reservation was released before a sample was reported or had arrived; and a scaler dropped samples that
+/// arrived together.
+#[test]
+fn previously_failing_networks_of_special_requests_keep_their_contracts() {
+    let mix = Mix { lossy: 200, ..Mix::default() };
+    let (tied, idle) = (Mix { tied: 500, ..mix }, Mix { idle: 500, ..mix });
+    let (mixed, scaled) = (Mix { by_publisher: 300, ..idle }, Mix { scaled: 500, ..Mix::FULL });
+    let scaled = Mix { lossy: 300, varies: 300, tied: 0, idle: 0, by_publisher: 0, ..scaled };
+    let seeds = [(63, tied), (74, tied), (46, idle), (48, idle), (40, mixed), (43, mixed)];
+    for (seed, mix) in seeds.into_iter().chain([(104, mixed), (151, mixed), (9, scaled)]) {
+        let outcome = run_under(seed, Policy::Vds, mix).unwrap_or_else(|error| panic!("{error}"));
+        assert!(outcome.samples > 0, "{seed}: {outcome}");
+    }
 }
 
 #[test]

@@ -327,7 +327,7 @@ impl Reservations {
         true
     }
 
-    /// Reports data of a reservation, which restarts its idle timer.
+    /// Reports data of a reservation, which restarts its idle time.
     pub fn handle_used(&mut self, now: Instant, key: Key) {
         self.advance(now);
         let origin = self.entries.get_mut(&key).and_then(|entry| entry.origin.as_mut());
@@ -337,7 +337,24 @@ impl Reservations {
         }
     }
 
-    /// Retransmits requests, sends due refreshes and closes idle reservations.
+    /// Closes the reservations of this node that were not used for their idle time. Call this after each report of use
+    /// ([`Self::handle_used`]): data that is not reported yet must not lose its reservation.
+    pub fn close_unused(&mut self, now: Instant) {
+        self.advance(now);
+        let unused = |entry: &Entry| {
+            let origin = entry.origin.as_ref().filter(|_| entry.installed.is_some());
+            let idle = origin.and_then(|origin| Some(origin.used_at + origin.idle?));
+            idle.is_some_and(|idle| idle <= self.now)
+        };
+        let all = self.entries.iter();
+        let keys: Vec<Key> = all.filter(|(_, it)| unused(it)).map(|(key, _)| *key).collect();
+        for key in keys {
+            self.close(self.now, key);
+            self.outputs.push_back(ReserveOutput::Idle { key });
+        }
+    }
+
+    /// Retransmits requests and sends due refreshes.
     pub(super) fn tend(&mut self, key: Key, refreshes: &mut Vec<(NodeIndex, Duration, Name)>) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let Some(origin) = &mut entry.origin else { return };
@@ -351,8 +368,6 @@ impl Reservations {
                 origin.retry_at = Instant::FAR;
             }
         }
-        let idles = origin.idle.is_some_and(|idle| origin.used_at + idle <= self.now);
-        let idle = entry.installed.is_some() && idles;
         if let Some(version) = entry.installed.as_ref().filter(|_| origin.refresh_at <= self.now) {
             origin.announced = self.timing.next_period(origin.announced);
             origin.refresh_at = self.now + self.jitter.around(origin.announced);
@@ -362,10 +377,6 @@ impl Reservations {
         }
         if let Some((next, onward)) = again {
             self.send(next, ReserveMessage::Admit(onward));
-        }
-        if idle {
-            self.close(self.now, key);
-            self.outputs.push_back(ReserveOutput::Idle { key });
         }
     }
 

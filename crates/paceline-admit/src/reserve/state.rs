@@ -124,7 +124,6 @@ impl Entry {
         }
         if self.installed.is_some() {
             at = at.min(origin.refresh_at);
-            at = at.min(origin.idle.map_or(Instant::FAR, |idle| origin.used_at + idle));
         }
         at
     }

@@ -33,10 +33,11 @@ const CUTS: u64 = 8;
 /// Frames of a hostile neighbour that a node must acknowledge in one scenario.
 const HOSTILE_FRAMES: u64 = 60_000;
 /// The network drivers, which alternate with the drivers of the scheduling disciplines.
-const NETWORKS: [Driver; 5] = [
+const NETWORKS: [Driver; 6] = [
     Driver { name: "storm", run: storm, watched: None },
     Driver { name: "promises", run: promises, watched: None },
     Driver { name: "tolerances", run: tolerances, watched: None },
+    Driver { name: "requests", run: requests, watched: None },
     Driver { name: "cuts", run: cuts, watched: None },
     Driver { name: "hostile", run: hostile, watched: None },
 ];
@@ -85,6 +86,11 @@ fn promises(seed: u64) -> Result<(), String> {
 
 fn tolerances(seed: u64) -> Result<(), String> {
     count(&paceline_sim::promises::run_tolerant(seed)?);
+    Ok(())
+}
+
+fn requests(seed: u64) -> Result<(), String> {
+    count(&paceline_sim::promises::run_full(seed)?);
     Ok(())
 }
 

@@ -266,6 +266,7 @@ impl Lab {
         assert_eq!(self.link.has_room(self.now, stream), room, "room for sample {seq}");
         let taken = self.link.handle_sample(self.now, stream, sample.clone());
         assert_eq!(taken, self.model.offer(self.now, index, sample), "sample {seq}");
+        self.take_aborts();
         taken
     }
 

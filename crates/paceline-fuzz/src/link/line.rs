@@ -19,6 +19,8 @@ pub(super) struct Head {
     pub(super) deadline: Instant,
     /// The head was already counted as met or missed.
     pub(super) counted: bool,
+    /// It waited before its stream got a contract, and is served as best effort.
+    pub(super) demoted: bool,
 }
 
 /// Counters of a stream's samples.
@@ -39,6 +41,8 @@ pub(super) struct Line {
     pub(super) up: bool,
     pub(super) announced: bool,
     pub(super) queue: Vec<RawSample>,
+    /// The number of samples from before the contract, which are all that are queued.
+    demoted: usize,
     pub(super) head: Option<Head>,
     /// The link remembers that a late head waits here.
     pub(super) noted: bool,
@@ -65,6 +69,7 @@ impl Line {
             up,
             announced: false,
             queue: Vec::new(),
+            demoted: 0,
             head: None,
             noted: false,
             begun: None,
@@ -97,7 +102,16 @@ impl Line {
 
     pub(super) fn has_room(&self) -> bool {
         let bytes: usize = self.queue.iter().map(|sample| sample.payload.len()).sum();
-        !self.up || self.newest_only() || self.queue.len() < self.limit() && bytes < 4 << 20
+        let gives_way = self.demoted > 0;
+        !self.up
+            || self.newest_only()
+            || gives_way
+            || self.queue.len() < self.limit() && bytes < 4 << 20
+    }
+
+    /// Returns true if the next sample to serve is under a contract.
+    pub(super) fn is_promised(&self) -> bool {
+        self.spec.contract.is_some() && self.demoted == 0
     }
 
     /// Returns false if the sample was dropped.
@@ -138,11 +152,29 @@ impl Line {
         let (mut release, mut deadline) = (arrived, Instant::FAR);
         if let Some(contract) = self.spec.contract {
             // As early as it arrived, if the contract and its jitter permit.
-            release = arrived.max(self.next_release - contract.jitter);
-            self.next_release = self.next_release.max(arrived) + contract.period;
+            if self.demoted == 0 {
+                release = arrived.max(self.next_release - contract.jitter);
+                self.next_release = self.next_release.max(arrived) + contract.period;
+            }
             deadline = release + contract.deadline;
         }
-        self.head = Some(Head { arrived, serial: *serial, release, deadline, counted: false });
+        let (serial, demoted) = (*serial, self.demoted > 0);
+        self.head = Some(Head { arrived, serial, release, deadline, counted: false, demoted });
+    }
+
+    /// Drops the samples from before the contract in favour of one under it. Returns the number of the head if its
+    /// transmission had begun.
+    pub(super) fn give_way(&mut self) -> Option<u64> {
+        if self.demoted == 0 {
+            return None;
+        }
+        let begun = self.begun.is_some().then_some(self.number);
+        let judged = usize::from(self.head.take().is_some_and(|head| head.counted));
+        self.misses.extend((judged..self.demoted).map(|_| true));
+        self.counts.drops.extend(self.queue.drain(..).map(|_| DropReason::Superseded));
+        self.number += u64::from(begun.is_some());
+        (self.demoted, self.begun) = (0, None);
+        begun
     }
 
     /// Changes the contract. A new contract starts a new window and new periods; an equal one changes
@@ -154,7 +186,13 @@ impl Line {
             return;
         }
         self.forget_contract();
+        let gets_contract = self.spec.contract.is_none() && spec.contract.is_some();
         self.spec = spec;
+        if gets_contract {
+            self.demoted = self.queue.len();
+        } else if self.spec.contract.is_none() {
+            self.demoted = 0;
+        }
         if self.up {
             let place =
                 |sample: Option<&RawSample>| sample.and_then(|sample| self.place_of(sample));
@@ -210,12 +248,13 @@ impl Line {
         (self.up, self.announced) = (false, false);
         // The numbers continue when the hop is up again.
         self.number += u64::from(self.begun.is_some());
-        (self.head, self.begun) = (None, None);
+        (self.head, self.begun, self.demoted) = (None, None, 0);
     }
 
     /// Removes the head, sent or not. Returns its number if its transmission had begun.
     pub(super) fn pop(&mut self, now: Instant, serial: &mut u64) -> Option<u64> {
         self.queue.remove(0);
+        self.demoted = self.demoted.saturating_sub(1);
         let number = self.begun.take().map(|_| self.number);
         self.number += u64::from(number.is_some());
         self.announce(now, serial);

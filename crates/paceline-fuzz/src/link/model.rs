@@ -74,8 +74,11 @@ impl Model {
     }
 
     pub(super) fn offer(&mut self, now: Instant, index: u32, sample: RawSample) -> bool {
-        let line = self.lines.get_mut(&index);
-        line.is_some_and(|line| line.offer(now, sample, &mut self.serial))
+        let Some(line) = self.lines.get_mut(&index) else { return false };
+        let (hop, id) = (line.spec.hop, line.id);
+        let begun = line.give_way();
+        self.aborted.extend(begun.map(|number| Aborted { hop, id, number }));
+        line.offer(now, sample, &mut self.serial)
     }
 
     pub(super) fn take_up(&mut self, hop: NodeId) {
@@ -130,7 +133,7 @@ impl Model {
 
     /// Returns true if the stream of this number on the wire has a contract.
     pub(super) fn is_promised(&self, id: u32) -> bool {
-        self.lines.get(&(id % 4_096)).is_some_and(|line| line.spec.contract.is_some())
+        self.lines.get(&(id % 4_096)).is_some_and(Line::is_promised)
     }
 
     /// Checks that `piece`, in a frame that leaves for `hop` at `now`, is the one to serve next.
@@ -180,9 +183,11 @@ impl Model {
     /// Returns a head that precedes the head of stream `index`, and the reason.
     fn before(&self, now: Instant, index: u32) -> Option<(u32, &'static str)> {
         if self.setup.policy == Policy::Fifo {
-            let first = self.heads().min_by_key(|(_, _, head)| (head.arrived, head.serial));
-            let first = first.map(|(first, ..)| first).filter(|first| *first != index);
-            return first.map(|first| (first, "in order of arrival"));
+            let ordered = self.heads().filter(|(_, _, head)| !head.demoted);
+            let first = ordered.min_by_key(|(_, _, head)| (head.arrived, head.serial));
+            if let Some((first, ..)) = first {
+                return (first != index).then_some((first, "in order of arrival"));
+            }
         }
         let mine = self.heads().find(|(other, ..)| *other == index).unwrap();
         let (mine, release) = (turn(now, mine.1, &mine.2), mine.2.release);
@@ -200,9 +205,11 @@ impl Model {
 
     /// Records for the streams in round robin that stream `index` was served.
     fn note_turn(&mut self, now: Instant, index: u32) {
-        let in_turn =
-            |line: &Line| line.up && line.head.is_some_and(|head| turn(now, line, &head) == 2);
-        if self.setup.policy == Policy::Fifo || !self.lines.get(&index).is_some_and(in_turn) {
+        let orders = self.setup.policy == Policy::Fifo;
+        let takes_turns =
+            |line: &Line, head: Head| turn(now, line, &head) == 2 && (head.demoted || !orders);
+        let in_turn = |line: &Line| line.up && line.head.is_some_and(|it| takes_turns(line, it));
+        if !self.lines.get(&index).is_some_and(in_turn) {
             return;
         }
         let others =
@@ -216,7 +223,7 @@ impl Model {
 /// Returns the precedence class of a head: 0 if its period has begun, 1 if it begins within a deadline,
 /// otherwise 2, which is served in round robin.
 fn turn(now: Instant, line: &Line, head: &Head) -> u8 {
-    match line.spec.contract {
+    match line.spec.contract.filter(|_| !head.demoted) {
         Some(_) if head.release <= now => 0,
         Some(contract) if head.release - contract.deadline <= now => 1,
         _ => 2,

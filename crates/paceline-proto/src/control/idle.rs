@@ -14,12 +14,15 @@ use std::collections::BTreeSet;
 
 impl Control {
     /// Reports that publishers of this node have sent samples since the last report. Call this a few times per
-    /// second: it restarts the idle time of their reservations, and requests released ones again.
+    /// second, also without samples: it restarts the idle time of their reservations, requests released ones again, and
+    /// releases unused ones.
     pub fn handle_published(&mut self, now: Instant, used: &BTreeSet<PublisherId>) {
         self.advance(now);
         for key in self.admission.used_keys(used) {
             self.admission.reservations.handle_used(self.now, key);
         }
+        self.admission.reservations.close_unused(self.now);
+        self.follow_reservations();
         let marks = self.registry.record(self.me).into_iter().flat_map(|record| &record.marks);
         let idle = marks.filter(|(key, (_, mark))| *mark == Mark::Idle && used.contains(&key.1));
         for (key, _) in idle {

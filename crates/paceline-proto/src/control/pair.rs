@@ -165,12 +165,14 @@ impl Pair<'_> {
     }
 
     /// Returns the time without a sample after which its reservation is released. Two periods at least, or the
-    /// reservation would end between two samples.
+    /// reservation would end between two samples; and the delay bound at least, or it would end before the last sample
+    /// has arrived.
     pub(super) fn idle_time(&self) -> Option<Duration> {
         let two = self.spec.period.map_or(Duration::ZERO, |period| period.mul_div(2, 1));
         // The end of one half for a pause would end the other one.
         let idle = self.request.idle.filter(|_| self.request.with.is_none());
-        idle.map(|idle| idle.max(IDLE_MIN).max(two))
+        let bound = self.bound().unwrap_or(Duration::ZERO);
+        idle.map(|idle| idle.max(IDLE_MIN).max(two).max(bound))
     }
 
     /// Returns the division of the delay bound among the hops of the path.

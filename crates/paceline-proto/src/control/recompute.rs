@@ -62,13 +62,15 @@ fn decide(
 }
 
 /// Returns the pairs without those that end at `me` and wait for the opposite contract.
-fn complete<'a>(
-    mut pairs: Vec<Pair<'a>>,
-    incomplete: &BTreeSet<PairKey>,
-    me: NodeId,
-) -> Vec<Pair<'a>> {
-    let ends = |pair: &Pair<'_>| [pair.publisher.node, pair.subscription.node].contains(&me);
-    pairs.retain(|pair| !ends(pair) || !incomplete.contains(&pair.key()));
+///
+/// The subscriber's end of a follower waits for the lead only: the first samples may arrive before the follower's mark.
+fn complete<'a>(mut pairs: Vec<Pair<'a>>, ties: &Ties, me: NodeId) -> Vec<Pair<'a>> {
+    let waits = |pair: &Pair<'_>| {
+        let key = pair.key();
+        let begins = pair.publisher.node == me && ties.incomplete.contains(&key);
+        begins || pair.subscription.node == me && ties.waits_for_lead(key)
+    };
+    pairs.retain(|pair| !waits(pair));
     pairs
 }
 
@@ -108,7 +110,7 @@ impl Control {
             self.admission.reservations.forbid(self.now, key);
         }
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
-        let booked = complete(allowed(booked, &blocked), &ties.incomplete, me);
+        let booked = complete(allowed(booked, &blocked), &ties, me);
         let pairs = self.with_declined(&tree, pairs);
         let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
@@ -118,7 +120,8 @@ impl Control {
         let mut installed = routes::plan(live.values().copied());
         let carried = Carried { me, live: &live, waiting: &waiting };
         let before = &self.installed;
-        let booked = booked.iter().map(Pair::key).collect();
+        let booked: BTreeSet<PairKey> = booked.iter().map(Pair::key).collect();
+        let early: BTreeSet<PairKey> = booked.intersection(&ties.incomplete).copied().collect();
         let only = self.lingering.carry_on(self.now, &carried, booked, before, &mut installed);
         let awaited =
             |key: &&PairKey| key.1.node == me && !live.contains_key(*key) && !only.contains(*key);
@@ -128,6 +131,7 @@ impl Control {
         let mine = pairs.iter().filter(|pair| pair.subscription.node == me);
         let best_effort = mine.filter_map(|pair| Some((pair.key(), pair.best_effort()?))).collect();
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
+        keys.retain(|key| !early.contains(key));
         let streams = Streams { installed, matching, heard: self.hear(&keys) };
         // These announcements are already included in the streams.
         self.dirty = false;

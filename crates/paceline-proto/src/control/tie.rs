@@ -27,6 +27,8 @@ pub(super) struct Ties {
     pub(super) follows: BTreeMap<PairKey, Vec<PairKey>>,
     /// The tied pairs that are not in force: one of the halves is not reserved.
     pub(super) incomplete: BTreeSet<PairKey>,
+    /// The followers of which no lead is reserved.
+    alone: BTreeSet<PairKey>,
 }
 
 /// Returns true if both nodes say that the other one is a process of the same host.
@@ -72,13 +74,25 @@ impl Ties {
         for (&lead, follower) in &leads {
             follower.iter().for_each(|it| follows.entry(*it).or_default().push(lead));
         }
-        let mut ties = Self { leads, follows, incomplete: BTreeSet::new() };
+        let (incomplete, alone) = (BTreeSet::new(), BTreeSet::new());
+        let mut ties = Self { leads, follows, incomplete, alone };
         ties.incomplete = ties.find_incomplete(registry);
+        let reserved = |key: &PairKey| registry.any_mark_of(*key) == Some(Mark::Reserved);
+        let alone = ties.follows.iter().filter(|(_, leads)| !leads.iter().any(reserved));
+        ties.alone = alone.map(|(key, _)| *key).collect();
         ties
     }
 
     pub(super) fn contains(&self, key: PairKey) -> bool {
         self.leads.contains_key(&key) || self.follows.contains_key(&key)
+    }
+
+    /// Returns true if the subscriber's end of a tied pair does not carry it yet.
+    pub(super) fn waits_for_lead(&self, key: PairKey) -> bool {
+        match self.leads.contains_key(&key) {
+            true => self.incomplete.contains(&key),
+            false => self.alone.contains(&key),
+        }
     }
 
     fn find_incomplete(&self, registry: &Registry) -> BTreeSet<PairKey> {

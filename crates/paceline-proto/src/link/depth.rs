@@ -35,7 +35,8 @@ impl Link {
 
     /// Counts that the head of a stream is about to leave its queue.
     pub(super) fn count_leaving(&mut self, index: StreamIndex) {
-        let stream = self.streams.get(index).filter(|stream| stream.spec.contract.is_some());
+        let counts = |it: &&Stream| it.spec.contract.is_some() && !it.head_is_demoted();
+        let stream = self.streams.get(index).filter(counts);
         let bytes = stream.map_or(0, Stream::head_on_wire);
         self.depth.queued = self.depth.queued.saturating_sub(bytes);
     }
@@ -43,6 +44,6 @@ impl Link {
     /// Counts the queues of all contracted streams.
     pub(super) fn count_queues(&mut self) {
         let contracted = self.streams.iter().filter(|(_, it)| it.spec.contract.is_some());
-        self.depth.queued = contracted.map(|(_, stream)| stream.queue_on_wire).sum();
+        self.depth.queued = contracted.map(|(_, stream)| stream.promised_on_wire()).sum();
     }
 }

@@ -23,7 +23,7 @@ const GIVEN_UP_MAX: usize = 128;
 const ROOM: usize = 64;
 
 /// Returns the bytes of a sample on the wire, as admission counts them.
-fn on_wire(sample: &RawSample) -> u64 {
+pub(super) fn on_wire(sample: &RawSample) -> u64 {
     u64::try_from(counted(sample.payload.len() as u128)).unwrap_or(u64::MAX)
 }
 
@@ -59,6 +59,10 @@ pub(super) struct Stream {
     pub(super) queue_on_wire: u64,
     /// The number of demoted samples, which are the last in the queue (`demoted.rs`).
     pub(super) demoted: usize,
+    /// The number of samples from before the contract, which are the first in the queue.
+    pub(super) before_contract: usize,
+    /// The instant at which the stream got its contract, if it was best effort before.
+    pub(super) contract_since: Instant,
     pub(super) limit: usize,
     /// Admits new samples that are decodable once all queued ones are sent.
     pub(super) gate: DecodeGate,
@@ -124,6 +128,8 @@ impl Stream {
             queue_bytes: 0,
             queue_on_wire: 0,
             demoted: 0,
+            before_contract: 0,
+            contract_since: Instant::ZERO,
             limit,
             gate: DecodeGate::starting(spec.background),
             last_miss: None,
@@ -161,6 +167,9 @@ impl Stream {
         if mends(&self.spec) != mends(&spec) {
             self.version += 1;
         }
+        if spec.contract.is_none() {
+            (self.demoted, self.before_contract) = (0, 0);
+        }
         self.spec = spec;
     }
 
@@ -193,6 +202,7 @@ impl Stream {
         !self.up
             || self.newest_only()
             || self.sheds()
+            || self.gives_way()
             || self.queue.len() < self.limit && self.queue_bytes < self.spec.waiting_bytes_max()
     }
 
@@ -244,6 +254,7 @@ impl Stream {
     pub(super) fn drop_last(&mut self, reason: DropReason) {
         if let Some(sample) = self.queue.pop_back() {
             self.count_out(&sample);
+            self.before_contract = self.before_contract.min(self.queue.len());
             self.counters.drops.add(reason, 1);
             self.gate.broke(sample.kind);
         }
@@ -327,6 +338,7 @@ impl Stream {
         self.head_sent = 0;
         self.head_begun = false;
         self.demoted = self.demoted.min(self.queue.len());
+        self.before_contract = self.before_contract.saturating_sub(1);
         self.head_changed();
         Some(sample.kind)
     }
@@ -351,7 +363,8 @@ impl Stream {
         self.counters.aborted += u64::from(self.head_begun);
         self.number += u64::from(self.head_begun);
         (self.queue_bytes, self.queue_on_wire) = (0, 0);
-        (self.head_sent, self.head_begun, self.demoted) = (0, false, 0);
+        (self.head_sent, self.head_begun) = (0, false);
+        (self.demoted, self.before_contract) = (0, 0);
         self.head_changed();
         self.given_up.clear();
         self.gate = DecodeGate::starting(self.spec.background);

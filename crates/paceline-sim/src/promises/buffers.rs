@@ -41,6 +41,12 @@ impl Run {
         self.buffers.push(Reserved::new(link));
     }
 
+    /// Returns a buffer of which a part is reserved.
+    pub(super) fn reserved_buffer(&self) -> Option<String> {
+        let held = |it: &Reserved| self.world.buffer(it.link).filter(|buffer| buffer.held > 0);
+        self.buffers.iter().find_map(|it| Some(format!("{:?}: {:?}", it.link, held(it)?)))
+    }
+
     /// Checks all buffers.
     pub(super) fn look_at_buffers(&mut self) -> Result<(), String> {
         for buffer in &mut self.buffers {

@@ -2,7 +2,7 @@
 
 use super::source::Source;
 use super::{Asked, Publishes, Run};
-use crate::ask::{Ask as _, all, blanks, data, pictures};
+use crate::ask::{all, blanks, data, pictures};
 use crate::handle::NodeIx;
 use crate::random::Random;
 use crate::wire::WireSpec;
@@ -33,6 +33,13 @@ const NANOS: u64 = 1_000_000_000;
 /// Returns the bytes on the wire of a sample of `bytes`.
 const fn on_wire(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(SEGMENT) * HEADERS
+}
+
+/// Returns a loss tolerance, for `part` of 1,000 requests.
+fn loss(chance: &mut Random, part: u32) -> Option<LossTolerance> {
+    let windows = [(1, 2), (1, 4), (2, 5), (1, 10), (3, 10), (1, 100)];
+    let (x, y) = chance.chance(part).then(|| chance.one_of(&windows))??;
+    LossTolerance::new(x, y).ok()
 }
 
 /// Returns a capacity of 64 kbit/s to 100 Mbit/s, log-uniform, or 0 for unlimited.
@@ -104,12 +111,28 @@ impl Run {
         paths
     }
 
+    /// Returns the other nodes, with the number of links and the least capacity on the path to each.
+    pub(super) fn paths_from(&self, node: NodeIx) -> Vec<(NodeIx, (u64, u64))> {
+        self.paths(node).into_iter().filter(|(to, _)| *to != node).collect()
+    }
+
     /// Adds a publisher with one or two subscriptions.
     pub(super) fn add_asked(&mut self) {
         let Some(node) = self.chance.one_of(&self.nodes) else { return };
-        let paths: Vec<(NodeIx, (u64, u64))> =
-            self.paths(node).into_iter().filter(|(to, _)| *to != node).collect();
-        let Some((to, (hops, least))) = self.chance.one_of(&paths) else { return };
+        let paths = self.paths_from(node);
+        let Some((to, path)) = self.chance.one_of(&paths) else { return };
+        let place = self.add_publisher(node, path, true);
+        let other = self.chance.one_of(&paths).filter(|_| self.chance.chance(300));
+        self.add_subscription(place, to, path);
+        if let Some((to, path)) = other {
+            self.add_subscription(place, to, path);
+        }
+        self.code(place);
+    }
+
+    /// Adds a publisher for a subscription at the end of `path`. It may pause, and request contracts, if it is `free`.
+    pub(super) fn add_publisher(&mut self, node: NodeIx, path: (u64, u64), free: bool) -> usize {
+        let least = path.1;
         let least = if least == u64::MAX { 100_000_000 } else { least };
         let place = self.publishers.len();
         let mut spec = self.declare(place, least);
@@ -117,13 +140,22 @@ impl Run {
         let mut source = Source::new(&mut self.chance, period, spec.bytes_max.unwrap_or_default());
         source.start = Instant::FAR;
         source.vary(&mut spec, self.mix.varies);
-        let publisher = self.world.publish(node, spec);
-        let other = self.chance.one_of(&paths).filter(|_| self.chance.chance(300));
-        self.publishers.push(Publishes { publisher, source, paths });
-        self.add_subscription(place, to, (hops, least));
-        if let Some((to, path)) = other {
-            self.add_subscription(place, to, path);
+        self.declare_forms(&mut spec);
+        let idles = self.idle_chance.chance(self.mix.idle) && free;
+        let idle = idles.then(|| Duration::from_millis(1_000 + self.idle_chance.below(1_000)));
+        if let Some(idle) = idle {
+            let more = Duration::from_millis(self.idle_chance.below(2_000));
+            source.pause = idle.saturating_add(period.mul_div(2, 1)).saturating_add(more);
         }
+        if self.wish_chance.chance(self.mix.by_publisher) && free {
+            let takes = spec.scaled.iter().map(|one| one.takes).max().unwrap_or_default();
+            spec.within = Some(self.within(path, source.bytes_max, takes));
+            spec.loss = loss(&mut self.wish_chance, self.mix.lossy);
+        }
+        let publisher = self.world.publish(node, spec.clone());
+        let paths = self.paths_from(node);
+        self.publishers.push(Publishes { node, publisher, spec, source, idle, paths });
+        place
     }
 
     /// Declares a stream that uses a part of a link of `bits` bit/s.
@@ -146,36 +178,57 @@ impl Run {
         }
     }
 
-    /// Adds a subscription with a contract at `to`. `hops` is the number of hops to it, `least` their least
-    /// capacity.
-    pub(super) fn add_subscription(&mut self, place: usize, to: NodeIx, (hops, least): (u64, u64)) {
-        let Some(publisher) = self.publishers.get(place) else { return };
-        let source = publisher.source;
+    /// Adds a subscription with a contract at `to`.
+    pub(super) fn add_subscription(&mut self, place: usize, to: NodeIx, path: (u64, u64)) {
+        let mut spec = self.request(place, to, path);
+        let Some(it) = self.publishers.get(place) else { return };
+        if it.idle.is_some() && self.idle_chance.chance(800) {
+            spec.idle = it.idle;
+        }
+        // The publisher requests the contract.
+        if it.spec.within.is_some() && self.wish_chance.chance(700) {
+            (spec.within, spec.loss) = (None, None);
+        }
+        self.subscribe(place, to, spec);
+    }
+
+    /// Returns a delay bound over `hops` hops with the least capacity `least`, and after the time for scaling.
+    fn within(&mut self, (hops, least): (u64, u64), bytes: u64, scaling: Duration) -> Duration {
         let least = least.min(100_000_000);
-        let sample = on_wire(source.bytes_max) * 8 * 1_000 / least.max(1);
+        let sample = on_wire(bytes) * 8 * 1_000 / least.max(1);
         // The longest packet of other streams: 2 ms, or 1,200 bytes.
         let other = (1_300 * 8 * 1_000 / least.max(1)).max(2);
         let need = (sample + other + 1) * hops;
         let within = need + need * self.chance.below(40) / 10 + 4 * hops + self.chance.below(20);
         // A class is slower than its link.
         let slower = if self.mix.classes > 0 { 1 + self.class_chance.below(3) } else { 1 };
-        let within = within * slower;
-        let mut spec = all(&format!("asked/{place}")).within_ms(within);
-        spec.form.rate = self.rate(source.period);
-        let windows = [(1, 2), (1, 4), (2, 5), (1, 10), (3, 10), (1, 100)];
-        if self.chance.chance(self.mix.lossy)
-            && let Some((x, y)) = self.chance.one_of(&windows)
-            && let Ok(loss) = LossTolerance::new(x, y)
-        {
-            spec = spec.losing(loss);
-        }
-        self.subscribe(place, to, spec);
+        Duration::from_millis(within * slower).saturating_add(scaling)
     }
 
-    fn subscribe(&mut self, place: usize, to: NodeIx, spec: SubscriptionSpec) {
+    /// Returns a request for a contract at `to`, with `path` from the publisher.
+    pub(super) fn request(
+        &mut self,
+        place: usize,
+        to: NodeIx,
+        path: (u64, u64),
+    ) -> SubscriptionSpec {
+        let mut spec = all(&format!("asked/{place}"));
+        let Some(source) = self.publishers.get(place).map(|it| it.source) else { return spec };
+        let (scaling, bytes) = self.scale(place, to, &mut spec);
+        spec.within = Some(self.within(path, bytes, scaling));
+        let rate = self.rate(source.period);
+        if !spec.form.converts() {
+            spec.form.rate = rate;
+        }
+        spec.loss = loss(&mut self.chance, self.mix.lossy);
+        spec
+    }
+
+    pub(super) fn subscribe(&mut self, place: usize, to: NodeIx, spec: SubscriptionSpec) {
+        let Some(publisher) = self.publishers.get(place) else { return };
         self.world.keep_deliveries(true);
         let subscription = self.world.subscribe(to, spec.clone());
-        self.asked.push(Asked::new(subscription, place, spec));
+        self.asked.push(Asked::new(subscription, place, spec, &publisher.spec));
     }
 
     fn rate(&mut self, period: Duration) -> Rate {

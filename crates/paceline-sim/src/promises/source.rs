@@ -41,7 +41,7 @@ pub(super) struct Source {
     /// The traffic over longer times of samples that vary in size.
     envelope: Option<Envelope>,
     /// The length of its pauses; zero for none.
-    pause: Duration,
+    pub(super) pause: Duration,
     /// The instant at which the first sample is due.
     pub(super) start: Instant,
     seed: u64,

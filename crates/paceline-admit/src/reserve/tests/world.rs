@@ -168,6 +168,12 @@ impl World {
         self.nodes[at].handle_used(self.now, key);
     }
 
+    pub(super) fn close_unused(&mut self, at: usize) {
+        self.nodes[at].close_unused(self.now);
+        self.collect(at);
+        self.deliver_all();
+    }
+
     pub(super) fn change_link(&mut self, at: usize, spec: LinkParameters) {
         self.nodes[at].change_link(self.now, RIGHT, spec);
         self.collect(at);

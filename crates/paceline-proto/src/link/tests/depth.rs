@@ -38,12 +38,20 @@ fn the_greatest_queue_counts_contracted_samples_with_headers_until_they_left() {
     assert_eq!(a.link.queued(STREAM), 0);
     a.link.handle_sample(now, STREAM, sample(now, 3, 1_090));
     assert_eq!(a.link.greatest_depth(), 3 * 1_200);
-    // A best-effort stream that gets a contract brings its queue along.
-    let queue = a.link.queued(StreamIndex(1));
+    // A best-effort stream that gets a contract does not count its queue, which the next sample replaces.
+    for seq in 20..30 {
+        a.link.handle_sample(now, StreamIndex(1), sample(now, seq, 5_000));
+    }
+    let queue = a.link.queued(StreamIndex(1)) as u64;
+    assert!(queue > 1);
+    now += Duration::from_millis(1);
     a.link.update_stream(now, StreamIndex(1), to(node(2), Kind::Data, Some(contract(9_000))));
-    a.link.handle_sample(now, StreamIndex(1), sample(now, 20, 5_000));
-    let each = 5_000 + 5 * 110;
-    assert_eq!(a.link.greatest_depth(), 1_200 + (queue as u64 + 1) * each);
+    assert_eq!(a.link.queued(StreamIndex(1)) as u64, queue);
+    assert!(a.link.handle_waiting(now, at(10_000), StreamIndex(1), sample(now, 30, 5_000)));
+    a.link.handle_sample(now, StreamIndex(1), sample(now, 31, 5_000));
+    assert_eq!((a.link.queued(StreamIndex(1)), a.link.greatest_depth()), (1, 1_200 + 5_550));
+    let counters = a.link.counters(StreamIndex(1)).unwrap_or_default();
+    assert_eq!(counters.drops.of(DropReason::Superseded), queue + 1);
 }
 
 #[test]

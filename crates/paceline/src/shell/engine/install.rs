@@ -66,9 +66,15 @@ const fn name(plan: &OutputPlan) -> Key {
     (OutputKey::of(plan), plan.at_port())
 }
 
-/// Returns the terms of a scaler's outputs. Best effort is limited only by a bit rate that was requested.
-fn terms(publisher: &PublisherSpec, plan: Option<&OutputPlan>, promised: bool) -> Terms {
-    let limited = plan.filter(|plan| promised || plan.form.bitrate.is_some());
+/// Returns the terms of a scaler's outputs. Best effort and outputs of this node are limited only by a bit rate that was
+/// requested.
+fn terms<'a>(
+    publisher: &PublisherSpec,
+    mut plans: impl Iterator<Item = &'a OutputPlan> + Clone,
+) -> Terms {
+    let promised = plans.clone().any(OutputPlan::is_promised);
+    let contracted = plans.clone().any(|plan| plan.contract.is_some());
+    let limited = plans.next().filter(|plan| contracted || plan.form.bitrate.is_some());
     Terms { budget: limited.and_then(|plan| publisher.budget(plan.form)), promised }
 }
 
@@ -145,10 +151,8 @@ impl Outgoing {
     /// Sets the terms of the scalers for the outputs `plans`.
     fn set_terms(&self, publisher: &PublisherSpec, plans: &[OutputPlan]) {
         for (form, scaler) in &self.scalers {
-            let mut served = plans.iter().filter(|plan| task_form(plan) == *form);
-            let first = served.clone().next();
-            let promised = served.any(|plan| plan.contract.is_some());
-            scaler.task.set_terms(terms(publisher, first, promised));
+            let served = plans.iter().filter(|plan| task_form(plan) == *form);
+            scaler.task.set_terms(terms(publisher, served));
         }
     }
 
@@ -360,7 +364,7 @@ impl Engine {
         let new = || {
             let shared = (self.pool.clone(), self.groups.clone());
             let task = ScaleTask::new((source.publisher, publisher), plan.at_port(), shared);
-            task.set_terms(terms(publisher, Some(plan), plan.contract.is_some()));
+            task.set_terms(terms(publisher, std::iter::once(plan)));
             FormTask { task, slots: 0 }
         };
         let entry = outgoing.scalers.entry(task_form(plan)).or_insert_with(new);

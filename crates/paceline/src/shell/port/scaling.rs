@@ -1,7 +1,7 @@
 //! Scaling of samples, once per source and form, on a thread pool.
 //!
 //! One worker at a time serves a source and form, so that its streams have a single producer. Its
-//! queue is bounded, and displaced samples are counted. A newer picture displaces older ones, sound
+//! queue is bounded, and displaced samples are counted. A newer picture displaces older ones of best effort, sound
 //! drops its oldest block, and video drops everything up to the next picture that can be decoded
 //! alone.
 
@@ -63,7 +63,7 @@ struct Working {
 pub(crate) struct Terms {
     /// The traffic that the encoder must keep; `None` if it is unknown.
     pub(crate) budget: Option<FormBudget>,
-    /// One of the streams has a contract.
+    /// One of the streams has a contract, or a delay bound at a subscriber of this node.
     pub(crate) promised: bool,
 }
 
@@ -191,6 +191,7 @@ impl ScaleTask {
     /// Sets the terms of its streams.
     pub(crate) fn set_terms(&self, terms: Terms) {
         *lock(&self.terms) = terms;
+        lock(&self.waiting).set_promised(terms.promised);
     }
 
     /// Returns true if one of its streams has a contract.

@@ -46,6 +46,8 @@ pub(super) type Lost = BTreeMap<(u32, DropReason), u64>;
 /// The queue of one worker.
 pub(super) struct Waiting {
     rule: Rule,
+    /// A newer sample displaces older ones of best effort.
+    displaces: bool,
     work: VecDeque<Work>,
     samples: usize,
     bytes: usize,
@@ -65,6 +67,7 @@ impl Waiting {
     pub(super) fn new(rule: Rule) -> Self {
         Self {
             rule,
+            displaces: rule == Rule::NewestOne,
             work: VecDeque::new(),
             samples: 0,
             bytes: 0,
@@ -74,6 +77,13 @@ impl Waiting {
             joining: Joining::default(),
             joined: None,
             queued: false,
+        }
+    }
+
+    /// Keeps every sample of a stream with a contract: the path may deliver several at once, each still in time.
+    pub(super) const fn set_promised(&mut self, promised: bool) {
+        if self.displaces {
+            self.rule = if promised { Rule::NewestMany } else { Rule::NewestOne };
         }
     }
 

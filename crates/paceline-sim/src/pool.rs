@@ -1,0 +1,180 @@
+//! The scaling threads of a node, and the scalers that share them.
+//!
+//! As in the shell, one sample of a scaler is processed at a time, and a scaler with more samples returns to the end
+//! of the queue. Scalers whose streams have contracts are served first.
+
+use crate::ask::payload;
+use crate::destination::Destination;
+use crate::random::Random;
+use bytes::Bytes;
+use paceline_proto::control::PublisherSpec;
+use paceline_proto::form::{Form, Rate};
+use paceline_proto::ids::PublisherId;
+use paceline_proto::ingress::OutputKey;
+use paceline_proto::plan::{OutputPlan, SourceKey};
+use paceline_proto::sample::RawSample;
+use paceline_sched::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The key of one scaling of one source's pictures.
+pub(super) type ScaleKey = (SourceKey, Form);
+
+/// Returns the key of the scaler for an output. Outputs share one, but with a bit rate the bytes of a picture depend
+/// on the rate.
+pub(super) const fn scale_key(source: SourceKey, plan: &OutputPlan) -> ScaleKey {
+    let form = plan.at_port();
+    match form.bitrate {
+        Some(_) => (source, Form { rate: plan.form.rate, ..form }),
+        None => (source, form),
+    }
+}
+
+/// The most samples that wait for a scaler with a contract.
+const WAITING_MAX: usize = 64;
+
+/// Scales the pictures of one source to one form. Without a contract, only the newest picture waits.
+#[derive(Debug, Default)]
+pub(super) struct Scaler {
+    pub(super) destinations: BTreeMap<OutputKey, Destination>,
+    /// The outputs with contracts.
+    promised: BTreeSet<OutputKey>,
+    pub(super) coding: Option<Coding>,
+    pub(super) busy: Option<(Instant, Job)>,
+    waiting: VecDeque<Job>,
+    /// The pool has it in a queue.
+    queued: bool,
+}
+
+impl Scaler {
+    /// Records whether an output has a contract.
+    pub(super) fn set_promised(&mut self, plan: &OutputPlan) {
+        let key = OutputKey::of(plan);
+        if plan.is_promised() {
+            self.promised.insert(key);
+        } else {
+            self.promised.remove(&key);
+        }
+    }
+
+    /// Adds a sample for an output. Returns the older one that it displaces.
+    pub(super) fn submit(&mut self, key: OutputKey, sample: RawSample) -> Option<Job> {
+        if let Some(last) = self.waiting.back_mut().filter(|job| job.sample.seq == sample.seq) {
+            last.keys.insert(key);
+            return None;
+        }
+        self.waiting.push_back(Job { sample, keys: BTreeSet::from([key]) });
+        let most = if self.promised.is_empty() { 1 } else { WAITING_MAX };
+        if self.waiting.len() > most { self.waiting.pop_front() } else { None }
+    }
+
+    /// Removes and returns the next sample to scale.
+    pub(super) fn take(&mut self) -> Option<Job> {
+        self.queued = false;
+        self.waiting.pop_front()
+    }
+
+    pub(super) fn remove(&mut self, key: OutputKey) -> Option<Destination> {
+        self.promised.remove(&key);
+        self.destinations.remove(&key)
+    }
+}
+
+/// A picture and the outputs that requested it.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) sample: RawSample,
+    pub(super) keys: BTreeSet<OutputKey>,
+}
+
+/// A model of an encoder: its longest time for a sample, and its largest result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coding {
+    most: Duration,
+    bytes: u64,
+}
+
+impl Coding {
+    /// Returns the time for a sample: the longest for half of them.
+    fn time(self, seq: u64) -> Duration {
+        let mut chance = Random::new(!seq);
+        if chance.chance(500) { self.most } else { self.most.mul_div(chance.below(1_001), 1_000) }
+    }
+
+    /// Returns the result of a sample: as large as permitted for half of them.
+    pub(super) fn result(self, seq: u64) -> Bytes {
+        let mut chance = Random::new(seq);
+        let less = if chance.chance(500) { 0 } else { chance.below(self.bytes) };
+        payload(seq, usize::try_from(self.bytes - less).unwrap_or_default())
+    }
+}
+
+/// The scaling threads of a node.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    /// The number of threads; `None` for one per scaler.
+    pub(super) workers: Option<usize>,
+    /// The time of a sample without a model of its encoder.
+    pub(super) service: Duration,
+    /// The longest coding times.
+    codings: BTreeMap<(PublisherId, Form), Duration>,
+    promised: VecDeque<ScaleKey>,
+    others: VecDeque<ScaleKey>,
+}
+
+impl Pool {
+    pub(super) const fn new() -> Self {
+        Self {
+            workers: None,
+            service: Duration::from_millis(2),
+            codings: BTreeMap::new(),
+            promised: VecDeque::new(),
+            others: VecDeque::new(),
+        }
+    }
+
+    /// Returns the pool of the node's next incarnation.
+    pub(super) fn anew(&self) -> Self {
+        Self { promised: VecDeque::new(), others: VecDeque::new(), ..self.clone() }
+    }
+
+    /// Sets the longest coding time of a publisher's samples in a form.
+    pub(super) fn set_coding_time(&mut self, publisher: PublisherId, form: Form, most: Duration) {
+        self.codings.insert((publisher, whole(form)), most);
+    }
+
+    /// Returns the model of the encoder of an output, if its coding time is set.
+    pub(super) fn coding(
+        &self,
+        source: SourceKey,
+        publisher: &PublisherSpec,
+        plan: &OutputPlan,
+    ) -> Option<Coding> {
+        let most = *self.codings.get(&(source.publisher, whole(plan.form)))?;
+        Some(Coding { most, bytes: publisher.budget(plan.form)?.bytes_max })
+    }
+
+    /// Returns the time that a scaler takes for a sample.
+    pub(super) fn time(&self, scaler: &Scaler, seq: u64) -> Duration {
+        scaler.coding.map_or(self.service, |coding| coding.time(seq))
+    }
+
+    /// Queues a scaler with a waiting sample, unless it is queued or busy.
+    pub(super) fn queue(&mut self, key: ScaleKey, scaler: &mut Scaler) {
+        if scaler.queued || scaler.busy.is_some() || scaler.waiting.is_empty() {
+            return;
+        }
+        scaler.queued = true;
+        let queue = if scaler.promised.is_empty() { &mut self.others } else { &mut self.promised };
+        queue.push_back(key);
+    }
+
+    /// Removes and returns the next scaler to serve.
+    pub(super) fn next(&mut self) -> Option<ScaleKey> {
+        self.promised.pop_front().or_else(|| self.others.pop_front())
+    }
+}
+
+/// Returns the form with every sample: leaving out samples costs nothing.
+const fn whole(form: Form) -> Form {
+    Form { rate: Rate::All, ..form }
+}
