@@ -75,7 +75,8 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
-    let builder = node.subscriber(args.pattern.as_str()).proxy(args.proxy.clone()).queue(args.queue);
+    let builder =
+        node.subscriber(args.pattern.as_str()).proxy(args.proxy.clone()).queue(args.queue);
     let mut builder = args.wish.apply(builder).retransmit(args.retransmit);
     if let Some(level) = args.priority {
         builder = builder.priority(level);

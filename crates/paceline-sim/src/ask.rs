@@ -204,6 +204,8 @@ pub trait Ask: Sized {
     /// Places the scaling at the subscriber.
     #[must_use]
     fn scaled_here(self) -> Self;
+    /// Scales at the node of this name.
+    fn scaled_at(self, node: &str) -> Self;
 }
 
 impl Ask for SubscriptionSpec {
@@ -239,6 +241,11 @@ impl Ask for SubscriptionSpec {
 
     fn scaled_here(mut self) -> Self {
         self.proxy = Proxy::Subscriber;
+        self
+    }
+
+    fn scaled_at(mut self, node: &str) -> Self {
+        self.proxy = Proxy::Node(node.into());
         self
     }
 }

@@ -416,7 +416,7 @@ impl Attacker {
             loss: None,
             proxy: [Proxy::Publisher, Proxy::Subscriber, Proxy::Auto, Proxy::Node("any".into())]
                 [self.chance.below(4)]
-                .clone(),
+            .clone(),
             holds: false,
             local: false,
             retransmit: Retransmit::default(),

@@ -17,9 +17,9 @@ mod tie;
 mod turns;
 
 use super::booking::{Booking, request};
+use super::cut;
 use super::graph::Tree;
 use super::links::Links;
-use super::cut;
 use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, Registry};

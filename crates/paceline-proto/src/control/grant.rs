@@ -176,8 +176,7 @@ impl Control {
 
     fn grant(&self, booking: &Booking) -> Grant {
         let Booking { pair, request, path, wanted, scaled, bounds, .. } = booking;
-        let demanded =
-            Demanded { wanted: *wanted, scaled: *scaled, bounds: bounds.clone() };
+        let demanded = Demanded { wanted: *wanted, scaled: *scaled, bounds: bounds.clone() };
         self.grant_of(*pair, request, path, &demanded)
     }
 
@@ -192,23 +191,22 @@ impl Control {
         let Demanded { wanted, bounds, .. } = demanded;
         let nodes = path.split_last().map_or(&[][..], |(_, nodes)| nodes);
         let parts = bounds.iter().copied().chain(core::iter::repeat(Duration::ZERO));
-        let hops =
-            nodes.iter().zip(path.iter().skip(1)).zip(parts).enumerate().map(|(at, hop)| {
-                let ((&node, next), bound) = hop;
-                let traffic = demanded.on(at).traffic;
-                let record = self.registry.record(node);
-                let hop = record.and_then(|record| record.neighbours.get(next));
-                GrantedHop {
-                    node,
-                    node_name: record.map(|record| record.name.clone()).unwrap_or_default(),
-                    link: hop.map(|hop| hop.link_name.clone()).unwrap_or_default(),
-                    capacity: hop.and_then(|hop| hop.capacity),
-                    bytes_per_s: traffic.rate().div_ceil(8),
-                    burst: traffic.burst(),
-                    bound,
-                    realtime: self.has_realtime(node, *next) && self.has_realtime(*next, node),
-                }
-            });
+        let hops = nodes.iter().zip(path.iter().skip(1)).zip(parts).enumerate().map(|(at, hop)| {
+            let ((&node, next), bound) = hop;
+            let traffic = demanded.on(at).traffic;
+            let record = self.registry.record(node);
+            let hop = record.and_then(|record| record.neighbours.get(next));
+            GrantedHop {
+                node,
+                node_name: record.map(|record| record.name.clone()).unwrap_or_default(),
+                link: hop.map(|hop| hop.link_name.clone()).unwrap_or_default(),
+                capacity: hop.and_then(|hop| hop.capacity),
+                bytes_per_s: traffic.rate().div_ceil(8),
+                burst: traffic.burst(),
+                bound,
+                realtime: self.has_realtime(node, *next) && self.has_realtime(*next, node),
+            }
+        });
         let (bound, hops) = (wanted.within, hops.collect());
         let spec =
             self.registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher));

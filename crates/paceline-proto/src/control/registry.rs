@@ -152,8 +152,7 @@ impl Record {
         let refusals = self.refusals.values().map(|_| 128);
         let marks = self.marks.values().map(|_| 32);
         let places = self.places.values().map(|_| 32);
-        let parts =
-            publishers.chain(asked).chain(hops).chain(refusals).chain(marks).chain(places);
+        let parts = publishers.chain(asked).chain(hops).chain(refusals).chain(marks).chain(places);
         self.name.len() + parts.sum::<usize>()
     }
 

@@ -3,8 +3,8 @@
 use super::best_effort::BestEffort;
 use super::booking::Booking;
 use super::contract::{demand, level, promise};
-use super::graph::Tree;
 use super::detour::{Route, Router};
+use super::graph::Tree;
 use super::pair::{Detour, Pair, Place};
 use super::refusal::RefusalReason;
 use super::registry::{Mark, PairKey, Registry};

@@ -25,6 +25,7 @@ impl Form {
             (Rate::Every(a), Rate::Every(b)) => b.get().is_multiple_of(a.get()),
             (Rate::Every(_) | Rate::Max(_), _) => self.rate == other.rate,
         };
+        // Streams behind different proxies come on different paths.
         rate && Self { rate: Rate::All, ..self } == Self { rate: Rate::All, ..other }
     }
 }
@@ -99,7 +100,8 @@ mod tests {
 
     fn form() -> impl Strategy<Value = Form> {
         let size = proptest::option::of((1..3_u32).prop_map(|width| Size { width, height: 1 }));
-        (rate(), size).prop_map(|(rate, size)| Form { rate, size, ..Form::FULL })
+        let via = proptest::option::of((1..3_u64).prop_map(NodeId));
+        (rate(), size, via).prop_map(|(rate, size, via)| Form { rate, size, via, ..Form::FULL })
     }
 
     proptest! {

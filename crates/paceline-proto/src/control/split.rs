@@ -81,7 +81,8 @@ impl Split {
     /// Creates a split from a code and the number of nodes of the path. Bits of hops beyond the path are
     /// ignored, and a proxy beyond it is the last node.
     pub(crate) fn from_code(nodes: usize, code: u32) -> Self {
-        let bit = |hop: usize| hop < HOPS_MAX && u32::try_from(hop).is_ok_and(|hop| code >> hop & 1 == 1);
+        let bit =
+            |hop: usize| hop < HOPS_MAX && u32::try_from(hop).is_ok_and(|hop| code >> hop & 1 == 1);
         let proxy = usize::try_from(code >> PROXY_SHIFT).unwrap_or_default();
         Self::new((1..nodes).map(|node| bit(node - 1))).with_proxy(proxy)
     }

@@ -7,10 +7,10 @@
 use super::admission::{Survey, blank};
 use super::ask::Topic;
 use super::booking::{trunk, wanted};
-use super::detour::StreamPath;
 use super::codec::{
     put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
 };
+use super::detour::StreamPath;
 use super::grant::Grant;
 use super::graph::HOPS_MAX;
 use super::offer::{Tried, both, name_lack};
@@ -163,7 +163,8 @@ impl Control {
         let StreamPath { nodes: path, proxy, .. } = self.way(pair, spec, &request)?;
         let proxy = path.iter().position(|node| *node == proxy).unwrap_or_default();
         let split = Split::of(&self.registry, &path).with_proxy(proxy);
-        let wanted = wanted(publisher, spec, &request, (split, spec.form_behind(&request, &path, split)));
+        let wanted =
+            wanted(publisher, spec, &request, (split, spec.form_behind(&request, &path, split)));
         let grant = wanted.map(|demanded| self.grant_of(pair, &request, &path, &demanded));
         let query = Query { pair, request, path, split };
         Some(self.send_queries(&query, Cause::Curious(grant)))

@@ -1,9 +1,7 @@
 //! Proxies at named nodes between publisher and subscriber.
 
 use super::net::{Net, all, camera, id, link, one_in, promised};
-use paceline_proto::control::{
-    CpuBudget, CpuCost, PublisherSpec, RefusalReason, SubscriptionSpec,
-};
+use paceline_proto::control::{CpuBudget, CpuCost, PublisherSpec, RefusalReason, SubscriptionSpec};
 use paceline_proto::form::ScaledForm;
 use paceline_proto::plan::Target;
 use paceline_proto::{Form, Proxy, Size};
@@ -33,12 +31,14 @@ fn ring(capacity: Option<u64>) -> Net {
 fn the_full_stream_flows_to_the_proxy_and_one_scaled_stream_from_there() {
     let mut net = Net::joined(5, &[(0, 1), (1, 2), (2, 3), (2, 4)]);
     let publisher = net.publish(0, camera("camera"));
-    let users = [3, 4, 3].map(|node| {
-        net.subscribe(node, at(1, SubscriptionSpec { form: SMALL, ..all("camera") }))
-    });
+    let users = [3, 4, 3]
+        .map(|node| net.subscribe(node, at(1, SubscriptionSpec { form: SMALL, ..all("camera") })));
     net.settle();
     let [first] = net.outputs(0, publisher, Form::FULL) else { panic!() };
-    assert_eq!((first.target, first.form, first.scale), (Target::Hop(id(1)), Form::FULL, Form::FULL));
+    assert_eq!(
+        (first.target, first.form, first.scale),
+        (Target::Hop(id(1)), Form::FULL, Form::FULL)
+    );
     let [second] = net.outputs(1, publisher, Form::FULL) else { panic!() };
     let behind = via(1, SMALL);
     assert_eq!((second.target, second.form, second.scale), (Target::Hop(id(2)), behind, SMALL));

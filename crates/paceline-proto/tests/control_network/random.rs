@@ -35,7 +35,8 @@ pub(super) fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     ];
     let node = |name: &str| Proxy::Node(name.into());
     let nodes = [node("node1"), node("node2"), node("node9")];
-    let proxies = [Proxy::Publisher, Proxy::Subscriber].into_iter().chain(nodes).collect::<Vec<_>>();
+    let proxies =
+        [Proxy::Publisher, Proxy::Subscriber].into_iter().chain(nodes).collect::<Vec<_>>();
     let proxy = prop::sample::select(proxies);
     (0..PATTERNS.len(), form, proxy, any::<bool>()).prop_map(|(pattern, form, proxy, contract)| {
         let pattern = PATTERNS[pattern];

@@ -231,11 +231,12 @@ fn carrier(pairs: &[Pair<'_>], of: &Pair<'_>, form: Form, hop: (NodeId, NodeId))
     let promised = |form| behind().any(|pair| pair.travels_on(hop) == form && pair.promised());
     let carries = |one: Form, other: Form| {
         let rate = match (one.rate, other.rate) {
-            (Rate::All, _) => one.rate != other.rate,
-            (Rate::Every(a), Rate::Every(b)) => a != b && b.get() % a.get() == 0,
-            (Rate::Every(_) | Rate::Max(_), _) => false,
+            (Rate::All, _) => true,
+            (Rate::Every(a), Rate::Every(b)) => b.get() % a.get() == 0,
+            (Rate::Every(_) | Rate::Max(_), _) => one.rate == other.rate,
         };
-        rate && (one.size, one.via) == (other.size, other.via) && !promised(other)
+        let alike = (one.size, one.via) == (other.size, other.via);
+        rate && alike && one != other && !promised(other)
     };
     let forms: BTreeSet<Form> = behind().map(|pair| pair.travels_on(hop)).collect();
     let carried = |form: &Form| forms.iter().any(|one| carries(*one, *form));

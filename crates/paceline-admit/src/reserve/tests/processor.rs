@@ -114,7 +114,8 @@ fn a_place_of_scaling_at_an_end_is_refused() {
         let refused = node.request(Instant::ZERO, &request);
         assert_eq!(refused, Err(RequestError::Scaled { at: wrong }));
     }
-    let same = Request { scaled: at(1), forward: Some(wanted(9 << 64, 2)), ..forward(&[0, 1, 2], 2) };
+    let same =
+        Request { scaled: at(1), forward: Some(wanted(9 << 64, 2)), ..forward(&[0, 1, 2], 2) };
     assert_eq!(node.request(Instant::ZERO, &same), Err(RequestError::OneTrunk));
 }
 

@@ -115,7 +115,8 @@ fn quality(registry: &Registry, pair: &Pair<'_>, hop: usize) -> StreamQuality {
     let period = form.rate.period(pair.spec.period).filter(|period| !period.is_zero());
     let millihertz = period.map(|period| 1_000_000_000_000 / period.as_nanos());
     let contract = pair.spec.tolerance_for(pair.request).is_some();
-    let promised = contract.then(|| wanted(pair.publisher, pair.spec, pair.request, (pair.split(), pair.behind())));
+    let promised = contract
+        .then(|| wanted(pair.publisher, pair.spec, pair.request, (pair.split(), pair.behind())));
     let promised = promised.flatten().map(|it| it.on(number).traffic.rate().div_ceil(8));
     let plain = pair.spec.bytes_max.filter(|_| form.size.is_none() && form.audio.is_none());
     let plain =

@@ -6,8 +6,8 @@ use super::{
     read_pair, read_publisher, read_refusal, read_subscription,
 };
 use crate::control::registry::{
-    Change, MARKS_MAX, Mark, NAME_BYTES_MAX, NEIGHBOURS_MAX, PLACES_MAX, PUBLISHERS_MAX, PairKey, REFUSALS_MAX,
-    Record, SUBSCRIPTIONS_MAX, VERSION_MAX,
+    Change, MARKS_MAX, Mark, NAME_BYTES_MAX, NEIGHBOURS_MAX, PLACES_MAX, PUBLISHERS_MAX, PairKey,
+    REFUSALS_MAX, Record, SUBSCRIPTIONS_MAX, VERSION_MAX,
 };
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};

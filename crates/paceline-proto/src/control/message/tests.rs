@@ -467,12 +467,16 @@ fn places_of_proxies_have_fixed_bytes() {
     };
     let asked = |proxy| hex(Change::Subscribe(3, asks(proxy)));
     assert_eq!(asked(Proxy::Auto), "03010000000000000002020380800801".to_owned() + "6100");
-    assert_eq!(asked(Proxy::Node("mast".into())), "03010000000000000002020380800801".to_owned() + "61046d617374");
+    assert_eq!(
+        asked(Proxy::Node("mast".into())),
+        "03010000000000000002020380800801".to_owned() + "61046d617374"
+    );
     let of = SubscriptionId { node: NodeId(7), index: 4 };
     let by = PublisherId { node: NodeId(1), index: 5 };
     assert_eq!(
         hex(Change::Place((of, by), NodeId(9))),
-        "030100000000000000020a07000000000000000401000000000000000509".to_owned() + "00000000000000"
+        "030100000000000000020a07000000000000000401000000000000000509".to_owned()
+            + "00000000000000"
     );
     assert_eq!(
         hex(Change::Unplace(of, by)),

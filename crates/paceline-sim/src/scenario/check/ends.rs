@@ -138,7 +138,8 @@ fn one_subscriber(
     let read = |text: &str| text.parse::<LossTolerance>().map_err(|error| error.to_string());
     let loss = place.text("loss", &written.loss, read, checked);
     let read = |text: &str| {
-        let wrong = "must be publisher, subscriber, auto or node:NAME; publisher saves link capacity";
+        let wrong =
+            "must be publisher, subscriber, auto or node:NAME; publisher saves link capacity";
         Proxy::parse(text).ok_or_else(|| wrong.to_owned())
     };
     let proxy = place.text("proxy", &written.proxy, read, checked).unwrap_or(Proxy::Publisher);
