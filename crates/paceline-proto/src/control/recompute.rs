@@ -91,6 +91,7 @@ impl Control {
     /// Recomputes all streams and outputs the differences.
     pub(super) fn recompute(&mut self) {
         self.end_idle_marks();
+        self.forget_scaling();
         let tree = Tree::new(&self.registry, self.me);
         self.registry.mark(self.now, |node| tree.reaches(node));
         let pairs = routes::pairs(&self.registry, &tree, self.me);

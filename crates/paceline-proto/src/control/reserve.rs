@@ -85,6 +85,14 @@ impl Control {
         self.follow_reservations();
     }
 
+    /// Forgets what scaling the samples of former publishers costs.
+    pub(super) fn forget_scaling(&mut self) {
+        let registry = &self.registry;
+        self.admission.scaling.retain(|publisher, _| {
+            registry.record(publisher.node).is_some_and(|it| it.publishers.contains_key(publisher))
+        });
+    }
+
     /// Returns true if a request for a reservation exceeds the rights of a node that it concerns.
     fn lacks_right(&self, asked: &Admit) -> bool {
         let Ok(label) = Label::read(&asked.label) else { return self.access.is_restricted() };
