@@ -391,7 +391,7 @@ impl Reservations {
                 at: version.at,
                 forward: forward.as_ref(),
                 backward: backward.as_ref(),
-                scaled: scaled.as_ref(),
+                scaled: scaled.as_deref(),
             })
         })
     }

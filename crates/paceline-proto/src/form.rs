@@ -229,7 +229,7 @@ pub enum Proxy {
     Publisher,
     /// The subscriber's node, after the last link: the links carry the full stream.
     Subscriber,
-    /// The node of this name, of 1 to [`NAME_BYTES_MAX`](crate::control::NAME_BYTES_MAX) bytes: links before it carry
+    /// The node of this name, of 1 to [`Proxy::NAME_BYTES_MAX`] bytes: links before it carry
     /// the full stream, and links behind it the scaled one. The path leads through it. Of several nodes with the name,
     /// the one with the shortest path counts.
     Node(Arc<str>),
@@ -238,6 +238,9 @@ pub enum Proxy {
 }
 
 impl Proxy {
+    /// The longest name of a node, in bytes.
+    pub const NAME_BYTES_MAX: usize = 255;
+
     /// Returns the node in the text form `publisher`, `subscriber`, `auto` or `node:NAME`; `None` for another text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -247,7 +250,7 @@ impl Proxy {
             "auto" => Some(Self::Auto),
             text => {
                 let name = text.strip_prefix("node:")?;
-                let fits = (1..=crate::control::NAME_BYTES_MAX).contains(&name.len());
+                let fits = (1..=Self::NAME_BYTES_MAX).contains(&name.len());
                 fits.then(|| Self::Node(name.into()))
             }
         }

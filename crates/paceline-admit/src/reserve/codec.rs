@@ -209,7 +209,7 @@ pub fn decode(bytes: &[u8]) -> Result<ReserveMessage> {
             spent: from.duration("spent")?,
             forward: from.optional("forward", Reader::wanted)?,
             backward: from.optional("backward", Reader::wanted)?,
-            scaled: from.optional("scaled", Reader::scaled)?,
+            scaled: from.optional("scaled", Reader::scaled)?.map(Box::new),
         }),
         1 => ReserveMessage::Accept(Accept {
             name: from.name()?,

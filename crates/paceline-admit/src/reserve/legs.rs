@@ -1,8 +1,6 @@
 //! The reservations of a version on the links of this node.
 
-use super::message::{
-    Accept, Admit, HopShare, Name, NodeIndex, Reason, Scaled, Share, Wanted, bears_loss,
-};
+use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wanted, bears_loss};
 use super::state::{Leg, Version};
 use super::{LinkId, Reservations, ReserveOutput};
 use crate::demand::StreamDemand;
@@ -69,7 +67,7 @@ impl Reservations {
             answer: None,
         };
         if let (Some(mut wanted), Some(next)) = (version.ask.forward_at(at), version.next()) {
-            let turns = version.ask.scaled.filter(|scaled| scaled.at == at);
+            let turns = version.ask.scaled.as_ref().filter(|scaled| scaled.at == at);
             if let (Some(_), Some(before)) = (turns, version.ask.forward) {
                 wanted.bunched = wanted.bunched.saturating_add(before.bunched);
             }
@@ -85,8 +83,8 @@ impl Reservations {
             let leg = self.leg(place, &mine, version.ask.part(at, rest))?;
             version.forward = Some(leg);
             let wanted = Wanted { bunched: self.bunched_behind(&leg), ..wanted };
-            match onward.scaled.filter(|scaled| at >= scaled.at) {
-                Some(scaled) => onward.scaled = Some(Scaled { wanted, ..scaled }),
+            match onward.scaled.as_mut().filter(|scaled| at >= scaled.at) {
+                Some(scaled) => scaled.wanted = wanted,
                 None => onward.forward = Some(wanted),
             }
             onward.spent = version.ask.spent.saturating_add(leg.bound);

@@ -103,7 +103,7 @@ pub struct Admit {
     /// The stream against it.
     pub backward: Option<Wanted>,
     /// The form of `forward` from a node of the path on.
-    pub scaled: Option<Scaled>,
+    pub scaled: Option<Box<Scaled>>,
     /// The part of `forward`'s delay that earlier nodes have reserved.
     pub spent: Duration,
 }
@@ -111,7 +111,7 @@ pub struct Admit {
 impl Admit {
     /// Returns the stream in the direction of this message on the hop after node `at`.
     pub(super) fn forward_at(&self, at: usize) -> Option<Wanted> {
-        match self.scaled {
+        match &self.scaled {
             Some(scaled) if at >= scaled.at => Some(scaled.wanted),
             Some(_) | None => self.forward,
         }
@@ -119,7 +119,7 @@ impl Admit {
 
     /// Returns true if the node that scales, if any, is between the ends, and the stream has another name behind it.
     pub(super) fn scales_between(&self) -> bool {
-        let Some(Scaled { at, wanted }) = self.scaled else { return true };
+        let Some(Scaled { at, wanted }) = self.scaled.as_deref().copied() else { return true };
         let before = self.forward.filter(|_| self.backward.is_none());
         let other = before.is_some_and(|before| before.trunk != wanted.trunk);
         at > 0 && at + 1 < self.path.len() && other

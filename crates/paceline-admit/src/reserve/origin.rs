@@ -223,7 +223,7 @@ impl Reservations {
             period,
             forward: request.forward,
             backward: request.backward,
-            scaled: request.scaled,
+            scaled: request.scaled.map(Box::new),
             spent: Duration::ZERO,
         };
         self.neighbours.get(ask.path.get(1).ok_or(Reason::NoRoute)?).ok_or(Reason::NoRoute)?;
@@ -261,7 +261,7 @@ impl Reservations {
             label: installed.ask.label.clone(),
             forward: installed.ask.forward,
             backward: installed.ask.backward,
-            scaled: installed.ask.scaled,
+            scaled: installed.ask.scaled.as_deref().copied(),
             link: installed.forward.map(|leg| leg.link),
             work: installed.forward.map_or(0, |leg| leg.demand.work()),
             idle: origin.idle,
@@ -408,7 +408,7 @@ fn judge(ask: &Admit, accept: Accept) -> Option<Granted> {
         let Some(wanted) = wanted else { return Some(None) };
         let mut bound = Duration::ZERO;
         for (at, hop) in hops.iter().enumerate().filter(|(at, _)| *at != without) {
-            let here = ask.scaled.filter(|scaled| at >= scaled.at).map_or(wanted, |it| it.wanted);
+            let here = ask.forward_at(at).filter(|_| ask.backward.is_none()).unwrap_or(wanted);
             let share = of(hop).filter(|share| share.rate >= here.traffic.rate())?;
             bound = bound.saturating_add(share.bound);
         }

@@ -9,6 +9,7 @@ use super::graph::{HOPS_MAX, Tree};
 use super::refusal::RefusalReason;
 use super::registry::{PairKey, Registry};
 use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::split::Split;
 use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use std::collections::BTreeMap;
@@ -113,6 +114,17 @@ impl<'a> Router<'a> {
 }
 
 impl PublisherSpec {
+    /// Returns the form of its samples for a subscription behind the proxy of `path`.
+    pub(super) fn form_behind(
+        &self,
+        request: &SubscriptionSpec,
+        path: &[NodeId],
+        split: Split,
+    ) -> Form {
+        let via = path.get(split.proxy()).copied().filter(|_| split.scales_between());
+        Form { via, ..self.form_of(request.form) }
+    }
+
     /// Returns the index of the node that scales, on a path of `hops` hops with the proxy at one of the ends.
     pub(super) fn proxy_at_end(request: &SubscriptionSpec, hops: usize) -> usize {
         match request.proxy {
@@ -163,7 +175,7 @@ impl Control {
 }
 
 fn path_of(path: &[NodeId], proxy: usize, asked: Form) -> Option<StreamPath> {
-    let last = path.len().checked_sub(2).unwrap_or_default();
+    let last = path.len().saturating_sub(2);
     let node = *path.get(proxy)?;
     let via = Some(node).filter(|_| proxy > 0 && proxy + 1 < path.len());
     let form = |hop| if hop >= proxy { Form { via, ..asked } } else { Form::FULL };

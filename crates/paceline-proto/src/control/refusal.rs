@@ -197,6 +197,23 @@ impl fmt::Display for BitRate {
 }
 
 impl Refusal {
+    fn fmt_proxy(&self, f: &mut fmt::Formatter<'_>, apart: bool) -> fmt::Result {
+        let name = &self.link;
+        if apart {
+            write!(
+                f,
+                "every path through '{name}' visits a node twice, or is too long: name a node between publisher \
+                 and subscriber, or use --proxy auto"
+            )
+        } else {
+            write!(
+                f,
+                "no reachable node is named '{name}': use --proxy node:NAME with a name that paceline ls shows, \
+                 or --proxy auto"
+            )
+        }
+    }
+
     fn fmt_opposite(&self, f: &mut fmt::Formatter<'_>, missing: bool) -> fmt::Result {
         let (tag, node) = (&self.link, &self.node_name);
         if missing {
@@ -277,18 +294,7 @@ impl fmt::Display for Refusal {
                 self.node_name, self.link
             ),
             RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
-            RefusalReason::NoProxy { apart: false } => write!(
-                f,
-                "no reachable node is named '{}': use --proxy node:NAME with a name that paceline ls shows, or \
-                 --proxy auto",
-                self.link
-            ),
-            RefusalReason::NoProxy { apart: true } => write!(
-                f,
-                "every path through '{}' visits a node twice, or is too long: name a node between publisher and \
-                 subscriber, or use --proxy auto",
-                self.link
-            ),
+            RefusalReason::NoProxy { apart } => self.fmt_proxy(f, apart),
             RefusalReason::Unencrypted => write!(
                 f,
                 "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"

@@ -2,6 +2,7 @@
 
 use super::refusal::Refusal;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use crate::form::Proxy;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::WireError;
 use paceline_sched::{Duration, Instant};
@@ -23,7 +24,7 @@ pub(super) const MARKS_MAX: usize = 4_096;
 /// The most computed places of proxies in the record of one node.
 pub(super) const PLACES_MAX: usize = 4_096;
 /// The longest name of a node or link, in bytes.
-pub const NAME_BYTES_MAX: usize = 255;
+pub const NAME_BYTES_MAX: usize = Proxy::NAME_BYTES_MAX;
 
 /// The largest version of a record, far below overflow.
 pub(crate) const VERSION_MAX: u64 = 1 << 62;

@@ -108,7 +108,7 @@ impl Control {
             let pair = Pair::at(label.pair, publisher, &label.request, place);
             // Nodes reserve only in the direction of the path.
             let wanted = asked.forward.filter(|_| asked.backward.is_none())?;
-            let rate = |hop: usize| match asked.scaled {
+            let rate = |hop: usize| match &asked.scaled {
                 Some(scaled) if hop >= scaled.at => scaled.wanted.traffic.rate(),
                 Some(_) | None => wanted.traffic.rate(),
             };

@@ -1,9 +1,7 @@
 //! Declarations of publishers, requests of subscriptions, and hops.
 
-use super::split::Split;
 use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
-use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
@@ -105,17 +103,6 @@ impl PublisherSpec {
         let bitrate = asked.bitrate.filter(|_| coded).map(|bits| bits.min(most));
         let quality = asked.quality.filter(|_| self.encoding == Encoding::Jpeg);
         Form { rate, size, audio, bitrate, quality, via: None }
-    }
-
-    /// Returns the form of its samples for a subscription behind the proxy of `path`.
-    pub(super) fn form_behind(
-        &self,
-        request: &SubscriptionSpec,
-        path: &[NodeId],
-        split: Split,
-    ) -> Form {
-        let via = path.get(split.proxy()).copied().filter(|_| split.scales_between());
-        Form { via, ..self.form_of(request.form) }
     }
 
     /// Returns the delay bound of its samples for a subscription: the requested one, or its own for a subscription that

@@ -94,17 +94,17 @@ pub fn proxy_places_give_the_same_samples(net: &mut dyn Net) {
 /// Panics if this does not hold.
 pub fn a_named_proxy_scales_once_for_all_behind_it(net: &mut dyn Net) {
     let (source, mast) = (net.add_node("source"), net.add_node("mast"));
-    let leaves = [net.add_node("leaf 1"), net.add_node("leaf 2")];
+    let (one, other) = (net.add_node("leaf 1"), net.add_node("leaf 2"));
     net.connect(source, mast, LinkPlan::default());
-    leaves.iter().for_each(|&leaf| net.connect(mast, leaf, LinkPlan::default()));
+    [one, other].iter().for_each(|&leaf| net.connect(mast, leaf, LinkPlan::default()));
     net.run_for(super::UP_AFTER);
     let sensor = net.publish(source, data("sensor").hertz(30));
     let third = || all("sensor").one_in(3);
-    let thinned = [0, 0, 1].map(|leaf| net.subscribe(leaves[leaf], third().scaled_at("mast")));
-    let near = net.subscribe(leaves[1], third());
+    let thinned = [one, one, other].map(|leaf| net.subscribe(leaf, third().scaled_at("mast")));
+    let near = net.subscribe(other, third());
     let promised = all("sensor").one_in(6).scaled_at("mast").within_ms(400);
-    let promised = net.subscribe(leaves[1], promised);
-    let nowhere = net.subscribe(leaves[1], third().scaled_at("nowhere"));
+    let promised = net.subscribe(other, promised);
+    let nowhere = net.subscribe(other, third().scaled_at("nowhere"));
     net.run_for(KNOWN_AFTER);
     net.every(sensor, Duration::from_secs(1).mul_div(1, 30), 60, payloads(1_000));
     net.run_for(Duration::from_secs(3));
@@ -114,7 +114,7 @@ pub fn a_named_proxy_scales_once_for_all_behind_it(net: &mut dyn Net) {
     }
     assert_eq!(seqs(&net.delivered(promised)), (0..10).map(|k| k * 6).collect::<Vec<_>>());
     assert!(net.delivered(nowhere).is_empty() && net.refusals(nowhere).len() == 1);
-    assert_eq!(net.stream(mast, leaves[0], sensor).bytes, 20_000);
+    assert_eq!(net.stream(mast, one, sensor).bytes, 20_000);
 }
 
 /// Subscriptions with equal requests behind a hop share one stream, which also carries requests for a part of its

@@ -84,7 +84,7 @@ fn six_subscribers_get_the_same_pictures_at_every_place() {
             let got: Vec<_> = std::iter::from_fn(|| got.try_recv()).collect();
             let seqs: Vec<u64> = got.iter().map(|sample| sample.seq).collect();
             let spaced = seqs.windows(2).all(|pair| pair[1] - pair[0] == u64::from(every));
-            let whole = seqs.len() as u32 == PICTURES / every;
+            let whole = seqs.len() == (PICTURES / every) as usize;
             assert!(spaced && whole, "{place}, one in {every}: {seqs:?}");
             for sample in got {
                 let found = jpeg::dimensions(&sample.payload).unwrap();
@@ -127,12 +127,10 @@ fn a_contract_ends_within_two_seconds_after_its_proxy_and_returns_with_it() {
     let wait_for = |poses: &Subscriber, what: &str, is: &dyn Fn(&SubscriberEvent) -> bool| {
         wait_until(what, || std::iter::from_fn(|| poses.try_event()).any(|event| is(&event)))
     };
-    let granted = |event: &SubscriberEvent| match event {
-        SubscriberEvent::Granted(grant) => {
-            let rates: Vec<u64> = grant.hops.iter().map(|hop| hop.bytes_per_s).collect();
-            rates.len() == 2 && rates[0] == 5 * rates[1]
-        }
-        _ => false,
+    let granted = |event: &SubscriberEvent| {
+        let SubscriberEvent::Granted(grant) = event else { return false };
+        let rates: Vec<u64> = grant.hops.iter().map(|hop| hop.bytes_per_s).collect();
+        rates.len() == 2 && rates[0] == 5 * rates[1]
     };
     let reserved =
         |node: &Node| node.status(SOON).iter().map(|node| node.reservations.len()).sum::<usize>();

@@ -103,7 +103,7 @@ pub(super) fn qualities(registry: &Registry, pair: &Pair<'_>) -> [StreamQuality;
     if split.scales_between() && index == split.proxy() {
         return [quality(registry, pair, index.saturating_sub(1)), leaving];
     }
-    [leaving.clone(), leaving]
+    [leaving, leaving]
 }
 
 /// Returns the demand of a pair's stream on hop `hop` of the path, or on the last one.
