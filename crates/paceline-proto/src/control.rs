@@ -13,6 +13,7 @@
 mod access;
 mod admission;
 mod ask;
+mod auto;
 mod best_effort;
 mod booking;
 mod change;
@@ -122,6 +123,7 @@ pub struct Control {
     flood: flood::State,
     access: access::Access,
     admission: Admission,
+    places: auto::State,
     questions: ask::State,
     surveys: survey::State,
     lingering: linger::Lingering,
@@ -176,6 +178,7 @@ impl Control {
             flood: flood::State::default(),
             access: access::Access::default(),
             admission: Admission::new(me),
+            places: auto::State::default(),
             questions: ask::State::default(),
             surveys: survey::State::default(),
             lingering: linger::Lingering::default(),

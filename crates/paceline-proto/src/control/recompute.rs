@@ -106,7 +106,8 @@ impl Control {
         let denied = blocked_elsewhere(registry, &tree, me);
         let barred = denied.keys().chain(blocked.keys()).copied().collect();
         let round = Round { me, registry, tree: &tree, news, ties: &ties, blocked: &barred };
-        let marks = decide(&mut self.admission, self.now, &round, &pairs, &denied);
+        let mut marks = decide(&mut self.admission, self.now, &round, &pairs, &denied);
+        marks.extend(self.places.plan(registry, &tree, &self.admission, &pairs));
         for key in forbidden {
             self.admission.reservations.forbid(self.now, key);
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// A publisher's samples on a hop.
 type HopKey = (PublisherId, NodeId, NodeId);
 /// The forms on a hop; true for those with a contract.
-type Forms = BTreeMap<Form, bool>;
+pub(super) type Forms = BTreeMap<Form, bool>;
 
 impl Form {
     /// Returns true if each sample in the form `other` is also one in this form.
@@ -71,7 +71,7 @@ fn may_share(pair: &Pair<'_>) -> bool {
 }
 
 /// Returns the form that carries each form of a hop.
-fn carriers(forms: &Forms) -> BTreeMap<Form, Form> {
+pub(super) fn carriers(forms: &Forms) -> BTreeMap<Form, Form> {
     let carries = |one: &Form, (other, promised): (&Form, &bool)| {
         one != other && one.contains(*other) && !promised
     };

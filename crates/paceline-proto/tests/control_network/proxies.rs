@@ -230,3 +230,59 @@ fn a_contract_ends_with_its_proxy_and_returns_with_it() {
     assert_eq!(net.heard(user), [publisher]);
     net.assert_delivered();
 }
+
+fn auto(spec: SubscriptionSpec) -> SubscriptionSpec {
+    SubscriptionSpec { proxy: Proxy::Auto, ..spec }
+}
+
+#[test]
+fn the_publisher_chooses_places_and_moves_them_only_for_a_gain() {
+    let mut net = Net::joined(5, &[(0, 1), (1, 2), (1, 3), (1, 4)]);
+    let publisher = net.publish(0, camera("camera"));
+    let half = SubscriptionSpec { form: one_in(2), ..all("camera") };
+    let user = net.subscribe(2, auto(half.clone()));
+    net.settle();
+    let place = |net: &Net, user| net.nodes[4].stream_path(publisher, user).unwrap().proxy;
+    assert_eq!(place(&net, user), id(0), "one stream is smallest if it is scaled at once");
+    // With all small pictures to another node, the first link carries less if the hub scales.
+    let small = SubscriptionSpec { form: SMALL, ..all("camera") };
+    let other = net.subscribe(3, auto(small));
+    let full = net.subscribe(4, all("camera"));
+    net.run(Duration::from_secs(5));
+    assert_eq!(place(&net, other), id(1));
+    assert_eq!(place(&net, full), id(0));
+    net.assert_delivered();
+    net.unsubscribe(full);
+    net.unsubscribe(other);
+    net.run(Duration::from_secs(10));
+    assert_eq!(place(&net, user), id(0));
+    net.assert_delivered();
+    net.assert_converged();
+    net.unsubscribe(user);
+    net.run(Duration::from_secs(10));
+    net.assert_converged();
+}
+
+#[test]
+fn a_chosen_proxy_that_fails_is_replaced() {
+    let mut net = ring(Some(1_000_000));
+    let publisher = net.publish(0, camera("camera"));
+    let full = net.subscribe(2, promised("camera"));
+    let small = net.subscribe(2, auto(SubscriptionSpec { form: SMALL, ..promised("camera") }));
+    net.run(Duration::from_secs(2));
+    assert_eq!(net.heard(small), [publisher]);
+    // The whole stream arrives anyway, but a contract is not carried by another stream.
+    net.part(0, 1);
+    net.part(1, 2);
+    net.run(Duration::from_secs(2));
+    for user in [full, small] {
+        assert_eq!(net.heard(user), [publisher]);
+        let path = net.nodes[2].stream_path(publisher, user).unwrap();
+        assert_eq!(path.nodes, [0, 3, 2].map(id));
+    }
+    net.assert_delivered();
+    net.unsubscribe(small);
+    net.unsubscribe(full);
+    net.run(Duration::from_secs(10));
+    assert_eq!(net.held(), [0; 4]);
+}
