@@ -102,6 +102,7 @@ class Node(_native.Node):
         encoding: str | None = None,
         kind: _Kind | None = None,
         late: bool = False,
+        latch: bool = False,
         within_ms: float | None = None,
         loss: _Pair | None = None,
         picture_size: _Pair | None = None,
@@ -122,7 +123,9 @@ class Node(_native.Node):
         second and the most bytes at once: contracts then reserve this instead of the largest sample in
         each period, as video of a variable bit rate needs.
 
-        ``late=True`` sends late samples; by default they are dropped. ``within_ms``
+        ``late=True`` sends late samples; by default they are dropped. ``latch=True`` delivers the newest
+        sample to each subscriber that joins later, as the first one; ``kind`` is then ``"state"``.
+        ``within_ms``
         requests a contract with this delay bound for subscribers that request none; by default they
         receive best effort. ``loss=(1, 10)`` applies to subscribers with a delay bound and no ``loss``;
         by default no sample may miss its deadline.
@@ -139,6 +142,7 @@ class Node(_native.Node):
             "encoding": encoding,
             "kind": kind,
             "late": late,
+            "latch": latch,
             "within_ms": within_ms,
             "loss": loss,
             "picture_size": picture_size,

@@ -187,3 +187,15 @@ def test_a_publisher_reports_its_samples_and_sends_them_before_it_ends(node: pac
     with pytest.raises(paceline.ClosedError):
         publisher.put(b"y")
     assert subscriber.recv(SOON_S).seq == 0
+
+
+def test_late_subscribers_receive_a_latched_sample_first(node: paceline.Node) -> None:
+    mode = node.publisher("robot/mode", latch=True)
+    mode.put(b"idle")
+    mode.put(b"drive")
+    for _ in range(2):
+        late = node.subscriber("robot/mode")
+        sample = late.recv(SOON_S)
+        assert (bytes(sample), sample.seq, sample.kind) == (b"drive", 1, "state")
+    mode.put(b"halt")
+    assert bytes(late.recv(SOON_S)) == b"halt"

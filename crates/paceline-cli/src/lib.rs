@@ -70,7 +70,7 @@ struct Cli {
 enum Command {
     /// Runs a node until it receives a signal
     Node(node::NodeCommand),
-    /// Publishes a test card, a file or standard input
+    /// Publishes a value, a test card, a file or standard input
     Pub(Box<publish::PubArgs>),
     /// Subscribes to a tag with a rate, size and deadline
     Sub(Box<subscribe::SubArgs>),

@@ -2,6 +2,7 @@
 //! deliveries and drops.
 
 mod reservations;
+mod selection;
 mod view;
 
 use crate::args;
@@ -9,6 +10,7 @@ use crate::config::NodeArgs;
 use crate::show;
 use crate::status::{Reader, settle};
 use crate::stop::Stop;
+use paceline::Pattern;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,12 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Options of `paceline ls`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LsArgs {
+    /// Shows only what concerns the tags of this pattern, such as robot/camera or robot/**
+    #[arg(value_parser = Pattern::new)]
+    pattern: Option<Pattern>,
+    /// Shows one row per published tag: type, rate, publishers and subscribers
+    #[arg(long, conflicts_with_all = ["json", "reservations"])]
+    tags: bool,
     /// Prints one JSON document
     #[arg(long)]
     json: bool,
@@ -46,8 +54,16 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
         document = reader.read(&node);
     }
     node.close();
+    let published = document.published();
+    if let Some(pattern) = &args.pattern {
+        selection::select(&mut document, pattern);
+    }
     if args.json {
         show::json_pretty(&document)?;
+    } else if let Some(pattern) = args.pattern.as_ref().filter(|_| document.nodes.is_empty()) {
+        show::text(&selection::nothing(pattern, &published))?;
+    } else if args.tags {
+        show::text(&selection::tags(&document))?;
     } else if args.reservations {
         show::text(&reservations::tables(&document))?;
     } else {

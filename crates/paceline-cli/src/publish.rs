@@ -1,4 +1,4 @@
-//! `paceline pub`: publishes a test card, a file or standard input on a tag.
+//! `paceline pub`: publishes a value, a test card, a file or standard input on a tag.
 
 mod adapt;
 mod args;
@@ -12,6 +12,7 @@ mod sound;
 mod source;
 mod stored;
 mod telemetry;
+mod value;
 mod video;
 
 pub(crate) use args::PubArgs;
@@ -23,7 +24,7 @@ use crate::playback::{
     wait_until_heard,
 };
 use crate::show;
-use crate::stop::Stop;
+use crate::stop::{STOP_SLICE, Stop};
 use adapt::Adapter;
 use paceline::{Node, PublishError, Publisher};
 use session::Session;
@@ -62,6 +63,9 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     } else {
         Ok(false)
     };
+    if args.latch && ended.as_ref().is_ok_and(|ended| *ended) {
+        keep(args, &stop);
+    }
     drop(adapter);
     if !stop.requested() && !publisher.close(SENT_WITHIN) {
         not_all_sent();
@@ -71,6 +75,16 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     }
     node.close();
     Ok(if ended? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
+}
+
+/// Keeps the newest sample for subscribers until a signal arrives.
+fn keep(args: &PubArgs, stop: &Stop) {
+    if !args.json {
+        show::note("the newest sample stays for subscribers that join later; Ctrl-C ends");
+    }
+    while !stop.requested() {
+        std::thread::sleep(STOP_SLICE);
+    }
 }
 
 fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, PublishError> {
@@ -95,6 +109,9 @@ fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, Pu
     }
     if let Some(Tenet { xmin, xave, interval, smax }) = args.tenet {
         builder = builder.tenet(xmin, xave, interval, smax);
+    }
+    if args.latch {
+        builder = builder.latch();
     }
     if let Some(bound) = args.within {
         builder = builder.within(bound);

@@ -204,6 +204,7 @@ fn publisher(input: &mut Input<'_>) -> PublisherSpec {
         bytes_max: Some(u64::from(input.u16())),
         envelope: None,
         waits: input.flag(),
+        latch: false,
         unscalable: None,
         key_interval: None,
         scaled: Vec::new(),

@@ -51,6 +51,9 @@ pub(crate) fn publisher<'a>(
     if option(asked, "late", "True or False")? == Some(true) {
         builder = builder.late(Late::Send);
     }
+    if option(asked, "latch", "True or False")? == Some(true) {
+        builder = builder.latch();
+    }
     if let Some(bound) = option(asked, "within_ms", NUMBER)? {
         builder = builder.within(from_ms("within_ms", bound)?);
     }

@@ -32,6 +32,7 @@ pub fn pictures(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
         late: Late::Drop,
         bytes_max: Some(bytes),
         waits: false,
+        latch: false,
         ..data(tag)
     }
     .hertz(hertz)

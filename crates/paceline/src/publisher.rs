@@ -185,6 +185,19 @@ impl<'a> PublisherBuilder<'a> {
         })
     }
 
+    /// Delivers the newest sample to each subscriber that joins later, as the first one. By default subscribers receive
+    /// only samples that are published after they joined.
+    ///
+    /// The kind then defaults to [`Kind::State`], and the [history](Self::history) to one sample. The subscriber's node
+    /// pulls the sample as best effort, so it needs the right to pull the tag. Its age is real, so it may be older than
+    /// the delay bound of the subscription; it does not count as late.
+    pub fn latch(self) -> Self {
+        self.set(|draft| {
+            draft.spec.latch = true;
+            Ok(())
+        })
+    }
+
     /// Announces the publisher. Every node knows it within one second.
     ///
     /// # Errors
@@ -196,8 +209,11 @@ impl<'a> PublisherBuilder<'a> {
     ///
     /// [`PublishError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Publisher, PublishError> {
-        let Draft { mut spec, kind, history, .. } = self.draft?;
+        let Draft { mut spec, kind, mut history, .. } = self.draft?;
         check_traffic(&mut spec)?;
+        if spec.latch {
+            history = history.or_else(|| Some(History::new().samples(1)));
+        }
         // The buffer must exist before the first sample.
         let held = history.map(|history| Buffer::local(self.node, &spec.tag, history));
         let held = held.transpose()?.map(Box::new);
@@ -208,6 +224,7 @@ impl<'a> PublisherBuilder<'a> {
             _ if codec.is_some() => Kind::VideoI,
             Some(_) => Kind::Picture,
             None if is_sound(encoding) => Kind::Audio,
+            None if spec.latch => Kind::State,
             None => Kind::Data,
         });
         let codec = codec.filter(|_| spec.kind.is_video());

@@ -20,6 +20,7 @@ pub(crate) mod handle;
 pub(crate) mod held;
 pub(crate) mod host;
 pub(crate) mod installation;
+mod latch;
 pub(crate) mod mailbox;
 pub(crate) mod opening;
 pub(crate) mod port;

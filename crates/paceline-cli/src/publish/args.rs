@@ -11,6 +11,8 @@ use std::time::Duration;
 
 const AFTER: &str = "\
 Examples:
+  paceline pub robot/goal '{\"x\": 3.5, \"y\": 1}' --latch
+  paceline pub robot/steer left --hz 20
   paceline pub robot/camera --test-card 640x480@30 --loss 1/10 --json
   paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
   paceline pub robot/pose --stdin --isolated --name robot \
@@ -21,6 +23,7 @@ Examples:
 I420 pictures at their own rate. H.264 (.264, .h264), H.265 (.265, .h265, .hevc) and AV1 (.obu) files are published by \
 access unit, at their own rate if they contain one. A .png or .jpg file is one picture. .wav files are published in blocks of 20 ms at their own pace. .ulg files are \
 published message by message at their own times, each topic on its own tag below TAG.
+--wait defaults to 1s for a value that is published once, and to 0s with --hz or --latch.
 Other files and standard input are published line by line if they are UTF-8 text or if --encoding is given, else in \
 pieces of the size --chunk. Without --hz or --period they are published as they arrive.
 Subscribers set delay bounds (paceline sub --within) and loss tolerances. --within and --loss apply to subscribers \
@@ -31,16 +34,16 @@ that set none.";
 #[command(
     after_help = AFTER,
     allow_negative_numbers = true,
-    group(ArgGroup::new("source").required(true).args(["stdin", "file", "test_card"])),
+    group(ArgGroup::new("source").required(true).args(["value", "file", "test_card"])),
     group(ArgGroup::new("pace").args(["hz", "period"]))
 )]
 pub(crate) struct PubArgs {
     /// The tag to publish on, such as robot/camera
     #[arg(value_parser = Tag::new)]
     pub(crate) tag: Tag,
-    /// Publishes standard input
-    #[arg(value_name = "-", value_parser = dash)]
-    pub(crate) stdin: Option<Dash>,
+    /// Publishes this value: a JSON object or list, or text. It is repeated with --hz or --period. - publishes
+    /// standard input
+    pub(crate) value: Option<String>,
     /// Publishes this file
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
@@ -110,6 +113,10 @@ pub(crate) struct PubArgs {
     /// Traffic in the Tenet form: samples of at most SMAX, XMIN apart, and XAVE apart on average over INTERVAL
     #[arg(long, value_name = "XMIN,XAVE,INTERVAL,SMAX", conflicts_with_all = ["rate", "largest", "hz", "period"])]
     pub(crate) tenet: Option<Tenet>,
+    /// Keeps the newest sample for subscribers that join later, which receive it first; ends on Ctrl-C. The kind
+    /// defaults to state
+    #[arg(long)]
+    pub(crate) latch: bool,
     /// Buffers published samples for others to pull: N samples, or samples=N,bytes=10MB,age=60s
     #[arg(long, value_name = "LIMITS", value_parser = args::history)]
     pub(crate) history: Option<History>,
@@ -157,17 +164,6 @@ impl std::str::FromStr for Tenet {
             interval: args::duration(interval)?,
             smax: args::bytes(smax)?,
         })
-    }
-}
-
-/// The argument `-` that stands for standard input.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Dash;
-
-fn dash(text: &str) -> Result<Dash, String> {
-    match text {
-        "-" => Ok(Dash),
-        other => Err(format!("must be - for standard input; for a file write --file {other}")),
     }
 }
 

@@ -4,7 +4,7 @@ use super::args::PubArgs;
 use super::files::{self, FileType};
 use super::pieces::{Cut, Pieces};
 use super::source::{Opened, Origin};
-use super::{card, pictures, sound, video};
+use super::{card, pictures, sound, value, video};
 use paceline::Encoding;
 use std::path::Path;
 use std::time::Duration;
@@ -27,6 +27,9 @@ pub(super) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
             "--quality: only the test card is encoded here; give --test-card, or leave --quality \
              out",
         ));
+    }
+    if let Some(value) = args.value.as_deref().filter(|value| *value != "-") {
+        return value::open(args, value);
     }
     let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
         if args.repeat {

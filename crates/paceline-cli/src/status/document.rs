@@ -12,6 +12,7 @@ use paceline::status::{
     SubscriptionStatus,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The version of the document; it increases when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
@@ -293,6 +294,12 @@ impl Closed {
 }
 
 impl Document {
+    /// Returns the published tags.
+    pub(crate) fn published(&self) -> BTreeSet<String> {
+        let publishers = self.nodes.iter().flat_map(|node| &node.publishers);
+        publishers.map(|publisher| publisher.tag.clone()).collect()
+    }
+
     /// Creates the document from the nodes' answers. The use of links is not known yet.
     pub(crate) fn new(status: &[NodeStatus]) -> Self {
         let mut nodes: Vec<Node> = status.iter().map(|node| Node::new(node, status)).collect();

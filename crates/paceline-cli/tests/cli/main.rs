@@ -33,6 +33,7 @@ mod telemetry;
 mod top;
 mod trust;
 mod users;
+mod values;
 mod video;
 mod wishes;
 

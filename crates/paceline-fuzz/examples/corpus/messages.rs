@@ -24,6 +24,7 @@ fn publisher(tag: &str, full: bool) -> PublisherSpec {
         bytes_max: full.then_some(20_000),
         envelope: None,
         waits: full,
+        latch: full,
         unscalable: None,
         key_interval: None,
         scaled: Vec::new(),

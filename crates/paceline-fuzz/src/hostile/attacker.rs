@@ -400,6 +400,7 @@ impl Attacker {
             bytes_max: Some(self.number()),
             envelope: None,
             waits: self.chance.below(2) == 0,
+            latch: self.chance.below(2) == 0,
             unscalable: None,
             key_interval: None,
             scaled: Vec::new(),

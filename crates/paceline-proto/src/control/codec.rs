@@ -37,6 +37,7 @@ const HAS_ENVELOPE: u64 = 1 << 8;
 const LEARNED: u64 = 1 << 9;
 const HAS_SCALED: u64 = 1 << 10;
 const HAS_WITHIN: u64 = 1 << 11;
+const LATCH: u64 = 1 << 12;
 
 // Flags of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -170,6 +171,7 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
         (learned, LEARNED),
         (!spec.scaled.is_empty(), HAS_SCALED),
         (spec.within.is_some(), HAS_WITHIN),
+        (spec.latch, LATCH),
     ];
     out.put_varint(
         long.iter().filter(|(set, _)| *set).fold(flags, |flags, (_, flag)| flags | flag),
@@ -248,7 +250,7 @@ fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelope, WireErr
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let flags = reader.varint_max(2 * HAS_WITHIN - 1, "publisher flags")?;
+    let flags = reader.varint_max(2 * LATCH - 1, "publisher flags")?;
     if flags & (HAS_ENVELOPE | LEARNED) == LEARNED {
         return Err(WireError::Invalid("publisher flags"));
     }
@@ -266,6 +268,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         })?,
         loss: optional(has(HAS_LOSS), || read_loss(reader))?,
         waits: has(WAITS),
+        latch: flags & LATCH != 0,
         unscalable: optional(has(HAS_UNSCALABLE), || read_unscalable(reader))?,
         key_interval: optional(has(HAS_KEY_INTERVAL), || read_duration(reader, "key interval"))?,
         scaled: optional(flags & HAS_SCALED != 0, || read_scaled(reader))?.unwrap_or_default(),

@@ -106,6 +106,7 @@ mod tests {
                 bytes_max: Some(10_900),
                 envelope: None,
                 waits: false,
+                latch: false,
                 unscalable: None,
                 key_interval: None,
                 scaled: Vec::new(),

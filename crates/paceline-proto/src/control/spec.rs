@@ -34,6 +34,9 @@ pub struct PublisherSpec {
     pub envelope: Option<Envelope>,
     /// True if the publisher waits for queue space before it publishes; none of its samples expires.
     pub waits: bool,
+    /// True if a subscriber that joins late receives the newest sample at once. Its node fetches it from the pull
+    /// buffer of the publisher's node.
+    pub latch: bool,
     /// The reason why its pictures cannot be scaled, if they cannot.
     pub unscalable: Option<Unscalable>,
     /// The longest time between two key pictures of its video so far, rounded up to 100 ms; `None` before the
@@ -66,6 +69,7 @@ impl PublisherSpec {
             bytes_max: None,
             envelope: None,
             waits: false,
+            latch: false,
             unscalable: None,
             key_interval: None,
             scaled: Vec::new(),

@@ -173,6 +173,7 @@ impl Run {
             period: Some(Duration::from_nanos(period.clamp(500_000, 4 * NANOS))),
             bytes_max: Some(bytes),
             waits: false,
+            latch: false,
             late: if chance.chance(500) { Late::Drop } else { Late::Send },
             ..data(&format!("asked/{place}"))
         }

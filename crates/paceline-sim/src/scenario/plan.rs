@@ -172,6 +172,7 @@ impl PublisherPlan {
             bytes_max: Some(self.bytes),
             envelope: None,
             waits: false,
+            latch: false,
             unscalable: None,
             key_interval: None,
             scaled: Vec::new(),

@@ -47,6 +47,7 @@ fn fill(path: &mut Path, chance: &mut Random) -> Vec<Asked> {
             period: Some(period),
             bytes_max: Some(bytes as u64),
             waits: false,
+            latch: false,
             late: Late::Drop,
             ..data(&name)
         };

@@ -21,6 +21,7 @@ use super::command::{COMMANDS_MAX, Command, Commands};
 use super::gate::Gate;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
+use super::latch::Latch;
 use super::port::scaling::ScalePool;
 use super::pull::Holder;
 use super::realtime::Role;
@@ -115,6 +116,7 @@ pub(crate) struct Engine {
     holder: Holder,
     /// The number of the next pull that starts on this node.
     next_pull: u64,
+    latch: Latch,
     asking: BTreeMap<u64, Asking>,
     questions: Questions,
     /// The excess of each stream at its last report.
@@ -160,6 +162,7 @@ impl Engine {
             lingering: BTreeMap::new(),
             opening: BTreeMap::new(),
             holder: Holder::new(commands.clone()),
+            latch: Latch::new(commands.clone()),
             commands,
             next_pull: 0,
             asking: BTreeMap::new(),
@@ -378,6 +381,7 @@ impl Engine {
                     }
                 }
                 ControlOutput::Subscribed { subscription, publishers } => {
+                    self.serve_latecomer(subscription, &publishers);
                     self.tell(subscription, SubscriberEvent::Publishers(publishers.clone()));
                     self.heard.insert(subscription, publishers);
                 }

@@ -21,4 +21,4 @@ mod puller;
 pub(crate) use holder::Holder;
 pub(crate) use lookup::Wanted;
 pub(crate) use pipe::{Pipe, Told};
-pub(crate) use puller::start;
+pub(crate) use puller::{pull_into, start};

@@ -295,6 +295,19 @@ impl Sink {
         true
     }
 
+    /// Delivers the newest sample of a latched publisher, unless a newer one was delivered. It may be older than the
+    /// delay bound, which begins with the subscription.
+    pub(crate) fn deliver_latched(&self, order: &Arc<Order>, sample: Sample) {
+        if self.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(_turn) = order.take(sample.seq) else { return };
+        let age = u64::try_from(sample.age.as_nanos()).unwrap_or(u64::MAX);
+        self.counts.count_delivered(sample.payload.len() as u64, age);
+        self.seen.keep(&sample);
+        self.hand_over(Unread { delivery: sample, needed: Needed::default() });
+    }
+
     fn hand_over(&self, unread: Unread) {
         match &self.output {
             Output::Callback(callback) => {

@@ -21,6 +21,7 @@ mod foreign_video;
 mod fresh;
 mod hosts;
 mod large;
+mod latch;
 mod late_joiner;
 mod meeting;
 mod net;

@@ -63,7 +63,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
         (option::of(unscalable()), option::of(duration()), scaled(), option::of(duration()));
     let envelope = (1..=u64::MAX, 1..=u64::MAX, any::<bool>())
         .prop_map(|(burst, bytes_per_s, learned)| Envelope { burst, bytes_per_s, learned });
-    let bytes = (option::of(any::<u64>()), option::of(envelope), any::<bool>(), video);
+    let bytes = (option::of(any::<u64>()), option::of(envelope), any::<(bool, bool)>(), video);
     let rest = (option::of(duration()), option::of(size()), bytes, loss);
     (tag, kind, encoding(), late, rest).prop_map(
         |(
@@ -74,7 +74,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
             (
                 period,
                 size,
-                (bytes_max, envelope, waits, (unscalable, key_interval, scaled, within)),
+                (bytes_max, envelope, (waits, latch), (unscalable, key_interval, scaled, within)),
                 loss,
             ),
         )| {
@@ -89,6 +89,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
                 bytes_max,
                 envelope,
                 waits,
+                latch,
                 unscalable,
                 key_interval,
                 scaled,
@@ -415,6 +416,7 @@ fn messages_are_compact() {
         bytes_max: Some(200_000),
         envelope: None,
         waits: false,
+        latch: false,
         unscalable: None,
         key_interval: None,
         scaled: Vec::new(),

@@ -2,12 +2,13 @@
 
 use super::super::clock;
 use super::super::command::{Holders, PullCommand, Reply};
+use super::super::latch::Latecomer;
 use super::{Engine, questions};
 use crate::status::BufferStatus;
 use bytes::Bytes;
 use paceline_proto::pull::{Answer, Fetch, Find, Question};
 use paceline_proto::rights::Right;
-use paceline_proto::{NodeId, PublisherId, Tag};
+use paceline_proto::{NodeId, PublisherId, SubscriptionId, Tag};
 use paceline_sched::Instant;
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
@@ -66,6 +67,25 @@ impl Engine {
             self.gate.note_pulled(asked.1, tag.as_str());
         }
         Ok(())
+    }
+
+    /// Fetches the newest samples of latched publishers that a subscription did not receive before.
+    pub(super) fn serve_latecomer(&mut self, id: SubscriptionId, publishers: &[PublisherId]) {
+        let Some(sink) = self.sinks.get(&id) else { return };
+        let Some(spec) = self.control.subscription(id).filter(|spec| !spec.local) else { return };
+        let before = self.heard.get(&id).map_or(&[][..], Vec::as_slice);
+        for &publisher in publishers.iter().filter(|it| !before.contains(it)) {
+            let Some(latched) = self.control.publisher(publisher).filter(|spec| spec.latch) else {
+                continue;
+            };
+            self.latch.serve(Latecomer {
+                sink: sink.clone(),
+                order: sink.order_of(publisher),
+                tag: latched.tag.clone(),
+                publisher,
+                form: spec.form,
+            });
+        }
     }
 
     fn holders(&self, tag: &Tag) -> Holders {

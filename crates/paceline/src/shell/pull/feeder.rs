@@ -189,6 +189,7 @@ fn spec(tag: Tag, sample: &RawSample) -> PublisherSpec {
         bytes_max: None,
         envelope: None,
         waits: true,
+        latch: false,
         unscalable: None,
         key_interval: None,
         scaled: Vec::new(),

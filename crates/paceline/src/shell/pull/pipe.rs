@@ -99,7 +99,8 @@ impl Pipe {
         self.room.notify(usize::MAX);
     }
 
-    fn pop(&self) -> Option<Told> {
+    /// Returns the next message, if there is one.
+    pub(crate) fn pop(&self) -> Option<Told> {
         let mut state = self.lock();
         let told = state.waiting.pop_front()?;
         state.bytes -= told.bytes();

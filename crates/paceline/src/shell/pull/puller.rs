@@ -12,7 +12,7 @@ pub(crate) fn start(commands: Commands, wanted: Wanted, pipe: Arc<Pipe>) -> std:
     let named = std::thread::Builder::new().name("paceline-fetch".to_owned());
     named.spawn(move || {
         let end = Ending(&pipe);
-        let ended = pull(&commands, &wanted, &pipe);
+        let ended = pull_into(&commands, &wanted, &pipe);
         end.tell(ended);
     })?;
     Ok(())
@@ -35,7 +35,12 @@ impl Drop for Ending<'_> {
     }
 }
 
-fn pull(commands: &Commands, wanted: &Wanted, pipe: &Pipe) -> Result<PullSummary, PullError> {
+/// Pulls on this thread, and writes the number of samples and the samples to `pipe`.
+pub(crate) fn pull_into(
+    commands: &Commands,
+    wanted: &Wanted,
+    pipe: &Pipe,
+) -> Result<PullSummary, PullError> {
     let lookup = lookup::look(commands, wanted, pipe)?;
     let found = lookup.plan.items.len() as u64;
     let mut fetch = Fetch::new(commands, wanted, pipe, lookup)?;

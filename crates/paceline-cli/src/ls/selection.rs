@@ -1,0 +1,125 @@
+//! The part of a document that concerns one pattern.
+
+use crate::status::{Document, Node, describe_tags};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
+use paceline::{Pattern, Tag};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Removes everything that has no tag in common with `pattern`.
+pub(super) fn select(document: &mut Document, pattern: &Pattern) {
+    let matches = |tag: &str| Tag::new(tag).is_ok_and(|tag| pattern.covers(&tag));
+    let meets = |other: &str| Pattern::new(other).is_ok_and(|other| pattern.covers_part_of(&other));
+    for node in &mut document.nodes {
+        node.publishers.retain(|publisher| matches(&publisher.tag));
+        node.subscriptions.retain(|subscription| meets(&subscription.pattern));
+        node.buffers.retain(|buffer| meets(&buffer.pattern));
+    }
+    let publishers = document.nodes.iter().flat_map(|node| &node.publishers);
+    let ids: BTreeSet<String> = publishers.map(|publisher| publisher.id.clone()).collect();
+    for node in &mut document.nodes {
+        for link in &mut node.links {
+            link.streams.retain(|stream| ids.contains(&stream.publisher));
+        }
+        node.links.retain(|link| !link.streams.is_empty());
+        node.reservations.retain(|it| ids.contains(&it.publisher));
+    }
+    document.nodes.retain(|node| !is_empty(node));
+}
+
+const fn is_empty(node: &Node) -> bool {
+    let here = node.publishers.is_empty() && node.subscriptions.is_empty();
+    here && node.buffers.is_empty() && node.links.is_empty() && node.reservations.is_empty()
+}
+
+/// The publishers and subscribers of one tag.
+#[derive(Default)]
+struct TagRow<'a> {
+    types: BTreeSet<&'a str>,
+    hz: f64,
+    publishers: usize,
+    subscribers: usize,
+}
+
+/// Formats one row per published tag.
+pub(super) fn tags(document: &Document) -> String {
+    let mut rows: BTreeMap<&str, TagRow<'_>> = BTreeMap::new();
+    let mut publishes: BTreeMap<&str, &str> = BTreeMap::new();
+    for publisher in document.nodes.iter().flat_map(|node| &node.publishers) {
+        let row = rows.entry(&publisher.tag).or_default();
+        row.types.insert(&publisher.encoding);
+        row.hz += publisher.rate_hz;
+        row.publishers += 1;
+        publishes.insert(&publisher.id, &publisher.tag);
+    }
+    for subscription in document.nodes.iter().flat_map(|node| &node.subscriptions) {
+        let tags: BTreeSet<&str> = subscription
+            .publishers
+            .iter()
+            .filter_map(|id| publishes.get(id.as_str()).copied())
+            .collect();
+        for tag in tags {
+            rows.entry(tag).or_default().subscribers += 1;
+        }
+    }
+    let mut table = Table::new(&[
+        ("tag", Name),
+        ("type", Left),
+        ("Hz", Right),
+        ("publishers", Right),
+        ("subscribers", Right),
+    ]);
+    for (tag, row) in rows {
+        table.row(vec![
+            tag.to_owned(),
+            row.types.into_iter().collect::<Vec<_>>().join(", "),
+            format!("{:.1}", row.hz),
+            row.publishers.to_string(),
+            row.subscribers.to_string(),
+        ]);
+    }
+    if table.is_empty() { "no tag is published\n".to_owned() } else { table.render(WIDTH) }
+}
+
+/// Describes that nothing matches, next to what is published.
+pub(super) fn nothing(pattern: &Pattern, published: &BTreeSet<String>) -> String {
+    format!("nothing matches {pattern}; {}\n", describe_tags(published))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::test_status as status;
+
+    fn selected(pattern: &str) -> Document {
+        let mut document = Document::new(&status());
+        select(&mut document, &Pattern::new(pattern).unwrap());
+        document
+    }
+
+    #[test]
+    fn only_what_has_a_tag_in_common_stays() {
+        let all = Document::new(&status());
+        let publisher = &all.nodes[0].publishers[0];
+        let one = selected(&publisher.tag);
+        assert!(
+            one.nodes.iter().flat_map(|node| &node.publishers).all(|it| it.tag == publisher.tag)
+        );
+        let streams = |it: &Document| {
+            let links = it.nodes.iter().flat_map(|node| &node.links);
+            links.flat_map(|link| &link.streams).filter(|it| it.publisher == publisher.id).count()
+        };
+        assert_eq!(streams(&one), streams(&all));
+        assert_eq!(selected("**").nodes.len(), all.nodes.iter().filter(|it| !is_empty(it)).count());
+        assert!(selected("no/such/tag").nodes.is_empty());
+    }
+
+    #[test]
+    fn tags_have_one_row_each() {
+        let document = Document::new(&status());
+        let text = tags(&document);
+        let publishers = document.nodes.iter().flat_map(|node| &node.publishers);
+        let distinct: BTreeSet<_> = publishers.map(|it| &it.tag).collect();
+        assert_eq!(text.lines().count(), 1 + distinct.len(), "{text}");
+        assert_eq!(tags(&selected("no/such/tag")), "no tag is published\n");
+    }
+}

@@ -1,0 +1,79 @@
+//! A value from the command line.
+
+use super::args::PubArgs;
+use super::files::FileType;
+use super::source::{Next, Opened, Origin, Source};
+use crate::exit::usage;
+use bytes::Bytes;
+use paceline::Encoding;
+use std::path::Path;
+use std::time::Duration;
+
+/// The value, once or at a rate.
+struct Value {
+    payload: Bytes,
+    repeats: bool,
+}
+
+impl Source for Value {
+    fn next(&mut self, number: u64) -> anyhow::Result<Next> {
+        Ok(match number {
+            0 => Next::Sample(self.payload.clone()),
+            _ if self.repeats => Next::Sample(self.payload.clone()),
+            _ => Next::End,
+        })
+    }
+
+    fn has_end(&self) -> bool {
+        !self.repeats
+    }
+}
+
+/// Opens the value `text`.
+pub(super) fn open(args: &PubArgs, text: &str) -> anyhow::Result<Opened> {
+    if args.repeat {
+        return Err(usage("--loop: a value repeats at --hz or --period; leave --loop out"));
+    }
+    if args.chunk.is_some() {
+        return Err(usage("--chunk: a value is one sample; leave --chunk out"));
+    }
+    let path = Path::new(text);
+    if args.encoding.is_none() && (FileType::of(path).has_samples() || path.is_file()) {
+        return Err(usage(format!(
+            "VALUE: '{text}' is the name of a file; to publish its content, write --file {text}; to publish the name \
+             as text, add --encoding text/plain"
+        )));
+    }
+    let encoding = encoding(args, text)?;
+    let hz = args.hertz();
+    let how = hz.map_or_else(|| "once".to_owned(), |hz| format!("at {hz} Hz"));
+    Ok(Opened {
+        origin: Origin {
+            encoding: encoding.clone(),
+            hz,
+            size: None,
+            bytes_max: Some(text.len() as u64),
+            traffic: None,
+            wait: Duration::from_secs(u64::from(hz.is_none() && !args.latch)),
+            what: format!("{} bytes {how}, {encoding}", text.len()),
+        },
+        feed: Box::new(Value { payload: Bytes::from(text.to_owned()), repeats: hz.is_some() }),
+    })
+}
+
+/// Returns the media type: JSON for an object or a list, else text.
+fn encoding(args: &PubArgs, text: &str) -> anyhow::Result<Encoding> {
+    if let Some(name) = &args.encoding {
+        return Ok(Encoding::new(name));
+    }
+    if !text.trim_start().starts_with(['{', '[']) {
+        return Ok(Encoding::Text);
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => Ok(Encoding::Json),
+        Err(error) => Err(usage(format!(
+            "VALUE: begins like JSON but is none: {error}; correct it, or publish it as text with \
+             --encoding text/plain"
+        ))),
+    }
+}
