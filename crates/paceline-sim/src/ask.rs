@@ -207,6 +207,8 @@ pub trait Ask: Sized {
     fn scaled_here(self) -> Self;
     /// Scales at the node of this name.
     fn scaled_at(self, node: &str) -> Self;
+    /// Scales where the publisher's node chooses.
+    fn scaled_anywhere(self) -> Self;
 }
 
 impl Ask for SubscriptionSpec {
@@ -247,6 +249,11 @@ impl Ask for SubscriptionSpec {
 
     fn scaled_at(mut self, node: &str) -> Self {
         self.proxy = Proxy::Node(node.into());
+        self
+    }
+
+    fn scaled_anywhere(mut self) -> Self {
+        self.proxy = Proxy::Auto;
         self
     }
 }
