@@ -324,6 +324,7 @@ fn the_schema_is_stable() {
                     "within_us": 200_000,
                     "loss": "1/10",
                     "proxy": "publisher",
+                    "scaled_at": ["robot"],
                     "publishers": ["0000000000000b0b.1"],
                     "refusals": [],
                     "delivered": 47,
