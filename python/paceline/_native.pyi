@@ -24,6 +24,7 @@ __all__ = [
     "Loan",
     "Measured",
     "Node",
+    "Silent",
     "Withdrawn",
     "Payload",
     "Quote",
@@ -98,6 +99,15 @@ class Sample:
     @property
     def late(self) -> bool:
         """True if ``age_ms`` exceeded the delay bound."""
+    @property
+    def fresh_ms(self) -> float | None:
+        """The time in milliseconds for which the command may still act; ``None`` without an age limit."""
+    @property
+    def safe(self) -> bool:
+        """True for the safe action that follows the last command of an age limit."""
+    @property
+    def order(self) -> str | None:
+        """The place in the order of times: ``in_order``, ``unknown`` or ``late``; ``None`` without an order."""
     @property
     def kind(self) -> str:
         """The kind of the sample: data, state, picture, audio, or the picture type of a video
@@ -286,6 +296,20 @@ class Excess:
     @property
     def long(self) -> int:
         """The number of samples that were longer than the contract allows."""
+
+@final
+class Silent:
+    """Event: the last command of a tag has reached the age limit, and its safe action has started."""
+
+    @property
+    def tag(self) -> str:
+        """The tag of the commands."""
+    @property
+    def publisher(self) -> str:
+        """The id of the publisher of the last command."""
+    @property
+    def seq(self) -> int:
+        """The sequence number of the last command."""
 
 @final
 class Withdrawn:
@@ -603,7 +627,7 @@ class Subscriber:
     def try_take(self, max_samples: int = 1024) -> list[Sample]:
         """Returns all queued samples without blocking, at most ``max_samples``; an empty list if
         none is queued."""
-    def events(self) -> list[Heard | Grant | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused]:
+    def events(self) -> list[Heard | Grant | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused | Silent]:
         """Returns the events since the last call, oldest first.
 
         Only the 64 newest unread events are kept.

@@ -173,6 +173,16 @@ class Node(_native.Node):
         priority: int | None = None,
         idle_s: float | None = None,
         with_tag: str | None = None,
+        fresh_within_ms: float | None = None,
+        otherwise: Literal["hold", "zero"] | None = None,
+        ordered: Literal["time", "publisher", "none"] | None = None,
+        hold_ms: float | None = None,
+        hold_samples: int | None = None,
+        hold_bytes: int | None = None,
+        hold_factor: float | None = None,
+        hold_late: Literal["deliver", "flag", "drop"] | None = None,
+        spacing_ms: float | None = None,
+        max_jitter_ms: float | None = None,
         queue: int | None = None,
         history_samples: int | None = None,
         history_bytes: int | None = None,
@@ -200,6 +210,15 @@ class Node(_native.Node):
         ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the
         oldest is dropped.
 
+        ``fresh_within_ms`` delivers only commands that are provably younger, and starts a safe action when
+        they stop: ``otherwise="hold"`` (the default) reports it as an event, ``"zero"`` delivers one sample of
+        zeros with ``safe``. ``ordered="time"`` delivers the samples of all publishers in the order of their
+        times, ``"publisher"`` those of each one. They wait for at most ``hold_ms``, 50 by default.
+        ``hold_samples`` and ``hold_bytes`` also release ``hold_factor`` (0.5 to 1) of the buffer, and
+        ``hold_late`` sets the treatment of late samples: ``"flag"`` by default. ``spacing_ms`` restores the
+        spacing of capture times with at most this delay. ``max_jitter_ms`` delivers each sample when
+        ``within_ms`` ends. These choices exclude each other.
+
         With ``require=True`` a refusal raises :class:`paceline.Refused`: here if the publisher is
         known, otherwise from the calls that wait for samples. By default a refusal is an event, and
         admission is retried.
@@ -219,6 +238,16 @@ class Node(_native.Node):
             "priority": priority,
             "idle_s": idle_s,
             "with_tag": with_tag,
+            "fresh_within_ms": fresh_within_ms,
+            "otherwise": otherwise,
+            "ordered": ordered,
+            "hold_ms": hold_ms,
+            "hold_samples": hold_samples,
+            "hold_bytes": hold_bytes,
+            "hold_factor": hold_factor,
+            "hold_late": hold_late,
+            "spacing_ms": spacing_ms,
+            "max_jitter_ms": max_jitter_ms,
             "queue": queue,
             "history_samples": history_samples,
             "history_bytes": history_bytes,

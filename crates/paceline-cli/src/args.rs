@@ -4,12 +4,14 @@
 mod history;
 mod http;
 mod link;
+mod timing;
 mod wish;
 
 pub(crate) use history::{BufferSpec, history};
 pub(crate) use http::{HttpAddress, HttpFiles, PORT};
 pub use link::capacity;
 pub(crate) use link::{LinkSpec, TlsSpec, endpoint, policy};
+pub(crate) use timing::TimingArgs;
 pub(crate) use wish::{AskedRate, WishArgs};
 
 use paceline::Kind;

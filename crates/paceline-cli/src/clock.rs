@@ -1,87 +1,98 @@
-//! The wall clock, and absolute sample times, so that errors do not accumulate.
+//! `paceline clock`: the time, its bound, and the servers of a node's clock.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+mod document;
+mod view;
 
-/// Returns the time of day in microseconds since 1970.
-pub(crate) fn unix_micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+use crate::args;
+use crate::config::NodeArgs;
+use crate::status::settle;
+use crate::stop::Stop;
+use crate::{exit, show};
+use anyhow::Context as _;
+use document::ClockDocument;
+use paceline::Node;
+use paceline::time::ClockConfig;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The exit code for a clock whose error is unknown.
+const UNKNOWN: u8 = 3;
+
+/// Options of `paceline clock`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClockArgs {
+    /// Prints one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Measures this NTP server, HOST:PORT, instead of reading a node's clock; at most 16
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "of")]
+    server: Vec<String>,
+    /// Reads the clock of the node with this name; default: this host's node
+    #[arg(long, value_name = "NAME")]
+    of: Option<String>,
+    /// The interval of requests to the servers of --server, from 62.5ms; the 4 requests are a quarter of it apart, at
+    /// most 2 s
+    #[arg(long, value_name = "TIME", value_parser = args::some_duration, default_value = "16s", requires = "server")]
+    poll: Duration,
+    /// Gives up after this time on nodes and servers that do not answer
+    #[arg(long, value_name = "TIME", value_parser = args::wait, default_value = "10s")]
+    timeout: Duration,
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
-/// The times `start + k / hz`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pacer {
-    start: Instant,
-    hz: f64,
-    slot: u64,
+/// Prints the state of a clock once.
+pub(crate) fn run(args: &ClockArgs) -> anyhow::Result<ExitCode> {
+    let document = if args.server.is_empty() { read(args)? } else { measure(args)? };
+    if args.json {
+        show::json_pretty(&document)?;
+    } else {
+        show::text(&view::text(&document))?;
+    }
+    let is_known = document.error_ns.is_some();
+    Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::from(UNKNOWN) })
 }
 
-impl Pacer {
-    /// Creates a pacer whose first sample is due at `start`.
-    pub(crate) const fn new(start: Instant, hz: f64) -> Self {
-        Self { start, hz, slot: 0 }
-    }
-
-    /// Returns the due time of the next sample.
-    pub(crate) fn due(&self) -> Instant {
-        self.at(self.slot)
-    }
-
-    /// Advances to the following sample time.
-    pub(crate) const fn advance(&mut self) {
-        self.slot += 1;
-    }
-
-    /// Skips the missed sample times except the last; returns the number of skipped times.
-    pub(crate) fn skip_missed(&mut self, now: Instant) -> u64 {
-        let from = self.slot;
-        while self.at(self.slot + 1) <= now {
-            self.slot += 1;
-        }
-        self.slot - from
-    }
-
-    /// Restarts at `now` if the next sample is overdue by a period or more.
-    pub(crate) fn restart_if_behind(&mut self, now: Instant) {
-        if self.at(self.slot + 1) <= now {
-            *self = Self::new(now, self.hz);
-        }
-    }
-
-    fn at(&self, slot: u64) -> Instant {
-        // Exact to a nanosecond for 2^53 samples.
-        #[expect(clippy::cast_precision_loss, reason = "below 2^53 samples there is none")]
-        let seconds = slot as f64 / self.hz;
-        self.start + Duration::from_secs_f64(seconds)
-    }
+/// Measures servers without a node.
+fn measure(args: &ClockArgs) -> anyhow::Result<ClockDocument> {
+    let config = args.server.iter().fold(ClockConfig::new(), |config, name| config.server(name));
+    let config = config.poll(args.poll, args.poll.max(Duration::from_secs(1_024)));
+    config.check().map_err(|what| exit::usage(what.replacen("clock: ", "--", 1)))?;
+    let report = config.measure(args.timeout).map_err(anyhow::Error::msg)?;
+    Ok(ClockDocument::new(None, &report))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Reads the clock of a node.
+fn read(args: &ClockArgs) -> anyhow::Result<ClockDocument> {
+    let stop = Stop::on_signals()?;
+    let node = args.node.open_guest()?;
+    settle(&node, args.timeout.min(Duration::from_millis(2_500)), &stop);
+    let found = status(&node, args);
+    node.close();
+    found
+}
 
-    #[test]
-    fn no_error_adds_up() {
-        let start = Instant::now();
-        let mut pacer = Pacer::new(start, 30.0);
-        for _ in 0..30 * 3_600 {
-            pacer.advance();
+fn status(node: &Node, args: &ClockArgs) -> anyhow::Result<ClockDocument> {
+    let id = match &args.of {
+        Some(name) => {
+            let nodes = node.nodes();
+            let named = nodes.iter().find(|(_, its)| its == name).map(|(id, _)| *id);
+            named.with_context(|| {
+                let names: Vec<_> = nodes.iter().map(|(_, name)| name.as_str()).collect();
+                format!("--of '{name}': no such node answers; the nodes are {}", names.join(", "))
+            })?
         }
-        let drift = pacer.due().duration_since(start).abs_diff(Duration::from_secs(3_600));
-        assert!(drift < Duration::from_micros(1), "{drift:?}");
-    }
-
-    #[test]
-    fn moments_that_are_over_are_left_out_and_counted() {
-        let start = Instant::now();
-        let mut pacer = Pacer::new(start, 100.0);
-        assert_eq!(pacer.skip_missed(start), 0);
-        assert_eq!(pacer.skip_missed(start + Duration::from_micros(9_900)), 0);
-        assert_eq!(pacer.skip_missed(start + Duration::from_millis(35)), 3);
-        assert_eq!(pacer.due(), start + Duration::from_millis(30));
-        pacer.restart_if_behind(start + Duration::from_millis(35));
-        assert_eq!(pacer.due(), start + Duration::from_millis(30));
-        pacer.restart_if_behind(start + Duration::from_millis(75));
-        assert_eq!(pacer.due(), start + Duration::from_millis(75));
-    }
+        None => {
+            let own = node.status_of(&[node.id()], args.timeout);
+            let links = own.iter().flat_map(|own| &own.links);
+            let host = links.filter(|link| link.name == "host").flat_map(|link| &link.hops);
+            *host.copied().collect::<Vec<_>>().first().context(
+                "no node runs on this host: start `paceline node`, or measure a server with --server HOST:PORT",
+            )?
+        }
+    };
+    let statuses = node.status_of(&[id], args.timeout);
+    let status = statuses.first().context("the node does not answer; try a longer --timeout")?;
+    let report = status.clock.as_ref().context("the node is of a version without a clock")?;
+    Ok(ClockDocument::new(Some(&status.name), report))
 }

@@ -1,6 +1,7 @@
 //! The configuration file: its location and its content.
 
 mod class;
+mod clock;
 mod node;
 mod plain;
 mod query;
@@ -16,6 +17,7 @@ pub(crate) use template::TEMPLATE;
 use crate::args::{BufferSpec, HttpAddress, HttpFiles, LinkSpec};
 
 use crate::exit;
+use paceline::time::ClockConfig;
 use paceline_plain::{PlainConfig, Rules};
 use std::fmt;
 use std::io::Read as _;
@@ -50,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) policy: Option<PathBuf>,
     /// The file of this node's token.
     pub(crate) token: Option<PathBuf>,
+    /// The servers and the address of the clock.
+    pub(crate) clock: Option<ClockConfig>,
     /// The node's links, at most [`Node::LINKS_MAX`](paceline::Node::LINKS_MAX).
     pub(crate) links: Vec<LinkSpec>,
     /// The pull buffers of the node.

@@ -18,6 +18,7 @@ mod manual;
 mod node;
 mod notify;
 mod observe;
+mod pacer;
 mod payload;
 mod plan;
 mod playback;
@@ -86,6 +87,8 @@ enum Command {
     Set(Box<set::SetArgs>),
     /// Lists nodes, publishers, subscriptions and links
     Ls(ls::LsArgs),
+    /// Shows the time, its error bound and the servers of the clock
+    Clock(Box<clock::ClockArgs>),
     /// Shows streams, subscriptions and links as they change
     Top(top::TopArgs),
     /// Measures or prints samples: --hz, --bw, --delay, --print
@@ -164,6 +167,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Ask(args) => subscribe::run_ask(&args),
         Command::Set(args) => set::run(&args),
         Command::Ls(args) => ls::run(&args),
+        Command::Clock(args) => clock::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Watch(args) => observe::run_watch(&args),
         Command::Hz(args) => observe::run(Measure::Rate, &args),

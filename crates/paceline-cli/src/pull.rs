@@ -3,10 +3,12 @@
 mod args;
 mod range;
 
+pub(crate) use range::rfc3339_of;
+
 pub(crate) use args::PullArgs;
 
-use crate::clock::unix_micros;
 use crate::exit::{self, INTERRUPTED};
+use crate::pacer::unix_micros;
 use crate::payload::{SampleLine, Sink, picture_size};
 use crate::show;
 use crate::stop::{STOP_SLICE, Stop};
@@ -172,7 +174,7 @@ fn describe(delivery: &Sample) -> String {
         delivery.tag,
         delivery.publisher,
         delivery.seq,
-        range::rfc3339_of(delivery.captured.nanos),
+        rfc3339_of(delivery.captured.nanos),
         show::millis(u64::try_from(delivery.age.as_millis()).unwrap_or(u64::MAX)),
         delivery.kind,
         delivery.encoding,

@@ -207,6 +207,12 @@ const fn remedy(reason: DropReason) -> &'static str {
         DropReason::OverBudget => {
             "they exceed the bit rate; try a higher --bitrate or a smaller --size"
         }
+        DropReason::Stale => {
+            "they were not provably younger than the age limit; try a longer --fresh, or a path with less delay"
+        }
+        DropReason::OutOfOrder => {
+            "later ones had already left the time buffer; try a longer --hold, or late=flag"
+        }
         DropReason::Duplicate => "they had been delivered before",
         DropReason::TooLarge => "they are larger than a node accepts",
         DropReason::Undecodable => "they need a picture that was not delivered",

@@ -15,6 +15,7 @@ use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::{BestEffort, Offer};
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
+use paceline::timing::{Decisions, Silence};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
 use serde::Serialize;
@@ -44,8 +45,32 @@ struct Summary {
     #[serde(serialize_with = "by_reason::serialize")]
     dropped: Drops,
     age_us: Ages,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decisions: Option<DecisionCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spacing: Option<SpacingLine>,
     refused: Vec<String>,
     reason: Option<String>,
+}
+
+/// The decisions of `--fresh`.
+#[derive(Serialize)]
+struct DecisionCounts {
+    released: u64,
+    stale: u64,
+    silences: u64,
+}
+
+/// The measurements of `--spacing` or `--max-jitter`.
+#[derive(Serialize)]
+struct SpacingLine {
+    released: u64,
+    late: u64,
+    early: u64,
+    jumps: u64,
+    jitter_in_us: u64,
+    jitter_out_us: u64,
+    added_us: u64,
 }
 
 /// The reason for the end.
@@ -61,6 +86,7 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return dry_run::run(args);
     }
+    args.timing.check()?;
     let stop = Stop::on_signals()?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open()?;
@@ -77,7 +103,8 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
     let builder =
         node.subscriber(args.pattern.as_str()).proxy(args.proxy.clone()).queue(args.queue);
-    let mut builder = args.wish.apply(builder).retransmit(args.retransmit);
+    let builder = args.wish.apply(builder).retransmit(args.retransmit);
+    let mut builder = args.timing.apply(builder);
     if let Some(level) = args.priority {
         builder = builder.priority(level);
     }
@@ -219,12 +246,7 @@ impl<'a> Session<'a> {
                     self.report_best_effort(publisher, why)
                 }
                 SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
-                    let Excess { early, long } = excess;
-                    self.block.note(&format!(
-                        "more than granted: publisher {publisher}: {early} samples arrived too \
-                         early and {long} were too large at node '{node_name}'; they are sent \
-                         after all contracts"
-                    ));
+                    self.report_excess(publisher, &node_name, excess);
                 }
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
@@ -250,6 +272,7 @@ impl<'a> Session<'a> {
                         self.refused.insert(publisher, refusal.to_string());
                     }
                 }
+                SubscriberEvent::Silent(silence) => self.report_silence(&silence),
                 // An event of a later version.
                 other => self.block.note(&format!("{other:?}")),
             }
@@ -326,6 +349,21 @@ impl<'a> Session<'a> {
         }
     }
 
+    fn report_excess(&mut self, publisher: PublisherId, node_name: &str, excess: Excess) {
+        let Excess { early, long } = excess;
+        self.block.note(&format!(
+            "more than granted: publisher {publisher}: {early} samples arrived too early and {long} were too large at \
+             node '{node_name}'; they are sent after all contracts"
+        ));
+    }
+
+    fn report_silence(&mut self, silence: &Silence) {
+        let Silence { tag, publisher, seq } = silence;
+        self.block.note(&format!(
+            "silent: the last command on {tag}, number {seq} of publisher {publisher}, has reached the age limit"
+        ));
+    }
+
     fn second(&self) -> String {
         let (window, ages) = (&self.window, self.window.ages());
         let dropped = self.subscriber.drops();
@@ -376,6 +414,25 @@ impl<'a> Session<'a> {
         Some(shortfall::reason(self.node, &sources, &drops, asked, longer))
     }
 
+    fn decisions(&self) -> Option<DecisionCounts> {
+        self.args.timing.fresh?;
+        let Decisions { released, stale, silences } = self.subscriber.decisions();
+        Some(DecisionCounts { released, stale, silences })
+    }
+
+    fn spacing(&self) -> Option<SpacingLine> {
+        let report = self.subscriber.spacing_report()?;
+        Some(SpacingLine {
+            released: report.released,
+            late: report.late,
+            early: report.early,
+            jumps: report.jumps,
+            jitter_in_us: show::micros(report.jitter_in),
+            jitter_out_us: show::micros(report.jitter_out),
+            added_us: show::micros(report.added),
+        })
+    }
+
     fn summary(&mut self, reason: Option<&str>) -> anyhow::Result<()> {
         let (total, ages) = (&self.total, self.total.ages());
         let (dropped, missing) = (self.subscriber.drops(), self.subscriber.missing());
@@ -390,6 +447,8 @@ impl<'a> Session<'a> {
                     missing,
                     dropped,
                     age_us: ages,
+                    decisions: self.decisions(),
+                    spacing: self.spacing(),
                     refused,
                     reason: reason.map(str::to_owned),
                 },

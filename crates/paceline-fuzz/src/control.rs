@@ -235,5 +235,6 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         level: None,
         idle: None,
         with: None,
+        proves: false,
     }
 }

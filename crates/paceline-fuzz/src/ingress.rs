@@ -73,6 +73,7 @@ impl Both {
             seq: self.seq,
             captured: Timestamp { nanos, error: 3 },
             published_at: Instant::from_millis(self.seq),
+            doubt: Duration::ZERO,
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             payload: payload.clone(),

@@ -22,7 +22,9 @@ mod soak;
 mod stage;
 pub(crate) mod stats;
 mod storm;
+mod tds;
 mod terminal;
+mod time;
 mod zenoh;
 
 use anyhow::Result;
@@ -49,6 +51,8 @@ enum Command {
     MainJob(main_job::Args),
     /// Cost of one hop over a unix socket: round trip and throughput
     Hop(hop::Args),
+    /// The error and the bound of a node's clock over a veth pair (needs root)
+    Clock(time::Args),
     /// Time until `pub` and `sub` find each other, on one host and over three hops
     Meet(meet::Args),
     /// 1,000 subscriptions in one process: processor time and memory of each
@@ -63,6 +67,8 @@ enum Command {
     Recordings(recordings::Args),
     /// Three contracts on an overloaded 2 Mbit/s link, under each discipline (needs root)
     Storm(storm::Args),
+    /// Spacing of samples after a jittery network, compared with a plain sleeper
+    Tds(tds::Args),
     /// Processes killed and stopped at random: effect on the others and cost
     Soak(soak::Args),
     /// Nanoseconds, instructions and memory per scheduling decision of every policy
@@ -96,6 +102,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
     let done = match args.command {
         Command::MainJob(args) => main_job::run(&args),
         Command::Hop(args) => hop::run(&args),
+        Command::Clock(args) => time::run(&args),
         Command::Meet(args) => meet::run(&args),
         Command::Fanout(args) => fanout::run(&args),
         Command::Figure7(args) => figure7::run(&args),
@@ -103,6 +110,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),
         Command::Storm(args) => storm::run(&args),
+        Command::Tds(args) => tds::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Role(args) => role::run(&args),

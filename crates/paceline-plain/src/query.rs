@@ -132,6 +132,7 @@ impl Common {
                 | SubscriberEvent::Withdrawn(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::Silent(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
                 // An event of a later version.

@@ -81,6 +81,7 @@ fn fill(link: &mut Link, streams: u32, now: Instant) {
                 seq,
                 captured: Timestamp::default(),
                 published_at: now,
+                doubt: Duration::ZERO,
                 kind: Kind::Data,
                 encoding: Encoding::Bytes,
                 payload: Bytes::from_static(&[0; 64]),

@@ -27,7 +27,17 @@ impl Stamper {
     ) -> RawSample {
         let seq = self.next_seq;
         self.next_seq += 1;
-        RawSample { seq, captured, published_at: now, kind, encoding, payload, attachment: None }
+        let doubt = Duration::ZERO;
+        RawSample {
+            seq,
+            captured,
+            published_at: now,
+            doubt,
+            kind,
+            encoding,
+            payload,
+            attachment: None,
+        }
     }
 }
 

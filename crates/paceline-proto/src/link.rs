@@ -126,6 +126,8 @@ pub struct Link {
     depth: Depth,
     /// The contents of the current frame that must be sent again if it is lost.
     items: Vec<Item>,
+    /// Frames carry stamps, so that the neighbours can prove transit times.
+    proves: bool,
 }
 
 impl Link {
@@ -154,7 +156,14 @@ impl Link {
             repairs: Repairs::default(),
             depth: Depth::default(),
             items: Vec::new(),
+            proves: false,
         }
+    }
+
+    /// Sets whether frames carry stamps, with which the neighbours prove the transit times of samples. By default
+    /// they do not.
+    pub const fn set_proving(&mut self, proves: bool) {
+        self.proves = proves;
     }
 
     /// Opens a stream. Returns `false` if the index is out of range or in use. Samples are dropped until the

@@ -44,11 +44,15 @@ pub enum DropReason {
     Expired,
     /// Earlier scaled pictures had used up the bit rate of their form.
     OverBudget,
+    /// The subscription has an age limit, and the sample was not provably younger.
+    Stale,
+    /// A later sample had already left the subscription's time buffer.
+    OutOfOrder,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::DeadlineMissed,
         Self::QueueFull,
         Self::Superseded,
@@ -67,6 +71,8 @@ impl DropReason {
         Self::NotExported,
         Self::Expired,
         Self::OverBudget,
+        Self::Stale,
+        Self::OutOfOrder,
     ];
 
     /// Returns the reason's index in [`Self::ALL`], which is also its byte on the wire.
@@ -103,6 +109,8 @@ impl DropReason {
             Self::NotExported => "not_exported",
             Self::Expired => "expired",
             Self::OverBudget => "over_budget",
+            Self::Stale => "stale",
+            Self::OutOfOrder => "out_of_order",
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct Heard {
     pub ack_now: bool,
     /// The sender treats its frames as ones that may be lost, and retransmits.
     pub datagrams: bool,
+    /// The sender's stamp, to send back.
+    pub stamp: Option<u32>,
 }
 
 /// Content received in a frame.
@@ -133,13 +135,33 @@ pub struct Receiver {
     mender: Option<Box<Mender>>,
 }
 
-/// Reads the next segment and adds the frame's `transit` time to the age of its sample.
-fn read(reader: &mut Reader, transit: Duration) -> Result<Segment, WireError> {
-    let mut segment = Segment::read(reader)?;
-    if let Segment::Data { place: Place::First(head), .. } = &mut segment {
-        head.age = head.age.saturating_add(transit);
+/// The transit time of a frame.
+#[derive(Clone, Copy, Debug)]
+struct Transit {
+    /// The part for its own bytes, as the sender states it.
+    serial: Duration,
+    /// Half the minimum round trip, which estimates the rest.
+    half: Duration,
+    /// The longest possible transit time, if the frame proves it.
+    longest: Option<Duration>,
+}
+
+impl Transit {
+    /// The rounding of an age and its doubt.
+    const ROUNDED: Duration = Duration::from_micros(2);
+
+    /// Reads the next segment, adds the serial part to the age of its sample, and the rest to the doubt.
+    fn read(self, reader: &mut Reader) -> Result<Segment, WireError> {
+        let mut segment = Segment::read(reader)?;
+        if let Segment::Data { place: Place::First(head), .. } = &mut segment {
+            head.age = head.age.saturating_add(self.serial);
+            head.doubt = head.doubt.zip(self.longest).map(|(doubt, longest)| {
+                let doubt = doubt.saturating_add(longest).saturating_add(Self::ROUNDED);
+                doubt.saturating_sub(self.serial).saturating_sub(self.half)
+            });
+        }
+        Ok(segment)
     }
-    Ok(segment)
 }
 
 impl Receiver {
@@ -205,6 +227,12 @@ impl Receiver {
             owed: None,
             ack_now: header.ack_now,
             datagrams: header.datagrams,
+            stamp: header.stamp,
+        };
+        let transit = Transit {
+            serial: header.transit.unwrap_or_default(),
+            half: self.half_round_trip,
+            longest: header.echo.map(|echo| echo.longest_transit(now)),
         };
         if header.epoch < self.epoch {
             return Ok(heard);
@@ -217,7 +245,6 @@ impl Receiver {
             && header.known == our_epoch
         {
             if header.datagrams {
-                let transit = header.transit.unwrap_or_default();
                 let result = self.handle_datagram(now, (seq, transit), &mut reader, &mut found);
                 heard.owed = Some(self.ack);
                 return result.map(|()| heard).map_err(|error| (Some(heard), error));
@@ -230,7 +257,7 @@ impl Receiver {
             self.ack.note(seq);
             heard.owed = Some(self.ack);
             while !reader.is_empty() && !seen {
-                let segment = read(&mut reader, header.transit.unwrap_or_default());
+                let segment = transit.read(&mut reader);
                 let handled = segment.and_then(|it| self.handle_segment(now, it, &mut found));
                 if let Err(error) = handled {
                     return Err((Some(heard), error));
@@ -244,7 +271,7 @@ impl Receiver {
     fn handle_datagram(
         &mut self,
         now: Instant,
-        (seq, transit): (u64, Duration),
+        (seq, transit): (u64, Transit),
         reader: &mut Reader,
         found: &mut impl FnMut(Received),
     ) -> Result<(), WireError> {
@@ -256,7 +283,7 @@ impl Receiver {
         let mut in_turn = true;
         let mut result = Ok(());
         while !reader.is_empty() && result.is_ok() {
-            let segment = read(reader, transit);
+            let segment = transit.read(reader);
             match segment.and_then(|segment| mender.handle_segment(arrival, segment, found)) {
                 Ok(took) => in_turn &= took,
                 Err(error) => result = Err(error),
@@ -487,8 +514,9 @@ struct Piece {
 }
 
 fn sample(head: SampleHead, published_at: Instant, payload: Bytes) -> RawSample {
-    let SampleHead { seq, captured, kind, encoding, attachment, .. } = head;
-    RawSample { seq, captured, published_at, kind, encoding, payload, attachment }
+    let SampleHead { seq, captured, kind, encoding, doubt, attachment, .. } = head;
+    let doubt = doubt.unwrap_or(RawSample::UNPROVEN);
+    RawSample { seq, captured, published_at, doubt, kind, encoding, payload, attachment }
 }
 
 #[cfg(test)]

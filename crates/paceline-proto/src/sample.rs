@@ -193,6 +193,8 @@ pub struct RawSample {
     /// The instant of *this* node's clock at which the sample's age was zero. Links carry the age instead of
     /// this instant, so the nodes' clocks need not agree.
     pub published_at: Instant,
+    /// The sample's true age exceeds [`Self::age`] by at most this; [`Self::UNPROVEN`] if no bound is known.
+    pub doubt: Duration,
     /// The kind of the sample.
     pub kind: Kind,
     /// The media type of the payload.
@@ -204,6 +206,15 @@ pub struct RawSample {
 }
 
 impl RawSample {
+    /// The [`Self::doubt`] of an age without a bound: a hop of the path has measured only an estimate.
+    pub const UNPROVEN: Duration = Duration::from_nanos(u64::MAX);
+
+    /// Returns the largest possible age at `now`; `None` if it is unknown.
+    #[must_use]
+    pub fn oldest(&self, now: Instant) -> Option<Duration> {
+        (self.doubt < Self::UNPROVEN).then(|| self.age(now).saturating_add(self.doubt))
+    }
+
     /// Returns the number of bytes of the payload and the attachment.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -35,6 +35,8 @@ fn a_header_with_everything() {
         datagrams: false,
         held: None,
         transit: None,
+        stamp: None,
+        echo: None,
     };
     let mut out = Vec::new();
     header.write(&mut out);
@@ -73,6 +75,7 @@ fn a_sample_in_one_piece() {
         kind: Kind::Picture,
         encoding: Encoding::Jpeg,
         age: Duration::from_micros(1_000),
+        doubt: None,
         attachment: None,
     };
     let data = DataHead { stream: 2, number: 9, first: Some(&head), offset: 0, last: true, len: 3 };
@@ -94,6 +97,7 @@ fn a_sample_with_an_attachment() {
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         age: Duration::from_micros(1_000),
+        doubt: None,
         attachment: Some([7, 8][..].into()),
     };
     let data = DataHead { stream: 2, number: 9, first: Some(&head), offset: 0, last: true, len: 3 };

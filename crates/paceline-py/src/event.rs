@@ -23,6 +23,24 @@ impl Heard {
     }
 }
 
+/// Event: the last command of a tag has reached the age limit, and its safe action has started.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Silent {
+    /// The tag of the commands.
+    tag: String,
+    /// The id of the publisher of the last command.
+    publisher: String,
+    /// The sequence number of the last command.
+    seq: u64,
+}
+
+#[pymethods]
+impl Silent {
+    fn __repr__(&self) -> String {
+        format!("Silent('{}', seq={})", self.tag, self.seq)
+    }
+}
+
 /// Event: the request of the subscription has changed, by its own program or from another node.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Changed {
@@ -191,6 +209,10 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
             let paceline::status::Excess { early, long } = excess;
             let (publisher, node) = (Some(publisher.to_string()), Some(node_name));
             Bound::new(py, Excess { publisher, node, early, long })?.into_any()
+        }
+        SubscriberEvent::Silent(silence) => {
+            let (tag, publisher) = (silence.tag.to_string(), silence.publisher.to_string());
+            Bound::new(py, Silent { tag, publisher, seq: silence.seq })?.into_any()
         }
         SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
             let refused = ChangeRefused {

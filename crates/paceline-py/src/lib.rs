@@ -26,6 +26,7 @@ mod shape;
 mod status;
 mod subscriber;
 mod time;
+mod timing;
 mod view;
 mod wait;
 mod wish;
@@ -40,7 +41,7 @@ mod native {
     #[pymodule_export]
     use super::command::{command, thread_setting};
     #[pymodule_export]
-    use super::event::{BestEffort, ChangeRefused, Changed, Excess, Heard, Withdrawn};
+    use super::event::{BestEffort, ChangeRefused, Changed, Excess, Heard, Silent, Withdrawn};
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
 use crate::errors;
+use crate::timing;
 use crate::wish::Wish;
 use paceline::pull::{BufferBuilder, History, PullBuilder};
 use paceline::{Encoding, Late, Node, PublisherBuilder, Size, SubscriberBuilder};
@@ -82,7 +83,7 @@ pub(crate) fn subscriber<'a>(
     asked: &Bound<'_, PyDict>,
 ) -> PyResult<SubscriberBuilder<'a>> {
     let builder = node.subscriber(pattern);
-    let mut builder = Wish::read(asked)?.put(builder);
+    let mut builder = timing::apply(Wish::read(asked)?.put(builder), asked)?;
     if let Some(level) = option(asked, "priority", WHOLE)? {
         builder = builder.priority(level);
     }

@@ -4,8 +4,10 @@ use crate::payload::Payload;
 use crate::shape;
 use crate::time;
 use paceline::Sample as Inner;
+use paceline::timing::{Actuation, Placement};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
+use std::time::Instant;
 
 /// One received sample.
 ///
@@ -57,6 +59,33 @@ impl Sample {
     #[getter]
     const fn late(&self) -> bool {
         self.0.late
+    }
+
+    /// The time in milliseconds for which the command may still act; `None` without an age limit.
+    #[getter]
+    fn fresh_ms(&self) -> Option<f64> {
+        match self.0.actuation? {
+            Actuation::Command { until } => {
+                Some(time::to_ms(until.saturating_duration_since(Instant::now())))
+            }
+            Actuation::Safe => None,
+        }
+    }
+
+    /// True for the safe action that follows the last command of an age limit.
+    #[getter]
+    fn safe(&self) -> bool {
+        self.0.actuation == Some(Actuation::Safe)
+    }
+
+    /// The place in the order of times: in_order, unknown or late; `None` without an order.
+    #[getter]
+    fn order(&self) -> Option<&'static str> {
+        self.0.placement.map(|place| match place {
+            Placement::InOrder => "in_order",
+            Placement::Unknown => "unknown",
+            Placement::Late => "late",
+        })
     }
 
     /// The kind of the sample: data, state, picture, audio, or the picture type of a video frame.

@@ -98,6 +98,7 @@ impl No {
             | SubscriberEvent::Withdrawn(_)
             | SubscriberEvent::BestEffort(..)
             | SubscriberEvent::Excess { .. }
+            | SubscriberEvent::Silent(_)
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
             // An event of a later version.

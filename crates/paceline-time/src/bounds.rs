@@ -26,6 +26,31 @@ impl TimeBounds {
         Self { earliest: nanos.saturating_sub(error), latest: nanos.saturating_add(error) }
     }
 
+    /// Returns the interval of a time stamp with an error byte: at most 2^error microseconds; 255 is unknown, and the
+    /// interval is then unlimited.
+    #[must_use]
+    pub const fn of_stamp(nanos: u64, error: u8) -> Self {
+        let micros = if error < 63 { 1 << error } else { u64::MAX };
+        Self::new(nanos, 1_000_u64.saturating_mul(micros))
+    }
+
+    /// Returns the part of the interval that is not after `now`, for a time that has passed; `None` if all of it is
+    /// in the future, so that one of the two bounds is wrong.
+    #[must_use]
+    pub const fn until(self, now: Self) -> Option<Self> {
+        if self.earliest > now.latest {
+            return None;
+        }
+        let latest = if self.latest < now.latest { self.latest } else { now.latest };
+        Some(Self { earliest: self.earliest, latest })
+    }
+
+    /// Returns the middle of the interval, in nanoseconds.
+    #[must_use]
+    pub const fn middle(self) -> u64 {
+        self.earliest + (self.latest - self.earliest) / 2
+    }
+
     /// Returns the order of two instants; [`TimeOrder::Unknown`] if their intervals overlap.
     #[must_use]
     pub const fn order(self, other: Self) -> TimeOrder {

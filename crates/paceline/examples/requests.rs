@@ -39,6 +39,7 @@ fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, us
                 SubscriberEvent::Publishers(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::Silent(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => *told,
                 // An event of a later version.

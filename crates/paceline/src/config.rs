@@ -3,6 +3,7 @@
 use crate::access::Audit;
 use crate::identity::{Identity, TlsFiles};
 use crate::proxy::Proxy;
+use crate::time::ClockConfig;
 use paceline_proto::Carrier;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
@@ -234,6 +235,7 @@ pub struct NodeBuilder {
     pub(crate) realtime: bool,
     pub(crate) policy: Option<PathBuf>,
     pub(crate) token: Option<PathBuf>,
+    pub(crate) clock: ClockConfig,
 }
 
 impl NodeBuilder {
@@ -313,6 +315,16 @@ impl NodeBuilder {
     #[must_use]
     pub fn token(mut self, file: impl Into<PathBuf>) -> Self {
         self.token = Some(file.into());
+        self
+    }
+
+    /// Sets the servers that the node's clock follows, and the address at which it serves time.
+    ///
+    /// By default the clock follows that of this host's node. If that follows none either, it is the system clock, with
+    /// an unknown error.
+    #[must_use]
+    pub fn clock(mut self, clock: ClockConfig) -> Self {
+        self.clock = clock;
         self
     }
 

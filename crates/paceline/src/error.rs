@@ -6,6 +6,7 @@ use paceline_proto::pull::LimitsError;
 use paceline_proto::text::escape;
 use paceline_proto::{ATTACHMENT_BYTES_MAX, NodeId, SubscriptionId, TagError};
 use paceline_sched::ContractError;
+use paceline_time::order::BufferLimitError;
 use std::time::Duration;
 
 /// The error of two options that exclude each other.
@@ -82,6 +83,9 @@ pub enum OpenError {
     /// The policy file, the token file or the audit log cannot be used.
     #[error("{}", escape(.0))]
     Access(String),
+    /// The settings of the clock are wrong, or its address cannot be opened.
+    #[error("{}", escape(.0))]
+    Clock(String),
     /// The limit of open files is too low. Sockets count as files.
     #[error(
         "this process may open {limit} files, but this node needs at least {needed}; raise the \
@@ -324,6 +328,34 @@ pub enum SubscribeError {
         "idle without a contract: nothing is reserved; add a delay bound (within) or a loss tolerance (loss)"
     )]
     IdleWithoutContract,
+    /// The age limit of commands is not from 1 µs to 1 h.
+    #[error(
+        "fresh within {0:?}: must be from 1 µs to 1 h, such as 100 ms; it is the largest age of a command"
+    )]
+    FreshWithin(Duration),
+    /// A limit of the time buffer is out of range.
+    #[error(transparent)]
+    TimeBuffer(#[from] BufferLimitError),
+    /// The range of added delays is empty, or exceeds 60 s.
+    #[error(
+        "spacing from {min:?} to {max:?}: must be a range within 0 and 60 s, such as 0 to 200 ms"
+    )]
+    Spacing {
+        /// The smallest added delay.
+        min: Duration,
+        /// The largest added delay.
+        max: Duration,
+    },
+    /// The largest jitter, or the delay bound with one, is 0 or above 60 s.
+    #[error(
+        "maximum jitter or delay bound of {0:?}: must be above 0 and at most 60 s, such as 2 ms"
+    )]
+    MaxJitter(Duration),
+    /// A largest jitter was requested without a delay bound.
+    #[error(
+        "max_jitter without a delay bound: samples are delivered when it ends; add within, such as 50 ms"
+    )]
+    MaxJitterWithoutBound,
     /// The queue length is not from 1 to 65536 samples.
     #[error("queue of {0} samples: must be from 1 to 65,536, such as 64")]
     Queue(usize),

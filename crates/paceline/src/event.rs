@@ -1,5 +1,6 @@
 //! Events of subscriptions and publishers.
 
+use crate::timing::Silence;
 use paceline_proto::control::{BestEffort, Grant, Refusal};
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::LossTolerance;
@@ -62,6 +63,9 @@ pub enum SubscriberEvent {
         /// The loss tolerance of the previous request.
         loss: Option<LossTolerance>,
     },
+    /// The last command of a tag has reached the age limit of
+    /// [`SubscriberBuilder::fresh_within`](crate::SubscriberBuilder::fresh_within), and its safe action has started.
+    Silent(Silence),
 }
 
 /// An event of a publisher, reported at once.

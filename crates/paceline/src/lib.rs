@@ -30,7 +30,7 @@
 //! - [`Node::status`] reads the counters of every reachable node.
 //!
 //! The modules hold the types of these calls: [`contract`] requests, grants and refusals, [`status`]
-//! counters and identifiers, [`class`] the sharing of links, and [`pull`] past samples.
+//! counters and identifiers, [`class`] the sharing of links, [`pull`] past samples, and [`timing`] delivery by time.
 //!
 //! Builders take plain values and check all of them at the end, in `declare`, `open` or `run`. The
 //! error names the first wrong value and its allowed range.
@@ -64,6 +64,8 @@ mod shell;
 pub mod status;
 mod subscriber;
 mod summary;
+pub mod time;
+pub mod timing;
 mod view;
 
 #[doc(hidden)]

@@ -8,6 +8,8 @@ use crate::config::{LinkConfig, NodeBuilder, default_dir};
 use crate::error::{CapacityError, ClassesError, OpenError};
 use crate::identity::{Identity, Introduction};
 use crate::limits;
+use crate::shell::clockwork::Clockwork;
+use crate::shell::clockwork::follow::Follower;
 use crate::shell::command::{COMMANDS_MAX, Command, Commands};
 use crate::shell::engine::{Engine, Parts};
 use crate::shell::gate::Gate;
@@ -16,6 +18,7 @@ use crate::shell::opening::WaitingBytes;
 use crate::shell::rx::RxSources;
 use crate::shell::vitals::{Vitals, Watchdog};
 use crate::status::{NodeStatus, SourceView};
+use crate::time::{Clock, ClockConfig};
 use crate::view::View;
 use link::open_link;
 use paceline_proto::control::Control;
@@ -67,6 +70,13 @@ struct Inner {
     vitals: Arc<Vitals>,
     audit: Audit,
     watchdog: Mutex<Option<Watchdog>>,
+    clock: NodeClock,
+}
+
+/// The clock of a node, and its thread if it has servers.
+struct NodeClock {
+    handle: Clock,
+    work: Mutex<Option<Clockwork>>,
 }
 
 impl Node {
@@ -106,16 +116,11 @@ impl Node {
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
         let sources = Arc::new(RxSources::default());
-        let vitals = Arc::new(Vitals::default());
-        if builder.realtime {
-            vitals.set_realtime();
-        }
-        let ends = commands.clone();
-        vitals.on_fault(move || {
-            ends.offer(Command::Close);
-        });
+        let vitals = vitals(builder.realtime, &commands);
         let (place, host_link) = host_place(&builder)?.unzip();
         let mut host = place.map(|place| (place, 0));
+        let place = host.as_ref().map(|(place, _)| place);
+        let (clock, follower) = start_clock(&builder.clock, &vitals, place)?;
         let configs: Vec<_> = host_link.into_iter().chain(builder.links).collect();
         let mut threads = Vec::new();
         let mut links = Vec::new();
@@ -148,6 +153,8 @@ impl Node {
                 sources: sources.clone(),
                 vitals: vitals.clone(),
                 gate,
+                clock: clock.handle.clone(),
+                follower,
             },
             vitals.pulse(ENGINE),
         );
@@ -156,7 +163,7 @@ impl Node {
         let watchdog = Mutex::new(Some(vitals.watch().map_err(OpenError::Thread)?));
         let (waiting, threads) = (Arc::default(), Mutex::new(threads));
         let inner =
-            Inner { id, name, commands, sources, waiting, threads, vitals, audit, watchdog };
+            Inner { id, name, commands, sources, waiting, threads, vitals, audit, watchdog, clock };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -190,6 +197,12 @@ impl Node {
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.inner.vitals.fault()
+    }
+
+    /// Returns the clock of this node: the time with a bound on its error.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.inner.clock.handle.clone()
     }
 
     /// Asks every reachable node for its status and blocks for at most `timeout`.
@@ -316,6 +329,11 @@ impl Node {
         self.inner.close();
     }
 
+    /// Returns true if its threads have real-time priorities.
+    pub(crate) fn is_realtime(&self) -> bool {
+        self.inner.vitals.is_realtime()
+    }
+
     pub(crate) fn commands(&self) -> &Commands {
         &self.inner.commands
     }
@@ -347,6 +365,7 @@ impl Inner {
             return;
         }
         self.commands.send(Command::Close);
+        drop(self.clock.work.lock().unwrap_or_else(PoisonError::into_inner).take());
         while let Some(thread) = threads.pop() {
             let _ = thread.join();
         }
@@ -359,6 +378,36 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Starts the thread of a node's clock, or follows the clock of the host's node if the node has no servers.
+fn start_clock(
+    config: &ClockConfig,
+    vitals: &Arc<Vitals>,
+    place: Option<&Host>,
+) -> Result<(NodeClock, Option<Follower>), OpenError> {
+    config.check().map_err(OpenError::Clock)?;
+    let handle = Clock::default();
+    if !config.has_source() {
+        let follower = place.map(|place| Follower::new(place.dir(), handle.clone()));
+        return Ok((NodeClock { handle, work: Mutex::default() }, follower));
+    }
+    let dir = place.filter(|place| place.listens()).map(Host::dir);
+    let work = Clockwork::start(config, handle.clone(), vitals, dir)?;
+    Ok((NodeClock { handle, work: Mutex::new(Some(work)) }, None))
+}
+
+/// The monitor of a node's threads; a panic of one ends the node.
+fn vitals(realtime: bool, commands: &Commands) -> Arc<Vitals> {
+    let vitals = Arc::new(Vitals::default());
+    if realtime {
+        vitals.set_realtime();
+    }
+    let ends = commands.clone();
+    vitals.on_fault(move || {
+        ends.offer(Command::Close);
+    });
+    vitals
 }
 
 /// Validates the links of a builder, before any resource is opened.

@@ -14,6 +14,7 @@ use crate::shell::clock;
 use crate::shell::command::Command;
 use crate::shell::opening::{Opening, Outlet};
 use crate::shell::source::PublisherShared;
+use crate::time::Clock;
 use bytes::Bytes;
 use draft::{Draft, check_encoding, public_tag};
 use event_listener::{EventListener, Listener};
@@ -241,6 +242,7 @@ impl<'a> PublisherBuilder<'a> {
         let bytes_declared = spec.bytes_max.is_some();
         let meter = spec.envelope.is_none().then(Box::default);
         let stamper = Stamper::default();
+        let clock = node.clock();
         Ok(Publisher {
             id,
             spec,
@@ -254,6 +256,7 @@ impl<'a> PublisherBuilder<'a> {
             stamper,
             unrouted: 0,
             utc: clock::Utc::default(),
+            clock,
             held,
         })
     }
@@ -307,6 +310,7 @@ pub struct Publisher {
     stamper: Stamper,
     unrouted: u64,
     utc: clock::Utc,
+    clock: Clock,
     held: Option<Box<Buffer>>,
 }
 
@@ -399,7 +403,8 @@ impl Publisher {
         };
         self.observe(now, &payload, attached);
         let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
-        let captured = captured.unwrap_or_else(|| self.utc.at(now));
+        let captured =
+            captured.or_else(|| self.clock.timestamp()).unwrap_or_else(|| self.utc.at(now));
         let mut sample = self.stamper.stamp(now, captured, kind, encoding, payload);
         sample.attachment = attachment;
         let put = self.offer(now, sample);

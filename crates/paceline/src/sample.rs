@@ -1,5 +1,6 @@
 //! Received samples.
 
+use crate::timing::{Actuation, Placement};
 use bytes::Bytes;
 use paceline_proto::{Encoding, Kind, PublisherId, Tag, Timestamp};
 use std::sync::Arc;
@@ -20,6 +21,11 @@ pub struct Sample {
     pub age: Duration,
     /// True if the age exceeds the delay bound.
     pub late: bool,
+    /// The decision of [`SubscriberBuilder::fresh_within`](crate::SubscriberBuilder::fresh_within); `None` without
+    /// an age limit.
+    pub actuation: Option<Actuation>,
+    /// The place in the order of times; `None` without [`SubscriberBuilder::ordered`](crate::SubscriberBuilder::ordered).
+    pub placement: Option<Placement>,
     /// The kind of the sample.
     pub kind: Kind,
     /// The media type.

@@ -9,6 +9,7 @@
 //! ```
 
 pub(crate) mod clock;
+pub(crate) mod clockwork;
 pub(crate) mod command;
 pub(crate) mod egress;
 pub(crate) mod engine;
@@ -23,6 +24,7 @@ pub(crate) mod installation;
 mod latch;
 pub(crate) mod mailbox;
 pub(crate) mod opening;
+pub(crate) mod pacer;
 pub(crate) mod port;
 pub(crate) mod pull;
 pub(crate) mod realtime;

@@ -19,6 +19,7 @@
 //! [`Node::passages`]: crate::Node::passages
 //! [`Publisher::feedback`]: crate::Publisher::feedback
 
+use crate::time::ClockReport;
 #[doc(inline)]
 pub use paceline_proto::control::{BufferUse, ClassUse, ProcessorUse};
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
@@ -65,6 +66,8 @@ pub struct NodeStatus {
     pub drops: Drops,
     /// Threads whose next iteration is more than 2 s late.
     pub stalled: Vec<StalledThread>,
+    /// Its clock; `None` for a node of an earlier version.
+    pub clock: Option<ClockReport>,
 }
 
 /// A stalled thread of a node. Either the host is overloaded, or it is a fault.

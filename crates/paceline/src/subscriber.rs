@@ -1,6 +1,8 @@
 //! Subscribers: requests for a rate, size, delay bound and loss tolerance, and delivery of samples.
 
+mod choice;
 mod draft;
+mod timing;
 
 use crate::arrival::Arrival;
 use crate::contract::{Offer, Quote};
@@ -12,6 +14,7 @@ use crate::sample::Sample;
 use crate::shell::command::Command;
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
+use crate::timing::{Decisions, SpacingReport};
 use draft::{Draft, public_pattern};
 use event_listener::{EventListener, Listener};
 use paceline_proto::control::SubscriptionSpec;
@@ -327,9 +330,11 @@ impl<'a> SubscriberBuilder<'a> {
     ///
     /// [`SubscribeError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
-        let (node, Draft { spec, queue, history, .. }) = self.into_draft()?;
+        let (node, mut draft) = self.into_draft()?;
+        let timing = draft.take_method()?;
+        let Draft { spec, queue, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
-        let sink = Sink::with_queue(&spec, queue).holding(held);
+        let sink = Sink::with_queue(&spec, queue).holding(held).timed(timing, node.clock());
         Ok(Subscriber { subscription: Subscription::declare(node, spec, sink)? })
     }
 
@@ -343,9 +348,12 @@ impl<'a> SubscriberBuilder<'a> {
         self,
         deliver: impl FnMut(Sample) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
-        let (node, Draft { spec, history, .. }) = self.into_draft()?;
+        let (node, mut draft) = self.into_draft()?;
+        let timing = draft.take_method()?;
+        let Draft { spec, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
-        let sink = Sink::with_callback(&spec, Box::new(deliver)).holding(held);
+        let sink =
+            Sink::with_callback(&spec, Box::new(deliver)).holding(held).timed(timing, node.clock());
         Subscription::declare(node, spec, sink)
     }
 }
@@ -366,6 +374,7 @@ impl Subscription {
         sink: Sink,
     ) -> Result<Self, SubscribeError> {
         let sink = Arc::new(sink);
+        sink.bind(node.is_realtime());
         let (reply, answer) = std::sync::mpsc::channel();
         node.commands().send(Command::Subscribe(spec, sink.clone(), reply));
         let id = answer.recv().map_err(|_| SubscribeError::Closed)?;
@@ -545,6 +554,19 @@ impl Subscriber {
     #[must_use]
     pub fn drops(&self) -> Drops {
         self.subscription.drops()
+    }
+
+    /// Returns the measurements of [`SubscriberBuilder::spacing`] or [`SubscriberBuilder::max_jitter`]; `None`
+    /// without either.
+    #[must_use]
+    pub fn spacing_report(&self) -> Option<SpacingReport> {
+        self.subscription.spacing_report()
+    }
+
+    /// Returns the decisions of [`SubscriberBuilder::fresh_within`]; all 0 without it.
+    #[must_use]
+    pub fn decisions(&self) -> Decisions {
+        self.subscription.decisions()
     }
 
     /// Returns the number of samples that were published but not delivered. See

@@ -6,6 +6,7 @@ use crate::args::{self, BufferSpec, HttpAddress, HttpFiles, LinkSpec};
 use crate::http::Access;
 use crate::{exit, log};
 use paceline::contract::CpuBudget;
+use paceline::time::ClockConfig;
 use paceline::{Node, NodeBuilder, OpenError};
 use paceline_plain::{PlainConfig, Rules};
 use std::collections::BTreeSet;
@@ -61,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) processor: Option<CpuBudget>,
     /// Real-time priorities for the node's threads.
     pub(crate) realtime: bool,
+    /// The servers and the address of the clock.
+    pub(crate) clock: Option<ClockConfig>,
     pub(crate) links: Vec<LinkSpec>,
     /// The policy file.
     pub(crate) policy: Option<PathBuf>,
@@ -148,6 +151,7 @@ impl NodeArgs {
             links,
             policy: self.policy.clone().or(config.policy),
             token: self.token.clone().or(config.token),
+            clock: config.clock,
             buffers: config.buffers,
             plain: config.plain,
             rules: config.rules,
@@ -224,6 +228,9 @@ impl Settings {
         if let Some(policy) = &self.policy {
             builder = builder.policy(policy);
         }
+        if let Some(clock) = &self.clock {
+            builder = builder.clock(clock.clone());
+        }
         if let Some(token) = &self.token {
             builder = builder.token(token);
         }
@@ -237,7 +244,7 @@ impl Settings {
         if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
             return exit::usage(format!("{from}: {error}"));
         }
-        if let OpenError::Access(what) = error {
+        if let OpenError::Access(what) | OpenError::Clock(what) = error {
             return exit::usage(what);
         }
         if matches!(error, OpenError::Transport { .. }) {

@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::class;
+use super::clock;
 use super::plain;
 use super::section::{Problems, Section};
 use super::units;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 18] = [
+pub(super) const KEYS: [&str; 19] = [
     "name",
     "runtime_dir",
     "isolated",
@@ -27,6 +28,7 @@ pub(super) const KEYS: [&str; 18] = [
     "realtime",
     "policy",
     "token",
+    "clock",
     "link",
     "buffer",
     "plain",
@@ -120,6 +122,7 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
         realtime: section.read("realtime", problems, |value| truth(value, REALTIME)),
         policy: section.read("policy", problems, |value| file(value, POLICY)),
         token: section.read("token", problems, |value| file(value, TOKEN)),
+        clock: clock::clock(section, problems),
         links: links(section, problems),
         buffers: buffers(section, problems),
         plain: plain::plain(section, problems),

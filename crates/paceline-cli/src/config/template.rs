@@ -54,6 +54,20 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Default: none.
 #token = "/etc/paceline/token"
 
+# The clock of the node (paceline clock). Without servers and system it is the system clock, with an unknown error.
+#[clock]
+# The NTP servers that it follows, a list of 1 to 16 HOST:PORT. Of 2n+1 servers, n may be wrong. Default: none.
+#servers = ["ntp1.example:123", "ntp2.example:123", "ntp3.example:123", "ntp4.example:123"]
+# The shortest and the longest interval of requests to each, from 62.5ms to 36h, rounded down to powers of two of a
+# second. The error bound grows between requests. Below 16s only for servers of your own. Default: "16s", "1024s".
+#poll = "16s"
+#poll_max = "1024s"
+# The largest error of the system clock, from 1us to 1s, if chrony or PTP adjusts it: then it counts as one more
+# server. Default: it does not count.
+#system = "1ms"
+# The UDP address HOST:PORT of this host at which the node serves time to NTP clients. Default: none.
+#serve = "192.0.2.7:123"
+
 # A link to other hosts. At most 16, each under its own [[link]].
 #[[link]]
 # Text of 1 to 255 bytes. Default: link1, link2.

@@ -1,4 +1,5 @@
 use super::class::CLASS_KEYS;
+use super::clock::CLOCK_KEYS;
 use super::plain::{EXPORT_KEYS, IMPORT_KEYS, PLAIN_KEYS};
 use super::query::QUERY_KEYS;
 use super::read::{BUFFER_KEYS, KEYS, LINK_KEYS, read};
@@ -528,6 +529,7 @@ fn the_printed_configuration_is_valid_with_and_without_its_marks() {
     assert_eq!(keys, CLASS_KEYS.into());
     assert_eq!(config.links[0].classes.len(), 3);
     has(table["buffer"][0].as_table().unwrap(), &BUFFER_KEYS);
+    has(table["clock"].as_table().unwrap(), &CLOCK_KEYS);
     has(table["plain"].as_table().unwrap(), &PLAIN_KEYS);
     has(table["import"][0].as_table().unwrap(), &IMPORT_KEYS);
     has(table["query"][0].as_table().unwrap(), &QUERY_KEYS);

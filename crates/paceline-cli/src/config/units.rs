@@ -25,7 +25,8 @@ pub(super) fn size(
     amount(value, Quantity::Size, range, rule)
 }
 
-fn amount(
+/// Reads a quantity from `range`, in its smallest unit. `rule` states the range and a fix.
+pub(super) fn amount(
     value: &DeValue<'_>,
     quantity: Quantity,
     range: &RangeInclusive<u64>,

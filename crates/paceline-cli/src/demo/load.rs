@@ -3,7 +3,7 @@
 
 use super::dashboard::{FLOOD, GREED};
 use super::scenario::{self, Role};
-use crate::clock::Pacer;
+use crate::pacer::Pacer;
 use crate::stop::Stop;
 use paceline::Node;
 use std::io::{self, BufRead};

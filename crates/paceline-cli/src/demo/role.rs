@@ -108,12 +108,12 @@ fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
         .encoding(Encoding::Jpeg)
         .picture_size(scenario::CAMERA_SIZE)
         .declare()?;
-    let mut pacer = crate::clock::Pacer::new(Instant::now(), f64::from(scenario::CAMERA_HZ));
+    let mut pacer = crate::pacer::Pacer::new(Instant::now(), f64::from(scenario::CAMERA_HZ));
     let mut frame = 0;
     while !stop.wait_until(pacer.due()) {
         pacer.skip_missed(Instant::now());
         pacer.advance();
-        let now = crate::clock::unix_micros();
+        let now = crate::pacer::unix_micros();
         publisher.put(card.draw_jpeg(frame, now, scenario::CAMERA_QUALITY)?)?;
         frame += 1;
     }
@@ -128,7 +128,7 @@ fn steering(node: &Node, stop: &Stop) -> anyhow::Result<()> {
         .bytes_max(scenario::STEER_BYTES as u64)
         .declare()?;
     let hz = 1.0 / scenario::STEER_PERIOD.as_secs_f64();
-    let mut pacer = crate::clock::Pacer::new(Instant::now(), hz);
+    let mut pacer = crate::pacer::Pacer::new(Instant::now(), hz);
     while !stop.wait_until(pacer.due()) {
         pacer.advance();
         publisher.put(vec![0x5a; scenario::STEER_BYTES])?;

@@ -2,7 +2,7 @@
 
 use super::api::{Known, SCHEMA, State};
 use super::pictures::{NoPicture, Pictures, Shown};
-use crate::clock::unix_micros;
+use crate::pacer::unix_micros;
 use crate::status::{Document, Reader};
 use paceline::status::{NodeId, NodeStatus};
 use paceline::{Node, Pattern};

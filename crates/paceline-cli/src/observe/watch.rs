@@ -191,6 +191,7 @@ impl Watch {
                 SubscriberEvent::Granted(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::Silent(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Withdrawn(publisher) => _ = self.refused.remove(&publisher),

@@ -1,10 +1,12 @@
 //! One delivered sample as a line of JSON.
 
+use paceline::timing::{Actuation, Placement};
 use paceline::{Encoding, Sample};
 use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_media::{CardReading, Format, Picture, PixelFormat, Size, png};
 use serde::Serialize;
 use std::fmt;
+use std::time::Instant;
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -14,6 +16,12 @@ pub(crate) struct SampleLine {
     seq: u64,
     age_us: u64,
     late: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actuation: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fresh_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<&'static str>,
     bytes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
@@ -44,6 +52,21 @@ impl SampleLine {
             seq: delivery.seq,
             age_us: crate::show::micros(delivery.age),
             late: delivery.late,
+            actuation: delivery.actuation.map(|decision| match decision {
+                Actuation::Command { .. } => "command",
+                Actuation::Safe => "safe",
+            }),
+            fresh_us: delivery.actuation.and_then(|decision| match decision {
+                Actuation::Command { until } => {
+                    Some(crate::show::micros(until.saturating_duration_since(Instant::now())))
+                }
+                Actuation::Safe => None,
+            }),
+            order: delivery.placement.map(|place| match place {
+                Placement::InOrder => "in_order",
+                Placement::Unknown => "unknown",
+                Placement::Late => "late",
+            }),
             bytes: delivery.payload.len(),
             width: size.map(|size| size.width),
             height: size.map(|size| size.height),
@@ -129,6 +152,8 @@ pub(super) mod tests {
             captured: Timestamp { nanos: 5, error: 255 },
             age: Duration::from_micros(1_234),
             late: false,
+            actuation: None,
+            placement: None,
             kind: Kind::Data,
             encoding,
             payload: payload.into(),

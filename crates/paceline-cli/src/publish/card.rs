@@ -3,7 +3,7 @@
 use super::adapt::Quality;
 use super::source::{Next, Opened, Origin, Source};
 use crate::args::CardSpec;
-use crate::clock::unix_micros;
+use crate::pacer::unix_micros;
 use anyhow::Context as _;
 use paceline::{Encoding, Size};
 use paceline_media::TestCard;

@@ -3,7 +3,7 @@
 use super::adapt::Quality;
 use super::args::PubArgs;
 use super::source::{Next, Source};
-use crate::clock::Pacer;
+use crate::pacer::Pacer;
 use crate::playback::{Counts, Reporter};
 use crate::stop::Stop;
 use anyhow::Context as _;

@@ -140,7 +140,7 @@ fn rfc3339(text: &str) -> Option<u64> {
 }
 
 /// Formats nanoseconds since 1970 as RFC 3339.
-pub(super) fn rfc3339_of(nanos: u64) -> String {
+pub(crate) fn rfc3339_of(nanos: u64) -> String {
     let (seconds, part) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
     let (mut days, second) = (seconds / DAY_S, seconds % DAY_S);
     let mut year = 1970;

@@ -97,7 +97,7 @@ impl News {
                     self.note_best_effort(publisher, why)
                 }
                 // Its effects, late or missing samples, are recorded.
-                SubscriberEvent::Excess { .. } => {}
+                SubscriberEvent::Excess { .. } | SubscriberEvent::Silent(_) => {}
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
                     self.best_effort.clear();

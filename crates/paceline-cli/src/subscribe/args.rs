@@ -1,6 +1,6 @@
 //! The command line of `paceline sub`.
 
-use crate::args::{self, WishArgs};
+use crate::args::{self, TimingArgs, WishArgs};
 use crate::config::NodeArgs;
 use crate::payload::is_stdout;
 use paceline::contract::{Proxy, Retransmit};
@@ -37,6 +37,8 @@ pub(crate) struct SubArgs {
     pub(crate) pattern: Pattern,
     #[command(flatten)]
     pub(crate) wish: WishArgs,
+    #[command(flatten)]
+    pub(crate) timing: TimingArgs,
     /// Prints whether each publisher would grant this, and an alternative; subscribes to nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod calibration;
+mod clock;
 mod daemon;
 mod doctor;
 mod documented;

@@ -56,6 +56,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         level: None,
         idle: None,
         with: None,
+        proves: false,
     }
 }
 

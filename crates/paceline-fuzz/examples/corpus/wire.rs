@@ -22,6 +22,8 @@ fn header(seq: Option<u64>, ack: Option<Ack>) -> Vec<u8> {
         datagrams: false,
         held: ack.map(|_| Duration::from_micros(300)),
         transit: seq.map(|_| Duration::from_micros(5_000)),
+        stamp: None,
+        echo: None,
     }
     .write(&mut out);
     out
@@ -35,6 +37,7 @@ fn head(total: usize, encoding: Encoding) -> SampleHead {
         kind: Kind::Picture,
         encoding,
         age: Duration::from_micros(1_500),
+        doubt: None,
         attachment: None,
     }
 }

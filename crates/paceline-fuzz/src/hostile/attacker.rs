@@ -248,6 +248,8 @@ impl Attacker {
             datagrams: self.datagrams,
             held: None,
             transit: None,
+            stamp: (self.chance.below(4) == 0).then_some(7),
+            echo: None,
         };
         if !self.up {
             header.ack = None;
@@ -325,6 +327,7 @@ impl Attacker {
                 .unwrap_or(Kind::Data),
             encoding: Encoding::Bytes,
             age: Duration::from_micros(self.number()),
+            doubt: None,
             attachment: None,
         };
         let first = (self.chance.below(2) == 0).then_some(&head);
@@ -426,6 +429,7 @@ impl Attacker {
             level: None,
             idle: None,
             with: None,
+            proves: self.chance.below(4) == 0,
             revision: self.number(),
         }
     }

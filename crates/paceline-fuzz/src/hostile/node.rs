@@ -87,6 +87,7 @@ impl Node {
             seq: self.next_seq,
             captured: Timestamp { nanos: self.next_seq, error: 0 },
             published_at: now,
+            doubt: Duration::ZERO,
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             payload: vec![7; SAMPLE_BYTES].into(),

@@ -255,6 +255,7 @@ impl Lab {
             seq,
             captured: Timestamp { nanos: seq * 1_000, error: 9 },
             published_at: self.now - age,
+            doubt: Duration::ZERO,
             kind: if seq.is_multiple_of(3) { Kind::Data } else { Kind::State },
             encoding: if seq & 1 == 0 { Encoding::Jpeg } else { Encoding::new("a/b") },
             payload,

@@ -102,6 +102,13 @@ impl Control {
         self.registry.record(id.node)?.subscriptions.get(&id)
     }
 
+    /// Returns true if a subscription of any node uses only samples with proved ages.
+    #[must_use]
+    pub fn wants_proofs(&self) -> bool {
+        let all = self.registry.all().flat_map(|(_, record)| record.subscriptions.values());
+        { all }.any(|spec| spec.proves)
+    }
+
     /// Requests a change to `spec` from the node of a subscription, which may be this one.
     ///
     /// Returns the number of the question. [`ControlOutput::Answered`] with that number carries a

@@ -58,7 +58,8 @@ const ASKS_BITRATE: u64 = 1 << 13;
 const ASKS_QUALITY: u64 = 1 << 14;
 const ASKS_IDLE: u64 = 1 << 15;
 const ASKS_WITH: u64 = 1 << 16;
-const ASKS_PROXY: u64 = 1 << 17;
+const PROVES: u64 = 1 << 17;
+const ASKS_PROXY: u64 = 1 << 18;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -299,6 +300,7 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.idle.is_some(), ASKS_IDLE),
         (spec.with.is_some(), ASKS_WITH),
         (matches!(spec.proxy, Proxy::Node(_) | Proxy::Auto), ASKS_PROXY),
+        (spec.proves, PROVES),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_varint(long.fold(flags, |all, flag| all | flag));
@@ -379,6 +381,7 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         idle: optional(all & ASKS_IDLE != 0, || read_idle(reader))?,
         with: optional(all & ASKS_WITH != 0, || read_tag(reader))?,
         proxy: optional(all & ASKS_PROXY != 0, || read_proxy(reader))?.unwrap_or(at_end),
+        proves: all & PROVES != 0,
     })
 }
 

@@ -195,6 +195,8 @@ pub struct SubscriptionSpec {
     /// The tag of an opposite stream, published on the subscription's host and subscribed to with a contract on the
     /// publisher's host. Both contracts are granted, or neither.
     pub with: Option<Tag>,
+    /// True if it uses only samples whose age is proved: the nodes of the network exchange stamps.
+    pub proves: bool,
 }
 
 /// The shortest idle time of a reservation. Publishers' nodes report use a few times per second.
@@ -219,6 +221,7 @@ impl SubscriptionSpec {
             level: None,
             idle: None,
             with: None,
+            proves: false,
         }
     }
 

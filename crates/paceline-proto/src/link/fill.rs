@@ -11,7 +11,8 @@ use super::{Link, StreamIndex};
 use crate::carrier::{off_wire, on_wire};
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
-use crate::wire::frame::{FrameBuf, FrameHeader};
+use crate::sample::RawSample;
+use crate::wire::frame::{Echo, FrameBuf, FrameHeader};
 use crate::wire::segment::{
     DataHead, OPEN_BYTES_MAX, OPEN_MENDED_BYTES_MAX, SampleHead, write_abort, write_close,
     write_open,
@@ -112,8 +113,10 @@ impl Link {
             self.fill(now, node, out, None);
             return;
         }
-        let wire_time = self.pacer.wire.time_of(on_wire(FrameHeader::BYTES_MAX as u64));
-        neighbour.hop.bare_header(now, wire_time).write(&mut out.head);
+        let bytes = FrameHeader::UNSTAMPED_BYTES_MAX as u64;
+        let wire_time = self.pacer.wire.time_of(on_wire(bytes));
+        let stamp = self.proves.then(|| Echo::stamp_of(now));
+        FrameHeader { stamp, ..neighbour.hop.bare_header(now, wire_time) }.write(&mut out.head);
         let wire = self.pacer.wire.occupied(out.len() as u64);
         self.pacer.handle_sent(now, wire);
         self.count_sent(node, wire);
@@ -129,7 +132,10 @@ impl Link {
         let Some(neighbour) = self.hops.get(node) else { return };
         self.items.clear();
         let transit = self.pacer.wire.capacity.map(|_| Duration::ZERO);
-        FrameHeader { ack_now: false, transit, ..neighbour.hop.header() }.write(&mut out.head);
+        let stamp = self.proves.then(|| Echo::stamp_of(now));
+        let echo = neighbour.hop.echo(now);
+        let header = FrameHeader { ack_now: false, transit, stamp, echo, ..neighbour.hop.header() };
+        header.write(&mut out.head);
         self.put_notices(node, out);
         if let Some(room) = control {
             self.put_control_first(now, (node, room), out);
@@ -268,6 +274,7 @@ impl Link {
             kind: sample.kind,
             encoding: sample.encoding.clone(),
             age: sample.age(now),
+            doubt: self.doubt_of(now, stream.spec.hop, sample),
             attachment: sample.attachment.clone(),
         };
         let first = (!stream.head_begun).then_some(&head);
@@ -315,6 +322,12 @@ impl Link {
         }
         out.put_payload(piece);
         true
+    }
+
+    /// Returns the doubt about a sample's age, if it is known and the frame proves its own transit time.
+    fn doubt_of(&self, now: Instant, hop: NodeId, sample: &RawSample) -> Option<Duration> {
+        let doubt = Some(sample.doubt).filter(|doubt| *doubt < RawSample::UNPROVEN);
+        doubt.filter(|_| self.hops.get(hop).is_some_and(|it| it.hop.echo(now).is_some()))
     }
 
     /// Completes the head of a stream.

@@ -39,6 +39,7 @@ fn sample(now: Instant, seq: u64, len: usize) -> RawSample {
         seq,
         captured: Timestamp::default(),
         published_at: now,
+        doubt: Default::default(),
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         payload: vec![0; len].into(),

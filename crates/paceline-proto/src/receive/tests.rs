@@ -31,6 +31,7 @@ fn head(total: usize) -> SampleHead {
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         age: Duration::from_millis(3),
+        doubt: None,
         attachment: None,
     }
 }

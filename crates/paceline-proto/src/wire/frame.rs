@@ -3,7 +3,7 @@
 use super::codec::{Reader, WireError, Writer};
 use super::{NUMBER_MAX, VERSION};
 use bytes::Bytes;
-use paceline_sched::Duration;
+use paceline_sched::{Duration, Instant};
 
 const ACK: u8 = 0x01;
 const ACK_NOW: u8 = 0x02;
@@ -11,7 +11,8 @@ const NUMBERED: u8 = 0x04;
 const DATAGRAMS: u8 = 0x08;
 const HELD: u8 = 0x10;
 const TRANSIT: u8 = 0x20;
-const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED | DATAGRAMS | HELD | TRANSIT;
+const STAMP: u8 = 0x40;
+const ECHO: u8 = 0x80;
 /// The offset of [`FrameHeader::held`]; [`FrameHeader::transit`] follows it.
 const TIMES_AT: usize = 10;
 /// The size of each of these two fields, in bytes.
@@ -76,6 +77,42 @@ impl Ack {
     }
 }
 
+/// The receiver's newest stamp, sent back to it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Echo {
+    /// The value of [`FrameHeader::stamp`] in the receiver's frame.
+    pub stamp: u32,
+    /// The time from the arrival of that frame until this one was assembled, in whole microseconds.
+    pub since: Duration,
+}
+
+impl Echo {
+    /// The rates of two clocks differ by less than one part in so many: 500 ppm.
+    const RATE: u64 = 2_000;
+
+    /// Returns the stamp of an instant: the lowest 32 bits of its microseconds.
+    #[must_use]
+    pub const fn stamp_of(now: Instant) -> u32 {
+        let [a, b, c, d, ..] = (now.as_nanos() / 1_000).to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+
+    /// Returns the longest possible time since the frame with this echo was assembled, if it arrives `now`: the
+    /// whole round trip, without the time at the other end.
+    #[must_use]
+    pub fn longest_transit(&self, now: Instant) -> Duration {
+        let round = Self::stamp_of(now).wrapping_sub(self.stamp);
+        let round = Duration::from_micros(u64::from(round).saturating_add(2));
+        round.saturating_sub(self.since).saturating_add(Self::drift(self.since))
+    }
+
+    /// Returns the largest difference of two clocks that measure this time.
+    #[must_use]
+    pub const fn drift(since: Duration) -> Duration {
+        since.mul_div(1, Self::RATE)
+    }
+}
+
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct FrameHeader {
@@ -98,11 +135,18 @@ pub struct FrameHeader {
     /// The serial transit time of the frame, in whole microseconds; the receiver adds it to the age of the
     /// samples. `None` counts as zero.
     pub transit: Option<Duration>,
+    /// The sender's clock when it assembled the frame ([`Echo::stamp_of`]); present if the network has a
+    /// subscription with an age limit.
+    pub stamp: Option<u32>,
+    /// The answer to the receiver's stamp.
+    pub echo: Option<Echo>,
 }
 
 impl FrameHeader {
     /// The maximum size of a header, in bytes.
-    pub const BYTES_MAX: usize = TIMES_AT + 2 * TIME_BYTES + 10 + 10 + 8;
+    pub const BYTES_MAX: usize = Self::UNSTAMPED_BYTES_MAX + 3 * TIME_BYTES;
+    /// The maximum size of a header without stamp and echo, in bytes.
+    pub const UNSTAMPED_BYTES_MAX: usize = TIMES_AT + 2 * TIME_BYTES + 10 + 10 + 8;
 
     /// Appends the header to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -114,11 +158,20 @@ impl FrameHeader {
         flags |= if self.datagrams { DATAGRAMS } else { 0 };
         flags |= if self.held.is_some() { HELD } else { 0 };
         flags |= if self.transit.is_some() { TRANSIT } else { 0 };
+        flags |= if self.stamp.is_some() { STAMP } else { 0 };
+        flags |= if self.echo.is_some() { ECHO } else { 0 };
         out.put_u8(flags);
         out.put_u32(self.epoch);
         out.put_u32(self.known);
         for time in [self.held, self.transit].into_iter().flatten() {
             out.put_u32(micros(time));
+        }
+        if let Some(stamp) = self.stamp {
+            out.put_u32(stamp);
+        }
+        if let Some(echo) = self.echo {
+            out.put_u32(echo.stamp);
+            out.put_u32(micros(echo.since));
         }
         if let Some(seq) = self.seq {
             out.put_varint(seq);
@@ -159,9 +212,6 @@ impl FrameHeader {
             return Err(WireError::Version(version));
         }
         let flags = reader.u8("flags")?;
-        if flags & !KNOWN_FLAGS != 0 {
-            return Err(WireError::Invalid("flags"));
-        }
         let epoch = reader.u32("epoch")?;
         if epoch == 0 {
             return Err(WireError::Invalid("epoch"));
@@ -175,6 +225,13 @@ impl FrameHeader {
         if held.is_some() && flags & ACK == 0 {
             return Err(WireError::Invalid("held"));
         }
+        let stamp = if flags & STAMP != 0 { Some(reader.u32("stamp")?) } else { None };
+        let echo = if flags & ECHO != 0 {
+            let stamp = reader.u32("echo")?;
+            Some(Echo { stamp, since: Duration::from_micros(reader.u32("echo time")?.into()) })
+        } else {
+            None
+        };
         let numbered = flags & NUMBERED != 0;
         let seq = if numbered { Some(reader.varint_max(NUMBER_MAX, "frame seq")?) } else { None };
         let ack = if flags & ACK != 0 {
@@ -184,7 +241,7 @@ impl FrameHeader {
             None
         };
         let (ack_now, datagrams) = (flags & ACK_NOW != 0, flags & DATAGRAMS != 0);
-        Ok(Self { epoch, known, seq, ack, ack_now, datagrams, held, transit })
+        Ok(Self { epoch, known, seq, ack, ack_now, datagrams, held, transit, stamp, echo })
     }
 }
 
@@ -308,11 +365,14 @@ mod tests {
         #[test]
         fn headers_round_trip(epoch in 1u32.., known: u32, seq in prop::option::of(0..u64::MAX / 2),
                              next in 0..u64::MAX / 2, selective: u64, with_ack: bool, ack_now: bool, datagrams: bool,
-                             held in prop::option::of(any::<u32>()), transit in prop::option::of(any::<u32>())) {
+                             held in prop::option::of(any::<u32>()), transit in prop::option::of(any::<u32>()),
+                             stamp in prop::option::of(any::<u32>()), echo in prop::option::of(any::<(u32, u32)>())) {
             let ack = with_ack.then_some(Ack { next, selective });
             let held = held.filter(|_| with_ack).map(|held| Duration::from_micros(held.into()));
             let transit = transit.map(|transit| Duration::from_micros(transit.into()));
-            let mut header = FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit };
+            let echo = echo.map(|(stamp, since)| Echo { stamp, since: Duration::from_micros(since.into()) });
+            let mut header =
+                FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit, stamp, echo };
             let mut out = Vec::new();
             header.write(&mut out);
             // The setters overwrite fields that exist, and have no effect otherwise.
@@ -330,6 +390,20 @@ mod tests {
         fn garbage_is_an_error_or_a_header(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = FrameHeader::read(&mut Reader::new(bytes.into()));
         }
+    }
+
+    #[test]
+    fn the_longest_transit_is_the_round_trip_without_the_time_at_the_other_end() {
+        let sent = Instant::from_millis(5_000);
+        // The stamp is under way for 30 ms, waits for 400 ms, and the answer is under way for 50 ms.
+        let echo = Echo { stamp: Echo::stamp_of(sent), since: Duration::from_millis(400) };
+        let longest = echo.longest_transit(Instant::from_millis(5_480));
+        assert_eq!(longest, Duration::from_micros(80_000 + 2 + 200));
+        // The stamp wraps after 71 minutes.
+        let sent = Instant::from_nanos((u64::from(u32::MAX) - 9) * 1_000);
+        let echo = Echo { stamp: Echo::stamp_of(sent), since: Duration::ZERO };
+        let longest = echo.longest_transit(sent + Duration::from_millis(3));
+        assert_eq!(longest, Duration::from_micros(3_002));
     }
 
     #[test]

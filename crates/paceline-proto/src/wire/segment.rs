@@ -25,6 +25,7 @@ const KIND: u8 = 0x0f;
 const FIRST: u8 = 0x10;
 const LAST: u8 = 0x20;
 const ATTACHED: u8 = 0x40;
+const DOUBTED: u8 = 0x80;
 
 /// The description of a sample in its first segment.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,8 @@ pub struct SampleHead {
     pub encoding: Encoding,
     /// The age when this frame has left the link.
     pub age: Duration,
+    /// The true age exceeds `age` by at most this, in whole microseconds; `None` if no bound is known.
+    pub doubt: Option<Duration>,
     /// The attachment that the publisher sent with the payload.
     pub attachment: Option<Arc<[u8]>>,
 }
@@ -156,7 +159,7 @@ impl Segment {
         let flags = first_byte & !KIND;
         let kind = first_byte & KIND;
         let allowed = match kind {
-            DATA if flags & FIRST != 0 => FIRST | LAST | ATTACHED,
+            DATA if flags & FIRST != 0 => FIRST | LAST | ATTACHED | DOUBTED,
             DATA | CONTROL => FIRST | LAST,
             OPEN => FIRST,
             _ => 0,
@@ -166,7 +169,7 @@ impl Segment {
         }
         let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
         match kind {
-            DATA => read_data(reader, first, last, flags & ATTACHED != 0),
+            DATA => read_data(reader, flags),
             CONTROL => {
                 let total = if first {
                     Some(reader.len(CONTROL_BYTES_MAX, "message length")?)
@@ -218,15 +221,11 @@ fn read_mend(reader: &mut Reader) -> Result<Mend, WireError> {
     Ok(Mend { retransmit, first, hold: (micros > 0).then(|| Duration::from_micros(micros)) })
 }
 
-fn read_data(
-    reader: &mut Reader,
-    first: bool,
-    last: bool,
-    attached: bool,
-) -> Result<Segment, WireError> {
+fn read_data(reader: &mut Reader, flags: u8) -> Result<Segment, WireError> {
+    let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
     let stream = reader.varint32("stream")?;
     let number = reader.varint_max(NUMBER_MAX, "sample number")?;
-    let head = if first { Some(read_head(reader, last, attached)?) } else { None };
+    let head = if first { Some(read_head(reader, flags)?) } else { None };
     let offset = if first { 0 } else { reader.len(SAMPLE_BYTES_MAX, "offset")? };
     let len = reader.len(SAMPLE_BYTES_MAX, "segment length")?;
     let payload = reader.bytes(len, "payload")?;
@@ -240,7 +239,8 @@ fn read_data(
     Ok(Segment::Data { stream, number, place, last, payload })
 }
 
-fn read_head(reader: &mut Reader, last: bool, attached: bool) -> Result<SampleHead, WireError> {
+fn read_head(reader: &mut Reader, flags: u8) -> Result<SampleHead, WireError> {
+    let last = flags & LAST != 0;
     Ok(SampleHead {
         // A sample in one piece states its length once, as the length of the piece.
         total: if last { 0 } else { reader.len(SAMPLE_BYTES_MAX, "sample length")? },
@@ -249,8 +249,13 @@ fn read_head(reader: &mut Reader, last: bool, attached: bool) -> Result<SampleHe
         kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
         encoding: read_encoding(reader)?,
         age: Duration::from_micros(reader.varint_max(u64::MAX / 1_000, "age")?),
-        attachment: if attached { Some(read_attachment(reader)?) } else { None },
+        doubt: if flags & DOUBTED != 0 { Some(read_doubt(reader)?) } else { None },
+        attachment: if flags & ATTACHED != 0 { Some(read_attachment(reader)?) } else { None },
     })
+}
+
+fn read_doubt(reader: &mut Reader) -> Result<Duration, WireError> {
+    Ok(Duration::from_micros(reader.varint_max(u64::MAX / 1_000 - 1, "doubt")?))
 }
 
 fn read_attachment(reader: &mut Reader) -> Result<Arc<[u8]>, WireError> {
@@ -282,7 +287,9 @@ impl DataHead<'_> {
         let first = if self.first.is_some() { FIRST } else { 0 };
         let attachment = self.first.and_then(attachment);
         let attached = if attachment.is_some() { ATTACHED } else { 0 };
-        out.put_u8(DATA | first | attached | if self.last { LAST } else { 0 });
+        let doubt = self.first.and_then(|head| head.doubt);
+        let doubted = if doubt.is_some() { DOUBTED } else { 0 };
+        out.put_u8(DATA | first | attached | doubted | if self.last { LAST } else { 0 });
         out.put_varint(u64::from(self.stream));
         out.put_varint(self.number);
         match self.first {
@@ -296,6 +303,10 @@ impl DataHead<'_> {
                 out.put_u8(head.kind.code());
                 write_encoding(&head.encoding, out);
                 out.put_varint(head.age.as_micros());
+                if let Some(doubt) = doubt {
+                    // Age and doubt are rounded down: one microsecond more covers both.
+                    out.put_varint(doubt.as_micros().min(u64::MAX / 1_000 - 1));
+                }
                 if let Some(bytes) = attachment {
                     out.put_varint(bytes.len() as u64);
                     out.extend_from_slice(bytes);
@@ -313,7 +324,8 @@ impl DataHead<'_> {
         match self.first {
             Some(head) => {
                 let attached = attachment(head).map_or(0, |bytes| 2 + bytes.len());
-                ids + 5 + 10 + 8 + 1 + 1 + 2 + other_len(&head.encoding) + 10 + attached
+                let doubt = head.doubt.map_or(0, |_| 10);
+                ids + 5 + 10 + 8 + 1 + 1 + 2 + other_len(&head.encoding) + 10 + doubt + attached
             }
             None => ids + 5,
         }

@@ -363,6 +363,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         level: None,
         idle: None,
         with: None,
+        proves: false,
     }
 }
 

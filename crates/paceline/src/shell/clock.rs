@@ -1,15 +1,11 @@
-//! The two clocks of a node. No other module reads a clock.
+//! The monotonic clock of a node, and UTC without a clock of its own.
 
+pub(crate) use crate::time::host::{hosts, raw, wall};
+
+use crate::time::host::read;
 use paceline_proto::Timestamp;
 use paceline_sched::{Duration, Instant};
-use rustix::time::{ClockId, clock_gettime};
-
-fn read(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
-}
+use rustix::time::ClockId;
 
 /// Returns the time of the monotonic clock, which all processes of a host share.
 pub(crate) fn now() -> Instant {

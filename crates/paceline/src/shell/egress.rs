@@ -127,6 +127,7 @@ impl Egress {
         if self.has_commands.swap(false, Ordering::AcqRel) && !self.take_commands(now) {
             return false;
         }
+        self.link.set_proving(self.rx.proves_ages());
         for _ in 0..HEARD_PER_TURN {
             let Some((node, heard)) = self.rx.heard.pop() else { break };
             if !self.hops.contains_key(&node) {

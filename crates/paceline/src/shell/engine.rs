@@ -17,6 +17,7 @@ mod sources;
 mod status;
 
 use super::clock;
+use super::clockwork::follow::Follower;
 use super::command::{COMMANDS_MAX, Command, Commands};
 use super::gate::Gate;
 use super::handle::{LinkCommand, LinkHandle};
@@ -33,6 +34,7 @@ use crate::config::LinkConfig;
 use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
+use crate::time::Clock;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
@@ -84,6 +86,9 @@ pub(crate) struct Parts {
     pub(crate) sources: Arc<RxSources>,
     pub(crate) vitals: Arc<Vitals>,
     pub(crate) gate: Gate,
+    pub(crate) clock: Clock,
+    /// Follows the clock of the host's node.
+    pub(crate) follower: Option<Follower>,
 }
 
 /// The engine of a node.
@@ -134,6 +139,9 @@ pub(crate) struct Engine {
     undecided: bool,
     vitals: Arc<Vitals>,
     gate: Gate,
+    clock: Clock,
+    /// Follows the clock of the host's node.
+    follower: Option<Follower>,
     pulse: Arc<Pulse>,
 }
 
@@ -141,7 +149,7 @@ impl Engine {
     /// Returns the engine of a node. `pulse` shows its watchdog that the engine's thread is alive.
     pub(crate) fn new(parts: Parts, pulse: Arc<Pulse>) -> Self {
         let Parts { mut control, introduction, name, inbox, commands, .. } = parts;
-        let Parts { links, host, sources, vitals, gate, .. } = parts;
+        let Parts { links, host, sources, vitals, gate, clock, follower, .. } = parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
         Self {
             control,
@@ -178,6 +186,8 @@ impl Engine {
             undecided: false,
             vitals,
             gate,
+            clock,
+            follower,
             pulse,
         }
     }
@@ -458,10 +468,12 @@ impl Engine {
         self.report_use(now);
         self.update_rates(now);
         self.sources.expire(now);
+        self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
         self.finish_statuses(now);
         self.tell_silence(now);
         self.tell_scaling(now);
         self.keep_place();
+        self.follower.iter_mut().for_each(Follower::tick);
         self.gate.renew(now, &mut self.control, self.links.iter().map(|link| &link.config));
     }
 

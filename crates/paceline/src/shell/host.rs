@@ -59,6 +59,11 @@ impl Host {
         Ok(host)
     }
 
+    /// Returns the folder.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Returns true if this process is the host's node.
     pub(crate) const fn listens(&self) -> bool {
         self.listens

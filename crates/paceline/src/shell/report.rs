@@ -1,5 +1,6 @@
 //! The wire format of a node's status.
 
+mod clock;
 pub(crate) mod measured;
 pub(crate) mod passages;
 mod reserved;
@@ -50,6 +51,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_rows(&status.stalled, put_stalled, &mut out);
     times::put(status, &mut out);
     put_rows(&status.links, |link, out| reserved::put(&link.reserved, out), &mut out);
+    put_option(status.clock.as_ref(), clock::put, &mut out);
     out
 }
 
@@ -69,6 +71,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         drops: read_drops(r)?,
         processor: if r.is_empty() { None } else { read_option(r, read_processor)? },
         stalled: Vec::new(),
+        clock: None,
     };
     let mended = if r.is_empty() { Vec::new() } else { read_rows(r, read_mended)? };
     for (link, mended) in status.links.iter_mut().zip(mended) {
@@ -83,6 +86,9 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     let rows = if r.is_empty() { Vec::new() } else { read_rows(r, reserved::read)? };
     for (link, reserved) in status.links.iter_mut().zip(rows) {
         link.reserved = reserved;
+    }
+    if !r.is_empty() {
+        status.clock = read_option(r, clock::read)?;
     }
     Ok(status)
 }
@@ -463,6 +469,7 @@ mod tests {
                 thread: "paceline-radio".to_owned(),
                 still: Duration::from_millis(2_600),
             }],
+            clock: Some(clock::example()),
         }
     }
 
@@ -474,16 +481,21 @@ mod tests {
         // A status that ends before a later part is from an older node.
         let mut times = Vec::new();
         times::put(&told, &mut times);
-        // The last part is the number of links, none.
-        let reserved = bytes.len() - 1;
+        let mut clocked = Vec::new();
+        put_option(told.clock.as_ref(), clock::put, &mut clocked);
+        let clocked = bytes.len() - clocked.len();
+        // The part before it is the number of links, none.
+        let reserved = clocked - 1;
         let timed = reserved - times.len();
         let stalled = timed - encode_stalled(&told).len();
         let (mended, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-        let whole = [processor, mended, stalled, timed, reserved];
+        let whole = [processor, mended, stalled, timed, reserved, clocked];
         for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
             assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
         }
-        let untimed = NodeStatus { at: Duration::ZERO, ..told };
+        let clockless = NodeStatus { clock: None, ..told };
+        assert_eq!(decode(bytes.slice(..clocked)), Ok(clockless.clone()));
+        let untimed = NodeStatus { at: Duration::ZERO, ..clockless };
         assert_eq!(decode(bytes.slice(..timed)), Ok(untimed.clone()));
         let older = NodeStatus { stalled: Vec::new(), ..untimed };
         assert_eq!(decode(bytes.slice(..stalled)), Ok(older.clone()));

@@ -32,7 +32,7 @@ use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The longest time for which samples may be in flight on a path that was replaced.
@@ -160,6 +160,8 @@ pub(crate) struct RxSources {
     sources: Mutex<Sources>,
     /// Samples that arrived without an output.
     pub(crate) drops: AtomicDrops,
+    /// The network has a subscription with an age limit, so frames carry stamps.
+    pub(crate) proves: AtomicBool,
     proven: Proven,
 }
 
@@ -288,6 +290,11 @@ impl LinkRx {
             refused: AtomicU64::new(0),
             repairer: Waker::default(),
         }
+    }
+
+    /// Returns true if frames carry stamps.
+    pub(crate) fn proves_ages(&self) -> bool {
+        self.sources.proves.load(Ordering::Relaxed)
     }
 
     /// Returns the index of the link in its node.

@@ -1,13 +1,18 @@
 //! The end of a subscription: a bounded queue or a callback, and the counters of both.
 
+use super::clock;
 use super::events::Events;
 use super::held::HeldBuffer;
+use super::pacer::{self, Wake};
 use crate::event::SubscriberEvent;
 use crate::sample::Sample;
+use crate::time::Clock;
 use event_listener::Event;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{DropReason, Drops, PublisherId, Rate, RawSample, Tag};
 use paceline_sched::{Instant, Late};
+use paceline_time::TimeBounds;
+use paceline_time::order::Handled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,12 +22,14 @@ const WAITING_BYTES_MAX: usize = 128 << 20;
 mod order;
 mod queue;
 mod seen;
+mod timing;
 
 pub(crate) use order::Order;
 use order::Orders;
 pub(crate) use queue::Needed;
 use queue::{Queue, Unread};
 use seen::Seen;
+pub(crate) use timing::{Fresh, Method, Staged, Timing};
 
 /// A subscriber's callback.
 pub(crate) type Callback = Box<dyn FnMut(Sample) + Send>;
@@ -150,6 +157,8 @@ pub(crate) struct Sink {
     output: Output,
     /// The pull buffer that also stores the samples.
     held: Option<Arc<HeldBuffer>>,
+    /// The delivery by time. Boxed, because most subscriptions have none.
+    timing: Option<Box<Timing>>,
     waiting_bytes: AtomicUsize,
     events: Events<SubscriberEvent>,
     closed: AtomicBool,
@@ -170,6 +179,32 @@ fn is_whole(spec: &SubscriptionSpec) -> bool {
     spec.form.rate == Rate::All
 }
 
+impl Wake for Sink {
+    fn wake(&self) {
+        let Some(timing) = &self.timing else { return };
+        timing.woken();
+        if self.is_closed() {
+            return;
+        }
+        match &timing.method {
+            Method::Staged(staged) => {
+                while let Some(unread) = staged.poll(clock::now()) {
+                    self.finish(unread);
+                }
+                timing.schedule(staged.next_release());
+            }
+            Method::Fresh(fresh) => {
+                self.start_safe_actions(fresh);
+                timing.schedule(fresh.next_silence());
+            }
+        }
+    }
+
+    fn fail(&self) {
+        self.close();
+    }
+}
+
 impl Sink {
     pub(crate) fn with_queue(spec: &SubscriptionSpec, samples: usize) -> Self {
         Self::new(spec, Output::Queue(Box::new(Queue::new(samples))))
@@ -185,6 +220,7 @@ impl Sink {
             whole: AtomicBool::new(is_whole(spec)),
             output,
             held: None,
+            timing: None,
             waiting_bytes: AtomicUsize::new(0),
             events: Events::default(),
             closed: AtomicBool::new(false),
@@ -199,6 +235,33 @@ impl Sink {
     pub(crate) fn holding(mut self, held: Option<Arc<HeldBuffer>>) -> Self {
         self.held = held;
         self
+    }
+
+    /// Adds the delivery by time.
+    pub(crate) fn timed(mut self, method: Option<Method>, clock: Clock) -> Self {
+        self.timing = method.map(|method| Box::new(Timing::new(method, clock)));
+        self
+    }
+
+    /// Connects the delivery by time with its wake-ups.
+    pub(crate) fn bind(self: &Arc<Self>, realtime: bool) {
+        if let Some(timing) = &self.timing {
+            let sink = Arc::downgrade(self);
+            timing.bind(sink);
+            if realtime {
+                pacer::use_realtime();
+            }
+        }
+    }
+
+    /// Returns the age limit of commands.
+    pub(crate) fn fresh(&self) -> Option<&Fresh> {
+        self.timing.as_ref().and_then(|timing| timing.fresh())
+    }
+
+    /// Returns the samples that wait for their release.
+    pub(crate) fn staged(&self) -> Option<&Staged> {
+        self.timing.as_ref().and_then(|timing| timing.staged())
     }
 
     /// Returns the pull buffer.
@@ -274,44 +337,106 @@ impl Sink {
             counts.drops.add(DropReason::DeadlineMissed, 1);
             return false;
         }
-        counts.count_delivered(sample.payload.len() as u64, age.as_nanos());
+        let until = self.fresh().map(|fresh| fresh.until(now, &sample, self.clocks(now, &sample)));
+        if until == Some(None) {
+            self.refuse(DropReason::Stale);
+            return false;
+        }
         if let Some(held) = &self.held {
             held.push(now, from.tag, from.publisher, &sample);
         }
+        let mut times = sample;
         let delivery = Sample {
             tag: from.tag.clone(),
             publisher: from.publisher,
-            seq: sample.seq,
-            captured: sample.captured,
+            seq: times.seq,
+            captured: times.captured,
             age: age.into(),
             late,
-            kind: sample.kind,
-            encoding: sample.encoding,
-            payload: sample.payload,
-            attachment: sample.attachment,
+            actuation: None,
+            placement: None,
+            kind: times.kind,
+            encoding: std::mem::take(&mut times.encoding),
+            payload: std::mem::take(&mut times.payload),
+            attachment: times.attachment.take(),
         };
-        self.seen.keep(&delivery);
-        self.hand_over(Unread { delivery, needed });
+        let unread = Unread { delivery, needed, until: until.flatten() };
+        match self.staged() {
+            Some(staged) => self.stage(now, staged, &times, unread),
+            None => {
+                self.finish(unread);
+                true
+            }
+        }
+    }
+
+    /// Returns the capture time of a sample and the time `now`, if both are known.
+    fn clocks(&self, now: Instant, sample: &RawSample) -> Option<(TimeBounds, TimeBounds)> {
+        self.timing.as_ref().and_then(|timing| timing.clocks(now, sample))
+    }
+
+    /// Counts a sample that is dropped before it was counted as delivered.
+    fn refuse(&self, reason: DropReason) {
+        if reason == DropReason::Stale
+            && let Some(fresh) = self.fresh()
+        {
+            fresh.count_stale();
+        }
+        self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        self.counts.drops.add(reason, 1);
+    }
+
+    /// Lets a sample wait for its release.
+    fn stage(&self, now: Instant, staged: &Staged, times: &RawSample, unread: Unread) -> bool {
+        match staged.handle(now, times, self.clocks(now, times), unread) {
+            Handled::Buffered => {}
+            Handled::Deliver(mut unread, place) => {
+                unread.delivery.placement = Some(place);
+                self.finish(unread);
+            }
+            Handled::Drop(_) => {
+                self.refuse(DropReason::OutOfOrder);
+                return false;
+            }
+        }
+        if let Some(timing) = &self.timing {
+            timing.schedule(staged.next_release());
+        }
         true
     }
 
     /// Delivers the newest sample of a latched publisher, unless a newer one was delivered. It may be older than the
-    /// delay bound, which begins with the subscription.
+    /// delay bound, which begins with the subscription. A subscription with an age limit does not receive it.
     pub(crate) fn deliver_latched(&self, order: &Arc<Order>, sample: Sample) {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
         let Some(_turn) = order.take(sample.seq) else { return };
-        let age = u64::try_from(sample.age.as_nanos()).unwrap_or(u64::MAX);
-        self.counts.count_delivered(sample.payload.len() as u64, age);
-        self.seen.keep(&sample);
-        self.hand_over(Unread { delivery: sample, needed: Needed::default() });
+        if self.fresh().is_some() {
+            return self.refuse(DropReason::Stale);
+        }
+        self.finish(Unread { delivery: sample, needed: Needed::default(), until: None });
     }
 
-    fn hand_over(&self, unread: Unread) {
+    /// Counts a sample as delivered and hands it to the application.
+    fn finish(&self, unread: Unread) {
+        let Sample { payload, age, .. } = &unread.delivery;
+        let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+        self.counts.count_delivered(payload.len() as u64, age);
+        self.seen.keep(&unread.delivery);
+        self.hand_over(unread);
+    }
+
+    fn hand_over(&self, mut unread: Unread) {
         match &self.output {
             Output::Callback(callback) => {
-                (callback.lock().unwrap_or_else(PoisonError::into_inner))(unread.delivery);
+                // Waiting for the lock may take time, so the decision comes after it.
+                let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
+                if self.may_act(&mut unread) {
+                    callback(unread.delivery);
+                } else {
+                    self.counts.count_unread(&unread.delivery, DropReason::Stale);
+                }
             }
             Output::Queue(queue) => {
                 let bytes = unread.delivery.payload.len();
@@ -330,29 +455,57 @@ impl Sink {
         }
     }
 
+    /// Decides on a command as the last step before the application; true without an age limit.
+    fn may_act(&self, unread: &mut Unread) -> bool {
+        let (Some(timing), Some(fresh)) = (&self.timing, self.fresh()) else { return true };
+        let silence = fresh.release(clock::now(), unread.until, &mut unread.delivery);
+        timing.schedule(silence);
+        silence.is_some()
+    }
+
     fn drop_unread(&self, delivery: &Sample, reason: DropReason) {
         self.waiting_bytes.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
         self.counts.count_unread(delivery, reason);
     }
 
-    /// Returns the next queued sample that can be decoded.
+    /// Returns the next queued sample that can be decoded and may act, or a safe action that is due.
     pub(crate) fn pop(&self) -> Option<Sample> {
         let Output::Queue(queue) = &self.output else { return None };
-        loop {
-            let unread = queue.unread.pop()?;
-            if queue.is_usable(&unread) {
+        while let Some(mut unread) = queue.unread.pop() {
+            if !queue.is_usable(&unread) {
+                self.drop_unread(&unread.delivery, DropReason::Undecodable);
+            } else if !self.may_act(&mut unread) {
+                self.drop_unread(&unread.delivery, DropReason::Stale);
+            } else {
                 let bytes = unread.delivery.payload.len();
                 self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
                 return Some(unread.delivery);
             }
-            self.drop_unread(&unread.delivery, DropReason::Undecodable);
         }
+        self.fresh()?.pop_safe()
+    }
+
+    fn start_safe_actions(&self, fresh: &Fresh) {
+        let silences = match &self.output {
+            Output::Callback(callback) => {
+                // No newer command may reach the callback before the safe action of an older one.
+                let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
+                let silences = fresh.poll_silences(clock::now());
+                while let Some(safe) = fresh.pop_safe() {
+                    callback(safe);
+                }
+                silences
+            }
+            Output::Queue(_) => fresh.poll_silences(clock::now()),
+        };
+        silences.into_iter().for_each(|silence| self.tell(SubscriberEvent::Silent(silence)));
     }
 
     /// Returns true if a sample or an event is queued.
     pub(crate) fn has_something(&self) -> bool {
         let samples = matches!(&self.output, Output::Queue(queue) if !queue.unread.is_empty());
-        samples || !self.events.is_empty()
+        let safe = self.fresh().is_some_and(Fresh::has_safe);
+        samples || safe || !self.events.is_empty()
     }
 
     /// Queues an event.

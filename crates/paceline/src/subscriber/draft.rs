@@ -1,9 +1,11 @@
 //! The request of a subscription before it is declared: the setters check each value, and
 //! [`Draft::check`] that the values go together.
 
+use super::choice::Choice;
 use crate::error::{Contradiction, SubscribeError};
 use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
+use crate::shell::sink::Method;
 use paceline_media::audio::OpusFormat;
 use paceline_proto::control::{IDLE_MIN, Offer, SubscriptionSpec};
 use paceline_proto::form::Audio;
@@ -22,13 +24,15 @@ pub(super) struct Draft {
     pub(super) spec: SubscriptionSpec,
     pub(super) queue: usize,
     pub(super) history: Option<History>,
+    /// The delivery by time.
+    timing: Option<Choice>,
     /// The option that set the rate.
     rate_by: Option<&'static str>,
 }
 
 impl Draft {
     pub(super) const fn new(spec: SubscriptionSpec) -> Self {
-        Self { spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
+        Self { spec, queue: QUEUE_SAMPLES, history: None, timing: None, rate_by: None }
     }
 
     pub(super) fn every(&mut self, n: u32) -> Result<(), SubscribeError> {
@@ -125,8 +129,29 @@ impl Draft {
         Ok(())
     }
 
+    /// Sets the delivery by time.
+    pub(super) fn time(&mut self, choice: Choice) -> Result<(), SubscribeError> {
+        let other = choice.name();
+        if let Some(one) = self.timing.as_ref().map(Choice::name).filter(|one| *one != other) {
+            return Err(Contradiction { one, other }.into());
+        }
+        choice.check()?;
+        self.spec.proves = choice.proves();
+        self.timing = Some(choice);
+        Ok(())
+    }
+
+    /// Returns the delivery by time.
+    pub(super) fn take_method(&mut self) -> Result<Option<Method>, SubscribeError> {
+        let within = self.spec.within.map(Into::into);
+        self.timing.take().map(|choice| choice.into_method(within)).transpose()
+    }
+
     /// Refuses options that exclude each other.
     pub(super) fn check(&self) -> Result<(), SubscribeError> {
+        if let Some(choice) = &self.timing {
+            choice.check_bound(self.spec.within.map(Into::into))?;
+        }
         let Form { size, audio, bitrate, .. } = self.spec.form;
         if let (Some(Audio { rate, channels }), Some(bits)) = (audio, bitrate) {
             let checked = OpusFormat::new(rate, channels);

@@ -181,6 +181,7 @@ impl Live {
                 | SubscriberEvent::Withdrawn(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::Silent(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Refused(publisher, refusal) => {

@@ -160,6 +160,7 @@ impl Rogue {
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             age: paceline_sched::Duration::ZERO,
+            doubt: None,
             attachment: None,
         };
         let (first, len) = (Some(&first), bytes);

@@ -167,6 +167,7 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         processor: None,
         drops: Drops::default(),
         stalled: vec![],
+        clock: None,
     }
 }
 

@@ -146,6 +146,7 @@ impl Subscription {
             | paceline::SubscriberEvent::Withdrawn(_)
             | paceline::SubscriberEvent::BestEffort(..)
             | paceline::SubscriberEvent::Excess { .. }
+            | paceline::SubscriberEvent::Silent(_)
             | paceline::SubscriberEvent::ChangeRefused { .. }
             | paceline::SubscriberEvent::Changed { .. } => None,
             // An event of a later version.

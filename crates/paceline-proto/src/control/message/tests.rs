@@ -142,7 +142,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let with =
         option::of("[a-z]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap()));
     let flags =
-        (any::<[bool; 4]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()), (idle, with));
+        (any::<[bool; 5]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()), (idle, with));
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
         |(
             pattern,
@@ -150,7 +150,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
             within,
             loss,
             proxy,
-            ([holds, local, or_stop, encrypted], retransmit, revision, level, (idle, with)),
+            ([holds, local, or_stop, encrypted, proves], retransmit, revision, level, (idle, with)),
         )| {
             SubscriptionSpec {
                 pattern,
@@ -167,6 +167,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
                 level,
                 idle,
                 with,
+                proves,
             }
         },
     )
@@ -468,10 +469,10 @@ fn places_of_proxies_have_fixed_bytes() {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     };
     let asked = |proxy| hex(Change::Subscribe(3, asks(proxy)));
-    assert_eq!(asked(Proxy::Auto), "03010000000000000002020380800801".to_owned() + "6100");
+    assert_eq!(asked(Proxy::Auto), "03010000000000000002020380801001".to_owned() + "6100");
     assert_eq!(
         asked(Proxy::Node("mast".into())),
-        "03010000000000000002020380800801".to_owned() + "61046d617374"
+        "03010000000000000002020380801001".to_owned() + "61046d617374"
     );
     let of = SubscriptionId { node: NodeId(7), index: 4 };
     let by = PublisherId { node: NodeId(1), index: 5 };

@@ -6,7 +6,7 @@ use super::transit::Transit;
 use crate::carrier::Carrier;
 use crate::link::contents::Item;
 use crate::receive::Heard;
-use crate::wire::frame::{Ack, FrameHeader};
+use crate::wire::frame::{Ack, Echo, FrameHeader};
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -19,6 +19,10 @@ pub(in crate::link) const PROBE_EVERY: Duration = Duration::from_millis(500);
 const GREET_EVERY: Duration = Duration::from_millis(100);
 /// A hop that was silent for this time is down.
 const SILENCE_MAX: Duration = Duration::from_millis(1_800);
+/// A slower stamp of the other end does not replace one that is younger than this.
+const STAMP_STAYS: Duration = Duration::from_secs(1);
+/// An older stamp proves nothing, because clocks run at different rates.
+const STAMP_LASTS: Duration = Duration::from_secs(2);
 /// A hop that is not up and was silent for this time is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 /// The number of frames after which one requests an acknowledgement, whatever their sizes. The window also
@@ -78,6 +82,8 @@ pub struct Hop {
     owed_since: Instant,
     rtt: RttEstimator,
     transit: Transit,
+    /// The stamp that proves the shortest transit from the other end, and its arrival.
+    stamp: Option<(u32, Instant)>,
     /// Bytes sent to the hop since it was found, as counted on the wire.
     wire_bytes: u64,
     paced: bool,
@@ -111,6 +117,7 @@ impl Hop {
             owed_since: now,
             rtt: RttEstimator::new(),
             transit: Transit::new(),
+            stamp: None,
             wire_bytes: 0,
             paced,
             ask_again: if paced { ASK_AGAIN_SOON } else { ASK_AGAIN },
@@ -317,6 +324,9 @@ impl Hop {
             self.owe_now |= newer;
             return (None, 0);
         }
+        if let Some(stamp) = heard.stamp {
+            self.note_stamp(now, stamp);
+        }
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
         if heard.owed.is_some() {
@@ -330,6 +340,29 @@ impl Hop {
         let ack = heard.ack.map(|ack| self.handle_ack(now, (ack, heard.held), wire_time));
         let lost = ack.unwrap_or_default();
         (change, lost)
+    }
+
+    /// Keeps a stamp of the other end, unless a recent one has arrived after a shorter time.
+    fn note_stamp(&mut self, now: Instant, stamp: u32) {
+        let slower = self.stamp.is_some_and(|(best, arrived)| {
+            let since = now.since(arrived);
+            let lead = stamp.wrapping_sub(best);
+            // An overtaken stamp is older.
+            let overtaken = lead > u32::MAX / 2;
+            let lead = Duration::from_micros(lead.into()).saturating_add(Echo::drift(since));
+            since < STAMP_STAYS && (overtaken || lead < since)
+        });
+        if !slower {
+            self.stamp = Some((stamp, now));
+        }
+    }
+
+    /// Returns the answer to the other end's stamp, if it has sent one lately.
+    #[must_use]
+    pub fn echo(&self, now: Instant) -> Option<Echo> {
+        let (stamp, arrived) = self.stamp?;
+        let since = now.since(arrived);
+        (since < STAMP_LASTS).then_some(Echo { stamp, since })
     }
 
     /// Returns the number of frames that were lost although the transport keeps order.
@@ -452,7 +485,8 @@ impl Hop {
         let datagrams = self.ledger.is_some();
         let (epoch, known, ack_now) = (self.epoch, self.known, asks);
         let held = ack.map(|_| self.held_until(now, wire_time));
-        FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit: None }
+        let (transit, stamp, echo) = (None, None, None);
+        FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit, stamp, echo }
     }
 
     /// Returns the header of the next frame with segments, in its longest form. The link adds the transit
@@ -468,6 +502,8 @@ impl Hop {
             datagrams: self.ledger.is_some(),
             held: if self.owes && self.owed.is_some() { Some(Duration::ZERO) } else { None },
             transit: None,
+            stamp: None,
+            echo: None,
         }
     }
 

@@ -18,6 +18,7 @@ fn sample(seq: u64, published_at: u64, captured_ns: u64, len: usize, kind: Kind)
         seq,
         captured: Timestamp { nanos: captured_ns, error: 0 },
         published_at: at(published_at),
+        doubt: Default::default(),
         kind,
         encoding: Encoding::Bytes,
         payload: vec![0; len].into(),

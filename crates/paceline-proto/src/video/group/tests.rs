@@ -9,6 +9,7 @@ fn sample(seq: u64, kind: Kind, bytes: usize) -> RawSample {
         seq,
         captured: Timestamp::default(),
         published_at: Instant::ZERO,
+        doubt: Default::default(),
         kind,
         encoding: Encoding::Bytes,
         payload: Bytes::from(vec![0; bytes]),

@@ -24,14 +24,15 @@ fn encodings() -> impl Strategy<Value = Encoding> {
 proptest! {
     #[test]
     fn data_segments_round_trip(stream: u32, number in 0..=NUMBER_MAX, seq in 0..=NUMBER_MAX, nanos: u64, error: u8, last: bool,
-                               micros in 0..u64::MAX / 1_000, encoding in encodings(),
+                               micros in 0..u64::MAX / 1_000, doubt in prop::option::of(0..u64::MAX / 1_000), encoding in encodings(),
                                attached in prop::option::of(prop::collection::vec(any::<u8>(), 0..=ATTACHMENT_BYTES_MAX)),
                                first: bool, body in prop::collection::vec(any::<u8>(), 0..300)) {
         let total = if last { body.len() } else { body.len() + 7 };
         let captured = Timestamp { nanos, error };
         let age = Duration::from_micros(micros);
+        let doubt = doubt.map(Duration::from_micros);
         let attachment = attached.map(Into::into);
-        let head = SampleHead { total, seq, captured, kind: Kind::Picture, encoding, age, attachment };
+        let head = SampleHead { total, seq, captured, kind: Kind::Picture, encoding, age, doubt, attachment };
         let first = first.then_some(&head);
         let offset = if first.is_some() { 0 } else { 77 };
         let data = DataHead { stream, number, first, offset, last, len: body.len() };

@@ -225,6 +225,7 @@ mod tests {
             seq,
             captured: Timestamp::default(),
             published_at: Instant::ZERO,
+            doubt: Duration::ZERO,
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             payload: vec![0; 64].into(),

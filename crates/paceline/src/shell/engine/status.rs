@@ -114,6 +114,7 @@ impl Engine {
             processor: self.control.processor_use(),
             drops: self.sources.drops.load(),
             stalled: self.vitals.stalled(clock::now()),
+            clock: Some(self.clock.report()),
         }
     }
 

@@ -144,6 +144,7 @@ mod tests {
             reservations: Vec::new(),
             processor: None,
             drops: Drops::default(),
+            clock: None,
         };
         assert_eq!(decode(Bytes::from(encode(&told))), Ok(told));
     }

@@ -3,6 +3,7 @@
 use crate::sample::Sample;
 use crossbeam_queue::ArrayQueue;
 use paceline_proto::{Kind, PublisherId};
+use paceline_sched::Instant;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -35,6 +36,8 @@ pub(super) struct Unread {
     pub(super) delivery: Sample,
     /// The pictures that were delivered before it.
     pub(super) needed: Needed,
+    /// The instant at which it reaches the age limit; `None` if it may have, and without a limit.
+    pub(super) until: Option<Instant>,
 }
 
 /// The pictures of a video that were read.
@@ -112,12 +115,14 @@ mod tests {
             captured: Timestamp::default(),
             age: Duration::ZERO,
             late: false,
+            actuation: None,
+            placement: None,
             kind,
             encoding: Encoding::Bytes,
             payload: Default::default(),
             attachment: None,
         };
-        queue.is_usable(&Unread { delivery, needed })
+        queue.is_usable(&Unread { delivery, needed, until: None })
     }
 
     #[test]

@@ -28,6 +28,7 @@ struct Due {
     seq: u64,
     captured: Timestamp,
     published_at: Instant,
+    doubt: Duration,
 }
 
 /// The selection of pictures to encode.
@@ -199,8 +200,8 @@ impl Coder {
         {
             takers.fail(due.seq, DropReason::CannotScale, "too many pictures wait for others");
         }
-        let (seq, captured, published_at) = (sample.seq, sample.captured, sample.published_at);
-        self.due.push_back(Due { seq, captured, published_at });
+        let RawSample { seq, captured, published_at, doubt, .. } = *sample;
+        self.due.push_back(Due { seq, captured, published_at, doubt });
         let wants_key = takers.waits_for_key();
         self.run(takers, |transcoder, wanted, event| {
             if wants_key {
@@ -217,7 +218,7 @@ impl Coder {
             Event::Coded { class, bytes } => {
                 self.fruitless = 0;
                 self.bytes = Some(self.bytes.unwrap_or(0).max(bytes.len()));
-                let (seq, captured, published_at) = (due.seq, due.captured, due.published_at);
+                let Due { seq, captured, published_at, doubt } = due;
                 let (kind, payload) = (kind(class), bytes.into());
                 let encoding = Encoding::new("video/h264");
                 let attachment = None; // one encoded picture may replace several source pictures
@@ -225,6 +226,7 @@ impl Coder {
                     seq,
                     captured,
                     published_at,
+                    doubt,
                     kind,
                     encoding,
                     payload,

@@ -1,0 +1,107 @@
+//! `paceline clock`: the clock of a node, and servers without a node.
+
+use crate::host::{Host, LIMIT, arg};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn a_node_shows_its_clock_and_serves_it() {
+    let host = Host::new();
+    let none = host.run(&["clock"]);
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert!(none.stderr.contains("no node runs on this host"), "{none:?}");
+
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    drop(socket);
+    let file = host.path("node.toml");
+    std::fs::write(&file, format!("[clock]\nsystem = \"1ms\"\nserve = \"{address}\"\n")).unwrap();
+    let node = host.start(&["node", "--name", "gate", "--config", arg(&file)]);
+    let until = Instant::now() + LIMIT;
+    let shown = loop {
+        let shown = host.run(&["clock", "--json"]);
+        if shown.code == Some(0) || Instant::now() > until {
+            break shown;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let document = json(&shown.stdout);
+    let fields = [
+        "disruption",
+        "disruptions",
+        "epoch",
+        "error_ns",
+        "follows_host",
+        "frequency_ppm",
+        "jitter_ns",
+        "leap",
+        "node",
+        "schema",
+        "servers",
+        "serves",
+        "status",
+        "stratum",
+        "system_offset_ns",
+        "time_ns",
+        "updates",
+    ];
+    let mut found = keys(&document);
+    found.sort_unstable();
+    assert_eq!(found, fields);
+    assert_eq!((&document["node"], &document["status"]), (&"gate".into(), &"synchronised".into()));
+    assert!(document["error_ns"].as_u64().is_some_and(|error| error >= 1_000_000), "{document}");
+    assert_eq!(document["servers"][0]["part"], "selected");
+    let text = String::from_utf8(host.run(&["clock", "--of", "gate"]).stdout).unwrap();
+    assert!(text.contains("status     synchronised") && text.contains("SERVERS"), "{text}");
+
+    // The same time without a node, by the protocol.
+    let measured =
+        host.run(&["clock", "--server", &address, "--poll", "250ms", "--timeout", "20s", "--json"]);
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    let document = json(&measured.stdout);
+    let server = &document["servers"][0];
+    let mut found = keys(server);
+    found.sort_unstable();
+    let fields = [
+        "address",
+        "answers",
+        "delay_ns",
+        "error_ns",
+        "jitter_ns",
+        "offset_ns",
+        "part",
+        "poll_us",
+        "reach",
+        "rejected",
+        "stratum",
+    ];
+    assert_eq!(found, fields);
+    assert_eq!((&server["stratum"], &server["answers"]), (&10.into(), &4.into()), "{server}");
+    assert!(document["error_ns"].as_u64().is_some_and(|error| error >= 1_000_000), "{document}");
+    node.signal(Signal::TERM);
+    assert_eq!(node.ended().code, Some(0));
+}
+
+#[test]
+fn wrong_servers_are_named_and_silent_ones_give_an_unknown_error() {
+    let host = Host::new();
+    let wrong = host.run(&["clock", "--server", "ntp.example"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("--server 'ntp.example': must be HOST:PORT"), "{wrong:?}");
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let ended = host.run(&["clock", "--server", &address, "--poll", "250ms", "--timeout", "500ms"]);
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let text = String::from_utf8(ended.stdout).unwrap();
+    assert!(text.contains("of unknown error") && text.contains("unreachable"), "{text}");
+}

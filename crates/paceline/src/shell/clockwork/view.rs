@@ -1,0 +1,72 @@
+//! The report of a clock.
+
+use super::peers::{Listener, Peer};
+use crate::time::{ClockReport, ClockStatus, SourceReport};
+use paceline_time::clock::service::{ClockService, HostClocks, SourcePart};
+use paceline_time::ntp::source::NtpSource;
+use std::time::Duration;
+
+/// Returns the state of a clock and its servers at the instant `now`.
+pub(super) fn report(
+    service: &ClockService,
+    peers: &[Peer],
+    listener: Option<&Listener>,
+    now: HostClocks,
+) -> ClockReport {
+    let reading = service.read(now.raw, now.wall);
+    let (disruptions, cause) = service.disruptions();
+    let follows = matches!(reading.status, ClockStatus::Synchronised | ClockStatus::Holdover);
+    let rows = peers.iter().zip(service.sources());
+    let mut sources: Vec<_> = rows
+        .map(|(peer, (source, selection))| row(service, peer.name(), source, selection, now.raw))
+        .collect();
+    sources.extend(service.system_selection().map(|selection| SourceReport {
+        address: "system".to_owned(),
+        selection,
+        ..SourceReport::default()
+    }));
+    let served = listener.map(Listener::counters).unwrap_or_default();
+    ClockReport {
+        status: reading.status,
+        frequency_ppt: service.rate(),
+        jitter_nanos: service.jitter(),
+        stratum: follows.then_some(service.facts().stratum),
+        leap: service.facts().leap.to_string(),
+        updates: service.updates(),
+        disruptions,
+        disruption: cause.map(|cause| cause.name().to_owned()),
+        serves: listener.map(|listener| listener.address().to_owned()),
+        served: [served.answered, served.kissed, served.limited, served.malformed],
+        is_follower: false,
+        sources,
+        // The handle fills in the reading.
+        ..ClockReport::default()
+    }
+}
+
+fn row(
+    service: &ClockService,
+    name: &str,
+    source: &NtpSource,
+    selection: SourcePart,
+    raw: u64,
+) -> SourceReport {
+    let best = source.filter().best(raw, service.phi());
+    let ours = service.page().time(raw);
+    let theirs = best.map(|best| raw.saturating_add_signed(service.offset_at(&best, raw)));
+    let off = theirs.map_or(0, |theirs| i128::from(theirs) - i128::from(ours));
+    let counted = source.rejections().filter(|(_, count)| *count > 0);
+    SourceReport {
+        address: name.to_owned(),
+        selection,
+        stratum: source.state().map(|state| state.stratum),
+        reach: source.reach(),
+        poll: Duration::from_nanos(source.poll_nanos()),
+        offset_nanos: i64::try_from(off).unwrap_or_default(),
+        delay_nanos: best.map_or(0, |best| best.delay),
+        jitter_nanos: best.map_or(0, |best| source.filter().jitter(&best, service.rate())),
+        error_nanos: best.map(|best| best.error_at(raw, service.phi())),
+        answers: source.answers(),
+        rejected: counted.map(|(cause, count)| (cause.name().to_owned(), count)).collect(),
+    }
+}

@@ -1,0 +1,222 @@
+//! The pacer: one thread that wakes the subscriptions of a process at absolute times.
+//!
+//! It sleeps until shortly before the next time and then spins, because a sleeping thread wakes up late. The margin
+//! follows the measured lateness, and is at most a sixth of the mean time between wake-ups.
+
+use super::clock;
+use super::lock;
+use super::realtime::{self, Role};
+use paceline_sched::{Duration, Instant};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::thread::Thread;
+
+/// The longest margin for spinning.
+const MARGIN_MAX: Duration = Duration::from_micros(100);
+/// The measured wake-ups from which the margin follows.
+const WAKES: usize = 64;
+/// Spinning takes at most one part in so many of the time.
+const SPIN_SHARE: u64 = 6;
+/// A wake-up counts for one part in so many of the mean interval.
+const INTERVAL_PART: u64 = 32;
+
+/// A subscription that is delivered by time.
+pub(crate) trait Wake: Send + Sync {
+    /// Delivers everything whose time has come, and schedules the next wake-up.
+    fn wake(&self);
+
+    /// Ends after a panic of the callback.
+    fn fail(&self);
+}
+
+struct Due {
+    at: Instant,
+    /// Spin for it.
+    exact: bool,
+    sink: Weak<dyn Wake>,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+/// The times of all subscriptions.
+struct Pacer {
+    heap: Mutex<BinaryHeap<Reverse<Due>>>,
+    /// The time for which the thread sleeps or spins, in nanoseconds.
+    target: AtomicU64,
+    thread: OnceLock<Thread>,
+    realtime: AtomicBool,
+}
+
+static PACER: OnceLock<Arc<Pacer>> = OnceLock::new();
+
+/// Calls [`Wake::wake`] at `at`. With `exact`, the thread spins shortly before it.
+pub(crate) fn wake_at(at: Instant, exact: bool, sink: &Weak<dyn Wake>) {
+    let pacer = PACER.get_or_init(Pacer::start);
+    lock(&pacer.heap).push(Reverse(Due { at, exact, sink: sink.clone() }));
+    if at.as_nanos() < pacer.target.load(Ordering::Acquire)
+        && let Some(thread) = pacer.thread.get()
+    {
+        thread.unpark();
+    }
+}
+
+/// Lets the thread take a real-time priority: a node of this process has them.
+pub(crate) fn use_realtime() {
+    PACER.get_or_init(Pacer::start).realtime.store(true, Ordering::Relaxed);
+}
+
+impl Pacer {
+    fn start() -> Arc<Self> {
+        let pacer = Arc::new(Self {
+            heap: Mutex::default(),
+            target: AtomicU64::new(u64::MAX),
+            thread: OnceLock::new(),
+            realtime: AtomicBool::new(false),
+        });
+        let paced = pacer.clone();
+        let run = move || paced.run();
+        match std::thread::Builder::new().name("paceline-pacer".to_owned()).spawn(run) {
+            Ok(thread) => {
+                let _ = pacer.thread.set(thread.thread().clone());
+            }
+            Err(error) => tracing::error!("no thread for delivery by time: {error}"),
+        }
+        pacer
+    }
+
+    fn run(&self) {
+        // The priority of the thread that started this one does not count.
+        realtime::leave();
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut sleeper = Sleeper::new(clock::now());
+        let mut raised = false;
+        loop {
+            if !raised && self.realtime.load(Ordering::Relaxed) {
+                raised = true;
+                if let Err(why) = realtime::enter(Role::Link) {
+                    tracing::warn!("the pacer has no real-time priority: {why}");
+                }
+            }
+            while let Some(due) = self.take_due(clock::now()) {
+                wake(&due.sink);
+            }
+            self.sleep(&mut sleeper);
+        }
+    }
+
+    /// Returns an entry whose time has come.
+    fn take_due(&self, now: Instant) -> Option<Due> {
+        let mut heap = lock(&self.heap);
+        heap.peek().filter(|next| next.0.at <= now)?;
+        heap.pop().map(|next| next.0)
+    }
+
+    /// Sleeps until the next entry, or until an earlier one is added.
+    fn sleep(&self, sleeper: &mut Sleeper) {
+        let next = {
+            let heap = lock(&self.heap);
+            let next = heap.peek().map(|next| (next.0.at, next.0.exact));
+            // An entry that is added after this sees the target.
+            let target = next.map_or(u64::MAX, |(at, _)| at.as_nanos());
+            self.target.store(target, Ordering::Release);
+            next
+        };
+        let Some((at, exact)) = next else {
+            std::thread::park();
+            return;
+        };
+        let margin = if exact { sleeper.margin(at) } else { Duration::ZERO };
+        let wakes = at - margin;
+        let before = clock::now();
+        if wakes > before {
+            std::thread::park_timeout(wakes.since(before).into());
+        }
+        let now = clock::now();
+        if now < wakes {
+            return;
+        }
+        if wakes > before {
+            sleeper.note(now.since(wakes));
+        }
+        spin(at);
+    }
+}
+
+/// Wakes one subscription. A panic of its callback ends it.
+fn wake(sink: &Weak<dyn Wake>) {
+    let Some(sink) = sink.upgrade() else { return };
+    if catch_unwind(AssertUnwindSafe(|| sink.wake())).is_err() {
+        tracing::error!("a callback panicked on the pacer's thread; its subscription has ended");
+        sink.fail();
+    }
+}
+
+/// The measured wake-ups, and the time spent with spinning.
+struct Sleeper {
+    lateness: [u64; WAKES],
+    next: usize,
+    margin: Duration,
+    /// The mean time between wake-ups.
+    interval: Duration,
+    last: Instant,
+}
+
+impl Sleeper {
+    const fn new(now: Instant) -> Self {
+        let lateness = [0; WAKES];
+        Self { lateness, next: 0, margin: MARGIN_MAX, interval: Duration::ZERO, last: now }
+    }
+
+    /// Records the lateness of a wake-up. The margin is nearly the largest.
+    fn note(&mut self, late: Duration) {
+        if let Some(place) = self.lateness.get_mut(self.next) {
+            *place = late.as_nanos();
+        }
+        self.next += 1;
+        if self.next == WAKES {
+            self.next = 0;
+            let mut sorted = self.lateness;
+            sorted.sort_unstable();
+            let high = sorted.get(WAKES - 2).copied().unwrap_or_default();
+            self.margin = Duration::from_nanos(high).min(MARGIN_MAX);
+        }
+    }
+
+    /// Returns the margin before `at`, and adds the time since the last one to the mean interval.
+    fn margin(&mut self, at: Instant) -> Duration {
+        let interval = at.since(self.last);
+        self.last = self.last.max(at);
+        let kept = self.interval.mul_div(INTERVAL_PART - 1, INTERVAL_PART);
+        self.interval = kept.saturating_add(interval.mul_div(1, INTERVAL_PART));
+        self.margin.min(self.interval.mul_div(1, SPIN_SHARE))
+    }
+}
+
+/// Spins until an instant.
+fn spin(until: Instant) {
+    while clock::now() < until {
+        std::hint::spin_loop();
+    }
+}

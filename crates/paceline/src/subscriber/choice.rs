@@ -1,0 +1,88 @@
+//! The chosen delivery by time, and its checks.
+
+use crate::error::SubscribeError;
+use crate::shell::sink::{Fresh, Method, Staged};
+use crate::timing::{Otherwise, TimeBuffering};
+use paceline_time::spacing::Depth;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// The range of an age limit.
+const FRESH_MIN: Duration = Duration::from_micros(1);
+const FRESH_MAX: Duration = Duration::from_secs(3_600);
+/// The limit of an added delay, and of a delay bound with a largest jitter.
+const DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// A chosen delivery by time.
+pub(super) enum Choice {
+    Fresh(Duration, Otherwise),
+    Ordered(TimeBuffering),
+    Spaced(RangeInclusive<Duration>),
+    MaxJitter(Duration),
+}
+
+impl Choice {
+    /// Returns the name of the setter.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Fresh(..) => "fresh_within",
+            Self::Ordered(_) => "ordered",
+            Self::Spaced(_) => "spacing",
+            Self::MaxJitter(_) => "max_jitter",
+        }
+    }
+
+    /// Returns true if it uses only samples with proved ages.
+    pub(super) const fn proves(&self) -> bool {
+        match self {
+            Self::Fresh(..) | Self::Ordered(_) => true,
+            Self::Spaced(_) | Self::MaxJitter(_) => false,
+        }
+    }
+
+    /// Checks the values.
+    pub(super) fn check(&self) -> Result<(), SubscribeError> {
+        match self {
+            Self::Fresh(limit, _) if !(FRESH_MIN..=FRESH_MAX).contains(limit) => {
+                Err(SubscribeError::FreshWithin(*limit))
+            }
+            Self::Ordered(order) => Ok(order.check()?),
+            Self::Spaced(depth) if depth.start() > depth.end() || *depth.end() > DELAY_MAX => {
+                Err(SubscribeError::Spacing { min: *depth.start(), max: *depth.end() })
+            }
+            Self::MaxJitter(jitter) if jitter.is_zero() || *jitter > DELAY_MAX => {
+                Err(SubscribeError::MaxJitter(*jitter))
+            }
+            Self::Fresh(..) | Self::Spaced(_) | Self::MaxJitter(_) => Ok(()),
+        }
+    }
+
+    /// Refuses a choice that the delay bound contradicts.
+    pub(super) fn check_bound(&self, within: Option<Duration>) -> Result<(), SubscribeError> {
+        match (self, within) {
+            (Self::MaxJitter(_), None) => Err(SubscribeError::MaxJitterWithoutBound),
+            (Self::MaxJitter(_), Some(bound)) if bound > DELAY_MAX => {
+                Err(SubscribeError::MaxJitter(bound))
+            }
+            (Self::Fresh(..) | Self::Ordered(_) | Self::Spaced(_) | Self::MaxJitter(_), _) => {
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the delivery of a request with this delay bound.
+    pub(super) fn into_method(self, within: Option<Duration>) -> Result<Method, SubscribeError> {
+        Ok(match self {
+            Self::Fresh(limit, otherwise) => Method::Fresh(Fresh::new(limit.into(), otherwise)),
+            Self::Ordered(order) => Method::Staged(Staged::ordered(order)?),
+            Self::Spaced(depth) => {
+                let (min, max) = depth.into_inner();
+                let depth = Depth { min: min.into(), max: max.into(), ..Depth::default() };
+                Method::Staged(Staged::spaced(depth))
+            }
+            Self::MaxJitter(_) => {
+                Method::Staged(Staged::delayed(within.unwrap_or_default().into()))
+            }
+        })
+    }
+}

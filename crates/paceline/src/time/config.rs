@@ -1,0 +1,184 @@
+//! The settings of a node's clock.
+
+use paceline_time::ntp::source::PollRange;
+use std::time::Duration;
+
+/// The settings of a node's clock: the servers that it follows, and the address at which it serves.
+///
+/// ```
+/// use paceline::time::ClockConfig;
+/// use std::time::Duration;
+///
+/// let own = ClockConfig::new().server("192.0.2.1:123").poll(Duration::from_secs(1), Duration::from_secs(16));
+/// assert!(own.check().is_ok());
+/// assert!(ClockConfig::new().server("192.0.2.1").check().is_err_and(|error| error.contains("HOST:PORT")));
+/// ```
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClockConfig {
+    pub(crate) servers: Vec<String>,
+    pub(crate) serve: Option<String>,
+    pub(crate) poll_min: Option<Duration>,
+    pub(crate) poll_max: Option<Duration>,
+    pub(crate) system_error: Option<Duration>,
+}
+
+/// The shortest and the longest interval of requests, in nanoseconds.
+const POLL_NANOS: (u128, u128) = (62_500_000, 131_072_000_000_000);
+
+impl ClockConfig {
+    /// The largest number of servers.
+    pub const SERVERS_MAX: usize = 16;
+
+    /// Creates settings without servers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an NTP server, `HOST:PORT`. Of `2 n + 1` servers, `n` may be wrong; 4 are a good number.
+    #[must_use]
+    pub fn server(mut self, server: &str) -> Self {
+        self.servers.push(server.to_owned());
+        self
+    }
+
+    /// Serves time to NTP clients at a UDP address of this host, such as `192.0.2.7:123`.
+    #[must_use]
+    pub fn serve(mut self, address: &str) -> Self {
+        self.serve = Some(address.to_owned());
+        self
+    }
+
+    /// Sets the shortest and the longest interval of requests to each server, from 62.5 ms to 36 h; both are rounded down
+    /// to powers of two. Defaults to 16 s and 1,024 s. The error bound grows between requests by at least 15 µs per
+    /// second. Use less than 16 s only with servers of your own.
+    #[must_use]
+    pub const fn poll(mut self, min: Duration, max: Duration) -> Self {
+        (self.poll_min, self.poll_max) = (Some(min), Some(max));
+        self
+    }
+
+    /// Uses the system clock as one more server, because another program such as chrony or PTP keeps its error below
+    /// `error`, from 1 µs to 1 s.
+    #[must_use]
+    pub const fn system(mut self, error: Duration) -> Self {
+        self.system_error = Some(error);
+        self
+    }
+
+    /// Returns true if the clock has a reference.
+    pub(crate) const fn has_source(&self) -> bool {
+        !self.servers.is_empty() || self.system_error.is_some()
+    }
+
+    /// Checks the settings without opening anything.
+    ///
+    /// # Errors
+    /// Returns a message that names the first wrong value, its range and a fix.
+    pub fn check(&self) -> Result<(), String> {
+        let max = Self::SERVERS_MAX;
+        if self.servers.len() > max {
+            let given = self.servers.len();
+            return Err(format!("clock: {given} servers: must be at most {max}; remove some"));
+        }
+        for server in &self.servers {
+            check_address(server).map_err(|what| format!("clock: server '{server}': {what}"))?;
+        }
+        if let Some((at, twice)) = self
+            .servers
+            .iter()
+            .enumerate()
+            .find(|(at, server)| self.servers.iter().take(*at).any(|before| before == *server))
+        {
+            let number = at + 1;
+            return Err(format!(
+                "clock: server {number} '{twice}' is named twice: each server has one vote; remove one"
+            ));
+        }
+        if let Some(serve) = &self.serve {
+            check_address(serve).map_err(|what| format!("clock: serve '{serve}': {what}"))?;
+        }
+        if self.serve.is_some() && !self.has_source() {
+            return Err("clock: serve needs a reference: add servers or system".to_owned());
+        }
+        self.range()?;
+        match self.system_error {
+            Some(error) if !(1_000..=1_000_000_000).contains(&error.as_nanos()) => {
+                Err(format!("clock: system {error:?}: must be from 1us to 1s, such as 1ms"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the range of poll intervals.
+    pub(crate) fn range(&self) -> Result<PollRange, String> {
+        let log = |name: &str, value: Option<Duration>, default: i8| {
+            let Some(value) = value else { return Ok(default) };
+            let (low, high) = POLL_NANOS;
+            if !(low..=high).contains(&value.as_nanos()) {
+                let range = "must be from 62.5ms to 36h, such as 16s";
+                return Err(format!("clock: {name} {value:?}: {range}"));
+            }
+            let steps = (value.as_nanos() / low).ilog2();
+            Ok(i8::try_from(steps).unwrap_or(i8::MAX) - 4)
+        };
+        let min = log("poll", self.poll_min, PollRange::PUBLIC.min)?;
+        let max = log("poll_max", self.poll_max, PollRange::PUBLIC.max.max(min))?;
+        if max < min {
+            return Err("clock: poll_max is below poll: make it at least as long".to_owned());
+        }
+        Ok(PollRange { min, max })
+    }
+}
+
+/// Checks the form `HOST:PORT`.
+fn check_address(address: &str) -> Result<(), String> {
+    let rule = "must be HOST:PORT, such as ntp.example:123 or [2001:db8::1]:123";
+    let (host, port) = address.rsplit_once(':').ok_or_else(|| rule.to_owned())?;
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    let is_host = !host.is_empty() && host.len() <= 255 && (bracketed || !host.contains(':'));
+    let is_plain = host.chars().all(|c| c.is_ascii_graphic() && c != '/');
+    if is_port && is_host && is_plain { Ok(()) } else { Err(rule.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_settings_name_the_value_and_the_range() {
+        let server = |text: &str| ClockConfig::new().server(text);
+        for wrong in ["", "a", "a:", ":1", "a:0", "a:65536", "a b:1", "2001:db8::1:123", "a/b:1"] {
+            let error = server(wrong).check().unwrap_err();
+            assert!(error.contains("must be HOST:PORT"), "{wrong}: {error}");
+        }
+        for right in ["a:1", "192.0.2.1:123", "[2001:db8::1]:123", "ntp.example:65535"] {
+            assert_eq!(server(right).check(), Ok(()), "{right}");
+        }
+        let ms = Duration::from_millis;
+        for (config, what) in [
+            (server("a:1").server("a:1"), "named twice"),
+            (server("a:1").poll(ms(1), ms(1)), "62.5ms to 36h"),
+            (server("a:1").poll(ms(2_000), ms(1_000)), "poll_max"),
+            (server("a:1").system(ms(1_001)), "1us to 1s"),
+            (server("a:1").serve("nowhere"), "serve 'nowhere'"),
+        ] {
+            assert!(config.check().is_err_and(|error| error.contains(what)), "{what}");
+        }
+        let many =
+            (0..17).fold(ClockConfig::new(), |config, at| config.server(&format!("a{at}:1")));
+        assert!(many.check().is_err_and(|error| error.contains("at most 16")));
+    }
+
+    #[test]
+    fn intervals_are_powers_of_two() {
+        let range = |min, max| {
+            let (min, max) = (Duration::from_millis(min), Duration::from_millis(max));
+            ClockConfig::new().poll(min, max).range()
+        };
+        assert_eq!(range(1_000, 16_000), Ok(PollRange { min: 0, max: 4 }));
+        assert_eq!(range(63, 999), Ok(PollRange { min: -4, max: -1 }));
+        assert_eq!(ClockConfig::new().range(), Ok(PollRange::PUBLIC));
+    }
+}

@@ -1,0 +1,70 @@
+//! The state of a clock and of its servers, for display.
+
+use paceline_time::clock::page::ClockStatus;
+use paceline_time::clock::service::SourcePart;
+use std::time::Duration;
+
+/// The state of a node's clock.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClockReport {
+    /// The state.
+    pub status: ClockStatus,
+    /// The time of the report in nanoseconds since 1970, by this clock.
+    pub nanos: u64,
+    /// The bound of its error in nanoseconds; `None` if it is unknown.
+    pub error_nanos: Option<u64>,
+    /// The number of steps of the clock.
+    pub epoch: u64,
+    /// The system clock minus this clock, in nanoseconds.
+    pub system_offset_nanos: i64,
+    /// The frequency error of the host's raw clock in parts per trillion; positive if it is slow.
+    pub frequency_ppt: i64,
+    /// The jitter of the combined servers in nanoseconds.
+    pub jitter_nanos: u64,
+    /// The stratum of this node; `None` while it is not synchronised.
+    pub stratum: Option<u8>,
+    /// The leap second that a majority of the servers announces: `none`, `insert` or `delete`.
+    pub leap: String,
+    /// The number of corrections.
+    pub updates: u64,
+    /// The number of disruptions.
+    pub disruptions: u64,
+    /// The cause of the last disruption: `suspend`, `step`, `contradiction` or `leap_second`.
+    pub disruption: Option<String>,
+    /// The address at which the node serves time.
+    pub serves: Option<String>,
+    /// The answered requests of clients, those answered by a kiss-of-death, dropped ones over the rate limit, and packets
+    /// that are no requests.
+    pub served: [u64; 4],
+    /// The clock follows that of the host's node.
+    pub is_follower: bool,
+    /// The servers.
+    pub sources: Vec<SourceReport>,
+}
+
+/// The state of a server.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SourceReport {
+    /// Its configured address; `system` for the system clock.
+    pub address: String,
+    /// Its part in the selection.
+    pub selection: SourcePart,
+    /// Its stratum; `None` before a usable answer.
+    pub stratum: Option<u8>,
+    /// The answers to the last 8 requests, one bit each; the lowest bit is the last request.
+    pub reach: u8,
+    /// The interval of requests.
+    pub poll: Duration,
+    /// Its time minus that of the clock, in nanoseconds, by the best of the last 8 measurements.
+    pub offset_nanos: i64,
+    /// The round-trip delay of that measurement in nanoseconds.
+    pub delay_nanos: u64,
+    /// The jitter of its measurements in nanoseconds.
+    pub jitter_nanos: u64,
+    /// The bound of the offset's error in nanoseconds; `None` without a measurement.
+    pub error_nanos: Option<u64>,
+    /// The number of usable answers.
+    pub answers: u64,
+    /// The number of unusable answers, by cause.
+    pub rejected: Vec<(String, u64)>,
+}
