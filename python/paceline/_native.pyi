@@ -460,7 +460,7 @@ class Refusal:
     def reason(self) -> str:
         """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``, ``no_guarantee``,
         ``no_answer``, ``size_above_source``, ``opposite``,
-        ``unscalable``, ``rights``, ``unencrypted`` or ``other``."""
+        ``unscalable``, ``rights``, ``unencrypted``, ``no_proxy`` or ``other``."""
     @property
     def needed_bytes_per_s(self) -> int:
         """The rate that the stream needs, in bytes per second."""
@@ -643,7 +643,7 @@ class Subscriber:
         quality: int | None = None,
         within_ms: float | None = None,
         loss: tuple[int, int] | str | None = None,
-        proxy: Literal["publisher", "subscriber"] | None = None,
+        proxy: str | None = None,
         retransmit: Literal["none", "selective", "go-back-n"] | None = None,
         reset: bool = False,
         or_stop: bool = False,

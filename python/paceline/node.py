@@ -14,7 +14,8 @@ __all__ = ["Link", "Node", "close_all", "open"]
 
 _Pair = tuple[int, int] | str
 _Kind = Literal["data", "state", "picture", "audio", "video"]
-_Proxy = Literal["publisher", "subscriber"]
+# publisher, subscriber, auto, or node: and a name
+_Proxy = str
 _Retransmit = Literal["none", "selective", "go-back-n"]
 
 # Nodes to close before the interpreter exits.
@@ -196,7 +197,7 @@ class Node(_native.Node):
         ``every=n`` receives one sample in ``n``, ``max_hz`` at most this rate. ``size`` scales
         pictures, ``audio`` sets the sample rate and channels of audio. ``bitrate`` limits JPEG
         pictures, H.264 video and audio to bits per second; audio is coded as Opus, one packet per
-        sample. ``quality`` limits JPEG pictures to a quality from 1 to 100. ``proxy`` is the place of the scaling, by default the publisher.
+        sample. ``quality`` limits JPEG pictures to a quality from 1 to 100. ``proxy`` is the place of the scaling: ``publisher`` (default), ``subscriber``, ``auto``, or ``node:`` and a node's name.
 
         ``within_ms`` is the delay bound from publish to delivery. ``loss=(1, 10)`` lets one of each
         ten samples miss it. ``retransmit`` selects the repair of losses on QUIC links and defaults

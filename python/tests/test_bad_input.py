@@ -28,7 +28,7 @@ from test_put_and_recv import pair
         ({"within_ms": float("inf")}, ValueError, "within_ms=inf"),
         ({"queue": 0}, ValueError, "queue of 0"),
         ({"queue": 1 << 40}, ValueError, "queue of"),
-        ({"proxy": "moon"}, ValueError, "proxy='moon': it must be one of 'publisher', 'subscriber'"),
+        ({"proxy": "moon"}, ValueError, "proxy='moon': it must be one of 'publisher', 'subscriber', 'auto', or 'node:' and a node's name"),
         ({"retransmit": "maybe"}, ValueError, "'go-back-n'"),
         ({"history_samples": 0}, ValueError, "0 samples"),
         ({"history_ms": -1}, ValueError, "history_ms=-1"),

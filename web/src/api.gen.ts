@@ -61,7 +61,11 @@ stalled: Array<Stalled>, };
 
 export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
 
-export type Subscription = { id: string, pattern: string, asked: Asked, within_us: number | null, loss: string | null, proxy: string, publishers: Array<string>, refusals: Array<string>, delivered: number, bytes: number, rate_hz: number, late: number, 
+export type Subscription = { id: string, pattern: string, asked: Asked, within_us: number | null, loss: string | null, proxy: string, 
+/**
+ * Names of the nodes that scale the samples, one per publisher of `publishers`.
+ */
+scaled_at: Array<string>, publishers: Array<string>, refusals: Array<string>, delivered: number, bytes: number, rate_hz: number, late: number, 
 /**
  * Largest age of the samples that arrived in the last second or more.
  */

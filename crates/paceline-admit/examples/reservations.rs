@@ -85,6 +85,7 @@ fn measure(rule: AdmissionTest, count: u64) -> Option<()> {
             label: Vec::new(),
             forward: Some(wanted),
             backward: None,
+            scaled: None,
             link: None,
             work: 0,
             idle: None,

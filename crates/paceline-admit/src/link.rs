@@ -138,11 +138,28 @@ impl Admission {
     /// An installed demand of the holder remains until [`Admission::commit`]; the stream is charged
     /// for both. An earlier tentative demand of the holder is replaced.
     pub fn hold(&mut self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> AdmissionResult {
-        let verdict = self.ask(trunk, holder, demand);
+        let verdict = self.separate(trunk, holder);
+        let verdict = verdict.unwrap_or_else(|| self.ask(trunk, holder, demand));
         if matches!(verdict, AdmissionResult::Granted(_)) {
             self.change(trunk, |held| held.hold(holder, *demand));
         }
         verdict
+    }
+
+    /// Charges the streams that other holders are about to replace by `trunk` separately from it, because it will be sent
+    /// together with them. Returns the refusal if that does not fit.
+    fn separate(&mut self, trunk: Trunk, holder: Holder) -> Option<AdmissionResult> {
+        let replaced = self.trunks.get(&trunk)?.replaced_by_others(holder);
+        for (other, old) in replaced {
+            let before = self.trunks.get(&old).and_then(|held| held.installed_by(other));
+            let verdict = before.map(|before| self.ask(old, other, &before));
+            if let Some(refused @ AdmissionResult::Refused(_)) = verdict {
+                return Some(refused);
+            }
+            self.stay(old, other);
+            self.change(trunk, |held| held.set_instead(other, None));
+        }
+        None
     }
 
     /// Reserves `demand` as [`Admission::hold`] does, for a stream that replaces `old` and is never
@@ -159,15 +176,23 @@ impl Admission {
         let before = self.trunks.get(&old).and_then(|held| held.alone(holder));
         // Streams with coinciding windows must keep equal parameters.
         let before = before.filter(|_| trunk != old && !self.spec.rule.coincides());
+        // Other holders send the new stream meanwhile, together with the old one.
+        let before = before.filter(|_| !self.is_shared(trunk, holder));
         if let Some(before) = before {
             self.change(old, |held| held.set_leaving(holder, true));
             let verdict = self.hold(trunk, holder, &demand.join(&before));
             if matches!(verdict, AdmissionResult::Granted(_)) {
+                self.change(trunk, |held| held.set_instead(holder, Some(old)));
                 return verdict;
             }
             self.stay(old, holder);
         }
         self.hold(trunk, holder, demand)
+    }
+
+    /// Returns true if other holders have reservations of the stream.
+    fn is_shared(&self, trunk: Trunk, holder: Holder) -> bool {
+        self.trunks.get(&trunk).is_some_and(|held| held.has_others(holder))
     }
 
     /// Returns the link without the demand that `holder` alone has installed on `old`, and that
@@ -181,7 +206,7 @@ impl Admission {
         old: Trunk,
     ) -> Option<(Self, StreamDemand)> {
         let before = self.trunks.get(&old).and_then(|held| held.alone(holder))?;
-        if trunk == old || self.spec.rule.coincides() {
+        if trunk == old || self.spec.rule.coincides() || self.is_shared(trunk, holder) {
             return None;
         }
         let mut left = self.clone();

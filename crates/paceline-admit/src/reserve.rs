@@ -38,7 +38,10 @@ mod state;
 mod tests;
 mod timing;
 
-pub use message::{Key, Name, NodeIndex, Reason, ReserveMessage, Stamp, Wanted, bears_loss};
+pub use legs::Here;
+pub use message::{
+    Key, Name, NodeIndex, Reason, ReserveMessage, Scaled, Stamp, Wanted, bears_loss,
+};
 pub use origin::{Request, RequestError};
 pub use timing::Timing;
 
@@ -168,6 +171,8 @@ pub struct HeldReservation<'a> {
     pub forward: Option<&'a Wanted>,
     /// The stream against the path.
     pub backward: Option<&'a Wanted>,
+    /// The form of the stream along the path from a node on.
+    pub scaled: Option<&'a Scaled>,
 }
 
 /// The decision of the other end on a request.
@@ -282,17 +287,16 @@ impl Reservations {
 
     /// Handles a message of a neighbour.
     pub fn handle_message(&mut self, now: Instant, from: NodeIndex, message: ReserveMessage) {
-        self.handle_message_on(now, from, message, None);
+        self.handle_message_on(now, from, message, Here::default());
     }
 
-    /// As [`Reservations::handle_message`], for a request whose stream leaves here through `link`, a
-    /// class of the next node's link.
+    /// As [`Reservations::handle_message`], for a request whose stream leaves here as `here` says.
     pub fn handle_message_on(
         &mut self,
         now: Instant,
         from: NodeIndex,
         message: ReserveMessage,
-        link: Option<LinkId>,
+        here: Here,
     ) {
         self.advance(now);
         if !self.neighbours.contains_key(&from) {
@@ -300,7 +304,7 @@ impl Reservations {
             return;
         }
         match message {
-            ReserveMessage::Admit(admit) => self.handle_admit(from, admit, link),
+            ReserveMessage::Admit(admit) => self.handle_admit(from, admit, here),
             ReserveMessage::Accept(accept) => self.handle_accept(from, accept),
             ReserveMessage::Deny(deny) => self.handle_deny(from, deny),
             ReserveMessage::Close(name) => self.handle_close(from, name),
@@ -378,7 +382,7 @@ impl Reservations {
     pub fn standing_here(&self) -> impl Iterator<Item = HeldReservation<'_>> {
         self.entries.values().filter_map(|entry| {
             let version = entry.installed.as_ref()?;
-            let Admit { name, path, weights, label, forward, backward, .. } = &version.ask;
+            let Admit { name, path, weights, label, forward, backward, scaled, .. } = &version.ask;
             Some(HeldReservation {
                 name: *name,
                 path,
@@ -387,6 +391,7 @@ impl Reservations {
                 at: version.at,
                 forward: forward.as_ref(),
                 backward: backward.as_ref(),
+                scaled: scaled.as_deref(),
             })
         })
     }

@@ -314,11 +314,11 @@ pub(crate) fn retransmit(text: &str) -> Result<Retransmit, String> {
 
 /// Parses the location of the proxy.
 pub(crate) fn proxy(text: &str) -> Result<Proxy, String> {
-    match text {
-        "publisher" => Ok(Proxy::Publisher),
-        "subscriber" => Ok(Proxy::Subscriber),
-        _ => Err("must be publisher or subscriber; publisher saves bandwidth on links".to_owned()),
-    }
+    Proxy::parse(text).ok_or_else(|| {
+        "must be publisher, subscriber, auto or node:NAME with a name that ls shows, of 1 to 255 bytes; publisher \
+         saves bandwidth on links"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]

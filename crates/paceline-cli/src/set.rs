@@ -37,7 +37,7 @@ pub(crate) struct SetArgs {
     /// Ends the stream if the path refuses; by default everything stays as before
     #[arg(long)]
     or_stop: bool,
-    /// Node that reduces rate and size: publisher or subscriber
+    /// Node that reduces rate and size: publisher, subscriber, node:NAME or auto
     #[arg(long, value_name = "WHERE", value_parser = args::proxy)]
     proxy: Option<Proxy>,
     /// Retransmission of samples lost on QUIC links: none, selective or go-back-n
@@ -212,8 +212,8 @@ impl SetArgs {
         if self.or_stop {
             builder = builder.or_stop();
         }
-        if let Some(proxy) = self.proxy {
-            builder = builder.proxy(proxy);
+        if let Some(proxy) = &self.proxy {
+            builder = builder.proxy(proxy.clone());
         }
         if let Some(retransmit) = self.retransmit {
             builder = builder.retransmit(retransmit);

@@ -101,7 +101,8 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
-    let builder = node.subscriber(args.pattern.as_str()).proxy(args.proxy).queue(args.queue);
+    let builder =
+        node.subscriber(args.pattern.as_str()).proxy(args.proxy.clone()).queue(args.queue);
     let builder = args.wish.apply(builder).retransmit(args.retransmit);
     let mut builder = args.timing.apply(builder);
     if let Some(level) = args.priority {

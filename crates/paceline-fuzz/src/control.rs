@@ -220,7 +220,12 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         form: Form { size: input.flag().then_some(size), ..Form::FULL },
         within: input.flag().then_some(Duration::from_millis(90)),
         loss: None,
-        proxy: input.one_of(&[Proxy::Publisher, Proxy::Subscriber]),
+        proxy: match input.one_of(&[0_u8, 1, 2, 3]) {
+            0 => Proxy::Publisher,
+            1 => Proxy::Subscriber,
+            2 => Proxy::Auto,
+            _ => Proxy::Node(input.one_of(&["node0", "node1", "nobody"]).into()),
+        },
         holds: false,
         local: input.flag(),
         retransmit: paceline_proto::Retransmit::default(),

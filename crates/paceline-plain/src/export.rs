@@ -191,7 +191,7 @@ impl Worker {
 
     fn subscribe(&self) -> Result<Subscriber, SubscribeError> {
         let ExportRule { tag, form, within, loss, fresh, proxy, retransmit, .. } = &self.rule;
-        let Form { rate, size, audio, bitrate, quality } = form;
+        let Form { rate, size, audio, bitrate, quality, via: _ } = form;
         let mut builder = self.node.subscriber(tag.as_str()).queue(QUEUE);
         builder = match rate {
             Rate::All => builder,
@@ -220,7 +220,7 @@ impl Worker {
             let otherwise = if zero { Otherwise::Zero } else { Otherwise::Hold };
             builder = builder.fresh_within(limit, otherwise);
         }
-        builder.proxy(*proxy).retransmit(*retransmit).declare()
+        builder.proxy(proxy.clone()).retransmit(*retransmit).declare()
     }
 
     fn handle_event(&self, event: SubscriberEvent) {

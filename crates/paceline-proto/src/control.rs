@@ -13,11 +13,13 @@
 mod access;
 mod admission;
 mod ask;
+mod auto;
 mod best_effort;
 mod booking;
 mod change;
 mod codec;
 mod contract;
+mod detour;
 mod excess;
 mod flood;
 mod grant;
@@ -51,6 +53,7 @@ pub use access::TOKENS_MAX;
 pub use ask::Topic;
 pub use best_effort::BestEffort;
 pub use change::ChangeAnswer;
+pub use detour::StreamPath;
 pub use excess::StreamExcess;
 pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
@@ -120,6 +123,7 @@ pub struct Control {
     flood: flood::State,
     access: access::Access,
     admission: Admission,
+    places: auto::State,
     questions: ask::State,
     surveys: survey::State,
     lingering: linger::Lingering,
@@ -174,6 +178,7 @@ impl Control {
             flood: flood::State::default(),
             access: access::Access::default(),
             admission: Admission::new(me),
+            places: auto::State::default(),
             questions: ask::State::default(),
             surveys: survey::State::default(),
             lingering: linger::Lingering::default(),

@@ -1,8 +1,10 @@
 //! The form of a stream: the rate and size of its samples.
 
+use crate::ids::NodeId;
 use core::fmt;
 use core::num::{NonZeroU8, NonZeroU32};
 use paceline_sched::Duration;
+use std::sync::Arc;
 
 /// The reason why the pictures of a video cannot be scaled: the decoder lacks a feature that they use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -159,12 +161,21 @@ pub struct Form {
     pub bitrate: Option<NonZeroU32>,
     /// The highest quality of JPEG pictures, from 1 to 100; `None` for 80, or unchanged pictures.
     pub quality: Option<NonZeroU8>,
+    /// The proxy between publisher and subscriber behind which the samples travel; `None` in requests, up to the proxy, and
+    /// for a proxy at one of the ends. Streams behind different proxies are different, even if their samples are equal.
+    pub via: Option<NodeId>,
 }
 
 impl Form {
     /// The publisher's own form: every sample, unscaled.
     pub const FULL: Self =
-        Self { rate: Rate::All, size: None, audio: None, bitrate: None, quality: None };
+        Self { rate: Rate::All, size: None, audio: None, bitrate: None, quality: None, via: None };
+
+    /// Returns the form without the proxy: what scaling has to do.
+    #[must_use]
+    pub const fn without_via(self) -> Self {
+        Self { via: None, ..self }
+    }
 
     /// Returns true if samples are converted, and not only left out.
     #[must_use]
@@ -211,20 +222,48 @@ impl ScaledForm {
 }
 
 /// The node that scales a subscription's samples.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Proxy {
     /// The publisher's node, before the first link: the links carry the scaled stream. This is the default.
     #[default]
     Publisher,
     /// The subscriber's node, after the last link: the links carry the full stream.
     Subscriber,
+    /// The node of this name, of 1 to [`Proxy::NAME_BYTES_MAX`] bytes: links before it carry
+    /// the full stream, and links behind it the scaled one. The path leads through it. Of several nodes with the name,
+    /// the one with the shortest path counts.
+    Node(Arc<str>),
+    /// The node that the publisher's node computes for the least traffic on all links.
+    Auto,
+}
+
+impl Proxy {
+    /// The longest name of a node, in bytes.
+    pub const NAME_BYTES_MAX: usize = 255;
+
+    /// Returns the node in the text form `publisher`, `subscriber`, `auto` or `node:NAME`; `None` for another text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "publisher" => Some(Self::Publisher),
+            "subscriber" => Some(Self::Subscriber),
+            "auto" => Some(Self::Auto),
+            text => {
+                let name = text.strip_prefix("node:")?;
+                let fits = (1..=Self::NAME_BYTES_MAX).contains(&name.len());
+                fits.then(|| Self::Node(name.into()))
+            }
+        }
+    }
 }
 
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Publisher => "publisher",
-            Self::Subscriber => "subscriber",
-        })
+        match self {
+            Self::Publisher => f.write_str("publisher"),
+            Self::Subscriber => f.write_str("subscriber"),
+            Self::Node(name) => write!(f, "node:{name}"),
+            Self::Auto => f.write_str("auto"),
+        }
     }
 }

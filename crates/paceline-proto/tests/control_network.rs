@@ -15,6 +15,7 @@ mod control_network {
     mod net;
     mod oracle;
     mod processor;
+    mod proxies;
     mod publisher_requests;
     mod random;
     mod refusals;

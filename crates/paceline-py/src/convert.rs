@@ -139,7 +139,11 @@ pub(crate) fn kind(text: &str) -> PyResult<Kind> {
 }
 
 pub(crate) fn proxy(text: &str) -> PyResult<Proxy> {
-    word("proxy", text, &[("publisher", Proxy::Publisher), ("subscriber", Proxy::Subscriber)])
+    Proxy::parse(text).ok_or_else(|| {
+        let words =
+            "'publisher', 'subscriber', 'auto', or 'node:' and a node's name of 1 to 255 bytes";
+        errors::value(format!("proxy='{text}': it must be one of {words}"))
+    })
 }
 
 pub(crate) fn retransmit(text: &str) -> PyResult<Retransmit> {

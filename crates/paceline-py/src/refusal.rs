@@ -23,6 +23,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Rights { .. } => "rights",
         RefusalReason::Unencrypted => "unencrypted",
         RefusalReason::Opposite { .. } => "opposite",
+        RefusalReason::NoProxy { .. } => "no_proxy",
         _ => "other",
     }
 }

@@ -205,6 +205,10 @@ pub trait Ask: Sized {
     /// Places the scaling at the subscriber.
     #[must_use]
     fn scaled_here(self) -> Self;
+    /// Scales at the node of this name.
+    fn scaled_at(self, node: &str) -> Self;
+    /// Scales where the publisher's node chooses.
+    fn scaled_anywhere(self) -> Self;
 }
 
 impl Ask for SubscriptionSpec {
@@ -240,6 +244,16 @@ impl Ask for SubscriptionSpec {
 
     fn scaled_here(mut self) -> Self {
         self.proxy = Proxy::Subscriber;
+        self
+    }
+
+    fn scaled_at(mut self, node: &str) -> Self {
+        self.proxy = Proxy::Node(node.into());
+        self
+    }
+
+    fn scaled_anywhere(mut self) -> Self {
+        self.proxy = Proxy::Auto;
         self
     }
 }

@@ -11,8 +11,9 @@ pub use links::{
     chain_knows_everything, matching_is_notified, refusal_names_the_numbers,
 };
 pub use streams::{
-    one_stream_serves_all_behind_a_hop, patterns_match, proxy_places_give_the_same_samples,
-    temporal_scaling, unsubscribing_stops_the_stream,
+    a_named_proxy_scales_once_for_all_behind_it, one_stream_serves_all_behind_a_hop,
+    patterns_match, proxy_places_give_the_same_samples, temporal_scaling,
+    unsubscribing_stops_the_stream,
 };
 
 pub use video::{
@@ -28,10 +29,11 @@ use paceline_sched::Duration;
 pub type Scenario = fn(&mut dyn Net);
 
 /// Every scenario with its name.
-pub const ALL: [(&str, Scenario); 13] = [
+pub const ALL: [(&str, Scenario); 14] = [
     ("temporal_scaling", temporal_scaling),
     ("patterns_match", patterns_match),
     ("proxy_places_give_the_same_samples", proxy_places_give_the_same_samples),
+    ("a_named_proxy_scales_once_for_all_behind_it", a_named_proxy_scales_once_for_all_behind_it),
     ("one_stream_serves_all_behind_a_hop", one_stream_serves_all_behind_a_hop),
     ("chain_knows_everything", chain_knows_everything),
     (

@@ -157,7 +157,8 @@ impl Storm {
             return;
         };
         let mut spec = all(pattern);
-        match self.chance.below(7) {
+        let proxy = format!("n{}", self.chance.below(self.nodes.len() as u64));
+        match self.chance.below(10) {
             0 => spec = spec.max_hertz(10),
             1 => spec = spec.one_in(2).scaled_here(),
             2 => spec = spec.within_ms(20 + self.chance.below(400)),
@@ -168,6 +169,9 @@ impl Storm {
                     spec = spec.losing(loss);
                 }
             }
+            5 => spec = spec.one_in(3).scaled_at(&proxy),
+            6 => spec = spec.one_in(3).scaled_at(&proxy).within_ms(300 + self.chance.below(400)),
+            7 => spec = spec.one_in(3).scaled_anywhere().within_ms(300 + self.chance.below(400)),
             _ => {}
         }
         let subscription = self.world.subscribe(node, spec.clone());

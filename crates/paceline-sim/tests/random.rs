@@ -56,11 +56,14 @@ impl History {
         let chosen = (self.chance.one_of(&self.nodes), self.chance.one_of(&PATTERNS));
         let (Some(node), Some(pattern)) = chosen else { return };
         let mut asked = all(pattern);
-        match self.chance.below(6) {
+        match self.chance.below(9) {
             0 => asked = asked.max_hertz(10),
             1 => asked = asked.one_in(2).scaled_here(),
             2 => asked = asked.within_ms(400),
             3 => asked = asked.sized(40, 20),
+            4 => asked = asked.sized(40, 20).scaled_at("n1"),
+            5 => asked = asked.one_in(2).scaled_at("n2").within_ms(400),
+            6 => asked = asked.one_in(3).scaled_anywhere(),
             _ => {}
         }
         let subscription = self.world.subscribe(node, asked);

@@ -24,6 +24,7 @@ scenarios! {
     temporal_scaling
     patterns_match
     proxy_places_give_the_same_samples
+    a_named_proxy_scales_once_for_all_behind_it
     one_stream_serves_all_behind_a_hop
     chain_knows_everything
     a_dead_neighbour_is_noticed_and_streams_recover

@@ -113,8 +113,10 @@ pub struct SubscriptionStatus {
     pub within: Option<Duration>,
     /// The requested loss tolerance as (x, y).
     pub loss: Option<(u32, u32)>,
-    /// The node that scales the samples.
+    /// The requested place of the scaling.
     pub proxy: Proxy,
+    /// The names of the nodes that scale the samples, one per publisher of `publishers`, in order.
+    pub scaled_at: Vec<String>,
     /// The publishers that the subscription receives.
     pub publishers: Vec<PublisherId>,
     /// The reasons why paths refused it, one per publisher.
@@ -380,7 +382,7 @@ pub struct SubscriptionView {
     pub within: Option<Duration>,
     /// The requested loss tolerance.
     pub loss: Option<LossTolerance>,
-    /// The node that scales the samples.
+    /// The requested place of the scaling.
     pub proxy: Proxy,
 }
 

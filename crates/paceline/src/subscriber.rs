@@ -219,6 +219,16 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// Sets the node that scales the samples. Defaults to the publisher's node.
+    ///
+    /// With [`Proxy::Node`], the full stream flows to that node and the scaled one from there on. The request is refused
+    /// while no reachable node has the name, or no path leads through it.
+    ///
+    /// ```no_run
+    /// use paceline::contract::Proxy;
+    /// # let node = paceline::Node::open("operator")?;
+    /// let camera = node.subscriber("robot/camera").every(3).proxy(Proxy::Node("mast".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn proxy(self, proxy: Proxy) -> Self {
         self.with(|spec| spec.proxy = proxy)
     }

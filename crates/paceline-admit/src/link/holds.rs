@@ -1,7 +1,7 @@
 //! The reservations of one stream. The stream is charged once, for a demand that satisfies all of
 //! them.
 
-use super::{Admission, Holder};
+use super::{Admission, Holder, Trunk};
 use crate::demand::StreamDemand;
 use crate::traffic::Traffic;
 use paceline_sched::police::Dual;
@@ -14,6 +14,8 @@ struct Hold {
     tentative: Option<StreamDemand>,
     /// The installed demand is charged on another stream, which is about to replace it.
     leaving: bool,
+    /// The stream that the tentative demand replaces, and with which it is charged jointly.
+    instead: Option<Trunk>,
 }
 
 /// The reservations of one stream.
@@ -51,6 +53,22 @@ impl Held {
             .then_some(hold.installed)?
     }
 
+    pub(super) fn has_others(&self, holder: Holder) -> bool {
+        self.holds.keys().any(|other| *other != holder)
+    }
+
+    /// Returns the streams that other holders are about to replace by this one.
+    pub(super) fn replaced_by_others(&self, holder: Holder) -> Vec<(Holder, Trunk)> {
+        let others = self.holds.iter().filter(|(other, _)| **other != holder);
+        others.filter_map(|(other, hold)| Some((*other, hold.instead?))).collect()
+    }
+
+    pub(super) fn set_instead(&mut self, holder: Holder, instead: Option<Trunk>) {
+        if let Some(hold) = self.holds.get_mut(&holder) {
+            hold.instead = instead;
+        }
+    }
+
     pub(super) fn set_leaving(&mut self, holder: Holder, leaving: bool) {
         if let Some(hold) = self.holds.get_mut(&holder) {
             hold.leaving = leaving;
@@ -77,13 +95,15 @@ impl Held {
         for hold in self.holds.values_mut() {
             hold.leaving = false;
         }
-        self.holds.entry(holder).or_default().tentative = Some(demand);
+        let hold = self.holds.entry(holder).or_default();
+        (hold.tentative, hold.instead) = (Some(demand), None);
         self.recount();
     }
 
     pub(super) fn commit(&mut self, holder: Holder, relaxed: Option<&StreamDemand>) -> bool {
         let Some(hold) = self.holds.get_mut(&holder) else { return false };
         let Some(tentative) = hold.tentative.take() else { return false };
+        hold.instead = None;
         hold.installed = Some(relaxed.map_or(tentative, |relaxed| relax(&tentative, relaxed)));
         self.recount();
         true
@@ -91,7 +111,7 @@ impl Held {
 
     pub(super) fn cancel(&mut self, holder: Holder) {
         let Some(hold) = self.holds.get_mut(&holder) else { return };
-        hold.tentative = None;
+        (hold.tentative, hold.instead) = (None, None);
         if hold.installed.is_none() {
             self.holds.remove(&holder);
         }

@@ -3,7 +3,7 @@
 
 use super::message::{
     Accept, Admit, Deny, HopShare, Key, LABEL_MAX, NAMES_MAX, Name, NodeIndex, PATH_MAX, PERIODS,
-    Reason, Refresh, Report, ReserveMessage, Share, Stamp, Standing, Wanted,
+    Reason, Refresh, Report, ReserveMessage, Scaled, Share, Stamp, Standing, Wanted,
 };
 use crate::link::Trunk;
 use crate::traffic::Traffic;
@@ -49,6 +49,9 @@ pub fn encode(message: &ReserveMessage, out: &mut Vec<u8>) {
             to.number(admit.period.as_nanos()).number(admit.spent.as_nanos());
             to.optional(admit.forward.as_ref(), Writer::wanted);
             to.optional(admit.backward.as_ref(), Writer::wanted);
+            to.optional(admit.scaled.as_ref(), |to, scaled| {
+                to.number(scaled.at as u64).wanted(&scaled.wanted)
+            });
         }
         ReserveMessage::Accept(accept) => {
             to.byte(1).name(accept.name).number(accept.slack.as_nanos());
@@ -206,6 +209,7 @@ pub fn decode(bytes: &[u8]) -> Result<ReserveMessage> {
             spent: from.duration("spent")?,
             forward: from.optional("forward", Reader::wanted)?,
             backward: from.optional("backward", Reader::wanted)?,
+            scaled: from.optional("scaled", Reader::scaled)?.map(Box::new),
         }),
         1 => ReserveMessage::Accept(Accept {
             name: from.name()?,
@@ -370,6 +374,14 @@ impl Reader<'_> {
             loss: self.loss()?,
             level: self.optional("level", |from| from.number32("level"))?,
         })
+    }
+
+    fn scaled(&mut self) -> Result<Scaled> {
+        let at = usize::try_from(self.number("scaled")?).unwrap_or(usize::MAX);
+        if at >= PATH_MAX {
+            return Err(CodecError::Invalid("scaled"));
+        }
+        Ok(Scaled { at, wanted: self.wanted()? })
     }
 
     fn share(&mut self) -> Result<Share> {

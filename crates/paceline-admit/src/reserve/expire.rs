@@ -106,6 +106,20 @@ impl Reservations {
         self.rearm(key);
     }
 
+    /// Lets the origin of an installed reservation request it again, because what it costs at this node has changed.
+    pub fn ask_for_again(&mut self, now: Instant, key: Key) {
+        self.advance(now);
+        let Some(entry) = self.entries.get(&key).filter(|entry| entry.tentative.is_none()) else {
+            return;
+        };
+        let Some(installed) = &entry.installed else { return };
+        match installed.previous() {
+            Some(previous) => self.unknown(previous, installed.ask.name),
+            None => self.ask_again(key),
+        }
+        self.rearm(key);
+    }
+
     /// Retransmits unanswered CLOSE messages, and removes expired past reservations.
     fn fade(&mut self, key: Key) {
         let (now, retries) = (self.now, self.timing.retries);

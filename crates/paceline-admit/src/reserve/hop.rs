@@ -5,7 +5,7 @@ use super::message::{
     Accept, Admit, Deny, Key, NAMES_MAX, Name, NodeIndex, PATH_MAX, Reason, Refresh, ReserveMessage,
 };
 use super::state::{CLOSING_MAX, Closing, Entry, Freed, Past, Version};
-use super::{Decision, LinkId, Reservations, ReserveOutput};
+use super::{Decision, Reservations, ReserveOutput};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -25,9 +25,10 @@ fn place(path: &[NodeIndex], me: NodeIndex, from: Option<NodeIndex>) -> Option<u
 }
 
 impl Reservations {
-    pub(super) fn handle_admit(&mut self, from: NodeIndex, ask: Admit, link: Option<LinkId>) {
+    pub(super) fn handle_admit(&mut self, from: NodeIndex, ask: Admit, here: Here) {
         let Name { key, stamp } = ask.name;
-        let at = place(&ask.path, self.me, Some(from)).filter(|_| ask.is_weighed());
+        let at = place(&ask.path, self.me, Some(from))
+            .filter(|_| ask.is_weighed() && ask.scales_between());
         let (Some(at), true) = (at, ask.path.first() == Some(&key.origin)) else {
             self.ignored += 1;
             return;
@@ -59,7 +60,7 @@ impl Reservations {
             return self.refuse(from, ask.name, Reason::Impossible);
         }
         let name = ask.name;
-        match self.reserve(ask, at, Here { link, work: 0 }) {
+        match self.reserve(ask, at, here) {
             Ok(version) => self.pass_on(key, version),
             Err(reason) => self.refuse(from, name, reason),
         }
@@ -461,7 +462,7 @@ impl Reservations {
 
     /// Handles a refresh of a version that is not installed here. The origin has to request it
     /// again, unless it is pending here.
-    fn unknown(&mut self, to: NodeIndex, name: Name) {
+    pub(super) fn unknown(&mut self, to: NodeIndex, name: Name) {
         let newer = self.entries.get(&name.key).and_then(Entry::newest_name);
         if newer.is_some_and(|newer| newer.stamp.epoch > name.stamp.epoch) {
             return;

@@ -34,11 +34,11 @@ pub(super) struct Place {
 
 /// The part of a request that concerns this node alone.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Here {
+pub struct Here {
     /// The class of the link to the next node; `None` for the link itself.
-    pub(super) link: Option<LinkId>,
-    /// Processor time besides forwarding, in nanoseconds per second.
-    pub(super) work: u64,
+    pub link: Option<LinkId>,
+    /// Processor time besides forwarding, in nanoseconds per second, such as that of scaling.
+    pub work: u64,
 }
 
 fn share_of(leg: &Leg) -> Share {
@@ -66,7 +66,11 @@ impl Reservations {
             until: self.now + self.timing.tentative,
             answer: None,
         };
-        if let (Some(wanted), Some(next)) = (version.ask.forward, version.next()) {
+        if let (Some(mut wanted), Some(next)) = (version.ask.forward_at(at), version.next()) {
+            let turns = version.ask.scaled.as_ref().filter(|scaled| scaled.at == at);
+            if let (Some(_), Some(before)) = (turns, version.ask.forward) {
+                wanted.bunched = wanted.bunched.saturating_add(before.bunched);
+            }
             let rest = wanted.within.saturating_sub(version.ask.spent);
             let place = Place {
                 name: version.ask.name,
@@ -78,7 +82,11 @@ impl Reservations {
             let mine = borne(&version.ask, wanted, at);
             let leg = self.leg(place, &mine, version.ask.part(at, rest))?;
             version.forward = Some(leg);
-            onward.forward = Some(Wanted { bunched: self.bunched_behind(&leg), ..wanted });
+            let wanted = Wanted { bunched: self.bunched_behind(&leg), ..wanted };
+            match onward.scaled.as_mut().filter(|scaled| at >= scaled.at) {
+                Some(scaled) => scaled.wanted = wanted,
+                None => onward.forward = Some(wanted),
+            }
             onward.spent = version.ask.spent.saturating_add(leg.bound);
         }
         if let (Some(wanted), Some(previous)) = (version.ask.backward, version.previous()) {

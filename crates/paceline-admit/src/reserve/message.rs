@@ -65,6 +65,15 @@ pub struct Wanted {
     pub level: Option<u32>,
 }
 
+/// The stream behind a node of the path that scales it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Scaled {
+    /// The index of that node in the path: neither the first nor the last one.
+    pub at: usize,
+    /// The scaled stream. In a request, its delay variation is that of scaling, up to that node.
+    pub wanted: Wanted,
+}
+
 /// Returns true if hop `hop` of a path, from 0, may use the loss tolerance, given the hops' shares
 /// of the delay. It is the first hop with the largest share. If two hops used the whole tolerance,
 /// they could miss more together.
@@ -93,11 +102,29 @@ pub struct Admit {
     pub forward: Option<Wanted>,
     /// The stream against it.
     pub backward: Option<Wanted>,
+    /// The form of `forward` from a node of the path on.
+    pub scaled: Option<Box<Scaled>>,
     /// The part of `forward`'s delay that earlier nodes have reserved.
     pub spent: Duration,
 }
 
 impl Admit {
+    /// Returns the stream in the direction of this message on the hop after node `at`.
+    pub(super) fn forward_at(&self, at: usize) -> Option<Wanted> {
+        match &self.scaled {
+            Some(scaled) if at >= scaled.at => Some(scaled.wanted),
+            Some(_) | None => self.forward,
+        }
+    }
+
+    /// Returns true if the node that scales, if any, is between the ends, and the stream has another name behind it.
+    pub(super) fn scales_between(&self) -> bool {
+        let Some(Scaled { at, wanted }) = self.scaled.as_deref().copied() else { return true };
+        let before = self.forward.filter(|_| self.backward.is_none());
+        let other = before.is_some_and(|before| before.trunk != wanted.trunk);
+        at > 0 && at + 1 < self.path.len() && other
+    }
+
     /// Returns true if there is one weight per hop, or none.
     pub(super) fn is_weighed(&self) -> bool {
         self.weights.is_empty() || self.weights.len() + 1 == self.path.len()

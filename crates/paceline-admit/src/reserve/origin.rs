@@ -3,7 +3,7 @@
 use super::legs::Here;
 use super::message::{
     Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Name, NodeIndex, PATH_MAX, Reason, Refresh,
-    ReserveMessage, Stamp, Wanted,
+    ReserveMessage, Scaled, Stamp, Wanted,
 };
 use super::state::{Entry, Freed, Origin, Version};
 use super::{Granted, LinkId, PathAnswer, Reservations, ReserveOutput};
@@ -24,6 +24,8 @@ pub struct Request {
     pub forward: Option<Wanted>,
     /// The stream that arrives here.
     pub backward: Option<Wanted>,
+    /// The form of `forward` from a node of the path on, which scales it.
+    pub scaled: Option<Scaled>,
     /// This node's link for the stream that leaves here: a class of the next node's link. `None` for
     /// that link itself.
     pub link: Option<LinkId>,
@@ -53,8 +55,13 @@ pub enum RequestError {
     },
     /// Neither direction is requested.
     Nothing,
-    /// Both directions have the same trunk.
+    /// Both directions have the same trunk, or the stream before and behind the node that scales it.
     OneTrunk,
+    /// The node that scales is not between the ends of the path, or both directions are requested.
+    Scaled {
+        /// Its index in the path.
+        at: usize,
+    },
     /// The label is too long.
     Label {
         /// Its length in bytes.
@@ -90,6 +97,10 @@ impl fmt::Display for RequestError {
             Self::OneTrunk => {
                 f.write_str("one trunk in both directions; use a separate trunk for each")
             }
+            Self::Scaled { at } => write!(
+                f,
+                "node {at} of the path scales the stream: must be between the ends, and forward only"
+            ),
             Self::NoTime => {
                 f.write_str("delay bound of less than 1 ns per hop; request a longer one")
             }
@@ -122,6 +133,14 @@ impl Request {
         let wanted = [self.forward, self.backward];
         if wanted.iter().flatten().any(|it| it.within.as_nanos() < nodes as u64 - 1) {
             return Err(RequestError::NoTime);
+        }
+        if let Some(Scaled { at, wanted }) = self.scaled {
+            if at == 0 || at + 1 >= nodes || self.backward.is_some() {
+                return Err(RequestError::Scaled { at });
+            }
+            if self.forward.is_some_and(|before| before.trunk == wanted.trunk) {
+                return Err(RequestError::OneTrunk);
+            }
         }
         match (self.forward, self.backward) {
             (None, None) => Err(RequestError::Nothing),
@@ -204,6 +223,7 @@ impl Reservations {
             period,
             forward: request.forward,
             backward: request.backward,
+            scaled: request.scaled.map(Box::new),
             spent: Duration::ZERO,
         };
         self.neighbours.get(ask.path.get(1).ok_or(Reason::NoRoute)?).ok_or(Reason::NoRoute)?;
@@ -241,6 +261,7 @@ impl Reservations {
             label: installed.ask.label.clone(),
             forward: installed.ask.forward,
             backward: installed.ask.backward,
+            scaled: installed.ask.scaled.as_deref().copied(),
             link: installed.forward.map(|leg| leg.link),
             work: installed.forward.map_or(0, |leg| leg.demand.work()),
             idle: origin.idle,
@@ -386,8 +407,9 @@ fn judge(ask: &Admit, accept: Accept) -> Option<Granted> {
                without: usize| {
         let Some(wanted) = wanted else { return Some(None) };
         let mut bound = Duration::ZERO;
-        for (_, hop) in hops.iter().enumerate().filter(|(at, _)| *at != without) {
-            let share = of(hop).filter(|share| share.rate >= wanted.traffic.rate())?;
+        for (at, hop) in hops.iter().enumerate().filter(|(at, _)| *at != without) {
+            let here = ask.forward_at(at).filter(|_| ask.backward.is_none()).unwrap_or(wanted);
+            let share = of(hop).filter(|share| share.rate >= here.traffic.rate())?;
             bound = bound.saturating_add(share.bound);
         }
         Some(Some((bound, wanted.within)))

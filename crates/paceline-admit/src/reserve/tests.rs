@@ -63,6 +63,7 @@ fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() 
         weights: Vec::new(),
         forward: None,
         backward: Some(wanted(1, 4)),
+        scaled: None,
         link: None,
         work: 0,
         idle: None,
@@ -78,6 +79,7 @@ fn subscribers_reserve_upstream_and_conversations_get_both_directions_or_none() 
     let both = Request {
         forward: Some(wanted(2, 7)),
         backward: Some(wanted(3, 7)),
+        scaled: None,
         label: vec![7],
         weights: Vec::new(),
         path,
@@ -309,6 +311,7 @@ fn the_whole_link_is_granted_once_and_an_oversized_request_is_refused() {
         period: millis(1_000),
         forward: Some(wanted(77, 4)),
         backward: None,
+        scaled: None,
         spent: Duration::ZERO,
     };
     let mut retries = Vec::new();
@@ -351,6 +354,7 @@ fn forged_and_replayed_messages_change_nothing() {
             period: millis(1_000),
             forward: Some(wanted(1, 1)),
             backward: None,
+            scaled: None,
             spent: Duration::ZERO,
         })
     };

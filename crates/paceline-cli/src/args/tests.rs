@@ -68,7 +68,11 @@ fn unknown_words_are_refused_with_the_list() {
     assert_eq!(kind("video"), Ok(Kind::VideoI));
     assert!(kind("film").unwrap_err().contains("data, state, picture, audio or video"));
     assert_eq!(proxy("subscriber"), Ok(Proxy::Subscriber));
-    assert!(proxy("auto").unwrap_err().contains("publisher or subscriber"));
+    assert_eq!(proxy("auto"), Ok(Proxy::Auto));
+    assert_eq!(proxy("node:the mast"), Ok(Proxy::Node("the mast".into())));
+    for wrong in ["moon", "node", "node:", &format!("node:{}", "x".repeat(256))] {
+        assert!(proxy(wrong).unwrap_err().contains("publisher, subscriber, auto or node:NAME"));
+    }
 }
 
 #[test]

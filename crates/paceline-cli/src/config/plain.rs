@@ -75,7 +75,8 @@ const AUDIO: &str = "must be text \"RATExCHANNELS\", such as \"8000x1\"; leave i
      original sound";
 const WITHIN: &str = "must be from 1ms to 24h, from publish to delivery, such as \"200ms\"; leave \
      it out for no bound";
-const PROXY: &str = "must be \"publisher\" or \"subscriber\"; leave it out for publisher";
+const PROXY: &str =
+    "must be \"publisher\", \"subscriber\", \"auto\" or \"node:NAME\"; leave it out for publisher";
 const RETRANSMIT: &str =
     "must be \"none\", \"selective\" or \"go-back-n\"; leave it out for selective";
 

@@ -206,7 +206,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # The age limit of commands, from 1us to 1h, and the safe action when they stop: hold puts nothing more, zero puts
 # one sample of zeros. Default: none.
 #fresh = "100ms:zero"
-# The node that reduces rate and size: "publisher" or "subscriber". Default: "publisher".
+# The node that reduces rate and size: "publisher", "subscriber", "node:NAME" or "auto". Default: "publisher".
 #proxy = "publisher"
 # Retransmission of samples lost on QUIC links: "none", "selective" or "go-back-n". Default: "selective".
 #retransmit = "selective"

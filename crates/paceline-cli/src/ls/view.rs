@@ -132,6 +132,16 @@ fn publishers(document: &Document) -> Table {
     table
 }
 
+/// Returns the requested place of the scaling, and with `auto` the nodes that scale.
+fn place(subscription: &crate::status::Subscription) -> String {
+    let mut places = subscription.scaled_at.clone();
+    places.dedup();
+    match (subscription.proxy.as_str(), places.is_empty()) {
+        ("auto", false) => format!("auto: {}", places.join(", ")),
+        (proxy, _) => proxy.to_owned(),
+    }
+}
+
 fn subscriptions(document: &Document) -> Table {
     let mut table = Table::new(&[
         ("pattern", Name),
@@ -159,7 +169,7 @@ fn subscriptions(document: &Document) -> Table {
             subscription.asked.form.clone(),
             within.unwrap_or_else(|| "-".to_owned()),
             subscription.loss.clone().unwrap_or_else(|| "-".to_owned()),
-            subscription.proxy.clone(),
+            place(subscription),
             format!("{:.1}", subscription.rate_hz),
             format!("{} ms", show::millis(subscription.age_max_us)),
             subscription.late.to_string(),

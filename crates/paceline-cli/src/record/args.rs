@@ -37,7 +37,7 @@ pub(crate) struct RecordArgs {
     /// Retransmission of samples lost on QUIC links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     retransmit: Retransmit,
-    /// Node that reduces rate and size: publisher or subscriber
+    /// Node that reduces rate and size: publisher, subscriber, node:NAME or auto
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     proxy: Proxy,
     /// Number of samples that may wait for the disk; new ones are dropped when it is reached
@@ -119,7 +119,7 @@ impl Wish {
 impl RecordArgs {
     /// Builds the subscription to a pattern.
     pub(super) fn ask<'a>(&self, node: &'a Node, pattern: &Pattern) -> SubscriberBuilder<'a> {
-        let builder = node.subscriber(pattern.as_str()).proxy(self.proxy);
+        let builder = node.subscriber(pattern.as_str()).proxy(self.proxy.clone());
         self.wish.apply(builder).retransmit(self.retransmit)
     }
 

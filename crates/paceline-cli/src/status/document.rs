@@ -92,6 +92,8 @@ pub(crate) struct Subscription {
     pub(crate) within_us: Option<u64>,
     pub(crate) loss: Option<String>,
     pub(crate) proxy: String,
+    /// Names of the nodes that scale the samples, one per publisher of `publishers`.
+    pub(crate) scaled_at: Vec<String>,
     pub(crate) publishers: Vec<String>,
     pub(crate) refusals: Vec<String>,
     pub(crate) delivered: u64,
@@ -376,6 +378,7 @@ impl Subscription {
             within_us: subscription.within.map(micros),
             loss: subscription.loss.map(|(x, y)| format!("{x}/{y}")),
             proxy: subscription.proxy.to_string(),
+            scaled_at: subscription.scaled_at.clone(),
             publishers: subscription.publishers.iter().map(ToString::to_string).collect(),
             refusals: subscription.refusals.clone(),
             delivered: subscription.delivered,

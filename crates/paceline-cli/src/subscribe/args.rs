@@ -66,7 +66,7 @@ pub(crate) struct SubArgs {
     /// Accepts what a refusal offers: the request is reduced to it, at most three times
     #[arg(long)]
     pub(crate) take_offer: bool,
-    /// Node that reduces rate and size: publisher or subscriber
+    /// Node that reduces rate and size: publisher, subscriber, node:NAME or auto
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     pub(crate) proxy: Proxy,
     /// Number of samples that may wait here; the oldest is dropped when it is reached

@@ -33,7 +33,7 @@ pub(crate) struct AskArgs {
     pattern: Pattern,
     #[command(flatten)]
     wish: WishArgs,
-    /// Location of the scaling
+    /// Node that reduces rate and size: publisher, subscriber, node:NAME or auto
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     proxy: Proxy,
     /// Gives up after this time without a publisher
@@ -102,7 +102,7 @@ pub(super) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     let query = Query {
         pattern: &args.pattern,
         wish: &args.wish,
-        proxy: args.proxy,
+        proxy: args.proxy.clone(),
         retransmit: args.retransmit,
         priority: args.priority,
         timeout: args.timeout.unwrap_or(WAIT),
@@ -117,7 +117,7 @@ pub(crate) fn run_ask(args: &AskArgs) -> anyhow::Result<ExitCode> {
     let query = Query {
         pattern: &args.pattern,
         wish: &args.wish,
-        proxy: args.proxy,
+        proxy: args.proxy.clone(),
         retransmit: Retransmit::default(),
         priority: None,
         timeout: args.timeout,
@@ -161,7 +161,7 @@ impl Query<'_> {
 
     fn ask(&self, node: &Node) -> anyhow::Result<Vec<Quote>> {
         let builder = node.subscriber(self.pattern.as_str());
-        let builder = builder.proxy(self.proxy).retransmit(self.retransmit);
+        let builder = builder.proxy(self.proxy.clone()).retransmit(self.retransmit);
         let builder = match self.priority {
             Some(level) => builder.priority(level),
             None => builder,

@@ -39,6 +39,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         audio: Some(Audio { rate: 8_000, channels: 1 }),
         bitrate: NonZeroU32::new(64_000),
         quality: None,
+        via: None,
     };
     SubscriptionSpec {
         pattern: Pattern::new(pattern).unwrap(),

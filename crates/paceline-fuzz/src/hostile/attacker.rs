@@ -418,7 +418,9 @@ impl Attacker {
             form: Form::FULL,
             within: (self.chance.below(2) == 0).then(|| Duration::from_nanos(self.number())),
             loss: None,
-            proxy: [Proxy::Publisher, Proxy::Subscriber][self.chance.below(2)],
+            proxy: [Proxy::Publisher, Proxy::Subscriber, Proxy::Auto, Proxy::Node("any".into())]
+                [self.chance.below(4)]
+            .clone(),
             holds: false,
             local: false,
             retransmit: Retransmit::default(),

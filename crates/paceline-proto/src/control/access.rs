@@ -20,7 +20,7 @@ use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::{AccessPolicy, Lack, PeerName, Right, Rights, StreamQuality};
 use crate::tag::Tag;
 use bytes::Bytes;
-use ledger::{Ledger, RightsByNode, quality};
+use ledger::{Ledger, RightsByNode, qualities};
 use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -192,8 +192,8 @@ impl Access {
             if self.policy.is_none() || counted {
                 continue;
             }
-            let quality = quality(registry, pair);
-            match self.check_pair(registry, (&ledger, &mut rights), pair, &quality) {
+            let qualities = qualities(registry, pair);
+            match self.check_pair(registry, (&ledger, &mut rights), pair, &qualities) {
                 Ok(taken) => ledger.add(pair, taken),
                 Err((of, lack)) => _ = blocked.insert(pair.key(), Blocked::Rights(of, lack)),
             }
@@ -210,19 +210,20 @@ impl Access {
             return None;
         } else {
             let ledger = (&self.ledger, &mut RightsByNode::new());
-            let checked = self.check_pair(registry, ledger, pair, &quality(registry, pair));
+            let checked = self.check_pair(registry, ledger, pair, &qualities(registry, pair));
             let (of, lack) = checked.err()?;
             Blocked::Rights(of, lack)
         };
         Some(refusal(registry, pair.key(), &why))
     }
 
-    /// Checks a reservation of `bits_per_s` for a pair that the last round may not have seen.
+    /// Checks a reservation of `bits_per_s` on the hops to and from this node, for a pair that the last round may not have
+    /// seen.
     pub(super) fn admits(
         &self,
         registry: &Registry,
         pair: &Pair<'_>,
-        bits_per_s: u64,
+        bits_per_s: [u64; 2],
     ) -> Result<(), ()> {
         if open_link(registry, pair).is_some() {
             return Err(());
@@ -230,15 +231,24 @@ impl Access {
         if self.policy.is_none() {
             return Ok(());
         }
-        let declared = quality(registry, pair);
-        let asked = bits_per_s.div_ceil(8);
-        let within_declared = declared.bytes_per_s.is_some_and(|declared| asked <= declared);
+        let [to, from] = qualities(registry, pair);
+        let asked = bits_per_s.map(|bits| bits.div_ceil(8));
+        let fits = |(declared, asked): (&StreamQuality, u64)| {
+            declared.bytes_per_s.is_some_and(|declared| asked <= declared)
+        };
+        let within_declared = [&to, &from].into_iter().zip(asked).all(fits);
         if within_declared && self.ledger.counts_request(pair) {
             return Ok(());
         }
-        let quality = StreamQuality { bytes_per_s: Some(asked), contract: true, ..declared };
+        let [bytes_to, bytes_from] = asked;
+        let of = |declared, bytes| StreamQuality {
+            bytes_per_s: Some(bytes),
+            contract: true,
+            ..declared
+        };
         let ledger = (&self.ledger, &mut RightsByNode::new());
-        self.check_pair(registry, ledger, pair, &quality).map(drop).map_err(drop)
+        let qualities = [of(to, bytes_to), of(from, bytes_from)];
+        self.check_pair(registry, ledger, pair, &qualities).map(drop).map_err(drop)
     }
 
     /// Returns the refusals of `blocked` pairs, and of whole subscriptions and publishers of the neighbours

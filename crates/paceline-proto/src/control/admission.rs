@@ -17,14 +17,16 @@ mod tie;
 mod turns;
 
 use super::booking::{Booking, request};
+use super::cut;
 use super::graph::Tree;
 use super::links::Links;
-use super::pair::Pair;
+use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, Registry};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::tie::Ties;
-use crate::ids::NodeId;
+use crate::form::{Proxy, ScaledForm};
+use crate::ids::{NodeId, PublisherId};
 use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
 };
@@ -56,17 +58,22 @@ pub(super) struct Basis {
     spec: Arc<PublisherSpec>,
     pub(super) request: SubscriptionSpec,
     pub(super) path: Vec<NodeId>,
+    pub(super) proxy: usize,
     hops: Vec<HopInfo>,
 }
 
 impl Basis {
     fn of(pair: &Pair<'_>, registry: &Registry, tree: &Tree) -> Option<Self> {
-        let path = tree.path(pair.subscription.node)?;
+        let path = match &pair.detour {
+            Some(Detour::Path(path)) => path.to_vec(),
+            Some(Detour::Obstacle(_)) | None => tree.path(pair.subscription.node)?,
+        };
         let hop = |(from, to): (&NodeId, &NodeId)| {
             registry.record(*from).and_then(|record| record.neighbours.get(to)).cloned()
         };
         let hops = path.iter().zip(path.iter().skip(1)).filter_map(hop).collect();
-        Some(Self { spec: Arc::clone(pair.spec), request: pair.request.clone(), path, hops })
+        let proxy = pair.split().proxy();
+        Some(Self { spec: Arc::clone(pair.spec), request: pair.request.clone(), path, proxy, hops })
     }
 }
 
@@ -146,6 +153,8 @@ pub(crate) struct Admission {
     wake: Instant,
     rounds: u64,
     turns: Turns,
+    /// What this node measured of forms of other nodes' publishers that it scales.
+    pub(super) scaling: BTreeMap<PublisherId, Vec<ScaledForm>>,
     /// The idle pairs whose publishers have sent a sample since.
     pub(super) awake: BTreeSet<PairKey>,
     /// The following pairs that were requested since their lead was reserved.
@@ -158,6 +167,8 @@ pub(crate) struct Admission {
 pub(super) struct Survey {
     pub(super) pair: PairKey,
     pub(super) path: Vec<NodeId>,
+    /// The index of the node that scales on the path.
+    pub(super) proxy: usize,
     /// The refused request. The subscription's current request may differ by now.
     pub(super) request: SubscriptionSpec,
     /// The refusing node.
@@ -199,6 +210,7 @@ impl Admission {
             wake: Instant::FAR,
             rounds: 0,
             turns: Turns::new(),
+            scaling: BTreeMap::new(),
             awake: BTreeSet::new(),
             followed: BTreeSet::new(),
             incomplete: BTreeSet::new(),
@@ -269,8 +281,13 @@ impl Admission {
         for pair in acts {
             let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
             if let Some(reason) = impossible(pair) {
-                if self.backoffs.get(&pair.key()).is_none_or(|hold| hold.basis != basis) {
-                    let refusal = blank(pair.key(), round.me, round.registry, reason);
+                let known = |hold: &Backoff| {
+                    let before = hold.refusal.as_ref().map(|refusal| refusal.reason);
+                    hold.basis == basis && before == Some(reason)
+                };
+                if !self.backoffs.get(&pair.key()).is_some_and(known) {
+                    let blank = blank(pair.key(), round.me, round.registry, reason);
+                    let refusal = Refusal { link: proxy_name(pair), ..blank };
                     self.refuse(now, pair.key(), refusal, basis);
                 }
             } else {
@@ -430,8 +447,19 @@ impl Admission {
     }
 }
 
-/// Returns the reason if no path could deliver the requested size.
+/// Returns the name of the requested proxy if no path leads through it.
+fn proxy_name(pair: &Pair<'_>) -> String {
+    match &pair.request.proxy {
+        Proxy::Node(name) if pair.obstacle().is_some() => cut(name),
+        Proxy::Node(_) | Proxy::Publisher | Proxy::Subscriber | Proxy::Auto => String::new(),
+    }
+}
+
+/// Returns the reason if no path could deliver the requested size, or lead through the requested proxy.
 pub(super) fn impossible(pair: &Pair<'_>) -> Option<RefusalReason> {
+    if let Some(obstacle) = pair.obstacle() {
+        return Some(obstacle);
+    }
     let recodes = pair.asked.bitrate.is_some() && pair.spec.kind.is_video();
     let asked = pair.asked.size.or(pair.spec.size.filter(|_| recodes))?;
     if let Some(source) = pair.spec.size

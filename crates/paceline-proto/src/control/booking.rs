@@ -13,7 +13,7 @@ use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_admit::Trunk;
-use paceline_admit::reserve::{HeldReservation, LinkId, Name, NodeIndex, Request, Wanted};
+use paceline_admit::reserve::{HeldReservation, LinkId, Name, NodeIndex, Request, Scaled, Wanted};
 use paceline_sched::Duration;
 
 /// A reservation installed on this node. Its stream follows the reserved path and request, whatever the
@@ -27,8 +27,10 @@ pub(crate) struct Booking {
     pub(crate) path: Vec<NodeId>,
     /// The division of the delay bound among the hops.
     pub(crate) split: Split,
-    /// The reservation on each link.
+    /// The reservation on each link, up to a proxy between the ends.
     pub(super) wanted: Wanted,
+    /// The reservation on the links behind such a proxy.
+    pub(super) scaled: Option<Scaled>,
     /// The part of the delay of each hop.
     pub(super) bounds: Vec<Duration>,
 }
@@ -43,8 +45,42 @@ impl Booking {
         let ends = path.first() == Some(&publisher.node) && path.last() == Some(&subscription.node);
         let wanted = *held.forward.filter(|_| ends)?;
         let bounds = held.weights.iter().map(|micros| Duration::from_micros((*micros).into()));
-        let bounds = bounds.collect();
-        Some(Self { name: held.name, pair, request, path, split, wanted, bounds })
+        let (bounds, scaled) = (bounds.collect(), held.scaled.copied());
+        Some(Self { name: held.name, pair, request, path, split, wanted, scaled, bounds })
+    }
+
+    /// Returns the reservation on the link of hop `hop`, from 0.
+    pub(super) const fn on(&self, hop: usize) -> &Wanted {
+        on(&self.wanted, self.scaled.as_ref(), hop)
+    }
+
+    /// Returns the reservation on the link from a node of the path.
+    pub(super) fn at(&self, node: NodeId) -> &Wanted {
+        self.on(self.path.iter().position(|it| *it == node).unwrap_or_default())
+    }
+}
+
+/// The reservations that a path needs.
+pub(super) struct Demanded {
+    /// The reservation on each link, up to a proxy between the ends.
+    pub(super) wanted: Wanted,
+    /// The reservation on the links behind such a proxy.
+    pub(super) scaled: Option<Scaled>,
+    /// Each hop's part of the delay.
+    pub(super) bounds: Vec<Duration>,
+}
+
+impl Demanded {
+    /// Returns the reservation on the link of hop `hop`, from 0.
+    pub(super) const fn on(&self, hop: usize) -> &Wanted {
+        on(&self.wanted, self.scaled.as_ref(), hop)
+    }
+}
+
+const fn on<'w>(wanted: &'w Wanted, scaled: Option<&'w Scaled>, hop: usize) -> &'w Wanted {
+    match scaled {
+        Some(scaled) if hop >= scaled.at => &scaled.wanted,
+        Some(_) | None => wanted,
     }
 }
 
@@ -55,7 +91,7 @@ pub(super) struct Label {
     /// The subscription's request.
     pub(super) request: SubscriptionSpec,
     /// The division of the delay bound among the hops: [`Split::code`].
-    split: u32,
+    pub(super) split: u32,
 }
 
 impl Label {
@@ -89,7 +125,8 @@ pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
         [form.bitrate.map_or(0, NonZeroU32::get), form.quality.map_or(0, |it| it.get().into())];
     let words = [publisher.index, kind, rate, width, height, audio, channels.into()];
     let words = words.into_iter().chain(coding.into_iter().filter(|word| *word > 0));
-    let words = words.flat_map(u32::to_le_bytes);
+    let via = form.via.into_iter().flat_map(|node| node.0.to_le_bytes());
+    let words = words.flat_map(u32::to_le_bytes).chain(via);
     let hashed = publisher
         .node
         .0
@@ -110,8 +147,11 @@ pub(super) fn request(
     split: Split,
     link: Option<LinkId>,
 ) -> Option<Request> {
-    let (wanted, bounds) = wanted(pair.publisher, pair.spec, pair.request, split)?;
-    let work = pair.spec.scaling_work(pair.travelling());
+    let behind = pair.spec.form_behind(pair.request, path, split);
+    let demanded = wanted(pair.publisher, pair.spec, pair.request, (split, behind))?;
+    let Demanded { wanted, scaled, bounds } = demanded;
+    let scales_here = split.proxy() == 0;
+    let work = if scales_here { pair.spec.scaling_work(pair.asked) } else { 0 };
     let micros = |bound: &Duration| u32::try_from(bound.as_nanos() / 1_000).unwrap_or(u32::MAX);
     let label = Label { pair: pair.key(), request: pair.request.clone(), split: split.code() };
     Some(Request {
@@ -120,34 +160,46 @@ pub(super) fn request(
         label: label.encode(),
         forward: Some(wanted),
         backward: None,
+        scaled,
         link,
         work,
         idle: pair.idle_time(),
     })
 }
 
-/// Returns the reservation on each link of a path for one publisher's samples, and each hop's part of the
-/// delay.
+/// Returns the reservations on the links of a path for one publisher's samples, which have the form `behind` behind the
+/// proxy.
 ///
 /// Returns `None` if there is nothing to promise.
 pub(super) fn wanted(
     publisher: PublisherId,
     spec: &PublisherSpec,
     request: &SubscriptionSpec,
-    split: Split,
-) -> Option<(Wanted, Vec<Duration>)> {
-    let ask = Ask::new(request, spec, 0, split)?;
-    let form = spec.travelling(request);
-    let demand = asked(spec, form, &ask)??;
-    let bounds: Vec<Duration> = shares(spec, form, &ask).into_iter().map(whole_micros).collect();
+    (split, behind): (Split, Form),
+) -> Option<Demanded> {
+    let first = Ask::new(request, spec, 0, split)?;
+    let form = |hop| if split.is_scaled(hop) { behind } else { Form::FULL };
+    let bounds: Vec<Duration> = shares(spec, form, &first).into_iter().map(whole_micros).collect();
     let all = bounds.iter().fold(Duration::ZERO, |sum, bound| sum.saturating_add(*bound));
-    let wanted = Wanted {
-        trunk: trunk(publisher, form),
-        traffic: *demand.traffic(),
-        bunched: Duration::ZERO,
-        within: all,
-        loss: saved(spec, form, &ask),
-        level: request.level,
+    let on = |hop: usize| {
+        let (ask, form) = (Ask { hop, ..first }, form(hop));
+        Some(Wanted {
+            trunk: trunk(publisher, form),
+            traffic: *asked(spec, form, &ask)??.traffic(),
+            bunched: Duration::ZERO,
+            within: all,
+            loss: saved(spec, form, &ask),
+            level: request.level,
+        })
     };
-    Some((wanted, bounds))
+    let wanted = on(0)?;
+    let scaled = if split.scales_between() {
+        let behind = on(split.proxy())?;
+        // A sample may be scaled at once or as late as its part of the delay allows.
+        let wanted = Wanted { bunched: first.scaling, ..behind };
+        Some(Scaled { at: split.proxy(), wanted })
+    } else {
+        None
+    };
+    Some(Demanded { wanted, scaled, bounds })
 }

@@ -59,6 +59,7 @@ const ASKS_QUALITY: u64 = 1 << 14;
 const ASKS_IDLE: u64 = 1 << 15;
 const ASKS_WITH: u64 = 1 << 16;
 const PROVES: u64 = 1 << 17;
+const ASKS_PROXY: u64 = 1 << 18;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -298,6 +299,7 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.form.quality.is_some(), ASKS_QUALITY),
         (spec.idle.is_some(), ASKS_IDLE),
         (spec.with.is_some(), ASKS_WITH),
+        (matches!(spec.proxy, Proxy::Node(_) | Proxy::Auto), ASKS_PROXY),
         (spec.proves, PROVES),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
@@ -337,10 +339,21 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     if let Some(with) = &spec.with {
         out.put_text(with.as_str());
     }
+    match &spec.proxy {
+        Proxy::Publisher | Proxy::Subscriber => {}
+        // No node has an empty name.
+        Proxy::Auto => out.put_text(""),
+        Proxy::Node(name) => out.put_text(name),
+    }
+}
+
+fn read_proxy(reader: &mut Reader) -> Result<Proxy, WireError> {
+    let name = reader.text(NAME_BYTES_MAX, "proxy")?;
+    Ok(if name.is_empty() { Proxy::Auto } else { Proxy::Node(name.into()) })
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * PROVES - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * ASKS_PROXY - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
@@ -348,12 +361,15 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
     let audio = optional(flags & ASKS_AUDIO != 0, || read_audio(reader))?;
     let bitrate = optional(all & ASKS_BITRATE != 0, || read_bitrate(reader))?;
     let quality = optional(all & ASKS_QUALITY != 0, || read_quality(reader))?;
+    let at_end = if flags & PROXY_SUBSCRIBER != 0 { Proxy::Subscriber } else { Proxy::Publisher };
+    if at_end == Proxy::Subscriber && all & ASKS_PROXY != 0 {
+        return Err(WireError::Invalid("proxy"));
+    }
     Ok(SubscriptionSpec {
         pattern: Pattern::new(&pattern).map_err(|_| WireError::Invalid("pattern"))?,
-        form: Form { rate, size, audio, bitrate, quality },
+        form: Form { rate, size, audio, bitrate, quality, via: None },
         within: optional(flags & ASKS_WITHIN != 0, || read_duration(reader, "within"))?,
         loss: optional(flags & ASKS_LOSS != 0, || read_loss(reader))?,
-        proxy: if flags & PROXY_SUBSCRIBER != 0 { Proxy::Subscriber } else { Proxy::Publisher },
         holds: flags & HOLDS != 0,
         local: flags & LOCAL != 0,
         retransmit: optional(all & ASKS_RETRANSMIT != 0, || read_retransmit(reader))?
@@ -364,6 +380,7 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         level: optional(all & ASKS_LEVEL != 0, || reader.varint32("level"))?,
         idle: optional(all & ASKS_IDLE != 0, || read_idle(reader))?,
         with: optional(all & ASKS_WITH != 0, || read_tag(reader))?,
+        proxy: optional(all & ASKS_PROXY != 0, || read_proxy(reader))?.unwrap_or(at_end),
         proves: all & PROVES != 0,
     })
 }

@@ -96,9 +96,14 @@ fn gap(spec: &PublisherSpec, form: Form, (period, jitter): (Duration, Duration))
     whole.map_or(apart, |whole| apart.max(whole.saturating_sub(early)))
 }
 
-/// Returns the deadline of one subscription's samples at each hop of the path, in path order.
-pub(crate) fn shares(spec: &PublisherSpec, form: Form, ask: &Ask) -> Vec<Duration> {
-    let at = |hop| promise(spec, form, &[Ask { hop, ..*ask }]).map(|it| it.contract.deadline);
+/// Returns the deadline of one subscription's samples at each hop of the path, in path order, given their form at each
+/// hop.
+pub(crate) fn shares(
+    spec: &PublisherSpec,
+    form: impl Fn(usize) -> Form,
+    ask: &Ask,
+) -> Vec<Duration> {
+    let at = |hop| promise(spec, form(hop), &[Ask { hop, ..*ask }]).map(|it| it.contract.deadline);
     (0..ask.split.hops()).map(|hop| at(hop).unwrap_or_default()).collect()
 }
 
@@ -126,8 +131,8 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     let part = |hop| whole_micros(share(&Ask { hop, ..*ask }, period).1);
     let spent = (0..ask.hop).fold(Duration::ZERO, |sum, hop| sum.saturating_add(part(hop)));
     let within = (ask.hop..ask.split.hops()).fold(spent, |sum, hop| sum.saturating_add(part(hop)));
-    // The publisher's node scales before the first hop.
-    let work = if ask.hop == 0 { spec.scaling_work(form) } else { 0 };
+    // The proxy's node scales before its hop.
+    let work = if ask.hop == ask.split.proxy() { spec.scaling_work(form) } else { 0 };
     Some(Some(demand.with_loss(counted).after_hops(spent, within).with_work(work)))
 }
 
@@ -237,7 +242,7 @@ mod tests {
     fn within(millis: u64, hop: usize, hops: usize) -> Ask {
         let within = Some(Duration::from_millis(millis));
         let split = Split::new((0..hops).map(|_| true));
-        let scaling = (Duration::ZERO, true);
+        let scaling = Duration::ZERO;
         Ask { within, loss: LossTolerance::NONE, hop: hop - 1, split, level: None, scaling }
     }
 
@@ -322,7 +327,7 @@ mod tests {
     fn missed(slow: &[bool], hop: usize, form: Form, late: Late) -> (LossTolerance, LossTolerance) {
         let split = Split::new(slow.iter().copied());
         let within = Some(Duration::from_millis(60));
-        let scaling = (Duration::ZERO, true);
+        let scaling = Duration::ZERO;
         let ask = Ask { within, loss: loss(3, 10), hop: hop - 1, split, level: None, scaling };
         let spec = PublisherSpec { late, ..camera() };
         let demand = asked(&spec, form, &ask).unwrap().unwrap();
@@ -352,9 +357,9 @@ mod tests {
         ) {
             let split = Split::new(slow.iter().copied());
             let within = within.map(Duration::from_nanos);
-            let scaling = (Duration::ZERO, true);
+            let scaling = Duration::ZERO;
             let ask = |hop| Ask { within, loss: loss(1, 2), hop, split, level: None, scaling };
-            let shares = shares(&camera(), Form::FULL, &ask(0));
+            let shares = shares(&camera(), |_| Form::FULL, &ask(0));
             let weights = shares.into_iter().map(|part| whole_micros(part).as_nanos() / 1_000);
             let weights: Vec<_> = weights.map(|micros| u32::try_from(micros).unwrap()).collect();
             for hop in 0..slow.len() {

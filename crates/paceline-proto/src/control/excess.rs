@@ -49,7 +49,7 @@ impl Control {
         for booking in self.admission.bookings() {
             let here = booking.path.iter().position(|node| *node == self.me);
             let Some(&hop) = here.and_then(|here| booking.path.get(here + 1)) else { continue };
-            let key = (booking.wanted.trunk, hop);
+            let key = (booking.at(self.me).trunk, hop);
             if counted.contains_key(&key) {
                 reports.entry(booking.pair.0.node).or_default().insert(key);
             }
@@ -74,7 +74,7 @@ impl Control {
         for booking in self.admission.bookings() {
             let (subscription, publisher) = booking.pair;
             let ours = subscription.node == self.me && booking.path.contains(&node);
-            if let Some(&excess) = rows.get(&booking.wanted.trunk).filter(|_| ours) {
+            if let Some(&excess) = rows.get(&booking.at(node).trunk).filter(|_| ours) {
                 let node_name = node_name.clone();
                 let output =
                     ControlOutput::Excess { subscription, publisher, node, node_name, excess };

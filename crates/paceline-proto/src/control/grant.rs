@@ -1,7 +1,7 @@
 //! Grants: the promise of a path, and the reservation on each of its nodes.
 
 use super::Control;
-use super::booking::Booking;
+use super::booking::{Booking, Demanded};
 use super::codec::{put_pair, read_pair};
 use super::graph::HOPS_MAX;
 use super::registry::{NAME_BYTES_MAX, PairKey};
@@ -9,7 +9,6 @@ use super::spec::SubscriptionSpec;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use core::fmt;
-use paceline_admit::reserve::Wanted;
 use paceline_sched::{Capacity, Duration};
 
 /// The promise for one publisher's samples to one subscription, valid while it is reserved.
@@ -176,37 +175,38 @@ impl Control {
     }
 
     fn grant(&self, booking: &Booking) -> Grant {
-        let Booking { pair, request, path, wanted, bounds, .. } = booking;
-        self.grant_of(*pair, request, path, wanted, bounds)
+        let Booking { pair, request, path, wanted, scaled, bounds, .. } = booking;
+        let demanded = Demanded { wanted: *wanted, scaled: *scaled, bounds: bounds.clone() };
+        self.grant_of(*pair, request, path, &demanded)
     }
 
-    /// Returns the grant that results if every node of `path` reserves `wanted`, each hop with its part of
-    /// the delay.
+    /// Returns the grant that results if every node of `path` reserves its part of `demanded`.
     pub(super) fn grant_of(
         &self,
         (subscription, publisher): PairKey,
         request: &SubscriptionSpec,
         path: &[NodeId],
-        wanted: &Wanted,
-        bounds: &[Duration],
+        demanded: &Demanded,
     ) -> Grant {
+        let Demanded { wanted, bounds, .. } = demanded;
         let nodes = path.split_last().map_or(&[][..], |(_, nodes)| nodes);
         let parts = bounds.iter().copied().chain(core::iter::repeat(Duration::ZERO));
-        let hops =
-            nodes.iter().zip(path.iter().skip(1)).zip(parts).map(|((&node, next), bound)| {
-                let record = self.registry.record(node);
-                let hop = record.and_then(|record| record.neighbours.get(next));
-                GrantedHop {
-                    node,
-                    node_name: record.map(|record| record.name.clone()).unwrap_or_default(),
-                    link: hop.map(|hop| hop.link_name.clone()).unwrap_or_default(),
-                    capacity: hop.and_then(|hop| hop.capacity),
-                    bytes_per_s: wanted.traffic.rate().div_ceil(8),
-                    burst: wanted.traffic.burst(),
-                    bound,
-                    realtime: self.has_realtime(node, *next) && self.has_realtime(*next, node),
-                }
-            });
+        let hops = nodes.iter().zip(path.iter().skip(1)).zip(parts).enumerate().map(|(at, hop)| {
+            let ((&node, next), bound) = hop;
+            let traffic = demanded.on(at).traffic;
+            let record = self.registry.record(node);
+            let hop = record.and_then(|record| record.neighbours.get(next));
+            GrantedHop {
+                node,
+                node_name: record.map(|record| record.name.clone()).unwrap_or_default(),
+                link: hop.map(|hop| hop.link_name.clone()).unwrap_or_default(),
+                capacity: hop.and_then(|hop| hop.capacity),
+                bytes_per_s: traffic.rate().div_ceil(8),
+                burst: traffic.burst(),
+                bound,
+                realtime: self.has_realtime(node, *next) && self.has_realtime(*next, node),
+            }
+        });
         let (bound, hops) = (wanted.within, hops.collect());
         let spec =
             self.registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher));

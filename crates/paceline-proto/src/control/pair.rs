@@ -2,11 +2,12 @@
 
 use super::best_effort::BestEffort;
 use super::contract::is_promised;
+use super::refusal::RefusalReason;
 use super::registry::PairKey;
 use super::request::Ask;
 use super::spec::{IDLE_MIN, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
-use crate::form::{Form, Proxy};
+use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{SourceKey, Target};
 use paceline_sched::Duration;
@@ -25,6 +26,8 @@ pub(super) struct Place {
     pub(super) before: Option<NodeId>,
     /// The next node; `None` on the subscription's node.
     pub(super) next: Option<NodeId>,
+    /// The proxy, if it is between the ends.
+    pub(super) via: Option<NodeId>,
 }
 
 impl Place {
@@ -33,8 +36,18 @@ impl Place {
         let index = path.iter().position(|&node| node == me)?;
         let before = index.checked_sub(1).and_then(|before| path.get(before)).copied();
         let next = path.get(index + 1).copied();
-        Some(Self { me, index, split, before, next })
+        let via = path.get(split.proxy()).copied().filter(|_| split.scales_between());
+        Some(Self { me, index, split, before, next, via })
     }
+}
+
+/// The path of a pair that requests a proxy at a named node.
+#[derive(Clone, Debug)]
+pub(super) enum Detour {
+    /// The nodes of the path through the proxy.
+    Path(Arc<[NodeId]>),
+    /// There is no such path.
+    Obstacle(RefusalReason),
 }
 
 /// A publisher and a matching subscription whose path includes this node.
@@ -54,6 +67,8 @@ pub(crate) struct Pair<'a> {
     /// The reason why it is carried as best effort although it requests a contract: its reservation is idle, or a
     /// contract that only the publisher requests was refused.
     pub(super) without: Option<BestEffort>,
+    /// The nodes of its path if that leads through a proxy between the ends; known on the publisher's node only.
+    pub(super) detour: Option<Detour>,
 }
 
 impl<'a> Pair<'a> {
@@ -65,12 +80,10 @@ impl<'a> Pair<'a> {
         place: Place,
     ) -> Self {
         let asked = spec.form_of(request.form);
-        let (arrives, leaves) = match request.proxy {
-            Proxy::Publisher if place.index > 0 => (asked, asked),
-            Proxy::Publisher => (Form::FULL, asked),
-            Proxy::Subscriber if place.next.is_none() => (Form::FULL, asked),
-            Proxy::Subscriber => (Form::FULL, Form::FULL),
-        };
+        let behind = Form { via: place.via, ..asked };
+        let form = |is_scaled: bool| if is_scaled { behind } else { Form::FULL };
+        let arrives = form(place.index > place.split.proxy());
+        let leaves = form(place.split.is_scaled(place.index));
         Self {
             publisher,
             subscription,
@@ -81,6 +94,7 @@ impl<'a> Pair<'a> {
             arrives,
             leaves,
             without: None,
+            detour: None,
         }
     }
 }
@@ -105,9 +119,29 @@ impl Pair<'_> {
         Some((self.publisher, self.place.me, self.place.next?))
     }
 
-    /// Returns the form of the samples on links.
-    pub(super) fn travelling(&self) -> Form {
-        self.spec.travelling(self.request)
+    /// Returns the form of the samples behind the proxy.
+    pub(super) const fn behind(&self) -> Form {
+        Form { via: self.place.via, ..self.asked }
+    }
+
+    /// Returns the form of the samples on hop `hop` of the path, if no other stream carries them.
+    pub(super) const fn form_on(&self, hop: usize) -> Form {
+        if self.place.split.is_scaled(hop) { self.behind() } else { Form::FULL }
+    }
+
+    /// Returns the forms of the samples on the hops to and from this node, if no other stream carries them. On the last
+    /// node both are the form on the last hop.
+    pub(super) const fn forms_here(&self) -> [Form; 2] {
+        let to = self.form_on(self.place.index.saturating_sub(1));
+        [to, if self.place.next.is_some() { self.form_on(self.place.index) } else { to }]
+    }
+
+    /// Returns the reason why the path does not lead through the requested proxy.
+    pub(super) fn obstacle(&self) -> Option<RefusalReason> {
+        match &self.detour {
+            Some(Detour::Obstacle(reason)) => Some(*reason),
+            Some(Detour::Path(_)) | None => None,
+        }
     }
 
     /// Returns true if the publisher requests a contract and the subscription does not.
@@ -118,8 +152,16 @@ impl Pair<'_> {
     /// Returns true if the path must grant a reservation first: the pair requests a contract, its demand is
     /// known, and a link of the path has a capacity.
     pub(super) fn is_reserved(&self) -> bool {
-        let promised = |ask: &Ask| is_promised(self.spec, self.travelling(), ask);
-        self.place.split.is_limited() && self.ask().is_some_and(|ask| promised(&ask))
+        let split = self.place.split;
+        let here = self.place.index;
+        // On a path through a proxy, both forms must have a known demand.
+        let hops = if split.scales_between() { [0, split.proxy()] } else { [here, here] };
+        let hops = hops.get(usize::from(!split.scales_between())..).unwrap_or_default();
+        let promised = |ask: Ask| {
+            let on = |&hop: &usize| is_promised(self.spec, self.form_on(hop), &Ask { hop, ..ask });
+            hops.iter().all(on)
+        };
+        split.is_limited() && self.obstacle().is_none() && self.ask().is_some_and(promised)
     }
 
     /// Returns the time without a sample after which its reservation is released. Two periods at least, or the
@@ -171,7 +213,8 @@ impl Pair<'_> {
             return self.without;
         }
         let ask = self.ask()?;
-        let period = self.travelling().rate.period(self.spec.period);
+        let last = self.place.split.hops().saturating_sub(1);
+        let period = self.form_on(last).rate.period(self.spec.period);
         if ask.owes_nothing() {
             None
         } else if !self.split().is_limited() {
@@ -179,7 +222,8 @@ impl Pair<'_> {
         } else if period.is_none_or(|period| period.is_zero()) {
             Some(BestEffort::RateUnknown)
         } else {
-            self.spec.budget(self.travelling()).is_none().then_some(BestEffort::SizeUnknown)
+            let unknown = |hop| self.spec.budget(self.form_on(hop)).is_none();
+            (unknown(0) || unknown(last)).then_some(BestEffort::SizeUnknown)
         }
     }
 }

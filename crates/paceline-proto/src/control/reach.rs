@@ -69,7 +69,9 @@ impl Reach {
             | Change::Refuse(_)
             | Change::Release(..)
             | Change::Mark(..)
-            | Change::Unmark(..) => false,
+            | Change::Unmark(..)
+            | Change::Place(..)
+            | Change::Unplace(..) => false,
         };
         joins || self.connects(registry, me, (from, node))
     }

@@ -91,6 +91,7 @@ impl Control {
     /// Recomputes all streams and outputs the differences.
     pub(super) fn recompute(&mut self) {
         self.end_idle_marks();
+        self.forget_scaling();
         let tree = Tree::new(&self.registry, self.me);
         self.registry.mark(self.now, |node| tree.reaches(node));
         let pairs = routes::pairs(&self.registry, &tree, self.me);
@@ -105,7 +106,8 @@ impl Control {
         let denied = blocked_elsewhere(registry, &tree, me);
         let barred = denied.keys().chain(blocked.keys()).copied().collect();
         let round = Round { me, registry, tree: &tree, news, ties: &ties, blocked: &barred };
-        let marks = decide(&mut self.admission, self.now, &round, &pairs, &denied);
+        let mut marks = decide(&mut self.admission, self.now, &round, &pairs, &denied);
+        marks.extend(self.places.plan(registry, &tree, &self.admission, &pairs));
         for key in forbidden {
             self.admission.reservations.forbid(self.now, key);
         }
@@ -193,7 +195,8 @@ impl Control {
             // The subscription's node will roll back a refused change. The previous stream continues until
             // then.
             let changed = revision > 0 && !pair.request.or_stop;
-            if refused && changed || !refused && pair.is_reserved() {
+            let waits = pair.is_reserved() || pair.obstacle().is_some();
+            if refused && changed || !refused && waits {
                 sorted.waiting.insert(key, pair);
             } else if !refused {
                 sorted.live.insert(key, pair);

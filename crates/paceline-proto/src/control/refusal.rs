@@ -134,6 +134,12 @@ pub enum RefusalReason {
     },
     /// The link of the path at the refusing node is not encrypted, and the subscription requires it.
     Unencrypted,
+    /// No path leads through the requested proxy, whose name is the refusal's `link`.
+    NoProxy {
+        /// True if a reachable node has this name, but every path through it visits a node twice or has more than
+        /// [`HOPS_MAX`](super::HOPS_MAX) hops; false if no reachable node has it.
+        apart: bool,
+    },
 }
 
 /// The index of a subscription or publisher that stands for all of them in a refusal.
@@ -160,6 +166,7 @@ impl Refusal {
             RefusalReason::SizeAboveSource { .. }
             | RefusalReason::Unscalable { .. }
             | RefusalReason::Rights { .. }
+            | RefusalReason::NoProxy { .. }
             | RefusalReason::Unencrypted => false,
         }
     }
@@ -190,6 +197,23 @@ impl fmt::Display for BitRate {
 }
 
 impl Refusal {
+    fn fmt_proxy(&self, f: &mut fmt::Formatter<'_>, apart: bool) -> fmt::Result {
+        let name = &self.link;
+        if apart {
+            write!(
+                f,
+                "every path through '{name}' visits a node twice, or is too long: name a node between publisher \
+                 and subscriber, or use --proxy auto"
+            )
+        } else {
+            write!(
+                f,
+                "no reachable node is named '{name}': use --proxy node:NAME with a name that paceline ls shows, \
+                 or --proxy auto"
+            )
+        }
+    }
+
     fn fmt_opposite(&self, f: &mut fmt::Formatter<'_>, missing: bool) -> fmt::Result {
         let (tag, node) = (&self.link, &self.node_name);
         if missing {
@@ -270,6 +294,7 @@ impl fmt::Display for Refusal {
                 self.node_name, self.link
             ),
             RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
+            RefusalReason::NoProxy { apart } => self.fmt_proxy(f, apart),
             RefusalReason::Unencrypted => write!(
                 f,
                 "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"

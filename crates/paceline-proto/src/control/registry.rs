@@ -2,6 +2,7 @@
 
 use super::refusal::Refusal;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use crate::form::Proxy;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::WireError;
 use paceline_sched::{Duration, Instant};
@@ -20,8 +21,10 @@ pub const NEIGHBOURS_MAX: usize = 4_096;
 pub const REFUSALS_MAX: usize = 4_096;
 /// The most marks of contracts in the record of one node.
 pub(super) const MARKS_MAX: usize = 4_096;
+/// The most computed places of proxies in the record of one node.
+pub(super) const PLACES_MAX: usize = 4_096;
 /// The longest name of a node or link, in bytes.
-pub const NAME_BYTES_MAX: usize = 255;
+pub const NAME_BYTES_MAX: usize = Proxy::NAME_BYTES_MAX;
 
 /// The largest version of a record, far below overflow.
 pub(crate) const VERSION_MAX: u64 = 1 << 62;
@@ -89,6 +92,8 @@ pub(crate) struct Record {
     pub(crate) refusals: BTreeMap<PairKey, Refusal>,
     /// The marks of contracts of its publishers, with the revision of the request.
     pub(crate) marks: BTreeMap<PairKey, (u64, Mark)>,
+    /// The nodes that scale the samples of its publishers for subscriptions that leave the choice to this node.
+    pub(crate) places: BTreeMap<PairKey, NodeId>,
 }
 
 /// A change of a record; it raises the record's version by one.
@@ -109,6 +114,9 @@ pub(crate) enum Change {
     /// A new mark of request `revision`, or another one.
     Mark(PairKey, u64, Mark),
     Unmark(SubscriptionId, PublisherId),
+    /// A computed place of a proxy, or another one.
+    Place(PairKey, NodeId),
+    Unplace(SubscriptionId, PublisherId),
 }
 
 /// The result of applying a change.
@@ -144,7 +152,8 @@ impl Record {
         let hops = self.neighbours.values().map(|hop| 24 + hop.link_name.len());
         let refusals = self.refusals.values().map(|_| 128);
         let marks = self.marks.values().map(|_| 32);
-        let parts = publishers.chain(asked).chain(hops).chain(refusals).chain(marks);
+        let places = self.places.values().map(|_| 32);
+        let parts = publishers.chain(asked).chain(hops).chain(refusals).chain(marks).chain(places);
         self.name.len() + parts.sum::<usize>()
     }
 
@@ -194,6 +203,14 @@ impl Record {
             }
             Change::Unmark(subscription, publisher) => {
                 self.marks.remove(&(subscription, publisher));
+            }
+            Change::Place(key, place) => {
+                let others = self.places.len() - usize::from(self.places.contains_key(&key));
+                below(others, PLACES_MAX, "places")?;
+                self.places.insert(key, place);
+            }
+            Change::Unplace(subscription, publisher) => {
+                self.places.remove(&(subscription, publisher));
             }
         }
         self.version += 1;
@@ -255,6 +272,11 @@ impl Registry {
     pub(crate) fn mark_of(&self, key: PairKey, revision: u64) -> Option<Mark> {
         let (of, mark) = self.record(key.1.node)?.marks.get(&key)?;
         (*of == revision).then_some(*mark)
+    }
+
+    /// Returns the node that the publisher's node has chosen to scale the samples of a pair.
+    pub(crate) fn place_of(&self, key: PairKey) -> Option<NodeId> {
+        self.record(key.1.node)?.places.get(&key).copied()
     }
 
     /// Returns the version of a node's record; 0 if there is none.

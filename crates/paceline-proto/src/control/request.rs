@@ -24,8 +24,8 @@ pub(crate) struct Ask {
     pub(super) split: Split,
     /// The requested priority level.
     pub(super) level: Option<u32>,
-    /// The part of the delay bound for scaling, and true if it is before the first link.
-    pub(super) scaling: (Duration, bool),
+    /// The part of the delay bound for scaling.
+    pub(super) scaling: Duration,
 }
 
 impl Ask {
@@ -40,14 +40,14 @@ impl Ask {
         let loss = publisher.tolerance_for(spec)?;
         let within = publisher.bound_for(spec);
         let scaling = within.map(|within| publisher.scaling_part(spec, within));
-        let scaling = scaling.unwrap_or((Duration::ZERO, true));
+        let scaling = scaling.unwrap_or_default();
         Some(Self { within, loss, hop, split, level: spec.level, scaling })
     }
 
     /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least
     /// `deadline`.
     pub(crate) fn whole(&self, deadline: Duration) -> Duration {
-        self.split.bound(deadline.saturating_add(MARGIN_MAX)).saturating_add(self.scaling.0)
+        self.split.bound(deadline.saturating_add(MARGIN_MAX)).saturating_add(self.scaling)
     }
 
     /// Returns the requested loss tolerance.
@@ -87,7 +87,14 @@ impl Ask {
         form: Form,
         period: Duration,
     ) -> LossTolerance {
-        if !keeps_windows(spec) || self.loss == LossTolerance::EDF {
+        if self.loss == LossTolerance::EDF {
+            return self.loss;
+        }
+        // Of the samples before a proxy, a window contains several of the subscription's.
+        if self.split.is_before_proxy(self.hop) {
+            return LossTolerance::NONE;
+        }
+        if !keeps_windows(spec) {
             return self.loss;
         }
         match spec.late {
@@ -127,11 +134,10 @@ pub(super) fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
         // With only a loss tolerance, each hop may take one period.
         return (period.mul_div(ask.hop as u64, 1), period);
     };
-    let (scaling, first) = ask.scaling;
-    let within = within.saturating_sub(scaling);
+    let within = within.saturating_sub(ask.scaling);
     let mine = ask.split.part(within, ask.hop);
     let margin = mine.mul_div(1, 10).min(MARGIN_MAX);
-    let scaled = if first { scaling } else { Duration::ZERO };
+    let scaled = if ask.split.is_scaled(ask.hop) { ask.scaling } else { Duration::ZERO };
     let upstream = ask.split.before(within, ask.hop).saturating_add(scaled);
     (upstream, mine.saturating_sub(margin))
 }
@@ -171,6 +177,9 @@ pub(super) fn of_both(one: LossTolerance, other: LossTolerance) -> LossTolerance
 /// Returns the samples of each window that admission may leave out, on the one hop that may miss any. With
 /// [`Late::Send`] it may leave out none, because missed samples are sent and save no capacity.
 pub(super) fn counted_loss(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossTolerance {
+    if ask.split.is_before_proxy(ask.hop) && ask.loss != LossTolerance::EDF {
+        return LossTolerance::NONE;
+    }
     let borne = (0..ask.split.hops()).map(|hop| Ask { hop, ..*ask }).find(Ask::bears_loss);
     match (spec.late, period_of(spec, form)) {
         (Late::Drop, Some(_)) if spec.kind.is_video() => ask.loss,

@@ -2,17 +2,19 @@
 
 use super::Control;
 use super::admission::blank;
-use super::booking::Label;
+use super::booking::{Booking, Label};
 use super::message::Message;
 use super::pair::{Pair, Place};
 use super::refusal::RefusalReason;
+use super::spec::PublisherSpec;
 use super::split::Split;
-use crate::ids::NodeId;
+use crate::form::ScaledForm;
+use crate::ids::{NodeId, PublisherId};
 use paceline_admit::reserve::message::{Admit, Deny};
 use paceline_admit::reserve::{
-    self, Decision, Key, LinkId, NodeIndex, PathAnswer, Reason, ReserveOutput,
+    self, Decision, Here, Key, LinkId, NodeIndex, PathAnswer, Reason, ReserveOutput,
 };
-use paceline_sched::Duration;
+use paceline_sched::{Duration, Instant};
 
 impl Control {
     pub(super) fn receive_reservation(&mut self, from: NodeId, message: reserve::ReserveMessage) {
@@ -27,9 +29,9 @@ impl Control {
         }
         let admit =
             if let reserve::ReserveMessage::Admit(asked) = &message { Some(asked) } else { None };
-        let link = admit.and_then(|asked| self.link_of(asked));
-        let from = NodeIndex(from.0);
-        self.admission.reservations.handle_message_on(self.now, from, message, link);
+        let here = admit.map(|asked| Here { link: self.link_of(asked), work: self.work_of(asked) });
+        let (from, here) = (NodeIndex(from.0), here.unwrap_or_default());
+        self.admission.reservations.handle_message_on(self.now, from, message, here);
         self.follow_reservations();
     }
 
@@ -42,6 +44,55 @@ impl Control {
         Some(self.admission.links.seat(&self.registry, self.me, (publisher, next))?.link)
     }
 
+    /// Returns the processor time of scaling the stream of a request at this node, if it does that on the path.
+    fn work_of(&self, asked: &Admit) -> u64 {
+        let of = || {
+            let at = asked.path.iter().position(|node| node.0 == self.me.0)?;
+            let (scaled, label) = (asked.scaled.as_ref()?, Label::read(&asked.label).ok()?);
+            let spec = self.publisher(label.pair.1).filter(|_| scaled.at == at)?;
+            let form = spec.form_of(label.request.form);
+            let own = self.admission.scaling.get(&label.pair.1);
+            let own = own.and_then(|all| PublisherSpec::measured_of(all, form));
+            Some(match own {
+                Some(_) => spec.scaling_work_of(form, own),
+                None => spec.scaling_work(form),
+            })
+        };
+        of().unwrap_or_default()
+    }
+
+    /// Sets what this node measured of forms of a publisher of another node that it scales. Reservations of these forms
+    /// are requested again if it changed.
+    pub fn set_scaling(&mut self, now: Instant, publisher: PublisherId, forms: Vec<ScaledForm>) {
+        self.advance(now);
+        let before = self.admission.scaling.get(&publisher);
+        if before.map_or(&[][..], Vec::as_slice) == forms {
+            return;
+        }
+        match forms.is_empty() {
+            true => _ = self.admission.scaling.remove(&publisher),
+            false => _ = self.admission.scaling.insert(publisher, forms),
+        }
+        let scaled = |booking: &&Booking| {
+            let place = booking.path.get(booking.split.proxy());
+            booking.pair.1 == publisher && booking.scaled.is_some() && place == Some(&self.me)
+        };
+        let keys: Vec<Key> =
+            self.admission.bookings().filter(scaled).map(|it| it.name.key).collect();
+        for key in keys {
+            self.admission.reservations.ask_for_again(now, key);
+        }
+        self.follow_reservations();
+    }
+
+    /// Forgets what scaling the samples of former publishers costs.
+    pub(super) fn forget_scaling(&mut self) {
+        let registry = &self.registry;
+        self.admission.scaling.retain(|publisher, _| {
+            registry.record(publisher.node).is_some_and(|it| it.publishers.contains_key(publisher))
+        });
+    }
+
     /// Returns true if a request for a reservation exceeds the rights of a node that it concerns.
     fn lacks_right(&self, asked: &Admit) -> bool {
         let Ok(label) = Label::read(&asked.label) else { return self.access.is_restricted() };
@@ -52,11 +103,17 @@ impl Control {
             let publisher =
                 self.registry.record(label.pair.1.node)?.publishers.get(&label.pair.1)?;
             let path: Vec<NodeId> = asked.path.iter().map(|node| NodeId(node.0)).collect();
-            let place = Place::on(&path, Split::of(&self.registry, &path), self.me)?;
+            let split = Split::from_code(path.len(), label.split);
+            let place = Place::on(&path, split, self.me)?;
             let pair = Pair::at(label.pair, publisher, &label.request, place);
             // Nodes reserve only in the direction of the path.
             let wanted = asked.forward.filter(|_| asked.backward.is_none())?;
-            self.access.admits(&self.registry, &pair, wanted.traffic.rate()).ok()
+            let rate = |hop: usize| match &asked.scaled {
+                Some(scaled) if hop >= scaled.at => scaled.wanted.traffic.rate(),
+                Some(_) | None => wanted.traffic.rate(),
+            };
+            let rates = [rate(place.index.saturating_sub(1)), rate(place.index)];
+            self.access.admits(&self.registry, &pair, rates).ok()
         };
         checked().is_none()
     }

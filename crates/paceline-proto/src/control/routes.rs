@@ -3,13 +3,15 @@
 use super::best_effort::BestEffort;
 use super::booking::Booking;
 use super::contract::{demand, level, promise};
+use super::detour::{Route, Router};
 use super::graph::Tree;
-use super::pair::{Pair, Place};
-use super::registry::{Mark, Registry};
+use super::pair::{Detour, Pair, Place};
+use super::refusal::RefusalReason;
+use super::registry::{Mark, PairKey, Registry};
 use super::request::Ask;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
-use crate::form::Form;
+use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey, Target};
 use crate::retransmit::Retransmit;
@@ -20,6 +22,26 @@ use std::sync::Arc;
 fn place(registry: &Registry, tree: &Tree, to: NodeId, me: NodeId) -> Option<Place> {
     let path = tree.path(to)?;
     Place::on(&path, Split::of(registry, &path), me)
+}
+
+/// Returns the pair `key` on its path through the proxy `route`, or on the direct path if there is none.
+fn detoured<'a>(
+    registry: &Registry,
+    (key, spec, request): (PairKey, &'a Arc<PublisherSpec>, &'a SubscriptionSpec),
+    route: Result<Route, RefusalReason>,
+    (direct, me): (Option<&Place>, NodeId),
+) -> Option<Pair<'a>> {
+    let Route { path, proxy } = match route {
+        Ok(route) => route,
+        Err(reason) => {
+            let detour = Some(Detour::Obstacle(reason));
+            return Some(Pair { detour, ..Pair::at(key, spec, request, *direct?) });
+        }
+    };
+    let split = Split::of(registry, &path).with_proxy(proxy);
+    let place = Place::on(&path, split, me)?;
+    let detour = (key.1.node == me).then_some(Detour::Path(path));
+    Some(Pair { detour, ..Pair::at(key, spec, request, place) })
 }
 
 /// Returns the pairs with a reservation installed here, each with its reserved path. Pairs whose local
@@ -48,6 +70,8 @@ struct Index<'a> {
     by_tag: BTreeMap<&'a str, Vec<(SubscriptionId, &'a SubscriptionSpec)>>,
     by_pattern: Vec<(SubscriptionId, &'a SubscriptionSpec)>,
     nodes: BTreeSet<NodeId>,
+    /// True if a path may lead through a proxy between its ends.
+    detours: bool,
 }
 
 impl<'a> Index<'a> {
@@ -56,6 +80,7 @@ impl<'a> Index<'a> {
         for (node, record) in reached.records(registry) {
             for (&id, spec) in &record.subscriptions {
                 index.nodes.insert(node);
+                index.detours |= matches!(spec.proxy, Proxy::Node(_) | Proxy::Auto);
                 if spec.pattern.is_tag() {
                     index.by_tag.entry(spec.pattern.as_str()).or_default().push((id, spec));
                 } else {
@@ -79,6 +104,7 @@ impl<'a> Index<'a> {
 /// Returns every pair whose path includes `me`, ordered by key.
 pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -> Vec<Pair<'a>> {
     let index = Index::new(registry, reached);
+    let mut router = Router::new(registry);
     let mut pairs = Vec::new();
     for (node, record) in reached.records(registry) {
         if record.publishers.is_empty() {
@@ -87,7 +113,7 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
         let tree = Tree::new(registry, node);
         let mine = |&to: &NodeId| Some((to, place(registry, &tree, to, me)?));
         let places: BTreeMap<NodeId, Place> = index.nodes.iter().filter_map(mine).collect();
-        if places.is_empty() {
+        if places.is_empty() && !index.detours {
             continue;
         }
         for (&publisher, spec) in &record.publishers {
@@ -95,11 +121,21 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
                 if request.local && subscription.node != node {
                     continue;
                 }
-                let Some(&place) = places.get(&subscription.node) else { continue };
                 let key = (subscription, publisher);
+                let direct = places.get(&subscription.node);
+                let at_end = |place: &Place| {
+                    let proxy = PublisherSpec::proxy_at_end(request, place.split.hops());
+                    let place = Place { split: place.split.with_proxy(proxy), ..*place };
+                    Pair::at(key, spec, request, place)
+                };
+                let pair = match router.route(&tree, key, &request.proxy) {
+                    None => direct.map(at_end),
+                    Some(route) => detoured(registry, (key, spec, request), route, (direct, me)),
+                };
+                let Some(pair) = pair else { continue };
                 let idle = registry.mark_of(key, request.revision) == Some(Mark::Idle);
                 let without = idle.then_some(BestEffort::Idle);
-                pairs.push(Pair { without, ..Pair::at(key, spec, request, place) });
+                pairs.push(Pair { without, ..pair });
             }
         }
     }
@@ -133,7 +169,7 @@ pub(crate) fn plan<'p, 'a: 'p>(
         let outputs = streams
             .iter()
             .map(|(&(target, form), behind)| {
-                let scale = if form == source.form { Form::FULL } else { form };
+                let scale = if form == source.form { Form::FULL } else { form.without_via() };
                 output(OutputPlan { scale, ..blank(&publisher, target, form) }, behind)
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
-use crate::form::{Form, Proxy, Rate, ScaledForm, Size};
+use crate::form::{Form, Rate, ScaledForm, Size};
 use crate::sample::Encoding;
 use paceline_sched::Duration;
 
@@ -134,32 +134,36 @@ impl PublisherSpec {
     }
 
     fn measured(&self, form: Form) -> Option<&ScaledForm> {
-        let form = Form { rate: Rate::All, ..form };
-        self.scaled.iter().find(|one| one.form == form)
+        Self::measured_of(&self.scaled, form)
     }
 
-    /// Returns the processor time per second, in nanoseconds, that the publisher's node spends on scaling to `form`, as
-    /// measured.
+    /// Returns what was measured of `form`.
+    pub(super) fn measured_of(all: &[ScaledForm], form: Form) -> Option<&ScaledForm> {
+        let form = Form { rate: Rate::All, ..form.without_via() };
+        all.iter().find(|one| one.form == form)
+    }
+
+    /// Returns the processor time per second, in nanoseconds, of scaling to `form`, as the publisher's node measured it.
     pub(super) fn scaling_work(&self, form: Form) -> u64 {
-        let each = self.measured(form).map_or(0, |one| one.work.as_nanos());
+        self.scaling_work_of(form, self.measured(form))
+    }
+
+    /// Returns the processor time per second, in nanoseconds, of scaling to `form` at the cost of `measured`.
+    pub(super) fn scaling_work_of(&self, form: Form, measured: Option<&ScaledForm>) -> u64 {
+        let each = measured.map_or(0, |one| one.work.as_nanos());
         let period = form.rate.period(self.period).map_or(0, Duration::as_nanos).max(1);
         narrow(u128::from(each) * 1_000_000_000 / u128::from(period))
     }
 
-    /// Returns the part of a subscription's delay bound for scaling, and true if it is before the first link.
-    pub(super) fn scaling_part(
-        &self,
-        request: &SubscriptionSpec,
-        within: Duration,
-    ) -> (Duration, bool) {
+    /// Returns the part of a subscription's delay bound for scaling.
+    pub(super) fn scaling_part(&self, request: &SubscriptionSpec, within: Duration) -> Duration {
         let form = self.form_of(request.form);
         if !form.converts() {
-            return (Duration::ZERO, true);
+            return Duration::ZERO;
         }
         let (shortest, part, most) = TAKES;
         let usual = shortest.max(within.mul_div(1, part)).min(within.mul_div(1, most));
-        let takes = self.measured(form).map_or(usual, |one| usual.max(one.takes));
-        (takes, request.proxy == Proxy::Publisher)
+        self.measured(form).map_or(usual, |one| usual.max(one.takes))
     }
 }
 
@@ -267,13 +271,13 @@ mod tests {
         };
         let mut jpeg = camera("image/jpeg", Kind::Picture);
         let part = |spec: &PublisherSpec, millis| {
-            spec.scaling_part(&request, Duration::from_millis(millis)).0.as_nanos() / 1_000
+            spec.scaling_part(&request, Duration::from_millis(millis)).as_nanos() / 1_000
         };
         assert_eq!([10, 40, 200].map(|millis| part(&jpeg, millis)), [2_500, 5_000, 20_000]);
         let takes = Duration::from_millis(9);
         jpeg.scaled = vec![ScaledForm { form: small(None), bytes_max: 1, takes, work: takes }];
         assert_eq!([40, 200].map(|millis| part(&jpeg, millis)), [9_000, 20_000]);
         let full = SubscriptionSpec { form: Form::FULL, ..request.clone() };
-        assert_eq!(jpeg.scaling_part(&full, takes).0, Duration::ZERO);
+        assert_eq!(jpeg.scaling_part(&full, takes), Duration::ZERO);
     }
 }

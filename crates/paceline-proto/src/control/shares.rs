@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// A publisher's samples on a hop.
 type HopKey = (PublisherId, NodeId, NodeId);
 /// The forms on a hop; true for those with a contract.
-type Forms = BTreeMap<Form, bool>;
+pub(super) type Forms = BTreeMap<Form, bool>;
 
 impl Form {
     /// Returns true if each sample in the form `other` is also one in this form.
@@ -25,6 +25,7 @@ impl Form {
             (Rate::Every(a), Rate::Every(b)) => b.get().is_multiple_of(a.get()),
             (Rate::Every(_) | Rate::Max(_), _) => self.rate == other.rate,
         };
+        // Streams behind different proxies come on different paths.
         rate && Self { rate: Rate::All, ..self } == Self { rate: Rate::All, ..other }
     }
 }
@@ -33,8 +34,11 @@ impl Form {
 pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
     let mut hops: BTreeMap<HopKey, Forms> = BTreeMap::new();
     for pair in pairs.iter().filter(|pair| may_share(pair)) {
-        for key in [pair.hop_to_here(), pair.hop_from_here()].into_iter().flatten() {
-            let promised = hops.entry(key).or_default().entry(pair.travelling()).or_default();
+        let [to_here, from_here] = pair.forms_here();
+        let to = pair.hop_to_here().map(|key| (key, to_here));
+        let from = pair.hop_from_here().map(|key| (key, from_here));
+        for (key, form) in [to, from].into_iter().flatten() {
+            let promised = hops.entry(key).or_default().entry(form).or_default();
             *promised |= pair.ask().is_some();
         }
     }
@@ -47,14 +51,15 @@ pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
             let known = carriers.get(&key).and_then(|forms| forms.get(&form));
             known.copied().unwrap_or(form)
         };
-        let own = pair.travelling();
+        let [to_here, own] = pair.forms_here();
         let leaves = pair.hop_from_here().map_or(own, |key| on(key, own));
         if pair.hop_from_here().is_some() {
             pair.leaves = leaves;
         }
         // The samples of a carried form come from those of its carrier.
+        let wanted = if to_here == own { leaves } else { to_here };
         if let Some(key) = pair.hop_to_here() {
-            pair.arrives = on(key, leaves);
+            pair.arrives = on(key, wanted);
         }
     }
     pairs
@@ -66,7 +71,7 @@ fn may_share(pair: &Pair<'_>) -> bool {
 }
 
 /// Returns the form that carries each form of a hop.
-fn carriers(forms: &Forms) -> BTreeMap<Form, Form> {
+pub(super) fn carriers(forms: &Forms) -> BTreeMap<Form, Form> {
     let carries = |one: &Form, (other, promised): (&Form, &bool)| {
         one != other && one.contains(*other) && !promised
     };
@@ -95,7 +100,8 @@ mod tests {
 
     fn form() -> impl Strategy<Value = Form> {
         let size = proptest::option::of((1..3_u32).prop_map(|width| Size { width, height: 1 }));
-        (rate(), size).prop_map(|(rate, size)| Form { rate, size, ..Form::FULL })
+        let via = proptest::option::of((1..3_u64).prop_map(NodeId));
+        (rate(), size, via).prop_map(|(rate, size, via)| Form { rate, size, via, ..Form::FULL })
     }
 
     proptest! {

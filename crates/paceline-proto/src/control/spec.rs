@@ -106,17 +106,7 @@ impl PublisherSpec {
         let most = if self.is_pcm() { OPUS_BITS_MAX } else { NonZeroU32::MAX };
         let bitrate = asked.bitrate.filter(|_| coded).map(|bits| bits.min(most));
         let quality = asked.quality.filter(|_| self.encoding == Encoding::Jpeg);
-        Form { rate, size, audio, bitrate, quality }
-    }
-
-    /// Returns the form of its samples on the links to a subscription: scaled before the first link, or
-    /// unscaled up to the last.
-    #[must_use]
-    pub fn travelling(&self, request: &SubscriptionSpec) -> Form {
-        match request.proxy {
-            Proxy::Publisher => self.form_of(request.form),
-            Proxy::Subscriber => Form::FULL,
-        }
+        Form { rate, size, audio, bitrate, quality, via: None }
     }
 
     /// Returns the delay bound of its samples for a subscription: the requested one, or its own for a subscription that

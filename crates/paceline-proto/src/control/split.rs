@@ -11,7 +11,7 @@ const QUICK: Duration = Duration::from_millis(5);
 /// The fraction of a long delay bound for a hop without a capacity: one in `QUICK_PART`.
 const QUICK_PART: u64 = 10;
 
-/// The hops of a path, and the set of those with a capacity.
+/// The hops of a path, the set of those with a capacity, and the node that scales the samples.
 ///
 /// Samples queue at hops with a capacity, so these get most of the delay bound. Other hops, for example
 /// between processes of one host, only forward.
@@ -20,16 +20,22 @@ pub(crate) struct Split {
     hops: u32,
     /// A bit set of the hops with a capacity; the lowest bit is the first hop.
     slow: u32,
+    /// The index of the node that scales, from 0 for the publisher's to `hops` for the subscription's. The hops from this
+    /// index on carry scaled samples.
+    proxy: u32,
 }
+
+/// The position of the proxy in a code; the bits below are those of the hops.
+const PROXY_SHIFT: u32 = 24;
 
 impl Split {
     /// Creates a split from a flag per hop, true if the hop has a capacity, starting at the publisher's node.
     pub(crate) fn new(capacities: impl Iterator<Item = bool>) -> Self {
         let fold = |split: Self, slow: bool| {
             let bit = u32::from(slow).checked_shl(split.hops).unwrap_or_default();
-            Self { hops: split.hops + 1, slow: split.slow | bit }
+            Self { hops: split.hops + 1, slow: split.slow | bit, ..split }
         };
-        capacities.take(HOPS_MAX).fold(Self { hops: 0, slow: 0 }, fold)
+        capacities.take(HOPS_MAX).fold(Self { hops: 0, slow: 0, proxy: 0 }, fold)
     }
 
     /// Creates the split of `path` from the capacities in the registry.
@@ -43,14 +49,42 @@ impl Split {
 
     /// Returns the code sent with the path.
     pub(crate) const fn code(self) -> u32 {
-        self.slow
+        self.slow | self.proxy << PROXY_SHIFT
+    }
+
+    /// Returns the split with the node at index `proxy` of the path as the one that scales; the last one for a larger
+    /// index.
+    pub(crate) fn with_proxy(self, proxy: usize) -> Self {
+        Self { proxy: u32::try_from(proxy).unwrap_or(u32::MAX).min(self.hops), ..self }
+    }
+
+    /// Returns the index of the node that scales on the path.
+    pub(crate) const fn proxy(self) -> usize {
+        self.proxy as usize
+    }
+
+    /// Returns true if hop `hop`, from 0, carries scaled samples.
+    pub(crate) const fn is_scaled(self, hop: usize) -> bool {
+        hop >= self.proxy()
+    }
+
+    /// Returns true if a node between the ends scales.
+    pub(crate) const fn scales_between(self) -> bool {
+        self.proxy > 0 && self.proxy < self.hops
+    }
+
+    /// Returns true if hop `hop`, from 0, carries samples that a later node between the ends scales.
+    pub(crate) const fn is_before_proxy(self, hop: usize) -> bool {
+        self.scales_between() && !self.is_scaled(hop)
     }
 
     /// Creates a split from a code and the number of nodes of the path. Bits of hops beyond the path are
-    /// ignored.
+    /// ignored, and a proxy beyond it is the last node.
     pub(crate) fn from_code(nodes: usize, code: u32) -> Self {
-        let bit = |hop: usize| u32::try_from(hop).is_ok_and(|hop| code >> hop.min(31) & 1 == 1);
-        Self::new((1..nodes).map(|node| bit(node - 1)))
+        let bit =
+            |hop: usize| hop < HOPS_MAX && u32::try_from(hop).is_ok_and(|hop| code >> hop & 1 == 1);
+        let proxy = usize::try_from(code >> PROXY_SHIFT).unwrap_or_default();
+        Self::new((1..nodes).map(|node| bit(node - 1))).with_proxy(proxy)
     }
 
     pub(crate) const fn hops(self) -> usize {
@@ -134,7 +168,8 @@ mod tests {
     #[test]
     fn unused_hops_of_a_code_are_empty() {
         assert_eq!(Split::from_code(4, 0b010), Split::new([false, true, false].into_iter()));
-        assert_eq!(Split::from_code(2, u32::MAX), Split::new([true].into_iter()));
+        let last = Split::new([true].into_iter()).with_proxy(1);
+        assert_eq!(Split::from_code(2, u32::MAX), last, "a proxy beyond the path is the last node");
         assert_eq!(Split::from_code(0, 7), Split::from_code(1, 7));
         assert_eq!(Split::from_code(1_000, u32::MAX).hops(), HOPS_MAX);
     }
@@ -145,8 +180,9 @@ mod tests {
             slow in proptest::collection::vec(any::<bool>(), 1..=HOPS_MAX),
             within in 0..u64::from(u32::MAX),
             part in 1..10_000_000_000_u64,
+            proxy in 0..=HOPS_MAX,
         ) {
-            let split = Split::new(slow.iter().copied());
+            let split = Split::new(slow.iter().copied()).with_proxy(proxy);
             prop_assert_eq!(Split::from_code(slow.len() + 1, split.code()), split);
             let within = Duration::from_nanos(within);
             prop_assert!(split.before(within, slow.len()) <= within);

@@ -10,8 +10,9 @@ use super::booking::{trunk, wanted};
 use super::codec::{
     put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
 };
+use super::detour::StreamPath;
 use super::grant::Grant;
-use super::graph::{HOPS_MAX, Tree};
+use super::graph::HOPS_MAX;
 use super::offer::{Tried, both, name_lack};
 use super::pair::{Pair, Place};
 use super::refusal::{Refusal, RefusalReason};
@@ -20,6 +21,7 @@ use super::request::Ask;
 use super::spec::SubscriptionSpec;
 use super::split::Split;
 use super::{Control, ControlOutput};
+use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -38,15 +40,17 @@ const OPEN_MAX: usize = 1_024;
 pub struct Estimate {
     /// The number of hops, on each of which a sample may wait for one period.
     pub hops: u64,
-    /// The time between two samples on these hops.
+    /// The time between two samples on the hops behind the proxy.
     pub period: Duration,
+    /// The sum of the periods of all hops.
+    delay: Duration,
 }
 
 impl Estimate {
     /// Returns the predicted delay.
     #[must_use]
     pub const fn delay(&self) -> Duration {
-        self.period.mul_div(self.hops, 1)
+        self.delay
     }
 }
 
@@ -155,12 +159,13 @@ impl Control {
     ) -> Option<u64> {
         self.advance(now);
         let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
-        let path = Tree::new(&self.registry, publisher.node).path(self.me)?;
         let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
-        let split = Split::of(&self.registry, &path);
-        let wanted = wanted(publisher, spec, &request, split);
-        let grant =
-            wanted.map(|(wanted, bounds)| self.grant_of(pair, &request, &path, &wanted, &bounds));
+        let StreamPath { nodes: path, proxy, .. } = self.way(pair, spec, &request)?;
+        let proxy = path.iter().position(|node| *node == proxy).unwrap_or_default();
+        let split = Split::of(&self.registry, &path).with_proxy(proxy);
+        let wanted =
+            wanted(publisher, spec, &request, (split, spec.form_behind(&request, &path, split)));
+        let grant = wanted.map(|demanded| self.grant_of(pair, &request, &path, &demanded));
         let query = Query { pair, request, path, split };
         Some(self.send_queries(&query, Cause::Curious(grant)))
     }
@@ -172,21 +177,26 @@ impl Control {
     #[must_use]
     pub fn estimate(&self, publisher: PublisherId, request: &SubscriptionSpec) -> Option<Estimate> {
         let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
-        let path = Tree::new(&self.registry, publisher.node).path(self.me)?;
-        let hops = u64::try_from(path.len().checked_sub(1)?).ok()?;
-        let period = spec.travelling(request).rate.period(spec.period)?;
-        Some(Estimate { hops, period })
+        let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
+        let path = self.way(pair, spec, request)?;
+        let hops = u64::try_from(path.nodes.len().checked_sub(1)?).ok()?;
+        let before = path.nodes.iter().position(|node| *node == path.proxy)?;
+        let (before, full) = (u64::try_from(before).ok()?, spec.period);
+        let period = if before < hops { path.last } else { Form::FULL }.rate.period(full)?;
+        let source = full.filter(|_| before > 0).unwrap_or_default();
+        let delay = source.mul_div(before, 1).saturating_add(period.mul_div(hops - before, 1));
+        Some(Estimate { hops, period, delay })
     }
 
     /// Surveys the path of a refused pair of a local publisher.
     pub(super) fn begin_survey(&mut self, survey: Option<Survey>) {
-        let Some(Survey { pair, path, request, node, lack, rate }) = survey else { return };
+        let Some(Survey { pair, path, proxy, request, node, lack, rate }) = survey else { return };
         let mut refusal = blank(pair, node, &self.registry, RefusalReason::Capacity);
         refusal.link = self.link_name(node, &path);
         refusal.class = self.class_name(node, &path, pair.1);
         name_lack(&mut refusal, &lack, rate);
         if self.surveys.open.len() < OPEN_MAX {
-            let split = Split::of(&self.registry, &path);
+            let split = Split::of(&self.registry, &path).with_proxy(proxy);
             let query = Query { pair, request, path, split };
             self.send_queries(&query, Cause::Refused(refusal));
         } else {
@@ -255,7 +265,8 @@ impl Control {
         let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some() || counted)?;
         let record = self.registry.record(pair.1.node)?;
         let spec = record.publishers.get(&pair.1)?;
-        let form = spec.travelling(request);
+        let behind = spec.form_behind(request, path, *split);
+        let form = if split.is_scaled(at) { behind } else { Form::FULL };
         let ask = Ask::new(request, spec, at, *split)?;
         let seat = self.admission.links.seat(&self.registry, self.me, (pair.1, next))?;
         let link = self.admission.reservations.link(seat.link)?;
@@ -286,7 +297,7 @@ impl Control {
         trunk: Trunk,
     ) -> Option<(Admission, StreamDemand)> {
         let booking = self.admission.booking_of(pair)?;
-        let old = Reservations::trunk_to(booking.wanted.trunk, NodeIndex(next.0));
+        let old = Reservations::trunk_to(booking.at(self.me).trunk, NodeIndex(next.0));
         link.without(trunk, Reservations::holder(booking.name), old)
     }
 

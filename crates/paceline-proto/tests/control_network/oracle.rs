@@ -70,13 +70,15 @@ impl Net {
             assert!(visited.insert((node, form)), "{form} of {publisher} twice at {node}");
             for output in self.outputs(node, publisher, form) {
                 let scaled = if output.scale == Form::FULL { form } else { output.scale };
-                assert_eq!(scaled, output.form, "the scaling produces the outgoing form");
+                let scaled = scaled.without_via();
+                assert_eq!(scaled, output.form.without_via(), "scaling produces the outgoing form");
                 match output.target {
                     Target::Hop(hop) => waiting.push((index(hop), output.form)),
                     Target::Local => {
                         for &subscription in &output.subscriptions {
                             assert_eq!(index(subscription.node), node);
-                            assert_eq!(got.insert(subscription, output.form), None);
+                            let form = output.form.without_via();
+                            assert_eq!(got.insert(subscription, form), None);
                         }
                     }
                 }
@@ -99,6 +101,7 @@ impl Net {
                         refusal.reason,
                         RefusalReason::Rights { .. }
                             | RefusalReason::Unencrypted
+                            | RefusalReason::NoProxy { .. }
                             | RefusalReason::SizeAboveSource { .. }
                             | RefusalReason::Unscalable { .. }
                     );

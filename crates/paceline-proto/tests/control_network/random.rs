@@ -33,7 +33,11 @@ pub(super) fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
         Just(Form { size: Some(Size { width: 640, height: 480 }), ..Form::FULL }),
         Just(Form { size: Some(Size { width: 1_000, height: 10 }), ..Form::FULL }),
     ];
-    let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
+    let node = |name: &str| Proxy::Node(name.into());
+    let nodes = [node("node1"), node("node2"), node("node9")];
+    let proxies =
+        [Proxy::Publisher, Proxy::Subscriber].into_iter().chain(nodes).collect::<Vec<_>>();
+    let proxy = prop::sample::select(proxies);
     (0..PATTERNS.len(), form, proxy, any::<bool>()).prop_map(|(pattern, form, proxy, contract)| {
         let pattern = PATTERNS[pattern];
         let spec = if contract { promised(pattern) } else { all(pattern) };
@@ -41,9 +45,17 @@ pub(super) fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     })
 }
 
+/// Returns a strategy for subscriptions of which some leave the place of the proxy to the publisher's node, if `auto`.
+fn any_place(auto: bool) -> impl Strategy<Value = SubscriptionSpec> {
+    (subscription(), 0..4_u32).prop_map(move |(spec, choice)| match choice {
+        0 if auto => SubscriptionSpec { proxy: Proxy::Auto, ..spec },
+        _ => spec,
+    })
+}
+
 /// Returns a strategy for steps. With `or_stop`, changed subscriptions stop rather than keep their old
-/// contract.
-fn step(chaos: bool, or_stop: bool) -> impl Strategy<Value = Step> {
+/// contract. With `auto`, streams may move, and those before a move continue for a while.
+fn step(chaos: bool, or_stop: bool, auto: bool) -> impl Strategy<Value = Step> {
     let node = || 0..NODES;
     let any = || any::<prop::sample::Index>();
     let capacity = prop::option::of(prop::sample::select(vec![200_000u64, 400_000, 1_000_000]));
@@ -51,9 +63,9 @@ fn step(chaos: bool, or_stop: bool) -> impl Strategy<Value = Step> {
         4 => (node(), node(), capacity).prop_map(|(a, b, capacity)| Step::Join(a, b, capacity)),
         1 => (node(), node()).prop_map(|(a, b)| Step::Part(a, b)),
         2 => (node(), 0..TAGS.len()).prop_map(|(node, tag)| Step::Publish(node, tag)),
-        3 => (node(), subscription()).prop_map(|(node, spec)| Step::Subscribe(node, spec)),
+        3 => (node(), any_place(auto)).prop_map(|(node, spec)| Step::Subscribe(node, spec)),
         1 => any().prop_map(Step::Unsubscribe),
-        1 => (any(), subscription()).prop_map(move |(which, spec)| {
+        1 => (any(), any_place(auto)).prop_map(move |(which, spec)| {
             Step::Update(which, SubscriptionSpec { or_stop, ..spec })
         }),
         8 => (any(), 1..6usize).prop_map(|(hop, count)| Step::Deliver(hop, count)),
@@ -145,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_network_converges_within_a_second(steps in prop::collection::vec(step(false, true), 1..80)) {
+    fn any_network_converges_within_a_second(steps in prop::collection::vec(step(false, true, false), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(1));
         net.assert_converged();
@@ -156,7 +168,7 @@ proptest! {
 
     /// Deliveries from before a change continue for a while unless the subscription reverts the change.
     #[test]
-    fn reverted_changes_terminate(steps in prop::collection::vec(step(false, false), 1..80)) {
+    fn reverted_changes_terminate(steps in prop::collection::vec(step(false, false, true), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(6));
         net.assert_converged();
@@ -166,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn digests_repair_faults(steps in prop::collection::vec(step(true, true), 1..80)) {
+    fn digests_repair_faults(steps in prop::collection::vec(step(true, true, true), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(11));
         net.assert_converged();

@@ -26,6 +26,8 @@ struct Pair<'a> {
     request: &'a SubscriptionSpec,
     /// The nodes from the publisher's to the subscription's.
     path: Vec<NodeId>,
+    /// The index of the node that scales.
+    proxy: usize,
     form: Form,
 }
 
@@ -63,6 +65,26 @@ impl Truth {
         None
     }
 
+    /// Returns the path through a proxy and its index; `None` if there is none without a loop.
+    fn through(&self, direct: Vec<NodeId>, proxy: &Proxy) -> Option<(Vec<NodeId>, usize)> {
+        let (from, to) = (direct[0], *direct.last().unwrap());
+        match proxy {
+            Proxy::Subscriber => {
+                let last = direct.len() - 1;
+                Some((direct, last))
+            }
+            Proxy::Node(name) if from != to => {
+                let proxy = id(name.strip_prefix("node")?.parse().unwrap());
+                let (mut path, rest) = (self.path(from, proxy)?, self.path(proxy, to)?);
+                let at = path.len() - 1;
+                let twice = rest[1..].iter().any(|node| path.contains(node));
+                path.extend(&rest[1..]);
+                (!twice).then_some((path, at))
+            }
+            Proxy::Publisher | Proxy::Node(_) | Proxy::Auto => Some((direct, 0)),
+        }
+    }
+
     /// Returns all pairs that are not refused, and the keys of those that are.
     fn pairs(&self) -> (Vec<Pair<'_>>, BTreeSet<(SubscriptionId, PublisherId)>) {
         let (mut live, mut refused) = (Vec::new(), BTreeSet::new());
@@ -79,7 +101,11 @@ impl Truth {
                     refused.insert((subscription, publisher));
                     continue;
                 }
-                live.push(Pair { publisher, spec, subscription, request, path, form });
+                let Some((path, proxy)) = self.through(path, &request.proxy) else {
+                    refused.insert((subscription, publisher));
+                    continue;
+                };
+                live.push(Pair { publisher, spec, subscription, request, path, proxy, form });
             }
         }
         (live, refused)
@@ -172,9 +198,19 @@ fn installed(
 }
 
 impl Pair<'_> {
-    /// Returns the form of its samples on links, if no other stream carries them.
-    fn travels(&self) -> Form {
-        if self.request.proxy == Proxy::Publisher { self.form } else { Form::FULL }
+    fn behind(&self) -> Form {
+        let between = self.proxy > 0 && self.proxy + 1 < self.path.len();
+        Form { via: between.then(|| self.path[self.proxy]), ..self.form }
+    }
+
+    /// Returns the form of its samples on a hop of the path, if no other stream carries them.
+    fn travels(&self, hop: usize) -> Form {
+        if hop >= self.proxy { self.behind() } else { Form::FULL }
+    }
+
+    fn travels_on(&self, hop: (NodeId, NodeId)) -> Form {
+        let at = self.path.windows(2).position(|pair| (pair[0], pair[1]) == hop);
+        self.travels(at.unwrap())
     }
 
     fn promised(&self) -> bool {
@@ -192,16 +228,17 @@ fn carrier(pairs: &[Pair<'_>], of: &Pair<'_>, form: Form, hop: (NodeId, NodeId))
         return form;
     }
     let behind = || pairs.iter().filter(|it| it.publisher == of.publisher && it.crosses(hop));
-    let promised = |form| behind().any(|pair| pair.travels() == form && pair.promised());
+    let promised = |form| behind().any(|pair| pair.travels_on(hop) == form && pair.promised());
     let carries = |one: Form, other: Form| {
         let rate = match (one.rate, other.rate) {
-            (Rate::All, _) => one.rate != other.rate,
-            (Rate::Every(a), Rate::Every(b)) => a != b && b.get() % a.get() == 0,
-            (Rate::Every(_) | Rate::Max(_), _) => false,
+            (Rate::All, _) => true,
+            (Rate::Every(a), Rate::Every(b)) => b.get() % a.get() == 0,
+            (Rate::Every(_) | Rate::Max(_), _) => one.rate == other.rate,
         };
-        rate && one.size == other.size && !promised(other)
+        let alike = (one.size, one.via) == (other.size, other.via);
+        rate && alike && one != other && !promised(other)
     };
-    let forms: BTreeSet<Form> = behind().map(Pair::travels).collect();
+    let forms: BTreeSet<Form> = behind().map(|pair| pair.travels_on(hop)).collect();
     let carried = |form: &Form| forms.iter().any(|one| carries(*one, *form));
     let found = forms.iter().filter(|one| !carried(one)).find(|one| carries(**one, form));
     found.copied().unwrap_or(form)
@@ -213,19 +250,21 @@ fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
     for pair in pairs {
         let Some(place) = pair.path.iter().position(|&node| node == me) else { continue };
         let next = pair.path.get(place + 1).copied();
-        // The samples are scaled according to the subscription: before the first link or after the last. On each hop
+        // The samples are scaled according to the subscription: before the first link, after the last or in between. On each hop
         // another stream of the publisher may carry them.
+        let last = if place >= pair.proxy { pair.behind() } else { Form::FULL };
         let leaves =
-            next.map_or(pair.form, |next| carrier(pairs, pair, pair.travels(), (me, next)));
-        let wanted = if next.is_some() { leaves } else { pair.travels() };
+            next.map_or(last, |next| carrier(pairs, pair, pair.travels(place), (me, next)));
         let before = place.checked_sub(1).map(|before| pair.path[before]);
+        let scales_here = place > 0 && place == pair.proxy;
+        let wanted = if scales_here { Form::FULL } else { leaves };
         let arrives =
             before.map_or(Form::FULL, |before| carrier(pairs, pair, wanted, (before, me)));
         let source = SourceKey { publisher: pair.publisher, form: arrives };
         let target = next.map_or(Target::Local, Target::Hop);
         let local = next.is_none();
         let stream = streams.entry((source, target, leaves)).or_insert(Stream {
-            scale: if arrives == leaves { Form::FULL } else { leaves },
+            scale: if arrives == leaves { Form::FULL } else { leaves.without_via() },
             promised: false,
             upstream: local.then_some(Duration::ZERO),
             within: None,

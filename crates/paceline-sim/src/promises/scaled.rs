@@ -156,7 +156,8 @@ impl Run {
         if !self.scaling.reserve(scales, publisher, form) {
             return unscaled;
         }
+        let longest = if proxy == Proxy::Publisher { bytes } else { unscaled.1 };
         (request.form, request.proxy) = (form, proxy);
-        (one.takes, if proxy == Proxy::Publisher { bytes } else { unscaled.1 })
+        (one.takes, longest)
     }
 }

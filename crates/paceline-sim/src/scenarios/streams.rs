@@ -87,6 +87,36 @@ pub fn proxy_places_give_the_same_samples(net: &mut dyn Net) {
     assert_eq!(net.stream(here, there, far).bytes, 90_000);
 }
 
+/// A stream is thinned once at a node between publisher and subscribers, and shared behind it. The link before that node
+/// carries all samples, and other places on the same tag do not disturb it.
+///
+/// # Panics
+/// Panics if this does not hold.
+pub fn a_named_proxy_scales_once_for_all_behind_it(net: &mut dyn Net) {
+    let (source, mast) = (net.add_node("source"), net.add_node("mast"));
+    let (one, other) = (net.add_node("leaf 1"), net.add_node("leaf 2"));
+    net.connect(source, mast, LinkPlan::default());
+    [one, other].iter().for_each(|&leaf| net.connect(mast, leaf, LinkPlan::default()));
+    net.run_for(super::UP_AFTER);
+    let sensor = net.publish(source, data("sensor").hertz(30));
+    let third = || all("sensor").one_in(3);
+    let thinned = [one, one, other].map(|leaf| net.subscribe(leaf, third().scaled_at("mast")));
+    let near = net.subscribe(other, third());
+    let promised = all("sensor").one_in(6).scaled_at("mast").within_ms(400);
+    let promised = net.subscribe(other, promised);
+    let nowhere = net.subscribe(other, third().scaled_at("nowhere"));
+    net.run_for(KNOWN_AFTER);
+    net.every(sensor, Duration::from_secs(1).mul_div(1, 30), 60, payloads(1_000));
+    net.run_for(Duration::from_secs(3));
+    let every_third: Vec<u64> = (0..20).map(|k| k * 3).collect();
+    for subscription in thinned.into_iter().chain([near]) {
+        assert_eq!(seqs(&net.delivered(subscription)), every_third);
+    }
+    assert_eq!(seqs(&net.delivered(promised)), (0..10).map(|k| k * 6).collect::<Vec<_>>());
+    assert!(net.delivered(nowhere).is_empty() && net.refusals(nowhere).len() == 1);
+    assert_eq!(net.stream(mast, one, sensor).bytes, 20_000);
+}
+
 /// Subscriptions with equal requests behind a hop share one stream, which also carries requests for a part of its
 /// samples: one camera costs the link as much for all of them as for all samples alone.
 ///

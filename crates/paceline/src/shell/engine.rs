@@ -50,7 +50,7 @@ use questions::Questions;
 use quote::Asking;
 use silence::Silence;
 use status::{PendingStatus, Rates};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -502,6 +502,12 @@ impl Engine {
                 let spec = PublisherSpec { scaled, ..spec.clone() };
                 self.control.update_publisher(now, id, spec);
             }
+        }
+        let others = self.outgoing.keys().map(|source| source.publisher);
+        let others = others.filter(|id| !self.publishers.contains_key(id));
+        for id in others.collect::<BTreeSet<_>>() {
+            let scaled = self.pool.costs().of(id, ScalePool::workers());
+            self.control.set_scaling(now, id, scaled);
         }
     }
 

@@ -201,7 +201,8 @@ fn put_subscription(row: &SubscriptionStatus, out: &mut Vec<u8>) {
     write_form(&row.form, out);
     put_option(row.within, put_time, out);
     put_option(row.loss, put_loss, out);
-    out.put_flag(row.proxy == Proxy::Subscriber);
+    put_text(&row.proxy.to_string(), out);
+    put_rows(&row.scaled_at, |text, out| put_text(text, out), out);
     put_rows(&row.publishers, |id, out| put_publisher_id(*id, out), out);
     put_rows(&row.refusals, |text, out| put_text(text, out), out);
     out.put_varint(row.delivered);
@@ -225,7 +226,8 @@ fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
         form: read_form(r)?,
         within: read_option(r, read_time)?,
         loss: read_option(r, |r| Ok((r.varint32("loss x")?, r.varint32("loss y")?)))?,
-        proxy: if r.flag("proxy")? { Proxy::Subscriber } else { Proxy::Publisher },
+        proxy: Proxy::parse(&r.text(TEXT_MAX, "proxy")?).ok_or(WireError::Invalid("proxy"))?,
+        scaled_at: read_rows(r, |r| r.text(TEXT_MAX, "proxy"))?,
         publishers: read_rows(r, read_publisher_id)?,
         refusals: read_rows(r, |r| r.text(TEXT_MAX, "refusal"))?,
         delivered: r.varint("delivered")?,

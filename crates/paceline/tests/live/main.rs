@@ -28,6 +28,7 @@ mod meeting;
 mod net;
 mod opus;
 mod pictures;
+mod places;
 mod proxied;
 mod pull;
 mod radio;

@@ -30,6 +30,7 @@ fn messages() -> Vec<ReserveMessage> {
             period: Duration::from_secs(1),
             forward: Some(wanted(u128::MAX)),
             backward: Some(Wanted { level: None, loss: LossTolerance::EDF, ..wanted(5) }),
+            scaled: Some(Box::new(Scaled { at: 1, wanted: wanted(6) })),
             spent: Duration::from_millis(20),
         }),
         ReserveMessage::Accept(Accept {

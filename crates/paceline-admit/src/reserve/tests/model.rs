@@ -27,11 +27,16 @@ enum Event {
     Close(usize, Key),
 }
 
-/// Returns a request, bidirectional if the last flag is set.
+/// Returns a request, bidirectional if the last flag is set. The second node of a longer path scales a stream of an odd
+/// rate.
 fn request((_, path, mbit, both): &(usize, Vec<u64>, u64, bool)) -> Request {
     let there = forward(path, *mbit);
     let back = there.forward.map(|it| Wanted { trunk: Trunk(it.trunk.0 + 1), ..it });
-    if *both { Request { backward: back, ..there } } else { there }
+    let scaled = there.forward.filter(|_| mbit % 2 == 1 && path.len() > 2 && !both).map(|it| {
+        let wanted = wanted(it.trunk.0 + 2, (mbit / 2).max(1));
+        Scaled { at: 1, wanted }
+    });
+    if *both { Request { backward: back, ..there } } else { Request { scaled, ..there } }
 }
 
 /// Returns the reservations that start or end at each node.

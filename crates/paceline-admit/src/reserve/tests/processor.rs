@@ -71,6 +71,54 @@ fn other_work_of_a_stream_is_charged_until_it_ends() {
     assert_eq!(node.processor_held(), naive(1));
 }
 
+#[test]
+fn a_node_between_the_ends_scales_and_is_charged_for_it_until_the_end() {
+    let mut node = node();
+    let mut origin = Reservations::new(NodeIndex(1), 1, Timing::default(), 8);
+    let capacity = Capacity::from_bits_per_s(1_000_000_000).unwrap();
+    let spec = LinkParameters::new(capacity, AdmissionTest::Edf, 0);
+    origin.add_link(LinkId(0), Admission::new(spec));
+    origin.set_neighbour(Instant::ZERO, NodeIndex(0), LinkId(0), 1);
+    let ask = |origin: &mut Reservations, node: &mut Reservations, trunk: u128, work| {
+        let scaled = Scaled { at: 1, wanted: wanted(trunk << 64, 2) };
+        let whole = Request { scaled: Some(scaled), ..forward(&[1, 0, 2], 60) };
+        origin.request(Instant::ZERO, &whole).unwrap();
+        let Some(ReserveOutput::Send { message, .. }) = origin.poll_output() else { panic!() };
+        let here = Here { link: None, work };
+        node.handle_message_on(Instant::ZERO, NodeIndex(1), message, here);
+        let Some(ReserveOutput::Send { to, message }) = node.poll_output() else { panic!() };
+        (to, message)
+    };
+    let (to, onward) = ask(&mut origin, &mut node, 9, 300_000_000);
+    let ReserveMessage::Admit(admit) = onward else { panic!("{onward:?}") };
+    assert_eq!((to, admit.spent), (NodeIndex(2), millis(300)));
+    assert_eq!(node.processor_held(), naive(2) + 300_000_000, "the scaled stream and its scaling");
+    assert_eq!(origin.link(LinkId(0)).unwrap().ledger().held.rate, 60_000_000);
+    // Behind the proxy its samples are as bunched as before, and later by the link.
+    assert!(admit.scaled.unwrap().wanted.bunched >= admit.forward.unwrap().bunched);
+    let (to, denied) = ask(&mut origin, &mut node, 8, 300_000_000);
+    let ReserveMessage::Deny(Deny { reason: Reason::Refused { refusal, .. }, .. }) = denied else {
+        panic!("{denied:?}")
+    };
+    assert_eq!((to, refusal.resource), (NodeIndex(1), Resource::Cpu));
+    node.handle_message(Instant::ZERO, NodeIndex(1), ReserveMessage::Close(admit.name));
+    assert_eq!(node.processor_held(), 0);
+}
+
+#[test]
+fn a_place_of_scaling_at_an_end_is_refused() {
+    let mut node = node();
+    let at = |at| Some(Scaled { at, wanted: wanted(9 << 64, 2) });
+    for wrong in [0, 2, 9] {
+        let request = Request { scaled: at(wrong), ..forward(&[0, 1, 2], 2) };
+        let refused = node.request(Instant::ZERO, &request);
+        assert_eq!(refused, Err(RequestError::Scaled { at: wrong }));
+    }
+    let same =
+        Request { scaled: at(1), forward: Some(wanted(9 << 64, 2)), ..forward(&[0, 1, 2], 2) };
+    assert_eq!(node.request(Instant::ZERO, &same), Err(RequestError::OneTrunk));
+}
+
 proptest! {
     #[test]
     fn granted_requests_fit_together_and_fitting_requests_are_granted(

@@ -57,6 +57,7 @@ pub(super) fn forward(path: &[u64], mbit: u64) -> Request {
         path: path.iter().copied().map(NodeIndex).collect(),
         forward: Some(wanted(trunk, mbit)),
         backward: None,
+        scaled: None,
         link: None,
         work: 0,
         idle: None,

@@ -60,16 +60,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
     let size = Some(Size { width: 160, height: 120 });
     let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size, ..Form::FULL };
     let stream = stream(publisher, form, operator, drops);
-    let video = ClassStatus {
-        name: "video".to_owned(),
-        parent: None,
-        peer: None,
-        part: 750_000,
-        served: 123_456,
-        guaranteed: 1_000,
-        streams: 1,
-        counters: stream.counters,
-    };
+    let video = video(stream.counters);
     let thin = LinkStatus {
         name: "thin".to_owned(),
         capacity_bits_per_s: Some(2_000_000),
@@ -98,6 +89,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         within: Some(Duration::from_millis(200)),
         loss: Some((1, 10)),
         proxy: Proxy::Publisher,
+        scaled_at: vec!["robot".to_owned()],
         publishers: vec![publisher],
         refusals: vec![],
         delivered: 47,
@@ -121,6 +113,19 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
     ]
+}
+
+fn video(counters: StreamCounters) -> ClassStatus {
+    ClassStatus {
+        name: "video".to_owned(),
+        parent: None,
+        peer: None,
+        part: 750_000,
+        served: 123_456,
+        guaranteed: 1_000,
+        streams: 1,
+        counters,
+    }
 }
 
 const fn flooding(node: NodeId) -> MutedStatus {
@@ -320,6 +325,7 @@ fn the_schema_is_stable() {
                     "within_us": 200_000,
                     "loss": "1/10",
                     "proxy": "publisher",
+                    "scaled_at": ["robot"],
                     "publishers": ["0000000000000b0b.1"],
                     "refusals": [],
                     "delivered": 47,

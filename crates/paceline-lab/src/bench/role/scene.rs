@@ -211,7 +211,7 @@ fn declare(
     notes: &Notes,
 ) -> Result<Subscription> {
     let spec = &plan.spec;
-    let mut builder = node.subscriber(spec.pattern.as_str()).proxy(spec.proxy);
+    let mut builder = node.subscriber(spec.pattern.as_str()).proxy(spec.proxy.clone());
     builder = match spec.form.rate {
         Rate::All => builder,
         Rate::Every(n) => builder.every(n.get()),

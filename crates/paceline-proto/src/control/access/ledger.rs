@@ -55,13 +55,13 @@ impl Access {
         registry: &Registry,
         (ledger, rights): (&Ledger, &mut RightsByNode),
         pair: &Pair<'_>,
-        quality: &StreamQuality,
+        [arriving, leaving]: &[StreamQuality; 2],
     ) -> Result<Taken, Missing> {
         let (source, tag) = (pair.source(), &pair.spec.tag);
         let mut taken = Taken::new();
-        for (right, end, neighbour) in [
-            (Right::Publish, pair.publisher.node, pair.place.before),
-            (Right::Subscribe, pair.subscription.node, pair.place.next),
+        for (right, end, neighbour, quality) in [
+            (Right::Publish, pair.publisher.node, pair.place.before, arriving),
+            (Right::Subscribe, pair.subscription.node, pair.place.next, leaving),
         ] {
             let Some(neighbour) = neighbour else { continue };
             let end = self.origin(registry, neighbour, end);
@@ -95,16 +95,29 @@ fn own_pull(pair: &Pair<'_>, rights: &Rights) -> Result<(), Lack> {
     if allowed { Ok(()) } else { Err(Lack::Right(Right::Pull)) }
 }
 
-/// Returns the demand of a pair's stream on this node's link to the next node.
-pub(super) fn quality(registry: &Registry, pair: &Pair<'_>) -> StreamQuality {
+/// Returns the demands of a pair's stream on the hops to and from this node, which differ if this node scales it between
+/// the ends.
+pub(super) fn qualities(registry: &Registry, pair: &Pair<'_>) -> [StreamQuality; 2] {
+    let leaving = quality(registry, pair, pair.place.index);
+    let (index, split) = (pair.place.index, pair.split());
+    if split.scales_between() && index == split.proxy() {
+        return [quality(registry, pair, index.saturating_sub(1)), leaving];
+    }
+    [leaving, leaving]
+}
+
+/// Returns the demand of a pair's stream on hop `hop` of the path, or on the last one.
+fn quality(registry: &Registry, pair: &Pair<'_>, hop: usize) -> StreamQuality {
+    let number = hop.min(pair.split().hops().saturating_sub(1));
     let hop = |next| registry.record(registry.me())?.neighbours.get(&next);
     let capacity = pair.place.next.and_then(hop).and_then(|hop| hop.capacity);
-    let form = pair.travelling();
+    let form = pair.form_on(number);
     let period = form.rate.period(pair.spec.period).filter(|period| !period.is_zero());
     let millihertz = period.map(|period| 1_000_000_000_000 / period.as_nanos());
     let contract = pair.spec.tolerance_for(pair.request).is_some();
-    let promised = contract.then(|| wanted(pair.publisher, pair.spec, pair.request, pair.split()));
-    let promised = promised.flatten().map(|(wanted, _)| wanted.traffic.rate().div_ceil(8));
+    let promised = contract
+        .then(|| wanted(pair.publisher, pair.spec, pair.request, (pair.split(), pair.behind())));
+    let promised = promised.flatten().map(|it| it.on(number).traffic.rate().div_ceil(8));
     let plain = pair.spec.bytes_max.filter(|_| form.size.is_none() && form.audio.is_none());
     let plain =
         plain.zip(millihertz).map(|(bytes, rate)| bytes.saturating_mul(rate).div_ceil(1_000));

@@ -76,6 +76,7 @@ fn grants(bytes_max: u64, backward: impl Fn(Wanted) -> Option<Wanted>) -> bool {
         period: Duration::from_secs(1),
         backward: backward(asked.forward.unwrap()),
         forward: asked.forward,
+        scaled: asked.scaled.map(Box::new),
         spent: Duration::ZERO,
     };
     let message = Message::Reserve(Box::new(ReserveMessage::Admit(admit))).encode();

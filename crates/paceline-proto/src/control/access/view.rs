@@ -80,6 +80,7 @@ impl View<'_> {
             seen.neighbours.retain(|&hop, _| self.shows(hop));
             seen.refusals.retain(|&key, _| self.shows_refusal(key));
             seen.marks.retain(|&key, _| self.shows_refusal(key));
+            seen.places.retain(|&key, _| self.shows_refusal(key));
         }
         seen
     }
@@ -103,6 +104,7 @@ impl View<'_> {
                 Change::Release(refusal.subscription, refusal.publisher)
             }
             Change::Mark(key, ..) if !self.shows_refusal(key) => Change::Unmark(key.0, key.1),
+            Change::Place(key, _) if !self.shows_refusal(key) => Change::Unplace(key.0, key.1),
             change @ (Change::Publish(..)
             | Change::Unpublish(_)
             | Change::Subscribe(..)
@@ -112,7 +114,9 @@ impl View<'_> {
             | Change::Refuse(_)
             | Change::Release(..)
             | Change::Mark(..)
-            | Change::Unmark(..)) => change,
+            | Change::Unmark(..)
+            | Change::Place(..)
+            | Change::Unplace(..)) => change,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{Admission, Backoff, Basis, Standing, Survey};
 use crate::control::refusal::Refusal;
 use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
 use crate::ids::NodeId;
-use paceline_admit::reserve::Reason;
+use paceline_admit::reserve::{Reason, Request};
 use paceline_sched::{Duration, Instant};
 
 /// The shortest pause after a refusal, and the random spread above it.
@@ -96,9 +96,13 @@ impl Admission {
             && reported.is_none_or(|it| it.refusal.as_ref().is_none_or(Refusal::is_opposite))
         {
             asked.standing = Standing::Surveyed;
-            let Basis { path, request, .. } = asked.basis.clone();
-            let rate = asked.request.forward.map_or(0, |wanted| wanted.traffic.rate());
-            return Some(Survey { pair: key, path, request, node, lack, rate });
+            let Basis { path, proxy, request, .. } = asked.basis.clone();
+            let Request { path: nodes, forward, scaled, .. } = &asked.request;
+            let at = nodes.iter().position(|it| it.0 == node.0);
+            let behind = scaled.filter(|scaled| at.is_some_and(|at| at >= scaled.at));
+            let wanted = behind.map(|scaled| scaled.wanted).or(*forward);
+            let rate = wanted.map_or(0, |wanted| wanted.traffic.rate());
+            return Some(Survey { pair: key, path, proxy, request, node, lack, rate });
         }
         let basis = self.give_up(key)?;
         self.wait(now, key, node, basis);
@@ -193,9 +197,11 @@ impl Admission {
         }
         let before = self.end_backoff(key);
         let reported = before.as_ref().and_then(|backoff| backoff.refusal.as_ref());
-        // Repeated figures differ a little and are not reported, but a refusal of the other half is news.
+        // Repeated figures differ a little and are not reported, but a refusal of the other half is news, and so is one
+        // that no other contract would avoid.
+        let has_figures = |it: &Refusal| it.is_of_contract() && !it.is_opposite();
         let turned = reported.is_some_and(|it| {
-            (it.is_opposite() || refusal.is_opposite()) && it.reason != refusal.reason
+            !(has_figures(it) && has_figures(&refusal)) && it.reason != refusal.reason
         });
         let known = !turned && before.as_ref().is_some_and(|it| it.basis == basis);
         if reported.is_none() || !known && reported != Some(&refusal) {

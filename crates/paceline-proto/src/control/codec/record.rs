@@ -6,8 +6,8 @@ use super::{
     read_pair, read_publisher, read_refusal, read_subscription,
 };
 use crate::control::registry::{
-    Change, MARKS_MAX, Mark, NAME_BYTES_MAX, NEIGHBOURS_MAX, PUBLISHERS_MAX, PairKey, REFUSALS_MAX,
-    Record, SUBSCRIPTIONS_MAX, VERSION_MAX,
+    Change, MARKS_MAX, Mark, NAME_BYTES_MAX, NEIGHBOURS_MAX, PLACES_MAX, PUBLISHERS_MAX, PairKey,
+    REFUSALS_MAX, Record, SUBSCRIPTIONS_MAX, VERSION_MAX,
 };
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
@@ -24,6 +24,8 @@ const REFUSE: u8 = 6;
 const RELEASE: u8 = 7;
 const MARK: u8 = 8;
 const UNMARK: u8 = 9;
+const PLACE: u8 = 10;
+const UNPLACE: u8 = 11;
 
 fn put_kind(out: &mut Vec<u8>, kind: u8, index: u32) {
     out.put_u8(kind);
@@ -67,7 +69,24 @@ pub(in crate::control) fn put_change(out: &mut Vec<u8>, change: &Change) {
             out.put_u8(UNMARK);
             put_pair(out, *subscription, *publisher);
         }
+        Change::Place(key, place) => {
+            out.put_u8(PLACE);
+            put_place(out, *key, *place);
+        }
+        Change::Unplace(subscription, publisher) => {
+            out.put_u8(UNPLACE);
+            put_pair(out, *subscription, *publisher);
+        }
     }
+}
+
+fn put_place(out: &mut Vec<u8>, key: PairKey, place: NodeId) {
+    put_pair(out, key.0, key.1);
+    out.put_u64(place.0);
+}
+
+fn read_place(reader: &mut Reader) -> Result<(PairKey, NodeId), WireError> {
+    Ok((read_pair(reader)?, NodeId(reader.u64("place")?)))
 }
 
 fn put_mark(out: &mut Vec<u8>, key: PairKey, (revision, mark): (u64, Mark)) {
@@ -109,6 +128,8 @@ pub(in crate::control) fn read_change(reader: &mut Reader) -> Result<Change, Wir
             Ok(Change::Mark(key, revision, mark))
         }
         UNMARK => read_pair(reader).map(|(of, by)| Change::Unmark(of, by)),
+        PLACE => read_place(reader).map(|(key, place)| Change::Place(key, place)),
+        UNPLACE => read_pair(reader).map(|(of, by)| Change::Unplace(of, by)),
         _ => Err(WireError::Invalid("change")),
     }
 }
@@ -138,6 +159,10 @@ pub(in crate::control) fn put_record(out: &mut Vec<u8>, record: &Record) {
     out.put_varint(record.marks.len() as u64);
     for (key, mark) in &record.marks {
         put_mark(out, *key, *mark);
+    }
+    out.put_varint(record.places.len() as u64);
+    for (key, place) in &record.places {
+        put_place(out, *key, *place);
     }
 }
 
@@ -184,5 +209,6 @@ pub(in crate::control) fn read_record(
             Ok(((refusal.subscription, refusal.publisher), refusal))
         })?,
         marks: read_table(reader, MARKS_MAX, "marks", read_mark)?,
+        places: read_table(reader, PLACES_MAX, "places", read_place)?,
     })
 }

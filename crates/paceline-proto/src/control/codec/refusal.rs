@@ -53,6 +53,10 @@ pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_varint(needed);
             out.put_varint(available);
         }
+        RefusalReason::NoProxy { apart } => {
+            out.put_u8(12);
+            out.put_flag(apart);
+        }
         RefusalReason::Opposite { missing } => {
             out.put_u8(11);
             out.put_flag(missing);
@@ -168,6 +172,7 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
             let why = Unguaranteed::from_code(reader.u8("guarantee")?);
             RefusalReason::NoGuarantee { why: why.ok_or(WireError::Invalid("guarantee"))? }
         }
+        12 => RefusalReason::NoProxy { apart: reader.flag("proxy")? },
         11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },
         10 => {
             let needed = reader.varint("bytes needed")?;

@@ -131,8 +131,11 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
         audio,
         bitrate,
         quality,
+        via: None,
     });
-    let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
+    let named = "[a-zA-Z0-9 /:]{1,12}".prop_map(|name| Proxy::Node(name.as_str().into()));
+    let proxy =
+        prop_oneof![Just(Proxy::Publisher), Just(Proxy::Subscriber), Just(Proxy::Auto), named];
     let retransmits = prop::sample::select(Retransmit::ALL.to_vec());
     let idle = IDLE_MIN.as_nanos()..=u64::MAX;
     let idle = option::of(idle.prop_map(Duration::from_nanos));
@@ -291,6 +294,9 @@ fn change() -> impl Strategy<Value = Change> {
             Change::Mark((s, p), revision, mark)
         }),
         (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Unmark(s, p)),
+        (subscription_id(), publisher_id(), any::<u64>())
+            .prop_map(|(s, p, node)| Change::Place((s, p), NodeId(node))),
+        (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Unplace(s, p)),
     ]
 }
 
@@ -450,6 +456,35 @@ fn unknown_flags_of_publishers_and_learned_traffic_without_figures_are_refused()
         let changed = [&known[..at], &flags[..], &known[at + 1..]].concat();
         assert!(Message::decode(changed.into()).is_err(), "{flags:x?}");
     }
+}
+
+/// Golden bytes. A change here requires a new version of the format.
+#[test]
+fn places_of_proxies_have_fixed_bytes() {
+    let pattern = Pattern::new("a").unwrap();
+    let asks = |proxy| SubscriptionSpec { proxy, ..SubscriptionSpec::all_of(pattern.clone()) };
+    let (node, version) = (NodeId(1), 2);
+    let hex = |change: Change| -> String {
+        let bytes = Message::Delta { node, version, change }.encode();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let asked = |proxy| hex(Change::Subscribe(3, asks(proxy)));
+    assert_eq!(asked(Proxy::Auto), "03010000000000000002020380801001".to_owned() + "6100");
+    assert_eq!(
+        asked(Proxy::Node("mast".into())),
+        "03010000000000000002020380801001".to_owned() + "61046d617374"
+    );
+    let of = SubscriptionId { node: NodeId(7), index: 4 };
+    let by = PublisherId { node: NodeId(1), index: 5 };
+    assert_eq!(
+        hex(Change::Place((of, by), NodeId(9))),
+        "030100000000000000020a07000000000000000401000000000000000509".to_owned()
+            + "00000000000000"
+    );
+    assert_eq!(
+        hex(Change::Unplace(of, by)),
+        "03010000000000000002".to_owned() + "0b0700000000000000040100000000000000" + "05"
+    );
 }
 
 /// Golden bytes. A change here requires a new version of the format.

@@ -1,6 +1,7 @@
 //! Encoding of forms and media types in segments and control messages.
 
 use crate::form::{Audio, Form, Rate, Size};
+use crate::ids::NodeId;
 use crate::sample::Encoding;
 use crate::wire::codec::{Reader, WireError, Writer};
 use core::num::{NonZeroU8, NonZeroU32};
@@ -10,6 +11,7 @@ const FORM_SIZE: u8 = 1;
 const FORM_AUDIO: u8 = 2;
 const FORM_BITRATE: u8 = 4;
 const FORM_QUALITY: u8 = 8;
+const FORM_VIA: u8 = 16;
 
 /// Appends a rate.
 pub(crate) fn write_rate(rate: Rate, out: &mut Vec<u8>) {
@@ -45,7 +47,8 @@ pub fn write_form(form: &Form, out: &mut Vec<u8>) {
         with(form.size.is_some(), FORM_SIZE)
             | with(form.audio.is_some(), FORM_AUDIO)
             | with(form.bitrate.is_some(), FORM_BITRATE)
-            | with(form.quality.is_some(), FORM_QUALITY),
+            | with(form.quality.is_some(), FORM_QUALITY)
+            | with(form.via.is_some(), FORM_VIA),
     );
     if let Some(size) = form.size {
         out.put_varint(u64::from(size.width));
@@ -60,6 +63,9 @@ pub fn write_form(form: &Form, out: &mut Vec<u8>) {
     if let Some(quality) = form.quality {
         out.put_u8(quality.get());
     }
+    if let Some(via) = form.via {
+        out.put_u64(via.0);
+    }
 }
 
 /// Reads a form.
@@ -69,7 +75,7 @@ pub fn write_form(form: &Form, out: &mut Vec<u8>) {
 pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
     let rate = read_rate(reader)?;
     let has = reader.u8("form")?;
-    if has & !(FORM_SIZE | FORM_AUDIO | FORM_BITRATE | FORM_QUALITY) != 0 {
+    if has & !(FORM_SIZE | FORM_AUDIO | FORM_BITRATE | FORM_QUALITY | FORM_VIA) != 0 {
         return Err(WireError::Invalid("form"));
     }
     let size = if has & FORM_SIZE != 0 {
@@ -84,7 +90,8 @@ pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
     let audio = if has & FORM_AUDIO != 0 { Some(read_audio(reader)?) } else { None };
     let bitrate = if has & FORM_BITRATE != 0 { Some(read_bitrate(reader)?) } else { None };
     let quality = if has & FORM_QUALITY != 0 { Some(read_quality(reader)?) } else { None };
-    Ok(Form { rate, size, audio, bitrate, quality })
+    let via = if has & FORM_VIA != 0 { Some(NodeId(reader.u64("proxy")?)) } else { None };
+    Ok(Form { rate, size, audio, bitrate, quality, via })
 }
 
 /// Reads a bit rate, which must not be zero.

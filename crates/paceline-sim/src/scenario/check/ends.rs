@@ -137,10 +137,10 @@ fn one_subscriber(
     let within = place.duration("within", &written.within, range, checked);
     let read = |text: &str| text.parse::<LossTolerance>().map_err(|error| error.to_string());
     let loss = place.text("loss", &written.loss, read, checked);
-    let read = |text: &str| match text {
-        "publisher" => Ok(Proxy::Publisher),
-        "subscriber" => Ok(Proxy::Subscriber),
-        _ => Err("must be publisher or subscriber; publisher saves link capacity".to_owned()),
+    let read = |text: &str| {
+        let wrong =
+            "must be publisher, subscriber, auto or node:NAME; publisher saves link capacity";
+        Proxy::parse(text).ok_or_else(|| wrong.to_owned())
     };
     let proxy = place.text("proxy", &written.proxy, read, checked).unwrap_or(Proxy::Publisher);
     let lifetime = lifetime(place, (&written.from, &written.to), plan.duration, checked);

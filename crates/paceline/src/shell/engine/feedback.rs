@@ -133,6 +133,7 @@ impl Engine {
                     continue;
                 }
                 let form = spec.form_of(request.form);
+                let path = self.control.stream_path(publisher, subscription);
                 rows.push(Feedback {
                     subscription,
                     node: node.name.to_owned(),
@@ -145,7 +146,7 @@ impl Engine {
                         .get(&subscription)
                         .filter(|_| !granted.contains_key(&subscription))
                         .map(|refusal| (*refusal).clone()),
-                    excess: excess.get(&spec.travelling(request)).copied().unwrap_or_default(),
+                    excess: path.and_then(|it| excess.get(&it.first).copied()).unwrap_or_default(),
                     measured: self.measured(subscription),
                 });
             }

@@ -44,11 +44,12 @@ impl Engine {
                 if !request.pattern.matches(&spec.tag) || (request.local && other.id != id.node) {
                     continue;
                 }
+                let Some(path) = self.control.stream_path(id, subscription) else { continue };
                 taken.push(Taken {
                     subscription,
-                    form: spec.travelling(request),
+                    form: path.last,
                     retransmit: request.retransmit,
-                    hops: self.hops(id.node, other.id),
+                    hops: self.hops_along(&path.nodes),
                 });
             }
         }
@@ -62,6 +63,11 @@ impl Engine {
             hops: self.hops(id.node, self.control.me()),
             taken,
         }
+    }
+
+    fn hops_along(&self, nodes: &[NodeId]) -> Vec<HopView> {
+        let pairs = nodes.iter().zip(nodes.iter().skip(1));
+        pairs.flat_map(|(from, to)| self.hops(*from, *to)).collect()
     }
 
     fn hops(&self, from: NodeId, to: NodeId) -> Vec<HopView> {

@@ -128,6 +128,16 @@ impl Engine {
         self.links.iter().map(row).collect()
     }
 
+    /// Returns the names of the nodes that scale for a subscription, one per publisher that it receives.
+    fn scaled_at(&self, id: SubscriptionId) -> Vec<String> {
+        let place = |publisher: &PublisherId| {
+            let path = self.control.stream_path(*publisher, id);
+            let name = path.and_then(|path| self.control.name(path.proxy).map(str::to_owned));
+            name.unwrap_or_default()
+        };
+        self.heard.get(&id).into_iter().flatten().map(place).collect()
+    }
+
     fn subscription_rows(&self) -> Vec<SubscriptionStatus> {
         let mut rows: Vec<_> = self
             .sinks
@@ -142,7 +152,8 @@ impl Engine {
                     form: spec.form,
                     within: spec.within.map(Into::into),
                     loss: spec.loss.map(|loss| (loss.x(), loss.y())),
-                    proxy: spec.proxy,
+                    proxy: spec.proxy.clone(),
+                    scaled_at: self.scaled_at(*id),
                     publishers: self.heard.get(id).cloned().unwrap_or_default(),
                     refusals: Vec::new(),
                     delivered: counts.delivered.load(Ordering::Relaxed),

@@ -81,6 +81,7 @@ mod tests {
             within: None,
             loss: None,
             proxy: Proxy::Publisher,
+            scaled_at: vec!["robot".to_owned()],
             publishers: Vec::new(),
             refusals: Vec::new(),
             delivered: 3,

@@ -1,0 +1,369 @@
+//! The places of proxies that subscriptions leave to the publisher's node.
+//!
+//! A publisher's node knows all subscriptions of its publishers and all links, and announces the places in its record
+//! ([`Change::Place`]), so all nodes of a path follow the same choice. A place is a node of the shortest path; the
+//! publisher's own node has no entry. The objective is the sum of the bytes per second on all links between hosts, where
+//! each form of a publisher crosses a link once, as it does in operation ([`super::shares`]).
+//!
+//! A new subscription gets the best place beside the existing ones. These move only if that saves a part of the traffic
+//! ([`GAIN_PERCENT`]), so that a small change does not move streams forth and back.
+
+use super::admission::Admission;
+use super::graph::Tree;
+use super::pair::{Detour, Pair};
+use super::registry::{Change, PLACES_MAX, PairKey, Record, Registry};
+use super::shares::{Forms, carriers};
+use super::spec::PublisherSpec;
+use crate::form::{Form, Proxy};
+use crate::ids::{NodeId, PublisherId};
+use paceline_sched::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Streams move if that saves at least this part of the traffic.
+const GAIN_PERCENT: u64 = 10;
+/// The largest number of subscriptions of a publisher whose places are improved one by one. With more, all of them behind
+/// one node get the same place.
+const SINGLE_MAX: usize = 32;
+/// The period of a publisher whose rate is unknown.
+const PERIOD_UNKNOWN: Duration = Duration::from_millis(100);
+
+/// The previous decisions of this node.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The subscriptions that have a place, which may be the publisher's node.
+    known: BTreeSet<PairKey>,
+    /// The places at which a contract was refused.
+    failed: BTreeSet<(PairKey, NodeId)>,
+    /// The inputs of the last search for each publisher.
+    inputs: BTreeMap<PublisherId, Vec<Item>>,
+}
+
+/// A subscription of a publisher.
+#[derive(Clone, Debug, PartialEq)]
+struct Item {
+    key: PairKey,
+    form: Form,
+    promised: bool,
+    /// The nodes of its path, and 1 for each hop that counts: one between hosts.
+    path: Vec<NodeId>,
+    counts: Vec<bool>,
+    /// The index of its proxy on the path.
+    place: usize,
+    /// True if this node chooses the place.
+    is_free: bool,
+    /// The places that it may not have.
+    failed: Vec<NodeId>,
+}
+
+impl Item {
+    fn form_on(&self, hop: usize, place: usize) -> Form {
+        if hop < place {
+            return Form::FULL;
+        }
+        let between = place > 0 && place + 1 < self.path.len();
+        let via = self.path.get(place).copied().filter(|_| between);
+        Form { via, ..self.form }
+    }
+
+    /// Returns the possible places, the publisher's node first.
+    fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        let may = |place: &usize| {
+            let node = self.path.get(*place);
+            *place == 0 || node.is_some_and(|node| !self.failed.contains(node))
+        };
+        (0..self.path.len()).filter(may)
+    }
+}
+
+/// Returns the bytes per second of a form; at least 1, so that unknown sizes count as streams.
+fn rate(spec: &PublisherSpec, form: Form) -> u64 {
+    let Some(budget) = spec.budget(form) else { return 1 };
+    if let Some(envelope) = budget.envelope {
+        return envelope.bytes_per_s.max(1);
+    }
+    let period = form.rate.period(Some(spec.period.unwrap_or(PERIOD_UNKNOWN)));
+    let nanos = period.map_or(1, Duration::as_nanos).max(1);
+    let bytes = u128::from(budget.bytes_max) * 1_000_000_000 / u128::from(nanos);
+    u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
+}
+
+/// Returns the bytes per second on all links if each item has its place.
+fn cost(items: &[Item], places: &[usize], rates: &BTreeMap<Form, u64>) -> u64 {
+    let mut hops: BTreeMap<(NodeId, NodeId), Forms> = BTreeMap::new();
+    for (item, &place) in items.iter().zip(places) {
+        let ends = item.path.iter().zip(item.path.iter().skip(1));
+        for (hop, ((&from, &to), counts)) in ends.zip(&item.counts).enumerate() {
+            if *counts {
+                let forms = hops.entry((from, to)).or_default();
+                *forms.entry(item.form_on(hop, place)).or_default() |= item.promised;
+            }
+        }
+    }
+    let of = |form: &Form| rates.get(&form.without_via()).copied().unwrap_or(1);
+    let sum = |forms: &Forms| {
+        let sent: BTreeSet<Form> = carriers(forms).into_values().collect();
+        sent.iter().map(of).fold(0, u64::saturating_add)
+    };
+    hops.values().map(sum).fold(0, u64::saturating_add)
+}
+
+/// Moves single items to better places until none improves the cost. `moves` selects the items that may move.
+fn improve(
+    items: &[Item],
+    mut places: Vec<usize>,
+    rates: &BTreeMap<Form, u64>,
+    moves: impl Fn(&Item) -> bool,
+) -> (u64, Vec<usize>) {
+    let mut best = cost(items, &places, rates);
+    // Each round is strictly better; a few are enough in practice.
+    for _ in 0..8 {
+        let before = best;
+        for (number, item) in items.iter().enumerate().filter(|(_, item)| item.is_free) {
+            if !moves(item) {
+                continue;
+            }
+            for place in item.places() {
+                let mut other = places.clone();
+                if let Some(one) = other.get_mut(number) {
+                    *one = place;
+                }
+                let now = cost(items, &other, rates);
+                if now < best {
+                    (best, places) = (now, other);
+                }
+            }
+        }
+        if best == before {
+            break;
+        }
+    }
+    (best, places)
+}
+
+/// Returns the places with the lowest cost that the search finds.
+fn search(items: &[Item], rates: &BTreeMap<Form, u64>) -> (u64, Vec<usize>) {
+    let free = || items.iter().filter(|item| item.is_free);
+    let nodes: BTreeSet<NodeId> = free().flat_map(|item| item.path.iter().copied()).collect();
+    let all_at = |node: Option<NodeId>| -> Vec<usize> {
+        let place = |item: &Item| {
+            let at = item.path.iter().position(|it| Some(*it) == node).unwrap_or_default();
+            if item.places().any(|place| place == at) { at } else { 0 }
+        };
+        items.iter().map(|item| if item.is_free { place(item) } else { item.place }).collect()
+    };
+    let single = free().count() <= SINGLE_MAX;
+    let starts = core::iter::once(all_at(None)).chain(nodes.into_iter().map(|it| all_at(Some(it))));
+    let found = starts.map(|start| match single {
+        true => improve(items, start, rates, |_| true),
+        false => (cost(items, &start, rates), start),
+    });
+    found.min_by_key(|(cost, _)| *cost).unwrap_or_default()
+}
+
+/// Returns the place of each item, given the subscriptions without a place so far.
+fn decide(items: &[Item], spec: &PublisherSpec, fresh: impl Fn(&Item) -> bool) -> Vec<usize> {
+    let forms = items.iter().flat_map(|item| [Form::FULL, item.form]);
+    let rates: BTreeMap<Form, u64> = forms.map(|form| (form, rate(spec, form))).collect();
+    let now: Vec<usize> = items.iter().map(|item| item.place).collect();
+    let (cost, kept) = improve(items, now, &rates, fresh);
+    let (best, places) = search(items, &rates);
+    let gains = u128::from(best) * 100 < u128::from(cost) * u128::from(100 - GAIN_PERCENT);
+    if gains { places } else { kept }
+}
+
+impl State {
+    /// Returns the changes of this node's places for `pairs`, which are ordered by key. `tree` has the shortest paths from
+    /// this node.
+    pub(super) fn plan(
+        &mut self,
+        registry: &Registry,
+        tree: &Tree,
+        admission: &Admission,
+        pairs: &[Pair<'_>],
+    ) -> Vec<Change> {
+        let Some(mine) = registry.record(registry.me()) else { return Vec::new() };
+        let own = |pair: &&Pair<'_>| {
+            let remote = pair.subscription.node != registry.me();
+            pair.publisher.node == registry.me() && remote && !pair.is_background()
+        };
+        let free = |pair: &Pair<'_>| pair.request.proxy == Proxy::Auto;
+        if !pairs.iter().any(|pair| own(&pair) && free(pair)) {
+            *self = Self::default();
+            let end = |key: &PairKey| Change::Unplace(key.0, key.1);
+            return mine.places.keys().map(end).collect();
+        }
+        let mut groups: BTreeMap<PublisherId, (&PublisherSpec, Vec<Item>)> = BTreeMap::new();
+        for pair in pairs.iter().filter(own) {
+            if let (true, Some(place)) = (free(pair), mine.places.get(&pair.key()))
+                && admission.is_refused(pair.key())
+            {
+                self.failed.insert((pair.key(), *place));
+            }
+            let Some(item) = self.item(registry, tree, pair) else { continue };
+            let group = groups.entry(pair.publisher).or_insert((pair.spec, Vec::new()));
+            group.1.push(item);
+        }
+        groups.retain(|_, (_, items)| items.iter().any(|item| item.is_free));
+        self.forget(&groups);
+        let mut wanted = BTreeMap::new();
+        for (publisher, (spec, items)) in groups {
+            let places = match self.inputs.get(&publisher) {
+                Some(before) if *before == items => items.iter().map(|item| item.place).collect(),
+                Some(_) | None => decide(&items, spec, |item| !self.known.contains(&item.key)),
+            };
+            for (item, &place) in items.iter().zip(&places).filter(|(item, _)| item.is_free) {
+                let node = item.path.get(place).filter(|_| place > 0);
+                wanted.extend(node.map(|node| (item.key, *node)));
+                self.known.insert(item.key);
+            }
+            let chosen = items.into_iter().zip(places);
+            let items = chosen.map(|(item, place)| Item { place, ..item }).collect();
+            self.inputs.insert(publisher, items);
+        }
+        changes(mine, wanted)
+    }
+
+    fn item(&self, registry: &Registry, tree: &Tree, pair: &Pair<'_>) -> Option<Item> {
+        let is_free = pair.request.proxy == Proxy::Auto;
+        let key = pair.key();
+        let path = match &pair.detour {
+            Some(Detour::Path(path)) if !is_free => path.to_vec(),
+            Some(Detour::Obstacle(_)) => return None,
+            Some(Detour::Path(_)) | None => tree.path(key.0.node)?,
+        };
+        let place = match registry.place_of(key).filter(|_| is_free) {
+            Some(node) => path.iter().position(|it| *it == node).unwrap_or_default(),
+            None if is_free => 0,
+            None => pair.split().proxy(),
+        };
+        let failed = self.failed.range((key, NodeId(0))..=(key, NodeId(u64::MAX)));
+        let failed: Vec<NodeId> = failed.map(|(_, node)| *node).collect();
+        let place = path.get(place).filter(|node| !failed.contains(node)).map_or(0, |_| place);
+        let hop = |(from, to): (&NodeId, &NodeId)| {
+            !registry.is_own(*from, *to) && !registry.is_own(*to, *from)
+        };
+        let counts = path.iter().zip(path.iter().skip(1)).map(hop).collect();
+        let promised = pair.ask().is_some();
+        Some(Item { key, form: pair.asked, promised, path, counts, place, is_free, failed })
+    }
+
+    /// Forgets the decisions on subscriptions that are gone.
+    fn forget(&mut self, groups: &BTreeMap<PublisherId, (&PublisherSpec, Vec<Item>)>) {
+        let items = groups.values().flat_map(|(_, items)| items);
+        let keys: BTreeSet<PairKey> =
+            items.filter(|item| item.is_free).map(|item| item.key).collect();
+        self.known.retain(|key| keys.contains(key));
+        self.failed.retain(|(key, _)| keys.contains(key));
+        self.inputs.retain(|publisher, _| groups.contains_key(publisher));
+    }
+}
+
+/// Returns the changes that lead from the announced places to the wanted ones.
+fn changes(mine: &Record, wanted: BTreeMap<PairKey, NodeId>) -> Vec<Change> {
+    let gone = mine.places.keys().filter(|key| !wanted.contains_key(key));
+    let mut changes: Vec<Change> = gone.map(|key| Change::Unplace(key.0, key.1)).collect();
+    let room = (PLACES_MAX + changes.len()).saturating_sub(mine.places.len());
+    let new = |(key, _): &(PairKey, NodeId)| !mine.places.contains_key(key);
+    let other = |(key, node): &(PairKey, NodeId)| mine.places.get(key).is_some_and(|it| it != node);
+    let moved = wanted.iter().map(|(key, node)| (*key, *node)).filter(other);
+    let added = wanted.iter().map(|(key, node)| (*key, *node)).filter(new).take(room);
+    changes.extend(moved.chain(added).map(|(key, node)| Change::Place(key, node)));
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::form::{Rate, Size};
+    use crate::ids::SubscriptionId;
+    use crate::sample::{Encoding, Kind};
+    use crate::tag::Tag;
+    use core::num::NonZeroU32;
+    use proptest::prelude::*;
+
+    fn camera() -> PublisherSpec {
+        PublisherSpec {
+            kind: Kind::Picture,
+            encoding: Encoding::Jpeg,
+            period: Some(Duration::from_millis(40)),
+            size: Some(Size { width: 640, height: 480 }),
+            bytes_max: Some(10_000),
+            ..PublisherSpec::new(Tag::new("camera").unwrap())
+        }
+    }
+
+    /// Returns a subscription at a leaf of the tree 0 - 1 - 2 - (3, 4), 1 - 5.
+    fn item(number: u32, leaf: u64, n: u32, small: bool) -> Item {
+        let path: &[u64] = if leaf == 5 { &[0, 1, 5] } else { &[0, 1, 2, leaf] };
+        let path: Vec<NodeId> = path.iter().copied().map(NodeId).collect();
+        let key = (
+            SubscriptionId { node: NodeId(leaf), index: number },
+            PublisherId { node: NodeId(0), index: 0 },
+        );
+        let rate = NonZeroU32::new(n).filter(|n| n.get() > 1).map_or(Rate::All, Rate::Every);
+        let size = small.then_some(Size { width: 320, height: 240 });
+        let form = Form { rate, size, ..Form::FULL };
+        let counts = vec![true; path.len() - 1];
+        let (place, is_free, failed, promised) = (0, true, Vec::new(), false);
+        Item { key, form, promised, path, counts, place, is_free, failed }
+    }
+
+    fn rates(items: &[Item]) -> BTreeMap<Form, u64> {
+        let forms = items.iter().flat_map(|item| [Form::FULL, item.form]);
+        forms.map(|form| (form, rate(&camera(), form))).collect()
+    }
+
+    fn lowest(items: &[Item], rates: &BTreeMap<Form, u64>) -> u64 {
+        let mut all = vec![Vec::new()];
+        for item in items {
+            let longer = |head: &Vec<usize>| {
+                item.places().map(|place| [&head[..], &[place]].concat()).collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(longer).collect();
+        }
+        all.iter().map(|places| cost(items, places, rates)).min().unwrap()
+    }
+
+    #[test]
+    fn one_subscription_is_scaled_at_the_publisher_and_many_forms_behind_the_shared_link() {
+        let alone = [item(0, 3, 3, true)];
+        assert_eq!(decide(&alone, &camera(), |_| true), [0]);
+        // Together the small pictures and the full ones exceed the full ones alone.
+        let many = [item(0, 3, 1, false), item(1, 4, 1, true), item(2, 5, 2, true)];
+        let places = decide(&many, &camera(), |_| true);
+        let nodes: Vec<NodeId> =
+            many.iter().zip(&places).map(|(item, place)| item.path[*place]).collect();
+        assert_eq!(nodes[1..], [2, 1].map(NodeId));
+    }
+
+    #[test]
+    fn existing_places_move_only_for_a_large_gain() {
+        let mut items = vec![item(0, 3, 4, true), item(1, 3, 5, true)];
+        items[0].place = 3;
+        // The whole stream crosses three links for a quarter of small pictures.
+        assert_eq!(decide(&items, &camera(), |_| false), [0, 0]);
+        // A new subscription takes its best place without any threshold.
+        let full = Item { is_free: false, ..item(0, 3, 1, false) };
+        let mut items = vec![full, item(1, 3, 25, true)];
+        assert_eq!(decide(&items, &camera(), |_| true)[1], 3);
+        assert_eq!(decide(&items, &camera(), |_| false)[1], 0, "it saves less than a tenth");
+        items[1].failed = vec![NodeId(3)];
+        assert_eq!(decide(&items, &camera(), |_| true)[1], 2);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(150))]
+
+        #[test]
+        fn the_search_is_within_five_percent_of_all_combinations(
+            asked in prop::collection::vec((3..6_u64, 1..7_u32, any::<bool>()), 1..5),
+        ) {
+            let items: Vec<Item> = (0..).zip(asked)
+                .map(|(number, (leaf, n, small))| item(number, leaf, n, small)).collect();
+            let rates = rates(&items);
+            let ((found, places), lowest) = (search(&items, &rates), lowest(&items, &rates));
+            prop_assert_eq!(found, cost(&items, &places, &rates));
+            prop_assert!(found * 100 <= lowest * 105, "{} of {}: {:?}", found, lowest, items);
+        }
+    }
+}
