@@ -1,6 +1,6 @@
 // Client of the API of this origin.
 
-import type { State, Turn } from "./api.gen";
+import type { Change, State, Turn } from "./api.gen";
 
 /** The page reports silence after this time without an event, in milliseconds. */
 const SILENT_MS = 4000;
@@ -24,13 +24,26 @@ export function follow(told: (state: State | null) => void): void {
 
 /** Turns a switch. Throws the server's error message. */
 export async function turn(name: string, on: boolean): Promise<void> {
-  const body: Turn = { on };
-  const answer = await fetch(`/api/v1/switches/${encodeURIComponent(name)}`, {
+  await post(`/api/v1/switches/${encodeURIComponent(name)}`, { on } satisfies Turn);
+}
+
+/**
+ * Changes a subscription to options of `paceline set`, such as `--max-hz 5`. Throws the server's error message, or the
+ * refusal of the path.
+ */
+export async function change(subscription: string, set: string): Promise<void> {
+  const answer = await post(`/api/v1/subscriptions/${subscription}`, { set } satisfies Change);
+  const { refused } = (await answer.json()) as { refused: string[] };
+  if (refused.length > 0) throw new Error(`refused: ${refused.join("; ")}`);
+}
+
+async function post(path: string, body: object): Promise<Response> {
+  const answer = await fetch(path, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  if (answer.ok) return;
+  if (answer.ok) return answer;
   const told = (await answer.json().catch(() => null)) as { error?: string } | null;
   throw new Error(told?.error ?? `the server answered ${answer.status}`);
 }

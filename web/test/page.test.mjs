@@ -223,6 +223,18 @@ test("an excessive request is refused with an offer", async () => {
   await refusal.waitFor({ state: "detached" });
 });
 
+test("a button takes the offer of a refusal", async () => {
+  const button = page.getByRole("switch", { name: "Request too much" });
+  await button.click();
+  const refusal = page.locator("#refusals .refusal");
+  const take = refusal.getByRole("button", { name: /^Take --/ }).first();
+  await take.click();
+  await refusal.waitFor({ state: "detached" });
+  const subscriptions = await state().then((now) => now.nodes.flatMap((node) => node.subscriptions));
+  assert.ok(subscriptions.every((sub) => sub.refusals.length === 0));
+  await button.click();
+});
+
 test("every control is reachable by keyboard, in order", async () => {
   const fresh = await open(browser, demo.url, complaints);
   const reached = [];

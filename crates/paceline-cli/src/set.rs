@@ -6,6 +6,7 @@ use crate::exit::{self, FAILED, REFUSED};
 use crate::show;
 use crate::status::settle;
 use crate::stop::Stop;
+use clap::Parser as _;
 use paceline::contract::{ChangeOutcome, Proxy, Retransmit};
 use paceline::status::SubscriptionView;
 use paceline::{Node, Pattern, SubscriberBuilder};
@@ -61,7 +62,7 @@ pub(crate) struct SetArgs {
 
 /// One line of `--json`.
 #[derive(Serialize)]
-struct Line {
+pub(crate) struct Line {
     subscription: String,
     pattern: String,
     node: String,
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
 fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<Line>> {
     let mut changed = Vec::new();
     for before in args.find(node, stop)? {
-        let line = change(args, node, &before)?;
+        let line = change(node, &before, args.timeout, |builder| args.apply(builder))?;
         match args.json {
             true => show::json(&line)?,
             false => show::line(&line.to_text(args.timeout))?,
@@ -129,10 +130,15 @@ fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<Li
 }
 
 /// Changes one subscription. Returns the answer to this request, independent of concurrent requests.
-fn change(args: &SetArgs, node: &Node, before: &SubscriptionView) -> anyhow::Result<Line> {
+fn change(
+    node: &Node,
+    before: &SubscriptionView,
+    timeout: Duration,
+    apply: impl for<'a> Fn(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
+) -> anyhow::Result<Line> {
     let (mut asked, mut promises) = (String::new(), false);
-    let outcome = node.change_and_wait(before.id, args.timeout, |builder| {
-        let builder = args.apply(builder);
+    let outcome = node.change_and_wait(before.id, timeout, |builder| {
+        let builder = apply(builder);
         if let Ok((form, within, loss)) = builder.request() {
             asked = show::asked(form, within, loss);
             promises = within.is_some() || loss.is_some();
@@ -169,6 +175,43 @@ fn change(args: &SetArgs, node: &Node, before: &SubscriptionView) -> anyhow::Res
         granted,
         refused,
     })
+}
+
+/// The options of a change in one line, as in `--max-hz 5 --size 160x120`.
+#[derive(Debug, clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Words {
+    #[command(flatten)]
+    wish: WishArgs,
+}
+
+/// Changes the subscription with this id to the options in `words`; waits at most `timeout` for the path.
+///
+/// # Errors
+/// Errors if the options are wrong, the node has no such subscription, or the request is invalid.
+pub(crate) fn change_one(
+    node: &Node,
+    id: &str,
+    words: &str,
+    timeout: Duration,
+) -> anyhow::Result<Line> {
+    let Words { wish } = Words::try_parse_from(words.split_whitespace()).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        exit::usage(first.to_owned())
+    })?;
+    if !wish.promises() && !wish.has_form() {
+        return Err(exit::usage(
+            "\"set\" is empty: give --max-hz, --every, --size, --audio, --bitrate, --quality, --within or --loss",
+        ));
+    }
+    let all = node.subscriptions();
+    let Some(before) = all.iter().find(|it| it.id.to_string() == id) else {
+        return Err(exit::refused(format!("there is no subscription {id}")));
+    };
+    let builder = wish.apply(node.subscriber(before.pattern.as_str()));
+    builder.check().map_err(exit::usage)?;
+    change(node, before, timeout, |builder| wish.apply(builder))
 }
 
 impl Line {

@@ -1,6 +1,6 @@
 // Deadlines, drops, refusals, publishers and switches.
 
-import { turn } from "../api";
+import { change, turn } from "../api";
 import type { Publisher, Reason, Switch } from "../api.gen";
 import { attribute, byId, el, empty, Keyed, type Shown, Table, text } from "../dom";
 import { bits, count, hertz, since, time, words } from "../format";
@@ -59,19 +59,44 @@ function allDrops(view: View): [Reason, number][] {
 
 interface Refused {
   key: string;
+  subscription: string;
   who: string;
   why: string;
   offer: string;
 }
 
-const refusals = new Keyed<Refused>(byId("refusals"), ({ key }) => key, ({ who }) => {
+/** Returns the alternatives of an offer that `paceline set` takes: "try --max-hz 5, or --within 1s" has two. */
+function alternatives(offer: string): string[] {
+  const all = offer.replace(/^try /, "").split(", or ");
+  return all.filter((one) => /^--[a-z-]+ \S+( --[a-z-]+ \S+)*$/.test(one));
+}
+
+const refusals = new Keyed<Refused>(byId("refusals"), ({ key }) => key, ({ who, subscription }) => {
   const why = el("p", { class: "reason" });
   const offer = el("p", { class: "offer" });
+  const takes = el("div", { class: "takes" });
+  const problem = el("p", { class: "problem", role: "alert" });
+  const take = (set: string) => {
+    const button = el("button", { type: "button", class: "take" }, `Take ${set}`);
+    button.addEventListener("click", () => {
+      button.disabled = true;
+      text(problem, "");
+      change(subscription, set).catch((error: unknown) => {
+        button.disabled = false;
+        text(problem, error instanceof Error ? error.message : String(error));
+      });
+    });
+    return button;
+  };
+  let shown = "";
   return {
-    element: el("div", { class: "refusal" }, el("h3", {}, who), why, offer),
+    element: el("div", { class: "refusal" }, el("h3", {}, who), why, offer, takes, problem),
     update(item) {
       text(why, item.why);
       text(offer, item.offer);
+      if (item.offer === shown) return;
+      shown = item.offer;
+      takes.replaceChildren(...alternatives(item.offer).map(take));
     },
   };
 });
@@ -82,7 +107,7 @@ function allRefusals(view: View): Refused[] {
       const end = refusal.lastIndexOf("; ");
       const [why, offer] = end < 0 ? [refusal, ""] : [refusal.slice(0, end), refusal.slice(end + 2)];
       const within = sub.within_us === null ? "" : ` ≤ ${time(sub.within_us)}`;
-      return { key: `${sub.id} ${at}`, who: `${node.name} · ${sub.pattern}, ${sub.asked.form}${within}`, why, offer };
+      return { key: `${sub.id} ${at}`, subscription: sub.id, who: `${node.name} · ${sub.pattern}, ${sub.asked.form}${within}`, why, offer };
     }),
   );
 }

@@ -53,6 +53,15 @@ pub(super) struct Turn {
     pub(super) on: bool,
 }
 
+/// The body of `POST /api/v1/subscriptions/ID`.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(Serialize, ts_rs::TS))]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    /// Options of `paceline set`, such as `--max-hz 5 --size 160x120`.
+    pub(super) set: String,
+}
+
 /// The nodes alone, as `paceline ls --json` prints them.
 #[derive(Debug, Serialize)]
 pub(super) struct Nodes<'a> {

@@ -3,10 +3,11 @@
 
 use super::api::{SCHEMA, State, Switch};
 use super::pictures::{NoPicture, Shown};
-use super::source::{Source, now_ms};
+use super::source::{ANSWERS_WITHIN, Source, now_ms};
 use crate::status::Node;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
+use hyper::StatusCode;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -98,12 +99,27 @@ impl Source for Gateway {
             404 => Err(NoPicture::Unknown),
             503 => Err(NoPicture::Busy),
             _ => {
-                let reported: serde_json::Value =
-                    serde_json::from_slice(&answer.body).unwrap_or_default();
-                let why = reported.get("error").and_then(serde_json::Value::as_str);
-                Err(NoPicture::NotShown(why.unwrap_or("no picture").to_owned()))
+                Err(NoPicture::NotShown(answer.error().unwrap_or_else(|| "no picture".to_owned())))
             }
         }
+    }
+
+    fn change(&self, subscription: &str, set: &str) -> Result<Bytes, (StatusCode, String)> {
+        let node = subscription.split('.').next().unwrap_or_default();
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let socket = places.get(node).cloned().ok_or_else(|| {
+            (StatusCode::NOT_FOUND, format!("there is no subscription {subscription}"))
+        })?;
+        drop(places);
+        let path = format!("/api/v1/subscriptions/{subscription}");
+        let body = serde_json::json!({ "set": set }).to_string();
+        let answer = send(&socket, ("POST", &path), &body, ANSWERS_WITHIN + PATIENCE)
+            .map_err(|error| (StatusCode::BAD_GATEWAY, format!("{error:#}")))?;
+        if answer.status == 200 {
+            return Ok(answer.body);
+        }
+        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        Err((status, answer.error().unwrap_or_else(|| "no answer".to_owned())))
     }
 
     fn turn(&self, switch: &str, on: bool) -> bool {
@@ -139,6 +155,12 @@ impl Answered {
         self.headers.get(name).and_then(|text| text.parse().ok()).unwrap_or_default()
     }
 
+    /// Returns the reason of an error.
+    fn error(&self) -> Option<String> {
+        let reported: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        reported.get("error").and_then(serde_json::Value::as_str).map(str::to_owned)
+    }
+
     fn shown(self) -> Shown {
         let size = self.headers.get("x-paceline-size").and_then(|text| {
             let (width, height) = text.split_once('x')?;
@@ -158,10 +180,26 @@ impl Answered {
 
 /// Sends one request to a Paceline server, which closes the connection after its answer.
 fn ask(socket: &PathBuf, path: &str) -> anyhow::Result<Answered> {
+    send(socket, ("GET", path), "", PATIENCE)
+}
+
+/// Sends one request with a JSON body, unless that is empty.
+fn send(
+    socket: &PathBuf,
+    (method, path): (&str, &str),
+    body: &str,
+    patience: Duration,
+) -> anyhow::Result<Answered> {
     let mut stream = UnixStream::connect(socket).context("no listener")?;
-    stream.set_read_timeout(Some(PATIENCE)).context("no timeout")?;
-    stream.set_write_timeout(Some(PATIENCE)).context("no timeout")?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.set_read_timeout(Some(patience)).context("no timeout")?;
+    stream.set_write_timeout(Some(patience)).context("no timeout")?;
+    let content = match body.len() {
+        0 => String::new(),
+        bytes => format!("Content-Type: application/json\r\nContent-Length: {bytes}\r\n"),
+    };
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{content}Connection: close\r\n\r\n{body}"
+    );
     stream.write_all(request.as_bytes()).context("does not accept the request")?;
     let mut answer = Vec::new();
     stream.take(ANSWER_MAX).read_to_end(&mut answer).context("does not answer in time")?;

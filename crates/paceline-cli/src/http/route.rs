@@ -1,7 +1,7 @@
 //! Routes requests by path.
 
 use super::answer::{self, Answer};
-use super::api::Turn;
+use super::api::{Change, Turn};
 use super::pictures::NoPicture;
 use super::served::{Served, Tick};
 use super::{events, metrics, pages};
@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Method, Request, StatusCode};
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ const BODY_WITHIN: Duration = Duration::from_secs(5);
 const READ_WITHIN: Duration = Duration::from_secs(2);
 
 const API: &str = "/api/v1/";
-const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, buffers, links, streams, refusals, \
+const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, subscriptions/ID, buffers, links, streams, refusals, \
      pictures/SUBSCRIPTION, switches/NAME";
 
 /// Answers a request.
@@ -57,6 +58,9 @@ async fn answered(
     }
     if let Some(name) = path.strip_prefix("/api/v1/switches/") {
         return turn(served, name, request).await;
+    }
+    if let Some(subscription) = path.strip_prefix("/api/v1/subscriptions/") {
+        return change(served, subscription, request).await;
     }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let error = format!("{} is not supported here: use GET", request.method());
@@ -169,10 +173,10 @@ async fn picture(
     }
 }
 
-async fn turn(served: &Served, name: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
+/// Reads the JSON body of a POST request; `form` shows it.
+async fn posted<T: DeserializeOwned>(request: Request<Incoming>, form: &str) -> Result<T, Problem> {
     if request.method() != Method::POST {
-        let error =
-            format!("{} cannot turn a switch: use POST with {{\"on\":true}}", request.method());
+        let error = format!("{} changes nothing: use POST with {form}", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
     }
     // Without a CORS preflight request, a page of another site cannot send this content type.
@@ -193,9 +197,28 @@ async fn turn(served: &Served, name: &str, request: Request<Incoming>) -> Result
             return Err((StatusCode::REQUEST_TIMEOUT, error));
         }
     };
-    let turn: Turn = serde_json::from_slice(&body).map_err(|error| {
-        (StatusCode::BAD_REQUEST, format!("the body must be {{\"on\":true}} or false: {error}"))
-    })?;
+    serde_json::from_slice(&body)
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("the body must be {form}: {error}")))
+}
+
+/// Changes a subscription.
+async fn change(
+    served: &Served,
+    subscription: &str,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
+    let Change { set } =
+        posted(request, r#"{"set":"--max-hz 5"}, with options of paceline set"#).await?;
+    let (source, subscription) = (served.source.clone(), subscription.to_owned());
+    let changed = tokio::task::spawn_blocking(move || source.change(&subscription, &set)).await;
+    let changed =
+        changed.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(answer::bytes("application/json", changed?))
+}
+
+/// Turns a switch.
+async fn turn(served: &Served, name: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
+    let turn: Turn = posted(request, r#"{"on":true} or {"on":false}"#).await?;
     if served.source.turn(name, turn.on) {
         return Ok(answer::nothing());
     }

@@ -3,7 +3,10 @@
 use super::api::{Known, SCHEMA, State};
 use super::pictures::{NoPicture, Pictures, Shown};
 use crate::pacer::unix_micros;
+use crate::set::change_one;
 use crate::status::{Document, Reader};
+use bytes::Bytes;
+use hyper::StatusCode;
 use paceline::status::{NodeId, NodeStatus};
 use paceline::{Node, Pattern};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +15,9 @@ use std::time::Duration;
 
 /// The longest wait for a neighbour's status.
 const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The longest wait for the path's answer to a change.
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_millis(2_500);
 
 /// The data of a server. Its functions may block for a second or two.
 pub(crate) trait Source: Send + Sync + 'static {
@@ -26,6 +32,12 @@ pub(crate) trait Source: Send + Sync + 'static {
 
     /// Records the request of a client that was refused for lack of a token.
     fn note_refused(&self, from: &str, path: &str, why: &str);
+
+    /// Changes a subscription to the options in `set`, such as `--max-hz 5`. Returns the answer as JSON.
+    ///
+    /// # Errors
+    /// Returns the status and the reason.
+    fn change(&self, subscription: &str, set: &str) -> Result<Bytes, (StatusCode, String)>;
 
     /// Sets a switch; returns false if it does not exist.
     fn turn(&self, switch: &str, on: bool) -> bool;
@@ -126,6 +138,14 @@ impl Source for OwnSource {
     fn picture(&self, subscription: &str, after: Option<u64>) -> Result<Option<Shown>, NoPicture> {
         let mut pictures = self.pictures.lock().unwrap_or_else(PoisonError::into_inner);
         pictures.newest(&self.node, subscription, after)
+    }
+
+    fn change(&self, subscription: &str, set: &str) -> Result<Bytes, (StatusCode, String)> {
+        let line = change_one(&self.node, subscription, set, ANSWERS_WITHIN);
+        let line = line.map_err(|error| (StatusCode::BAD_REQUEST, format!("{error:#}")))?;
+        let text = serde_json::to_vec(&line);
+        let text = text.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+        Ok(text.into())
     }
 
     fn turn(&self, _switch: &str, _on: bool) -> bool {

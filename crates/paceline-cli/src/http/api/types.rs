@@ -1,7 +1,7 @@
 //! Generates the dashboard's types from the structs of the API. This test checks
 //! `web/src/api.gen.ts`; with `PACELINE_REWRITE_TYPES=1` it writes the file.
 
-use super::{Known, State, Switch, Turn};
+use super::{Change, Known, State, Switch, Turn};
 use crate::status::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, LinkBuffer, Mended, Muted, Neighbour, Node,
     Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
@@ -24,6 +24,7 @@ fn written() -> String {
         Known::decl(&config),
         Switch::decl(&config),
         Turn::decl(&config),
+        Change::decl(&config),
         Node::decl(&config),
         Publisher::decl(&config),
         Subscription::decl(&config),
