@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     if !status.context("cannot start cargo; is it on the PATH?")?.success() {
         return Ok(ExitCode::FAILURE);
     }
-    // A clock in random networks, in virtual time: a billion readings take less than two minutes.
+    // A clock in random networks, in virtual time: a billion readings take a few minutes.
     let mut clock = crate::cargo(root);
     clock.args(["test", "--quiet", "--package", "paceline-time", "--test", "truth", "--"]);
     let status = clock.args(["a_billion", "--ignored", "--nocapture"]).status();
