@@ -37,7 +37,7 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--ordered", "time", "--hold", "1s,samples=0"], 2, &["samples", "from 1 to"]),
     (&["sub", "a", "--max-jitter", "2ms"], 2, &["--within"]),
     (&["sub", "a", "--queue", "0"], 2, &["--queue", "from 1 to 65536"]),
-    (&["sub", "a", "--proxy", "here"], 2, &["--proxy", "publisher or subscriber"]),
+    (&["sub", "a", "--proxy", "here"], 2, &["--proxy", "publisher, subscriber, auto or node:NAME"]),
     (&["sub", "a", "--count", "0"], 2, &["--count", "from 1"]),
     (&["sub", "a", "--timeout", "0s"], 2, &["--timeout", "must be from 1ms to"]),
     (&["sub", "a", "--timeout=-1s"], 2, &["'-1s'", "--timeout", "such as 200ms (allowed: "]),
