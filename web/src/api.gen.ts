@@ -36,6 +36,12 @@ about: string, on: boolean, };
 
 export type Turn = { on: boolean, };
 
+export type Change = { 
+/**
+ * Options of `paceline set`, such as `--max-hz 5 --size 160x120`.
+ */
+set: string, };
+
 export type Node = { id: string, name: string, 
 /**
  * Time at which the counters were read, by the node's own clock: only differences are
