@@ -4,6 +4,7 @@
 
 mod again;
 mod args;
+mod change;
 mod clock;
 mod config;
 mod demo;

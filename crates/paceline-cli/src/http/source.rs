@@ -2,8 +2,8 @@
 
 use super::api::{Known, SCHEMA, State};
 use super::pictures::{NoPicture, Pictures, Shown};
+use crate::change::change_one;
 use crate::pacer::unix_micros;
-use crate::set::change_one;
 use crate::status::{Document, Reader};
 use bytes::Bytes;
 use hyper::StatusCode;

@@ -1,0 +1,154 @@
+//! Changes of running subscriptions, for `paceline set` and the API.
+
+use crate::args::WishArgs;
+use crate::exit;
+use crate::show;
+use clap::Parser as _;
+use paceline::contract::ChangeOutcome;
+use paceline::status::SubscriptionView;
+use paceline::{Node, SubscriberBuilder};
+use serde::Serialize;
+use std::time::Duration;
+
+/// One line of `--json`.
+#[derive(Serialize)]
+pub(crate) struct Line {
+    subscription: String,
+    pattern: String,
+    node: String,
+    before: String,
+    asked: String,
+    after: String,
+    pub(crate) answer: Answer,
+    granted: Vec<String>,
+    refused: Vec<String>,
+}
+
+/// The result of a change.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// The path granted a promise.
+    Granted,
+    /// The request is in force as best effort.
+    BestEffort,
+    /// The path refused the request.
+    Refused,
+    /// A later request replaced it before the path answered.
+    Replaced,
+    /// The path did not answer in time.
+    None,
+}
+
+/// Changes one subscription. Returns the answer to this request, independent of concurrent requests.
+pub(crate) fn change(
+    node: &Node,
+    before: &SubscriptionView,
+    timeout: Duration,
+    apply: impl for<'a> Fn(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
+) -> anyhow::Result<Line> {
+    let (mut asked, mut promises) = (String::new(), false);
+    let outcome = node.change_and_wait(before.id, timeout, |builder| {
+        let builder = apply(builder);
+        if let Ok((form, within, loss)) = builder.request() {
+            asked = show::asked(form, within, loss);
+            promises = within.is_some() || loss.is_some();
+        }
+        builder
+    })?;
+    let was = show::asked(before.form, before.within, before.loss);
+    let (mut granted, mut refused, mut after) = (Vec::new(), Vec::new(), asked.clone());
+    let answer = match outcome {
+        ChangeOutcome::InForce { grants } => {
+            // Best effort needs no answer of the path, which may still hold the previous contract.
+            let grants = grants.iter().filter(|_| promises);
+            granted = grants.map(ToString::to_string).collect();
+            if granted.is_empty() { Answer::BestEffort } else { Answer::Granted }
+        }
+        ChangeOutcome::Refused { refusals, kept } => {
+            refused = refusals.iter().map(ToString::to_string).collect();
+            if kept {
+                after.clone_from(&was);
+            }
+            Answer::Refused
+        }
+        ChangeOutcome::Replaced => Answer::Replaced,
+        ChangeOutcome::Pending | ChangeOutcome::Unknown => Answer::None,
+    };
+    Ok(Line {
+        subscription: before.id.to_string(),
+        pattern: before.pattern.to_string(),
+        node: before.node.clone(),
+        before: was,
+        asked,
+        after,
+        answer,
+        granted,
+        refused,
+    })
+}
+
+/// The options of a change in one line, as in `--max-hz 5 --size 160x120`.
+#[derive(Debug, clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Words {
+    #[command(flatten)]
+    wish: WishArgs,
+}
+
+/// Changes the subscription with this id to the options in `words`; waits at most `timeout` for the path.
+///
+/// # Errors
+/// Errors if the options are wrong, the node has no such subscription, or the request is invalid.
+pub(crate) fn change_one(
+    node: &Node,
+    id: &str,
+    words: &str,
+    timeout: Duration,
+) -> anyhow::Result<Line> {
+    let Words { wish } = Words::try_parse_from(words.split_whitespace()).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        exit::usage(first.to_owned())
+    })?;
+    if !wish.promises() && !wish.has_form() {
+        return Err(exit::usage(
+            "\"set\" is empty: give --max-hz, --every, --size, --audio, --bitrate, --quality, --within or --loss",
+        ));
+    }
+    let all = node.subscriptions();
+    let Some(before) = all.iter().find(|it| it.id.to_string() == id) else {
+        return Err(exit::refused(format!("there is no subscription {id}")));
+    };
+    let builder = wish.apply(node.subscriber(before.pattern.as_str()));
+    builder.check().map_err(exit::usage)?;
+    change(node, before, timeout, |builder| wish.apply(builder))
+}
+
+impl Line {
+    pub(crate) fn to_text(&self, timeout: Duration) -> String {
+        let Self { pattern, node, before, asked, after, granted, refused, .. } = self;
+        let answer = match self.answer {
+            Answer::BestEffort => String::new(),
+            Answer::Granted => format!("\n\tgranted: {}", granted.join("; ")),
+            Answer::Refused if after == before => {
+                format!("\n\trefused: {}\n\tthe request is unchanged: {before}", refused.join("; "))
+            }
+            Answer::Refused => {
+                format!(
+                    "\n\trefused: {}\n\tit receives nothing until there is room",
+                    refused.join("; ")
+                )
+            }
+            Answer::Replaced => {
+                "\n\treplaced: another request replaced it before the path answered".to_owned()
+            }
+            Answer::None => format!(
+                "\n\tno answer: the path did not answer within --timeout {}ms; the request is \
+                 unchanged until it does",
+                timeout.as_millis()
+            ),
+        };
+        format!("{pattern} at {node}: {before} -> {asked}{answer}")
+    }
+}
