@@ -53,7 +53,7 @@ export async function open(browser, url, complaints, options = {}) {
   const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, ...options });
   page.setDefaultTimeout(LIMIT_MS);
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type())) complaints.push(`${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => complaints.push(error.message));
   await page.goto(url);

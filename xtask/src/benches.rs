@@ -39,6 +39,8 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "fanout", &[], Nothing),
     (Bench, "figure7", &[], Nothing),
     (Bench, "plain", &[], Nothing),
+    (Bench, "clock", &[], Root),
+    (Bench, "tds", &[], Nothing),
     (Bench, "pull", &[], Root),
     (Bench, "recordings", &[], Recordings),
     (Bench, "storm", &[], Root),

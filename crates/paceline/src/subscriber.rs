@@ -225,7 +225,7 @@ impl<'a> SubscriberBuilder<'a> {
     ///
     /// ```no_run
     /// use paceline::contract::Proxy;
-    /// # let node = paceline::Node::open("operator")?;
+    /// # let node = paceline::Node::open()?;
     /// let camera = node.subscriber("robot/camera").every(3).proxy(Proxy::Node("mast".into()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
