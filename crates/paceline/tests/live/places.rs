@@ -97,13 +97,17 @@ fn six_subscribers_get_the_same_pictures_at_every_place() {
         println!("{place}: robot-mast, mast-office, mast-operator: {:?}", sent.last());
     }
     let [chosen, at_subscriber, at_mast, at_publisher] = sent[..] else { panic!() };
-    // The first link carries the full stream, and the links behind it what the publisher would send.
-    assert_eq!(at_mast[0], at_subscriber[0]);
-    assert_eq!(at_mast[1..], at_publisher[1..]);
+    // The first link carries the full stream, and the links behind it what the publisher would send. Which one of six
+    // pictures is sent depends on the moment of the start, and pictures differ a little in size.
+    let alike =
+        |one: &[u64], other: &[u64]| one.iter().zip(other).all(|(a, b)| a.abs_diff(*b) * 50 <= *a);
+    assert!(alike(&at_mast[..1], &at_subscriber[..1]), "{sent:?}");
+    assert!(alike(&at_mast[1..], &at_publisher[1..]), "{sent:?}");
     assert!(at_mast[0] < at_publisher[0], "{at_mast:?} {at_publisher:?}");
     let sum = |bytes: [u64; 3]| bytes.iter().sum::<u64>();
     assert!(sum(at_mast) < sum(at_publisher).min(sum(at_subscriber)));
-    assert!(sum(chosen) <= sum(at_mast), "the planner may also mix places");
+    let most = sum(at_mast) + sum(at_mast) / 50;
+    assert!(sum(chosen) <= most, "the planner may also mix places: {sent:?}");
     sums::check(&[robot, mast, office, operator]);
 }
 
