@@ -191,7 +191,8 @@ impl<'a> PublisherBuilder<'a> {
     ///
     /// The kind then defaults to [`Kind::State`], and the [history](Self::history) to one sample. The subscriber's node
     /// pulls the sample as best effort, so it needs the right to pull the tag. Its age is real, so it may be older than
-    /// the delay bound of the subscription; it does not count as late.
+    /// the delay bound of the subscription; it does not count as late. Publishers of one tag on one node share their
+    /// histories: several latched ones need a history with room for a sample of each.
     pub fn latch(self) -> Self {
         self.set(|draft| {
             draft.spec.latch = true;
