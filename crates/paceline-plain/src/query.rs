@@ -10,6 +10,7 @@ mod answerer;
 mod asker;
 mod asking;
 mod channel;
+mod dispatch;
 mod lane;
 mod message;
 mod offers;

@@ -155,6 +155,7 @@ impl Worker {
                 continue;
             }
             let asking = self.asking.clone();
+            let name = key.0.to_string();
             let queryable = self
                 .asking
                 .common
@@ -162,7 +163,7 @@ impl Worker {
                 .declare_queryable(key.0.clone())
                 .complete(*complete)
                 .allowed_origin(Locality::Remote)
-                .callback(move |query| asking.ask(&query))
+                .callback(move |query| asking.ask(&query, &name))
                 .wait();
             match queryable {
                 Ok(queryable) => drop(self.declared.insert(key.clone(), (*complete, queryable))),

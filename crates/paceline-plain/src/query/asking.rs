@@ -1,6 +1,7 @@
 //! Queries of programs here that wait for other nodes, and their answers.
 
 use super::channel::Channel;
+use super::dispatch::Dispatches;
 use super::lane::{Buffered, Lane};
 use super::message::{Body, Message};
 use super::offers::Keys;
@@ -29,6 +30,7 @@ pub(super) struct State {
     pub(super) waiting: Waiting<Arc<Lane>>,
     pub(super) peers: BTreeMap<NodeId, Peer>,
     pub(super) refusals: VecDeque<Work>,
+    dispatches: Dispatches,
 }
 
 /// A node that can be queried.
@@ -42,7 +44,8 @@ pub(super) struct Peer {
 impl Asking {
     pub(super) fn new(common: Common) -> Self {
         let waiting = Waiting::new(common.rule.at_once, common.rule.patience);
-        let state = State { waiting, peers: BTreeMap::new(), refusals: VecDeque::new() };
+        let (peers, refusals) = (BTreeMap::new(), VecDeque::new());
+        let state = State { waiting, peers, refusals, dispatches: Dispatches::default() };
         Self { common: Arc::new(common), state: Mutex::new(state), buffered: Arc::default() }
     }
 
@@ -50,8 +53,8 @@ impl Asking {
         lock(&self.state)
     }
 
-    /// Handles one query. Runs on a thread of Zenoh and never blocks.
-    pub(super) fn ask(&self, query: &Query) {
+    /// Handles one query, which `queryable` received. Runs on a thread of Zenoh and never blocks.
+    pub(super) fn ask(&self, query: &Query, queryable: &str) {
         if let Some(from) = query.parameters().get(MARK) {
             self.common.node.note_dropped(DropReason::Loop, 1);
             let key = query.key_expr();
@@ -63,7 +66,7 @@ impl Asking {
                 )
             });
         }
-        if let Err((reason, what)) = self.carry(query) {
+        if let Err((reason, what)) = self.carry(query, queryable) {
             self.common.node.note_dropped(reason, 1);
             self.common.warn(|| format!("'{}' was not queried: {what}", query.key_expr()));
             self.refuse(query, what);
@@ -83,7 +86,7 @@ impl Asking {
         Arc::new(Lane::new(query.clone(), self.buffered.clone()))
     }
 
-    fn carry(&self, query: &Query) -> Result<(), (DropReason, String)> {
+    fn carry(&self, query: &Query, queryable: &str) -> Result<(), (DropReason, String)> {
         let rule = &self.common.rule;
         let body = Body::Ask(ask(query, rule.patience));
         let bytes = Message { query: 0, body: body.clone() }.encode().len();
@@ -95,9 +98,11 @@ impl Asking {
             return Err((DropReason::TooLarge, what));
         }
         let mut state = self.state();
-        // Zenoh calls back once for each matching queryable declared here. All calls for one query
-        // share its key in memory, which stays allocated while the query waits.
-        if state.waiting.any(|other| std::ptr::eq(other.key(), query.key_expr())) {
+        let (key, now) = (query.key_expr(), Instant::now());
+        let (thread, place) = (std::thread::current().id(), std::ptr::from_ref(key).addr());
+        let repeats = state.dispatches.repeats(now, thread, (place, key.as_str()), queryable);
+        // The key stays allocated while the query waits.
+        if repeats || state.waiting.any(|other| std::ptr::eq(other.key(), key)) {
             return Ok(());
         }
         if state.waiting.is_full() {
@@ -110,7 +115,6 @@ impl Asking {
         let ready = state.peers.iter().filter(|(_, peer)| peer.ready && matches(peer));
         let nodes: Vec<_> =
             ready.map(|(node, peer)| (*node, peer.channel.line().clone())).collect();
-        let now = Instant::now();
         let asked = nodes.iter().map(|(node, _)| *node);
         let number = state.waiting.ask(now, self.lane(query), asked);
         let message = Message { query: number, body }.encode();
