@@ -24,7 +24,7 @@ pub use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
 use crate::node::Node;
 use crate::sample::Sample;
-use crate::shell::pull::{Pipe, Told, Wanted, start};
+use crate::shell::pull::{Pipe, PullEvent, Wanted, start};
 pub use crate::summary::{Missing, MissingReason, PullError, PullNode, PullSummary};
 use paceline_proto::form::Audio;
 use paceline_proto::pull::{Find, Selection};
@@ -251,8 +251,8 @@ impl<'a> PullBuilder<'a> {
     /// the reason why there is nothing to fetch, and a remedy.
     pub fn run(self) -> Result<Pulled, PullError> {
         let pulled = self.begin()?;
-        let told = pulled.pipe.wait();
-        pulled.begun(told)
+        let event = pulled.pipe.wait();
+        pulled.begun(event)
     }
 
     /// Starts a pull. The asynchronous form of [`Self::run`]; works on any runtime.
@@ -261,8 +261,8 @@ impl<'a> PullBuilder<'a> {
     /// The errors of [`Self::run`].
     pub async fn run_async(self) -> Result<Pulled, PullError> {
         let pulled = self.begin()?;
-        let told = pulled.pipe.wait_async().await;
-        pulled.begun(told)
+        let event = pulled.pipe.wait_async().await;
+        pulled.begun(event)
     }
 
     fn begin(self) -> Result<Pulled, PullError> {
@@ -293,14 +293,14 @@ impl fmt::Debug for Pulled {
 }
 
 impl Pulled {
-    fn begun(mut self, told: Told) -> Result<Self, PullError> {
-        match told {
-            Told::Found(found) => {
+    fn begun(mut self, event: PullEvent) -> Result<Self, PullError> {
+        match event {
+            PullEvent::Found(found) => {
                 self.found = found;
                 Ok(self)
             }
-            Told::End(ended) => Err((*ended).err().unwrap_or(PullError::Closed)),
-            Told::Sample(_) => Err(PullError::Closed),
+            PullEvent::End(ended) => Err((*ended).err().unwrap_or(PullError::Closed)),
+            PullEvent::Sample(_) => Err(PullError::Closed),
         }
     }
 
@@ -310,14 +310,14 @@ impl Pulled {
         self.found
     }
 
-    fn take(&mut self, told: Told) -> Option<Sample> {
-        match told {
-            Told::Sample(delivery) => Some(*delivery),
-            Told::End(ended) => {
+    fn take(&mut self, event: PullEvent) -> Option<Sample> {
+        match event {
+            PullEvent::Sample(delivery) => Some(*delivery),
+            PullEvent::End(ended) => {
                 self.summary = Some(ended.unwrap_or_default());
                 None
             }
-            Told::Found(_) => None,
+            PullEvent::Found(_) => None,
         }
     }
 
@@ -326,8 +326,8 @@ impl Pulled {
         if self.summary.is_some() {
             return None;
         }
-        let told = self.pipe.wait_async().await;
-        self.take(told)
+        let event = self.pipe.wait_async().await;
+        self.take(event)
     }
 
     /// Blocks for at most `timeout` for the next sample; returns `None` at the end of the pull.
@@ -338,8 +338,8 @@ impl Pulled {
         if self.summary.is_some() {
             return Ok(None);
         }
-        let told = self.pipe.wait_until(Instant::now() + timeout).ok_or(RecvError::Timeout)?;
-        Ok(self.take(told))
+        let event = self.pipe.wait_until(Instant::now() + timeout).ok_or(RecvError::Timeout)?;
+        Ok(self.take(event))
     }
 
     /// Returns the summary of the pull; `None` before its end.
@@ -356,8 +356,8 @@ impl Iterator for Pulled {
         if self.summary.is_some() {
             return None;
         }
-        let told = self.pipe.wait();
-        self.take(told)
+        let event = self.pipe.wait();
+        self.take(event)
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) fn tags(document: &Document) -> String {
     if table.is_empty() { "no tag is published\n".to_owned() } else { table.render(WIDTH) }
 }
 
-/// Describes that nothing matches, next to what is published.
+/// Returns the message for a pattern without a match, with the published tags.
 pub(super) fn nothing(pattern: &Pattern, published: &BTreeSet<String>) -> String {
     format!("nothing matches {pattern}; {}\n", describe_tags(published))
 }

@@ -5,8 +5,8 @@
 //! publisher's own node has no entry. The objective is the sum of the bytes per second on all links between hosts, where
 //! each form of a publisher crosses a link once, as it does in operation ([`super::shares`]).
 //!
-//! A new subscription gets the best place beside the existing ones. These move only if that saves a part of the traffic
-//! ([`GAIN_PERCENT`]), so that a small change does not move streams forth and back.
+//! A new subscription gets the cheapest place while all existing places stay. An existing place changes only if that
+//! reduces the traffic by at least [`GAIN_PERCENT`], so that small changes do not move streams.
 
 use super::admission::Admission;
 use super::graph::Tree;

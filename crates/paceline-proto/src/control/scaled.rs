@@ -137,7 +137,7 @@ impl PublisherSpec {
         Self::measured_of(&self.scaled, form)
     }
 
-    /// Returns what was measured of `form`.
+    /// Returns the measurements of `form`, at any rate.
     pub(super) fn measured_of(all: &[ScaledForm], form: Form) -> Option<&ScaledForm> {
         let form = Form { rate: Rate::All, ..form.without_via() };
         all.iter().find(|one| one.form == form)

@@ -5,7 +5,7 @@
 //! A pull is best effort, so contracts on the path are not disturbed.
 
 use super::command::Commands;
-use super::pull::{Pipe, Told, Wanted, pull_into};
+use super::pull::{Pipe, PullEvent, Wanted, pull_into};
 use super::sink::{Order, Sink};
 use paceline_proto::form::{Form, Rate};
 use paceline_proto::pull::{Find, Selection};
@@ -48,8 +48,8 @@ impl Latecomer {
         if let Err(error) = pull_into(commands, &Wanted { find, form, from, until }, &pipe) {
             tracing::debug!(%tag, %publisher, %error, "no latched sample");
         }
-        while let Some(told) = pipe.pop() {
-            if let Told::Sample(sample) = told {
+        while let Some(event) = pipe.pop() {
+            if let PullEvent::Sample(sample) = event {
                 sink.deliver_latched(order, *sample);
             }
         }

@@ -20,5 +20,5 @@ mod puller;
 
 pub(crate) use holder::Holder;
 pub(crate) use lookup::Wanted;
-pub(crate) use pipe::{Pipe, Told};
+pub(crate) use pipe::{Pipe, PullEvent};
 pub(crate) use puller::{pull_into, start};

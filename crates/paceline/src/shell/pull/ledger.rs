@@ -2,7 +2,7 @@
 //! numbers.
 
 use super::super::command::Holders;
-use super::{Pipe, Told};
+use super::{Pipe, PullEvent};
 use crate::sample::Sample;
 use crate::summary::{Missing, MissingReason, PullNode, PullSummary};
 use paceline_proto::pull::{Held, PullPlan};
@@ -92,7 +92,7 @@ impl Ledger {
                     *self.delivered.entry(holder).or_default() += 1;
                     self.summary.delivered += 1;
                     self.summary.bytes += delivery.payload.len() as u64;
-                    pipe.push(Told::Sample(Box::new(delivery)));
+                    pipe.push(PullEvent::Sample(Box::new(delivery)));
                     None
                 } else {
                     Some(MissingReason::Undecodable)

@@ -15,7 +15,7 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A message of the pulling thread.
-pub(crate) enum Told {
+pub(crate) enum PullEvent {
     /// The number of samples found.
     Found(u64),
     /// A sample.
@@ -26,13 +26,13 @@ pub(crate) enum Told {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Told>,
+    waiting: VecDeque<PullEvent>,
     bytes: usize,
     /// True if the reader has left.
     closed: bool,
 }
 
-impl Told {
+impl PullEvent {
     fn bytes(&self) -> usize {
         match self {
             Self::Sample(delivery) => delivery.payload.len(),
@@ -42,11 +42,11 @@ impl Told {
 }
 
 impl State {
-    fn has_room(&self, told: &Told) -> bool {
+    fn has_room(&self, event: &PullEvent) -> bool {
         let fits = self.waiting.len() < WAITING_MAX
-            && self.bytes.saturating_add(told.bytes()) <= WAITING_BYTES_MAX;
+            && self.bytes.saturating_add(event.bytes()) <= WAITING_BYTES_MAX;
         // The last message always fits.
-        fits || self.waiting.is_empty() || matches!(told, Told::End(_))
+        fits || self.waiting.is_empty() || matches!(event, PullEvent::End(_))
     }
 }
 
@@ -64,7 +64,7 @@ impl Pipe {
     }
 
     /// Queues a message once there is room; returns false if the reader has left.
-    pub(crate) fn push(&self, told: Told) -> bool {
+    pub(crate) fn push(&self, event: PullEvent) -> bool {
         loop {
             let room = self.room.listen();
             {
@@ -72,9 +72,9 @@ impl Pipe {
                 if state.closed {
                     return false;
                 }
-                if state.has_room(&told) {
-                    state.bytes += told.bytes();
-                    state.waiting.push_back(told);
+                if state.has_room(&event) {
+                    state.bytes += event.bytes();
+                    state.waiting.push_back(event);
                     break;
                 }
             }
@@ -100,19 +100,19 @@ impl Pipe {
     }
 
     /// Returns the next message, if there is one.
-    pub(crate) fn pop(&self) -> Option<Told> {
+    pub(crate) fn pop(&self) -> Option<PullEvent> {
         let mut state = self.lock();
-        let told = state.waiting.pop_front()?;
-        state.bytes -= told.bytes();
+        let event = state.waiting.pop_front()?;
+        state.bytes -= event.bytes();
         drop(state);
         self.room.notify(usize::MAX);
-        Some(told)
+        Some(event)
     }
 
     /// Returns the next message, or a listener for it.
-    fn next(&self) -> Result<Told, EventListener> {
-        if let Some(told) = self.pop() {
-            return Ok(told);
+    fn next(&self) -> Result<PullEvent, EventListener> {
+        if let Some(event) = self.pop() {
+            return Ok(event);
         }
         let arrival = self.arrival.listen();
         // A message may have arrived before the listener existed.
@@ -120,20 +120,20 @@ impl Pipe {
     }
 
     /// Blocks until the next message.
-    pub(crate) fn wait(&self) -> Told {
+    pub(crate) fn wait(&self) -> PullEvent {
         loop {
             match self.next() {
-                Ok(told) => return told,
+                Ok(event) => return event,
                 Err(arrival) => arrival.wait(),
             }
         }
     }
 
     /// Blocks until the next message, or until `until`.
-    pub(crate) fn wait_until(&self, until: Instant) -> Option<Told> {
+    pub(crate) fn wait_until(&self, until: Instant) -> Option<PullEvent> {
         loop {
             match self.next() {
-                Ok(told) => return Some(told),
+                Ok(event) => return Some(event),
                 Err(arrival) => {
                     if arrival.wait_deadline(until).is_none() {
                         return self.pop();
@@ -144,10 +144,10 @@ impl Pipe {
     }
 
     /// Waits for the next message in asynchronous code.
-    pub(crate) async fn wait_async(&self) -> Told {
+    pub(crate) async fn wait_async(&self) -> PullEvent {
         loop {
             match self.next() {
-                Ok(told) => return told,
+                Ok(event) => return event,
                 Err(arrival) => arrival.await,
             }
         }

@@ -3,7 +3,7 @@
 use super::super::command::Commands;
 use super::fetch::Fetch;
 use super::lookup::{self, Wanted};
-use super::{Pipe, Told};
+use super::{Pipe, PullEvent};
 use crate::summary::{PullError, PullSummary};
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ struct Ending<'a>(&'a Pipe);
 
 impl Ending<'_> {
     fn tell(self, ended: Result<PullSummary, PullError>) {
-        self.0.push(Told::End(Box::new(ended)));
+        self.0.push(PullEvent::End(Box::new(ended)));
         std::mem::forget(self);
     }
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.push(Told::End(Box::new(Err(PullError::Closed))));
+        self.0.push(PullEvent::End(Box::new(Err(PullError::Closed))));
     }
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn pull_into(
     let lookup = lookup::look(commands, wanted, pipe)?;
     let found = lookup.plan.items.len() as u64;
     let mut fetch = Fetch::new(commands, wanted, pipe, lookup)?;
-    if pipe.push(Told::Found(found)) {
+    if pipe.push(PullEvent::Found(found)) {
         fetch.run();
     }
     Ok(fetch.finish())
