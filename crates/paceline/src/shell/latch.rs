@@ -5,13 +5,14 @@
 //! A pull is best effort, so contracts on the path are not disturbed.
 
 use super::command::Commands;
+use super::lock;
 use super::pull::{Pipe, PullEvent, Wanted, pull_into};
 use super::sink::{Order, Sink};
 use paceline_proto::form::{Form, Rate};
 use paceline_proto::pull::{Find, Selection};
 use paceline_proto::{PublisherId, Tag};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The longest time of one pull. Later samples of the publisher arrive by themselves.
@@ -56,36 +57,68 @@ impl Latecomer {
     }
 }
 
-/// The thread that serves the latecomers of a node, started for the first one.
+/// The most threads of a node that serve latecomers: a publisher that does not answer occupies one for [`TIME_MAX`].
+const THREADS_MAX: usize = 8;
+
+/// The threads that serve the latecomers of a node. Each ends when it finds nobody to serve.
 pub(crate) struct Latch {
     commands: Commands,
-    waiting: Option<Sender<Latecomer>>,
+    queue: Arc<Mutex<Queue>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Latecomer>,
+    threads: usize,
 }
 
 impl Latch {
-    pub(crate) const fn new(commands: Commands) -> Self {
-        Self { commands, waiting: None }
+    pub(crate) fn new(commands: Commands) -> Self {
+        Self { commands, queue: Arc::default() }
     }
 
-    /// Serves `latecomer` after earlier ones.
-    pub(crate) fn serve(&mut self, latecomer: Latecomer) {
-        if self.waiting.is_none() {
-            let (waiting, inbox) = channel();
-            let commands = self.commands.clone();
-            let named = std::thread::Builder::new().name("paceline-latch".to_owned());
-            match named.spawn(move || serve_all(&commands, &inbox)) {
-                Ok(_) => self.waiting = Some(waiting),
-                Err(error) => crate::warn_limited!("no thread for latched samples: {error}"),
-            }
+    /// Serves `latecomer`, after earlier ones if all threads are busy.
+    pub(crate) fn serve(&self, latecomer: Latecomer) {
+        let mut queue = lock(&self.queue);
+        queue.waiting.push_back(latecomer);
+        if queue.threads >= THREADS_MAX {
+            return;
         }
-        if let Some(waiting) = &self.waiting {
-            let _ = waiting.send(latecomer);
+        let (commands, all) = (self.commands.clone(), self.queue.clone());
+        let named = std::thread::Builder::new().name("paceline-latch".to_owned());
+        match named.spawn(move || serve_all(&commands, &all)) {
+            Ok(_) => queue.threads += 1,
+            Err(error) => {
+                crate::warn_limited!("no thread for latched samples: {error}");
+                if queue.threads == 0 {
+                    queue.waiting.clear();
+                }
+            }
         }
     }
 }
 
-fn serve_all(commands: &Commands, inbox: &Receiver<Latecomer>) {
-    for latecomer in inbox {
+/// Counts a thread out if a subscriber's callback panics on it.
+struct Panicked<'a>(&'a Mutex<Queue>);
+
+impl Drop for Panicked<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(self.0).threads -= 1;
+        }
+    }
+}
+
+fn serve_all(commands: &Commands, queue: &Mutex<Queue>) {
+    let _guard = Panicked(queue);
+    loop {
+        let next = {
+            let mut queue = lock(queue);
+            let next = queue.waiting.pop_front();
+            queue.threads -= usize::from(next.is_none());
+            next
+        };
+        let Some(latecomer) = next else { return };
         latecomer.serve(commands);
     }
 }
