@@ -224,6 +224,39 @@ fn invalid_or_huge_requests_are_refused_without_harm() {
 }
 
 #[test]
+fn a_subscription_is_changed_with_the_options_of_set() {
+    let host = Host::new();
+    let node = Served::start(&host, &[]);
+    let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    let _sub = host.start(&["sub", "cam", "--max-hz", "10"]);
+    host.wait_for_subscriptions(1);
+    let named = |answer: &Answer| {
+        let rows = answer.json()["rows"].as_array().cloned().unwrap_or_default();
+        let row = rows.into_iter().find(|row| row["pattern"] == "cam")?;
+        row["id"].as_str().map(str::to_owned)
+    };
+    let rows = node.until("/api/v1/subscriptions", |answer| named(answer).is_some());
+    let id = &named(&rows).unwrap();
+    let post = |id: &str, body: &str| {
+        let length = body.len();
+        let head = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
+        node.ask(&format!("POST /api/v1/subscriptions/{id}"), &format!("{head}\r\n{body}"))
+    };
+    let answer = post(id, r#"{"set":"--max-hz 5 --size 80x60"}"#);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = answer.json();
+    assert_eq!(answer["answer"], "best_effort", "{answer}");
+    assert!(answer["after"].as_str().unwrap().contains("80x60"), "{answer}");
+    post(id, r#"{"set":""}"#).refused(400, "give --max-hz");
+    post(id, r#"{"set":"--max-hz 0"}"#).refused(400, "from 0.001 to 1000000 (Hz)");
+    post(id, r#"{"set":"--fast"}"#).refused(400, "--fast");
+    post(id, r#"{"set":"--within 1s --idle 1s"}"#).refused(400, "--idle");
+    post(id, r#"{"hz":5}"#).refused(400, "the body must be");
+    post("0.0", r#"{"set":"--max-hz 5"}"#).refused(400, "there is no subscription 0.0");
+    node.ask(&format!("GET /api/v1/subscriptions/{id}"), "").refused(405, "use POST");
+}
+
+#[test]
 fn slow_or_excess_clients_do_not_block_others() {
     let host = Host::new();
     let node = Served::start(&host, &[]);
@@ -332,6 +365,7 @@ fn other_hosts_need_tls_and_a_token() {
     ask("GET", "/metrics", &bearer("0123456789abcdeX")).refused(401, "a token is needed");
     assert_eq!(ask("GET", "/api/v1/state", &bearer(read)).status, 200);
     ask("POST", "/api/v1/switches/none", &bearer(read)).refused(403, "reading only");
+    ask("POST", "/api/v1/subscriptions/0.0", &bearer(read)).refused(403, "reading only");
     ask("POST", "/api/v1/switches/none", &bearer(change)).refused(404, "no switch");
     let signed = ask("GET", &format!("/?token={read}"), "");
     assert_eq!(signed.status, 303, "{signed:?}");
