@@ -6,6 +6,7 @@
 mod assembly;
 mod mender;
 mod sorter;
+mod transit;
 
 use crate::form::Form;
 use crate::ids::PublisherId;
@@ -18,6 +19,7 @@ use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
 use bytes::{Bytes, BytesMut};
 use mender::{Arrival, Mender};
 use paceline_sched::{Duration, Instant};
+use transit::{Attention, Transit};
 
 /// The maximum number of bytes that are allocated based on a header alone; the buffer grows as data arrives.
 const TRUSTED_BYTES: usize = 1 << 20;
@@ -130,38 +132,10 @@ pub struct Receiver {
     control: Option<(usize, BytesMut)>,
     unfinished_bytes: usize,
     half_round_trip: Duration,
+    attention: Attention,
     unknown_stream: u64,
     /// Present once the sender has sent frames that may be lost.
     mender: Option<Box<Mender>>,
-}
-
-/// The transit time of a frame.
-#[derive(Clone, Copy, Debug)]
-struct Transit {
-    /// The part for its own bytes, as the sender states it.
-    serial: Duration,
-    /// Half the minimum round trip, which estimates the rest.
-    half: Duration,
-    /// The longest possible transit time, if the frame proves it.
-    longest: Option<Duration>,
-}
-
-impl Transit {
-    /// The rounding of an age and its doubt.
-    const ROUNDED: Duration = Duration::from_micros(2);
-
-    /// Reads the next segment, adds the serial part to the age of its sample, and the rest to the doubt.
-    fn read(self, reader: &mut Reader) -> Result<Segment, WireError> {
-        let mut segment = Segment::read(reader)?;
-        if let Segment::Data { place: Place::First(head), .. } = &mut segment {
-            head.age = head.age.saturating_add(self.serial);
-            head.doubt = head.doubt.zip(self.longest).map(|(doubt, longest)| {
-                let doubt = doubt.saturating_add(longest).saturating_add(Self::ROUNDED);
-                doubt.saturating_sub(self.serial).saturating_sub(self.half)
-            });
-        }
-        Ok(segment)
-    }
 }
 
 impl Receiver {
@@ -229,11 +203,8 @@ impl Receiver {
             datagrams: header.datagrams,
             stamp: header.stamp,
         };
-        let transit = Transit {
-            serial: header.transit.unwrap_or_default(),
-            half: self.half_round_trip,
-            longest: header.echo.map(|echo| echo.longest_transit(now)),
-        };
+        let longest = self.attention.longest_transit(now, header.echo);
+        let transit = Transit::of(&header, self.half_round_trip, longest);
         if header.epoch < self.epoch {
             return Ok(heard);
         }

@@ -6,6 +6,7 @@ mod ledger;
 mod losses;
 mod neighbour;
 mod rtt;
+mod stamp;
 mod transit;
 mod window;
 

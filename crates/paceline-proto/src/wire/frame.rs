@@ -97,12 +97,17 @@ impl Echo {
         u32::from_le_bytes([a, b, c, d])
     }
 
+    /// Returns the time since the stamp, modulo 71 minutes.
+    #[must_use]
+    pub fn age(&self, now: Instant) -> Duration {
+        Duration::from_micros(Self::stamp_of(now).wrapping_sub(self.stamp).into())
+    }
+
     /// Returns the longest possible time since the frame with this echo was assembled, if it arrives `now`: the
     /// whole round trip, without the time at the other end.
     #[must_use]
     pub fn longest_transit(&self, now: Instant) -> Duration {
-        let round = Self::stamp_of(now).wrapping_sub(self.stamp);
-        let round = Duration::from_micros(u64::from(round).saturating_add(2));
+        let round = self.age(now).saturating_add(Duration::from_micros(2));
         round.saturating_sub(self.since).saturating_add(Self::drift(self.since))
     }
 

@@ -2,6 +2,7 @@
 
 use super::ledger::{Fates, Ledger};
 use super::rtt::RttEstimator;
+use super::stamp::HeardStamp;
 use super::transit::Transit;
 use crate::carrier::Carrier;
 use crate::link::contents::Item;
@@ -19,10 +20,6 @@ pub(in crate::link) const PROBE_EVERY: Duration = Duration::from_millis(500);
 const GREET_EVERY: Duration = Duration::from_millis(100);
 /// A hop that was silent for this time is down.
 const SILENCE_MAX: Duration = Duration::from_millis(1_800);
-/// A slower stamp of the other end does not replace one that is younger than this.
-const STAMP_STAYS: Duration = Duration::from_secs(1);
-/// An older stamp proves nothing, because clocks run at different rates.
-const STAMP_LASTS: Duration = Duration::from_secs(2);
 /// A hop that is not up and was silent for this time is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 /// The number of frames after which one requests an acknowledgement, whatever their sizes. The window also
@@ -82,8 +79,8 @@ pub struct Hop {
     owed_since: Instant,
     rtt: RttEstimator,
     transit: Transit,
-    /// The stamp that proves the shortest transit from the other end, and its arrival.
-    stamp: Option<(u32, Instant)>,
+    /// The stamp of the other end to answer.
+    stamp: HeardStamp,
     /// Bytes sent to the hop since it was found, as counted on the wire.
     wire_bytes: u64,
     paced: bool,
@@ -117,7 +114,7 @@ impl Hop {
             owed_since: now,
             rtt: RttEstimator::new(),
             transit: Transit::new(),
-            stamp: None,
+            stamp: HeardStamp::default(),
             wire_bytes: 0,
             paced,
             ask_again: if paced { ASK_AGAIN_SOON } else { ASK_AGAIN },
@@ -325,7 +322,7 @@ impl Hop {
             return (None, 0);
         }
         if let Some(stamp) = heard.stamp {
-            self.note_stamp(now, stamp);
+            self.stamp.note(now, stamp);
         }
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
@@ -342,27 +339,10 @@ impl Hop {
         (change, lost)
     }
 
-    /// Keeps a stamp of the other end, unless a recent one has arrived after a shorter time.
-    fn note_stamp(&mut self, now: Instant, stamp: u32) {
-        let slower = self.stamp.is_some_and(|(best, arrived)| {
-            let since = now.since(arrived);
-            let lead = stamp.wrapping_sub(best);
-            // An overtaken stamp is older.
-            let overtaken = lead > u32::MAX / 2;
-            let lead = Duration::from_micros(lead.into()).saturating_add(Echo::drift(since));
-            since < STAMP_STAYS && (overtaken || lead < since)
-        });
-        if !slower {
-            self.stamp = Some((stamp, now));
-        }
-    }
-
     /// Returns the answer to the other end's stamp, if it has sent one lately.
     #[must_use]
     pub fn echo(&self, now: Instant) -> Option<Echo> {
-        let (stamp, arrived) = self.stamp?;
-        let since = now.since(arrived);
-        (since < STAMP_LASTS).then_some(Echo { stamp, since })
+        self.stamp.echo(now)
     }
 
     /// Returns the number of frames that were lost although the transport keeps order.
