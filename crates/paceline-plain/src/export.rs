@@ -13,7 +13,7 @@ use crate::mark::Mark;
 use crate::rule::{ExportRule, FreshRule};
 use large::Large;
 use paceline::contract::{Form, Rate};
-use paceline::timing::Otherwise;
+use paceline::delivery::Otherwise;
 use paceline::{LogLimit, Node, RecvError, SubscribeError, Subscriber, SubscriberEvent};
 use putter::{Lane, Putter};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -4,7 +4,7 @@ use crate::payload::Payload;
 use crate::shape;
 use crate::time;
 use paceline::Sample as Inner;
-use paceline::timing::{Actuation, Placement};
+use paceline::delivery::{Actuation, Placement};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 use std::time::Instant;

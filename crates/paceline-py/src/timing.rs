@@ -3,7 +3,7 @@
 use crate::convert::{NUMBER, TEXT, WHOLE, from_ms, option};
 use crate::errors;
 use paceline::SubscriberBuilder;
-use paceline::timing::{LateArrival, OrderedBy, Otherwise, TimeBuffering};
+use paceline::delivery::{LateArrival, OrderedBy, Otherwise, TimeBuffering};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;

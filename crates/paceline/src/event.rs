@@ -1,6 +1,6 @@
 //! Events of subscriptions and publishers.
 
-use crate::timing::Silence;
+use crate::delivery::Silence;
 use paceline_proto::control::{BestEffort, Grant, Refusal};
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::LossTolerance;

@@ -30,7 +30,7 @@
 //! - [`Node::status`] reads the counters of every reachable node.
 //!
 //! The modules hold the types of these calls: [`contract`] requests, grants and refusals, [`status`]
-//! counters and identifiers, [`class`] the sharing of links, [`pull`] past samples, and [`timing`] delivery by time.
+//! counters and identifiers, [`class`] the sharing of links, [`pull`] past samples, and [`delivery`] delivery by time.
 //!
 //! Builders take plain values and check all of them at the end, in `declare`, `open` or `run`. The
 //! error names the first wrong value and its allowed range.
@@ -46,6 +46,7 @@ mod check;
 pub mod class;
 mod config;
 pub mod contract;
+pub mod delivery;
 mod error;
 mod event;
 mod feedback;
@@ -65,7 +66,6 @@ pub mod status;
 mod subscriber;
 mod summary;
 pub mod time;
-pub mod timing;
 mod view;
 
 #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! Received samples.
 
-use crate::timing::{Actuation, Placement};
+use crate::delivery::{Actuation, Placement};
 use bytes::Bytes;
 use paceline_proto::{Encoding, Kind, PublisherId, Tag, Timestamp};
 use std::sync::Arc;

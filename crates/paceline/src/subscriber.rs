@@ -6,6 +6,7 @@ mod timing;
 
 use crate::arrival::Arrival;
 use crate::contract::{Offer, Quote};
+use crate::delivery::{Decisions, SpacingReport};
 use crate::error::{RecvError, SubscribeError, set};
 use crate::event::SubscriberEvent;
 use crate::history::History;
@@ -14,7 +15,6 @@ use crate::sample::Sample;
 use crate::shell::command::Command;
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
-use crate::timing::{Decisions, SpacingReport};
 use draft::{Draft, public_pattern};
 use event_listener::{EventListener, Listener};
 use paceline_proto::control::SubscriptionSpec;

@@ -2,7 +2,7 @@
 
 use crate::exit;
 use paceline::SubscriberBuilder;
-use paceline::timing::{LateArrival, OrderedBy, Otherwise, TimeBuffering};
+use paceline::delivery::{LateArrival, OrderedBy, Otherwise, TimeBuffering};
 use std::time::Duration;
 
 /// The options of delivery by time.

@@ -1,6 +1,6 @@
 //! One delivered sample as a line of JSON.
 
-use paceline::timing::{Actuation, Placement};
+use paceline::delivery::{Actuation, Placement};
 use paceline::{Encoding, Sample};
 use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_media::{CardReading, Format, Picture, PixelFormat, Size, png};

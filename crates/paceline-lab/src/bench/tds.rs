@@ -9,7 +9,7 @@ use super::report::{Bound, Report, Section, Unit};
 use super::stats::{Samples, count, float, millis};
 use super::{OutputArgs, interrupt};
 use anyhow::{Context as _, Result};
-use paceline::timing::SpacingReport;
+use paceline::delivery::SpacingReport;
 use paceline::{Node, PutOptions, Sample, Timestamp};
 use paceline_time::spacing::{Anchor, Depth, Jitter, Spacing};
 use std::process::ExitCode;

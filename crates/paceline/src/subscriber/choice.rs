@@ -1,8 +1,8 @@
 //! The chosen delivery by time, and its checks.
 
+use crate::delivery::{Otherwise, TimeBuffering};
 use crate::error::SubscribeError;
 use crate::shell::sink::{Fresh, Method, Staged};
-use crate::timing::{Otherwise, TimeBuffering};
 use paceline_time::spacing::Depth;
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use super::choice::Choice;
 use super::{SubscriberBuilder, Subscription};
+use crate::delivery::{Decisions, Otherwise, SpacingReport, TimeBuffering};
 use crate::shell::sink::{Fresh, Staged};
-use crate::timing::{Decisions, Otherwise, SpacingReport, TimeBuffering};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 

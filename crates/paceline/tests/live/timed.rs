@@ -1,8 +1,8 @@
 //! Delivery by time: commands within an age limit, samples in the order of their times, and their spacing.
 
 use crate::support::{SOON, isolated, pair, wait_until};
+use paceline::delivery::{Actuation, Otherwise, Placement, TimeBuffering};
 use paceline::status::DropReason;
-use paceline::timing::{Actuation, Otherwise, Placement, TimeBuffering};
 use paceline::{
     Capacity, PutOptions, RecvError, Sample, SubscribeError, SubscriberEvent, Timestamp,
 };
@@ -132,7 +132,7 @@ fn round_trips_prove_the_age_over_links() {
 }
 
 #[test]
-fn samples_of_two_publishers_leave_in_the_order_of_their_times() {
+fn samples_of_several_publishers_leave_in_the_order_of_their_times() {
     let node = isolated("one", []);
     let order = TimeBuffering::by_time(millis(40));
     let mut samples = node.subscriber("sensor/*").queue(1_000).ordered(order).declare().unwrap();

@@ -1,8 +1,8 @@
 //! Commands within an age limit, and the safe action when a stream falls silent.
 
+use crate::delivery::{Actuation, Decisions, Otherwise, Silence};
 use crate::sample::Sample;
 use crate::shell::lock;
-use crate::timing::{Actuation, Decisions, Otherwise, Silence};
 use bytes::Bytes;
 use paceline_proto::{RawSample, Tag};
 use paceline_sched::{Duration, Instant};

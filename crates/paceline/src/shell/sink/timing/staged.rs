@@ -1,9 +1,9 @@
 //! Samples that wait for their release: by the order of their times, or with the publisher's spacing.
 
+use crate::delivery::{OrderedBy, SpacingReport, TimeBuffering};
 use crate::sample::Sample;
 use crate::shell::lock;
 use crate::shell::sink::queue::Unread;
-use crate::timing::{OrderedBy, SpacingReport, TimeBuffering};
 use paceline_proto::{NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use paceline_time::TimeBounds;

@@ -122,7 +122,7 @@ pub enum OrderedBy {
 /// of the content leaves, earliest first. A sample that has waited for the hold time leaves with all before it.
 ///
 /// ```
-/// use paceline::timing::{LateArrival, TimeBuffering};
+/// use paceline::delivery::{LateArrival, TimeBuffering};
 /// use std::time::Duration;
 ///
 /// let order = TimeBuffering::by_time(Duration::from_millis(50)).factor(0.5).late(LateArrival::Drop);
