@@ -6,12 +6,14 @@
 
 use super::command::Commands;
 use super::lock;
+use super::pacer::Wake as _;
 use super::pull::{Pipe, PullEvent, Wanted, pull_into};
 use super::sink::{Order, Sink};
 use paceline_proto::form::{Form, Rate};
 use paceline_proto::pull::{Find, Selection};
 use paceline_proto::{PublisherId, Tag};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -98,19 +100,7 @@ impl Latch {
     }
 }
 
-/// Counts a thread out if a subscriber's callback panics on it.
-struct Panicked<'a>(&'a Mutex<Queue>);
-
-impl Drop for Panicked<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            lock(self.0).threads -= 1;
-        }
-    }
-}
-
 fn serve_all(commands: &Commands, queue: &Mutex<Queue>) {
-    let _guard = Panicked(queue);
     loop {
         let next = {
             let mut queue = lock(queue);
@@ -119,6 +109,12 @@ fn serve_all(commands: &Commands, queue: &Mutex<Queue>) {
             next
         };
         let Some(latecomer) = next else { return };
-        latecomer.serve(commands);
+        let served = catch_unwind(AssertUnwindSafe(|| latecomer.serve(commands)));
+        if served.is_err() {
+            tracing::error!(
+                "a callback panicked with a latched sample; its subscription has ended"
+            );
+            latecomer.sink.fail();
+        }
     }
 }
