@@ -22,7 +22,7 @@ impl SubscriberBuilder<'_> {
     /// processor is free, once per silence, and not before the first sample.
     ///
     /// ```no_run
-    /// # use paceline::{Node, timing::{Actuation, Otherwise}};
+    /// # use paceline::{Node, delivery::{Actuation, Otherwise}};
     /// # use std::time::Duration;
     /// # let node = Node::open()?;
     /// # fn drive(_: &[u8]) {}
