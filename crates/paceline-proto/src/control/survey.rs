@@ -270,7 +270,7 @@ impl Control {
         let ask = Ask::new(request, spec, at, *split)?;
         let seat = self.admission.links.seat(&self.registry, self.me, (pair.1, next))?;
         let link = self.admission.reservations.link(seat.link)?;
-        let trunk = Reservations::trunk_to(trunk(pair.1, form), NodeIndex(next.0));
+        let trunk = Reservations::trunk_to(trunk(pair.1, spec.kind, form), NodeIndex(next.0));
         let left = self.left_for(*pair, next, link, trunk);
         let (link, before) =
             left.as_ref().map_or((link, None), |(link, before)| (link, Some(before)));
