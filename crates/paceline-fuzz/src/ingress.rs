@@ -158,6 +158,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         max_wait: None,
         retransmit: paceline_proto::Retransmit::default(),
         level: None,
+        aligned: false,
     }
 }
 

@@ -116,12 +116,19 @@ impl<P> Ingress<P> {
         let mut old = core::mem::take(&mut self.outputs);
         for plan in plans {
             if let Some(place) = old.iter().position(|output| output.is_for(plan)) {
-                self.outputs.push(old.swap_remove(place));
+                let mut output = old.swap_remove(place);
+                if plan.aligned {
+                    output.temporal.align();
+                }
+                self.outputs.push(output);
             } else if let Some(port) = open(plan) {
                 let (key, scale) = (OutputKey::of(plan), plan.at_port());
                 // The port scales the rate of video, so it is not scaled here.
                 let rate = if scale.rate == Rate::All { plan.scale.rate } else { Rate::All };
-                let temporal = TemporalScaler::new(rate, self.period);
+                let mut temporal = TemporalScaler::new(rate, self.period);
+                if plan.aligned {
+                    temporal.align();
+                }
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
                 self.outputs.push(Output { key, scale, port, temporal, gate, defers: false });

@@ -21,6 +21,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         max_wait: None,
         retransmit: crate::Retransmit::default(),
         level: None,
+        aligned: false,
         subscriptions: Vec::new(),
     }
 }

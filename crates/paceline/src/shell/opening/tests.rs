@@ -54,6 +54,7 @@ impl Ends {
             background: false,
             retransmit: Retransmit::None,
             level: None,
+            aligned: false,
             subscriptions: Vec::new(),
         };
         let outputs = vec![(plan, Some(Port::Ring(port)))];
