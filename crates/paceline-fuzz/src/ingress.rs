@@ -159,6 +159,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         retransmit: paceline_proto::Retransmit::default(),
         level: None,
         aligned: false,
+        until: None,
     }
 }
 

@@ -71,12 +71,25 @@ pub struct Output<P> {
     gate: DecodeGate,
     /// The next sample waits in the group of pictures.
     defers: bool,
+    /// The form that replaces it ([`OutputPlan::until`]).
+    until: Option<Form>,
+    /// The first sample that it does not take.
+    end: Option<u64>,
 }
 
 impl<P> Output<P> {
     /// Returns `true` if this is the output that `plan` requests; it then keeps its port and phase.
     pub fn is_for(&self, plan: &OutputPlan) -> bool {
         self.key == OutputKey::of(plan) && self.scale == plan.at_port()
+    }
+
+    fn set_end(&mut self, plan: &OutputPlan) {
+        if self.until != plan.until {
+            (self.until, self.end) = (plan.until, None);
+        }
+        if plan.aligned {
+            self.temporal.align();
+        }
     }
 }
 
@@ -90,13 +103,15 @@ pub struct Ingress<P> {
     outputs: Vec<Output<P>>,
     period: Option<Duration>,
     group: Group,
+    /// The highest sequence number so far.
+    newest: Option<u64>,
 }
 
 impl<P> Ingress<P> {
     /// Returns a source without outputs. `period` is the publisher's declared period, if any.
     #[must_use]
     pub fn new(period: Option<Duration>) -> Self {
-        Self { outputs: Vec::new(), period, group: Group::default() }
+        Self { outputs: Vec::new(), period, group: Group::default(), newest: None }
     }
 
     /// Counts the stored pictures against `budget`, which the sources of a node share. By default each source
@@ -117,21 +132,20 @@ impl<P> Ingress<P> {
         for plan in plans {
             if let Some(place) = old.iter().position(|output| output.is_for(plan)) {
                 let mut output = old.swap_remove(place);
-                if plan.aligned {
-                    output.temporal.align();
-                }
+                output.set_end(plan);
                 self.outputs.push(output);
             } else if let Some(port) = open(plan) {
                 let (key, scale) = (OutputKey::of(plan), plan.at_port());
                 // The port scales the rate of video, so it is not scaled here.
                 let rate = if scale.rate == Rate::All { plan.scale.rate } else { Rate::All };
-                let mut temporal = TemporalScaler::new(rate, self.period);
-                if plan.aligned {
-                    temporal.align();
-                }
+                let temporal = TemporalScaler::new(rate, self.period);
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
-                self.outputs.push(Output { key, scale, port, temporal, gate, defers: false });
+                let (until, end) = (None, None);
+                let mut output =
+                    Output { key, scale, port, temporal, gate, defers: false, until, end };
+                output.set_end(plan);
+                self.outputs.push(output);
             }
         }
         for output in old {
@@ -162,6 +176,20 @@ impl<P> Ingress<P> {
         self.group.add(sample);
     }
 
+    /// Returns true if an output ends with the first newer sample of another form ([`OutputPlan::until`]).
+    pub fn is_replaced(&self) -> bool {
+        self.outputs.iter().any(|output| output.until.is_some() && output.end.is_none())
+    }
+
+    /// Ends the outputs that samples in `form` replace, of which `seq` has arrived.
+    pub fn replace(&mut self, form: Form, seq: u64) {
+        if self.newest.is_none_or(|newest| newest < seq) {
+            let all = self.outputs.iter_mut();
+            let ended = all.filter(|output| output.until == Some(form) && output.end.is_none());
+            ended.for_each(|output| output.end = Some(seq));
+        }
+    }
+
     /// Passes `sample` to every output whose temporal scaling selects it. The last output receives the sample
     /// itself, so that a source with one output copies nothing.
     ///
@@ -185,6 +213,7 @@ impl<P> Ingress<P> {
         mut take: impl FnMut(&mut Output<P>, Result<RawSample, DropReason>) -> bool,
     ) {
         let (seq, captured, kind) = (sample.seq, sample.captured.nanos, sample.kind);
+        self.newest = self.newest.max(Some(seq));
         let mut hand = |output: &mut Output<P>, sample| {
             if !take(output, sample) {
                 output.gate.broke(kind);
@@ -192,7 +221,7 @@ impl<P> Ingress<P> {
         };
         let mut last: Option<&mut Output<P>> = None;
         for output in self.outputs.iter_mut().filter(|output| targets(output.key.target)) {
-            if std::mem::take(&mut output.defers) {
+            if std::mem::take(&mut output.defers) || output.end.is_some_and(|end| end <= seq) {
                 continue;
             }
             if !output.temporal.take(seq, captured) {

@@ -9,6 +9,7 @@ use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
 use paceline_proto::link::{RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
+use paceline_proto::PublisherId;
 use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
 use std::sync::Arc;
@@ -35,7 +36,10 @@ impl Node {
             |output, port| removed.push((output, port)),
         );
         for (output, port) in removed {
-            let followed = plans.iter().any(|plan| plan.target == output.target);
+            let followed = match output.target {
+                Target::Hop(hop) => self.control.sends_to(key.publisher, hop),
+                Target::Local => false,
+            };
             self.close(now, key, (output, followed), port);
         }
         let mine = key.publisher.node == self.id && key.form == Form::FULL;
@@ -43,6 +47,7 @@ impl Node {
         if publishes || !plans.is_empty() {
             self.sources.insert(key, source);
         }
+        self.find_replaced(key.publisher);
         // The neighbour may have reported these losses before control installed the source again.
         if !plans.is_empty()
             && let Some(lost) = self.lost_early.remove(&key)
@@ -51,6 +56,25 @@ impl Node {
                 self.count(now, key, reason, samples);
             }
         }
+    }
+
+    /// Records whether sources of a publisher end with the first sample of another one.
+    fn find_replaced(&mut self, publisher: PublisherId) {
+        let mut its = self.sources.iter().filter(|(key, _)| key.publisher == publisher);
+        match its.any(|(_, source)| source.ingress.is_replaced()) {
+            true => _ = self.replaced.insert(publisher),
+            false => _ = self.replaced.remove(&publisher),
+        }
+    }
+
+    /// Ends the outputs that a sample in a form replaces.
+    pub(super) fn replace(&mut self, SourceKey { publisher, form }: SourceKey, seq: u64) {
+        if !self.replaced.contains(&publisher) {
+            return;
+        }
+        let its = self.sources.iter_mut().filter(|(key, _)| key.publisher == publisher);
+        its.for_each(|(_, source)| source.ingress.replace(form, seq));
+        self.find_replaced(publisher);
     }
 
     /// Updates an output that stays but may have another contract or other subscriptions.

@@ -24,7 +24,7 @@ use paceline_proto::receive::Received;
 use paceline_proto::sample::RawSample;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A limit on the rounds of one node at one instant, to detect endless loops.
@@ -93,6 +93,8 @@ pub(super) struct Node {
     arrived_of: Lookup<StreamKey, usize>,
     /// Losses of streams that control has not installed yet.
     pub(super) lost_early: BTreeMap<SourceKey, Drops>,
+    /// The publishers of which a stream ends with the first sample of another one.
+    pub(super) replaced: BTreeSet<PublisherId>,
     /// Samples that found no output here, by publisher.
     pub(super) unrouted: BTreeMap<PublisherId, u64>,
     /// Malformed frames received.
@@ -134,6 +136,7 @@ impl Node {
             arrived: Vec::new(),
             arrived_of: Lookup::default(),
             lost_early: BTreeMap::new(),
+            replaced: BTreeSet::new(),
             unrouted: BTreeMap::new(),
             malformed: 0,
             stalled: false,
@@ -310,6 +313,7 @@ impl Node {
 
     /// Passes a sample to the outputs of its source, or counts it as unrouted.
     fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
+        self.replace(key, sample.seq);
         if let Some((source, mut outlets)) = self.source(now, key)
             && !source.ingress.outputs().is_empty()
         {

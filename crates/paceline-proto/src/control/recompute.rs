@@ -15,7 +15,8 @@ use super::spec::SubscriptionSpec;
 use super::tie::Ties;
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::plan::SourceKey;
+use crate::form::Form;
+use crate::plan::{SourceKey, Target};
 use core::mem;
 use paceline_admit::reserve::Key;
 use paceline_sched::Instant;
@@ -273,6 +274,15 @@ impl Control {
             }
         }
         heard
+    }
+
+    /// Returns true if samples of a publisher leave this node to the neighbour `hop`, in any form.
+    #[must_use]
+    pub fn sends_to(&self, publisher: PublisherId, hop: NodeId) -> bool {
+        let first = SourceKey { publisher, form: Form::FULL };
+        let its = self.installed.range(first..).take_while(|(source, _)| source.publisher == publisher);
+        let mut outputs = its.flat_map(|(_, installed)| &installed.outputs);
+        outputs.any(|output| output.target == Target::Hop(hop))
     }
 
     fn tell_installs(&mut self, installed: BTreeMap<SourceKey, Installed>) {

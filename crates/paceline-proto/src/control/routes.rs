@@ -195,6 +195,7 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
         retransmit: Retransmit::None,
         level: None,
         aligned: false,
+        until: None,
         subscriptions: Vec::new(),
     }
 }

@@ -22,6 +22,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         retransmit: crate::Retransmit::default(),
         level: None,
         aligned: false,
+        until: None,
         subscriptions: Vec::new(),
     }
 }

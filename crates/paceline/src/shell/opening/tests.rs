@@ -55,6 +55,7 @@ impl Ends {
             retransmit: Retransmit::None,
             level: None,
             aligned: false,
+            until: None,
             subscriptions: Vec::new(),
         };
         let outputs = vec![(plan, Some(Port::Ring(port)))];
