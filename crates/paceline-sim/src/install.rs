@@ -7,7 +7,7 @@ use crate::pool::scale_key;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
-use paceline_proto::link::{RETIRE_MAX, StreamSpec};
+use paceline_proto::link::{HAND_OVER_MAX, RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::PublisherId;
 use paceline_proto::reason::DropReason;
@@ -185,9 +185,12 @@ impl Node {
         let Some(end) = self.links.get_mut(link) else { return };
         end.drain(now, index);
         end.touched = true;
-        let retired =
-            Retired { key: (hop, source.publisher, key.form), index, until: now + RETIRE_MAX };
-        if followed {
+        let keeps = self.control.hands_over(source, hop, key.form);
+        let until = now + if keeps { HAND_OVER_MAX } else { RETIRE_MAX };
+        let retired = Retired { key: (hop, source.publisher, key.form), index, until };
+        if keeps {
+            end.retired.push(retired);
+        } else if followed {
             end.link.retire_stream(now, index);
             end.retired.push(retired);
         } else {

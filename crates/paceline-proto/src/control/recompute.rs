@@ -16,7 +16,7 @@ use super::tie::Ties;
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::form::Form;
-use crate::plan::{SourceKey, Target};
+use crate::plan::{OutputPlan, SourceKey, Target};
 use core::mem;
 use paceline_admit::reserve::Key;
 use paceline_sched::Instant;
@@ -279,14 +279,54 @@ impl Control {
     /// Returns true if samples of a publisher leave this node to the neighbour `hop`, in any form.
     #[must_use]
     pub fn sends_to(&self, publisher: PublisherId, hop: NodeId) -> bool {
+        self.outputs_of(publisher).any(|output| output.target == Target::Hop(hop))
+    }
+
+    /// Returns the streams of a publisher's samples in any form.
+    fn outputs_of(&self, publisher: PublisherId) -> impl Iterator<Item = &OutputPlan> {
         let first = SourceKey { publisher, form: Form::FULL };
-        let its = self.installed.range(first..).take_while(|(source, _)| source.publisher == publisher);
-        let mut outputs = its.flat_map(|(_, installed)| &installed.outputs);
-        outputs.any(|output| output.target == Target::Hop(hop))
+        let its = self.installed.range(first..);
+        let its = its.take_while(move |(source, _)| source.publisher == publisher);
+        its.flat_map(|(_, installed)| &installed.outputs)
+    }
+
+    /// Returns true if a removed stream to the neighbour `hop` must send its queue under its contract, because its samples
+    /// are those of subscriptions whose contracts another stream satisfies from now on. At least one of the two is shared.
+    ///
+    /// Valid while the outputs of this change are handled.
+    #[must_use]
+    pub fn hands_over(&self, source: SourceKey, hop: NodeId, form: Form) -> bool {
+        self.handed.contains(&(source, hop, form))
+    }
+
+    /// Returns the streams of `before` that other streams replace ([`Self::hands_over`]).
+    fn handed_over(
+        &self,
+        before: &BTreeMap<SourceKey, Installed>,
+    ) -> BTreeSet<(SourceKey, NodeId, Form)> {
+        let mut handed = BTreeSet::new();
+        let changed = |(source, old): &(&SourceKey, &Installed)| self.installed.get(source) != Some(*old);
+        for (source, old) in before.iter().filter(changed) {
+            let now = self.installed.get(source).map_or(&[][..], |now| &now.outputs);
+            for output in old.outputs.iter().filter(|output| output.contract.is_some()) {
+                let Target::Hop(hop) = output.target else { continue };
+                let stays = now.iter().any(|it| (it.target, it.form) == (output.target, output.form));
+                let follows = |it: &OutputPlan| {
+                    let both = || it.subscriptions.iter().any(|id| output.subscriptions.contains(id));
+                    let shared = it.subscriptions.len() > 1 || output.subscriptions.len() > 1;
+                    it.target == output.target && it.contract.is_some() && shared && both()
+                };
+                if !stays && self.outputs_of(source.publisher).any(follows) {
+                    handed.insert((*source, hop, output.form));
+                }
+            }
+        }
+        handed
     }
 
     fn tell_installs(&mut self, installed: BTreeMap<SourceKey, Installed>) {
         let before = mem::replace(&mut self.installed, installed);
+        self.handed = self.handed_over(&before);
         for (&source, now) in &self.installed {
             if before.get(&source) != Some(now) {
                 let Installed { publisher, from, outputs } = now.clone();
