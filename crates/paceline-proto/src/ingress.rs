@@ -75,6 +75,8 @@ pub struct Output<P> {
     until: Option<Form>,
     /// The first sample that it does not take.
     end: Option<u64>,
+    /// The first sample that it takes: the output that it replaces took those before.
+    begin: u64,
 }
 
 impl<P> Output<P> {
@@ -141,9 +143,9 @@ impl<P> Ingress<P> {
                 let temporal = TemporalScaler::new(rate, self.period);
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
-                let (until, end) = (None, None);
+                let (defers, until, end, begin) = (false, None, None, 0);
                 let mut output =
-                    Output { key, scale, port, temporal, gate, defers: false, until, end };
+                    Output { key, scale, port, temporal, gate, defers, until, end, begin };
                 output.set_end(plan);
                 self.outputs.push(output);
             }
@@ -181,12 +183,23 @@ impl<P> Ingress<P> {
         self.outputs.iter().any(|output| output.until.is_some() && output.end.is_none())
     }
 
-    /// Ends the outputs that samples in `form` replace, of which `seq` has arrived.
-    pub fn replace(&mut self, form: Form, seq: u64) {
-        if self.newest.is_none_or(|newest| newest < seq) {
-            let all = self.outputs.iter_mut();
-            let ended = all.filter(|output| output.until == Some(form) && output.end.is_none());
-            ended.for_each(|output| output.end = Some(seq));
+    /// Ends the outputs that samples in `form` replace, of which `seq` has arrived. Returns the outputs that have already
+    /// taken it, and the first sample that they have not taken.
+    pub fn replace(&mut self, form: Form, seq: u64) -> Vec<(OutputKey, u64)> {
+        let all = self.outputs.iter_mut();
+        let replaced = all.filter(|output| output.until == Some(form) && output.end.is_none());
+        if let Some(newest) = self.newest.filter(|newest| *newest >= seq) {
+            return replaced.map(|output| (output.key, newest.saturating_add(1))).collect();
+        }
+        replaced.for_each(|output| output.end = Some(seq));
+        Vec::new()
+    }
+
+    /// Leaves out the samples that replaced outputs of other forms have taken.
+    pub fn begin(&mut self, taken: &[(OutputKey, u64)]) {
+        for (key, first) in taken {
+            let same = self.outputs.iter_mut().filter(|output| output.key == *key);
+            same.for_each(|output| output.begin = *first);
         }
     }
 
@@ -221,7 +234,8 @@ impl<P> Ingress<P> {
         };
         let mut last: Option<&mut Output<P>> = None;
         for output in self.outputs.iter_mut().filter(|output| targets(output.key.target)) {
-            if std::mem::take(&mut output.defers) || output.end.is_some_and(|end| end <= seq) {
+            let over = output.end.is_some_and(|end| end <= seq);
+            if std::mem::take(&mut output.defers) || over || seq < output.begin {
                 continue;
             }
             if !output.temporal.take(seq, captured) {

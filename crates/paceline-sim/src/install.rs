@@ -68,12 +68,17 @@ impl Node {
     }
 
     /// Ends the outputs that a sample in a form replaces.
-    pub(super) fn replace(&mut self, SourceKey { publisher, form }: SourceKey, seq: u64) {
+    pub(super) fn replace(&mut self, by: SourceKey, seq: u64) {
+        let SourceKey { publisher, form } = by;
         if !self.replaced.contains(&publisher) {
             return;
         }
         let its = self.sources.iter_mut().filter(|(key, _)| key.publisher == publisher);
-        its.for_each(|(_, source)| source.ingress.replace(form, seq));
+        let taken: Vec<_> =
+            its.flat_map(|(_, source)| source.ingress.replace(form, seq)).collect();
+        if let Some(source) = self.sources.get_mut(&by) {
+            source.ingress.begin(&taken);
+        }
         self.find_replaced(publisher);
     }
 

@@ -293,7 +293,7 @@ impl Control {
     /// Returns true if a removed stream to the neighbour `hop` must send its queue under its contract, because its samples
     /// are those of subscriptions whose contracts another stream satisfies from now on. At least one of the two is shared.
     ///
-    /// Valid while the outputs of this change are handled.
+    /// Valid until the stream is sent again.
     #[must_use]
     pub fn hands_over(&self, source: SourceKey, hop: NodeId, form: Form) -> bool {
         self.handed.contains(&(source, hop, form))
@@ -326,7 +326,15 @@ impl Control {
 
     fn tell_installs(&mut self, installed: BTreeMap<SourceKey, Installed>) {
         let before = mem::replace(&mut self.installed, installed);
-        self.handed = self.handed_over(&before);
+        let handed = self.handed_over(&before);
+        // Several changes may be handled together.
+        let installed = &self.installed;
+        self.handed.retain(|(source, hop, form)| {
+            let outputs = installed.get(source).map_or(&[][..], |it| &it.outputs);
+            let now = outputs.iter().any(|it| (it.target, it.form) == (Target::Hop(*hop), *form));
+            !now && installed.keys().any(|it| it.publisher == source.publisher)
+        });
+        self.handed.extend(handed);
         for (&source, now) in &self.installed {
             if before.get(&source) != Some(now) {
                 let Installed { publisher, from, outputs } = now.clone();

@@ -159,10 +159,13 @@ impl Sources {
         }
         let first = SourceKey { publisher, form: Form::FULL };
         let its = self.sources.range_mut(first..);
-        let mut waits = false;
+        let (mut waits, mut taken) = (false, Vec::new());
         for (_, source) in its.take_while(|(key, _)| key.publisher == publisher) {
-            source.ingress.replace(form, seq);
+            taken.extend(source.ingress.replace(form, seq));
             waits |= source.ingress.is_replaced();
+        }
+        if let Some(source) = self.sources.get_mut(&key) {
+            source.ingress.begin(&taken);
         }
         if !waits {
             self.replaced.remove(&publisher);
