@@ -368,14 +368,16 @@ impl Admission {
 
     /// Changes the reservations of a stream and updates the sums.
     fn change(&mut self, trunk: Trunk, change: impl FnOnce(&mut Held)) {
-        let before = [self.charges(trunk, |held| held.firm), self.charges(trunk, |held| held.charge)];
+        let before =
+            [self.charges(trunk, |held| held.firm), self.charges(trunk, |held| held.charge)];
         let held = self.trunks.entry(trunk).or_default();
         change(held);
         if held.is_empty() {
             self.ledger.used -= held.used;
             self.trunks.remove(&trunk);
         }
-        let after = [self.charges(trunk, |held| held.firm), self.charges(trunk, |held| held.charge)];
+        let after =
+            [self.charges(trunk, |held| held.firm), self.charges(trunk, |held| held.charge)];
         let ([firm, charges], [firm_after, charges_after]) = (before, after);
         let (gone, come) = difference(firm, firm_after);
         for firm in gone {

@@ -11,8 +11,11 @@ use paceline_proto::link::{HAND_OVER_MAX, RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::PublisherId;
 use paceline_proto::reason::DropReason;
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
+
+/// The longest time for which a sample waits for its source, as in the shell.
+pub(super) const EARLY_MAX: Duration = Duration::from_secs(1);
 
 impl Node {
     /// Makes `plans` the outputs of a source.
@@ -54,6 +57,21 @@ impl Node {
         {
             for (reason, samples) in lost.iter() {
                 self.count(now, key, reason, samples);
+            }
+        }
+        if !plans.is_empty() && !mine {
+            self.offer_early(now, key);
+        }
+    }
+
+    /// Delivers the samples that arrived before their source was installed.
+    fn offer_early(&mut self, now: Instant, key: SourceKey) {
+        for (at, sample) in self.early.remove(&key).unwrap_or_default() {
+            if now.since(at) <= EARLY_MAX {
+                if let Some(unrouted) = self.unrouted.get_mut(&key.publisher) {
+                    *unrouted = unrouted.saturating_sub(1);
+                }
+                self.offer(now, key, sample);
             }
         }
     }

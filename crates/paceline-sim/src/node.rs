@@ -1,5 +1,6 @@
 //! One node: the pure parts, connected by plain queues where the driver shell has rings and threads.
 
+use crate::install::EARLY_MAX;
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
 use crate::ledger::Ledger;
@@ -95,6 +96,8 @@ pub(super) struct Node {
     pub(super) lost_early: BTreeMap<SourceKey, Drops>,
     /// The publishers of which a stream ends with the first sample of another one.
     pub(super) replaced: BTreeSet<PublisherId>,
+    /// Samples that arrived before control installed their source, as the shell keeps them.
+    pub(super) early: BTreeMap<SourceKey, Vec<(Instant, RawSample)>>,
     /// Samples that found no output here, by publisher.
     pub(super) unrouted: BTreeMap<PublisherId, u64>,
     /// Malformed frames received.
@@ -137,6 +140,7 @@ impl Node {
             arrived_of: Lookup::default(),
             lost_early: BTreeMap::new(),
             replaced: BTreeSet::new(),
+            early: BTreeMap::new(),
             unrouted: BTreeMap::new(),
             malformed: 0,
             stalled: false,
@@ -312,7 +316,7 @@ impl Node {
     }
 
     /// Passes a sample to the outputs of its source, or counts it as unrouted.
-    fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
+    pub(super) fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
         self.replace(key, sample.seq);
         if let Some((source, mut outlets)) = self.source(now, key)
             && !source.ingress.outputs().is_empty()
@@ -320,6 +324,9 @@ impl Node {
             outlets.offer(&mut source.ingress, sample);
         } else {
             *self.unrouted.entry(key.publisher).or_default() += 1;
+            let early = self.early.entry(key).or_default();
+            early.retain(|(at, _)| now.since(*at) <= EARLY_MAX);
+            early.push((now, sample));
         }
     }
 

@@ -66,7 +66,9 @@ impl Trunk {
         }
         match (self.rate(), other.rate()) {
             (TrunkRate::All, TrunkRate::Every(_) | TrunkRate::Max(_)) => true,
-            (TrunkRate::Every(one), TrunkRate::Every(other)) => one > 0 && other.is_multiple_of(one),
+            (TrunkRate::Every(one), TrunkRate::Every(other)) => {
+                one > 0 && other.is_multiple_of(one)
+            }
             (
                 TrunkRate::Apart | TrunkRate::All | TrunkRate::Every(_) | TrunkRate::Max(_),
                 TrunkRate::Apart | TrunkRate::All | TrunkRate::Every(_) | TrunkRate::Max(_),
@@ -75,17 +77,20 @@ impl Trunk {
     }
 }
 
+/// A stream and its demand.
+type Member = (Trunk, StreamDemand);
+
 /// Returns the charges of the streams that are sent, given the demands of a family in order of trunks.
-fn sent(members: &[(Trunk, StreamDemand)]) -> Vec<StreamDemand> {
-    let mut roots: Vec<(Trunk, StreamDemand, Vec<(Trunk, StreamDemand)>)> = Vec::new();
+fn sent(members: &[Member]) -> Vec<StreamDemand> {
+    let mut roots: Vec<(Member, Vec<Member>)> = Vec::new();
     for (trunk, demand) in members {
         // Faster streams come first, and the fastest one carries a stream.
-        match roots.iter_mut().find(|(root, ..)| root.carries(*trunk)) {
-            Some((.., carried)) => carried.push((*trunk, *demand)),
-            None => roots.push((*trunk, *demand, Vec::new())),
+        match roots.iter_mut().find(|((root, _), _)| root.carries(*trunk)) {
+            Some((_, carried)) => carried.push((*trunk, *demand)),
+            None => roots.push(((*trunk, *demand), Vec::new())),
         }
     }
-    let charge = |(_, own, carried): (Trunk, StreamDemand, Vec<_>)| {
+    let charge = |((_, own), carried): (Member, Vec<Member>)| {
         let together = sent(&carried).into_iter().reduce(|all, one| all.plus(&one));
         // Windows of the streams lie across each other.
         together.map_or(own, |more| own.join(&more).with_loss(LossTolerance::NONE))
@@ -112,7 +117,7 @@ impl Admission {
         // Streams with coinciding windows must keep equal parameters.
         let apart = trunk.rate() == TrunkRate::Apart || self.spec.rule.coincides();
         let first = trunk.0 >> RATE_BITS << RATE_BITS;
-        let last = first | (1 << RATE_BITS) - 1;
+        let last = first | ((1 << RATE_BITS) - 1);
         let range = if apart { trunk..=trunk } else { Trunk(first)..=Trunk(last) };
         self.trunks.range(range).map(|(trunk, held)| (*trunk, held))
     }
@@ -174,12 +179,12 @@ mod tests {
         StreamDemand::new(traffic, Duration::from_millis(deadline)).unwrap()
     }
 
-    fn family() -> impl Strategy<Value = Vec<(Trunk, StreamDemand)>> {
+    fn family() -> impl Strategy<Value = Vec<Member>> {
         let one = (rate(), 5..60_u64);
         proptest::collection::vec(one, 1..7).prop_map(|all| {
-            let named = all.into_iter().map(|(rate, deadline)| {
-                (Trunk::of_family(FAMILY, rate), demand(rate, deadline))
-            });
+            let named = all
+                .into_iter()
+                .map(|(rate, deadline)| (Trunk::of_family(FAMILY, rate), demand(rate, deadline)));
             named.collect::<BTreeMap<_, _>>().into_iter().collect()
         })
     }
@@ -196,10 +201,10 @@ mod tests {
     #[test]
     fn nested_rates_are_charged_as_the_fastest_one() {
         let named = |rate| (Trunk::of_family(FAMILY, rate), demand(rate, 20));
-        let [all, third, sixth] = [TrunkRate::All, TrunkRate::Every(3), TrunkRate::Every(6)].map(named);
-        let traffic = |members: &[_]| {
-            sent(members).iter().map(|it| *it.traffic()).collect::<Vec<_>>()
-        };
+        let [all, third, sixth] =
+            [TrunkRate::All, TrunkRate::Every(3), TrunkRate::Every(6)].map(named);
+        let traffic =
+            |members: &[_]| sent(members).iter().map(|it| *it.traffic()).collect::<Vec<_>>();
         assert_eq!(traffic(&[all, third, sixth]), [*all.1.traffic()]);
         assert_eq!(traffic(&[third, sixth]), [*third.1.traffic()]);
         let other = (Trunk::of_family(FAMILY + 1, TrunkRate::All), all.1);

@@ -13,8 +13,8 @@ use crate::sample::Kind;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use core::num::NonZeroU32;
-use paceline_admit::{Trunk, TrunkRate};
 use paceline_admit::reserve::{HeldReservation, LinkId, Name, NodeIndex, Request, Scaled, Wanted};
+use paceline_admit::{Trunk, TrunkRate};
 use paceline_sched::Duration;
 
 /// A reservation installed on this node. Its stream follows the reserved path and request, whatever the

@@ -14,8 +14,8 @@ use super::shares::share;
 use super::spec::SubscriptionSpec;
 use super::tie::Ties;
 use super::{Control, ControlOutput};
-use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::form::Form;
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey, Target};
 use core::mem;
 use paceline_admit::reserve::Key;
@@ -75,6 +75,31 @@ fn complete<'a>(mut pairs: Vec<Pair<'a>>, ties: &Ties, me: NodeId) -> Vec<Pair<'
     pairs
 }
 
+/// Returns the pairs without those whose subscription has left the registry, and those whose subscription is in it.
+///
+/// A node learns that before the publisher's node, which ends the reservation then. So it accepts the streams that the
+/// others of a shared stream will have before they begin.
+fn lasting<'a>(
+    mut booked: Vec<Pair<'a>>,
+    registry: &Registry,
+    before: &BTreeSet<PairKey>,
+) -> (Vec<Pair<'a>>, BTreeSet<PairKey>) {
+    let is_there = |pair: &Pair<'_>| {
+        let record = registry.record(pair.subscription.node);
+        record.is_some_and(|record| record.subscriptions.contains_key(&pair.subscription))
+    };
+    let mut announced = BTreeSet::new();
+    booked.retain(|pair| {
+        let (there, key) = (is_there(pair), pair.key());
+        if there || before.contains(&key) {
+            announced.insert(key);
+        }
+        // The publisher's node ends its reservation itself.
+        there || !before.contains(&key) || pair.publisher.node == registry.me()
+    });
+    (booked, announced)
+}
+
 /// Returns the pairs that other nodes block, with the revisions of their requests.
 fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<PairKey, u64> {
     let others = tree.records(registry).filter(|(node, _)| *node != me);
@@ -114,6 +139,7 @@ impl Control {
         }
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
         let booked = complete(allowed(booked, &blocked), &ties, me);
+        let (booked, announced) = lasting(booked, &self.registry, &self.announced);
         let pairs = self.with_declined(&tree, pairs);
         let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
@@ -142,7 +168,7 @@ impl Control {
         for change in self.admission.take_changes().into_iter().chain(marks) {
             self.announce(change, None);
         }
-        self.incomplete = ties.incomplete;
+        (self.incomplete, self.announced) = (ties.incomplete, announced);
         self.announce_rights(rights);
         self.send_refusal_overflow();
         (self.dirty, self.news, self.awaited) = (marked, marked, awaited);
@@ -305,14 +331,17 @@ impl Control {
         before: &BTreeMap<SourceKey, Installed>,
     ) -> BTreeSet<(SourceKey, NodeId, Form)> {
         let mut handed = BTreeSet::new();
-        let changed = |(source, old): &(&SourceKey, &Installed)| self.installed.get(source) != Some(*old);
+        let changed =
+            |(source, old): &(&SourceKey, &Installed)| self.installed.get(source) != Some(*old);
         for (source, old) in before.iter().filter(changed) {
             let now = self.installed.get(source).map_or(&[][..], |now| &now.outputs);
             for output in old.outputs.iter().filter(|output| output.contract.is_some()) {
                 let Target::Hop(hop) = output.target else { continue };
-                let stays = now.iter().any(|it| (it.target, it.form) == (output.target, output.form));
+                let stays =
+                    now.iter().any(|it| (it.target, it.form) == (output.target, output.form));
                 let follows = |it: &OutputPlan| {
-                    let both = || it.subscriptions.iter().any(|id| output.subscriptions.contains(id));
+                    let both =
+                        || it.subscriptions.iter().any(|id| output.subscriptions.contains(id));
                     let shared = it.subscriptions.len() > 1 || output.subscriptions.len() > 1;
                     it.target == output.target && it.contract.is_some() && shared && both()
                 };

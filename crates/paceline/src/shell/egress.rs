@@ -21,7 +21,7 @@ use crate::status::SentTo;
 use broken::Broken;
 use intake::Intake;
 use paceline_proto::NodeId;
-use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX, HAND_OVER_MAX};
+use paceline_proto::link::{HAND_OVER_MAX, Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};

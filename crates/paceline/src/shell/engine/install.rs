@@ -221,8 +221,8 @@ impl Engine {
         }
         for stream in gone.streams {
             let hop = stream.spec.hop;
-            let followed = targets.contains(&Target::Hop(hop))
-                || self.control.sends_to(source.publisher, hop);
+            let followed =
+                targets.contains(&Target::Hop(hop)) || self.control.sends_to(source.publisher, hop);
             if followed && self.room(&stream) >= ROOM_MIN {
                 self.retire_stream(source, &stream);
             } else {
