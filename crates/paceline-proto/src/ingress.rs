@@ -195,6 +195,12 @@ impl<P> Ingress<P> {
         Vec::new()
     }
 
+    /// Returns the outputs that samples in `form` will replace, of which none has arrived. Losses in that form are not theirs.
+    pub fn waiting_for(&self, form: Form) -> impl Iterator<Item = OutputKey> {
+        let waits = move |output: &&Output<P>| output.until == Some(form) && output.end.is_none();
+        self.outputs.iter().filter(waits).map(|output| output.key)
+    }
+
     /// Leaves out the samples that replaced outputs of other forms have taken.
     pub fn begin(&mut self, taken: &[(OutputKey, u64)]) {
         for (key, first) in taken {

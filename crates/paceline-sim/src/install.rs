@@ -4,12 +4,12 @@ use crate::destination::{Destination, LocalPort};
 use crate::node::{Node, Source};
 use crate::outlet::{LinkEnd, Port, Retired};
 use crate::pool::scale_key;
+use paceline_proto::PublisherId;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
 use paceline_proto::link::{HAND_OVER_MAX, RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
-use paceline_proto::PublisherId;
 use paceline_proto::reason::DropReason;
 use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
@@ -85,6 +85,15 @@ impl Node {
         }
     }
 
+    /// Returns the outputs of a source that have not replaced those of another form yet.
+    pub(super) fn unreplaced(&self, by: SourceKey) -> Vec<OutputKey> {
+        if !self.replaced.contains(&by.publisher) {
+            return Vec::new();
+        }
+        let its = self.sources.iter().filter(|(key, _)| key.publisher == by.publisher);
+        its.flat_map(|(_, source)| source.ingress.waiting_for(by.form)).collect()
+    }
+
     /// Ends the outputs that a sample in a form replaces.
     pub(super) fn replace(&mut self, by: SourceKey, seq: u64) {
         let SourceKey { publisher, form } = by;
@@ -92,8 +101,7 @@ impl Node {
             return;
         }
         let its = self.sources.iter_mut().filter(|(key, _)| key.publisher == publisher);
-        let taken: Vec<_> =
-            its.flat_map(|(_, source)| source.ingress.replace(form, seq)).collect();
+        let taken: Vec<_> = its.flat_map(|(_, source)| source.ingress.replace(form, seq)).collect();
         if let Some(source) = self.sources.get_mut(&by) {
             source.ingress.begin(&taken);
         }

@@ -1,8 +1,8 @@
 //! One node: the pure parts, connected by plain queues where the driver shell has rings and threads.
 
-use crate::install::EARLY_MAX;
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
+use crate::install::EARLY_MAX;
 use crate::ledger::Ledger;
 use crate::lookup::Lookup;
 use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, StreamKey};
@@ -337,8 +337,10 @@ impl Node {
         reason: DropReason,
         samples: u64,
     ) -> bool {
+        let unreplaced = self.unreplaced(key);
         let Some((source, mut outlets)) = self.source(now, key) else { return false };
-        for output in source.ingress.outputs() {
+        let outputs = source.ingress.outputs().iter();
+        for output in outputs.filter(|output| !unreplaced.contains(&output.key)) {
             outlets.count(output.key, &output.port, reason, samples);
         }
         true

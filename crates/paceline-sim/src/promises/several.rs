@@ -34,7 +34,9 @@ impl Run {
             let number = |n: u64| u32::try_from(n).ok().and_then(NonZeroU32::new);
             spec.form.rate = match self.share_chance.below(10) {
                 0..3 => Rate::All,
-                3 => number(whole / 8 + self.share_chance.below(whole)).map_or(Rate::All, Rate::Max),
+                3 => {
+                    number(whole / 8 + self.share_chance.below(whole)).map_or(Rate::All, Rate::Max)
+                }
                 _ => {
                     let n = self.share_chance.one_of(&[2, 3, 4, 6, 12]).unwrap_or(2);
                     number(n).map_or(Rate::All, Rate::Every)
@@ -50,8 +52,7 @@ impl Run {
             return;
         }
         let Some(place) = self.share_chance.one_of(&self.several) else { return };
-        let lasting =
-            |asked: &super::Asked| asked.place == place && asked.ended.is_none();
+        let lasting = |asked: &super::Asked| asked.place == place && asked.ended.is_none();
         let all: Vec<usize> =
             (0..).zip(&self.asked).filter(|(_, it)| lasting(it)).map(|(at, _)| at).collect();
         if all.len() < 2 || all.len() < 6 && self.share_chance.chance(500) {

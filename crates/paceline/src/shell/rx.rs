@@ -25,7 +25,7 @@ use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use early::{Early, EarlySamples, Item};
 use paceline_proto::guard::{Flood, Guard};
-use paceline_proto::ingress::Ingress;
+use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_proto::{Form, NodeId, PublisherId};
@@ -142,13 +142,24 @@ impl Sources {
                 source.set_paths(now, change.from);
                 installation.apply(&mut source.ingress);
                 let early = early.take(change.source, |from| source.is_from(now, from), drops);
-                early.into_iter().for_each(|item| item.offer(&mut source.ingress, now));
+                early.into_iter().for_each(|item| item.offer(&mut source.ingress, now, &[]));
             }
             None => {
                 sources.remove(&change.source);
             }
         });
         early.expire(now, drops);
+    }
+
+    /// Returns the outputs of a source that have not replaced those of another form yet.
+    fn unreplaced(&self, key: SourceKey) -> Vec<OutputKey> {
+        let SourceKey { publisher, form } = key;
+        if !self.replaced.contains(&publisher) {
+            return Vec::new();
+        }
+        let its = self.sources.range(SourceKey { publisher, form: Form::FULL }..);
+        let its = its.take_while(|(key, _)| key.publisher == publisher);
+        its.flat_map(|(_, source)| source.ingress.waiting_for(form)).collect()
     }
 
     /// Ends the outputs that a sample of the source `key` replaces.
@@ -250,6 +261,10 @@ impl RxSources {
             {
                 guard.replace(key, sample.seq);
             }
+            let unreplaced = match &item {
+                Item::Lost(..) => guard.unreplaced(key),
+                Item::Sample(_) => Vec::new(),
+            };
             match guard.sources.get_mut(&key) {
                 Some(source) if !source.is_from(now, from) => {
                     waits(bytes);
@@ -259,7 +274,7 @@ impl RxSources {
                     if matches!(item, Item::Sample(_)) {
                         source.come_by(from);
                     }
-                    item.offer(&mut source.ingress, now);
+                    item.offer(&mut source.ingress, now, &unreplaced);
                 }
                 None if waits(bytes) => {
                     guard.early.push(Early { at: now, from, key, item }, &self.drops);
