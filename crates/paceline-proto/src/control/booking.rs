@@ -5,11 +5,11 @@ use super::contract::{asked, saved, shares};
 use super::pair::Pair;
 use super::registry::PairKey;
 use super::request::{Ask, whole_micros};
+use super::shares::stays_apart;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
-use crate::sample::Kind;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use core::num::NonZeroU32;
@@ -114,15 +114,15 @@ impl Label {
 }
 
 /// Returns the identifier of one publisher's samples in one form, equal on all nodes: its rate, and FNV-1a in 128 bits
-/// for all else. Streams of video are never shared ([`super::shares`]), so their rate is part of the rest.
-pub(super) fn trunk(publisher: PublisherId, kind: Kind, form: Form) -> Trunk {
+/// for all else. Of a stream that stays apart from other forms, the rate is part of the rest.
+pub(super) fn trunk(publisher: PublisherId, stays_apart: bool, form: Form) -> Trunk {
     let (rate, apart) = match form.rate {
         Rate::All => (TrunkRate::All, [0, 0]),
         Rate::Every(n) => (TrunkRate::Every(n.get()), [1, n.get()]),
         Rate::Max(millihertz) => (TrunkRate::Max(millihertz.get()), [2, millihertz.get()]),
     };
     let (rate, [kind, number]) =
-        if kind.is_video() { (TrunkRate::Apart, apart) } else { (rate, [3, 0]) };
+        if stays_apart { (TrunkRate::Apart, apart) } else { (rate, [3, 0]) };
     let (width, height) = form.size.map_or((0, 0), |size| (size.width, size.height));
     let (audio, channels) = form.audio.map_or((0, 0), |audio| (audio.rate, audio.channels));
     let coding =
@@ -187,7 +187,7 @@ pub(super) fn wanted(
     let on = |hop: usize| {
         let (ask, form) = (Ask { hop, ..first }, form(hop));
         Some(Wanted {
-            trunk: trunk(publisher, spec.kind, form),
+            trunk: trunk(publisher, stays_apart(spec, request), form),
             traffic: *asked(spec, form, &ask)??.traffic(),
             bunched: Duration::ZERO,
             within: all,

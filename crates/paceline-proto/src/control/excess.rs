@@ -40,11 +40,11 @@ impl Control {
     /// Call this with all streams whose counts changed, no more often than subscribers need updates.
     pub fn tell_excess(&mut self, now: Instant, streams: &[StreamExcess]) {
         self.advance(now);
-        let of = |it: &StreamExcess| {
-            let kind = self.publisher(it.publisher)?.kind;
-            Some(((trunk(it.publisher, kind, it.form), it.hop), it.excess))
+        // A stream may serve requests that share it and others.
+        let both = |it: &StreamExcess| {
+            [false, true].map(|apart| ((trunk(it.publisher, apart, it.form), it.hop), it.excess))
         };
-        let counted: BTreeMap<(Trunk, NodeId), Excess> = streams.iter().filter_map(of).collect();
+        let counted: BTreeMap<(Trunk, NodeId), Excess> = streams.iter().flat_map(both).collect();
         if counted.is_empty() {
             return;
         }

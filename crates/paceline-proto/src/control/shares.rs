@@ -10,6 +10,7 @@
 //! the later one still accepts the stream before ([`super::linger`]).
 
 use super::pair::Pair;
+use super::spec::{PublisherSpec, SubscriptionSpec};
 use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub(super) type Forms = BTreeMap<Form, Promised>;
 pub(super) struct Promised {
     /// One of them requests a contract.
     asked: bool,
-    /// One of them needs a reservation, which it has.
+    /// One of them has a reservation that may be shared.
     reserved: bool,
 }
 
@@ -61,7 +62,8 @@ pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
         let [to_here, from_here] = pair.forms_here();
         let to = pair.hop_to_here().map(|key| (key, to_here));
         let from = pair.hop_from_here().map(|key| (key, from_here));
-        let (asked, reserved) = (pair.ask().is_some(), pair.is_reserved());
+        let reserved = pair.is_reserved() && !stays_apart(pair.spec, pair.request);
+        let (asked, reserved) = (pair.ask().is_some(), reserved);
         for (key, form) in [to, from].into_iter().flatten() {
             hops.entry(key).or_default().entry(form).or_default().add(asked, reserved);
         }
@@ -89,6 +91,12 @@ pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
     pairs
 }
 
+/// Returns true if the contract of a request neither carries streams of other forms nor is carried by them: that of video,
+/// and that of a reservation which is released while idle, because the stream is best effort until it returns.
+pub(super) fn stays_apart(spec: &PublisherSpec, request: &SubscriptionSpec) -> bool {
+    spec.kind.is_video() || request.idle.is_some()
+}
+
 /// Video is thinned once: its pictures depend on each other.
 fn may_share(pair: &Pair<'_>) -> bool {
     !pair.is_background() && !pair.spec.kind.is_video()
@@ -111,7 +119,6 @@ mod tests {
     use super::super::booking::trunk;
     use super::*;
     use crate::form::Size;
-    use crate::sample::Kind;
     use core::num::NonZeroU32;
     use proptest::prelude::*;
 
@@ -175,7 +182,7 @@ mod tests {
             forms in proptest::collection::btree_set(form(), 1..9),
         ) {
             let publisher = PublisherId { node: NodeId(3), index: 5 };
-            let trunk = |form: Form| trunk(publisher, Kind::Picture, form);
+            let trunk = |form: Form| trunk(publisher, false, form);
             for (one, other) in forms.iter().flat_map(|one| forms.iter().map(move |other| (*one, *other))) {
                 let carries = one != other && one.contains(other);
                 prop_assert_eq!(trunk(one).carries(trunk(other)), carries);
