@@ -42,6 +42,7 @@ mod strangers;
 mod sums;
 mod support;
 mod thin_link;
+mod synced;
 mod timed;
 mod trust;
 mod video;
