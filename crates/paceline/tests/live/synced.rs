@@ -103,13 +103,11 @@ fn two_nodes_release_a_sample_at_the_same_instant() {
     }
     let (utc, now) = (wall(), Instant::now());
     std::thread::sleep(2 * DELAY);
-    let [left, right] = members.each_ref().map(|(_, seen)| {
-        seen.try_iter().collect::<std::collections::BTreeMap<u64, Instant>>()
-    });
-    let mut mismatches: Vec<Duration> = left
-        .iter()
-        .filter_map(|(captured, at)| Some(apart(*at, *right.get(captured)?)))
-        .collect();
+    let [left, right] = members
+        .each_ref()
+        .map(|(_, seen)| seen.try_iter().collect::<std::collections::BTreeMap<u64, Instant>>());
+    let mut mismatches: Vec<Duration> =
+        left.iter().filter_map(|(captured, at)| Some(apart(*at, *right.get(captured)?))).collect();
     mismatches.sort();
     assert!(mismatches.len() >= 40, "{}", mismatches.len());
     let reports = members.each_ref().map(|(member, _)| member.sync_report().unwrap());
