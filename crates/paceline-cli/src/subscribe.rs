@@ -15,7 +15,6 @@ use crate::stats::{Ages, Tally, by_reason};
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::{BestEffort, Offer};
-use paceline::delivery::Silence;
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
@@ -257,6 +256,7 @@ impl<'a> Session<'a> {
                     }
                 }
                 SubscriberEvent::Silent(silence) => self.report_silence(&silence),
+                SubscriberEvent::Resumed(resumption) => self.report_resumption(&resumption),
                 // An event of a later version.
                 other => self.block.note(&format!("{other:?}")),
             }
@@ -338,13 +338,6 @@ impl<'a> Session<'a> {
         self.block.note(&format!(
             "more than granted: publisher {publisher}: {early} samples arrived too early and {long} were too large at \
              node '{node_name}'; they are sent after all contracts"
-        ));
-    }
-
-    fn report_silence(&mut self, silence: &Silence) {
-        let Silence { tag, publisher, seq } = silence;
-        self.block.note(&format!(
-            "silent: the last command on {tag}, number {seq} of publisher {publisher}, has reached the age limit"
         ));
     }
 
