@@ -1,10 +1,13 @@
-//! Delivery by time: commands that are never stale, samples in the order of their times, and samples with the
-//! publisher's spacing.
+//! Delivery by time: commands that are never stale, samples in the order of their times, samples with the publisher's
+//! spacing, and groups of streams that are released at the same instant.
 //!
 //! See [`SubscriberBuilder::fresh_within`](crate::SubscriberBuilder::fresh_within),
 //! [`SubscriberBuilder::ordered`](crate::SubscriberBuilder::ordered),
-//! [`SubscriberBuilder::spacing`](crate::SubscriberBuilder::spacing) and
-//! [`SubscriberBuilder::max_jitter`](crate::SubscriberBuilder::max_jitter).
+//! [`SubscriberBuilder::spacing`](crate::SubscriberBuilder::spacing),
+//! [`SubscriberBuilder::max_jitter`](crate::SubscriberBuilder::max_jitter) and
+//! [`SubscriberBuilder::sync_group`](crate::SubscriberBuilder::sync_group).
+
+mod status;
 
 use paceline_proto::{PublisherId, Tag};
 use paceline_time::order::BufferLimits;
@@ -12,6 +15,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 pub use paceline_time::order::{BufferLimitError, LateArrival, Placement};
+pub use status::{TimedMethod, TimedStatus};
 
 /// The safe action of [`SubscriberBuilder::fresh_within`](crate::SubscriberBuilder::fresh_within).
 #[non_exhaustive]
@@ -51,6 +55,19 @@ pub struct Silence {
     pub publisher: PublisherId,
     /// The sequence number of the last command.
     pub seq: u64,
+}
+
+/// A command stream has resumed: a command was released after a silence, so the safe action has ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Resumption {
+    /// The tag of the commands.
+    pub tag: Tag,
+    /// The publisher of the command.
+    pub publisher: PublisherId,
+    /// The sequence number of the command.
+    pub seq: u64,
+    /// The time since the safe action started.
+    pub silent: Duration,
 }
 
 /// The decision on a sample of a subscription with an age limit.
@@ -105,6 +122,42 @@ pub struct SpacingReport {
     pub jitter_out: Duration,
     /// The delay that is added to the fastest sample; with a largest jitter, the delay bound.
     pub added: Duration,
+    /// The time by which the thread woke up too late in 99 % of the last 512 releases.
+    pub wakeup: Duration,
+    /// With a largest jitter: samples that left too late by more than it, or whose age was not known so exactly.
+    pub beyond: u64,
+    /// With a largest jitter: the largest error of a measured age since the start; `None` before one is known.
+    pub doubt: Option<Duration>,
+}
+
+/// The measurements of a subscription with [`SubscriberBuilder::sync_group`](crate::SubscriberBuilder::sync_group).
+///
+/// Two members of a group release samples of the same capture time within the sum of their [`bound`](Self::bound)s; add
+/// both publishers' errors if the samples are of different publishers' nodes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SyncReport {
+    /// The name of the group.
+    pub group: String,
+    /// The time from capture to release.
+    pub delay: Duration,
+    /// Samples that have left.
+    pub released: u64,
+    /// Samples that arrived after their release time, and left at once.
+    pub late: u64,
+    /// Samples that left before their release time, because too many waited.
+    pub early: u64,
+    /// Samples whose release time was determined by clocks with known errors. The others are synchronised only with
+    /// the streams of the same publishing node in this process.
+    pub by_clocks: u64,
+    /// The error bound of this node's clock at present; `None` if it is unknown.
+    pub clock_error: Option<Duration>,
+    /// The largest error bound of the capture times of samples released by clocks; `None` without one.
+    pub publisher_error: Option<Duration>,
+    /// The time by which the thread woke up too late in 99 % of the last 512 releases.
+    pub wakeup: Duration,
+    /// The largest difference of release and capture time plus delay by this node's clock: its error and the wake-up.
+    /// `None` if the error is unknown, and before the first sample released by clocks.
+    pub bound: Option<Duration>,
 }
 
 /// The samples among which [`TimeBuffering`] keeps the order.

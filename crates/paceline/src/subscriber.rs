@@ -6,7 +6,7 @@ mod timing;
 
 use crate::arrival::Arrival;
 use crate::contract::{Offer, Quote};
-use crate::delivery::{Decisions, SpacingReport};
+use crate::delivery::{Decisions, SpacingReport, SyncReport};
 use crate::error::{RecvError, SubscribeError, set};
 use crate::event::SubscriberEvent;
 use crate::history::History;
@@ -331,7 +331,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// [`SubscribeError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
         let (node, mut draft) = self.into_draft()?;
-        let timing = draft.take_method()?;
+        let timing = draft.take_method(node.is_realtime())?;
         let Draft { spec, queue, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
         let sink = Sink::with_queue(&spec, queue).holding(held).timed(timing, node.clock());
@@ -349,7 +349,7 @@ impl<'a> SubscriberBuilder<'a> {
         deliver: impl FnMut(Sample) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
         let (node, mut draft) = self.into_draft()?;
-        let timing = draft.take_method()?;
+        let timing = draft.take_method(node.is_realtime())?;
         let Draft { spec, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
         let sink =
@@ -561,6 +561,12 @@ impl Subscriber {
     #[must_use]
     pub fn spacing_report(&self) -> Option<SpacingReport> {
         self.subscription.spacing_report()
+    }
+
+    /// Returns the measurements of [`SubscriberBuilder::sync_group`]; `None` without it.
+    #[must_use]
+    pub fn sync_report(&self) -> Option<SyncReport> {
+        self.subscription.sync_report()
     }
 
     /// Returns the decisions of [`SubscriberBuilder::fresh_within`]; all 0 without it.

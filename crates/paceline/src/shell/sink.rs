@@ -4,6 +4,7 @@ use super::clock;
 use super::events::Events;
 use super::held::HeldBuffer;
 use super::pacer::{self, Wake};
+use crate::delivery::{SyncReport, TimedStatus};
 use crate::event::SubscriberEvent;
 use crate::sample::Sample;
 use crate::time::Clock;
@@ -31,7 +32,7 @@ use order::Orders;
 pub(crate) use queue::Needed;
 use queue::{Queue, Unread};
 use seen::Seen;
-pub(crate) use timing::{Fresh, Method, Staged, Timing};
+pub(crate) use timing::{Fresh, Group, Method, Staged, Timing};
 
 /// A subscriber's callback.
 pub(crate) type Callback = Box<dyn FnMut(Sample) + Send>;
@@ -88,7 +89,10 @@ impl Wake for Sink {
         }
         match &timing.method {
             Method::Staged(staged) => {
-                while let Some(unread) = staged.poll(clock::now()) {
+                while let Some(unread) = {
+                    let now = clock::now();
+                    staged.poll(now, || timing.utc(now))
+                } {
                     self.finish(unread);
                 }
                 timing.schedule(staged.next_release());
@@ -157,6 +161,21 @@ impl Sink {
     /// Returns the age limit of commands.
     pub(crate) fn fresh(&self) -> Option<&Fresh> {
         self.timing.as_ref().and_then(|timing| timing.fresh())
+    }
+
+    /// Returns the delivery by time.
+    pub(crate) fn timed_status(&self) -> Option<TimedStatus> {
+        let timing = self.timing.as_ref()?;
+        Some(match &timing.method {
+            Method::Fresh(fresh) => fresh.status(),
+            Method::Staged(staged) => staged.status(timing.utc(clock::now())),
+        })
+    }
+
+    /// Returns the measurements of a member of a group.
+    pub(crate) fn sync_report(&self) -> Option<SyncReport> {
+        let timing = self.timing.as_ref()?;
+        timing.staged()?.sync_report(timing.utc(clock::now()))
     }
 
     /// Returns the samples that wait for their release.
@@ -358,9 +377,13 @@ impl Sink {
     /// Decides on a command as the last step before the application; true without an age limit.
     fn may_act(&self, unread: &mut Unread) -> bool {
         let (Some(timing), Some(fresh)) = (&self.timing, self.fresh()) else { return true };
-        let silence = fresh.release(clock::now(), unread.until, &mut unread.delivery);
-        timing.schedule(silence);
-        silence.is_some()
+        let released = fresh.release(clock::now(), unread.until, &mut unread.delivery);
+        let Some(released) = released else { return false };
+        timing.schedule(released.silence);
+        if let Some(resumption) = released.resumption {
+            self.tell(SubscriberEvent::Resumed(resumption));
+        }
+        true
     }
 
     fn drop_unread(&self, delivery: &Sample, reason: DropReason) {

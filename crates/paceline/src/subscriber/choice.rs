@@ -2,7 +2,8 @@
 
 use crate::delivery::{Otherwise, TimeBuffering};
 use crate::error::SubscribeError;
-use crate::shell::sink::{Fresh, Method, Staged};
+use crate::shell::pacer;
+use crate::shell::sink::{Fresh, Group, Method, Staged};
 use paceline_time::spacing::Depth;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,7 +20,12 @@ pub(super) enum Choice {
     Ordered(TimeBuffering),
     Spaced(RangeInclusive<Duration>),
     MaxJitter(Duration),
+    /// The name of a group, and its delay.
+    SyncGroup(String, Duration),
 }
+
+/// The longest name of a group, in bytes.
+const GROUP_BYTES: usize = 64;
 
 impl Choice {
     /// Returns the name of the setter.
@@ -29,14 +35,15 @@ impl Choice {
             Self::Ordered(_) => "ordered",
             Self::Spaced(_) => "spacing",
             Self::MaxJitter(_) => "max_jitter",
+            Self::SyncGroup(..) => "sync_group",
         }
     }
 
     /// Returns true if it uses only samples with proved ages.
     pub(super) const fn proves(&self) -> bool {
         match self {
-            Self::Fresh(..) | Self::Ordered(_) => true,
-            Self::Spaced(_) | Self::MaxJitter(_) => false,
+            Self::Fresh(..) | Self::Ordered(_) | Self::MaxJitter(_) => true,
+            Self::Spaced(_) | Self::SyncGroup(..) => false,
         }
     }
 
@@ -53,7 +60,14 @@ impl Choice {
             Self::MaxJitter(jitter) if jitter.is_zero() || *jitter > DELAY_MAX => {
                 Err(SubscribeError::MaxJitter(*jitter))
             }
-            Self::Fresh(..) | Self::Spaced(_) | Self::MaxJitter(_) => Ok(()),
+            Self::SyncGroup(group, delay)
+                if !(1..=GROUP_BYTES).contains(&group.len())
+                    || delay.is_zero()
+                    || *delay > DELAY_MAX =>
+            {
+                Err(SubscribeError::SyncGroup { group: group.clone(), delay: *delay })
+            }
+            Self::Fresh(..) | Self::Spaced(_) | Self::MaxJitter(_) | Self::SyncGroup(..) => Ok(()),
         }
     }
 
@@ -64,10 +78,32 @@ impl Choice {
             (Self::MaxJitter(_), Some(bound)) if bound > DELAY_MAX => {
                 Err(SubscribeError::MaxJitter(bound))
             }
-            (Self::Fresh(..) | Self::Ordered(_) | Self::Spaced(_) | Self::MaxJitter(_), _) => {
-                Ok(())
+            (Self::SyncGroup(_, delay), Some(within)) if within > *delay => {
+                Err(SubscribeError::SyncBound { delay: *delay, within })
             }
+            (
+                Self::Fresh(..)
+                | Self::Ordered(_)
+                | Self::Spaced(_)
+                | Self::MaxJitter(_)
+                | Self::SyncGroup(..),
+                _,
+            ) => Ok(()),
         }
+    }
+
+    /// Refuses a jitter that the wake-ups of this host cannot keep, as measured now. Blocks for some 15 ms.
+    pub(super) fn admit(&self, realtime: bool) -> Result<(), SubscribeError> {
+        let Self::MaxJitter(jitter) = self else { return Ok(()) };
+        if realtime {
+            pacer::use_realtime();
+        }
+        let Some((median, achievable)) = pacer::measure_wakeups() else { return Ok(()) };
+        if *jitter < Duration::from(median) {
+            let (jitter, achievable) = (*jitter, achievable.into());
+            return Err(SubscribeError::MaxJitterRefused { jitter, achievable });
+        }
+        Ok(())
     }
 
     /// Returns the delivery of a request with this delay bound.
@@ -80,8 +116,12 @@ impl Choice {
                 let depth = Depth { min: min.into(), max: max.into(), ..Depth::default() };
                 Method::Staged(Staged::spaced(depth))
             }
-            Self::MaxJitter(_) => {
-                Method::Staged(Staged::delayed(within.unwrap_or_default().into()))
+            Self::MaxJitter(jitter) => {
+                let delay = within.unwrap_or_default();
+                Method::Staged(Staged::delayed(delay.into(), jitter.into()))
+            }
+            Self::SyncGroup(group, delay) => {
+                Method::Staged(Staged::together(Group::join(&group, delay.into())?))
             }
         })
     }
