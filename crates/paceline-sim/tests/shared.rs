@@ -3,7 +3,7 @@
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::link::LinkSpec;
 use paceline_sched::{Capacity, Duration};
-use paceline_sim::ask::{Ask as _, Declare as _, all, blanks, pictures};
+use paceline_sim::ask::{Ask as _, all, blanks, pictures};
 use paceline_sim::{NodeIx, Sub, WireSpec, World};
 
 const SAMPLES: u64 = 900;
