@@ -1,7 +1,8 @@
 //! The pacer: one thread that wakes the subscriptions of a process at absolute times.
 //!
 //! It sleeps until shortly before the next time and then spins, because a sleeping thread wakes up late. The margin
-//! follows the measured lateness, and is at most a sixth of the mean time between wake-ups.
+//! follows the measured lateness, and is at most a sixth of the mean time between wake-ups. With more than 10,000 wake-ups
+//! per second it does not spin.
 
 use super::clock;
 use super::lock;
@@ -22,6 +23,8 @@ const MARGIN_MAX: Duration = Duration::from_micros(100);
 const WAKES: usize = 64;
 /// Spinning takes at most one part in so many of the time.
 const SPIN_SHARE: u64 = 6;
+/// With a shorter mean time between wake-ups the thread does not spin.
+const SPIN_INTERVAL: Duration = Duration::from_micros(100);
 /// A wake-up counts for one part in so many of the mean interval.
 const INTERVAL_PART: u64 = 32;
 
@@ -247,6 +250,9 @@ impl Sleeper {
         self.last = self.last.max(at);
         let kept = self.interval.mul_div(INTERVAL_PART - 1, INTERVAL_PART);
         self.interval = kept.saturating_add(interval.mul_div(1, INTERVAL_PART));
+        if self.interval < SPIN_INTERVAL {
+            return Duration::ZERO;
+        }
         self.margin.min(self.interval.mul_div(1, SPIN_SHARE))
     }
 }
