@@ -101,6 +101,8 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         age_mean: Some(Duration::from_micros(21_014)),
         age_sum: Duration::from_micros(987_654),
         drops: Drops::default(),
+        jitter: Duration::from_micros(3_412),
+        lost: 2,
         timed: Some(TimedStatus {
             released: 47,
             late: 1,
@@ -356,6 +358,8 @@ fn the_schema_is_stable() {
                     "age_mean_us": 21_014,
                     "age_sum_us": 987_654,
                     "dropped": {},
+                    "jitter_us": 3_412,
+                    "lost": 2,
                     "timed": expected_timed(),
                 }],
                 "buffers": [],
