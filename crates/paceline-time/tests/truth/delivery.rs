@@ -43,10 +43,10 @@ fn advance(nodes: &mut [World], to: u64) {
 const HOLD: Duration = Duration::from_millis(50);
 /// The time between two rounds of the publishers.
 const ROUND: u64 = 10 * MILLI;
-const PUBLISHERS: u64 = 10;
+const PUBLISHERS: usize = 10;
 
 /// A sample in the buffer.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Item {
     captured: u64,
     arrived: u64,
@@ -56,7 +56,6 @@ struct Item {
 
 #[derive(Debug, Default)]
 struct Ordered {
-    published: u64,
     released: u64,
     /// Samples before which a later one was released, although the order was stated as known.
     violations: u64,
@@ -68,6 +67,49 @@ struct Ordered {
     late: u64,
     /// The longest wait in the buffer.
     longest: u64,
+    /// The last one.
+    before: Item,
+}
+
+/// A sample under way: arrival, capture, and the interval that it carries.
+type Flights = BinaryHeap<Reverse<(u64, u64, Option<(u64, u64)>)>>;
+
+/// The publishers of the rounds.
+struct Source {
+    rng: Rng,
+    /// The last arrival of each publisher: its samples stay in order.
+    last: [u64; PUBLISHERS],
+    left: u64,
+}
+
+impl Source {
+    fn round(&mut self, nodes: &[World], now: u64, flights: &mut Flights) {
+        for (publisher, last) in self.last.iter_mut().enumerate().filter(|_| self.left > 0) {
+            // Within the round at any time, so that different publishers are close together.
+            let at = now + self.rng.below(ROUND);
+            let stamp = carried(&read(&nodes[publisher % 3], at));
+            *last = (*last).max(at + 2 * MILLI + self.rng.below(38 * MILLI));
+            flights.push(Reverse((*last, at, stamp.map(|stamp| (stamp.earliest, stamp.latest)))));
+        }
+        self.left = self.left.saturating_sub(u64::try_from(PUBLISHERS).unwrap());
+    }
+}
+
+impl Ordered {
+    /// Counts a sample that leaves at `at`.
+    fn take(&mut self, item: Item, place: Placement, at: u64) {
+        self.released += 1;
+        self.longest = self.longest.max(at - item.arrived);
+        let inverted = self.before.captured.saturating_sub(item.captured);
+        match place {
+            Placement::InOrder => self.violations += u64::from(inverted > 0),
+            Placement::Unknown => self.unknown += 1,
+            Placement::Late => self.late += 1,
+        }
+        self.inverted += u64::from(inverted > 0);
+        self.beyond += u64::from(inverted > self.before.error + item.error);
+        self.before = item;
+    }
 }
 
 /// Ten publishers on three nodes publish at 100 Hz; one subscription on a fourth node orders all samples.
@@ -77,77 +119,43 @@ fn order(seed: u64, samples: u64) -> Ordered {
         .zip(seed * 10..)
         .map(|(off, seed)| node(seed, *off))
         .collect();
-    advance(&mut nodes, 20 * SECOND);
-    let mut rng = Rng(seed);
+    let mut now = 20 * SECOND;
+    advance(&mut nodes, now);
     let limits = BufferLimits::holding(HOLD);
     let mut buffer = TimeBuffer::<u8, Item>::new(limits, LateArrival::Flag).unwrap();
-    let (mut out, mut before) = (Ordered::default(), Item::default());
-    // Arrivals: time, capture time, stamp. Samples of one publisher stay in order.
-    let mut flights = BinaryHeap::new();
-    let mut last = [0_u64; PUBLISHERS as usize];
-    let mut now = 20 * SECOND;
-    let mut took = |out: &mut Ordered, item: Item, place, at: u64| {
-        out.released += 1;
-        out.longest = out.longest.max(at - item.arrived);
-        let inverted = before.captured.saturating_sub(item.captured);
-        match place {
-            Placement::InOrder => out.violations += u64::from(inverted > 0),
-            Placement::Unknown => out.unknown += 1,
-            Placement::Late => out.late += 1,
-        }
-        out.inverted += u64::from(inverted > 0);
-        out.beyond += u64::from(inverted > before.error + item.error);
-        before = item;
-    };
-    while out.published < samples || !flights.is_empty() || !buffer.is_empty() {
+    let mut source = Source { rng: Rng(seed), last: [0; PUBLISHERS], left: samples };
+    let (mut out, mut flights) = (Ordered::default(), Flights::new());
+    while source.left > 0 || !flights.is_empty() || !buffer.is_empty() {
         advance(&mut nodes, now);
-        for (publisher, last) in (0..PUBLISHERS).zip(&mut last) {
-            if out.published >= samples {
-                break;
-            }
-            // Within the round at any time, so that different publishers are close together.
-            let at = now + rng.below(ROUND);
-            let stamp = carried(&read(&nodes[usize::try_from(publisher % 3).unwrap()], at));
-            *last = (*last).max(at + 2 * MILLI + rng.below(38 * MILLI));
-            flights.push(Reverse((*last, at, stamp.map(|stamp| (stamp.earliest, stamp.latest)))));
-            out.published += 1;
-        }
-        let end = now + ROUND;
-        while let Some(Reverse((arrived, captured, stamp))) = flights.peek().copied() {
+        source.round(&nodes, now, &mut flights);
+        now += ROUND;
+        loop {
+            let arrived = flights.peek().map_or(u64::MAX, |Reverse((arrived, ..))| *arrived);
             let release = buffer.next_release().map_or(u64::MAX, Instant::as_nanos);
-            let local = |at: u64| Instant::from_nanos(at);
-            if arrived.min(release) >= end {
+            if arrived.min(release) >= now {
                 break;
             }
             if release <= arrived {
-                while let Some((item, place)) = buffer.poll(local(release)) {
-                    took(&mut out, item, place, release);
+                while let Some((item, place)) = buffer.poll(Instant::from_nanos(release)) {
+                    out.take(item, place, release);
                 }
                 continue;
             }
-            flights.pop();
+            let Some(Reverse((_, captured, stamp))) = flights.pop() else { break };
             let utc = read(&nodes[3], arrived).bounds;
             let (earliest, latest) = stamp.expect("synchronised for 20 s");
-            let stamp = TimeBounds { earliest, latest };
-            let bounds = on_this_host(local(arrived), stamp, utc).expect("not in the future");
+            let (stamp, local) = (TimeBounds { earliest, latest }, Instant::from_nanos(arrived));
+            let bounds = on_this_host(local, stamp, utc).expect("not in the future");
             assert!((bounds.earliest..=bounds.latest).contains(&captured), "the age is bounded");
             let error = (bounds.latest - bounds.earliest).div_ceil(2);
             let item = Item { captured, arrived, error };
             let timed = Timed { clock: 0, nanos: bounds.middle(), bounds, bytes: 64, item };
-            match buffer.handle(local(arrived), timed) {
+            match buffer.handle(local, timed) {
                 Handled::Buffered => {}
-                Handled::Deliver(item, place) => took(&mut out, item, place, arrived),
+                Handled::Deliver(item, place) => out.take(item, place, arrived),
                 Handled::Drop(_) => unreachable!("late samples are flagged"),
             }
         }
-        if flights.is_empty() {
-            while let Some(release) = buffer.next_release() {
-                while let Some((item, place)) = buffer.poll(release) {
-                    took(&mut out, item, place, release.as_nanos());
-                }
-            }
-        }
-        now = end;
     }
     out
 }
@@ -157,7 +165,7 @@ fn a_million_samples_of_ten_publishers_on_three_nodes_are_in_order() {
     let out = order(1, 1_000_000);
     println!("{out:?}");
     assert_eq!((out.violations, out.beyond, out.late), (0, 0, 0), "{out:?}");
-    assert_eq!(out.released, out.published, "none is lost");
+    assert_eq!(out.released, 1_000_000, "none is lost");
     assert!(out.longest <= HOLD.as_nanos(), "{out:?}");
     assert!(out.inverted > 0 && out.unknown < out.released, "{out:?}");
 }
@@ -180,6 +188,52 @@ struct Decided {
     unknown: u64,
 }
 
+impl Decided {
+    /// Decides on a command that was captured and is decided on at these true times; returns true if it acts.
+    fn decide(
+        &mut self,
+        freshness: &mut Freshness,
+        (captured, at): (u64, u64),
+        stamp: Option<TimeBounds>,
+        clock: &ClockReading,
+    ) -> bool {
+        let known = stamp.filter(|_| clock.error() != u64::MAX);
+        let age = known.and_then(|stamp| age_by_clocks(stamp, clock.bounds));
+        let now = Instant::from_nanos(at);
+        let until = fresh_until(now, Duration::from_nanos(LIMIT), age);
+        let true_age = at - captured;
+        let released = matches!(freshness.release(now, until), CommandVerdict::Fresh { .. });
+        self.released += u64::from(released);
+        self.too_old += u64::from(released && true_age > LIMIT);
+        match known {
+            Some(stamp) => {
+                let error = (stamp.latest - stamp.earliest) / 2 + clock.error();
+                if true_age + 2 * error < LIMIT {
+                    self.young += 1;
+                    self.young_released += u64::from(released);
+                }
+            }
+            None => self.unknown += 1,
+        }
+        released
+    }
+}
+
+/// Cuts the link, stops the receiving process, or steps a system clock now and then.
+fn disturb(rng: &mut Rng, now: u64, nodes: &mut [World], (cut, stopped): (&mut u64, &mut u64)) {
+    if rng.below(500) == 0 {
+        *cut = now + rng.below(SECOND);
+    }
+    if rng.below(700) == 0 {
+        *stopped = now + rng.below(2 * SECOND);
+    }
+    if rng.below(2_000) == 0 {
+        let one = usize::try_from(rng.below(2)).unwrap();
+        nodes[one].wall_off = rng.around(30_000_000_000);
+        nodes[one].observe();
+    }
+}
+
 /// Commands at 100 Hz over a link with delay spikes and cuts, to a process that is stopped now and then, with system
 /// clocks that step.
 fn actuate(seed: u64, commands: u64) -> Decided {
@@ -194,17 +248,7 @@ fn actuate(seed: u64, commands: u64) -> Decided {
     while out.commands < commands || !queue.is_empty() {
         advance(&mut nodes, now);
         if out.commands < commands {
-            if rng.below(500) == 0 {
-                cut = now + rng.below(SECOND);
-            }
-            if rng.below(700) == 0 {
-                stopped = now + rng.below(2 * SECOND);
-            }
-            if rng.below(2_000) == 0 {
-                let one = usize::try_from(rng.below(2)).unwrap();
-                nodes[one].wall_off = rng.around(30_000_000_000);
-                nodes[one].observe();
-            }
+            disturb(&mut rng, now, &mut nodes, (&mut cut, &mut stopped));
             let at = now + rng.below(ROUND);
             out.commands += 1;
             let spike = if rng.chance(4) { rng.below(400 * MILLI) } else { 0 };
@@ -239,29 +283,10 @@ fn actuate(seed: u64, commands: u64) -> Decided {
                 continue;
             }
             let Some(Reverse((_, captured, stamp))) = queue.pop() else { break };
-            let utc = read(&nodes[1], at);
-            let known = stamp.filter(|_| utc.error() != u64::MAX);
-            let age = known.and_then(|(earliest, latest)| {
-                age_by_clocks(TimeBounds { earliest, latest }, utc.bounds)
-            });
-            let until = fresh_until(instant, Duration::from_nanos(LIMIT), age);
-            let true_age = at - captured;
-            let released =
-                matches!(freshness.release(instant, until), CommandVerdict::Fresh { .. });
-            out.released += u64::from(released);
-            out.too_old += u64::from(released && true_age > LIMIT);
-            if released {
+            let stamp = stamp.map(|(earliest, latest)| TimeBounds { earliest, latest });
+            let clock = read(&nodes[1], at);
+            if out.decide(&mut freshness, (captured, at), stamp, &clock) {
                 acts_until = acts_until.max(Some(captured + LIMIT));
-            }
-            match known {
-                Some((earliest, latest)) => {
-                    let error = (latest - earliest) / 2 + utc.error();
-                    if true_age + 2 * error < LIMIT {
-                        out.young += 1;
-                        out.young_released += u64::from(released);
-                    }
-                }
-                None => out.unknown += 1,
             }
         }
         now = end;

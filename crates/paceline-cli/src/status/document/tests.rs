@@ -103,14 +103,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         drops: Drops::default(),
         jitter: Duration::from_micros(3_412),
         lost: 2,
-        timed: Some(TimedStatus {
-            released: 47,
-            late: 1,
-            added: Some(Duration::from_millis(150)),
-            wakeup: Some(Duration::from_micros(52)),
-            bound: Some(Duration::from_micros(114)),
-            ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
-        }),
+        timed: Some(timed()),
     };
     let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
     vec![
@@ -124,6 +117,17 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
     ]
+}
+
+fn timed() -> TimedStatus {
+    TimedStatus {
+        released: 47,
+        late: 1,
+        added: Some(Duration::from_millis(150)),
+        wakeup: Some(Duration::from_micros(52)),
+        bound: Some(Duration::from_micros(114)),
+        ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
+    }
 }
 
 fn video(counters: StreamCounters) -> ClassStatus {
