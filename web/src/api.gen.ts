@@ -85,6 +85,14 @@ age_mean_us: number | null,
  */
 age_sum_us: number, dropped: Drops, 
 /**
+ * Largest jitter of a publisher's samples at arrival, by RFC 3550.
+ */
+jitter_us: number, 
+/**
+ * Samples that were published between two that arrived, but did not arrive.
+ */
+lost: number, 
+/**
  * Delivery by time; null without one.
  */
 timed: Timed | null, };

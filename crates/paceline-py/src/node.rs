@@ -1,6 +1,7 @@
 //! The node. Its keyword arguments are declared in `python/paceline/node.py`.
 
 use crate::buffer::Buffer;
+use crate::clock::Clock;
 use crate::life::{self, Held};
 use crate::publisher::Publisher;
 use crate::pulled::Pulled;
@@ -102,6 +103,11 @@ impl Node {
     #[getter]
     fn fault(&self) -> PyResult<Option<&str>> {
         Ok(self.0.get()?.fault())
+    }
+
+    /// Returns the clock of the node. It follows that of the host's node, if that has one.
+    fn clock(&self) -> PyResult<Clock> {
+        Ok(Clock(self.0.get()?.clock()))
     }
 
     /// Declares a publisher; called by `Node.publisher`.

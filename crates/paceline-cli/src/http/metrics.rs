@@ -142,6 +142,11 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
         at,
         row.late,
     );
+    let name = "paceline_subscription_jitter_seconds";
+    let help = "Largest jitter of a publisher's samples at arrival (RFC 3550).";
+    to.add(Kind::Gauge, name, help, at, &seconds(row.jitter_us));
+    let help = "Samples that were published between two that arrived, but did not arrive.";
+    to.count("paceline_subscription_lost_samples_total", help, at, row.lost);
     if let Some(timed) = &row.timed {
         write_timed(to, at.clone(), timed);
     }
@@ -231,6 +236,8 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     at.push(("link", link.name.as_str()));
     to.count("paceline_link_wire_bytes_total", "Bytes sent on the wire.", &at, link.wire_bytes);
     to.count("paceline_link_frames_total", "Frames sent.", &at, link.frames);
+    let help = "Frames lost by a transport that should keep order.";
+    to.count("paceline_link_lost_frames_total", help, &at, link.frames_lost);
     to.gauge("paceline_link_hops", "Neighbours of the link.", &at, link.hops.len() as u64);
     if let Some(bits) = link.capacity_bits_per_s {
         let help = "Capacity of the link.";

@@ -110,6 +110,12 @@ pub(crate) struct Subscription {
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
+    /// Largest jitter of a publisher's samples at arrival, by RFC 3550.
+    #[serde(default)]
+    pub(crate) jitter_us: u64,
+    /// Samples that were published between two that arrived, but did not arrive.
+    #[serde(default)]
+    pub(crate) lost: u64,
     /// Delivery by time; null without one.
     #[serde(default)]
     pub(crate) timed: Option<Timed>,
@@ -393,6 +399,8 @@ impl Subscription {
             age_mean_us: subscription.age_mean.map(micros),
             age_sum_us: micros(subscription.age_sum),
             dropped: subscription.drops,
+            jitter_us: micros(subscription.jitter),
+            lost: subscription.lost,
             timed: subscription.timed.as_ref().map(Timed::new),
         }
     }

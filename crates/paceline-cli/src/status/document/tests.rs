@@ -101,14 +101,9 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         age_mean: Some(Duration::from_micros(21_014)),
         age_sum: Duration::from_micros(987_654),
         drops: Drops::default(),
-        timed: Some(TimedStatus {
-            released: 47,
-            late: 1,
-            added: Some(Duration::from_millis(150)),
-            wakeup: Some(Duration::from_micros(52)),
-            bound: Some(Duration::from_micros(114)),
-            ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
-        }),
+        jitter: Duration::from_micros(3_412),
+        lost: 2,
+        timed: Some(timed()),
     };
     let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
     vec![
@@ -122,6 +117,17 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
     ]
+}
+
+fn timed() -> TimedStatus {
+    TimedStatus {
+        released: 47,
+        late: 1,
+        added: Some(Duration::from_millis(150)),
+        wakeup: Some(Duration::from_micros(52)),
+        bound: Some(Duration::from_micros(114)),
+        ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
+    }
 }
 
 fn video(counters: StreamCounters) -> ClassStatus {
@@ -356,6 +362,8 @@ fn the_schema_is_stable() {
                     "age_mean_us": 21_014,
                     "age_sum_us": 987_654,
                     "dropped": {},
+                    "jitter_us": 3_412,
+                    "lost": 2,
                     "timed": expected_timed(),
                 }],
                 "buffers": [],
