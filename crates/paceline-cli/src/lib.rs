@@ -17,6 +17,7 @@ mod log;
 mod ls;
 mod manual;
 mod node;
+mod notices;
 mod notify;
 mod observe;
 mod pacer;
@@ -124,6 +125,9 @@ enum Command {
     /// Prints a completion script for a shell
     #[command(hide = true)]
     Completion(manual::CompletionArgs),
+    /// Prints the tags or nodes that exist now, for the completion of a shell
+    #[command(hide = true, name = manual::NAMES)]
+    CompleteNames(manual::NamesArgs),
     /// Prints the manual page, or writes one page per command
     #[command(hide = true)]
     Man(manual::ManArgs),
@@ -182,6 +186,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Trust(args) => trust::run(args),
         Command::Completion(args) => manual::completion(&args),
+        Command::CompleteNames(args) => manual::names(&args),
         Command::Man(args) => manual::man(&args),
         Command::DemoRole(args) => demo::run_role(&args),
         Command::CalibrateRole => doctor::calibration::role::run(),

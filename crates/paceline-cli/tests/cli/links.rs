@@ -104,7 +104,7 @@ fn require_refuses_best_effort() {
     let wish = ["log", "--link", &connect, "--within", "200ms"];
     let borne =
         operator.run(&[&["sub"], &wish[..], &["--count", "60", "--timeout", "15s"]].concat());
-    borne.said(0, "it is delivered as best effort");
+    borne.said(0, "best effort: log of pub-log: its publishing rate");
     let required =
         operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15s"]].concat());
     required.said(3, "and --require: publisher ");
@@ -113,7 +113,7 @@ fn require_refuses_best_effort() {
         [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15s"]]
             .concat();
     let recorded = operator.run(&recorded);
-    recorded.said(3, "no contract for log: its publishing rate is unknown");
+    recorded.said(3, "best effort: log: its publishing rate is unknown");
     let asked = operator.run(&[&["ask"], &wish[..]].concat());
     asked.said(3, "");
     assert!(
