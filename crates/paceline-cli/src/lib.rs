@@ -207,6 +207,53 @@ mod tests {
         command_line().debug_assert();
     }
 
+    /// Splits a line of a shell into the words of its `paceline` commands.
+    fn commands(line: &str) -> Vec<Vec<String>> {
+        let (mut all, mut words, mut word, mut quote) = (Vec::new(), Vec::new(), None, None);
+        for c in line.chars().chain(['\n']) {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '\'' | '"') => {
+                    quote = Some(c);
+                    word.get_or_insert_with(String::new);
+                }
+                (None, ' ' | '\n' | '|' | '&' | ';' | '>' | '<') => {
+                    words.extend(word.take());
+                    if c != ' ' {
+                        all.push(core::mem::take(&mut words));
+                    }
+                }
+                (None, '#') if word.is_none() => break,
+                (_, c) => word.get_or_insert_with(String::new).push(c),
+            }
+        }
+        all.push(words);
+        all.retain(|words: &Vec<String>| words.first().is_some_and(|word| word == "paceline"));
+        all
+    }
+
+    #[test]
+    fn every_command_of_the_documentation_is_valid() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+        let folders = ["guides", "reference", "concepts", "."].map(|name| format!("{docs}/{name}"));
+        let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let pages = entries.map(|entry| entry.unwrap().path());
+        let pages = pages.filter(|page| page.extension().is_some_and(|end| end == "md"));
+        let mut checked = 0;
+        for page in pages.chain([std::path::PathBuf::from(format!("{docs}/../README.md"))]) {
+            let text = std::fs::read_to_string(&page).unwrap();
+            for block in text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+                for words in block.replace("\\\n", " ").lines().flat_map(commands) {
+                    let parsed = Cli::try_parse_from(&words);
+                    let error = parsed.err().filter(|error| error.use_stderr());
+                    assert!(error.is_none(), "{}: {words:?}: {error:?}", page.display());
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked > 100, "{checked} commands");
+    }
+
     #[test]
     fn the_help_fits_one_screen() {
         let mut line = command_line();

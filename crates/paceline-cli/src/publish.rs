@@ -59,7 +59,11 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         if !wait.is_zero() && publisher.matching() {
             wait_until_heard(&node, std::iter::once(&publisher), &stop);
         }
-        Session::new(args, &node, source.origin.hz).run(&mut publisher, source.feed, &stop)
+        Session::new(args, &node, source.origin.hz.filter(|_| !source.origin.live)).run(
+            &mut publisher,
+            source.feed,
+            &stop,
+        )
     } else {
         Ok(false)
     };

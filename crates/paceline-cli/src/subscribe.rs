@@ -423,7 +423,8 @@ impl<'a> Session<'a> {
     /// Returns the dominant reason if fewer samples arrived than requested.
     fn reason(&self, end: &End) -> Option<String> {
         if let Some((publisher, refusal)) = self.refused.first_key_value() {
-            return Some(format!("publisher {publisher} refused: {refusal}"));
+            let name = notices::publisher(&self.sources(), *publisher);
+            return Some(format!("{name} refused: {refusal}"));
         }
         let (delivered, asked) = (self.total.delivered, self.args.wish.asked_rate());
         let sources = self.sources();

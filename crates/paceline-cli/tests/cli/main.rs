@@ -7,6 +7,7 @@ mod clock;
 mod daemon;
 mod doctor;
 mod documented;
+mod ffmpeg;
 mod files;
 mod grafana;
 mod host;

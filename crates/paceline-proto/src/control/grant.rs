@@ -292,11 +292,11 @@ mod tests {
             Grant { subscription, publisher, revision, bound, within, learned, hops }.to_string()
         };
         let radio = hop("radio", Some(2_000_000));
-        let text_of_radio = "within 98ms over radio of robot (2 Mbit/s)";
+        let text_of_radio = "within 98 ms over radio of robot (2 Mbit/s)";
         assert_eq!(text(vec![hop(HOST_LINK, None), radio.clone()]), text_of_radio);
         assert_eq!(
             text(vec![radio, hop("lan", None), hop("sat", Some(1_000_000))]),
-            "within 98ms over radio of robot (2 Mbit/s) and sat of robot (1 Mbit/s), without a guarantee on lan of \
+            "within 98 ms over radio of robot (2 Mbit/s) and sat of robot (1 Mbit/s), without a guarantee on lan of \
              robot (no capacity)"
         );
     }

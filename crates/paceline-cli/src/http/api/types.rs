@@ -1,6 +1,8 @@
 //! Generates the dashboard's types from the structs of the API. This test checks
 //! `web/src/api.gen.ts`; with `PACELINE_REWRITE_TYPES=1` it writes the file.
 
+use super::super::history::{LinkPast, Past, SubscriptionPast};
+use super::super::values::{Value, Values};
 use super::{Change, Known, State, Switch, Turn};
 use crate::status::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, LinkBuffer, Mended, Muted, Neighbour, Node,
@@ -25,6 +27,11 @@ fn written() -> String {
         Switch::decl(&config),
         Turn::decl(&config),
         Change::decl(&config),
+        Past::decl(&config),
+        SubscriptionPast::decl(&config),
+        LinkPast::decl(&config),
+        Values::decl(&config),
+        Value::decl(&config),
         Node::decl(&config),
         Publisher::decl(&config),
         Subscription::decl(&config),
