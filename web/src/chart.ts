@@ -23,8 +23,6 @@ export interface Scale {
   mark: number | null;
   /** The time range in seconds, if it is not the one of the page. */
   seconds?: number;
-  /** The labels of both ends of the time axis, if they are not the usual ones. */
-  ends?: [string, string];
 }
 
 interface Area {
@@ -41,9 +39,9 @@ export function quantile(values: readonly number[], part: number): number | null
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
 }
 
-/** Returns the values of the displayed time range. */
-export function recent<T>(values: readonly T[]): readonly T[] {
-  return values.slice(-range.seconds);
+/** Returns the values of a time range, the displayed one by default. */
+export function recent<T>(values: readonly T[], seconds = range.seconds): readonly T[] {
+  return values.slice(-seconds);
 }
 
 /** A canvas with lines over the displayed time range. */
@@ -130,12 +128,12 @@ export class Chart {
       stroke(context, LEFT, at, width, at);
       context.fillText(part === 0 ? "0" : this.unit(scale.top * part), LEFT - 5, Math.max(at, 6));
     }
-    const [first, last] = scale.ends ?? [seconds % 60 === 0 ? `${seconds / 60} min ago` : `${seconds} s ago`, "now"];
+    const first = seconds % 60 === 0 ? `${seconds / 60} min ago` : `${seconds} s ago`;
     context.textBaseline = "bottom";
     context.textAlign = "left";
     context.fillText(first, LEFT, height);
     context.textAlign = "right";
-    context.fillText(last, width - RIGHT, height);
+    context.fillText("now", width - RIGHT, height);
   }
 
   /** Shows the values at the pointer. */

@@ -13,9 +13,8 @@ import { allRefusals, type Refused, refusalRow, showSwitches } from "./rest";
 const STEER = "robot/steer";
 const BULK = "robot/bulk";
 const FLOOD = "flood";
-const GREED = "greed";
-/** The seconds of the chart in order of arrival. */
-const FIFO_SECONDS = 30;
+/** The time range of both charts in seconds. */
+const STORY_SECONDS = 30;
 /** The seconds over which a value before and after a change is taken. */
 const OVER = 5;
 
@@ -47,11 +46,18 @@ function longest(sub: Sub | undefined, seconds: number): number {
   return Math.max(0, ...(sub?.ages ?? []).slice(-seconds).map(({ max }) => max));
 }
 
+/** Returns the mean delay of the last seconds with samples. */
+function average(sub: Sub | undefined, seconds: number): number {
+  const means = (sub?.ages ?? []).slice(-seconds).flatMap(({ mean }) => (mean > 0 ? [mean] : []));
+  return means.reduce((sum, mean) => sum + mean, 0) / Math.max(1, means.length);
+}
+
 let steering: DelayChart | null = null;
 const fifo = new Chart("Delay of robot/steer in order of arrival, simulated", time);
 const fifoSays = el("span");
 let compared: Comparison | null = null;
-let before: { us: number; at: number } | null = null;
+/** The mean delay of steering before the flood. */
+let before: number | null = null;
 let flooded = 0;
 
 /** Requests the comparison, once. */
@@ -71,7 +77,7 @@ function drawFifo(state: State, top: number): void {
   const [max, mean] = [compared.max_us.slice(0, end), compared.mean_us.slice(0, end)];
   fifo.draw(
     [{ name: "longest", values: max, colour: "--bad" }, { name: "mean", values: mean, colour: "--mark", dashed: true }],
-    { top: Math.max(top, ...max.slice(-FIFO_SECONDS).map((us) => us * 1.1)), mark: 20_000, seconds: FIFO_SECONDS },
+    { top: Math.max(top, ...max.slice(-STORY_SECONDS).map((us) => us * 1.1)), mark: 20_000, seconds: STORY_SECONDS },
   );
   text(fifoSays, `longest now ${time(max.at(-1) ?? 0)}`);
 }
@@ -83,17 +89,18 @@ function changed(view: View): { told: string; health: string } {
   const refused = view.subs.filter(({ sub }) => sub.refusals.length > 0);
   const no = refused.length > 0 ? `${refused.map(({ node, sub }) => `${node.name} ${sub.pattern}`).join(", ")} refused before the first byte; all others keep their service. ` : "";
   if (isOn(view.state, FLOOD)) {
-    const now = longest(steer, Math.min(OVER, Math.max(1, flooded)));
+    const seconds = Math.min(OVER, Math.max(1, flooded));
+    const [now, mean] = [longest(steer, seconds), average(steer, seconds)];
     const bulk = subscription(view, BULK);
     const published = bulk?.publishers[0]?.rate_hz ?? 100;
     const kept = bound !== null && now <= bound ? "kept" : "exceeded";
-    const was = before ? `${time(before.us)} → ` : "";
+    const was = before === null ? "" : `${time(before)} → `;
     const limit = bound === null ? "" : `, bound ${time(bound)} ${kept}`;
     const thrown = bulk ? `; bulk ${hertz(published)} → ${hertz(bulk.sub.rate_hz)}` : "";
-    return { told: `${no}Flood: steering ${was}${time(now)}${limit}${thrown}`, health: kept === "kept" ? "good" : "bad" };
+    return { told: `${no}Flood: steering ${was}${time(mean)}, at most ${time(now)}${limit}${thrown}`, health: kept === "kept" ? "good" : "bad" };
   }
   if (no) return { told: no.trim(), health: "warm" };
-  return { told: `Steering needs at most ${time(longest(steer, OVER))} now. Turn on the flood to compare.`, health: "good" };
+  return { told: `Steering takes ${time(average(steer, OVER))}, at most ${time(longest(steer, OVER))}. Turn on the flood to compare.`, health: "good" };
 }
 
 const refusals = new Keyed<Refused>(byId("news-refusals"), ({ key }) => key, refusalRow);
@@ -104,9 +111,9 @@ function showDemo(view: View): void {
   ask();
   const steer = subscription(view, STEER);
   if (steer && !steering) {
-    steering = new DelayChart("robot/steer, live");
+    steering = new DelayChart("robot/steer, live", STORY_SECONDS);
     const title = (what: string) => el("h3", {}, what);
-    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, el("span", {}, "the same traffic in order of arrival"), fifoSays, el("span", { class: "bound" }, "bound 20 ms")));
+    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, el("span", {}, "same traffic in order of arrival"), fifoSays, el("span", { class: "bound" }, "bound 20 ms")));
     byId("versus").replaceChildren(
       el("div", {}, title("Steering, live"), steering.element),
       el("div", {}, title("Steering under plain FIFO, simulated"), simulated),
@@ -114,7 +121,7 @@ function showDemo(view: View): void {
   }
   const flood = isOn(view.state, FLOOD);
   // The value before the flood is that of its last seconds without it.
-  if (!flood) before = { us: longest(steer, OVER), at: view.state.at_ms };
+  if (!flood) before = average(steer, OVER);
   flooded = flood ? flooded + 1 : 0;
   if (steer) steering?.update(steer);
   drawFifo(view.state, (steer?.sub.within_us ?? 20_000) * 1.25);
@@ -122,8 +129,6 @@ function showDemo(view: View): void {
   text(byId("news"), told);
   attribute(byId("news"), "data-health", health);
   refusals.update(allRefusals(view).slice(0, 2));
-  const step = isOn(view.state, GREED) ? 3 : flood ? 2 : 1;
-  attribute(byId("tour"), "data-step", String(step));
 }
 
 /** Shows the story. */

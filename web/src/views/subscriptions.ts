@@ -66,7 +66,7 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
 function scaledAt({ sub }: Sub): string {
   const { asked, scaled_at: at, proxy } = sub;
   if (at.length === 0 || (asked.every === null && asked.max_hz === null && asked.width === null)) return "";
-  const why = proxy === "auto" ? "chosen for the fewest bytes" : proxy === "publisher" ? "the publisher's node, the default" : `requested: ${proxy}`;
+  const why = proxy === "auto" ? "chosen for the fewest bytes" : proxy === "publisher" ? "at the publisher by default" : `as requested: ${proxy}`;
   return ` · reduced at ${[...new Set(at)].slice(0, 3).join(", ")} (${why})`;
 }
 

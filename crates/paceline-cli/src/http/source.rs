@@ -96,6 +96,16 @@ impl OwnSource {
 }
 
 impl OwnSource {
+    /// Removes the subscriptions that exist only for this page.
+    fn hide_observers(&self, nodes: &mut [crate::status::Node]) {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        values.forget_unwatched();
+        let observers = values.observers();
+        for node in nodes.iter_mut().filter(|_| !observers.is_empty()) {
+            node.subscriptions.retain(|it| !observers.contains(&it.id));
+        }
+    }
+
     /// Adds missing tags to streams and reservations. Their publishers' nodes were not queried, but
     /// every node knows all tags.
     fn name_streams(&self, nodes: &mut [crate::status::Node]) {
@@ -137,6 +147,7 @@ impl Source for OwnSource {
         let mut document = Document::new(&status);
         reader.add_use(&mut document);
         self.name_streams(&mut document.nodes);
+        self.hide_observers(&mut document.nodes);
         let asked: BTreeSet<NodeId> = status.iter().map(|node| node.id).collect();
         let known = match self.neighbours {
             Neighbours::No => Vec::new(),
