@@ -124,7 +124,8 @@ export class Store {
   }
 
   #link(node: Node, link: Link, legs: readonly Leg[], names: Map<string, string>): LinkView {
-    const past = this.#links.get(`${node.id} ${link.name}`) ?? [];
+    const key = `${node.id} ${link.name}`;
+    const past = this.#links.get(key) ?? this.#useOf(key);
     push(past, { use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s }, SECONDS_MAX);
     const own = legs.filter((leg) => leg.node === node && leg.link === link);
     return { node, link, past, shares: sharesOf(own, names), to: link.hops.map((hop) => names.get(hop) ?? hop) };
@@ -138,7 +139,7 @@ export class Store {
     // Drops are counted anew on another path.
     const history = push(before?.history.at(-1)?.way === now.way ? before.history : [], now, COUNTED_MAX);
     const fresh = sub.age_mean_us === null ? null : { mean: sub.age_mean_us, max: sub.age_max_us };
-    const ages = before?.ages ?? [];
+    const ages = before?.ages ?? this.#agesOf(sub.id);
     if (before) push(ages, fresh ?? { mean: 0, max: 0 }, SECONDS_MAX);
     const same = before ? asks(before.sub) === asks(sub) : this.#readings === 1;
     const changed = same ? (before?.changed ?? 0) : this.#readings;

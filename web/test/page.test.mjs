@@ -242,7 +242,7 @@ test("the switch floods the thin link while contracted streams continue", async 
   await page.locator("#news", { hasText: /^Flood: steering [\d.]+ ms → [\d.]+ ms, at most .* bound 20 ms (kept|exceeded); bulk \d+ Hz → [\d.]+ Hz$/ }).waitFor();
   assert.match(await page.locator("#cards h3").first().textContent(), /operator robot\/bulk/, "what changed comes first");
   await page.locator("#versus figcaption", { hasText: /in order of arrivallongest now [\d.]+ s/ }).waitFor();
-  await shoot("flood", demo.url, async (shot) => (await shot.textContent("#news")).startsWith("Flood: "));
+  await shoot("flood", demo.url, async (shot) => (await shot.textContent("#news")).startsWith("Flood: ") && /longest now [\d.]+ s/.test(await shot.textContent("#versus")));
   await button.click();
   await card("operator robot/bulk").waitFor({ state: "detached" });
 });
