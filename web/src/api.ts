@@ -60,7 +60,7 @@ interface Changed {
   refused: string[];
 }
 
-/** Asks whether a subscription's path would grant the options next to what it has. Throws the server's error message. */
+/** Asks whether a subscription's path would grant the options next to the present request. Throws the server's error. */
 export async function attempt(subscription: string, set: string): Promise<string> {
   const { answer, granted, refused } = await changed(subscription, { set, dry_run: true });
   if (refused.length > 0) return `not next to the present request: ${refused.join("; ")}`;

@@ -30,7 +30,7 @@ function show(view: View): void {
   attribute(byId("verdict"), "data-health", told.state);
   text(byId("pulse"), `live · ${new Date(view.state.at_ms).toLocaleTimeString("en-GB")}`);
   attribute(byId("pulse"), "data-live", "yes");
-  // It decides itself what is hidden, so it is always current.
+  // It hides its parts itself, so it is always current.
   showStory(view);
   for (const update of views) update(view);
 }

@@ -22,7 +22,7 @@ use crate::status::{NodeStatus, SourceView};
 use crate::time::{Clock, ClockConfig};
 use crate::view::View;
 use link::open_link;
-use paceline_proto::control::{Control, HOST_LINK};
+use paceline_proto::control::{Control, CpuBudget, HOST_LINK};
 use paceline_proto::link::LinkClass;
 use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId};
 use paceline_sched::Capacity;
@@ -126,25 +126,19 @@ impl Node {
         let (name, claim) = name.map_or_else(|| labelled(&builder, place), |name| (name, None));
         let (clock, follower) = start_clock(&builder.clock, &vitals, place)?;
         let configs: Vec<_> = host_link.into_iter().chain(builder.links).collect();
-        let mut threads = Vec::new();
-        let mut links = Vec::new();
-        let mut control = Control::new(id, &name);
-        builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
+        let (mut threads, mut links) = (Vec::new(), Vec::new());
+        let mut control = control(id, &name, builder.processor);
         for mut config in configs {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
             config.audit = audit.clone();
             config.serves_users = gate.has_policy();
-            control.set_link(&config.name, config.policy, config.carrier());
-            // An invalid tree is an error of `open_link`.
-            control.set_classes(&config.name, classes(&config).ok().flatten());
-            config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));
+            declare_link(&mut control, &config);
             let (link, thread) =
                 open_link(introduction, links.len(), config, &sources, (&commands, &vitals))?;
             links.push(link);
             threads.push(thread);
         }
-        let listening = host.iter_mut().map(|(place, _)| place).filter(|place| place.listens());
-        listening.for_each(Host::note_bound);
+        host.iter_mut().filter(|(it, _)| it.listens()).for_each(|(it, _)| it.note_bound());
         let engine = Engine::new(
             Parts {
                 control,
@@ -394,6 +388,21 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Creates the control part of a node.
+fn control(id: NodeId, name: &str, processor: Option<CpuBudget>) -> Control {
+    let mut control = Control::new(id, name);
+    processor.into_iter().for_each(|budget| control.set_processor(budget));
+    control
+}
+
+/// Declares a link and its settings to the control part.
+fn declare_link(control: &mut Control, config: &LinkConfig) {
+    control.set_link(&config.name, config.policy, config.carrier());
+    // An invalid tree is an error of `open_link`.
+    control.set_classes(&config.name, classes(config).ok().flatten());
+    config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));
 }
 
 /// Starts the thread of a node's clock, or follows the clock of the host's node if the node has no servers.

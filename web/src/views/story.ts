@@ -82,7 +82,7 @@ function drawFifo(state: State, top: number): void {
   text(fifoSays, `longest now ${time(max.at(-1) ?? 0)}`);
 }
 
-/** Returns what the last click has changed, with values before and after. */
+/** Returns the effect of the last click, with values before and after. */
 function changed(view: View): { told: string; health: string } {
   const steer = subscription(view, STEER);
   const bound = steer?.sub.within_us ?? null;
