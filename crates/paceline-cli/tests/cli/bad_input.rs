@@ -43,6 +43,8 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--timeout=-1s"], 2, &["'-1s'", "--timeout", "such as 200ms (allowed: "]),
     (&["sub", "a", "--name", ""], 2, &["''", "--name", "1 to 255 bytes"]),
     (&["sub", "a//b"], 2, &["a//b", "empty chunk", "robot/camera"]),
+    (&["sub", "fleet/vehicle_*"], 2, &["'*' stands for a whole part", "write 'fleet/*'"]),
+    (&["sub", "a", "--play", "--out", "x"], 2, &["--play", "cannot be used with", "--out"]),
     (&["sub", "a/b*"], 2, &["write 'a/*'", "a whole part"]),
     (&["sub", "a", "--out", "-", "--json"], 2, &["--out -", "--json", "give --out a file"]),
     (&["sub", "a", "--out", "/no/such/folder/x"], 1, &["/no/such/folder/x", "create the folder"]),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs a line of the guide in a shell whose `paceline` is the program under test.
-fn shell(host: &Host, line: &str) -> Command {
+pub(crate) fn shell(host: &Host, line: &str) -> Command {
     let mut command = host.command(&[]);
     let mut bash = Command::new("bash");
     let program =

@@ -10,6 +10,7 @@ mod documented;
 mod ffmpeg;
 mod files;
 mod grafana;
+mod guides;
 mod host;
 mod http;
 mod inputs;
