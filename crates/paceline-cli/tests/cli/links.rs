@@ -75,7 +75,7 @@ fn a_contract_above_the_capacity_is_refused() {
     assert!(!sub.stderr.contains("samples of at most"), "{}", sub.stderr);
     let required = ["sub", "cam", "--link", &connect, "--within", "200ms", "--require"];
     let required = operator.run(&required);
-    required.said(3, "no sample and --require: publisher ");
+    required.said(3, "no sample and --require: cam of pub-cam refused: ");
     required.said(3, "link 'thin' of '");
     let wish = ["sub", "cam", "--link", &connect, "--within", "200ms", "--take-offer"];
     let reduced = operator.run(&[&wish[..], &["--count", "3", "--timeout", "20s"]].concat());
@@ -107,7 +107,7 @@ fn require_refuses_best_effort() {
     borne.said(0, "best effort: log of pub-log: its publishing rate");
     let required =
         operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15s"]].concat());
-    required.said(3, "and --require: publisher ");
+    required.said(3, "and --require: log of pub-log refused: ");
     required.said(3, "no contract: its publishing rate is unknown");
     let recorded =
         [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15s"]]
