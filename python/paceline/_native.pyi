@@ -24,6 +24,7 @@ __all__ = [
     "Loan",
     "Measured",
     "Node",
+    "Resumed",
     "Silent",
     "Withdrawn",
     "Payload",
@@ -310,6 +311,23 @@ class Silent:
     @property
     def seq(self) -> int:
         """The sequence number of the last command."""
+
+@final
+class Resumed:
+    """Event: a command was released after a silence: the safe action has ended."""
+
+    @property
+    def tag(self) -> str:
+        """The tag of the commands."""
+    @property
+    def publisher(self) -> str:
+        """The id of the publisher of the command."""
+    @property
+    def seq(self) -> int:
+        """The sequence number of the command."""
+    @property
+    def silent_ms(self) -> float:
+        """The time since the safe action started, in milliseconds."""
 
 @final
 class Withdrawn:
@@ -627,7 +645,7 @@ class Subscriber:
     def try_take(self, max_samples: int = 1024) -> list[Sample]:
         """Returns all queued samples without blocking, at most ``max_samples``; an empty list if
         none is queued."""
-    def events(self) -> list[Heard | Grant | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused | Silent]:
+    def events(self) -> list[Heard | Grant | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused | Silent | Resumed]:
         """Returns the events since the last call, oldest first.
 
         Only the 64 newest unread events are kept.

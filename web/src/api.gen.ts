@@ -125,7 +125,11 @@ age_mean_us: number | null,
 /**
  * Sum of the ages of all samples delivered since the start.
  */
-age_sum_us: number, dropped: Drops, };
+age_sum_us: number, dropped: Drops, 
+/**
+ * Delivery by time; null without one.
+ */
+timed: Timed | null, };
 
 export type Asked = { 
 /**

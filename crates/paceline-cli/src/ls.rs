@@ -3,6 +3,7 @@
 
 mod reservations;
 mod selection;
+mod timed;
 mod view;
 
 use crate::args;

@@ -1,6 +1,7 @@
 //! `paceline record`: records samples and their delivery results in an MCAP file.
 
 mod args;
+mod decisions;
 mod file;
 mod links;
 mod news;
@@ -271,6 +272,9 @@ impl Session<'_> {
         if let Some(event) = self.news.dropped(drops) {
             self.send(event);
         }
+        if let Some(event) = self.news.decisions.news(&self.subscriptions) {
+            self.send(event);
+        }
         let progress = self.progress();
         if self.news.sources().is_empty() && !self.noted && now >= self.began + PATIENCE {
             self.noted = true;
@@ -304,6 +308,9 @@ impl Session<'_> {
             }
         }
         let drops = self.drops();
+        if let Some(event) = self.news.decisions.news(&self.subscriptions) {
+            self.send(event);
+        }
         // No samples arrive after this.
         self.subscriptions.clear();
         if let Some(event) = self.news.dropped(drops) {

@@ -16,7 +16,6 @@ use crate::stats::{Ages, Tally, by_reason};
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::{BestEffort, Offer};
-use paceline::delivery::Silence;
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
@@ -274,6 +273,7 @@ impl<'a> Session<'a> {
                     }
                 }
                 SubscriberEvent::Silent(silence) => self.report_silence(&silence),
+                SubscriberEvent::Resumed(resumption) => self.report_resumption(&resumption),
                 // An event of a later version.
                 other => self.block.note(&format!("{other:?}")),
             }
@@ -372,13 +372,6 @@ impl<'a> Session<'a> {
 
     fn print(&mut self, lines: &[String]) {
         lines.iter().for_each(|line| self.block.note(line));
-    }
-
-    fn report_silence(&mut self, silence: &Silence) {
-        let Silence { tag, publisher, seq } = silence;
-        self.block.note(&format!(
-            "silent: the last command on {tag}, number {seq} of publisher {publisher}, has reached the age limit"
-        ));
     }
 
     fn second(&self) -> String {

@@ -41,7 +41,9 @@ mod native {
     #[pymodule_export]
     use super::command::{command, thread_setting};
     #[pymodule_export]
-    use super::event::{BestEffort, ChangeRefused, Changed, Excess, Heard, Silent, Withdrawn};
+    use super::event::{
+        BestEffort, ChangeRefused, Changed, Excess, Heard, Resumed, Silent, Withdrawn,
+    };
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};
     #[pymodule_export]

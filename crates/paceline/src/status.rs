@@ -19,6 +19,7 @@
 //! [`Node::passages`]: crate::Node::passages
 //! [`Publisher::feedback`]: crate::Publisher::feedback
 
+use crate::delivery::TimedStatus;
 use crate::time::ClockReport;
 #[doc(inline)]
 pub use paceline_proto::control::{BufferUse, ClassUse, ProcessorUse};
@@ -139,6 +140,8 @@ pub struct SubscriptionStatus {
     pub age_sum: Duration,
     /// Samples dropped at this node, by reason.
     pub drops: Drops,
+    /// Its delivery by time; `None` without one.
+    pub timed: Option<TimedStatus>,
 }
 
 /// The counters of a pull buffer.

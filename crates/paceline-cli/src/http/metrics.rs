@@ -4,7 +4,7 @@
 //! counters end in `_total`.
 
 use super::api::State;
-use crate::status::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
+use crate::status::{Buffer, Class, Link, Node, Publisher, Stream, Subscription, Timed};
 use paceline::status::Drops;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -142,6 +142,9 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
         at,
         row.late,
     );
+    if let Some(timed) = &row.timed {
+        write_timed(to, at.clone(), timed);
+    }
     to.drops(
         "paceline_subscription_dropped_samples_total",
         "Samples dropped at the subscriber's node.",
@@ -179,6 +182,35 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
         at,
         row.refusals.len() as u64,
     );
+}
+
+fn write_timed<'a>(to: &mut Families, mut at: Labels<'a>, timed: &'a Timed) {
+    at.push(("delivery", timed.method.as_str()));
+    let help = "Samples released by a subscription with delivery by time.";
+    to.count("paceline_subscription_released_samples_total", help, &at, timed.released);
+    let help = "Starts of the safe action: the last command reached its age limit.";
+    to.count("paceline_subscription_safe_actions_total", help, &at, timed.silences);
+    for (name, help, value) in [
+        (
+            "paceline_subscription_jitter_in_seconds",
+            "Largest jitter of a publisher's samples at arrival (RFC 3550).",
+            timed.jitter_in_us,
+        ),
+        (
+            "paceline_subscription_jitter_out_seconds",
+            "Largest jitter of a publisher's samples at release (RFC 3550).",
+            timed.jitter_out_us,
+        ),
+        (
+            "paceline_subscription_release_error_seconds",
+            "Bound of the difference of a release from its time.",
+            timed.bound_us,
+        ),
+    ] {
+        if let Some(us) = value {
+            to.add(Kind::Gauge, name, help, &at, &seconds(us));
+        }
+    }
 }
 
 fn write_buffer<'a>(to: &mut Families, mut at: Labels<'a>, buffer: &'a Buffer) {

@@ -16,6 +16,7 @@ pub(crate) fn tables(document: &Document) -> String {
         ("NODES", nodes(document)),
         ("PUBLISHERS", publishers(document)),
         ("SUBSCRIPTIONS", subscriptions(document)),
+        ("DELIVERY BY TIME", super::timed::table(document)),
         ("BUFFERS", buffers(document)),
         ("LINKS", links(document)),
         ("CLASSES", classes(document)),
@@ -354,6 +355,10 @@ robot/camera  robot  picture  image/jpeg   33.3 ms  30.0        300  yes
 SUBSCRIPTIONS
 pattern   node      asked            within  loss  proxy       Hz   oldest  late  dropped
 robot/**  operator  5 Hz at 160x120  200 ms  1/10  publisher  5.0  45.6 ms     1  0
+
+DELIVERY BY TIME
+pattern   node      delivery    setting      released  late  dropped  jitter in  out   error  notes
+robot/**  operator  sync-group  stage=150ms        47     1        0          -    -  114 us  -
 
 BUFFERS
 pattern       node   samples   of   bytes         of  max age   spans

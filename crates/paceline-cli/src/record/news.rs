@@ -1,10 +1,12 @@
 //! Events of a recording other than samples: publishers that join and leave, grants, refusals and drops.
 
 use super::args::Wish;
+use super::decisions::DecisionLog;
 use super::writer::{Job, Shared};
 use crate::notices;
 use crate::show::micros;
 use paceline::contract::{BestEffort, Grant, Refusal};
+use paceline::delivery::{Resumption, Silence};
 use paceline::status::{Drops, PublisherId, SourceView};
 use paceline::{Node, Pattern, SubscriberEvent};
 use paceline_record::{RecordedEvent, RecordedHop, RecordedOffer};
@@ -27,6 +29,7 @@ pub(super) struct News {
     /// Messages for the user.
     pub(super) notes: Vec<String>,
     dropped: Drops,
+    pub(super) decisions: DecisionLog,
 }
 
 impl News {
@@ -98,7 +101,17 @@ impl News {
                     self.note_best_effort(publisher, why)
                 }
                 // Its effects, late or missing samples, are recorded.
-                SubscriberEvent::Excess { .. } | SubscriberEvent::Silent(_) => {}
+                SubscriberEvent::Excess { .. } => {}
+                SubscriberEvent::Silent(Silence { tag, publisher, seq }) => {
+                    let (tag, publisher) = (tag.to_string(), publisher.to_string());
+                    jobs.extend(self.decisions.list(RecordedEvent::Silent { tag, publisher, seq }));
+                }
+                SubscriberEvent::Resumed(Resumption { tag, publisher, seq, silent }) => {
+                    let (tag, publisher) = (tag.to_string(), publisher.to_string());
+                    let silent_us = micros(silent);
+                    let event = RecordedEvent::Resumed { tag, publisher, seq, silent_us };
+                    jobs.extend(self.decisions.list(event));
+                }
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
                     self.best_effort.clear();

@@ -2,6 +2,7 @@
 
 use super::neighbour::Neighbour;
 use super::reservation::{LinkBuffer, Processor, Reservation};
+use super::timed::Timed;
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::class::ClassStatus;
@@ -109,6 +110,9 @@ pub(crate) struct Subscription {
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
+    /// Delivery by time; null without one.
+    #[serde(default)]
+    pub(crate) timed: Option<Timed>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -389,6 +393,7 @@ impl Subscription {
             age_mean_us: subscription.age_mean.map(micros),
             age_sum_us: micros(subscription.age_sum),
             dropped: subscription.drops,
+            timed: subscription.timed.as_ref().map(Timed::new),
         }
     }
 }

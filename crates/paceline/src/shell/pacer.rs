@@ -12,6 +12,7 @@ use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::Thread;
 
@@ -85,6 +86,42 @@ pub(crate) fn wake_at(at: Instant, exact: bool, sink: &Weak<dyn Wake>) {
 /// Lets the thread take a real-time priority: a node of this process has them.
 pub(crate) fn use_realtime() {
     PACER.get_or_init(Pacer::start).realtime.store(true, Ordering::Relaxed);
+}
+
+/// The wake-ups of [`measure_wakeups`], and their distance.
+const PROBES: usize = 15;
+const PROBE_STEP: Duration = Duration::from_millis(1);
+/// The longest wait for one of them.
+const PROBE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// One measured wake-up.
+struct Probe {
+    at: Instant,
+    late: Mutex<Sender<Duration>>,
+}
+
+impl Wake for Probe {
+    fn wake(&self) {
+        let _ = lock(&self.late).send(clock::now().since(self.at));
+    }
+
+    fn fail(&self) {}
+}
+
+/// Measures by how much the thread wakes up too late: returns the median and the 90th percentile of 15 wake-ups.
+/// Blocks for some 15 ms. `None` if the thread does not run.
+pub(crate) fn measure_wakeups() -> Option<(Duration, Duration)> {
+    let mut lateness = Vec::with_capacity(PROBES);
+    for _ in 0..PROBES {
+        let (late, measured) = channel();
+        let at = clock::now() + PROBE_STEP;
+        let probe = Arc::new(Probe { at, late: Mutex::new(late) });
+        let wake: Arc<dyn Wake> = probe;
+        wake_at(at, true, &Arc::downgrade(&wake));
+        lateness.push(measured.recv_timeout(PROBE_PATIENCE).ok()?);
+    }
+    lateness.sort_unstable();
+    Some((*lateness.get(PROBES / 2)?, *lateness.get(PROBES * 9 / 10)?))
 }
 
 impl Pacer {

@@ -1,5 +1,6 @@
 use super::*;
 use paceline::contract::{Grant, GrantedHop, Proxy};
+use paceline::delivery::{TimedMethod, TimedStatus};
 use paceline::pull::History;
 use paceline::status::{
     BufferStatus, BufferUse, ClassUse, DropReason, Excess, Flood, LinkReserved, MendCounters,
@@ -100,6 +101,14 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         age_mean: Some(Duration::from_micros(21_014)),
         age_sum: Duration::from_micros(987_654),
         drops: Drops::default(),
+        timed: Some(TimedStatus {
+            released: 47,
+            late: 1,
+            added: Some(Duration::from_millis(150)),
+            wakeup: Some(Duration::from_micros(52)),
+            bound: Some(Duration::from_micros(114)),
+            ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
+        }),
     };
     let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
     vec![
@@ -304,6 +313,17 @@ fn expected_robot() -> serde_json::Value {
     })
 }
 
+fn expected_timed() -> serde_json::Value {
+    serde_json::json!({
+        "method": "sync_group",
+        "setting": "stage=150ms",
+        "released": 47, "late": 1, "early": 0, "refused": 0, "silences": 0,
+        "unknown": 0, "beyond": 0, "jumps": 0,
+        "jitter_in_us": null, "jitter_out_us": null,
+        "added_us": 150_000, "wakeup_us": 52, "bound_us": 114,
+    })
+}
+
 #[test]
 fn the_schema_is_stable() {
     let document = Document::new(&status());
@@ -336,6 +356,7 @@ fn the_schema_is_stable() {
                     "age_mean_us": 21_014,
                     "age_sum_us": 987_654,
                     "dropped": {},
+                    "timed": expected_timed(),
                 }],
                 "buffers": [],
                 "links": [],
