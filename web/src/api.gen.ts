@@ -131,6 +131,16 @@ age_sum_us: number, dropped: Drops,
  */
 timed: Timed | null, };
 
+export type Timed = { 
+/**
+ * `fresh`, `ordered`, `spacing`, `max_jitter` or `sync_group`.
+ */
+method: string, 
+/**
+ * The setting as on the command line.
+ */
+setting: string, released: number, late: number, early: number, refused: number, silences: number, unknown: number, beyond: number, jumps: number, jitter_in_us: number | null, jitter_out_us: number | null, added_us: number | null, wakeup_us: number | null, bound_us: number | null, };
+
 export type Asked = { 
 /**
  * Description for display.

@@ -6,7 +6,7 @@ use super::super::values::{Value, Values};
 use super::{Change, Known, State, Switch, Turn};
 use crate::status::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, LinkBuffer, Mended, Muted, Neighbour, Node,
-    Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
+    Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription, Timed,
 };
 use paceline::status::DropReason;
 use std::path::Path;
@@ -35,6 +35,7 @@ fn written() -> String {
         Node::decl(&config),
         Publisher::decl(&config),
         Subscription::decl(&config),
+        Timed::decl(&config),
         Asked::decl(&config),
         Buffer::decl(&config),
         Link::decl(&config),
