@@ -60,6 +60,12 @@ impl Node {
     fn new(py: Python<'_>, asked: &Bound<'_, PyDict>) -> PyResult<Self> {
         life::check_open()?;
         let mut builder = paceline::Node::builder();
+        // The program of a script is the interpreter. The first argument is absent in an embedded interpreter.
+        let script = py.import("sys").and_then(|sys| sys.getattr("argv")?.get_item(0));
+        let script = script.and_then(|script| script.extract::<PathBuf>()).unwrap_or_default();
+        if let Some(stem) = script.file_stem().filter(|stem| *stem != "-c" && *stem != "-m") {
+            builder = builder.label(&stem.to_string_lossy());
+        }
         if let Some(name) = convert::option::<String>(asked, "name", "a text")? {
             builder = builder.name(&name);
         }
