@@ -105,7 +105,11 @@ dropped: Drops,
 /**
  * Threads that are blocked.
  */
-stalled: Array<Stalled>, };
+stalled: Array<Stalled>, 
+/**
+ * State of its clock; null for a node of an earlier version.
+ */
+clock: NodeClock | null, };
 
 export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
 

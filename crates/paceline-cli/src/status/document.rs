@@ -2,7 +2,7 @@
 
 use super::neighbour::Neighbour;
 use super::reservation::{LinkBuffer, Processor, Reservation};
-use super::timed::Timed;
+use super::timed::{NodeClock, Timed};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::class::ClassStatus;
@@ -48,6 +48,9 @@ pub(crate) struct Node {
     pub(crate) dropped: Drops,
     /// Threads that are blocked.
     pub(crate) stalled: Vec<Stalled>,
+    /// State of its clock; null for a node of an earlier version.
+    #[serde(default)]
+    pub(crate) clock: Option<NodeClock>,
 }
 
 /// A thread whose next iteration is more than two seconds late.
@@ -337,6 +340,7 @@ impl Node {
             processor: node.processor.as_ref().map(Processor::new),
             dropped: node.drops,
             stalled: node.stalled.iter().map(Stalled::new).collect(),
+            clock: node.clock.as_ref().map(NodeClock::new),
         }
     }
 }

@@ -6,6 +6,7 @@ use paceline::status::{
     BufferStatus, BufferUse, ClassUse, DropReason, Excess, Flood, LinkReserved, MendCounters,
     MutedStatus, NodeId, ProcessorUse, PublisherId, SentTo, StreamCounters, SubscriptionId,
 };
+use paceline::time::{ClockReport, ClockStatus};
 use paceline::{Capacity, Kind, Size, Tag};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -182,7 +183,11 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         processor: None,
         drops: Drops::default(),
         stalled: vec![],
-        clock: None,
+        clock: Some(ClockReport {
+            status: ClockStatus::Synchronised,
+            error_nanos: Some(40_100),
+            ..ClockReport::default()
+        }),
     }
 }
 
@@ -314,6 +319,7 @@ fn expected_robot() -> serde_json::Value {
         "links": [expected_link()],
         "reservations": [expected_reservation()],
         "stalled": [],
+        "clock": { "status": "synchronised", "error_us": 41 },
         "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
         "dropped": {},
     })
@@ -371,6 +377,7 @@ fn the_schema_is_stable() {
                 "reservations": [],
                 "stalled": [],
                 "processor": null,
+                "clock": { "status": "synchronised", "error_us": 41 },
                 "dropped": {},
             },
             expected_robot(),
