@@ -13,6 +13,8 @@ import os as _os
 from ._native import (
     Buffer,
     Changed,
+    Clock,
+    Reading,
     ChangeRefused,
     Excess,
     Feedback,
@@ -62,6 +64,8 @@ __all__ = [
     "ChangeError",
     "ChangeRefused",
     "Changed",
+    "Clock",
+    "Reading",
     "ClosedError",
     "Error",
     "Excess",

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .context("cannot watch for SIGXFSZ")?;
     let out = OutFile::create(&args.out, args.force)?;
-    let node = args.node.open()?;
+    let node = args.node.open("record", args.patterns.first().map_or("", |it| it.as_str()))?;
     let done = std::thread::scope(|scope| {
         let shared = Shared::default();
         let (jobs, work) = sync_channel(args.queue);

@@ -6,6 +6,7 @@
 
 mod bell;
 mod buffer;
+mod clock;
 mod command;
 mod convert;
 mod errors;
@@ -38,6 +39,8 @@ mod native {
     use super::bell::Bell;
     #[pymodule_export]
     use super::buffer::Buffer;
+    #[pymodule_export]
+    use super::clock::{Clock, Reading};
     #[pymodule_export]
     use super::command::{command, thread_setting};
     #[pymodule_export]

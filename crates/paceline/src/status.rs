@@ -140,6 +140,10 @@ pub struct SubscriptionStatus {
     pub age_sum: Duration,
     /// Samples dropped at this node, by reason.
     pub drops: Drops,
+    /// The largest jitter of a publisher's samples at arrival, by RFC 3550: the running mean of the changes of their ages.
+    pub jitter: Duration,
+    /// Samples that were published between two that arrived, but did not arrive. 0 unless every sample is requested.
+    pub lost: u64,
     /// Its delivery by time; `None` without one.
     pub timed: Option<TimedStatus>,
 }

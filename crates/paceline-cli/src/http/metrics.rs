@@ -96,6 +96,11 @@ fn write_node(to: &mut Families, at: &Labels<'_>, node: &Node) {
     to.gauge("paceline_node_info", "1 for each node that answers.", at, 1);
     let help = "Threads of the node that are more than two seconds late with their next iteration.";
     to.gauge("paceline_node_stalled_threads", help, at, node.stalled.len() as u64);
+    if let Some(us) = node.clock.as_ref().and_then(|clock| clock.error_us) {
+        let name = "paceline_node_clock_error_seconds";
+        let help = "Bound of the error of the node's clock; missing if it is unknown.";
+        to.add(Kind::Gauge, name, help, at, &seconds(us));
+    }
     to.drops(
         "paceline_node_dropped_samples_total",
         "Samples dropped at the node because no subscription matched.",
@@ -142,6 +147,11 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
         at,
         row.late,
     );
+    let name = "paceline_subscription_jitter_seconds";
+    let help = "Largest jitter of a publisher's samples at arrival (RFC 3550).";
+    to.add(Kind::Gauge, name, help, at, &seconds(row.jitter_us));
+    let help = "Samples that were published between two that arrived, but did not arrive.";
+    to.count("paceline_subscription_lost_samples_total", help, at, row.lost);
     if let Some(timed) = &row.timed {
         write_timed(to, at.clone(), timed);
     }
@@ -231,6 +241,8 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     at.push(("link", link.name.as_str()));
     to.count("paceline_link_wire_bytes_total", "Bytes sent on the wire.", &at, link.wire_bytes);
     to.count("paceline_link_frames_total", "Frames sent.", &at, link.frames);
+    let help = "Frames lost by a transport that should keep order.";
+    to.count("paceline_link_lost_frames_total", help, &at, link.frames_lost);
     to.gauge("paceline_link_hops", "Neighbours of the link.", &at, link.hops.len() as u64);
     if let Some(bits) = link.capacity_bits_per_s {
         let help = "Capacity of the link.";

@@ -23,7 +23,7 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 
 const API: &str = "/api/v1/";
 const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, subscriptions/ID, buffers, links, streams, refusals, \
-     pictures/SUBSCRIPTION, switches/NAME";
+     pictures/SUBSCRIPTION, values/SUBSCRIPTION, history, comparison, switches/NAME";
 
 /// Answers a request.
 pub(super) async fn answer(served: &Served, from: &str, request: Request<Incoming>) -> Answer {
@@ -66,6 +66,9 @@ async fn answered(
         let error = format!("{} is not supported here: use GET", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
     }
+    if path == "/api/v1/history" {
+        return Ok(answer::json(&served.history.past()));
+    }
     let has_body = request.headers().contains_key(TRANSFER_ENCODING)
         || request.headers().get(CONTENT_LENGTH).is_some_and(|length| length != "0");
     if has_body {
@@ -73,6 +76,12 @@ async fn answered(
     }
     if let Some(subscription) = path.strip_prefix("/api/v1/pictures/") {
         return picture(served, subscription, query.as_deref()).await;
+    }
+    if let Some(subscription) = path.strip_prefix("/api/v1/values/") {
+        return values(served, subscription).await;
+    }
+    if path == "/api/v1/comparison" {
+        return comparison(served).await;
     }
     if path == "/api/v1/events" {
         let place = served.place().ok_or((
@@ -173,6 +182,22 @@ async fn picture(
     }
 }
 
+/// Returns the newest values of a subscription.
+async fn values(served: &Served, subscription: &str) -> Result<Answer, Problem> {
+    let (source, subscription) = (served.source.clone(), subscription.to_owned());
+    let found = tokio::task::spawn_blocking(move || source.values(&subscription)).await;
+    let found = found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(answer::bytes("application/json", found?))
+}
+
+/// Returns the same traffic in another discipline.
+async fn comparison(served: &Served) -> Result<Answer, Problem> {
+    let source = served.source.clone();
+    let found = tokio::task::spawn_blocking(move || source.comparison()).await;
+    let found = found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(found.map_or_else(answer::nothing, |json| answer::bytes("application/json", json)))
+}
+
 /// Reads the JSON body of a POST request; `form` shows it.
 async fn posted<T: DeserializeOwned>(request: Request<Incoming>, form: &str) -> Result<T, Problem> {
     if request.method() != Method::POST {
@@ -207,10 +232,10 @@ async fn change(
     subscription: &str,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
-    let Change { set } =
+    let change: Change =
         posted(request, r#"{"set":"--max-hz 5"}, with options of paceline set"#).await?;
     let (source, subscription) = (served.source.clone(), subscription.to_owned());
-    let changed = tokio::task::spawn_blocking(move || source.change(&subscription, &set)).await;
+    let changed = tokio::task::spawn_blocking(move || source.change(&subscription, &change)).await;
     let changed =
         changed.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     Ok(answer::bytes("application/json", changed?))

@@ -3,6 +3,7 @@
 use super::args::Wish;
 use super::decisions::DecisionLog;
 use super::writer::{Job, Shared};
+use crate::notices;
 use crate::show::micros;
 use paceline::contract::{BestEffort, Grant, Refusal};
 use paceline::delivery::{Resumption, Silence};
@@ -141,8 +142,9 @@ impl News {
     /// Notes that a publisher is carried without the requested promise.
     fn note_best_effort(&mut self, publisher: PublisherId, why: BestEffort) {
         let tag = self.tag(publisher);
-        let note = format!("no contract for {tag}: {why}; it is delivered as best effort");
-        self.notes.push(note);
+        let hops = self.sources.get(&publisher).map(|source| &source.hops);
+        let local = hops.is_some_and(|hops| notices::is_local(hops));
+        self.notes.push(format!("best effort: {tag}: {}", notices::reason(why, local)));
         if why.is_no() {
             self.best_effort.insert(publisher, format!("no contract for {tag}: {why}"));
         }

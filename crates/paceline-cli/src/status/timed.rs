@@ -1,7 +1,8 @@
-//! The delivery by time of a subscription in the document.
+//! The delivery by time of a subscription, and the clock of a node, in the document.
 
 use crate::show::micros;
 use paceline::delivery::TimedStatus;
+use paceline::time::ClockReport;
 use serde::{Deserialize, Serialize};
 
 /// The delivery by time of a subscription. Values that a method does not have are 0 or null.
@@ -46,5 +47,22 @@ impl Timed {
             wakeup_us: timed.wakeup.map(micros),
             bound_us: timed.bound.map(micros),
         }
+    }
+}
+
+/// The state of a node's clock. `paceline clock --json` has all fields.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct NodeClock {
+    /// `unsynchronised`, `synchronised`, `holdover` or `disrupted`.
+    pub(crate) status: String,
+    /// Bound of its error; null if it is unknown.
+    pub(crate) error_us: Option<u64>,
+}
+
+impl NodeClock {
+    pub(super) fn new(report: &ClockReport) -> Self {
+        let error_us = report.error_nanos.map(|nanos| nanos.div_ceil(1_000));
+        Self { status: report.status.to_string(), error_us }
     }
 }

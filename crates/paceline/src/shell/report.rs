@@ -7,6 +7,7 @@ mod reserved;
 mod timed;
 mod times;
 
+use crate::delivery::TimedStatus;
 use crate::status::{
     BufferStatus, LinkReserved, LinkStatus, MutedStatus, NodeStatus, PublisherStatus,
     StalledThread, StreamContract, StreamStatus, SubscriptionStatus,
@@ -92,10 +93,9 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     if !r.is_empty() {
         status.clock = read_option(r, clock::read)?;
     }
-    let rows =
-        if r.is_empty() { Vec::new() } else { read_rows(r, |r| read_option(r, timed::read))? };
-    for (subscription, timed) in status.subscriptions.iter_mut().zip(rows) {
-        subscription.timed = timed;
+    let rows = if r.is_empty() { Vec::new() } else { read_rows(r, read_timed)? };
+    for (subscription, (jitter, lost, timed)) in status.subscriptions.iter_mut().zip(rows) {
+        (subscription.jitter, subscription.lost, subscription.timed) = (jitter, lost, timed);
     }
     Ok(status)
 }
@@ -245,12 +245,22 @@ fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
         age_mean: None,
         age_sum: read_time(r)?,
         drops: read_drops(r)?,
+        jitter: Duration::ZERO,
+        lost: 0,
         timed: None,
     })
 }
 
 fn put_timed(row: &SubscriptionStatus, out: &mut Vec<u8>) {
+    put_time(row.jitter, out);
+    out.put_varint(row.lost);
     put_option(row.timed.as_ref(), timed::put, out);
+}
+
+type Arrivals = (Duration, u64, Option<TimedStatus>);
+
+fn read_timed(r: &mut Reader) -> Result<Arrivals, WireError> {
+    Ok((read_time(r)?, r.varint("lost")?, read_option(r, timed::read)?))
 }
 
 fn put_buffer(row: &BufferStatus, out: &mut Vec<u8>) {

@@ -163,6 +163,12 @@ impl Sink {
         self.timing.as_ref().and_then(|timing| timing.fresh())
     }
 
+    /// Returns the largest jitter of a publisher's samples at arrival, and the samples that did not arrive here.
+    pub(crate) fn arrivals(&self) -> (std::time::Duration, u64) {
+        let jitter = std::time::Duration::from_nanos(self.orders.jitter());
+        (jitter, self.counts.gaps.load(Ordering::Relaxed))
+    }
+
     /// Returns the delivery by time.
     pub(crate) fn timed_status(&self) -> Option<TimedStatus> {
         let timing = self.timing.as_ref()?;
@@ -248,6 +254,7 @@ impl Sink {
             self.counts.gaps.fetch_add(turn.gap, Ordering::Relaxed);
         }
         let age = sample.age(now);
+        order.arrived(age.as_nanos());
         let late = age.as_nanos() > self.within.load(Ordering::Relaxed);
         let counts = &self.counts;
         counts.late.fetch_add(u64::from(late), Ordering::Relaxed);

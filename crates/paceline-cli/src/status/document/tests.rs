@@ -6,6 +6,7 @@ use paceline::status::{
     BufferStatus, BufferUse, ClassUse, DropReason, Excess, Flood, LinkReserved, MendCounters,
     MutedStatus, NodeId, ProcessorUse, PublisherId, SentTo, StreamCounters, SubscriptionId,
 };
+use paceline::time::{ClockReport, ClockStatus};
 use paceline::{Capacity, Kind, Size, Tag};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -101,14 +102,9 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         age_mean: Some(Duration::from_micros(21_014)),
         age_sum: Duration::from_micros(987_654),
         drops: Drops::default(),
-        timed: Some(TimedStatus {
-            released: 47,
-            late: 1,
-            added: Some(Duration::from_millis(150)),
-            wakeup: Some(Duration::from_micros(52)),
-            bound: Some(Duration::from_micros(114)),
-            ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
-        }),
+        jitter: Duration::from_micros(3_412),
+        lost: 2,
+        timed: Some(timed()),
     };
     let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
     vec![
@@ -122,6 +118,17 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
     ]
+}
+
+fn timed() -> TimedStatus {
+    TimedStatus {
+        released: 47,
+        late: 1,
+        added: Some(Duration::from_millis(150)),
+        wakeup: Some(Duration::from_micros(52)),
+        bound: Some(Duration::from_micros(114)),
+        ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
+    }
 }
 
 fn video(counters: StreamCounters) -> ClassStatus {
@@ -176,7 +183,11 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         processor: None,
         drops: Drops::default(),
         stalled: vec![],
-        clock: None,
+        clock: Some(ClockReport {
+            status: ClockStatus::Synchronised,
+            error_nanos: Some(40_100),
+            ..ClockReport::default()
+        }),
     }
 }
 
@@ -308,6 +319,7 @@ fn expected_robot() -> serde_json::Value {
         "links": [expected_link()],
         "reservations": [expected_reservation()],
         "stalled": [],
+        "clock": { "status": "synchronised", "error_us": 41 },
         "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
         "dropped": {},
     })
@@ -356,6 +368,8 @@ fn the_schema_is_stable() {
                     "age_mean_us": 21_014,
                     "age_sum_us": 987_654,
                     "dropped": {},
+                    "jitter_us": 3_412,
+                    "lost": 2,
                     "timed": expected_timed(),
                 }],
                 "buffers": [],
@@ -363,6 +377,7 @@ fn the_schema_is_stable() {
                 "reservations": [],
                 "stalled": [],
                 "processor": null,
+                "clock": { "status": "synchronised", "error_us": 41 },
                 "dropped": {},
             },
             expected_robot(),

@@ -93,6 +93,8 @@ mod tests {
             age_mean,
             age_sum: Duration::from_millis(20),
             drops: Drops::default(),
+            jitter: Duration::from_micros(70),
+            lost: 4_000,
             timed: None,
         }
     }

@@ -12,7 +12,7 @@ use crate::shell::sink::queue::Unread;
 use paceline_proto::{NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use paceline_time::TimeBounds;
-use paceline_time::order::{BufferLimitError, Handled, Placement, TimeBuffer, Timed};
+use paceline_time::order::{BufferLimitError, Handled, Placement, TimeBuffer, Timed, on_this_host};
 use paceline_time::spacing::{Anchor, Depth, Jitter, Spacing};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -218,16 +218,7 @@ fn placed(
     sample: &RawSample,
     clocks: Option<(TimeBounds, TimeBounds)>,
 ) -> TimeBounds {
-    let by_clocks = clocks.and_then(|(stamp, utc)| {
-        // The age, from the latest to the earliest possible capture.
-        let TimeBounds { earliest, latest } = stamp.until(utc)?;
-        let since =
-            |captured: u64, utc: u64| now.as_nanos().saturating_sub(utc.saturating_sub(captured));
-        Some(TimeBounds {
-            earliest: since(earliest, utc.latest),
-            latest: since(latest, utc.earliest),
-        })
-    });
+    let by_clocks = clocks.and_then(|(stamp, utc)| on_this_host(now, stamp, utc));
     by_clocks.unwrap_or_else(|| {
         let published = sample.published_at.as_nanos();
         let doubt = sample.doubt.as_nanos();
