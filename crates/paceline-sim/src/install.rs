@@ -2,7 +2,7 @@
 
 use crate::destination::{Destination, LocalPort};
 use crate::node::{Node, Source};
-use crate::outlet::{LinkEnd, Port, Retired};
+use crate::outlet::{EARLY_MAX, LinkEnd, Port, Retired};
 use crate::pool::scale_key;
 use paceline_proto::PublisherId;
 use paceline_proto::control::PublisherSpec;
@@ -11,11 +11,8 @@ use paceline_proto::ingress::{Output, OutputKey};
 use paceline_proto::link::{HAND_OVER_MAX, RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::reason::DropReason;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::Instant;
 use std::sync::Arc;
-
-/// The longest time for which a sample waits for its source, as in the shell.
-pub(super) const EARLY_MAX: Duration = Duration::from_secs(1);
 
 impl Node {
     /// Makes `plans` the outputs of a source.

@@ -2,10 +2,9 @@
 
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
-use crate::install::EARLY_MAX;
 use crate::ledger::Ledger;
 use crate::lookup::Lookup;
-use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, StreamKey};
+use crate::outlet::{Arrived, EARLY_MAX, HopEnd, LinkEnd, Outlets, Port, StreamKey};
 use crate::pool::{Pool, ScaleKey, Scaler};
 use crate::sink::Sink;
 use crate::used::Used;
