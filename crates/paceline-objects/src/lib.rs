@@ -1,0 +1,23 @@
+//! Shared objects: each participant of a world receives near objects often and exactly, and far ones seldom and
+//! roughly.
+//!
+//! An object has typed fields in groups and one owner, who writes it. Other participants have replicas. A semantic
+//! function decides when an update of an object is due at a participant, and at which fidelity; the exchange list
+//! orders these times; a message carries the newest state of several objects to one participant. The method is that
+//! of Dionisys (West and Schwan 1997, sections 2 and 3).
+//!
+//! Nothing here reads a clock or opens anything: the current time is an argument.
+//!
+//! * [`schema`]: the fields of an object, and their values.
+//! * [`contract`]: the service of one object for one participant, and its mapping to messages and packets.
+//! * [`motion`]: positions, velocities and extrapolation.
+
+pub mod contract;
+pub mod ids;
+pub mod motion;
+pub mod schema;
+
+pub use contract::{ObjectContract, ObjectContractError};
+pub use ids::{ObjectIndex, PeerId};
+pub use motion::Motion;
+pub use schema::{FieldKind, FieldValue, GroupMask, Schema, SchemaError};
