@@ -12,12 +12,20 @@
 //! * [`contract`]: the service of one object for one participant, and its mapping to messages and packets.
 //! * [`motion`]: positions, velocities and extrapolation.
 
+mod codec;
 pub mod contract;
+mod flight;
 pub mod ids;
+pub mod interest;
 pub mod motion;
+pub mod owned;
+pub mod pack;
+pub mod packet;
+mod receipts;
 pub mod schema;
 
+pub use codec::PacketError;
 pub use contract::{ObjectContract, ObjectContractError};
 pub use ids::{ObjectIndex, PeerId};
 pub use motion::Motion;
-pub use schema::{FieldKind, FieldValue, GroupMask, Schema, SchemaError};
+pub use schema::{FieldKind, FieldValue, FieldValues, GroupMask, Schema, SchemaError};
