@@ -1,24 +1,38 @@
 //! The fragments on their way to one observer.
 
+use crate::ids::ObjectIndex;
+use crate::schema::GroupMask;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
 /// A fragment on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Sent {
     /// The number of its exchange.
     exchange: u64,
+    content: Content,
     bytes: usize,
     at: Instant,
 }
 
+/// The groups of objects that a fragment carries.
+pub(crate) type Content = Vec<(ObjectIndex, GroupMask)>;
+
 /// The end of an exchange.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Arrival {
-    /// All its fragments were received.
-    Whole(u64),
-    /// A fragment was lost.
-    Broken(u64),
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Arrival {
+    /// Its number.
+    pub(crate) exchange: u64,
+    /// The content of the fragments that were received; `None` if all were.
+    pub(crate) part: Option<Content>,
+}
+
+/// An exchange with fragments on their way.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    left: usize,
+    lost: bool,
+    received: Content,
 }
 
 /// The fragments of one class on their way to one observer, and how many bytes should be.
@@ -29,7 +43,7 @@ pub(crate) enum Arrival {
 pub(crate) struct Flight {
     next: u32,
     sent: BTreeMap<u32, Sent>,
-    open: BTreeMap<u64, usize>,
+    open: BTreeMap<u64, Open>,
     bytes: usize,
     round_trip: Option<Duration>,
     rate: DeliveryRate,
@@ -55,11 +69,17 @@ impl Flight {
     }
 
     /// Returns the number of the next fragment, of this exchange.
-    pub(crate) fn send(&mut self, exchange: u64, bytes: usize, now: Instant) -> u32 {
+    pub(crate) fn send(
+        &mut self,
+        exchange: u64,
+        content: Content,
+        bytes: usize,
+        now: Instant,
+    ) -> u32 {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
-        self.sent.insert(number, Sent { exchange, bytes, at: now });
-        *self.open.entry(exchange).or_default() += 1;
+        self.sent.insert(number, Sent { exchange, content, bytes, at: now });
+        self.open.entry(exchange).or_default().left += 1;
         self.bytes += bytes;
         number
     }
@@ -81,13 +101,7 @@ impl Flight {
                 self.bytes -= sent.bytes;
                 received += sent.bytes;
                 newest = newest.max(Some(sent.at));
-                if let Some(open) = self.open.get_mut(&sent.exchange) {
-                    *open -= 1;
-                    if *open == 0 {
-                        self.open.remove(&sent.exchange);
-                        ends.push(Arrival::Whole(sent.exchange));
-                    }
-                }
+                self.settle(sent, false, ends);
             }
         }
         if let Some(at) = newest {
@@ -128,8 +142,24 @@ impl Flight {
     fn lose(&mut self, number: u32, ends: &mut Vec<Arrival>) {
         let Some(sent) = self.sent.remove(&number) else { return };
         self.bytes -= sent.bytes;
-        if self.open.remove(&sent.exchange).is_some() {
-            ends.push(Arrival::Broken(sent.exchange));
+        self.settle(sent, true, ends);
+    }
+
+    /// Settles a fragment; its exchange ends with its last one.
+    fn settle(&mut self, sent: Sent, lost: bool, ends: &mut Vec<Arrival>) {
+        let Some(open) = self.open.get_mut(&sent.exchange) else { return };
+        open.left -= 1;
+        open.lost |= lost;
+        if !lost {
+            open.received.extend(sent.content);
+        }
+        if open.left == 0
+            && let Some(open) = self.open.remove(&sent.exchange)
+        {
+            ends.push(Arrival {
+                exchange: sent.exchange,
+                part: open.lost.then_some(open.received),
+            });
         }
     }
 
@@ -140,11 +170,6 @@ impl Flight {
             .unwrap_or(Duration::from_millis(100))
             .saturating_add(DeliveryRate::INTERVAL);
         self.rate.bytes_in(round_trip).max(Self::WINDOW_MIN).saturating_sub(self.bytes)
-    }
-
-    /// Returns the least round trip so far.
-    pub(crate) const fn round_trip(&self) -> Option<Duration> {
-        self.round_trip
     }
 }
 
@@ -170,7 +195,7 @@ impl DeliveryRate {
             if let Some(first) = self.intervals.first_mut() {
                 *first = 0;
             }
-            self.since = self.since + Self::INTERVAL;
+            self.since += Self::INTERVAL;
             if now.since(self.since) > Duration::from_secs(1) {
                 self.intervals = [0; 8];
                 self.since = now;
@@ -198,36 +223,43 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
+    fn whole(exchange: u64) -> Arrival {
+        Arrival { exchange, part: None }
+    }
+
+    fn content(object: u32) -> Content {
+        vec![(ObjectIndex(object), GroupMask::of(0))]
+    }
+
     #[test]
     fn an_exchange_is_whole_when_all_its_fragments_are_acknowledged() {
         let mut flight = Flight::new(at(0));
         let mut ends = Vec::new();
-        assert_eq!(
-            [flight.send(7, 100, at(0)), flight.send(7, 100, at(0)), flight.send(8, 100, at(1))],
-            [0, 1, 2]
-        );
+        let mut send = |exchange, object, now| flight.send(exchange, content(object), 100, now);
+        assert_eq!([send(7, 1, at(0)), send(7, 2, at(0)), send(8, 3, at(1))], [0, 1, 2]);
         flight.acknowledge(&[(2, 2), (0, 0)], at(20), &mut ends);
-        assert_eq!(ends, [Arrival::Whole(8)]);
+        assert_eq!(ends, [whole(8)]);
         flight.acknowledge(&[(0, 2)], at(40), &mut ends);
-        assert_eq!(ends, [Arrival::Whole(8), Arrival::Whole(7)]);
+        assert_eq!(ends, [whole(8), whole(7)]);
         assert_eq!(flight.bytes, 0);
     }
 
     #[test]
-    fn an_overtaken_or_old_fragment_breaks_its_exchange_once() {
+    fn an_overtaken_or_old_fragment_is_lost_once() {
         let mut flight = Flight::new(at(0));
         let mut ends = Vec::new();
-        for exchange in 0..5 {
-            flight.send(exchange, 100, at(0));
+        for exchange in [0, 0, 1, 2, 3] {
+            flight.send(exchange, content(5), 100, at(0));
         }
-        flight.acknowledge(&[(3, 3)], at(10), &mut ends);
-        assert_eq!(ends, [Arrival::Whole(3), Arrival::Broken(0)]);
+        flight.acknowledge(&[(3, 3), (1, 1)], at(10), &mut ends);
+        assert_eq!(ends, [whole(2), Arrival { exchange: 0, part: Some(content(5)) }]);
         ends.clear();
         assert_eq!(flight.expire(at(999), &mut ends), Some(at(1_000)));
         assert_eq!(flight.expire(at(1_000), &mut ends), None);
-        assert_eq!(ends, [Arrival::Broken(1), Arrival::Broken(2), Arrival::Broken(4)]);
+        let lost = |exchange| Arrival { exchange, part: Some(Vec::new()) };
+        assert_eq!(ends, [lost(1), lost(3)]);
         flight.acknowledge(&[(0, 4)], at(1_001), &mut ends);
-        assert_eq!(ends.len(), 3, "a late acknowledgement changes nothing");
+        assert_eq!(ends.len(), 2, "a late acknowledgement changes nothing");
         assert_eq!(flight.bytes, 0);
     }
 
@@ -236,7 +268,7 @@ mod tests {
         let mut flight = Flight::new(at(0));
         assert_eq!(flight.room(), Flight::WINDOW_MIN);
         for step in 0..20 {
-            let number = flight.send(step, 12_500, at(step * 100));
+            let number = flight.send(step, Vec::new(), 12_500, at(step * 100));
             flight.acknowledge(&[(number, number)], at(step * 100 + 50), &mut Vec::new());
         }
         let room = flight.room();

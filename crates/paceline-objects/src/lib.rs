@@ -14,18 +14,26 @@
 
 mod codec;
 pub mod contract;
+pub mod exchange;
 mod flight;
+pub mod grid;
 pub mod ids;
 pub mod interest;
 pub mod motion;
 pub mod owned;
 pub mod pack;
 pub mod packet;
+pub mod participant;
 mod receipts;
+pub mod replica;
+pub mod replicas;
 pub mod schema;
+pub mod semantic;
 
 pub use codec::PacketError;
 pub use contract::{ObjectContract, ObjectContractError};
 pub use ids::{ObjectIndex, PeerId};
+pub use interest::{Interest, InterestContract, InterestRule};
 pub use motion::Motion;
+pub use participant::{Participant, ParticipantSettings};
 pub use schema::{FieldKind, FieldValue, FieldValues, GroupMask, Schema, SchemaError};

@@ -1,6 +1,7 @@
 //! The objects of a participant.
 
 use crate::codec::PacketError;
+use crate::exchange::{ExchangeError, ObjectFacts};
 use crate::ids::ObjectIndex;
 use crate::motion::Motion;
 use crate::packet::{Introduction, is_path};
@@ -87,8 +88,19 @@ impl OwnedObject {
     }
 
     /// Returns the number of bytes of each group.
-    pub fn group_bytes(&self) -> impl Iterator<Item = usize> {
-        self.groups.iter().map(|group| group.bytes.len())
+    pub fn group_bytes(&self) -> impl Iterator<Item = u32> {
+        self.groups.iter().map(|group| u32::try_from(group.bytes.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Returns what the exchange list has to know of it.
+    pub(crate) fn facts<'a>(&self, group_bytes: &'a [u32]) -> ObjectFacts<'a> {
+        let moving = [Schema::POSITION, Schema::VELOCITY];
+        let fields =
+            self.schema.fields().iter().filter(|field| moving.contains(&field.name.as_str()));
+        let motion_groups = fields
+            .map(|field| GroupMask::of(field.group))
+            .fold(GroupMask::default(), GroupMask::with);
+        ObjectFacts { motion: self.motion, motion_groups, group_bytes }
     }
 
     /// Returns when a group of `mask` last changed.
@@ -286,7 +298,7 @@ impl OwnedObjects {
 }
 
 /// The error of a call for an object.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 pub enum ObjectError {
     /// A path that is not well-formed.
     #[error(
@@ -321,6 +333,9 @@ pub enum ObjectError {
     /// A value that does not match the schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// A limit of the exchange list.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
     /// Encoded groups that do not match the schema.
     #[error(transparent)]
     Packet(#[from] PacketError),

@@ -9,6 +9,7 @@ use bytes::Bytes;
 const INTRODUCED: u8 = 1;
 const DELETED: u8 = 2;
 const MOVED: u8 = 4;
+const WITHDRAWN: u8 = 8;
 
 /// A fragment of a message: updates of objects of one owner for one observer.
 ///
@@ -65,6 +66,8 @@ pub enum Fate {
     Deleted,
     /// Another participant owns it now.
     Moved(PeerId),
+    /// The observer has no interest in it any more.
+    Withdrawn,
 }
 
 impl Fragment {
@@ -152,6 +155,7 @@ impl UpdateRecord {
         let fate = match self.fate {
             Some(Fate::Deleted) => DELETED,
             Some(Fate::Moved(_)) => MOVED,
+            Some(Fate::Withdrawn) => WITHDRAWN,
             None => 0,
         };
         writer.varint(u64::from(self.object.0)).u8(introduced | fate);
@@ -184,10 +188,12 @@ impl UpdateRecord {
                 epoch: reader.varint32()?,
             })
         };
-        let fate = match flags & (DELETED | MOVED) {
+        let fate = match flags & !INTRODUCED {
+            0 => None,
             DELETED => Some(Fate::Deleted),
             MOVED => Some(Fate::Moved(PeerId(reader.u64()?))),
-            _ => None,
+            WITHDRAWN => Some(Fate::Withdrawn),
+            _ => return Err(PacketError::Unknown(flags)),
         };
         let age = reader.varint()?;
         let mask = GroupMask(reader.varint32()?);

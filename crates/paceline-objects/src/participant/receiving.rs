@@ -1,0 +1,272 @@
+//! Packets from other participants.
+
+use super::{Participant, SILENCE, WorldEvent, WorldTime};
+use crate::codec::PacketError;
+use crate::exchange::Observer;
+use crate::flight::Arrival;
+use crate::ids::PeerId;
+use crate::interest::Interest;
+use crate::motion::Motion;
+use crate::packet::{About, Claim, Fragment, Packet, UpdateClass, View};
+use crate::participant::peer::Peer;
+use crate::replicas::{ReplicaEvent, outranks};
+use crate::schema::GroupMask;
+use paceline_sched::{Duration, Instant};
+
+/// How long a claim is repeated.
+const CLAIM_TIME: Duration = Duration::from_secs(2);
+
+impl Participant {
+    /// Takes a packet that was sent `age` ago; `class` is that of the channel on which it arrived.
+    ///
+    /// # Errors
+    /// Bytes that are no packet. They are counted and change nothing.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        class: UpdateClass,
+        age: Duration,
+        time: WorldTime,
+    ) -> Result<(), PacketError> {
+        let packet = Packet::decode(bytes).inspect_err(|_| self.counts.wrong += 1)?;
+        let from = packet.from();
+        if from == self.id {
+            self.counts.own += 1;
+            return Ok(());
+        }
+        if !self.peers.contains_key(&from) {
+            // A packet that took longer to arrive than a silence says nothing about now.
+            if age >= SILENCE && !matches!(packet, Packet::About(_)) {
+                return Ok(());
+            }
+            if self.peers.len() >= self.settings.peers_max {
+                self.counts.too_many += 1;
+                return Ok(());
+            }
+            let generation = self.forgotten.get(&from).copied().unwrap_or(0);
+            self.peers.insert(from, Peer::new(generation, time.now));
+        }
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.heard = peer.heard.max(time.now);
+        }
+        match packet {
+            Packet::Fragment(fragment) => self.take_fragment(&fragment, class, age, time.now),
+            Packet::About(about) => self.take_about(about, time.now),
+            Packet::View(view) => self.take_view(&view, age, time.now),
+            Packet::Hand(hand) => self.take_hand(&hand, time.now),
+        }
+        Ok(())
+    }
+
+    /// Takes the time that a packet took to be read and applied, from its arrival on.
+    pub fn note_cost(&mut self, cost: Duration, now: Instant) {
+        self.own.cost.add(cost, now);
+    }
+
+    fn take_fragment(
+        &mut self,
+        fragment: &Fragment,
+        class: UpdateClass,
+        age: Duration,
+        now: Instant,
+    ) {
+        let Some(peer) = self.peers.get_mut(&fragment.owner) else { return };
+        if !peer.receive(class, fragment.number) {
+            self.counts.twice += 1;
+            return;
+        }
+        let here = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
+        self.replicas.apply(fragment, here);
+        for claim in self.replicas.claims() {
+            self.claim(claim, now);
+        }
+        self.defend(fragment, now);
+    }
+
+    /// Compares the introduced objects with the own ones: two owners of one path become one.
+    fn defend(&mut self, fragment: &Fragment, now: Instant) {
+        for introduction in
+            fragment.updates.iter().filter_map(|update| update.introduction.as_ref())
+        {
+            let Some(object) = self.owned.find(&introduction.path) else { continue };
+            let Some(epoch) = self.owned.get(object).map(|object| object.epoch()) else { continue };
+            let (own, other) = ((self.id, epoch), (fragment.owner, introduction.epoch));
+            let claim = |(owner, epoch)| Claim { path: introduction.path.clone(), owner, epoch };
+            if outranks(other, own) {
+                self.claim(claim(other), now);
+                self.yield_to(object, claim(other), now);
+            } else {
+                self.replicas.adopt(&introduction.path);
+                self.claim(claim(own), now);
+            }
+        }
+    }
+
+    pub(super) fn claim(&mut self, claim: Claim, now: Instant) {
+        if self.claims.len() < View::CLAIMS_MAX || self.claims.contains_key(&claim.path) {
+            self.claims.insert(claim.path.clone(), (claim, now + CLAIM_TIME));
+            self.own.view_at = self.own.view_at.min(now + Duration::from_millis(20));
+        }
+    }
+
+    fn take_about(&mut self, about: About, now: Instant) {
+        let Some(peer) = self.peers.get_mut(&about.peer) else { return };
+        if peer.revision.is_some_and(|known| known >= about.revision) {
+            return;
+        }
+        let joined = peer.revision.replace(about.revision).is_none();
+        peer.name.clone_from(&about.name);
+        peer.observes = about.interest.is_some();
+        self.replicas.describe(about.peer, &about.schemas);
+        if joined {
+            self.events.push_back(WorldEvent::Joined(about.peer, about.name));
+        }
+        match about.interest {
+            Some(interest) => self.serve(about.peer, interest, now),
+            None => self.stop_serving(about.peer),
+        }
+    }
+
+    /// Begins to send objects to an observer, or changes how.
+    fn serve(&mut self, peer: PeerId, interest: Interest, now: Instant) {
+        let function = interest.function();
+        let contract = interest.contract.map(|contract| (contract.each, contract.objects));
+        if !self.interests.contains_key(&peer) {
+            let observer = Observer { range: interest.range, ..Observer::EVERYWHERE };
+            if self.exchanges.join(peer, observer, now).is_err() {
+                self.counts.too_many += 1;
+                return;
+            }
+        }
+        self.exchanges.enable(peer);
+        // An interest that was received has been checked.
+        if let Ok(function) = function {
+            self.functions.insert(peer, function);
+        }
+        let _checked = self.exchanges.promise(peer, contract, now);
+        self.interests.insert(peer, interest);
+    }
+
+    /// Begins with an observer anew, which has forgotten all objects.
+    fn serve_again(&mut self, peer: PeerId, now: Instant) {
+        if let Some(interest) = self.interests.get(&peer).cloned() {
+            self.stop_serving(peer);
+            self.serve(peer, interest, now);
+        }
+    }
+
+    fn stop_serving(&mut self, peer: PeerId) {
+        self.functions.remove(&peer);
+        self.interests.remove(&peer);
+        self.exchanges.leave(peer);
+    }
+
+    fn take_view(&mut self, view: &View, age: Duration, now: Instant) {
+        if view.leaving {
+            self.forget(view.peer);
+            return;
+        }
+        let own = self.id;
+        let Some(peer) = self.peers.get_mut(&view.peer) else { return };
+        if peer.view.is_some_and(|newest| newest.wrapping_sub(view.number) < u32::MAX / 2) {
+            return;
+        }
+        peer.view = Some(view.number);
+        peer.cost = view.cost;
+        let mut ends = Vec::new();
+        let forgotten = peer.report(view, own, now, &mut ends);
+        self.settle(view.peer, &ends, now);
+        if forgotten {
+            self.serve_again(view.peer, now);
+        }
+        let at = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
+        let motion = view.motion.map(|(position, velocity)| Motion { position, velocity, at });
+        if let Some(interest) = self.interests.get(&view.peer) {
+            let observer = Observer { motion, view: view.direction, range: interest.range };
+            // Its numbers have been checked.
+            let _checked = self.exchanges.observe(view.peer, observer);
+        }
+        for claim in &view.claims {
+            self.take_claim(claim, now);
+        }
+    }
+
+    /// Tells the exchanges which of their messages have arrived.
+    pub(super) fn settle(&mut self, peer: PeerId, ends: &[Arrival], now: Instant) {
+        for end in ends {
+            let Some(part) = &end.part else {
+                self.exchanges.delivered(peer, end.exchange, now);
+                continue;
+            };
+            let groups = |object| {
+                let masks =
+                    part.iter().filter(|(received, _)| *received == object).map(|(_, mask)| *mask);
+                masks.reduce(GroupMask::with)
+            };
+            self.exchanges.arrived(peer, end.exchange, groups, now);
+        }
+    }
+
+    fn take_claim(&mut self, claim: &Claim, now: Instant) {
+        let Some(object) = self.owned.find(&claim.path) else { return };
+        let Some(epoch) = self.owned.get(object).map(|object| object.epoch()) else { return };
+        if claim.owner != self.id && outranks((claim.owner, claim.epoch), (self.id, epoch)) {
+            self.yield_to(object, claim.clone(), now);
+        }
+    }
+
+    /// Forgets participants that are silent, and returns when the next one is.
+    pub(super) fn forget_silent(&mut self, now: Instant) -> Option<Instant> {
+        let silent: Vec<_> = self
+            .peers
+            .iter()
+            .filter(|(_, peer)| now.since(peer.heard) >= SILENCE)
+            .map(|(id, _)| *id)
+            .collect();
+        for peer in silent {
+            self.forget(peer);
+        }
+        self.peers.values().map(|peer| peer.heard + SILENCE).min()
+    }
+
+    fn forget(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.remove(&id) else { return };
+        self.stop_serving(id);
+        self.replicas.leave(id);
+        self.forgotten.insert(id, peer.generation().wrapping_add(1));
+        if self.forgotten.len() > self.settings.peers_max {
+            self.forgotten.pop_first();
+        }
+        if peer.revision.is_some() {
+            self.events.push_back(WorldEvent::Left(id, peer.name));
+        }
+    }
+}
+
+impl Packet {
+    /// Returns the participant that made it.
+    #[must_use]
+    pub const fn from(&self) -> PeerId {
+        match self {
+            Self::Fragment(fragment) => fragment.owner,
+            Self::About(about) => about.peer,
+            Self::View(view) => view.peer,
+            Self::Hand(hand) => hand.from,
+        }
+    }
+}
+
+impl ReplicaEvent {
+    /// Returns the path of the object.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Created(path)
+            | Self::Changed(path, _)
+            | Self::Deleted(path)
+            | Self::Withdrawn(path)
+            | Self::OwnerChanged(path, _)
+            | Self::Lost(path) => path,
+        }
+    }
+}
