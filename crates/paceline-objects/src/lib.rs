@@ -11,11 +11,17 @@
 //! * [`schema`]: the fields of an object, and their values.
 //! * [`contract`]: the service of one object for one participant, and its mapping to messages and packets.
 //! * [`motion`]: positions, velocities and extrapolation.
+//! * [`semantic`]: when, with whom and at which fidelity an object is exchanged.
+//! * [`exchange`]: the exchange list and slots of an owner.
+//! * [`grid`]: the index of positions.
 
 pub mod contract;
+pub mod exchange;
+pub mod grid;
 pub mod ids;
 pub mod motion;
 pub mod schema;
+pub mod semantic;
 
 pub use contract::{ObjectContract, ObjectContractError};
 pub use ids::{ObjectIndex, PeerId};
