@@ -11,6 +11,9 @@
 //! * [`schema`]: the fields of an object, and their values.
 //! * [`contract`]: the service of one object for one participant, and its mapping to messages and packets.
 //! * [`motion`]: positions, velocities and extrapolation.
+//! * [`semantic`]: when, with whom and at which fidelity an object is exchanged.
+//! * [`exchange`]: the exchange list and slots of an owner.
+//! * [`grid`]: the index of positions.
 
 mod codec;
 pub mod contract;

@@ -2,6 +2,7 @@
 //!
 //! It is a value: packets and the time go in, packets and the next wake-up come out.
 
+mod contest;
 mod cost;
 mod deciding;
 mod hand_over;
@@ -22,6 +23,7 @@ use crate::packet::{Claim, UpdateClass};
 use crate::replicas::{ReplicaEvent, Replicas};
 use crate::schema::Schema;
 use crate::semantic::{EvaluationBatch, SemanticError, SemanticFunction};
+use contest::Contests;
 use hand_over::HandOvers;
 use paceline_sched::{Duration, Instant};
 use peer::Peer;
@@ -50,6 +52,7 @@ pub struct Participant {
     decides: bool,
     batches: VecDeque<EvaluationBatch>,
     hand_overs: HandOvers,
+    contests: Contests,
     fates: Fates,
     claims: BTreeMap<String, (Claim, Instant)>,
     own: Own,
@@ -166,6 +169,7 @@ impl Participant {
             decides: false,
             batches: VecDeque::new(),
             hand_overs: HandOvers::default(),
+            contests: Contests::default(),
             fates: Fates::default(),
             claims: BTreeMap::new(),
             own: Own {

@@ -128,15 +128,18 @@ impl Replica {
         self.updates
     }
 
+    /// Returns the groups that have arrived.
+    #[must_use]
+    pub fn arrived(&self) -> GroupMask {
+        let arrived = self.groups.iter().enumerate().filter(|(_, group)| group.version > 0);
+        arrived.fold(GroupMask::default(), |mask, (group, _)| mask.with(GroupMask::of(group)))
+    }
+
     /// Returns the groups that have not arrived yet.
     #[must_use]
     pub fn missing(&self) -> GroupMask {
         let groups = self.schema.as_ref().map_or(0, |schema| schema.groups().len());
-        let arrived =
-            |group: &usize| self.groups.get(*group).is_some_and(|group| group.version > 0);
-        (0..groups)
-            .filter(|group| !arrived(group))
-            .fold(GroupMask::default(), |mask, group| mask.with(GroupMask::of(group)))
+        GroupMask::first(groups).without(self.arrived())
     }
 
     /// Takes the schema, and decodes what has waited for it.

@@ -5,7 +5,7 @@ use crate::packet::{Claim, Fate, Fragment, Introduction, UpdateRecord};
 use crate::replica::{Made, Replica};
 use crate::schema::{GroupMask, Schema};
 use paceline_sched::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A change of a replica.
@@ -46,6 +46,11 @@ pub struct Replicas {
     /// Objects that were moved to an owner which has not introduced them yet, and until when it may.
     moving: BTreeMap<Arc<str>, Instant>,
     claims: Vec<Claim>,
+    /// Copies of objects whose path belongs to an owner of higher rank. They count when that object ends.
+    rivals: BTreeMap<(PeerId, ObjectIndex), Replica>,
+    promoted: Vec<(PeerId, ObjectIndex)>,
+    /// The epochs of objects that have ended.
+    past: PastEpochs,
     events: Vec<ReplicaEvent>,
     counts: ReplicaCounts,
     limit: usize,
@@ -59,6 +64,26 @@ struct OwnerTable {
     /// Objects of no interest, and the time stamp of the message that stated it: older ones must not bring them back.
     withdrawn: BTreeMap<ObjectIndex, u64>,
     schemas: BTreeMap<u64, Arc<Schema>>,
+}
+
+/// The epochs of objects that have ended, the newest ones.
+#[derive(Clone, Debug, Default)]
+struct PastEpochs {
+    epochs: BTreeMap<Arc<str>, u32>,
+    order: VecDeque<Arc<str>>,
+}
+
+impl PastEpochs {
+    fn insert(&mut self, path: &Arc<str>, epoch: u32) {
+        if self.epochs.insert(Arc::clone(path), epoch).is_none() {
+            self.order.push_back(Arc::clone(path));
+        }
+        if self.order.len() > ENDED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.epochs.remove(&oldest);
+        }
+    }
 }
 
 /// How long the new owner of an object may take to introduce it.
@@ -75,6 +100,9 @@ impl Replicas {
             owners: BTreeMap::new(),
             moving: BTreeMap::new(),
             claims: Vec::new(),
+            rivals: BTreeMap::new(),
+            promoted: Vec::new(),
+            past: PastEpochs { epochs: BTreeMap::new(), order: VecDeque::new() },
             events: Vec::new(),
             counts: ReplicaCounts { old: 0, wrong: 0, unknown: 0, too_many: 0 },
             limit,
@@ -112,7 +140,18 @@ impl Replicas {
 
     /// Takes the events since the last call.
     pub fn events(&mut self) -> Vec<ReplicaEvent> {
+        self.promote();
         std::mem::take(&mut self.events)
+    }
+
+    /// Returns the epoch of a new object of this path: it outranks one that has ended.
+    pub(crate) fn next_epoch(&self, path: &str) -> u32 {
+        self.past.epochs.get(path).map_or(0, |epoch| epoch.saturating_add(1))
+    }
+
+    /// Notes that an own object has ended.
+    pub(crate) fn note_end(&mut self, path: &str, epoch: u32) {
+        self.past.insert(&path.into(), epoch);
     }
 
     /// Takes what owners must know about the ownership of objects.
@@ -151,6 +190,7 @@ impl Replicas {
         for update in &fragment.updates {
             self.update(fragment.owner, update, made);
         }
+        self.promote();
     }
 
     fn update(&mut self, owner: PeerId, update: &UpdateRecord, made: Made) {
@@ -184,7 +224,7 @@ impl Replicas {
             None => {}
             Some(Fate::Deleted) => {
                 self.end(owner, update.object);
-                self.replicas.remove(&path);
+                self.remove(&path);
                 self.events.push(ReplicaEvent::Deleted(path));
             }
             Some(Fate::Withdrawn) => {
@@ -195,7 +235,7 @@ impl Replicas {
                         table.withdrawn.pop_first();
                     }
                 }
-                self.replicas.remove(&path);
+                self.remove(&path);
                 self.events.push(ReplicaEvent::Withdrawn(path));
             }
             Some(Fate::Moved(to)) => {
@@ -224,11 +264,35 @@ impl Replicas {
             let known = (replica.owner(), replica.epoch());
             if !outranks((owner, introduction.epoch), known) {
                 self.claims.push(claim(known.0, known.1));
+                let table = self.owners.entry(owner).or_default();
+                let rival = Replica::new(
+                    owner,
+                    introduction,
+                    table.schemas.get(&introduction.schema),
+                    made,
+                );
+                if table.objects.len() < self.limit {
+                    table.objects.insert(object, path);
+                    self.rivals.insert((owner, object), rival);
+                }
                 return;
             }
             if !self.moving.contains_key(&path) {
                 self.claims.push(claim(owner, introduction.epoch));
             }
+        }
+        let moving = self.moving.contains_key(&path);
+        if let Some(replica) =
+            self.replicas.get(&path).filter(|replica| replica.owner() == owner && !moving)
+        {
+            if replica.epoch() >= introduction.epoch {
+                self.end(owner, object);
+                return;
+            }
+            // It was deleted and created again; the deletion is on its way.
+            self.forget(owner, &path);
+            self.replicas.remove(&path);
+            self.events.push(ReplicaEvent::Deleted(Arc::clone(&path)));
         }
         let table = self.owners.entry(owner).or_default();
         if table.objects.len() >= self.limit {
@@ -241,15 +305,14 @@ impl Replicas {
             Some(replica) if replica.fingerprint() == introduction.schema => {
                 let before = replica.owner();
                 replica.belong(owner, introduction.epoch);
-                if before != owner {
-                    self.forget(before, &path);
-                }
+                self.forget(before, &path);
                 self.events.push(ReplicaEvent::OwnerChanged(path, owner));
             }
             Some(_) | None => {
                 let schema = table.schemas.get(&introduction.schema);
                 let replica = Replica::new(owner, introduction, schema, made);
-                if self.replicas.insert(Arc::clone(&path), replica).is_some() {
+                if let Some(before) = self.replicas.insert(Arc::clone(&path), replica) {
+                    self.forget(before.owner(), &path);
                     self.events.push(ReplicaEvent::Deleted(Arc::clone(&path)));
                 }
                 self.events.push(ReplicaEvent::Created(path));
@@ -277,6 +340,7 @@ impl Replicas {
 
     /// Removes the replicas of an owner that is gone.
     pub(crate) fn leave(&mut self, owner: PeerId) {
+        self.rivals.retain(|(rival, _), _| *rival != owner);
         for path in
             self.owners.remove(&owner).map(|table| table.objects).unwrap_or_default().into_values()
         {
@@ -286,7 +350,8 @@ impl Replicas {
 
     /// Removes the replica of an object that this participant owns now.
     pub(crate) fn adopt(&mut self, path: &str) {
-        if let Some((path, replica)) = self.replicas.remove_entry(path) {
+        let path: Arc<str> = path.into();
+        if let Some(replica) = self.remove(&path) {
             self.moving.remove(&path);
             self.forget(replica.owner(), &path);
         }
@@ -307,8 +372,39 @@ impl Replicas {
     }
 
     fn lose(&mut self, path: Arc<str>) {
-        if self.replicas.remove(&path).is_some() {
+        if self.remove(&path).is_some() {
             self.events.push(ReplicaEvent::Lost(path));
+        }
+    }
+
+    /// Removes a replica. Others may have the path now.
+    fn remove(&mut self, path: &Arc<str>) -> Option<Replica> {
+        let replica = self.replicas.remove(path)?;
+        self.past.insert(path, replica.epoch());
+        self.claims.retain(|claim| *claim.path != **path);
+        let rivals = self.rivals.iter().filter(|(_, rival)| rival.path() == path);
+        let best =
+            rivals.min_by_key(|(_, rival)| (std::cmp::Reverse(rival.epoch()), rival.owner()));
+        if let Some(key) = best.map(|(key, _)| *key) {
+            self.promoted.push(key);
+        }
+        Some(replica)
+    }
+
+    /// Lets rivals of ended objects count.
+    fn promote(&mut self) {
+        for key in std::mem::take(&mut self.promoted) {
+            let Some(rival) = self.rivals.remove(&key) else { continue };
+            let (path, groups) = (Arc::clone(rival.path()), rival.arrived());
+            if self.replicas.contains_key(&path) {
+                self.rivals.insert(key, rival);
+                continue;
+            }
+            self.replicas.insert(Arc::clone(&path), rival);
+            self.events.push(ReplicaEvent::Created(Arc::clone(&path)));
+            if !groups.is_empty() {
+                self.events.push(ReplicaEvent::Changed(path, groups));
+            }
         }
     }
 }

@@ -174,11 +174,6 @@ impl UpdateRecord {
     fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
         let object = ObjectIndex(reader.varint32()?);
         let flags = reader.u8()?;
-        if flags & !(INTRODUCED | DELETED | MOVED) != 0
-            || flags & (DELETED | MOVED) == DELETED | MOVED
-        {
-            return Err(PacketError::Unknown(flags));
-        }
         let introduction = if flags & INTRODUCED == 0 {
             None
         } else {

@@ -1,7 +1,7 @@
 //! Objects on their way to another owner.
 
 use crate::ids::{ObjectIndex, PeerId};
-use crate::packet::Hand;
+use crate::packet::{Claim, Hand};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -32,6 +32,13 @@ impl HandOvers {
     /// Returns whether an object is on its way.
     pub(super) fn has(&self, object: ObjectIndex) -> bool {
         self.under_way.contains_key(&object)
+    }
+
+    /// Returns whether a claim is the answer to the hand-over of an object.
+    pub(super) fn goes_to(&self, object: ObjectIndex, claim: &Claim) -> bool {
+        self.under_way.get(&object).is_some_and(|hand_over| {
+            hand_over.to == claim.owner && hand_over.hand.epoch <= claim.epoch
+        })
     }
 
     /// Ends the hand-over of an object and returns it.

@@ -31,7 +31,8 @@ impl Participant {
             return Err(ObjectError::Owned { path: path.to_owned(), owner });
         }
         let schema = self.schema(schema)?;
-        let object = self.owned.create(path, &schema, 0, fields, now)?;
+        let object =
+            self.owned.create(path, &schema, self.replicas.next_epoch(path), fields, now)?;
         self.begin(object, now)
     }
 
@@ -165,6 +166,7 @@ impl Participant {
         now: Instant,
     ) -> Result<OwnedObject, ObjectError> {
         let object = self.owned.remove(index).ok_or(ObjectError::NotOwned)?;
+        self.replicas.note_end(object.path(), object.epoch());
         self.fates.insert(index, fate);
         self.exchanges.delete(index, now)?;
         Ok(object)

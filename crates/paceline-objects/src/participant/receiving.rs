@@ -7,12 +7,15 @@ use crate::flight::Arrival;
 use crate::ids::PeerId;
 use crate::interest::Interest;
 use crate::motion::Motion;
+use crate::owned::OwnedObject;
 use crate::packet::{About, Claim, Fragment, Packet, UpdateClass, View};
 use crate::participant::peer::Peer;
 use crate::replicas::{ReplicaEvent, outranks};
 use crate::schema::GroupMask;
 use paceline_sched::{Duration, Instant};
 
+/// How soon a claim is published.
+const CLAIM_DELAY: Duration = Duration::from_millis(20);
 /// How long a claim is repeated.
 const CLAIM_TIME: Duration = Duration::from_secs(2);
 
@@ -89,23 +92,35 @@ impl Participant {
             fragment.updates.iter().filter_map(|update| update.introduction.as_ref())
         {
             let Some(object) = self.owned.find(&introduction.path) else { continue };
-            let Some(epoch) = self.owned.get(object).map(|object| object.epoch()) else { continue };
-            let (own, other) = ((self.id, epoch), (fragment.owner, introduction.epoch));
-            let claim = |(owner, epoch)| Claim { path: introduction.path.clone(), owner, epoch };
-            if outranks(other, own) {
-                self.claim(claim(other), now);
-                self.yield_to(object, claim(other), now);
+            let Some(epoch) = self.owned.get(object).map(OwnedObject::epoch) else { continue };
+            let claim = |owner, epoch| Claim { path: introduction.path.clone(), owner, epoch };
+            let (own, other) = (claim(self.id, epoch), claim(fragment.owner, introduction.epoch));
+            if outranks((other.owner, other.epoch), (own.owner, own.epoch)) {
+                self.claim(other.clone(), now);
+                self.contests.note(object, other, now);
             } else {
                 self.replicas.adopt(&introduction.path);
-                self.claim(claim(own), now);
+                self.claim(own, now);
             }
         }
+    }
+
+    /// Yields the objects that others have claimed for long enough.
+    pub(super) fn resolve(&mut self, now: Instant) -> Option<Instant> {
+        let replicas = &self.replicas;
+        let persists = |claim: &Claim| {
+            replicas.get(&claim.path).is_some_and(|replica| replica.owner() == claim.owner)
+        };
+        for (object, claim) in self.contests.decided(persists, now) {
+            self.yield_to(object, claim, now);
+        }
+        self.contests.next_wake()
     }
 
     pub(super) fn claim(&mut self, claim: Claim, now: Instant) {
         if self.claims.len() < View::CLAIMS_MAX || self.claims.contains_key(&claim.path) {
             self.claims.insert(claim.path.clone(), (claim, now + CLAIM_TIME));
-            self.own.view_at = self.own.view_at.min(now + Duration::from_millis(20));
+            self.own.view_at = self.own.view_at.min(now + CLAIM_DELAY);
         }
     }
 
@@ -209,9 +224,14 @@ impl Participant {
 
     fn take_claim(&mut self, claim: &Claim, now: Instant) {
         let Some(object) = self.owned.find(&claim.path) else { return };
-        let Some(epoch) = self.owned.get(object).map(|object| object.epoch()) else { return };
-        if claim.owner != self.id && outranks((claim.owner, claim.epoch), (self.id, epoch)) {
+        let Some(epoch) = self.owned.get(object).map(OwnedObject::epoch) else { return };
+        if claim.owner == self.id || !outranks((claim.owner, claim.epoch), (self.id, epoch)) {
+            return;
+        }
+        if self.hand_overs.goes_to(object, claim) {
             self.yield_to(object, claim.clone(), now);
+        } else {
+            self.contests.note(object, claim.clone(), now);
         }
     }
 

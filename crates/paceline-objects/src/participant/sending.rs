@@ -32,13 +32,15 @@ impl Participant {
         let WorldTime { now, .. } = time;
         let silent = self.forget_silent(now);
         self.replicas.expire(now);
+        let resolved = self.resolve(now);
         self.publish(now);
         let expiry = self.expire(now);
         self.decide(now);
         self.hand(now);
         self.exchange(time);
         let own = self.exchanges.next_wake();
-        let wakes = [silent, expiry, own, self.hand_overs.next_wake(), Some(self.own.view_at)];
+        let wakes =
+            [silent, expiry, resolved, own, self.hand_overs.next_wake(), Some(self.own.view_at)];
         wakes.into_iter().flatten().min().map(|wake| wake.max(now + Duration::from_nanos(1)))
     }
 

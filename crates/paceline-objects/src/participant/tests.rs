@@ -271,7 +271,7 @@ fn limits_hold_for_each_owner() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { ..ProptestConfig::default() })]
 
     /// Whatever happens, everybody knows everything in its interest once it is quiet.
     #[test]
