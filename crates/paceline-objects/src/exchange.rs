@@ -11,6 +11,7 @@ mod peer;
 mod places;
 mod queue;
 mod settings;
+mod slots;
 mod sweep;
 mod timetable;
 mod update;
@@ -29,8 +30,9 @@ use crate::semantic::{Decisions, EvaluationBatch, ExchangeTerms, SemanticError};
 use objects::Objects;
 use paceline_sched::Instant;
 use pair::Ending;
-use peer::{Context, Peer};
-use std::collections::{BTreeMap, BTreeSet};
+use peer::Context;
+use slots::Slots;
+use std::collections::BTreeMap;
 use sweep::Sweep;
 
 /// Decides what an owner sends of its objects to whom, and when.
@@ -70,16 +72,9 @@ pub struct ExchangeList {
     settings: ExchangeSettings,
     objects: Objects,
     extrapolated: Instant,
-    peers: BTreeMap<PeerId, Peer>,
+    slots: Slots,
     observers: BTreeMap<PeerId, (Observer, Sweep)>,
-    exchanges: PeerTimetable,
     evaluations: PeerTimetable,
-    /// The peers with objects that wait for room, and the one that was served last.
-    hungry: BTreeSet<PeerId>,
-    served: PeerId,
-    pairs: usize,
-    /// Of observers that left, and of objects without interest.
-    other: ExchangeCounters,
 }
 
 impl ExchangeList {
@@ -90,14 +85,9 @@ impl ExchangeList {
             settings,
             objects: Objects::new(settings.cell),
             extrapolated: Instant::ZERO,
-            peers: BTreeMap::new(),
+            slots: Slots::default(),
             observers: BTreeMap::new(),
-            exchanges: PeerTimetable::default(),
             evaluations: PeerTimetable::default(),
-            hungry: BTreeSet::new(),
-            served: PeerId::default(),
-            pairs: 0,
-            other: ExchangeCounters::default(),
         }
     }
 
@@ -114,7 +104,7 @@ impl ExchangeList {
         if self.objects.len() >= self.settings.objects_max {
             return Err(ExchangeError::Objects { limit: self.settings.objects_max });
         }
-        if self.peers.values().any(|peer| peer.pair(object).is_some()) {
+        if self.slots.iter().any(|peer| peer.pair(object).is_some()) {
             return Err(ExchangeError::Exists(object));
         }
         self.objects.create(object, facts, now)
@@ -133,15 +123,14 @@ impl ExchangeList {
     ) -> Result<(), ExchangeError> {
         let state = self.objects.change(object, facts, now)?;
         let groups = GroupMask(groups.0 & state.groups().0);
-        let interested = state.peers.clone();
         if !groups.is_empty() {
-            self.count_without_interest(interested.len());
+            self.slots.changed(state.peers.len());
         }
-        for peer in interested {
-            self.with(peer, now, |peer, context| {
-                if let Some(state) = context.objects.get(object) {
-                    peer.offer(object, groups, state, context);
-                }
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let Some(state) = self.objects.get(object) else { return Ok(()) };
+        for peer in &state.peers {
+            self.slots.with(*peer, context, |peer, context| {
+                peer.offer(object, groups, state, context);
             });
         }
         Ok(())
@@ -153,9 +142,9 @@ impl ExchangeList {
     /// There is no such object.
     pub fn delete(&mut self, object: ObjectIndex, now: Instant) -> Result<(), ExchangeError> {
         self.objects.delete(object)?;
-        let knowing = self.peers.iter().filter(|(_, peer)| peer.pair(object).is_some());
-        for peer in knowing.map(|(peer, _)| *peer).collect::<Vec<_>>() {
-            self.with(peer, now, |peer, context| peer.end(object, Ending::Deleted, context));
+        let knowing = self.slots.iter().filter(|peer| peer.pair(object).is_some());
+        for peer in knowing.map(|peer| peer.id).collect::<Vec<_>>() {
+            self.end(peer, object, Ending::Deleted, now);
         }
         Ok(())
     }
@@ -171,19 +160,19 @@ impl ExchangeList {
         now: Instant,
     ) -> Result<(), ExchangeError> {
         observer.check(peer)?;
-        if self.peers.contains_key(&peer) {
+        if self.slots.get(peer).is_some() {
             return Err(ExchangeError::Joined(peer));
         }
-        if self.peers.len() >= self.settings.peers_max {
+        if self.slots.len() >= self.settings.peers_max {
             return Err(ExchangeError::Peers { limit: self.settings.peers_max });
         }
         // A multiple of the golden ratio places any number of observers evenly.
-        let phase = u64::try_from(self.peers.len()).unwrap_or(0).wrapping_mul(618_034) % 1_000_000;
+        let phase = u64::try_from(self.slots.len()).unwrap_or(0).wrapping_mul(618_034) % 1_000_000;
         let first = now + self.settings.evaluate_every.mul_div(phase, 1_000_000);
         let sweep = Sweep::new(first, self.settings.evaluate_every);
         self.evaluations.set(peer, Some(sweep.next(self.settings.function_budget)));
         self.observers.insert(peer, (observer, sweep));
-        self.peers.insert(peer, Peer::new(peer));
+        self.slots.join(peer);
         Ok(())
     }
 
@@ -213,23 +202,19 @@ impl ExchangeList {
             contract.check()?;
         }
         let count = contract.map_or(0, |(_, count)| count);
-        self.with(peer, now, |peer, context| {
-            peer.promise(contract.map(|(contract, _)| contract), count, context);
-        })
-        .ok_or(ExchangeError::NoPeer(peer))
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        self.slots
+            .with(peer, context, |peer, context| {
+                peer.promise(contract.map(|(contract, _)| contract), count, context);
+            })
+            .ok_or(ExchangeError::NoPeer(peer))
     }
 
     /// Removes an observer and its slot.
     pub fn leave(&mut self, peer: PeerId) {
-        let Some(state) = self.peers.remove(&peer) else { return };
         self.observers.remove(&peer);
-        self.exchanges.set(peer, None);
         self.evaluations.set(peer, None);
-        self.hungry.remove(&peer);
-        self.pairs = self.pairs.saturating_sub(state.pairs());
-        let (counters, objects) = state.leave();
-        self.other = self.other.plus(&counters);
-        for object in objects {
+        for object in self.slots.leave(peer) {
             if let Some(object) = self.objects.get_mut(object) {
                 object.remove_peer(peer);
             }
@@ -250,13 +235,13 @@ impl ExchangeList {
         if let Some(terms) = &terms {
             terms.check()?;
         }
-        let known = self.peers.get(&peer).ok_or(ExchangeError::NoPeer(peer))?;
+        let known = self.slots.get(peer).ok_or(ExchangeError::NoPeer(peer))?;
         if self.objects.get(object).is_none() {
             return Err(ExchangeError::NoObject(object));
         }
         if terms.is_some() && known.pair(object).is_none() {
             let limit = self.settings.objects_per_peer_max;
-            if known.pairs() >= limit || self.pairs >= self.settings.pairs_max {
+            if known.pairs() >= limit || self.slots.pairs() >= self.settings.pairs_max {
                 return Err(ExchangeError::Pairs { peer, pairs: known.pairs() });
             }
         }
@@ -294,7 +279,7 @@ impl ExchangeList {
             sweep.disable(SemanticError::TooSlow(budget));
         }
         if sweep.is_complete() {
-            let state = self.peers.get(&peer)?;
+            let state = self.slots.get(peer)?;
             let center = observer.position_at(now);
             let range = observer.range;
             let objects =
@@ -307,7 +292,7 @@ impl ExchangeList {
             }
         }
         let (observer, sweep) = self.observers.get_mut(&peer)?;
-        let state = self.peers.get_mut(&peer)?;
+        let state = self.slots.get(peer)?;
         let (number, objects) = sweep.take(now);
         if objects.is_empty() {
             sweep.accepted();
@@ -318,7 +303,7 @@ impl ExchangeList {
             Some(observer.facts(*object, known, state.pair(*object), now))
         };
         let pairs: Vec<_> = objects.iter().filter_map(facts).collect();
-        state.counters.evaluated += u64::try_from(pairs.len()).unwrap_or(u64::MAX);
+        self.slots.evaluated(peer, pairs.len());
         let batch = EvaluationBatch { peer, number, at: now, pairs };
         if sweep.disabled.is_none() {
             return Some(batch);
@@ -374,14 +359,13 @@ impl ExchangeList {
     /// budget are not counted; see [`Self::is_hungry`].
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
-        let exchange = self.exchanges.first().map(|(at, _)| at);
-        exchange.into_iter().chain(self.evaluations.first().map(|(at, _)| at)).min()
+        self.slots.next().into_iter().chain(self.evaluations.first().map(|(at, _)| at)).min()
     }
 
     /// Returns whether objects wait for room in the budget.
     #[must_use]
     pub fn is_hungry(&self) -> bool {
-        !self.hungry.is_empty()
+        self.slots.is_hungry()
     }
 
     /// Returns the next message to be sent now: promised ones first, then those that `budget` permits, from the
@@ -393,28 +377,9 @@ impl ExchangeList {
         budget: &impl ExchangeBudget,
         largest: u64,
     ) -> Option<Exchange> {
-        while let Some((_, peer)) = self.exchanges.first().filter(|(at, _)| *at <= now) {
-            let message = self.with(peer, now, |peer, context| {
-                peer.ripen(context);
-                peer.promised(largest, context)
-            });
-            if let Some(message) = message.flatten() {
-                return Some(message);
-            }
-        }
-        let after =
-            self.hungry.range((std::ops::Bound::Excluded(self.served), std::ops::Bound::Unbounded));
-        let turn: Vec<_> = after.chain(self.hungry.range(..=self.served)).copied().collect();
-        for peer in turn {
-            let bytes = budget.bytes_for(peer);
-            let message =
-                self.with(peer, now, |peer, context| peer.best_effort(bytes, largest, context));
-            if let Some(message) = message.flatten() {
-                self.served = peer;
-                return Some(message);
-            }
-        }
-        None
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let promised = self.slots.promised(largest, context);
+        promised.or_else(|| self.slots.best_effort(budget, largest, context))
     }
 
     /// Notes that a message arrived.
@@ -436,20 +401,26 @@ impl ExchangeList {
         groups: impl Fn(ObjectIndex) -> Option<GroupMask>,
         now: Instant,
     ) {
-        self.with(peer, now, |peer, context| peer.settle(number, groups, context));
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        self.slots.with(peer, context, |peer, context| peer.settle(number, groups, context));
     }
 
     /// Returns the counters of all observers, also of those that left.
     #[must_use]
     pub fn counters(&self) -> ExchangeCounters {
-        let present = self.peers.values().map(|peer| &peer.counters);
-        present.fold(self.other, |total, counters| total.plus(counters))
+        self.slots.counters()
+    }
+
+    /// Returns the number of pairs with an update that waits. It takes as long as there are pairs.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        u64::try_from(self.slots.waiting()).unwrap_or(u64::MAX)
     }
 
     /// Returns the counters of an observer.
     #[must_use]
     pub fn counters_of(&self, peer: PeerId) -> Option<&ExchangeCounters> {
-        self.peers.get(&peer).map(|peer| &peer.counters)
+        self.slots.get(peer).map(|peer| &peer.counters)
     }
 
     /// Returns whether an object exists, or an observer is to be informed of its end.
@@ -468,14 +439,7 @@ impl ExchangeList {
     /// Returns the number of pairs of an object and an observer with interest, or to be informed of its end.
     #[must_use]
     pub const fn pairs(&self) -> usize {
-        self.pairs
-    }
-
-    fn count_without_interest(&mut self, interested: usize) {
-        let others = self.peers.len().saturating_sub(interested);
-        let others = u64::try_from(others).unwrap_or(u64::MAX);
-        self.other.offered += others;
-        self.other.suppress(SuppressReason::Interest, others);
+        self.slots.pairs()
     }
 
     fn apply_all(&mut self, decisions: &Decisions, now: Instant) {
@@ -491,47 +455,27 @@ impl ExchangeList {
         terms: Option<ExchangeTerms>,
         now: Instant,
     ) {
-        let Some(peer) = self.peers.get(&id) else { return };
+        let Some(peer) = self.slots.get(id) else { return };
         let Some(state) = self.objects.get_mut(object) else { return };
         let Some(terms) = terms else {
             state.remove_peer(id);
-            self.with(id, now, |peer, context| peer.end(object, Ending::Withdrawn, context));
-            return;
+            return self.end(id, object, Ending::Withdrawn, now);
         };
-        if peer.pair(object).is_none()
-            && (peer.pairs() >= self.settings.objects_per_peer_max
-                || self.pairs >= self.settings.pairs_max)
-        {
-            self.other.offered += 1;
-            self.other.suppress(SuppressReason::Limit, 1);
-            return;
+        let limit = self.settings.objects_per_peer_max;
+        let full = peer.pairs() >= limit || self.slots.pairs() >= self.settings.pairs_max;
+        if full && peer.pair(object).is_none() {
+            return self.slots.suppress(SuppressReason::Limit, 1);
         }
         state.add_peer(id);
-        self.with(id, now, |peer, context| {
-            if let Some(state) = context.objects.get(object) {
-                peer.set_terms(object, terms, state, context);
-            }
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let Some(state) = self.objects.get(object) else { return };
+        self.slots.with(id, context, |peer, context| {
+            peer.set_terms(object, terms, state, context);
         });
     }
 
-    /// Changes a peer and brings the exchange list up to date.
-    fn with<T>(
-        &mut self,
-        id: PeerId,
-        now: Instant,
-        change: impl FnOnce(&mut Peer, Context<'_>) -> T,
-    ) -> Option<T> {
-        let peer = self.peers.get_mut(&id)?;
-        let before = peer.pairs();
+    fn end(&mut self, peer: PeerId, object: ObjectIndex, ending: Ending, now: Instant) {
         let context = Context { objects: &self.objects, settings: &self.settings, now };
-        let result = change(peer, context);
-        self.pairs = (self.pairs + peer.pairs()).saturating_sub(before);
-        self.exchanges.set(id, peer.next());
-        if peer.ready() > 0 {
-            self.hungry.insert(id);
-        } else {
-            self.hungry.remove(&id);
-        }
-        Some(result)
+        self.slots.with(peer, context, |peer, context| peer.end(object, ending, context));
     }
 }

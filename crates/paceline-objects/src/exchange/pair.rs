@@ -57,12 +57,16 @@ pub(super) struct Pair {
     pub(super) queued: Queued,
     pub(super) last: Option<Instant>,
     pub(super) ending: Option<Ending>,
+    /// When its time came, if it waits for room.
+    pub(super) ripe: Instant,
     dirty: GroupMask,
     /// Whether an update waits that is counted as offered or lost.
     waits: bool,
     /// Whether the fidelity left a part of it out.
     cut: bool,
     introduced: bool,
+    /// Whether any update left.
+    sent: bool,
     since: Instant,
     order: GroupOrder,
     flights: Vec<Flight>,
@@ -76,10 +80,12 @@ impl Pair {
             queued: Queued::Nowhere,
             last: None,
             ending: None,
+            ripe: now,
             dirty: object.groups(),
             waits: true,
             cut: false,
             introduced: false,
+            sent: false,
             since: now,
             order: GroupOrder::new(object.group_bytes.len()),
             flights: Vec::new(),
@@ -113,6 +119,17 @@ impl Pair {
     pub(super) fn due(&self, pace: Pace) -> Instant {
         let Some(last) = self.last else { return self.since };
         last + if self.wants() { pace.gap } else { pace.refresh.max(pace.gap) }
+    }
+
+    /// Returns `due`, and now instead of a time that passed before the pair was queued for it: a time that lies in the
+    /// past only now, after a loss or a change of terms.
+    pub(super) fn not_before(&self, due: Instant, now: Instant) -> Instant {
+        match self.queued {
+            Queued::Upcoming(at) | Queued::Reserved(at) if at <= now => due.max(at),
+            Queued::Upcoming(_) | Queued::Reserved(_) | Queued::Ready(_) | Queued::Nowhere => {
+                due.max(now)
+            }
+        }
     }
 
     /// Returns whether there is something to carry that is not under way.
@@ -156,12 +173,17 @@ impl Pair {
 
     /// Begins interest again after its end.
     pub(super) fn resume(&mut self, object: &ObjectState, now: Instant) {
-        *self = Self { queued: self.queued, last: self.last, ..Self::new(self.terms, object, now) };
+        *self = Self {
+            queued: self.queued,
+            last: self.last,
+            sent: self.sent,
+            ..Self::new(self.terms, object, now)
+        };
     }
 
     /// Returns whether the observer cannot have a replica.
-    pub(super) fn is_unknown(&self) -> bool {
-        !self.introduced && self.flights.is_empty()
+    pub(super) const fn is_unknown(&self) -> bool {
+        !self.sent
     }
 
     /// Returns why an update that waits is not carried if another replaces it.
@@ -260,6 +282,7 @@ impl Pair {
         self.dirty = self.dirty.without(plan.groups);
         self.order.carried(plan.groups);
         self.last = Some(now);
+        self.sent = true;
         self.since = now;
         self.cut = !self.dirty.is_empty();
         let carried = self.waits && !self.cut;
@@ -278,6 +301,11 @@ impl Pair {
             }
         }
         self.introduced |= flight.introduces;
+        // Flights of which nothing is missing any more need no report.
+        let superseded = |older: &Flight| {
+            older.number < number && older.groups.is_empty() && !older.ends && self.introduced
+        };
+        self.flights.retain(|older| !superseded(older));
         let complete = arrived == flight.groups;
         if let Some(motion) = flight.motion.filter(|_| complete) {
             self.confirmed = Some(motion);

@@ -52,6 +52,11 @@ impl Peer {
         self.pairs.len()
     }
 
+    /// Returns the number of objects with an update that waits.
+    pub(super) fn waiting(&self) -> usize {
+        self.pairs.values().filter(|pair| pair.waits()).count()
+    }
+
     pub(super) fn pair(&self, object: ObjectIndex) -> Option<&Pair> {
         self.pairs.get(&object)
     }
@@ -142,8 +147,7 @@ impl Peer {
 
     /// Ends interest in all objects: the observer leaves. Returns them.
     pub(super) fn leave(mut self) -> (ExchangeCounters, Vec<ObjectIndex>) {
-        let waiting = self.pairs.values().filter(|pair| pair.waits()).count();
-        let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
+        let waiting = u64::try_from(self.waiting()).unwrap_or(u64::MAX);
         self.counters.suppress(SuppressReason::Interest, waiting);
         (self.counters, self.pairs.into_keys().collect())
     }
@@ -207,11 +211,11 @@ impl Peer {
             if let Some(last) = self.places.last(place) {
                 due = due.max(last + pace.gap);
             }
-            Queued::Reserved(due)
+            Queued::Reserved(pair.not_before(due, now))
         } else if due <= now && matches!(pair.queued, Queued::Ready(_)) {
             Queued::Ready(pair.rank(context.objects.get(object), context.settings, now))
         } else {
-            Queued::Upcoming(due)
+            Queued::Upcoming(pair.not_before(due, now))
         };
         self.queue.requeue(object, pair.queued, queued);
         pair.queued = queued;
@@ -222,6 +226,9 @@ impl Peer {
         while let Some(object) = self.queue.first_upcoming(context.now) {
             let Some(pair) = self.pairs.get_mut(&object) else { return };
             let rank = pair.rank(context.objects.get(object), context.settings, context.now);
+            if let Queued::Upcoming(at) = pair.queued {
+                pair.ripe = at;
+            }
             self.queue.requeue(object, pair.queued, Queued::Ready(rank));
             pair.queued = Queued::Ready(rank);
         }
@@ -314,7 +321,7 @@ impl Peer {
         }
         let due = match pair.queued {
             Queued::Reserved(at) => at,
-            Queued::Nowhere | Queued::Upcoming(_) | Queued::Ready(_) => pair.due(pace),
+            Queued::Nowhere | Queued::Upcoming(_) | Queued::Ready(_) => pair.ripe,
         };
         let (waited, number) = (pair.waits(), self.next_number);
         if pair.depart(&plan, state, number, now) {
