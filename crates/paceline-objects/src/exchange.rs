@@ -427,7 +427,7 @@ impl ExchangeList {
     #[must_use]
     pub fn is_known(&self, object: ObjectIndex) -> bool {
         self.objects.get(object).is_some()
-            || self.peers.values().any(|peer| peer.pair(object).is_some())
+            || self.slots.iter().any(|peer| peer.pair(object).is_some())
     }
 
     /// Returns the number of objects.

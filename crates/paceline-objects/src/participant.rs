@@ -26,13 +26,18 @@ use crate::semantic::{EvaluationBatch, SemanticError, SemanticFunction};
 use contest::Contests;
 use hand_over::HandOvers;
 use paceline_sched::{Duration, Instant};
-use peer::Peer;
+use peer::{Peer, Remembered};
 use sending::Fates;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A participant that has not been heard for this time is gone.
 const SILENCE: Duration = Duration::from_secs(3);
+
+/// The time after which a changed description is published again; it doubles with each time.
+const PUBLISH_AGAIN: Duration = Duration::from_secs(1);
+/// The greatest time between two publications of a description.
+const PUBLISH_MAX: Duration = Duration::from_secs(64);
 
 /// A participant of a world.
 pub struct Participant {
@@ -44,8 +49,8 @@ pub struct Participant {
     replicas: Replicas,
     exchanges: ExchangeList,
     peers: BTreeMap<PeerId, Peer>,
-    /// How often participants that are gone were forgotten.
-    forgotten: BTreeMap<PeerId, u32>,
+    /// Participants that are gone.
+    remembered: BTreeMap<PeerId, Remembered>,
     interests: BTreeMap<PeerId, Interest>,
     functions: BTreeMap<PeerId, Box<dyn SemanticFunction>>,
     /// Whether the application decides about all observers, instead of the rules that they state.
@@ -71,6 +76,9 @@ struct Own {
     /// The number of the description, and whether it is to be published.
     revision: u32,
     unpublished: bool,
+    /// When it is published again, and after how long: a packet can be lost.
+    publish_at: Instant,
+    publish_again: Duration,
     /// The number of the next view, and when it is due.
     view: u32,
     view_at: Instant,
@@ -163,7 +171,7 @@ impl Participant {
             exchanges: ExchangeList::new(settings.exchange()),
             settings,
             peers: BTreeMap::new(),
-            forgotten: BTreeMap::new(),
+            remembered: BTreeMap::new(),
             interests: BTreeMap::new(),
             functions: BTreeMap::new(),
             decides: false,
@@ -179,6 +187,8 @@ impl Participant {
                 cost: ModuleCost::new(now),
                 revision: 0,
                 unpublished: true,
+                publish_at: now,
+                publish_again: PUBLISH_AGAIN,
                 view: 0,
                 view_at: now,
                 viewed: None,
@@ -216,7 +226,7 @@ impl Participant {
 
     /// Returns the number and name of each other participant; the name is empty until it is known.
     pub fn peers(&self) -> impl Iterator<Item = (PeerId, &str)> {
-        self.peers.iter().map(|(id, peer)| (*id, peer.name.as_str()))
+        self.peers.iter().map(|(id, peer)| (*id, peer.name()))
     }
 
     /// Returns the counts of packets.
@@ -261,6 +271,7 @@ impl Participant {
     fn describe(&mut self) {
         self.own.revision += 1;
         self.own.unpublished = true;
+        self.own.publish_again = PUBLISH_AGAIN;
     }
 }
 

@@ -167,19 +167,19 @@ impl Replicas {
     /// Takes the schemas of an owner.
     pub(crate) fn describe(&mut self, owner: PeerId, schemas: &[Schema]) {
         let table = self.owners.entry(owner).or_default();
-        table.schemas =
-            schemas.iter().map(|schema| (schema.fingerprint(), Arc::new(schema.clone()))).collect();
-        for path in table.objects.values() {
-            let Some(replica) =
-                self.replicas.get_mut(path).filter(|replica| replica.schema().is_none())
-            else {
+        let known = schemas.iter().map(|schema| (schema.fingerprint(), Arc::new(schema.clone())));
+        table.schemas = known.collect();
+        for (object, path) in &table.objects {
+            let rival = self.rivals.get_mut(&(owner, *object));
+            let is_rival = rival.is_some();
+            let replica = rival.or_else(|| self.replicas.get_mut(path));
+            let Some(replica) = replica.filter(|replica| replica.schema().is_none()) else {
                 continue;
             };
-            if let Some(schema) = table.schemas.get(&replica.fingerprint()) {
-                let mask = replica.learn(schema);
-                if !mask.is_empty() {
-                    self.events.push(ReplicaEvent::Changed(Arc::clone(path), mask));
-                }
+            let Some(schema) = table.schemas.get(&replica.fingerprint()) else { continue };
+            let mask = replica.learn(schema);
+            if !is_rival && !mask.is_empty() {
+                self.events.push(ReplicaEvent::Changed(Arc::clone(path), mask));
             }
         }
     }
@@ -206,6 +206,15 @@ impl Replicas {
         {
             self.introduce(owner, update.object, introduction, made);
         }
+        let age = Duration::from_nanos(update.age.saturating_mul(1_000));
+        if let Some(rival) = self.rivals.get_mut(&(owner, update.object)) {
+            rival.apply(&update.groups, age, made);
+            if update.fate.is_some() {
+                self.rivals.remove(&(owner, update.object));
+                self.end(owner, update.object);
+            }
+            return;
+        }
         let path =
             self.owners.get(&owner).and_then(|table| table.objects.get(&update.object)).cloned();
         let replica = path.as_ref().and_then(|path| self.replicas.get_mut(path));
@@ -213,7 +222,6 @@ impl Replicas {
             self.counts.unknown += 1;
             return;
         };
-        let age = Duration::from_nanos(update.age.saturating_mul(1_000));
         let applied = replica.apply(&update.groups, age, made);
         self.counts.old += applied.old;
         self.counts.wrong += applied.wrong;
@@ -305,7 +313,9 @@ impl Replicas {
             Some(replica) if replica.fingerprint() == introduction.schema => {
                 let before = replica.owner();
                 replica.belong(owner, introduction.epoch);
-                self.forget(before, &path);
+                if before != owner {
+                    self.forget(before, &path);
+                }
                 self.events.push(ReplicaEvent::OwnerChanged(path, owner));
             }
             Some(_) | None => {
@@ -341,10 +351,20 @@ impl Replicas {
     /// Removes the replicas of an owner that is gone.
     pub(crate) fn leave(&mut self, owner: PeerId) {
         self.rivals.retain(|(rival, _), _| *rival != owner);
-        for path in
-            self.owners.remove(&owner).map(|table| table.objects).unwrap_or_default().into_values()
-        {
-            self.lose(path);
+        let table = self.owners.remove(&owner).unwrap_or_default();
+        for path in table.objects.into_values() {
+            if self.replicas.get(&path).is_some_and(|replica| replica.owner() == owner) {
+                self.lose(path);
+            }
+        }
+    }
+
+    /// Removes the replicas of an owner that introduces all its objects anew.
+    pub(crate) fn restart(&mut self, owner: PeerId) {
+        let schemas = self.owners.get(&owner).map(|table| table.schemas.clone());
+        self.leave(owner);
+        if let Some(schemas) = schemas {
+            self.owners.insert(owner, OwnerTable { schemas, ..OwnerTable::default() });
         }
     }
 

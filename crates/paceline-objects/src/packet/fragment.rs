@@ -19,7 +19,10 @@ const WITHDRAWN: u8 = 8;
 pub struct Fragment {
     /// The owner.
     pub owner: PeerId,
-    /// The number of the fragment among those of its class from this owner to this observer; the next is one more.
+    /// How often the owner has begun to introduce its objects to this observer. With a greater number, all that the
+    /// observer knows of this owner is out of date.
+    pub run: u32,
+    /// The number of the fragment among those of its class and run; the next is one more.
     pub number: u32,
     /// Its position in the message, from 0.
     pub position: u16,
@@ -72,11 +75,12 @@ pub enum Fate {
 
 impl Fragment {
     /// The greatest number of bytes of the header.
-    pub const HEADER: usize = 2 + 8 + 4 + 2 + 2 + 8 + 1 + 4;
+    pub const HEADER: usize = 2 + 8 + 4 + 4 + 2 + 2 + 8 + 1 + 4;
 
     pub(super) fn write(&self, writer: &mut Writer) {
         writer
             .u64(self.owner.0)
+            .u32(self.run)
             .u32(self.number)
             .u16(self.position)
             .u16(self.count)
@@ -91,7 +95,8 @@ impl Fragment {
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
         let owner = PeerId(reader.u64()?);
-        let (number, position, count) = (reader.u32()?, reader.u16()?, reader.u16()?);
+        let (run, number, position, count) =
+            (reader.u32()?, reader.u32()?, reader.u16()?, reader.u16()?);
         if position >= count {
             return Err(PacketError::Limit);
         }
@@ -102,7 +107,7 @@ impl Fragment {
         while !body.is_empty() {
             updates.push(UpdateRecord::read(&mut body)?);
         }
-        Ok(Self { owner, number, position, count, sent, error, updates })
+        Ok(Self { owner, run, number, position, count, sent, error, updates })
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Ack {
     pub class: UpdateClass,
     /// How often the observer has forgotten this owner: after a change all objects must be introduced again.
     pub generation: u32,
+    /// The run of its fragments.
+    pub run: u32,
     /// The ranges, both ends included, newest first.
     pub ranges: Vec<(u32, u32)>,
 }
@@ -76,11 +78,12 @@ impl View {
             writer.f32(*part);
         }
         writer.varint(self.cost.as_nanos()).varint(self.acks.len() as u64);
-        for Ack { owner, class, generation, ranges } in &self.acks {
+        for Ack { owner, class, generation, run, ranges } in &self.acks {
             writer
                 .u64(owner.0)
                 .u8(u8::from(*class == UpdateClass::Promised))
                 .varint(u64::from(*generation))
+                .varint(u64::from(*run))
                 .varint(ranges.len() as u64);
             for (first, last) in ranges {
                 writer.u32(*last).varint(u64::from(last.wrapping_sub(*first)));
@@ -132,7 +135,7 @@ impl Ack {
             1 => UpdateClass::Promised,
             other => return Err(PacketError::Unknown(other)),
         };
-        let generation = reader.varint32()?;
+        let (generation, run) = (reader.varint32()?, reader.varint32()?);
         let ranges = (0..reader.count(View::RANGES_MAX)?)
             .map(|_| {
                 let last = reader.u32()?;
@@ -140,6 +143,6 @@ impl Ack {
                 Ok((last.checked_sub(len).ok_or(PacketError::Limit)?, last))
             })
             .collect::<Result<_, PacketError>>()?;
-        Ok(Self { owner, class, generation, ranges })
+        Ok(Self { owner, class, generation, run, ranges })
     }
 }

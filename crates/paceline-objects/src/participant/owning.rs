@@ -1,5 +1,6 @@
 //! The objects of a participant, and who owns them.
 
+use super::peer::Peer;
 use super::{Participant, WorldEvent};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::owned::{ObjectError, OwnedObject};
@@ -22,12 +23,8 @@ impl Participant {
     ) -> Result<ObjectIndex, ObjectError> {
         if let Some(replica) = self.replicas.get(path) {
             let owner = replica.owner();
-            let name = self
-                .peers
-                .get(&owner)
-                .map(|peer| peer.name.clone())
-                .filter(|name| !name.is_empty());
-            let owner = name.unwrap_or_else(|| owner.to_string());
+            let name = self.peers.get(&owner).map(Peer::name).filter(|name| !name.is_empty());
+            let owner = name.map_or_else(|| owner.to_string(), str::to_owned);
             return Err(ObjectError::Owned { path: path.to_owned(), owner });
         }
         let schema = self.schema(schema)?;

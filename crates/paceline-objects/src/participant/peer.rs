@@ -2,29 +2,28 @@
 
 use crate::flight::{Arrival, Flight};
 use crate::ids::PeerId;
-use crate::packet::{Ack, UpdateClass, View};
+use crate::packet::{About, Ack, UpdateClass, View};
 use crate::receipts::Receipts;
 use paceline_sched::{Duration, Instant};
 
 /// Another participant of the world.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// Its name; empty until its description has arrived.
-    pub(super) name: String,
-    /// The number of its description.
-    pub(super) revision: Option<u32>,
+    /// Its description.
+    pub(super) about: Option<About>,
     /// When it was last heard.
     pub(super) heard: Instant,
     /// The number of its newest view.
     pub(super) view: Option<u32>,
-    /// Whether it has an interest in objects.
-    pub(super) observes: bool,
     /// The greatest time that it needs to apply a fragment.
     pub(super) cost: Duration,
     /// What it receives from this participant.
     pub(super) flights: PerClass<Flight>,
-    /// What this participant receives from it.
+    /// How often this participant has begun to introduce its objects to it.
+    run: u32,
+    /// What this participant receives from it, and of which run.
     receipts: PerClass<Receipts>,
+    heard_run: Option<u32>,
     /// How often this participant has forgotten its objects.
     generation: u32,
     /// Whether that number is to be reported even without receipts.
@@ -49,30 +48,81 @@ impl<T> PerClass<T> {
     }
 }
 
+/// What is remembered of a participant that is gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Remembered {
+    generation: u32,
+    run: u32,
+    pub(super) about: Option<About>,
+}
+
+/// What a fragment is, by its numbers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Receipt {
+    New,
+    /// The first of a run: what is known of its owner is out of date.
+    Begins,
+    Known,
+}
+
 impl Peer {
-    pub(super) fn new(generation: u32, now: Instant) -> Self {
+    pub(super) fn new(remembered: &Remembered, now: Instant) -> Self {
+        let Remembered { generation, run, .. } = *remembered;
         Self {
-            name: String::new(),
-            revision: None,
+            about: None,
             heard: now,
             view: None,
-            observes: false,
             cost: Duration::from_nanos(0),
             flights: PerClass { promised: Flight::new(now), best_effort: Flight::new(now) },
+            run,
             receipts: PerClass::default(),
+            heard_run: None,
             generation,
             report_generation: generation > 0,
             known_generation: None,
         }
     }
 
-    pub(super) const fn generation(&self) -> u32 {
-        self.generation
+    /// Returns what is to be remembered of it when it is gone.
+    pub(super) const fn remember(&self, about: Option<About>) -> Remembered {
+        Remembered {
+            generation: self.generation.wrapping_add(1),
+            run: self.run.wrapping_add(1),
+            about,
+        }
     }
 
-    /// Takes the number of a fragment, and returns whether it is new.
-    pub(super) fn receive(&mut self, class: UpdateClass, number: u32) -> bool {
-        self.receipts.get(class).add(number)
+    pub(super) const fn run(&self) -> u32 {
+        self.run
+    }
+
+    /// Begins to introduce objects to it anew.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.run = self.run.wrapping_add(1);
+        self.flights = PerClass { promised: Flight::new(now), best_effort: Flight::new(now) };
+    }
+
+    /// Returns its name; empty until its description has arrived.
+    pub(super) fn name(&self) -> &str {
+        self.about.as_ref().map_or("", |about| &about.name)
+    }
+
+    /// Takes the numbers of a fragment.
+    pub(super) fn receive(&mut self, class: UpdateClass, run: u32, number: u32) -> Receipt {
+        let before = self.heard_run;
+        if before.is_some_and(|known| run != known && known.wrapping_sub(run) < u32::MAX / 2) {
+            return Receipt::Known;
+        }
+        if before != Some(run) {
+            self.receipts = PerClass::default();
+            self.heard_run = Some(run);
+        }
+        let new = self.receipts.get(class).add(number);
+        match before {
+            Some(before) if before != run => Receipt::Begins,
+            Some(_) | None if new => Receipt::New,
+            Some(_) | None => Receipt::Known,
+        }
     }
 
     /// Returns what is to be acknowledged to it.
@@ -82,7 +132,13 @@ impl Peer {
             let ranges = self.receipts.get(class).report();
             let only = report && class == UpdateClass::BestEffort;
             if let Some(ranges) = ranges.or_else(|| only.then(Vec::new)) {
-                acks.push(Ack { owner, class, generation: self.generation, ranges });
+                acks.push(Ack {
+                    owner,
+                    class,
+                    generation: self.generation,
+                    run: self.heard_run.unwrap_or(0),
+                    ranges,
+                });
             }
         }
     }
@@ -99,7 +155,9 @@ impl Peer {
         for ack in view.acks.iter().filter(|ack| ack.owner == own) {
             let before = self.known_generation.replace(ack.generation);
             forgotten |= before.is_some_and(|before| before != ack.generation);
-            self.flights.get(ack.class).acknowledge(&ack.ranges, now, ends);
+            if ack.run == self.run {
+                self.flights.get(ack.class).acknowledge(&ack.ranges, now, ends);
+            }
         }
         forgotten
     }

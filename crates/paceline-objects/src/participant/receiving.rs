@@ -9,7 +9,7 @@ use crate::interest::Interest;
 use crate::motion::Motion;
 use crate::owned::OwnedObject;
 use crate::packet::{About, Claim, Fragment, Packet, UpdateClass, View};
-use crate::participant::peer::Peer;
+use crate::participant::peer::{Peer, Receipt};
 use crate::replicas::{ReplicaEvent, outranks};
 use crate::schema::GroupMask;
 use paceline_sched::{Duration, Instant};
@@ -46,8 +46,11 @@ impl Participant {
                 self.counts.too_many += 1;
                 return Ok(());
             }
-            let generation = self.forgotten.get(&from).copied().unwrap_or(0);
-            self.peers.insert(from, Peer::new(generation, time.now));
+            let remembered = self.remembered.remove(&from).unwrap_or_default();
+            self.peers.insert(from, Peer::new(&remembered, time.now));
+            if let Some(about) = remembered.about {
+                self.take_about(about, time.now);
+            }
         }
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.heard = peer.heard.max(time.now);
@@ -74,9 +77,13 @@ impl Participant {
         now: Instant,
     ) {
         let Some(peer) = self.peers.get_mut(&fragment.owner) else { return };
-        if !peer.receive(class, fragment.number) {
-            self.counts.twice += 1;
-            return;
+        match peer.receive(class, fragment.run, fragment.number) {
+            Receipt::New => {}
+            Receipt::Begins => self.replicas.restart(fragment.owner),
+            Receipt::Known => {
+                self.counts.twice += 1;
+                return;
+            }
         }
         let here = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
         self.replicas.apply(fragment, here);
@@ -126,19 +133,17 @@ impl Participant {
 
     fn take_about(&mut self, about: About, now: Instant) {
         let Some(peer) = self.peers.get_mut(&about.peer) else { return };
-        if peer.revision.is_some_and(|known| known >= about.revision) {
+        if peer.about.as_ref().is_some_and(|known| known.revision >= about.revision) {
             return;
         }
-        let joined = peer.revision.replace(about.revision).is_none();
-        peer.name.clone_from(&about.name);
-        peer.observes = about.interest.is_some();
-        self.replicas.describe(about.peer, &about.schemas);
-        if joined {
-            self.events.push_back(WorldEvent::Joined(about.peer, about.name));
+        let About { peer: id, name, interest, .. } = about.clone();
+        self.replicas.describe(id, &about.schemas);
+        if peer.about.replace(about).is_none() {
+            self.events.push_back(WorldEvent::Joined(id, name));
         }
-        match about.interest {
-            Some(interest) => self.serve(about.peer, interest, now),
-            None => self.stop_serving(about.peer),
+        match interest {
+            Some(interest) => self.serve(id, interest, now),
+            None => self.stop_serving(id),
         }
     }
 
@@ -166,6 +171,9 @@ impl Participant {
     fn serve_again(&mut self, peer: PeerId, now: Instant) {
         if let Some(interest) = self.interests.get(&peer).cloned() {
             self.stop_serving(peer);
+            if let Some(peer) = self.peers.get_mut(&peer) {
+                peer.begin(now);
+            }
             self.serve(peer, interest, now);
         }
     }
@@ -178,7 +186,7 @@ impl Participant {
 
     fn take_view(&mut self, view: &View, age: Duration, now: Instant) {
         if view.leaving {
-            self.forget(view.peer);
+            self.forget(view.peer, true);
             return;
         }
         let own = self.id;
@@ -244,21 +252,25 @@ impl Participant {
             .map(|(id, _)| *id)
             .collect();
         for peer in silent {
-            self.forget(peer);
+            self.forget(peer, false);
         }
         self.peers.values().map(|peer| peer.heard + SILENCE).min()
     }
 
-    fn forget(&mut self, id: PeerId) {
+    fn forget(&mut self, id: PeerId, leaves: bool) {
         let Some(peer) = self.peers.remove(&id) else { return };
         self.stop_serving(id);
         self.replicas.leave(id);
-        self.forgotten.insert(id, peer.generation().wrapping_add(1));
-        if self.forgotten.len() > self.settings.peers_max {
-            self.forgotten.pop_first();
+        let mut about = peer.about.clone();
+        if let Some(about) = &about {
+            self.events.push_back(WorldEvent::Left(id, about.name.clone()));
         }
-        if peer.revision.is_some() {
-            self.events.push_back(WorldEvent::Left(id, peer.name));
+        if leaves {
+            about = None;
+        }
+        self.remembered.insert(id, peer.remember(about));
+        if self.remembered.len() > self.settings.peers_max {
+            self.remembered.pop_first();
         }
     }
 }

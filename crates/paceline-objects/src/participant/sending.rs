@@ -1,6 +1,6 @@
 //! Packets to other participants.
 
-use super::{Destination, Outgoing, Participant, SILENCE, WorldEvent, WorldTime};
+use super::{Destination, Outgoing, PUBLISH_MAX, Participant, SILENCE, WorldEvent, WorldTime};
 use crate::exchange::{Exchange, ExchangeClass, ExchangeUpdate, UpdateKind};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::pack::{OutgoingUpdate, pack};
@@ -39,8 +39,15 @@ impl Participant {
         self.hand(now);
         self.exchange(time);
         let own = self.exchanges.next_wake();
-        let wakes =
-            [silent, expiry, resolved, own, self.hand_overs.next_wake(), Some(self.own.view_at)];
+        let wakes = [
+            silent,
+            expiry,
+            resolved,
+            own,
+            self.hand_overs.next_wake(),
+            Some(self.own.view_at),
+            Some(self.own.publish_at),
+        ];
         wakes.into_iter().flatten().min().map(|wake| wake.max(now + Duration::from_nanos(1)))
     }
 
@@ -58,7 +65,9 @@ impl Participant {
     }
 
     fn publish(&mut self, now: Instant) {
-        if std::mem::take(&mut self.own.unpublished) {
+        if std::mem::take(&mut self.own.unpublished) || now >= self.own.publish_at {
+            self.own.publish_at = now + self.own.publish_again;
+            self.own.publish_again = self.own.publish_again.mul_div(2, 1).min(PUBLISH_MAX);
             let about = About {
                 peer: self.id,
                 name: self.name.clone(),
@@ -209,9 +218,11 @@ impl Participant {
             let useful: usize = fragment.updates.iter().map(UpdateRecord::len).sum();
             let content =
                 fragment.updates.iter().map(|update| (update.object, update.mask())).collect();
+            let run = peer.run();
             let flight = peer.flights.get(class);
             let packet = Packet::Fragment(Fragment {
                 owner: self.id,
+                run,
                 number: flight.send(exchange.number, content, Fragment::HEADER + useful, time.now),
                 position: u16::try_from(position).unwrap_or(u16::MAX),
                 count,

@@ -271,7 +271,7 @@ fn limits_hold_for_each_owner() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Whatever happens, everybody knows everything in its interest once it is quiet.
     #[test]
