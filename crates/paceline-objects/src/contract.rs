@@ -112,45 +112,32 @@ pub enum ObjectContractError {
     Fidelity(u16),
 }
 
-/// The parts of an object's delay that are spent before and after the network.
+/// The measured processing times that are debited from an object's delay.
 ///
-/// Paper: West and Schwan 1997, section 3.2, with the measured times of both ends in place of twice one end's.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// Paper: West and Schwan 1997, sections 3.1 and 3.2, which debits twice the times of one end,
+/// `δ_n ≈ δ − 2 (d_c + d_n)`. Here both ends measure their own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DelayParts {
-    /// The greatest time to decide on and write an update at the owner, `d_c` there.
-    pub owner: Duration,
-    /// The greatest time to fragment and send it, `d_n` at the owner.
+    /// The greatest time to decide on an update at the owner, to write, fragment and send it: `d_c + d_n` there.
     pub sending: Duration,
-    /// The greatest time to reassemble and apply it at the observer, `d_n + d_c` there.
+    /// The greatest time to read it at the observer and apply it: `d_n + d_c` there.
     pub observer: Duration,
 }
 
 impl DelayParts {
-    /// Returns the time that remains for the exchange from the change on, `δ_c = δ − d_c`.
-    #[must_use]
-    pub fn consistency(&self, delay: Duration) -> Option<Duration> {
-        delay.as_nanos().checked_sub(self.owner.as_nanos()).map(Duration::from_nanos)
-    }
-
     /// Returns the time that remains for the network, `δ_n`; `None` if nothing remains, and the contract cannot be
     /// kept.
     #[must_use]
     pub fn network(&self, delay: Duration) -> Option<Duration> {
-        let spent = self.owner.saturating_add(self.sending).saturating_add(self.observer);
-        delay
-            .as_nanos()
-            .checked_sub(spent.as_nanos())
-            .filter(|left| *left > 0)
-            .map(Duration::from_nanos)
+        let spent = self.sending.saturating_add(self.observer);
+        let left = delay.as_nanos().checked_sub(spent.as_nanos());
+        left.filter(|left| *left > 0).map(Duration::from_nanos)
     }
 
     /// Returns the least delay that can be kept with this network delay.
     #[must_use]
-    pub fn least(&self, network: Duration) -> Duration {
-        network
-            .saturating_add(self.owner)
-            .saturating_add(self.sending)
-            .saturating_add(self.observer)
+    pub const fn least(&self, network: Duration) -> Duration {
+        network.saturating_add(self.sending).saturating_add(self.observer)
     }
 }
 
@@ -214,8 +201,7 @@ mod tests {
 
     #[test]
     fn delays_are_debited_at_both_ends() {
-        let parts = DelayParts { owner: MS.mul_div(2, 1), sending: MS, observer: MS.mul_div(3, 1) };
-        assert_eq!(parts.consistency(Duration::from_millis(20)), Some(Duration::from_millis(18)));
+        let parts = DelayParts { sending: MS.mul_div(3, 1), observer: MS.mul_div(3, 1) };
         assert_eq!(parts.network(Duration::from_millis(20)), Some(Duration::from_millis(14)));
         assert_eq!(parts.network(Duration::from_millis(6)), None);
         assert_eq!(parts.least(Duration::from_millis(10)), Duration::from_millis(16));

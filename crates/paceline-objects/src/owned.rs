@@ -5,7 +5,7 @@ use crate::exchange::{ExchangeError, ObjectFacts};
 use crate::ids::ObjectIndex;
 use crate::motion::Motion;
 use crate::packet::{Introduction, is_path};
-use crate::schema::{FieldValue, GroupMask, Schema, SchemaError};
+use crate::schema::{FieldValue, FieldValues, GroupMask, Schema, SchemaError};
 use bytes::Bytes;
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct OwnedObject {
     path: Arc<str>,
     schema: Arc<Schema>,
     epoch: u32,
-    values: Vec<Option<FieldValue>>,
+    values: Arc<FieldValues>,
     groups: Vec<OwnedGroup>,
     motion: Option<Motion>,
 }
@@ -36,7 +36,7 @@ impl OwnedObject {
         let groups = (0..schema.groups().len())
             .map(|group| OwnedGroup { bytes: schema.encode_group(group, &values), changed: now })
             .collect();
-        Self { path, schema, epoch, values, groups, motion: None }
+        Self { path, schema, epoch, values: values.into(), groups, motion: None }
     }
 
     /// Returns its path in the world.
@@ -126,7 +126,7 @@ impl OwnedObject {
         group_limit: usize,
         now: Instant,
     ) -> Result<GroupMask, SchemaError> {
-        let mut values = self.values.clone();
+        let mut values = self.values.to_vec();
         let mut mask = GroupMask::default();
         for (field, value) in fields {
             let index = self.schema.check_value(field, value)?;
@@ -152,7 +152,7 @@ impl OwnedObject {
                 *slot = OwnedGroup { bytes, changed: now };
             }
         }
-        self.values = values;
+        self.values = values.into();
         if !mask.is_empty() {
             self.move_to(now);
         }

@@ -13,6 +13,7 @@ mod sending;
 mod settings;
 
 pub use cost::ModuleCost;
+pub use deciding::FieldSnapshot;
 pub use settings::{ParticipantSettings, SettingsError};
 
 use crate::exchange::ExchangeList;
@@ -28,7 +29,7 @@ use hand_over::HandOvers;
 use paceline_sched::{Duration, Instant};
 use peer::{Peer, Remembered};
 use sending::Fates;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A participant that has not been heard for this time is gone.
@@ -55,6 +56,7 @@ pub struct Participant {
     functions: BTreeMap<PeerId, Box<dyn SemanticFunction>>,
     /// Whether the application decides about all observers, instead of the rules that they state.
     decides: bool,
+    disabled: BTreeSet<PeerId>,
     batches: VecDeque<EvaluationBatch>,
     hand_overs: HandOvers,
     contests: Contests,
@@ -72,7 +74,8 @@ struct Own {
     interest: Option<Interest>,
     motion: Option<([f64; 3], [f64; 3])>,
     direction: Option<[f64; 3]>,
-    cost: ModuleCost,
+    applying: ModuleCost,
+    sending: ModuleCost,
     /// The number of the description, and whether it is to be published.
     revision: u32,
     unpublished: bool,
@@ -175,6 +178,7 @@ impl Participant {
             interests: BTreeMap::new(),
             functions: BTreeMap::new(),
             decides: false,
+            disabled: BTreeSet::new(),
             batches: VecDeque::new(),
             hand_overs: HandOvers::default(),
             contests: Contests::default(),
@@ -184,7 +188,8 @@ impl Participant {
                 interest: None,
                 motion: None,
                 direction: None,
-                cost: ModuleCost::new(now),
+                applying: ModuleCost::new(now),
+                sending: ModuleCost::new(now),
                 revision: 0,
                 unpublished: true,
                 publish_at: now,

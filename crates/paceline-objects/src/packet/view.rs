@@ -16,8 +16,10 @@ pub struct View {
     pub motion: Option<([f64; 3], [f64; 3])>,
     /// The direction of its view, a vector of any length; `None` sees in all directions.
     pub direction: Option<[f64; 3]>,
-    /// The time that it needs to read a fragment and apply its updates, `d_c + d_n` of its end.
-    pub cost: Duration,
+    /// The time that it needs to read a packet and apply its updates, `d_c + d_n` as an observer.
+    pub applying: Duration,
+    /// The time that it needs to decide on updates, to write and to send them, `d_c + d_n` as an owner.
+    pub sending: Duration,
     /// What it has received.
     pub acks: Vec<Ack>,
     /// Objects of which it knows the ownership better than an owner does.
@@ -77,7 +79,8 @@ impl View {
         for part in self.direction.iter().flatten() {
             writer.f32(*part);
         }
-        writer.varint(self.cost.as_nanos()).varint(self.acks.len() as u64);
+        writer.varint(self.applying.as_nanos()).varint(self.sending.as_nanos());
+        writer.varint(self.acks.len() as u64);
         for Ack { owner, class, generation, run, ranges } in &self.acks {
             writer
                 .u64(owner.0)
@@ -110,7 +113,8 @@ impl View {
         };
         let direction =
             if flags & 2 == 0 { None } else { Some([reader.f32()?, reader.f32()?, reader.f32()?]) };
-        let cost = Duration::from_nanos(reader.varint()?);
+        let (applying, sending) =
+            (Duration::from_nanos(reader.varint()?), Duration::from_nanos(reader.varint()?));
         let acks = (0..reader.count(Self::ACKS_MAX)?)
             .map(|_| Ack::read(reader))
             .collect::<Result<_, _>>()?;
@@ -123,7 +127,17 @@ impl View {
                 })
             })
             .collect::<Result<_, PacketError>>()?;
-        Ok(Self { peer, number, motion, direction, cost, acks, claims, leaving: flags & 4 != 0 })
+        Ok(Self {
+            peer,
+            number,
+            motion,
+            direction,
+            applying,
+            sending,
+            acks,
+            claims,
+            leaving: flags & 4 != 0,
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use crate::owned::{OwnedObject, OwnedObjects};
 use crate::schema::FieldValue;
 use crate::semantic::{Decisions, EvaluationBatch, FieldSource, SemanticError};
 use paceline_sched::Instant;
+use std::collections::BTreeMap;
 
 impl FieldSource for OwnedObjects {
     fn field(&self, object: ObjectIndex, name: &str) -> Option<&FieldValue> {
@@ -13,7 +14,27 @@ impl FieldSource for OwnedObjects {
     }
 }
 
+/// The fields of some objects at one time, for a semantic function that is evaluated elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct FieldSnapshot {
+    objects: BTreeMap<ObjectIndex, OwnedObject>,
+}
+
+impl FieldSource for FieldSnapshot {
+    fn field(&self, object: ObjectIndex, name: &str) -> Option<&FieldValue> {
+        self.objects.get(&object).and_then(|object| object.value(name))
+    }
+}
+
 impl Participant {
+    /// Returns the fields of the objects of a batch.
+    #[must_use]
+    pub fn snapshot(&self, batch: &EvaluationBatch) -> FieldSnapshot {
+        let objects = batch.pairs.iter().map(|pair| pair.object);
+        let objects = objects.filter_map(|index| Some((index, self.owned.get(index)?.clone())));
+        FieldSnapshot { objects: objects.collect() }
+    }
+
     /// Lets the application decide about its objects for all observers, instead of the rules that they state; `false`
     /// returns to these. The range and the contract of an observer stay in force.
     pub const fn decide_by_application(&mut self, decides: bool) {
@@ -33,13 +54,14 @@ impl Participant {
 
     /// Disables the semantic function of an observer, which receives objects by the fallback rule from now on.
     pub fn disable(&mut self, peer: PeerId, error: SemanticError) {
-        self.exchanges.disable(peer, error.clone());
-        self.events.push_back(WorldEvent::Disabled(peer, error));
+        self.exchanges.disable(peer, error);
+        self.report_disabled(peer);
     }
 
     /// Evaluates the pairs that are due.
     pub(super) fn decide(&mut self, now: Instant) {
         while let Some(batch) = self.exchanges.next_batch(now) {
+            self.report_disabled(batch.peer);
             if self.decides {
                 self.batches.push_back(batch);
                 continue;
@@ -49,6 +71,14 @@ impl Participant {
                 Ok(decisions) => self.decided(&decisions, now),
                 Err(error) => self.disable(batch.peer, error),
             }
+        }
+    }
+
+    /// Reports once that a function exceeded its budget.
+    fn report_disabled(&mut self, peer: PeerId) {
+        let Some(error) = self.exchanges.disabled(peer) else { return };
+        if self.disabled.insert(peer) {
+            self.events.push_back(WorldEvent::Disabled(peer, error.clone()));
         }
     }
 }

@@ -15,8 +15,10 @@ pub(super) struct Peer {
     pub(super) heard: Instant,
     /// The number of its newest view.
     pub(super) view: Option<u32>,
-    /// The greatest time that it needs to apply a fragment.
-    pub(super) cost: Duration,
+    /// The time that it is charged to apply a packet.
+    pub(super) applying: Duration,
+    /// The time that it is charged to decide on updates, to write and to send them.
+    pub(super) sending: Duration,
     /// What it receives from this participant.
     pub(super) flights: PerClass<Flight>,
     /// How often this participant has begun to introduce its objects to it.
@@ -72,7 +74,8 @@ impl Peer {
             about: None,
             heard: now,
             view: None,
-            cost: Duration::from_nanos(0),
+            applying: Duration::from_nanos(0),
+            sending: Duration::from_nanos(0),
             flights: PerClass { promised: Flight::new(now), best_effort: Flight::new(now) },
             run,
             receipts: PerClass::default(),

@@ -2,6 +2,7 @@
 
 use super::{Participant, SILENCE, WorldEvent, WorldTime};
 use crate::codec::PacketError;
+use crate::contract::DelayParts;
 use crate::exchange::Observer;
 use crate::flight::Arrival;
 use crate::ids::PeerId;
@@ -64,9 +65,32 @@ impl Participant {
         Ok(())
     }
 
-    /// Takes the time that a packet took to be read and applied, from its arrival on.
-    pub fn note_cost(&mut self, cost: Duration, now: Instant) {
-        self.own.cost.add(cost, now);
+    /// Takes the measured time of reading a packet and applying its updates.
+    pub fn note_applying(&mut self, cost: Duration, now: Instant) {
+        self.own.applying.add(cost, now);
+    }
+
+    /// Takes the measured time of [`Self::poll`] and of sending its packets.
+    pub fn note_sending(&mut self, cost: Duration, now: Instant) {
+        self.own.sending.add(cost, now);
+    }
+
+    /// Returns the times that are charged for an update of an owner to this participant.
+    #[must_use]
+    pub fn delay_parts(&self, owner: PeerId) -> Option<DelayParts> {
+        let peer = self.peers.get(&owner)?;
+        Some(DelayParts { sending: peer.sending, observer: self.own.applying.charged() })
+    }
+
+    /// Returns the times that are charged for an update of this participant to an observer, and the observer's
+    /// interest.
+    #[must_use]
+    pub fn service(&self, observer: PeerId) -> Option<(DelayParts, &Interest)> {
+        let (peer, interest) = (self.peers.get(&observer)?, self.interests.get(&observer)?);
+        Some((
+            DelayParts { sending: self.own.sending.charged(), observer: peer.applying },
+            interest,
+        ))
     }
 
     fn take_fragment(
@@ -159,6 +183,7 @@ impl Participant {
             }
         }
         self.exchanges.enable(peer);
+        self.disabled.remove(&peer);
         // An interest that was received has been checked.
         if let Ok(function) = function {
             self.functions.insert(peer, function);
@@ -180,6 +205,7 @@ impl Participant {
 
     fn stop_serving(&mut self, peer: PeerId) {
         self.functions.remove(&peer);
+        self.disabled.remove(&peer);
         self.interests.remove(&peer);
         self.exchanges.leave(peer);
     }
@@ -195,7 +221,7 @@ impl Participant {
             return;
         }
         peer.view = Some(view.number);
-        peer.cost = view.cost;
+        (peer.applying, peer.sending) = (view.applying, view.sending);
         let mut ends = Vec::new();
         let forgotten = peer.report(view, own, now, &mut ends);
         self.settle(view.peer, &ends, now);
