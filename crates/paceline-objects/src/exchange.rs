@@ -284,8 +284,7 @@ impl ExchangeList {
             let range = observer.range;
             let objects =
                 self.objects.in_range(center, range, |object| state.is_interested(object));
-            let gone = state.interests().filter(|object| objects.binary_search(object).is_err());
-            let gone: Vec<_> = gone.collect();
+            let gone = missing(state.interests(), &objects);
             sweep.begin(objects, now);
             for object in gone {
                 self.apply(peer, object, None, now);
@@ -298,11 +297,10 @@ impl ExchangeList {
             sweep.accepted();
             return None;
         }
-        let facts = |object: &ObjectIndex| {
-            let known = self.objects.get(*object)?;
-            Some(observer.facts(*object, known, state.pair(*object), now))
-        };
-        let pairs: Vec<_> = objects.iter().filter_map(facts).collect();
+        let known = state.pairs_of(objects).filter_map(|(object, pair)| {
+            Some(observer.facts(object, self.objects.get(object)?, pair, now))
+        });
+        let pairs: Vec<_> = known.collect();
         self.slots.evaluated(peer, pairs.len());
         let batch = EvaluationBatch { peer, number, at: now, pairs };
         if sweep.disabled.is_none() {
@@ -436,8 +434,12 @@ impl ExchangeList {
     }
 
     fn apply_all(&mut self, decisions: &Decisions, now: Instant) {
-        for (object, terms) in &decisions.terms {
-            self.apply(decisions.peer, *object, *terms, now);
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let others = self
+            .slots
+            .with(decisions.peer, context, |peer, context| peer.confirm(&decisions.terms, context));
+        for (object, terms) in others.unwrap_or_default() {
+            self.apply(decisions.peer, object, terms, now);
         }
     }
 
@@ -471,4 +473,14 @@ impl ExchangeList {
         let context = Context { objects: &self.objects, settings: &self.settings, now };
         self.slots.with(peer, context, |peer, context| peer.end(object, ending, context));
     }
+}
+
+/// Returns the objects that are not among `others`; both are in ascending order.
+fn missing(objects: impl Iterator<Item = ObjectIndex>, others: &[ObjectIndex]) -> Vec<ObjectIndex> {
+    let mut others = others.iter().peekable();
+    let is_missing = |object: &ObjectIndex| {
+        while others.next_if(|other| *other < object).is_some() {}
+        others.peek() != Some(&object)
+    };
+    objects.filter(is_missing).collect()
 }

@@ -22,6 +22,7 @@ pub mod ids;
 pub mod motion;
 pub mod schema;
 pub mod semantic;
+mod table;
 
 pub use contract::{ObjectContract, ObjectContractError};
 pub use ids::{ObjectIndex, PeerId};

@@ -1,6 +1,8 @@
 //! Random histories of an owner against a naive model: gaps per object and observer, fidelity, promised places,
 //! budgets, and that nothing is lost.
 
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 
 use paceline_objects::exchange::{ExchangeList, ExchangeSettings, ObjectFacts, Observer};

@@ -66,6 +66,50 @@ impl Peer {
         self.pairs.iter().filter(|(_, pair)| pair.ending.is_none()).map(|(object, _)| *object)
     }
 
+    /// Returns the pairs of objects, which are in ascending order.
+    pub(super) fn pairs_of<'a>(
+        &'a self,
+        objects: &'a [ObjectIndex],
+    ) -> impl Iterator<Item = (ObjectIndex, Option<&'a Pair>)> {
+        let first = objects.first().copied().unwrap_or_default();
+        let mut pairs = self.pairs.range(first..).peekable();
+        objects.iter().map(move |object| {
+            while pairs.next_if(|(other, _)| **other < *object).is_some() {}
+            (*object, pairs.next_if(|(other, _)| *other == object).map(|(_, pair)| pair))
+        })
+    }
+
+    /// Confirms terms that are in force, of objects in ascending order. Returns the other terms.
+    pub(super) fn confirm(
+        &mut self,
+        terms: &[(ObjectIndex, Option<ExchangeTerms>)],
+        context: Context<'_>,
+    ) -> Vec<(ObjectIndex, Option<ExchangeTerms>)> {
+        if !terms.is_sorted_by_key(|(object, _)| *object) {
+            return terms.to_vec();
+        }
+        let first = terms.first().map(|(object, _)| *object).unwrap_or_default();
+        let mut pairs = self.pairs.range(first..).peekable();
+        let (mut others, mut ready) = (Vec::new(), Vec::new());
+        for (object, terms) in terms {
+            while pairs.next_if(|(other, _)| *other < object).is_some() {}
+            let pair = pairs.next_if(|(other, _)| *other == object).map(|(_, pair)| pair);
+            match pair.filter(|pair| pair.ending.is_none()) {
+                Some(pair) if *terms == Some(pair.terms) => {
+                    if matches!(pair.queued, Queued::Ready(_)) {
+                        ready.push(*object);
+                    }
+                }
+                None if terms.is_none() => {}
+                Some(_) | None => others.push((*object, *terms)),
+            }
+        }
+        for object in ready {
+            self.requeue(object, context);
+        }
+        others
+    }
+
     pub(super) fn is_interested(&self, object: ObjectIndex) -> bool {
         self.pairs.get(&object).is_some_and(|pair| pair.ending.is_none())
     }
