@@ -70,7 +70,7 @@ impl CarWorld {
         changed.expect("an object that exists");
     }
 
-    /// Sends and delivers what is due. Returns the number of updates.
+    /// Sends and delivers all updates that are due. Returns the number of updates.
     pub fn exchange(&mut self, budget: u64) -> usize {
         let mut updates = 0;
         while let Some(message) = self.list.poll(self.now, &budget, 1_400) {

@@ -1,4 +1,4 @@
-//! The exchange list and the slots of an owner: what is sent to whom, when, and why not.
+//! The exchange list and the slots of an owner: which updates leave to whom and when, and why others do not.
 //!
 //! Paper: West and Schwan 1997, section 3.1.
 
@@ -26,7 +26,7 @@ pub use update::{Exchange, ExchangeBudget, ExchangeClass, ExchangeUpdate, Update
 use crate::contract::ObjectContract;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::schema::GroupMask;
-use crate::semantic::{Decisions, EvaluationBatch, ExchangeTerms, SemanticError};
+use crate::semantic::{DecidedTerms, EvaluationBatch, ExchangeTerms, SemanticError};
 use objects::Objects;
 use paceline_sched::Instant;
 use pair::Ending;
@@ -35,7 +35,7 @@ use slots::Slots;
 use std::collections::BTreeMap;
 use sweep::Sweep;
 
-/// Decides what an owner sends of its objects to whom, and when.
+/// Decides which updates of its objects an owner sends to whom, and when.
 ///
 /// There is a slot for each observer that joined, never one for the owner itself. A slot holds which groups of which
 /// objects wait; their content is read when the message is made, so it is always the newest.
@@ -314,7 +314,7 @@ impl ExchangeList {
 
     /// Accepts the terms of a batch. Returns whether it was the one of this observer that is being evaluated: one
     /// that comes after its budget changes nothing. Terms out of range disable the function.
-    pub fn accept(&mut self, decisions: &Decisions, now: Instant) -> bool {
+    pub fn accept(&mut self, decisions: &DecidedTerms, now: Instant) -> bool {
         let budget = self.settings.function_budget;
         let Some((_, sweep)) = self.observers.get_mut(&decisions.peer) else { return false };
         if !sweep.is_pending(decisions.number) {
@@ -433,7 +433,7 @@ impl ExchangeList {
         self.slots.pairs()
     }
 
-    fn apply_all(&mut self, decisions: &Decisions, now: Instant) {
+    fn apply_all(&mut self, decisions: &DecidedTerms, now: Instant) {
         let context = Context { objects: &self.objects, settings: &self.settings, now };
         let others = self
             .slots

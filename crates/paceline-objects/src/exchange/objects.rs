@@ -10,7 +10,7 @@ use crate::table::ObjectTable;
 use paceline_sched::Instant;
 use std::collections::BTreeSet;
 
-/// What the exchange list has to know of an object; its content stays with the owner.
+/// The motion and sizes of an object; its content stays with the owner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ObjectFacts<'a> {
     /// Its position and velocity. None for an object without a position: it is in range of everybody.

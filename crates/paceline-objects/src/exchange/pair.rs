@@ -1,4 +1,4 @@
-//! What an owner knows of one object at one observer.
+//! The state of one object at one observer.
 
 use super::counters::SuppressReason;
 use super::groups::GroupOrder;
@@ -50,7 +50,7 @@ pub(super) struct Pace {
     pub(super) delay: Duration,
 }
 
-/// What an owner knows of one object at one observer.
+/// The state of one object at one observer.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) terms: ExchangeTerms,
@@ -164,7 +164,7 @@ impl Pair {
         if self.ending.is_none() {
             self.since = now;
         } else {
-            // What was on its way said that interest ended; now the object is deleted.
+            // The updates on their way end the interest; now the object is deleted.
             self.flights.retain(|flight| !flight.ends);
         }
         self.ending = Some(ending);
@@ -204,7 +204,8 @@ impl Pair {
         Some(distance(object.motion?.position_at(now), replica.position_at(now)))
     }
 
-    /// Returns the rank among objects that wait for room: the weight times the error, or what the wait counts as.
+    /// Returns the rank among objects that wait for room: the weight times the error, with the wait
+    /// counted as an error.
     pub(super) fn rank(
         &self,
         object: Option<&ObjectState>,
@@ -228,7 +229,7 @@ impl Pair {
         if rank.is_finite() { rank.max(0.0).to_bits() } else { f64::MAX.to_bits() }
     }
 
-    /// Returns what an update at present carries.
+    /// Returns the update that would leave now.
     pub(super) fn plan(
         &self,
         object: Option<&ObjectState>,
@@ -244,7 +245,7 @@ impl Pair {
         };
         let groups = match (kind, object) {
             (UpdateKind::Introduce | UpdateKind::Change, Some(object)) => {
-                // What was sent and not confirmed for the time of a refresh is sent again.
+                // Groups that were sent and not confirmed for the time of a refresh are sent again.
                 let waiting = if self.dirty.is_empty() { self.unconfirmed() } else { self.dirty };
                 self.order.choose(object, waiting, pace.fidelity_permille)
             }
@@ -347,7 +348,7 @@ impl Pair {
     }
 }
 
-/// What became of a pair when a message arrived or was lost.
+/// The outcome for a pair when a message arrived or was lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Settled {
     /// The observer knows of the end, so the pair is not needed any more.

@@ -1,4 +1,4 @@
-//! What an owner knows of one observer.
+//! The slot of one observer.
 
 use super::counters::{ExchangeCounters, SuppressReason};
 use super::objects::ObjectState;
@@ -20,7 +20,7 @@ const FLIGHTS_MAX: usize = 4_096;
 /// How long the last exchange of a pair that ended is kept: the longest gap.
 const REST: Duration = Duration::from_secs(3_600);
 
-/// What an owner knows of one observer.
+/// The slot of one observer.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) id: PeerId,
@@ -412,7 +412,7 @@ impl Peer {
     }
 }
 
-/// What the operations of a peer have in common.
+/// The arguments that all operations of a peer have.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) objects: &'a Objects,

@@ -105,7 +105,7 @@ impl DeclaredFunction {
     /// Compiles a rule. Terms without an expression are those of `base`.
     ///
     /// # Errors
-    /// The first expression that is too long, wrong, or uses what is not permitted.
+    /// The first expression that is too long, wrong, or uses a construct that is not permitted.
     pub fn new(rule: &DeclaredRule, base: ExchangeTerms) -> Result<Self, DeclaredError> {
         let compile = |part, text: &Option<String>| {
             text.as_deref().map(|text| compile::compile(part, text)).transpose()
@@ -243,7 +243,7 @@ pub enum DeclaredError {
     Syntax {
         /// The part of the rule.
         part: &'static str,
-        /// What is wrong.
+        /// The error of the text.
         text: String,
     },
     /// An expression uses lists, maps, comprehensions or other constructs of unbounded cost.

@@ -3,13 +3,17 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
+mod network;
+mod random;
+mod rules;
 
+use network::{Fate, Network};
 use paceline_objects::exchange::{ExchangeList, ExchangeSettings, ObjectFacts, Observer};
 use paceline_objects::semantic::{ExchangeTerms, PairView};
 use paceline_objects::{GroupMask, Motion, ObjectContract, ObjectIndex, PeerId};
 use paceline_sched::{Duration, Instant};
-use support::{Fate, Network, Random, Rules};
+use random::Random;
+use rules::Rules;
 
 const LARGEST: u64 = 300;
 
