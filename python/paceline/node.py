@@ -183,6 +183,8 @@ class Node(_native.Node):
         hold_late: Literal["deliver", "flag", "drop"] | None = None,
         spacing_ms: float | None = None,
         max_jitter_ms: float | None = None,
+        sync_group: str | None = None,
+        sync_delay_ms: float | None = None,
         queue: int | None = None,
         history_samples: int | None = None,
         history_bytes: int | None = None,
@@ -217,7 +219,8 @@ class Node(_native.Node):
         ``hold_samples`` and ``hold_bytes`` also release ``hold_factor`` (0.5 to 1) of the buffer, and
         ``hold_late`` sets the treatment of late samples: ``"flag"`` by default. ``spacing_ms`` restores the
         spacing of capture times with at most this delay. ``max_jitter_ms`` delivers each sample when
-        ``within_ms`` ends. These choices exclude each other.
+        ``within_ms`` ends. ``sync_group`` delivers samples ``sync_delay_ms`` (200 by default) after capture, at the
+        same instant as all members of the group on any host. These choices exclude each other.
 
         With ``require=True`` a refusal raises :class:`paceline.Refused`: here if the publisher is
         known, otherwise from the calls that wait for samples. By default a refusal is an event, and
@@ -248,6 +251,8 @@ class Node(_native.Node):
             "hold_late": hold_late,
             "spacing_ms": spacing_ms,
             "max_jitter_ms": max_jitter_ms,
+            "sync_group": sync_group,
+            "sync_delay_ms": sync_delay_ms,
             "queue": queue,
             "history_samples": history_samples,
             "history_bytes": history_bytes,

@@ -31,6 +31,18 @@ def test_a_sample_in_a_time_buffer_waits(node: paceline.Node) -> None:
     assert time.monotonic() - began >= 0.05 and sample.order == "in_order"
 
 
+def test_the_members_of_a_group_wait_for_the_same_instant(node: paceline.Node) -> None:
+    members = [node.subscriber(tag, sync_group="py", sync_delay_ms=60) for tag in ("mic", "camera")]
+    publishers = [node.publisher(tag) for tag in ("mic", "camera")]
+    assert all(publisher.wait_matching(SOON_S) for publisher in publishers)
+    for publisher in publishers:
+        publisher.put(b"x")
+    ages = [member.recv(SOON_S).age_ms for member in members]
+    assert min(ages) >= 59
+    with pytest.raises(paceline.SubscribeError, match="other members have 60ms"):
+        node.subscriber("mic", sync_group="py", sync_delay_ms=70)
+
+
 @pytest.mark.parametrize(
     ("asked", "part"),
     [
@@ -43,6 +55,9 @@ def test_a_sample_in_a_time_buffer_waits(node: paceline.Node) -> None:
         ({"ordered": "time", "hold_samples": 0}, "from 1 to 65536"),
         ({"ordered": "time", "spacing_ms": 10}, "both set"),
         ({"max_jitter_ms": 2}, "add within"),
+        ({"sync_delay_ms": 20}, "add the name of the group"),
+        ({"sync_group": "a", "sync_delay_ms": 0}, "above 0 and at most 60 s"),
+        ({"sync_group": "a", "within_ms": 300}, "make the delay at least as long"),
     ],
 )
 def test_wrong_requests_are_named(node: paceline.Node, asked: dict[str, object], part: str) -> None:

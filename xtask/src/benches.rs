@@ -41,6 +41,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "plain", &[], Nothing),
     (Bench, "clock", &[], Root),
     (Bench, "tds", &[], Nothing),
+    (Bench, "playout", &[], Root),
     (Bench, "pull", &[], Root),
     (Bench, "recordings", &[], Recordings),
     (Bench, "storm", &[], Root),

@@ -2,6 +2,7 @@
 
 mod args;
 mod dry_run;
+mod timed;
 
 pub(crate) use args::SubArgs;
 pub(crate) use dry_run::{AskArgs, run_ask};
@@ -14,7 +15,7 @@ use crate::stats::{Ages, Tally, by_reason};
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::{BestEffort, Offer};
-use paceline::delivery::{Decisions, Silence};
+use paceline::delivery::Silence;
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
@@ -22,6 +23,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use timed::{DecisionCounts, SpacingLine, SyncLine};
 
 const TICK: Duration = Duration::from_secs(1);
 /// The most offers that `--take-offer` takes.
@@ -49,28 +51,10 @@ struct Summary {
     decisions: Option<DecisionCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spacing: Option<SpacingLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sync: Option<SyncLine>,
     refused: Vec<String>,
     reason: Option<String>,
-}
-
-/// The decisions of `--fresh`.
-#[derive(Serialize)]
-struct DecisionCounts {
-    released: u64,
-    stale: u64,
-    silences: u64,
-}
-
-/// The measurements of `--spacing` or `--max-jitter`.
-#[derive(Serialize)]
-struct SpacingLine {
-    released: u64,
-    late: u64,
-    early: u64,
-    jumps: u64,
-    jitter_in_us: u64,
-    jitter_out_us: u64,
-    added_us: u64,
 }
 
 /// The reason for the end.
@@ -371,7 +355,7 @@ impl<'a> Session<'a> {
             return format!("no new samples  dropped {}", show::drops(&dropped));
         }
         format!(
-            "average rate: {:.2} Hz  {}  age p50 {} p99 {} max {} ms  late {}  dropped {}",
+            "average rate: {:.2} Hz  {}  age p50 {} p99 {} max {} ms  late {}  dropped {}{}",
             window.rate_hz(),
             self.latest,
             show::millis(ages.p50),
@@ -379,6 +363,7 @@ impl<'a> Session<'a> {
             show::millis(ages.max),
             window.late,
             show::drops(&dropped),
+            self.synchronised(),
         )
     }
 
@@ -414,25 +399,6 @@ impl<'a> Session<'a> {
         Some(shortfall::reason(self.node, &sources, &drops, asked, longer))
     }
 
-    fn decisions(&self) -> Option<DecisionCounts> {
-        self.args.timing.fresh?;
-        let Decisions { released, stale, silences } = self.subscriber.decisions();
-        Some(DecisionCounts { released, stale, silences })
-    }
-
-    fn spacing(&self) -> Option<SpacingLine> {
-        let report = self.subscriber.spacing_report()?;
-        Some(SpacingLine {
-            released: report.released,
-            late: report.late,
-            early: report.early,
-            jumps: report.jumps,
-            jitter_in_us: show::micros(report.jitter_in),
-            jitter_out_us: show::micros(report.jitter_out),
-            added_us: show::micros(report.added),
-        })
-    }
-
     fn summary(&mut self, reason: Option<&str>) -> anyhow::Result<()> {
         let (total, ages) = (&self.total, self.total.ages());
         let (dropped, missing) = (self.subscriber.drops(), self.subscriber.missing());
@@ -448,7 +414,8 @@ impl<'a> Session<'a> {
                     dropped,
                     age_us: ages,
                     decisions: self.decisions(),
-                    spacing: self.spacing(),
+                    spacing: self.subscriber.spacing_report().map(Into::into),
+                    sync: self.subscriber.sync_report().map(Into::into),
                     refused,
                     reason: reason.map(str::to_owned),
                 },
@@ -472,8 +439,9 @@ impl<'a> Session<'a> {
             _ => format!("; missing {missing}"),
         };
         let text = format!(
-            "delivered {delivered} samples, {bytes} bytes{age}; late {late}{missing}; dropped {}{fewer}",
-            show::drops(&dropped)
+            "delivered {delivered} samples, {bytes} bytes{age}; late {late}{missing}; dropped {}{}{fewer}",
+            show::drops(&dropped),
+            self.synchronised()
         );
         if self.args.to_stdout() {
             show::note(&text)

@@ -12,6 +12,7 @@ mod meet;
 mod netns;
 mod objects;
 mod plain;
+mod playout;
 mod protocol;
 mod pull;
 mod recordings;
@@ -72,6 +73,8 @@ enum Command {
     Storm(storm::Args),
     /// Spacing of samples after a jittery network, compared with a plain sleeper
     Tds(tds::Args),
+    /// Two receivers of one group on two nodes: the difference of their releases (needs root)
+    Playout(playout::Args),
     /// Processes killed and stopped at random: effect on the others and cost
     Soak(soak::Args),
     /// Nanoseconds, instructions and memory per scheduling decision of every policy
@@ -115,6 +118,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Recordings(args) => recordings::run(&args),
         Command::Storm(args) => storm::run(&args),
         Command::Tds(args) => tds::run(&args),
+        Command::Playout(args) => playout::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Role(args) => role::run(&args),

@@ -111,3 +111,152 @@ pub enum ObjectContractError {
     #[error("fidelity of {0}/1000: must be from 1 to 1000, such as 1000")]
     Fidelity(u16),
 }
+
+/// The measured processing times that are debited from an object's delay.
+///
+/// Paper: West and Schwan 1997, sections 3.1 and 3.2, which debits twice the times of one end,
+/// `δ_n ≈ δ − 2 (d_c + d_n)`. Here both ends measure their own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct DelayParts {
+    /// The greatest time to decide on an update at the owner, to write, fragment and send it: `d_c + d_n` there.
+    pub sending: Duration,
+    /// The greatest time to read it at the observer and apply it: `d_n + d_c` there.
+    pub observer: Duration,
+}
+
+impl DelayParts {
+    /// Returns the time that remains for the network, `δ_n`; `None` if nothing remains, and the contract cannot be
+    /// kept.
+    #[must_use]
+    pub fn network(&self, delay: Duration) -> Option<Duration> {
+        let spent = self.sending.saturating_add(self.observer);
+        let left = delay.as_nanos().checked_sub(spent.as_nanos());
+        left.filter(|left| *left > 0).map(Duration::from_nanos)
+    }
+
+    /// Returns the least delay that can be kept with this network delay.
+    #[must_use]
+    pub const fn least(&self, network: Duration) -> Duration {
+        network.saturating_add(self.sending).saturating_add(self.observer)
+    }
+}
+
+/// Returns the delay bound of the first of `fragments` that follow each other at most `spacing` apart,
+/// `δ′_n = δ_n − x (p − 1)`; `None` if nothing remains.
+#[must_use]
+pub fn first_fragment_delay(
+    network: Duration,
+    spacing: Duration,
+    fragments: usize,
+) -> Option<Duration> {
+    let rest = spacing.as_nanos().checked_mul(fragments.saturating_sub(1) as u64)?;
+    network.as_nanos().checked_sub(rest).filter(|left| *left > 0).map(Duration::from_nanos)
+}
+
+impl ObjectContract {
+    /// Returns the number of fragments of an update with a payload of `payload` bytes each, `p = ⌈s/l⌉`.
+    #[must_use]
+    pub fn fragments(&self, payload: usize) -> u64 {
+        u64::from(self.bytes).div_ceil(payload.max(1) as u64)
+    }
+
+    /// Returns the throughput in bytes per second of fragments with `payload` bytes and `header` bytes each,
+    /// `n_max (l (1 + h) ⌈s/l⌉) / t`, rounded up. The last fragment is charged for its useful bytes only.
+    #[must_use]
+    pub fn throughput(&self, payload: usize, header: usize) -> u64 {
+        let update = u64::from(self.bytes)
+            .saturating_add(self.fragments(payload).saturating_mul(header as u64));
+        let total = u128::from(update) * u128::from(self.max_updates) * 1_000_000_000;
+        u64::try_from(total.div_ceil(u128::from(self.per.as_nanos().max(1)))).unwrap_or(u64::MAX)
+    }
+}
+
+/// Returns how many of `fragments` may be lost, so that at least a share of `fidelity_permille` of a state of
+/// `state_bytes` arrives of an update that carries `carried` bytes in fragments of at most `payload` bytes.
+///
+/// It is `min(⌊(f′ − f) p⌋, ⌊(f′ − f) s/l⌋)` with `f′ = carried / s`. The paper has the first term only (West and
+/// Schwan 1997, section 3.2), which breaks `f` if the last fragment is short: then a lost fragment is more than
+/// `1/p` of the state.
+#[must_use]
+pub fn losable_fragments(
+    fragments: usize,
+    state_bytes: usize,
+    payload: usize,
+    carried: usize,
+    fidelity_permille: u16,
+) -> usize {
+    let (state, carried) = (state_bytes.max(1) as u128, carried as u128);
+    // Both in thousandths of bytes.
+    let spare = (carried * 1_000).saturating_sub(state * u128::from(fidelity_permille));
+    let by_count = spare * fragments as u128 / (state * 1_000);
+    let by_bytes = spare / (1_000 * payload.max(1) as u128);
+    usize::try_from(by_count.min(by_bytes)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn delays_are_debited_at_both_ends() {
+        let parts = DelayParts { sending: MS.mul_div(3, 1), observer: MS.mul_div(3, 1) };
+        assert_eq!(parts.network(Duration::from_millis(20)), Some(Duration::from_millis(14)));
+        assert_eq!(parts.network(Duration::from_millis(6)), None);
+        assert_eq!(parts.least(Duration::from_millis(10)), Duration::from_millis(16));
+        assert_eq!(
+            first_fragment_delay(Duration::from_millis(14), MS, 8),
+            Some(Duration::from_millis(7))
+        );
+        assert_eq!(first_fragment_delay(Duration::from_millis(14), MS, 15), None);
+    }
+
+    #[test]
+    fn throughput_counts_headers_and_the_useful_bytes_of_the_last_fragment() {
+        let contract = ObjectContract::per_second(10, 2_500, Duration::from_millis(50));
+        assert_eq!(contract.fragments(1_000), 3);
+        assert_eq!(contract.throughput(1_000, 40), 10 * (2_500 + 3 * 40));
+    }
+
+    #[test]
+    fn a_short_last_fragment_reduces_the_losable_ones() {
+        // Ten bytes more than nine fragments: the paper's formula permits 5 of 10, and 5 · 1000 / 9010 > 1/2.
+        assert_eq!(losable_fragments(10, 9_010, 1_000, 9_010, 500), 4);
+        assert_eq!(losable_fragments(10, 10_000, 1_000, 10_000, 500), 5);
+        assert_eq!(losable_fragments(10, 10_000, 1_000, 10_000, 1_000), 0);
+        assert_eq!(losable_fragments(10, 10_000, 1_000, 7_000, 800), 0, "less than f is carried");
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        let good = ObjectContract::per_second(10, 64, Duration::from_millis(50));
+        assert_eq!(good.check(), Ok(()));
+        assert_eq!(good.gap(), Duration::from_millis(100));
+        assert_eq!(good.max_age(), Duration::from_millis(1_050));
+        for (contract, text) in [
+            (
+                ObjectContract { max_updates: 0, ..good },
+                "max_updates 0: must be from 1 to 1000000, such as 10",
+            ),
+            (
+                ObjectContract { refresh: MS, ..good },
+                "refresh 1 ms: must be from 100 ms (per / max_updates) to 1h, such as 1s",
+            ),
+            (
+                ObjectContract { fidelity_permille: 1_001, ..good },
+                "fidelity of 1001/1000: must be from 1 to 1000, such as 1000",
+            ),
+            (
+                ObjectContract { bytes: 0, ..good },
+                "bytes 0: must be from 1 to 16777216, such as 64",
+            ),
+            (
+                ObjectContract { delay: Duration::from_nanos(5), ..good },
+                "delay 5 ns: must be from 1ms to 1min, such as 100ms",
+            ),
+        ] {
+            assert_eq!(contract.check().expect_err(text).to_string(), text);
+        }
+    }
+}

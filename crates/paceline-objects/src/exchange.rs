@@ -421,6 +421,13 @@ impl ExchangeList {
         self.slots.get(peer).map(|peer| &peer.counters)
     }
 
+    /// Returns whether an object exists, or an observer is to be informed of its end.
+    #[must_use]
+    pub fn is_known(&self, object: ObjectIndex) -> bool {
+        self.objects.get(object).is_some()
+            || self.slots.iter().any(|peer| peer.pair(object).is_some())
+    }
+
     /// Returns the number of objects.
     #[must_use]
     pub fn objects(&self) -> usize {

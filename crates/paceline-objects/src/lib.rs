@@ -15,16 +15,29 @@
 //! * [`exchange`]: the exchange list and slots of an owner.
 //! * [`grid`]: the index of positions.
 
+mod codec;
 pub mod contract;
 pub mod exchange;
+mod flight;
 pub mod grid;
 pub mod ids;
+pub mod interest;
 pub mod motion;
+pub mod owned;
+pub mod pack;
+pub mod packet;
+pub mod participant;
+mod receipts;
+pub mod replica;
+pub mod replicas;
 pub mod schema;
 pub mod semantic;
 mod table;
 
+pub use codec::PacketError;
 pub use contract::{ObjectContract, ObjectContractError};
 pub use ids::{ObjectIndex, PeerId};
+pub use interest::{Interest, InterestContract, InterestRule};
 pub use motion::Motion;
-pub use schema::{FieldKind, FieldValue, GroupMask, Schema, SchemaError};
+pub use participant::{Participant, ParticipantSettings};
+pub use schema::{FieldKind, FieldValue, FieldValues, GroupMask, Schema, SchemaError};

@@ -1,7 +1,9 @@
 //! The fields of an object, and their values.
 
+mod encode;
 mod value;
 
+pub use encode::FieldValues;
 pub use value::{FieldKind, FieldValue};
 
 use std::fmt;
@@ -249,6 +251,11 @@ pub enum SchemaError {
     /// A name of a schema, group or field.
     #[error("name {0:?}: must have 1 to 64 ASCII letters, digits or underscores, such as position")]
     Name(String),
+    /// Text that is no schema.
+    #[error(
+        "schema {0:?}: must have the form NAME/VERSION GROUP{{FIELD:TYPE ...}} ..., such as car/1 motion{{position:vector}}"
+    )]
+    Form(String),
     /// The number of groups.
     #[error("{0} groups: must be from 1 to 32; merge groups that change together")]
     Groups(usize),

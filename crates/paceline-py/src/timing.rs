@@ -47,6 +47,18 @@ pub(crate) fn apply<'a>(
     if let Some(jitter) = option::<f64>(asked, "max_jitter_ms", NUMBER)? {
         builder = builder.max_jitter(from_ms("max_jitter_ms", jitter)?);
     }
+    let delay = option::<f64>(asked, "sync_delay_ms", NUMBER)?;
+    match (option::<String>(asked, "sync_group", TEXT)?, delay) {
+        (Some(group), delay) => {
+            let delay = from_ms("sync_delay_ms", delay.unwrap_or(200.0))?;
+            builder = builder.sync_group(&group, delay);
+        }
+        (None, None) => {}
+        (None, Some(_)) => {
+            let text = "sync_delay_ms without sync_group: add the name of the group";
+            return Err(errors::value(text.to_owned()));
+        }
+    }
     Ok(builder)
 }
 

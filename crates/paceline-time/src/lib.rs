@@ -9,12 +9,14 @@
 //! * [`fresh`]: commands that are never released too old.
 //! * [`order`]: samples in the order of their times.
 //! * [`spacing`]: samples with the spacing of their time stamps.
+//! * [`playout`]: the streams of a group at the same instant.
 
 pub mod bounds;
 pub mod clock;
 pub mod fresh;
 pub mod ntp;
 pub mod order;
+pub mod playout;
 pub mod server;
 pub mod spacing;
 

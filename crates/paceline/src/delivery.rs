@@ -1,10 +1,11 @@
-//! Delivery by time: commands that are never stale, samples in the order of their times, and samples with the
-//! publisher's spacing.
+//! Delivery by time: commands that are never stale, samples in the order of their times, samples with the publisher's
+//! spacing, and groups of streams that are released at the same instant.
 //!
 //! See [`SubscriberBuilder::fresh_within`](crate::SubscriberBuilder::fresh_within),
 //! [`SubscriberBuilder::ordered`](crate::SubscriberBuilder::ordered),
-//! [`SubscriberBuilder::spacing`](crate::SubscriberBuilder::spacing) and
-//! [`SubscriberBuilder::max_jitter`](crate::SubscriberBuilder::max_jitter).
+//! [`SubscriberBuilder::spacing`](crate::SubscriberBuilder::spacing),
+//! [`SubscriberBuilder::max_jitter`](crate::SubscriberBuilder::max_jitter) and
+//! [`SubscriberBuilder::sync_group`](crate::SubscriberBuilder::sync_group).
 
 use paceline_proto::{PublisherId, Tag};
 use paceline_time::order::BufferLimits;
@@ -105,6 +106,36 @@ pub struct SpacingReport {
     pub jitter_out: Duration,
     /// The delay that is added to the fastest sample; with a largest jitter, the delay bound.
     pub added: Duration,
+}
+
+/// The measurements of a subscription with [`SubscriberBuilder::sync_group`](crate::SubscriberBuilder::sync_group).
+///
+/// Two members of a group release samples of the same capture time within the sum of their [`bound`](Self::bound)s; add
+/// both publishers' errors if the samples are of different publishers' nodes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SyncReport {
+    /// The name of the group.
+    pub group: String,
+    /// The time from capture to release.
+    pub delay: Duration,
+    /// Samples that have left.
+    pub released: u64,
+    /// Samples that arrived after their release time, and left at once.
+    pub late: u64,
+    /// Samples that left before their release time, because too many waited.
+    pub early: u64,
+    /// Samples whose release time was determined by clocks with known errors. The others are synchronised only with
+    /// the streams of the same publishing node in this process.
+    pub by_clocks: u64,
+    /// The error bound of this node's clock at present; `None` if it is unknown.
+    pub clock_error: Option<Duration>,
+    /// The largest error bound of the capture times of samples released by clocks; `None` without one.
+    pub publisher_error: Option<Duration>,
+    /// The time by which the thread woke up too late in 99 % of the last 512 releases.
+    pub wakeup: Duration,
+    /// The largest difference of release and capture time plus delay by this node's clock: its error and the wake-up.
+    /// `None` if the error is unknown, and before the first sample released by clocks.
+    pub bound: Option<Duration>,
 }
 
 /// The samples among which [`TimeBuffering`] keeps the order.

@@ -356,6 +356,40 @@ pub enum SubscribeError {
         "max_jitter without a delay bound: samples are delivered when it ends; add within, such as 50 ms"
     )]
     MaxJitterWithoutBound,
+    /// The name of a synchronised group is empty or longer than 64 bytes, or its delay is 0 or above 60 s.
+    #[error(
+        "sync group '{group}' with a delay of {delay:?}: the name must have from 1 to 64 bytes, and the delay must be \
+         above 0 and at most 60 s, such as 200 ms"
+    )]
+    SyncGroup {
+        /// The name.
+        group: String,
+        /// The time from capture to release.
+        delay: Duration,
+    },
+    /// The members of a synchronised group in this process have another delay.
+    #[error(
+        "sync group '{group}' with a delay of {delay:?}: its other members have {present:?}; use that, or another name"
+    )]
+    SyncDelay {
+        /// The name.
+        group: String,
+        /// The requested time from capture to release.
+        delay: Duration,
+        /// The time of the other members.
+        present: Duration,
+    },
+    /// The delay of a synchronised group is shorter than the delay bound.
+    #[error(
+        "sync group with a delay of {delay:?} and a delay bound of {within:?}: samples may arrive after their release; \
+         make the delay at least as long"
+    )]
+    SyncBound {
+        /// The time from capture to release.
+        delay: Duration,
+        /// The delay bound.
+        within: Duration,
+    },
     /// The queue length is not from 1 to 65536 samples.
     #[error("queue of {0} samples: must be from 1 to 65,536, such as 64")]
     Queue(usize),

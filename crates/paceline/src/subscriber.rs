@@ -6,7 +6,7 @@ mod timing;
 
 use crate::arrival::Arrival;
 use crate::contract::{Offer, Quote};
-use crate::delivery::{Decisions, SpacingReport};
+use crate::delivery::{Decisions, SpacingReport, SyncReport};
 use crate::error::{RecvError, SubscribeError, set};
 use crate::event::SubscriberEvent;
 use crate::history::History;
@@ -561,6 +561,12 @@ impl Subscriber {
     #[must_use]
     pub fn spacing_report(&self) -> Option<SpacingReport> {
         self.subscription.spacing_report()
+    }
+
+    /// Returns the measurements of [`SubscriberBuilder::sync_group`]; `None` without it.
+    #[must_use]
+    pub fn sync_report(&self) -> Option<SyncReport> {
+        self.subscription.sync_report()
     }
 
     /// Returns the decisions of [`SubscriberBuilder::fresh_within`]; all 0 without it.

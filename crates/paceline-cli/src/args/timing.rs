@@ -1,4 +1,5 @@
-//! Delivery by time: the options `--fresh`, `--ordered`, `--hold`, `--spacing` and `--max-jitter`.
+//! Delivery by time: the options `--fresh`, `--ordered`, `--hold`, `--spacing`, `--max-jitter` and
+//! `--sync-group`.
 
 use crate::exit;
 use paceline::SubscriberBuilder;
@@ -11,11 +12,12 @@ pub(crate) struct TimingArgs {
     /// Drops commands that may be older than TIME. When the last one reaches it, starts the safe action: hold (the
     /// default) only reports it, zero delivers one sample of zeros
     #[arg(long, value_name = "TIME[:hold|zero]", value_parser = fresh)]
-    #[arg(conflicts_with_all = ["ordered", "spacing", "max_jitter"])]
+    #[arg(conflicts_with_all = ["ordered", "spacing", "max_jitter", "sync_group"])]
     pub(crate) fresh: Option<FreshSpec>,
     /// Delivers samples in the order of their times: time (of all publishers), publisher (of each one), or none (as
     /// they arrive, the default)
-    #[arg(long, value_name = "BY", value_parser = by, conflicts_with_all = ["spacing", "max_jitter"])]
+    #[arg(long, value_name = "BY", value_parser = by)]
+    #[arg(conflicts_with_all = ["spacing", "max_jitter", "sync_group"])]
     pub(crate) ordered: Option<By>,
     /// The longest wait of a sample with --ordered: TIME, or TIME,samples=N,bytes=SIZE,factor=0.5,late=flag. The buffer
     /// also releases the factor of its content (0.5 to 1) at so many samples or bytes; a late sample is delivered,
@@ -24,11 +26,23 @@ pub(crate) struct TimingArgs {
     pub(crate) hold: Option<HoldSpec>,
     /// Delivers samples with the spacing of their capture times, delayed by at most TIME
     #[arg(long, value_name = "TIME", value_parser = super::within, num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "200ms", conflicts_with = "max_jitter")]
+    #[arg(default_missing_value = "200ms", conflicts_with_all = ["max_jitter", "sync_group"])]
     pub(crate) spacing: Option<Duration>,
     /// Delivers each sample when its delay bound ends, so that the delay varies by at most TIME
     #[arg(long, value_name = "TIME", value_parser = super::within, requires = "within")]
+    #[arg(conflicts_with = "sync_group")]
     pub(crate) max_jitter: Option<Duration>,
+    /// Delivers samples at capture time + TIME (200ms by default), at the same instant as all members of this group on
+    /// any host whose clock is synchronised
+    #[arg(long, value_name = "NAME[=TIME]", value_parser = sync_group)]
+    pub(crate) sync_group: Option<SyncSpec>,
+}
+
+/// The value of `--sync-group`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct SyncSpec {
+    pub(crate) name: String,
+    pub(crate) delay: Duration,
 }
 
 /// The choice of `--ordered`.
@@ -54,6 +68,19 @@ pub(crate) struct HoldSpec(TimeBuffering);
 
 const HOLD_DEFAULT: Duration = Duration::from_millis(50);
 const HOLD_FIX: &str = "write 50ms, or 50ms,samples=256,bytes=1MB,factor=0.5,late=drop";
+
+const SYNC_FIX: &str = "write stage or stage=200ms";
+
+/// Parses the name of a group and its delay.
+fn sync_group(text: &str) -> Result<SyncSpec, String> {
+    let (name, delay) = text.rsplit_once('=').unwrap_or((text, "200ms"));
+    if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
+        return Err(format!("name of 1 to 64 printable characters; {SYNC_FIX}"));
+    }
+    let range = paceline_sched::Duration::from_micros(1)..=paceline_sched::Duration::from_secs(60);
+    let delay = super::duration_in(delay, &range, SYNC_FIX, false)?;
+    Ok(SyncSpec { name: name.to_owned(), delay })
+}
 
 /// Parses an age limit and its safe action.
 pub(crate) fn fresh(text: &str) -> Result<FreshSpec, String> {
@@ -153,6 +180,9 @@ impl TimingArgs {
         if let Some(jitter) = self.max_jitter {
             builder = builder.max_jitter(jitter);
         }
+        if let Some(SyncSpec { name, delay }) = &self.sync_group {
+            builder = builder.sync_group(name, *delay);
+        }
         builder
     }
 }
@@ -170,12 +200,18 @@ mod tests {
         assert_eq!(hold("50ms"), Ok(HoldSpec(order)));
         let all = order.entries(8).bytes(2_000).factor(0.5).late(LateArrival::Drop);
         assert_eq!(hold("50ms, samples=8,bytes=2kB,factor=0.5,late=drop"), Ok(HoldSpec(all)));
-        let fresh = |text| fresh(text).map(drop);
+        let stage = |delay| SyncSpec { name: "stage".to_owned(), delay };
+        assert_eq!(sync_group("stage"), Ok(stage(Duration::from_millis(200))));
+        assert_eq!(sync_group("stage=40ms"), Ok(stage(Duration::from_millis(40))));
+        let (fresh, sync) = (|text| fresh(text).map(drop), |text| sync_group(text).map(drop));
         let hold = |text| hold(text).map(drop);
         for (result, part) in [
             (fresh("100ms:brake"), "safe action 'brake': must be hold or zero"),
             (fresh("0s"), "for example 100ms"),
             (fresh("2h"), "for example 100ms"),
+            (sync("=40ms"), "name of 1 to 64"),
+            (sync("stage=0s"), "write stage or stage=200ms"),
+            (sync("stage=61s"), "write stage or stage=200ms"),
             (hold("1000h"), "write 50ms"),
             (hold("0ms"), "write 50ms"),
             (hold("50ms,samples=0"), "samples: must be a whole number from 1 to 65536"),

@@ -103,6 +103,8 @@ pub(super) enum Role {
     Sink {
         place: Place,
     },
+    /// Receives as a member of a synchronised group, from `go` to `stop`.
+    Playout(Playout),
     /// Runs a node of a scenario; waits for `go` and the end of the warm-up.
     Scene(Scene),
 }
@@ -118,9 +120,23 @@ impl Role {
             | Self::Flood { place, .. }
             | Self::Sink { place } => place.engine == Engine::Plain,
             Self::Router { .. } => true,
-            Self::Fanout { .. } | Self::Streams { .. } | Self::Decide(_) | Self::Scene(_) => false,
+            Self::Fanout { .. }
+            | Self::Streams { .. }
+            | Self::Decide(_)
+            | Self::Playout(_)
+            | Self::Scene(_) => false,
         }
     }
+}
+
+/// A receiver of a synchronised group.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Playout {
+    /// The endpoint of the publisher's node, and the address at which that serves time.
+    pub(super) connect: String,
+    pub(super) server: String,
+    pub(super) delay_ms: u64,
+    pub(super) realtime: bool,
 }
 
 /// A node of a scenario.
@@ -225,6 +241,8 @@ pub(super) enum Message {
     Streams { bytes_each: f64 },
     /// The notes of a scenario's node since its last report.
     Scene(Report),
+    /// The releases of a group's member: capture time, release and clock error of each; late samples, and the wake-up.
+    Playout { released: Vec<(u64, u64, u64)>, late: u64, wakeup: u64 },
     /// The role has reported everything.
     Done,
     /// The number of samples counted in an interval.

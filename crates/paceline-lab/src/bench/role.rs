@@ -4,6 +4,7 @@ mod engine;
 mod fanout;
 mod flood;
 mod ping;
+mod playout;
 mod publish;
 mod router;
 mod scene;
@@ -37,6 +38,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Role::Decide(decisions) => schedule::decide(&decisions)?,
         Role::Router { listen } => router::run(&listen)?,
         Role::Sink { place } => flood::sink(&place)?,
+        Role::Playout(task) => playout::run(&task)?,
         Role::Scene(scene) => scene::run(&scene)?,
     }
     Ok(ExitCode::SUCCESS)

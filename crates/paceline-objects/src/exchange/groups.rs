@@ -22,6 +22,9 @@ impl GroupOrder {
         dirty: GroupMask,
         fidelity_permille: u16,
     ) -> GroupMask {
+        if fidelity_permille == 0 && !dirty.is_empty() {
+            return dirty;
+        }
         if fidelity_permille >= 1_000 || self.0.is_empty() {
             return object.groups();
         }

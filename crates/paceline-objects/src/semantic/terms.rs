@@ -10,7 +10,8 @@ pub struct ExchangeTerms {
     pub gap: Duration,
     /// The longest time between two updates, also of an object that did not change: from the gap to 1 h.
     pub refresh: Duration,
-    /// The least share of the state that an update carries, in thousandths: from 1 to 1,000.
+    /// The least share of the state that an update carries, in thousandths: from 1 to 1,000. Groups that changed
+    /// come first. 0 carries all groups that changed and no others.
     pub fidelity_permille: u16,
     /// The longest time from an exchange until the replica has it: from 1 ms to 1 min.
     pub delay: Duration,
@@ -22,7 +23,7 @@ impl ExchangeTerms {
     /// The greatest weight.
     pub const WEIGHT_MAX: f64 = 1e9;
 
-    /// Returns the terms of complete updates at least `gap` apart, refreshed after 10 gaps (at least 1 s), with a
+    /// Returns the terms of updates of what changed, at least `gap` apart, refreshed after 10 gaps (at least 1 s), with a
     /// delay of one gap and weight 1.
     #[must_use]
     pub const fn every(gap: Duration) -> Self {
@@ -32,7 +33,7 @@ impl ExchangeTerms {
         Self {
             gap,
             refresh: refresh.max(gap),
-            fidelity_permille: 1_000,
+            fidelity_permille: 0,
             delay: gap.max(millisecond).min(Duration::from_secs(60)),
             weight: 1.0,
         }
@@ -61,7 +62,7 @@ impl ExchangeTerms {
             Err(TermsError::Gap(self.gap))
         } else if self.refresh < self.gap || self.refresh > hour {
             Err(TermsError::Refresh { refresh: self.refresh, gap: self.gap })
-        } else if self.fidelity_permille == 0 || self.fidelity_permille > 1_000 {
+        } else if self.fidelity_permille > 1_000 {
             Err(TermsError::Fidelity(self.fidelity_permille))
         } else if self.delay < millisecond || self.delay > Duration::from_secs(60) {
             Err(TermsError::Delay(self.delay))
@@ -88,7 +89,7 @@ pub enum TermsError {
         gap: Duration,
     },
     /// The fidelity.
-    #[error("fidelity of {0}/1000: must be from 1 to 1000, such as 1000")]
+    #[error("fidelity of {0}/1000: must be from 0 to 1000, such as 1000")]
     Fidelity(u16),
     /// The delay.
     #[error("delay {0}: must be from 1ms to 1min, such as 100ms")]

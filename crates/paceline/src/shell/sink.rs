@@ -4,6 +4,7 @@ use super::clock;
 use super::events::Events;
 use super::held::HeldBuffer;
 use super::pacer::{self, Wake};
+use crate::delivery::SyncReport;
 use crate::event::SubscriberEvent;
 use crate::sample::Sample;
 use crate::time::Clock;
@@ -31,7 +32,7 @@ use order::Orders;
 pub(crate) use queue::Needed;
 use queue::{Queue, Unread};
 use seen::Seen;
-pub(crate) use timing::{Fresh, Method, Staged, Timing};
+pub(crate) use timing::{Fresh, Group, Method, Staged, Timing};
 
 /// A subscriber's callback.
 pub(crate) type Callback = Box<dyn FnMut(Sample) + Send>;
@@ -88,7 +89,10 @@ impl Wake for Sink {
         }
         match &timing.method {
             Method::Staged(staged) => {
-                while let Some(unread) = staged.poll(clock::now()) {
+                while let Some(unread) = {
+                    let now = clock::now();
+                    staged.poll(now, || timing.utc(now))
+                } {
                     self.finish(unread);
                 }
                 timing.schedule(staged.next_release());
@@ -157,6 +161,12 @@ impl Sink {
     /// Returns the age limit of commands.
     pub(crate) fn fresh(&self) -> Option<&Fresh> {
         self.timing.as_ref().and_then(|timing| timing.fresh())
+    }
+
+    /// Returns the measurements of a member of a group.
+    pub(crate) fn sync_report(&self) -> Option<SyncReport> {
+        let timing = self.timing.as_ref()?;
+        timing.staged()?.sync_report(timing.utc(clock::now()))
     }
 
     /// Returns the samples that wait for their release.

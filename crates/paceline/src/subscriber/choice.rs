@@ -2,7 +2,7 @@
 
 use crate::delivery::{Otherwise, TimeBuffering};
 use crate::error::SubscribeError;
-use crate::shell::sink::{Fresh, Method, Staged};
+use crate::shell::sink::{Fresh, Group, Method, Staged};
 use paceline_time::spacing::Depth;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,7 +19,12 @@ pub(super) enum Choice {
     Ordered(TimeBuffering),
     Spaced(RangeInclusive<Duration>),
     MaxJitter(Duration),
+    /// The name of a group, and its delay.
+    SyncGroup(String, Duration),
 }
+
+/// The longest name of a group, in bytes.
+const GROUP_BYTES: usize = 64;
 
 impl Choice {
     /// Returns the name of the setter.
@@ -29,6 +34,7 @@ impl Choice {
             Self::Ordered(_) => "ordered",
             Self::Spaced(_) => "spacing",
             Self::MaxJitter(_) => "max_jitter",
+            Self::SyncGroup(..) => "sync_group",
         }
     }
 
@@ -36,7 +42,7 @@ impl Choice {
     pub(super) const fn proves(&self) -> bool {
         match self {
             Self::Fresh(..) | Self::Ordered(_) => true,
-            Self::Spaced(_) | Self::MaxJitter(_) => false,
+            Self::Spaced(_) | Self::MaxJitter(_) | Self::SyncGroup(..) => false,
         }
     }
 
@@ -53,7 +59,14 @@ impl Choice {
             Self::MaxJitter(jitter) if jitter.is_zero() || *jitter > DELAY_MAX => {
                 Err(SubscribeError::MaxJitter(*jitter))
             }
-            Self::Fresh(..) | Self::Spaced(_) | Self::MaxJitter(_) => Ok(()),
+            Self::SyncGroup(group, delay)
+                if !(1..=GROUP_BYTES).contains(&group.len())
+                    || delay.is_zero()
+                    || *delay > DELAY_MAX =>
+            {
+                Err(SubscribeError::SyncGroup { group: group.clone(), delay: *delay })
+            }
+            Self::Fresh(..) | Self::Spaced(_) | Self::MaxJitter(_) | Self::SyncGroup(..) => Ok(()),
         }
     }
 
@@ -64,9 +77,17 @@ impl Choice {
             (Self::MaxJitter(_), Some(bound)) if bound > DELAY_MAX => {
                 Err(SubscribeError::MaxJitter(bound))
             }
-            (Self::Fresh(..) | Self::Ordered(_) | Self::Spaced(_) | Self::MaxJitter(_), _) => {
-                Ok(())
+            (Self::SyncGroup(_, delay), Some(within)) if within > *delay => {
+                Err(SubscribeError::SyncBound { delay: *delay, within })
             }
+            (
+                Self::Fresh(..)
+                | Self::Ordered(_)
+                | Self::Spaced(_)
+                | Self::MaxJitter(_)
+                | Self::SyncGroup(..),
+                _,
+            ) => Ok(()),
         }
     }
 
@@ -82,6 +103,9 @@ impl Choice {
             }
             Self::MaxJitter(_) => {
                 Method::Staged(Staged::delayed(within.unwrap_or_default().into()))
+            }
+            Self::SyncGroup(group, delay) => {
+                Method::Staged(Staged::together(Group::join(&group, delay.into())?))
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use super::choice::Choice;
 use super::{SubscriberBuilder, Subscription};
-use crate::delivery::{Decisions, Otherwise, SpacingReport, TimeBuffering};
+use crate::delivery::{Decisions, Otherwise, SpacingReport, SyncReport, TimeBuffering};
 use crate::shell::sink::{Fresh, Staged};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -65,6 +65,33 @@ impl SubscriberBuilder<'_> {
     pub fn max_jitter(self, jitter: Duration) -> Self {
         self.set(|draft| draft.time(Choice::MaxJitter(jitter)))
     }
+
+    /// Releases samples at their capture time plus `delay`, at the same instant as all members of `group` on this and on
+    /// other hosts.
+    ///
+    /// The capture time counts by UTC if the clocks of the publisher's node and of this one have known errors
+    /// ([`Node::clock`](crate::Node::clock)). Else the streams of one publishing node are synchronised with each other in
+    /// this process, which suffices for sound and pictures. [`SyncReport::bound`] states the error.
+    ///
+    /// All members use the same delay, above 0 and at most 60 s, and not below the delay bound ([`Self::within`]). No
+    /// member waits for another one. A sample that arrives after its release time is delivered at once. At most 4,096
+    /// samples and 64 MiB wait; beyond that the earliest are delivered early.
+    ///
+    /// ```no_run
+    /// # use paceline::Node;
+    /// # use std::time::Duration;
+    /// # let node = Node::open()?;
+    /// let delay = Duration::from_millis(150);
+    /// let sound = node.subscriber("robot/mic").sync_group("stage", delay).declare()?;
+    /// let picture = node.subscriber("robot/camera").sync_group("stage", delay).declare()?;
+    /// if let Some(bound) = picture.sync_report().and_then(|report| report.bound) {
+    ///     println!("within {bound:?} of capture time + {delay:?}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sync_group(self, group: &str, delay: Duration) -> Self {
+        self.set(|draft| draft.time(Choice::SyncGroup(group.to_owned(), delay)))
+    }
 }
 
 impl Subscription {
@@ -73,6 +100,12 @@ impl Subscription {
     #[must_use]
     pub fn spacing_report(&self) -> Option<SpacingReport> {
         self.sink.staged().and_then(Staged::report)
+    }
+
+    /// Returns the measurements of [`SubscriberBuilder::sync_group`]; `None` without it.
+    #[must_use]
+    pub fn sync_report(&self) -> Option<SyncReport> {
+        self.sink.sync_report()
     }
 
     /// Returns the decisions of [`SubscriberBuilder::fresh_within`]; all 0 without it.

@@ -41,6 +41,7 @@ mod scenarios;
 mod strangers;
 mod sums;
 mod support;
+mod synced;
 mod thin_link;
 mod timed;
 mod trust;

@@ -1,9 +1,11 @@
 //! Delivery by time: the last step before the application.
 
 mod fresh;
+mod group;
 mod staged;
 
 pub(crate) use fresh::Fresh;
+pub(crate) use group::Group;
 pub(crate) use staged::Staged;
 
 use crate::shell::pacer::{self, Wake};
@@ -50,6 +52,11 @@ impl Timing {
         sample: &RawSample,
     ) -> Option<(TimeBounds, TimeBounds)> {
         captured(sample).zip(self.clock.bounds_at(now))
+    }
+
+    /// Returns the interval of UTC that contains `now`, if the error of the clock is known.
+    pub(super) fn utc(&self, now: Instant) -> Option<TimeBounds> {
+        self.clock.bounds_at(now)
     }
 
     /// Sets the sink that is woken.

@@ -1,6 +1,8 @@
-//! Samples that wait for their release: by the order of their times, or with the publisher's spacing.
+//! Samples that wait for their release: by the order of their times, with the publisher's spacing, or together with a
+//! group.
 
-use crate::delivery::{OrderedBy, SpacingReport, TimeBuffering};
+use super::group::{Group, Member, ReleaseTime};
+use crate::delivery::{OrderedBy, SpacingReport, SyncReport, TimeBuffering};
 use crate::sample::Sample;
 use crate::shell::lock;
 use crate::shell::sink::queue::Unread;
@@ -10,7 +12,7 @@ use paceline_time::TimeBounds;
 use paceline_time::order::{BufferLimitError, Handled, TimeBuffer, Timed};
 use paceline_time::spacing::{Anchor, Depth, Jitter, Spacing};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// The limits of samples and bytes that wait for their release times. Beyond them the earliest leave early.
 const WAITING_MAX: usize = 4_096;
@@ -22,6 +24,10 @@ const PUBLISHERS_MAX: usize = 4_096;
 pub(in crate::shell::sink) struct Waiting {
     pub(in crate::shell::sink) unread: Unread,
     arrived: Instant,
+    /// The capture time, if it determines the release by the clock of this node.
+    captured: Option<TimeBounds>,
+    /// It arrived after its release time.
+    late: bool,
 }
 
 /// The release of a subscription's samples.
@@ -49,6 +55,8 @@ pub(crate) enum Timetable {
     Spaced(Depth, BTreeMap<PublisherId, Stream>),
     /// This time after publish.
     Bound { delay: Duration, streams: BTreeMap<PublisherId, Stream> },
+    /// The capture time plus the delay of a group, and the last release time of each publisher.
+    Together(Member, BTreeMap<PublisherId, Instant>),
 }
 
 /// The spacing of one publisher, and the jitter at its arrival and its release.
@@ -94,6 +102,11 @@ impl Staged {
         Self::paced(Timetable::Bound { delay, streams: BTreeMap::new() })
     }
 
+    /// Returns the release with a group.
+    pub(crate) fn together(group: Arc<Group>) -> Self {
+        Self::paced(Timetable::Together(Member::new(group), BTreeMap::new()))
+    }
+
     fn paced(timetable: Timetable) -> Self {
         let (waiting, counts) = (BTreeMap::new(), PacedCounts::default());
         let paced = Paced { timetable, waiting, bytes: 0, number: 0, counts };
@@ -109,7 +122,7 @@ impl Staged {
         clocks: Option<(TimeBounds, TimeBounds)>,
         unread: Unread,
     ) -> Handled<Unread> {
-        let waiting = Waiting { unread, arrived: now };
+        let waiting = Waiting { unread, arrived: now, captured: None, late: false };
         let publisher = waiting.unread.delivery.publisher;
         let bytes = waiting.unread.delivery.payload.len();
         match &mut *lock(&self.0) {
@@ -133,19 +146,23 @@ impl Staged {
                 buffer.handle(now, timed).map(|waiting| waiting.unread)
             }
             Discipline::Paced(paced) => {
-                paced.handle(now, sample, waiting);
+                paced.handle(now, sample, clocks, waiting);
                 Handled::Buffered
             }
         }
     }
 
-    /// Returns the next sample that leaves at `now`.
-    pub(in crate::shell::sink) fn poll(&self, now: Instant) -> Option<Unread> {
+    /// Returns the next sample that leaves at `now`; `utc` returns the interval of UTC that contains it.
+    pub(in crate::shell::sink) fn poll(
+        &self,
+        now: Instant,
+        utc: impl Fn() -> Option<TimeBounds>,
+    ) -> Option<Unread> {
         let (mut waiting, place) = match &mut *lock(&self.0) {
             Discipline::Ordered(buffer) | Discipline::OrderedEach(buffer, _) => {
                 buffer.poll(now).map(|(waiting, place)| (waiting, Some(place)))?
             }
-            Discipline::Paced(paced) => (paced.poll(now)?, None),
+            Discipline::Paced(paced) => (paced.poll(now, utc)?, None),
         };
         let delivery: &mut Sample = &mut waiting.unread.delivery;
         delivery.placement = place;
@@ -157,7 +174,15 @@ impl Staged {
     pub(crate) fn report(&self) -> Option<SpacingReport> {
         match &*lock(&self.0) {
             Discipline::Ordered(_) | Discipline::OrderedEach(..) => None,
-            Discipline::Paced(paced) => Some(paced.report()),
+            Discipline::Paced(paced) => paced.report(),
+        }
+    }
+
+    /// Returns the measurements of a member of a group; `utc` is the present time, if the error of the clock is known.
+    pub(crate) fn sync_report(&self, utc: Option<TimeBounds>) -> Option<SyncReport> {
+        match &*lock(&self.0) {
+            Discipline::Ordered(_) | Discipline::OrderedEach(..) => None,
+            Discipline::Paced(paced) => paced.sync_report(utc),
         }
     }
 
@@ -216,64 +241,124 @@ impl Stream {
 }
 
 impl Paced {
-    fn handle(&mut self, now: Instant, sample: &RawSample, waiting: Waiting) {
+    fn handle(
+        &mut self,
+        now: Instant,
+        sample: &RawSample,
+        clocks: Option<(TimeBounds, TimeBounds)>,
+        mut waiting: Waiting,
+    ) {
         let publisher = waiting.unread.delivery.publisher;
         let stamp = sample.captured.nanos;
-        let (stream, at, late) = match &mut self.timetable {
+        let (at, late) = match &mut self.timetable {
             Timetable::Spaced(depth, streams) => {
                 let stream = Stream::of(streams, publisher, *depth);
                 let release = stream.spacing.handle(now, stamp);
                 self.counts.jumps += u64::from(release.jumped);
-                (stream, release.at, !release.late.is_zero())
+                stream.arrivals.add(now, stamp);
+                (release.at, !release.late.is_zero())
             }
             Timetable::Bound { delay, streams } => {
                 let at = sample.published_at + *delay;
-                (Stream::of(streams, publisher, Depth::default()), at.max(now), at < now)
+                Stream::of(streams, publisher, Depth::default()).arrivals.add(now, stamp);
+                (at.max(now), at < now)
+            }
+            Timetable::Together(member, last) => {
+                let ReleaseTime { at, captured } =
+                    member.release(now, sample, publisher.node, clocks);
+                waiting.captured = captured;
+                if last.len() >= PUBLISHERS_MAX && !last.contains_key(&publisher) {
+                    last.clear();
+                }
+                // The samples of a publisher stay in order, also when the basis of their times changes.
+                let before = last.get(&publisher).copied().unwrap_or(at);
+                last.insert(publisher, at.max(before));
+                (at.max(before).max(now), at < now)
             }
         };
-        stream.arrivals.add(now, stamp);
+        waiting.late = late;
         self.counts.late += u64::from(late);
         self.bytes += waiting.unread.delivery.payload.len();
         self.waiting.insert((at, self.number), waiting);
         self.number += 1;
     }
 
-    fn poll(&mut self, now: Instant) -> Option<Waiting> {
-        let ((at, _), _) = self.waiting.first_key_value()?;
-        let full = self.waiting.len() > WAITING_MAX || self.bytes > WAITING_BYTES_MAX;
-        if *at > now && !full {
-            return None;
+    fn poll(&mut self, now: Instant, utc: impl Fn() -> Option<TimeBounds>) -> Option<Waiting> {
+        loop {
+            let ((at, number), waiting) = self.waiting.first_key_value()?;
+            let full = self.waiting.len() > WAITING_MAX || self.bytes > WAITING_BYTES_MAX;
+            if *at > now && !full {
+                return None;
+            }
+            let (at, number, is_late) = (*at, *number, waiting.late);
+            let captured = waiting.captured.filter(|_| !full && !is_late);
+            let later = captured.and_then(|captured| self.later(now, captured, &utc));
+            let (_, waiting) = self.waiting.pop_first()?;
+            if let Some(later) = later {
+                self.waiting.insert((later, number), waiting);
+                continue;
+            }
+            self.count(now, at, &waiting);
+            return Some(waiting);
         }
-        self.counts.early += u64::from(*at > now);
-        let (_, waiting) = self.waiting.pop_first()?;
-        let Sample { payload, publisher, captured, .. } = &waiting.unread.delivery;
-        self.bytes -= payload.len();
-        let (Timetable::Spaced(_, streams) | Timetable::Bound { streams, .. }) =
-            &mut self.timetable;
-        if let Some(stream) = streams.get_mut(publisher) {
-            stream.releases.add(now, captured.nanos);
-        }
-        self.counts.released += 1;
-        Some(waiting)
     }
 
-    /// Returns the counters, and the largest jitter and added delay of all publishers.
-    fn report(&self) -> SpacingReport {
+    /// Returns the new release time of the first sample, if the clock has been corrected and it is later.
+    fn later(
+        &self,
+        now: Instant,
+        captured: TimeBounds,
+        utc: impl Fn() -> Option<TimeBounds>,
+    ) -> Option<Instant> {
+        let Timetable::Together(member, _) = &self.timetable else { return None };
+        let later = member.later(now, captured, utc())?;
+        // A sample whose time does not follow the clock may not pass it.
+        let mut others = self.waiting.range(..=(later, u64::MAX)).map(|(_, other)| other);
+        others.all(|other| other.captured.is_some()).then_some(later)
+    }
+
+    /// Counts a sample that leaves at `now`, and whose time was `at`.
+    fn count(&mut self, now: Instant, at: Instant, waiting: &Waiting) {
+        self.counts.early += u64::from(at > now);
+        let Sample { payload, publisher, captured, .. } = &waiting.unread.delivery;
+        self.bytes -= payload.len();
+        match &mut self.timetable {
+            Timetable::Spaced(_, streams) | Timetable::Bound { streams, .. } => {
+                if let Some(stream) = streams.get_mut(publisher) {
+                    stream.releases.add(now, captured.nanos);
+                }
+            }
+            Timetable::Together(member, _) => {
+                let late = (!waiting.late && at <= now).then(|| now.since(at));
+                member.count(late, waiting.captured);
+            }
+        }
+        self.counts.released += 1;
+    }
+
+    /// Returns the counters, and the largest jitter and added delay of all publishers; `None` for a group.
+    fn report(&self) -> Option<SpacingReport> {
         let PacedCounts { released, late, early, jumps } = self.counts;
-        let (Timetable::Spaced(_, streams) | Timetable::Bound { streams, .. }) = &self.timetable;
+        let (streams, bound) = match &self.timetable {
+            Timetable::Spaced(_, streams) => (streams, None),
+            Timetable::Bound { delay, streams } => (streams, Some(*delay)),
+            Timetable::Together(..) => return None,
+        };
         let max =
             |of: fn(&Stream) -> Duration| streams.values().map(of).max().unwrap_or_default().into();
-        SpacingReport {
+        Some(SpacingReport {
             released,
             late,
             early,
             jumps,
             jitter_in: max(|stream| stream.arrivals.value()),
             jitter_out: max(|stream| stream.releases.value()),
-            added: match &self.timetable {
-                Timetable::Spaced(..) => max(|stream| stream.spacing.added()),
-                Timetable::Bound { delay, .. } => (*delay).into(),
-            },
-        }
+            added: bound.map_or_else(|| max(|stream| stream.spacing.added()), Into::into),
+        })
+    }
+
+    fn sync_report(&self, utc: Option<TimeBounds>) -> Option<SyncReport> {
+        let Timetable::Together(member, _) = &self.timetable else { return None };
+        Some(member.report(self.counts.late, self.counts.early, utc))
     }
 }

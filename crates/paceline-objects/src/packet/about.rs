@@ -1,0 +1,58 @@
+//! What a participant publishes about itself.
+
+use crate::codec::{PacketError, Reader, Writer};
+use crate::ids::PeerId;
+use crate::interest::Interest;
+use crate::schema::Schema;
+
+/// What a participant publishes about itself: a latched sample, so that those who join later receive it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct About {
+    /// The participant.
+    pub peer: PeerId,
+    /// Its name, for people.
+    pub name: String,
+    /// The number of this description; a greater one replaces it.
+    pub revision: u32,
+    /// The schemas of its objects.
+    pub schemas: Vec<Schema>,
+    /// What it wants to receive; `None` if it observes nothing.
+    pub interest: Option<Interest>,
+}
+
+impl About {
+    /// The longest name, in bytes.
+    pub const NAME_MAX: usize = 64;
+    /// The greatest number of schemas.
+    pub const SCHEMAS_MAX: usize = 256;
+
+    pub(super) fn write(&self, writer: &mut Writer) {
+        writer.u64(self.peer.0).text(&self.name).varint(u64::from(self.revision));
+        writer.varint(self.schemas.len() as u64);
+        for schema in &self.schemas {
+            writer.text(&schema.to_string());
+        }
+        match &self.interest {
+            None => writer.u8(0),
+            Some(interest) => {
+                interest.write(writer.u8(1));
+                writer
+            }
+        };
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
+        let (peer, name, revision) =
+            (PeerId(reader.u64()?), reader.text(Self::NAME_MAX)?.to_owned(), reader.varint32()?);
+        let count = reader.count(Self::SCHEMAS_MAX)?;
+        let schemas = (0..count)
+            .map(|_| Schema::parse(reader.text(32_768)?).map_err(|_| PacketError::Form))
+            .collect::<Result<_, _>>()?;
+        let interest = match reader.u8()? {
+            0 => None,
+            1 => Some(Interest::read(reader)?),
+            other => return Err(PacketError::Unknown(other)),
+        };
+        Ok(Self { peer, name, revision, schemas, interest })
+    }
+}

@@ -1,0 +1,152 @@
+//! Groups of subscriptions that release their samples at the same instant.
+
+use crate::delivery::SyncReport;
+use crate::error::SubscribeError;
+use crate::shell::lock;
+use paceline_proto::{NodeId, RawSample};
+use paceline_sched::{Duration, Instant};
+use paceline_time::TimeBounds;
+use paceline_time::playout::{Origins, until_release};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, Weak};
+
+/// The releases whose lateness is kept.
+const WAKES: usize = 512;
+/// A release that would come so little too early is not delayed.
+const NEAR: Duration = Duration::from_micros(2);
+
+/// The groups of this process by name.
+static GROUPS: Mutex<BTreeMap<String, Weak<Group>>> = Mutex::new(BTreeMap::new());
+
+/// A group: its members in this process share the delay and the origins of publishing nodes.
+#[derive(Debug)]
+pub(crate) struct Group {
+    name: String,
+    delay: Duration,
+    origins: Mutex<Origins<NodeId>>,
+}
+
+impl Group {
+    /// Returns the group of this name.
+    ///
+    /// # Errors
+    /// [`SubscribeError::SyncDelay`] if its members in this process have another delay.
+    pub(crate) fn join(name: &str, delay: Duration) -> Result<Arc<Self>, SubscribeError> {
+        let mut groups = lock(&GROUPS);
+        groups.retain(|_, group| group.strong_count() > 0);
+        if let Some(group) = groups.get(name).and_then(Weak::upgrade) {
+            return if group.delay == delay {
+                Ok(group)
+            } else {
+                let (group, present) = (name.to_owned(), group.delay.into());
+                Err(SubscribeError::SyncDelay { group, delay: delay.into(), present })
+            };
+        }
+        let group = Arc::new(Self { name: name.to_owned(), delay, origins: Mutex::default() });
+        groups.insert(name.to_owned(), Arc::downgrade(&group));
+        Ok(group)
+    }
+}
+
+/// The release of one member's samples.
+#[derive(Debug)]
+pub(super) struct Member {
+    group: Arc<Group>,
+    /// Samples released by clocks with known errors.
+    by_clocks: u64,
+    released: u64,
+    /// The largest error of a publisher's clock among samples released by clocks, in nanoseconds.
+    publisher_error: u64,
+    /// The time by which the last releases came too late, in nanoseconds.
+    lateness: VecDeque<u64>,
+}
+
+/// The release time of a sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReleaseTime {
+    pub(super) at: Instant,
+    /// The capture time, if clocks determine the release.
+    pub(super) captured: Option<TimeBounds>,
+}
+
+impl Member {
+    pub(super) const fn new(group: Arc<Group>) -> Self {
+        let lateness = VecDeque::new();
+        Self { group, by_clocks: 0, released: 0, publisher_error: 0, lateness }
+    }
+
+    /// Returns the release time of a sample; `clocks` are the capture time and the present time, if their errors are
+    /// known.
+    pub(super) fn release(
+        &mut self,
+        now: Instant,
+        sample: &RawSample,
+        publisher: NodeId,
+        clocks: Option<(TimeBounds, TimeBounds)>,
+    ) -> ReleaseTime {
+        let delay = self.group.delay;
+        let by_clocks = clocks.and_then(|(captured, utc)| {
+            let left = until_release(captured, delay.as_nanos(), utc)?;
+            let at = Instant::from_nanos(now.as_nanos().saturating_add_signed(left));
+            Some(ReleaseTime { at, captured: Some(captured) })
+        });
+        by_clocks.unwrap_or_else(|| {
+            let mut origins = lock(&self.group.origins);
+            let (published, stamp) = (sample.published_at, sample.captured.nanos);
+            let at = origins.release(publisher, published, stamp, delay);
+            ReleaseTime { at, captured: None }
+        })
+    }
+
+    /// Returns the release time of a sample whose time has come, if the clock has been corrected meanwhile and it is
+    /// later.
+    pub(super) fn later(
+        &self,
+        now: Instant,
+        captured: TimeBounds,
+        utc: Option<TimeBounds>,
+    ) -> Option<Instant> {
+        let left = until_release(captured, self.group.delay.as_nanos(), utc?)?;
+        let left = Duration::from_nanos(u64::try_from(left).ok()?);
+        (left > NEAR).then(|| now + left)
+    }
+
+    /// Counts a release.
+    pub(super) fn count(&mut self, late: Option<Duration>, captured: Option<TimeBounds>) {
+        self.released += 1;
+        if let Some(captured) = captured {
+            self.by_clocks += 1;
+            let error = (captured.latest - captured.earliest) / 2;
+            self.publisher_error = self.publisher_error.max(error);
+        }
+        if let Some(late) = late {
+            if self.lateness.len() >= WAKES {
+                self.lateness.pop_front();
+            }
+            self.lateness.push_back(late.as_nanos());
+        }
+    }
+
+    /// Returns the report; `utc` is the present time, if the error of the clock is known.
+    pub(super) fn report(&self, late: u64, early: u64, utc: Option<TimeBounds>) -> SyncReport {
+        let mut sorted: Vec<u64> = self.lateness.iter().copied().collect();
+        sorted.sort_unstable();
+        let rank = (sorted.len() * 99).div_ceil(100).saturating_sub(1);
+        let wakeup = std::time::Duration::from_nanos(sorted.get(rank).copied().unwrap_or_default());
+        let nanos = std::time::Duration::from_nanos;
+        let error = utc.map(|utc| nanos((utc.latest - utc.earliest) / 2));
+        let clocks = error.filter(|_| self.by_clocks > 0);
+        SyncReport {
+            group: self.group.name.clone(),
+            delay: self.group.delay.into(),
+            released: self.released,
+            late,
+            early,
+            by_clocks: self.by_clocks,
+            clock_error: error,
+            publisher_error: (self.by_clocks > 0).then(|| nanos(self.publisher_error)),
+            wakeup,
+            bound: clocks.map(|error| error + wakeup),
+        }
+    }
+}
