@@ -25,7 +25,7 @@ fn facts(x: f64, bytes: &[u32], now: Instant) -> ObjectFacts<'_> {
 }
 
 fn every(millis: u64) -> ExchangeTerms {
-    ExchangeTerms::every(Duration::from_millis(millis))
+    ExchangeTerms::every(Duration::from_millis(millis)).fidelity(1_000)
 }
 
 fn at(millis: u64) -> Instant {
@@ -113,6 +113,47 @@ fn every_suppressed_update_has_a_reason() {
     list.set_terms(ANN, CAR, None, at(54)).unwrap();
     let counters = list.counters();
     assert_eq!(counters.offered, counters.carried + counters.suppressed_total());
+}
+
+#[test]
+fn a_position_within_the_tolerance_waits_for_the_refresh() {
+    let mut list = list();
+    kinds(&mut list, START, 1_000);
+    list.set_terms(ANN, CAR, Some(every(50).tolerance(2.0)), at(1)).unwrap();
+    list.change(CAR, &facts(11.0, &[20, 20], START), GroupMask::of(0), at(2)).unwrap();
+    list.change(CAR, &facts(12.0, &[20, 20], START), GroupMask::of(0), at(3)).unwrap();
+    assert_eq!(list.counters().suppressed(SuppressReason::Tolerance), 1);
+    assert_eq!(kinds(&mut list.clone(), at(999), 1_000), []);
+    assert_eq!(kinds(&mut list.clone(), at(1_000), 1_000), [(ANN, 1, UpdateKind::Change, 3)]);
+    let mut farther = list.clone();
+    farther.change(CAR, &facts(12.1, &[20, 20], START), GroupMask::of(0), at(4)).unwrap();
+    assert_eq!(kinds(&mut farther, at(50), 1_000), [(ANN, 1, UpdateKind::Change, 3)]);
+    list.change(CAR, &facts(12.0, &[20, 20], START), GroupMask::of(1), at(4)).unwrap();
+    assert_eq!(kinds(&mut list, at(50), 1_000), [(ANN, 1, UpdateKind::Change, 3)]);
+}
+
+#[test]
+fn hungry_observers_get_the_same_number_of_bytes() {
+    let mut list = ExchangeList::new(ExchangeSettings::default());
+    for object in 0..200 {
+        list.create(ObjectIndex(object), &facts(0.0, &[20], START), START).unwrap();
+    }
+    for peer in 0..5 {
+        list.join(PeerId(peer), Observer::EVERYWHERE, START).unwrap();
+        for object in 0..200 {
+            list.set_terms(PeerId(peer), ObjectIndex(object), Some(every(1)), START).unwrap();
+        }
+    }
+    // 1,100 bytes per step are a full message and a small one.
+    for step in 0..50 {
+        let mut left = 1_100;
+        while let Some(message) = list.poll(at(step), &left, 1_000) {
+            left = left.saturating_sub(message.bytes);
+        }
+    }
+    let bytes = (0..5).map(|peer| list.counters_of(PeerId(peer)).unwrap().bytes);
+    let (least, most) = (bytes.clone().min().unwrap(), bytes.max().unwrap());
+    assert!(most - least <= 1_100, "from {least} to {most} bytes");
 }
 
 #[test]
@@ -302,8 +343,8 @@ fn wrong_values_are_named_and_change_nothing() {
     let contract = ObjectContract::per_second(0, 1, Duration::from_millis(5));
     let promise = list.promise(ANN, Some((contract, 1)), START);
     assert_eq!(promise, Err(ExchangeError::Contract(ObjectContractError::MaxUpdates(0))));
-    let terms = list.set_terms(ANN, CAR, Some(every(50).fidelity(0)), START);
-    assert_eq!(terms, Err(ExchangeError::Terms(TermsError::Fidelity(0))));
+    let terms = list.set_terms(ANN, CAR, Some(every(50).fidelity(1_001)), START);
+    assert_eq!(terms, Err(ExchangeError::Terms(TermsError::Fidelity(1_001))));
 }
 
 #[test]

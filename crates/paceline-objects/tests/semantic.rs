@@ -104,9 +104,10 @@ fn a_declared_function_uses_the_pair_and_the_fields() {
     assert_eq!(declared("whom: object.position.y < 2.0"), Ok(None));
     assert_eq!(declared("whom: interested"), Ok(None));
     let terms =
-        declared("every: error > 1.0 ? 0.05 : 1.0\nfidelity: 0.4999\nweight: speed").unwrap();
+        declared("every: error > 1.0 ? 0.05 : 1.0\nfidelity: 0.4999\nweight: speed\ntolerance: 2")
+            .unwrap();
     let expected = ExchangeTerms { gap: Duration::from_millis(50), ..every(400) };
-    assert_eq!(terms, Some(expected.fidelity(500).weight(3.0)));
+    assert_eq!(terms, Some(expected.fidelity(500).weight(3.0).tolerance(2.0)));
     let slow = declared("every: 3600").unwrap().unwrap();
     assert_eq!((slow.gap, slow.refresh), (Duration::from_secs(3_600), Duration::from_secs(3_600)));
 }
@@ -168,7 +169,8 @@ fn a_batch_refuses_terms_that_are_not_in_range() {
     for wrong in [
         every(50).weight(f64::NAN),
         every(50).weight(-1.0),
-        every(50).fidelity(0),
+        every(50).tolerance(-1.0),
+        every(50).tolerance(f64::NAN),
         every(50).fidelity(1_001),
         ExchangeTerms { gap: Duration::ZERO, ..every(50) },
         ExchangeTerms { refresh: Duration::from_millis(10), ..every(50) },

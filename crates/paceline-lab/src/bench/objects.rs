@@ -32,6 +32,9 @@ pub(super) struct Args {
 /// The number of objects of each observer with a contract, and their updates per second.
 const PROMISE: (usize, u32) = (40, 5);
 
+/// The tolerance of objects of relevance 1, in metres.
+const TOLERANCE: f64 = 0.005;
+
 /// A way to send objects, and its best result.
 struct Way {
     name: String,
@@ -43,11 +46,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut report = Report::new("Shared objects over a thin link", "paceline-lab bench objects");
     let seconds = if args.output.short { 15 } else { u64::from(args.seconds) };
     let scenes = world::scenes(seconds, 1);
-    let ours = run::run(&mut OurExchange::new(PROMISE), &scenes);
+    let ours = run::run(&mut OurExchange::new(PROMISE, TOLERANCE), &scenes);
     let baselines = baselines(&scenes)?;
     report.add(compared(&ours, &baselines), &args.output);
     let mut others = vec![
-        best("exchange list without a contract", [0], &scenes, |_| OurExchange::new((0, 1))),
+        best("exchange list without a contract", [0], &scenes, |_| {
+            OurExchange::new((0, 1), TOLERANCE)
+        }),
         best("accumulator of relevance × error", [0], &scenes, |_| {
             Accumulator::new(Priority::Error)
         }),

@@ -64,6 +64,8 @@ pub(super) struct Pair {
     waits: bool,
     /// Whether the fidelity left a part of it out.
     cut: bool,
+    /// Whether only the position changed, and the replica's extrapolation is within the tolerance.
+    pub(super) held: bool,
     introduced: bool,
     /// Whether any update left.
     sent: bool,
@@ -84,6 +86,7 @@ impl Pair {
             dirty: object.groups(),
             waits: true,
             cut: false,
+            held: false,
             introduced: false,
             sent: false,
             since: now,
@@ -137,14 +140,29 @@ impl Pair {
         if self.ending.is_some() {
             return !self.flights.iter().any(|flight| flight.ends);
         }
-        !self.dirty.is_empty()
+        (!self.dirty.is_empty() && !self.held)
             || !(self.introduced || self.flights.iter().any(|flight| flight.introduces))
+    }
+
+    /// Determines whether what waits is held back by the tolerance.
+    pub(super) fn hold(&mut self, object: Option<&ObjectState>, now: Instant) {
+        let held = self.terms.tolerance > 0.0
+            && self.ending.is_none()
+            && !self.dirty.is_empty()
+            && object.is_some_and(|object| {
+                self.dirty.without(object.motion_groups).is_empty()
+                    && self.error(object, now).is_some_and(|error| error <= self.terms.tolerance)
+            });
+        if self.held && !held {
+            self.since = now;
+        }
+        self.held = held;
     }
 
     /// Notes a change. Returns why the update that waited, if any, is not carried.
     pub(super) fn offer(&mut self, groups: GroupMask, now: Instant) -> Option<SuppressReason> {
         let replaced = self.waits.then(|| self.reason(now));
-        if !self.wants() {
+        if !self.wants() && !self.held {
             self.since = now;
         }
         self.dirty = self.dirty.with(groups);
@@ -191,6 +209,7 @@ impl Pair {
         match self.queued {
             Queued::Ready(_) => SuppressReason::Budget,
             Queued::Upcoming(due) | Queued::Reserved(due) if due <= now => SuppressReason::Budget,
+            _ if self.held => SuppressReason::Tolerance,
             _ if self.cut => SuppressReason::Fidelity,
             Queued::Upcoming(_) | Queued::Reserved(_) | Queued::Nowhere => SuppressReason::Gap,
         }

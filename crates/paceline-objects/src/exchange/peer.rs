@@ -32,6 +32,8 @@ pub(super) struct Peer {
     places: Places,
     flights: BTreeMap<u64, Vec<ObjectIndex>>,
     next_number: u64,
+    /// The bytes of best-effort messages, and what they would be if it had always had as many as others.
+    pub(super) share: u64,
 }
 
 impl Peer {
@@ -45,6 +47,7 @@ impl Peer {
             places: Places::default(),
             flights: BTreeMap::new(),
             next_number: 0,
+            share: 0,
         }
     }
 
@@ -96,7 +99,7 @@ impl Peer {
             let pair = pairs.next_if(|(other, _)| *other == object).map(|(_, pair)| pair);
             match pair.filter(|pair| pair.ending.is_none()) {
                 Some(pair) if *terms == Some(pair.terms) => {
-                    if matches!(pair.queued, Queued::Ready(_)) {
+                    if pair.held || matches!(pair.queued, Queued::Ready(_)) {
                         ready.push(*object);
                     }
                 }
@@ -249,6 +252,7 @@ impl Peer {
         let Context { now, .. } = context;
         let place = self.places.place_of(object);
         let Some(pair) = self.pairs.get_mut(&object) else { return };
+        pair.hold(context.objects.get(object), now);
         let pace = pair.pace(self.places.contract().filter(|_| place.is_some()));
         let mut due = pair.due(pace);
         let queued = if let Some(place) = place {

@@ -20,17 +20,19 @@ pub(in crate::bench::objects) struct OurExchange {
     bucket: ByteBucket,
     /// The number of objects of each observer with a contract, and its updates per second.
     promise: (usize, u32),
+    /// The tolerance of objects of relevance 1, in metres.
+    tolerance: f64,
     began: bool,
 }
 
 impl OurExchange {
-    pub(in crate::bench::objects) fn new(promise: (usize, u32)) -> Self {
+    pub(in crate::bench::objects) fn new(promise: (usize, u32), tolerance: f64) -> Self {
         let settings = ExchangeSettings {
             message_header_bytes: usize::try_from(MESSAGE_BYTES).unwrap_or_default(),
             ..ExchangeSettings::default()
         };
         let list = ExchangeList::new(settings);
-        Self { list, bucket: ByteBucket::part(1), promise, began: false }
+        Self { list, bucket: ByteBucket::part(1), promise, tolerance, began: false }
     }
 
     fn begin(&mut self, scene: &Scene) -> Result<(), paceline_objects::exchange::ExchangeError> {
@@ -61,7 +63,8 @@ impl OurExchange {
     fn evaluate(&mut self, now: Instant) {
         let terms = ExchangeTerms { refresh: Duration::from_secs(5), ..ExchangeTerms::every(TICK) };
         let mut relevance = |pair: &PairView<'_>| {
-            Some(terms.weight(10.0 / (10.0 + pair.facts.distance.unwrap_or(0.0))))
+            let relevance = 10.0 / (10.0 + pair.facts.distance.unwrap_or(0.0));
+            Some(terms.weight(relevance).tolerance(self.tolerance / relevance))
         };
         while let Some(batch) = self.list.next_batch(now) {
             if let Ok(decided) = batch.decide(&mut relevance, &()) {
