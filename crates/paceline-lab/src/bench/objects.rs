@@ -25,15 +25,18 @@ pub(super) struct Args {
     #[arg(long = "duration", value_name = "TIME", default_value = "70s", conflicts_with = "short",
           value_parser = paceline_cli::support::args::seconds::<15, 600>)]
     seconds: u32,
+    /// The number from which the cars' drives are drawn
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    seed: u64,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 /// The number of objects of each observer with a contract, and their updates per second.
-const PROMISE: (usize, u32) = (40, 5);
+const PROMISE: (usize, u32) = (105, 5);
 
-/// The tolerance of objects of relevance 1, in metres.
-const TOLERANCE: f64 = 0.005;
+/// The tolerances of objects of relevance 1 that are tried, in millimetres.
+const TOLERANCES_MM: [f64; 6] = [3.0, 4.0, 4.5, 5.0, 5.5, 6.0];
 
 /// A way to send objects, and its best result.
 struct Way {
@@ -43,15 +46,21 @@ struct Way {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install()?;
-    let mut report = Report::new("Shared objects over a thin link", "paceline-lab bench objects");
+    let mut command = "paceline-lab bench objects".to_owned();
+    if args.seed != 1 {
+        command.push_str(&format!(" --seed {}", args.seed));
+    }
+    let mut report = Report::new("Shared objects over a thin link", &command);
     let seconds = if args.output.short { 15 } else { u64::from(args.seconds) };
-    let scenes = world::scenes(seconds, 1);
-    let ours = run::run(&mut OurExchange::new(PROMISE, TOLERANCE), &scenes);
+    let scenes = world::scenes(seconds, args.seed);
+    let ours = best("exchange list", TOLERANCES_MM, &scenes, |millimetres| {
+        OurExchange::new(PROMISE, millimetres / 1e3)
+    });
     let baselines = baselines(&scenes)?;
     report.add(compared(&ours, &baselines), &args.output);
     let mut others = vec![
-        best("exchange list without a contract", [0], &scenes, |_| {
-            OurExchange::new((0, 1), TOLERANCE)
+        best("exchange list without a contract", TOLERANCES_MM, &scenes, |millimetres| {
+            OurExchange::new((0, 1), millimetres / 1e3)
         }),
         best("accumulator of relevance × error", [0], &scenes, |_| {
             Accumulator::new(Priority::Error)
@@ -163,15 +172,16 @@ fn table(ways: &[(&str, &Outcome)]) -> Table {
     table
 }
 
-fn rows<'a>(ours: &'a Outcome, others: &'a [Way]) -> Vec<(&'a str, &'a Outcome)> {
-    let others = others.iter().map(|way| (way.name.as_str(), &way.outcome));
-    std::iter::once(("exchange list", ours)).chain(others).collect()
+fn rows<'a>(ours: &'a Way, others: &'a [Way]) -> Vec<(&'a str, &'a Outcome)> {
+    let ways = std::iter::once(ours).chain(others);
+    ways.map(|way| (way.name.as_str(), &way.outcome)).collect()
 }
 
-fn compared(ours: &Outcome, baselines: &[Way]) -> Section {
+fn compared(ours: &Way, baselines: &[Way]) -> Section {
     let mut section =
         Section::new("500 cars, 5 observers, 1 Mbit/s, the same bytes").alone("exchange list");
     section.table(table(&rows(ours, baselines)));
+    let ours = &ours.outcome;
     let least = |of: fn(&Outcome) -> f64| {
         baselines.iter().map(|way| of(&way.outcome)).fold(f64::INFINITY, f64::min)
     };
@@ -195,13 +205,21 @@ fn compared(ours: &Outcome, baselines: &[Way]) -> Section {
     section.show("promised updates", Unit::Count, float(ours.promised), f64::NAN);
     let share = ours.promised_percent();
     section.must("promised updates of all", Unit::Percent, share, f64::NAN, Bound::AtLeast(30.0));
+    let reserved = methods::reserved_bytes_per_second(PROMISE);
+    let part = float(reserved) / float(link::RATE) * 100.0;
+    let most = Bound::AtMost(float(budget::SHARE_PERCENT));
+    section.must("reserved for promised updates, of the link", Unit::Percent, part, f64::NAN, most);
     let unknown = baselines.iter().map(|way| way.outcome.unknown()).sum::<u64>() + ours.unknown();
     section.show("samples of unknown cars", Unit::Count, float(unknown), f64::NAN);
-    section.note("Values in brackets are the best of those that were tried, for each other way.");
+    section.note("Values in brackets are the best of those that were tried.");
+    section.note(format!(
+        "{} objects of each observer have a contract of at most {} updates per second.",
+        PROMISE.0, PROMISE.1
+    ));
     section
 }
 
-fn further(ours: &Outcome, others: &[Way]) -> Section {
+fn further(ours: &Way, others: &[Way]) -> Section {
     let mut section = Section::new("Other conditions").alone("exchange list");
     section.table(table(&rows(ours, others)));
     section.note(

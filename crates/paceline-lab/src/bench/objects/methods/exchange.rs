@@ -1,7 +1,7 @@
 //! The exchange list of this project, with a contract for the most relevant objects.
 
 use crate::bench::objects::budget::ByteBucket;
-use crate::bench::objects::link::{LARGEST, MESSAGE_BYTES, Packet};
+use crate::bench::objects::link::{LARGEST, MESSAGE_BYTES, Packet, UPDATE_BYTES};
 use crate::bench::objects::run::{DELAY, Method};
 use crate::bench::objects::world::{CARS, OBSERVERS, Scene, TICK};
 use paceline_objects::exchange::{
@@ -13,6 +13,9 @@ use paceline_sched::{Duration, Instant};
 
 /// The bytes of the group of motion.
 const MOTION_BYTES: [u32; 1] = [24];
+
+/// The longest time between two updates, as the heartbeat of dead reckoning.
+const REFRESH: Duration = Duration::from_secs(5);
 
 /// The exchange list of one owner of all cars.
 pub(in crate::bench::objects) struct OurExchange {
@@ -40,7 +43,8 @@ impl OurExchange {
             self.list.create(index(number), &facts(*car), scene.now)?;
         }
         let (count, updates) = self.promise;
-        let contract = ObjectContract::per_second(updates, 24, DELAY);
+        let contract =
+            ObjectContract { refresh: REFRESH, ..ObjectContract::per_second(updates, 24, DELAY) };
         for (number, observer) in scene.observers.iter().enumerate() {
             self.list.join(peer(number), seeing(*observer), scene.now)?;
             if count > 0 {
@@ -61,7 +65,7 @@ impl OurExchange {
     }
 
     fn evaluate(&mut self, now: Instant) {
-        let terms = ExchangeTerms { refresh: Duration::from_secs(5), ..ExchangeTerms::every(TICK) };
+        let terms = ExchangeTerms { refresh: REFRESH, ..ExchangeTerms::every(TICK) };
         let mut relevance = |pair: &PairView<'_>| {
             let relevance = 10.0 / (10.0 + pair.facts.distance.unwrap_or(0.0));
             Some(terms.weight(relevance).tolerance(self.tolerance / relevance))
@@ -94,6 +98,15 @@ impl Method for OurExchange {
             self.list.delivered(peer(observer), packet.number, now);
         }
     }
+}
+
+/// Returns the greatest traffic of the promised updates: each at its greatest rate, and a message to every observer at
+/// every tick.
+pub(in crate::bench::objects) fn reserved_bytes_per_second((count, updates): (usize, u32)) -> u64 {
+    let number = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    let messages = Duration::from_secs(1).as_nanos() / TICK.as_nanos();
+    number(OBSERVERS)
+        * (number(count) * u64::from(updates) * UPDATE_BYTES + messages * MESSAGE_BYTES)
 }
 
 fn packet(message: &Exchange) -> Packet {
