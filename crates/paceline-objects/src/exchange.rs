@@ -1,4 +1,4 @@
-//! The exchange list and the slots of an owner: what is sent to whom, when, and why not.
+//! The exchange list and the slots of an owner: which updates leave to whom and when, and why others do not.
 //!
 //! Paper: West and Schwan 1997, section 3.1.
 
@@ -26,7 +26,7 @@ pub use update::{Exchange, ExchangeBudget, ExchangeClass, ExchangeUpdate, Update
 use crate::contract::ObjectContract;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::schema::GroupMask;
-use crate::semantic::{Decisions, EvaluationBatch, ExchangeTerms, SemanticError};
+use crate::semantic::{DecidedTerms, EvaluationBatch, ExchangeTerms, SemanticError};
 use objects::Objects;
 use paceline_sched::Instant;
 use pair::Ending;
@@ -35,7 +35,7 @@ use slots::Slots;
 use std::collections::BTreeMap;
 use sweep::Sweep;
 
-/// Decides what an owner sends of its objects to whom, and when.
+/// Decides which updates of its objects an owner sends to whom, and when.
 ///
 /// There is a slot for each observer that joined, never one for the owner itself. A slot holds which groups of which
 /// objects wait; their content is read when the message is made, so it is always the newest.
@@ -284,8 +284,7 @@ impl ExchangeList {
             let range = observer.range;
             let objects =
                 self.objects.in_range(center, range, |object| state.is_interested(object));
-            let gone = state.interests().filter(|object| objects.binary_search(object).is_err());
-            let gone: Vec<_> = gone.collect();
+            let gone = missing(state.interests(), &objects);
             sweep.begin(objects, now);
             for object in gone {
                 self.apply(peer, object, None, now);
@@ -298,11 +297,10 @@ impl ExchangeList {
             sweep.accepted();
             return None;
         }
-        let facts = |object: &ObjectIndex| {
-            let known = self.objects.get(*object)?;
-            Some(observer.facts(*object, known, state.pair(*object), now))
-        };
-        let pairs: Vec<_> = objects.iter().filter_map(facts).collect();
+        let known = state.pairs_of(objects).filter_map(|(object, pair)| {
+            Some(observer.facts(object, self.objects.get(object)?, pair, now))
+        });
+        let pairs: Vec<_> = known.collect();
         self.slots.evaluated(peer, pairs.len());
         let batch = EvaluationBatch { peer, number, at: now, pairs };
         if sweep.disabled.is_none() {
@@ -316,7 +314,7 @@ impl ExchangeList {
 
     /// Accepts the terms of a batch. Returns whether it was the one of this observer that is being evaluated: one
     /// that comes after its budget changes nothing. Terms out of range disable the function.
-    pub fn accept(&mut self, decisions: &Decisions, now: Instant) -> bool {
+    pub fn accept(&mut self, decisions: &DecidedTerms, now: Instant) -> bool {
         let budget = self.settings.function_budget;
         let Some((_, sweep)) = self.observers.get_mut(&decisions.peer) else { return false };
         if !sweep.is_pending(decisions.number) {
@@ -442,9 +440,13 @@ impl ExchangeList {
         self.slots.pairs()
     }
 
-    fn apply_all(&mut self, decisions: &Decisions, now: Instant) {
-        for (object, terms) in &decisions.terms {
-            self.apply(decisions.peer, *object, *terms, now);
+    fn apply_all(&mut self, decisions: &DecidedTerms, now: Instant) {
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let others = self
+            .slots
+            .with(decisions.peer, context, |peer, context| peer.confirm(&decisions.terms, context));
+        for (object, terms) in others.unwrap_or_default() {
+            self.apply(decisions.peer, object, terms, now);
         }
     }
 
@@ -478,4 +480,14 @@ impl ExchangeList {
         let context = Context { objects: &self.objects, settings: &self.settings, now };
         self.slots.with(peer, context, |peer, context| peer.end(object, ending, context));
     }
+}
+
+/// Returns the objects that are not among `others`; both are in ascending order.
+fn missing(objects: impl Iterator<Item = ObjectIndex>, others: &[ObjectIndex]) -> Vec<ObjectIndex> {
+    let mut others = others.iter().peekable();
+    let is_missing = |object: &ObjectIndex| {
+        while others.next_if(|other| *other < object).is_some() {}
+        others.peek() != Some(&object)
+    };
+    objects.filter(is_missing).collect()
 }

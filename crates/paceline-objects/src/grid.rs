@@ -2,7 +2,8 @@
 
 use crate::ids::ObjectIndex;
 use crate::motion::distance;
-use std::collections::HashMap;
+use crate::table::ObjectTable;
+use std::collections::BTreeMap;
 
 type Cell = [i64; 3];
 
@@ -13,14 +14,9 @@ type Cell = [i64; 3];
 #[derive(Clone, Debug)]
 pub struct PositionGrid {
     edge: f64,
-    cells: HashMap<Cell, Vec<ObjectIndex>>,
-    positions: HashMap<ObjectIndex, Placed>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Placed {
-    position: [f64; 3],
-    cell: Cell,
+    cells: BTreeMap<Cell, Vec<(ObjectIndex, [f64; 3])>>,
+    /// The cell of each object and its place there.
+    places: ObjectTable<(Cell, usize)>,
 }
 
 impl PositionGrid {
@@ -32,49 +28,48 @@ impl PositionGrid {
     #[must_use]
     pub fn new(edge: f64) -> Self {
         let edge = if edge.is_finite() && edge > 0.0 { edge } else { 1.0 };
-        Self { edge, cells: HashMap::new(), positions: HashMap::new() }
+        Self { edge, cells: BTreeMap::new(), places: ObjectTable::default() }
     }
 
     /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.positions.len()
+        self.places.len()
     }
 
     /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.positions.is_empty()
-    }
-
-    /// Returns the position of an object.
-    #[must_use]
-    pub fn position(&self, object: ObjectIndex) -> Option<[f64; 3]> {
-        self.positions.get(&object).map(|placed| placed.position)
+        self.len() == 0
     }
 
     /// Places an object, or moves it.
     pub fn place(&mut self, object: ObjectIndex, position: [f64; 3]) {
-        if let Some(placed) = self.positions.get_mut(&object) {
-            placed.position = position;
-            if belongs(placed.cell, position, self.edge) {
+        if let Some((cell, place)) = self.places.get(object).copied() {
+            if belongs(cell, position, self.edge) {
+                let entry = self.cells.get_mut(&cell).and_then(|cell| cell.get_mut(place));
+                if let Some((_, known)) = entry {
+                    *known = position;
+                }
                 return;
             }
+            self.remove(object);
         }
-        self.remove(object);
         let cell = position.map(|component| cell_number(component / self.edge));
-        self.cells.entry(cell).or_default().push(object);
-        self.positions.insert(object, Placed { position, cell });
+        let objects = self.cells.entry(cell).or_default();
+        self.places.insert(object, (cell, objects.len()));
+        objects.push((object, position));
     }
 
     /// Removes an object.
     pub fn remove(&mut self, object: ObjectIndex) {
-        let Some(placed) = self.positions.remove(&object) else { return };
-        if let Some(cell) = self.cells.get_mut(&placed.cell) {
-            cell.retain(|other| *other != object);
-            if cell.is_empty() {
-                self.cells.remove(&placed.cell);
-            }
+        let Some((cell, place)) = self.places.remove(object) else { return };
+        let Some(objects) = self.cells.get_mut(&cell) else { return };
+        objects.swap_remove(place);
+        if let Some((moved, _)) = objects.get(place) {
+            self.places.insert(*moved, (cell, place));
+        } else if objects.is_empty() {
+            self.cells.remove(&cell);
         }
     }
 
@@ -90,23 +85,18 @@ impl PositionGrid {
     ) -> Vec<ObjectIndex> {
         let reach = enter.max(leave);
         let mut found = Vec::new();
-        let mut check = |object: ObjectIndex, position: [f64; 3]| {
-            let distance = distance(center, position);
-            if distance <= enter || (distance <= leave && was_in(object)) {
-                found.push(object);
+        let mut check = |objects: &[(ObjectIndex, [f64; 3])]| {
+            for (object, position) in objects {
+                let distance = distance(center, *position);
+                if distance <= enter || (distance <= leave && was_in(*object)) {
+                    found.push(*object);
+                }
             }
         };
         if let Some(cells) = self.near(center, reach) {
-            for object in cells.filter_map(|cell| self.cells.get(&cell)).flatten() {
-                if let Some(placed) = self.positions.get(object) {
-                    check(*object, placed.position);
-                }
-            }
+            cells.filter_map(|cell| self.cells.get(&cell)).for_each(|cell| check(cell));
         } else {
-            #[expect(clippy::iter_over_hash_type, reason = "the result is sorted")]
-            for (object, placed) in &self.positions {
-                check(*object, placed.position);
-            }
+            self.cells.values().for_each(|cell| check(cell));
         }
         found.sort_unstable();
         found

@@ -209,7 +209,7 @@ impl Interest {
             },
             3 => InterestRule::Declared {
                 rule: reader
-                    .text(4 * (DeclaredRule::TEXT_MAX + 16))?
+                    .text(5 * (DeclaredRule::TEXT_MAX + 16))?
                     .parse()
                     .map_err(|_| PacketError::Form)?,
                 base: read_terms(reader)?,
@@ -247,7 +247,7 @@ fn write_terms(writer: &mut Writer, terms: &ExchangeTerms) {
         .varint(terms.gap.as_nanos())
         .varint(terms.refresh.as_nanos())
         .u16(terms.fidelity_permille);
-    writer.varint(terms.delay.as_nanos()).f64(terms.weight);
+    writer.varint(terms.delay.as_nanos()).f64(terms.tolerance).f64(terms.weight);
 }
 
 fn read_terms(reader: &mut Reader<'_>) -> Result<ExchangeTerms, PacketError> {
@@ -256,6 +256,7 @@ fn read_terms(reader: &mut Reader<'_>) -> Result<ExchangeTerms, PacketError> {
         refresh: Duration::from_nanos(reader.varint()?),
         fidelity_permille: reader.u16()?,
         delay: Duration::from_nanos(reader.varint()?),
+        tolerance: reader.f64()?,
         weight: reader.f64()?,
     })
 }

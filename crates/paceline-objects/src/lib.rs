@@ -32,6 +32,7 @@ pub mod replica;
 pub mod replicas;
 pub mod schema;
 pub mod semantic;
+mod table;
 
 pub use codec::PacketError;
 pub use contract::{ObjectContract, ObjectContractError};

@@ -75,7 +75,7 @@ pub struct SchemaField {
 
 /// The fields of a kind of objects, in groups.
 ///
-/// A group is what a packet carries or loses as a whole: each is encoded by itself, so the loss of one leaves the
+/// A packet carries or loses a group as a whole: each is encoded by itself, so the loss of one leaves the
 /// others readable.
 ///
 /// ```

@@ -15,7 +15,7 @@ use crate::schema::FieldValue;
 use paceline_sched::{Duration, Instant};
 use thiserror::Error;
 
-/// What is known of an object and an observer when a semantic function is evaluated.
+/// The facts of an object and an observer when a semantic function is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairFacts {
     /// The object.
@@ -26,7 +26,7 @@ pub struct PairFacts {
     /// The angle between the direction of the observer's view and the object, from 0 to π radians. None if there is
     /// no such direction, or if both are at the same place.
     pub angle: Option<f64>,
-    /// The distance between the object's position and the one that its replica extrapolates from what was last sent.
+    /// The distance between the object's position and the one that its replica extrapolates from the last update.
     /// 0 if the object has no position, or nothing was sent.
     pub error: f64,
     /// The speed of the object, in units per second.
@@ -50,12 +50,12 @@ impl FieldSource for () {
     }
 }
 
-/// What a semantic function sees of an object and an observer.
+/// An object and an observer as a semantic function sees them.
 #[derive(Clone, Copy)]
 pub struct PairView<'a> {
     /// The observer.
     pub peer: PeerId,
-    /// What is known of the two.
+    /// The facts of the two.
     pub facts: &'a PairFacts,
     /// The fields of objects.
     pub fields: &'a (dyn FieldSource + Sync),
@@ -115,7 +115,7 @@ impl EvaluationBatch {
         &self,
         function: &mut (impl SemanticFunction + ?Sized),
         fields: &(dyn FieldSource + Sync),
-    ) -> Result<Decisions, SemanticError> {
+    ) -> Result<DecidedTerms, SemanticError> {
         let decide = |facts| {
             let terms = function.try_decide(&PairView { peer: self.peer, facts, fields })?;
             if let Some(terms) = &terms {
@@ -130,15 +130,15 @@ impl EvaluationBatch {
     /// Returns the decisions of terms that were evaluated elsewhere, in the order of [`Self::pairs`]; pairs without
     /// terms keep those in force.
     #[must_use]
-    pub fn decided(&self, terms: Vec<Option<ExchangeTerms>>) -> Decisions {
+    pub fn decided(&self, terms: Vec<Option<ExchangeTerms>>) -> DecidedTerms {
         let objects = self.pairs.iter().map(|pair| pair.object);
-        Decisions { peer: self.peer, number: self.number, terms: objects.zip(terms).collect() }
+        DecidedTerms { peer: self.peer, number: self.number, terms: objects.zip(terms).collect() }
     }
 }
 
 /// The terms that a semantic function decided for a batch.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decisions {
+pub struct DecidedTerms {
     /// The observer.
     pub peer: PeerId,
     /// The number of the batch.

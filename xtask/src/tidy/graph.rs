@@ -133,6 +133,7 @@ const LAYERS: &[Layer] = &[
             "paceline-admit",
             "paceline-cli",
             "paceline-media",
+            "paceline-objects",
             "paceline-plain",
             "paceline-plan",
             "paceline-sched",

@@ -9,6 +9,8 @@ pub enum SuppressReason {
     Budget,
     /// A newer one replaced the rest of it, which the fidelity permitted to leave out.
     Fidelity,
+    /// A newer one replaced it while the replica's extrapolation was within the tolerance.
+    Tolerance,
     /// The observer has no interest in the object.
     Interest,
     /// The observer or the owner has too many objects of interest; see [`super::ExchangeSettings`].
@@ -17,8 +19,8 @@ pub enum SuppressReason {
 
 impl SuppressReason {
     /// All reasons.
-    pub const ALL: [Self; 5] =
-        [Self::Gap, Self::Budget, Self::Fidelity, Self::Interest, Self::Limit];
+    pub const ALL: [Self; 6] =
+        [Self::Gap, Self::Budget, Self::Fidelity, Self::Tolerance, Self::Interest, Self::Limit];
 
     /// Returns the name.
     #[must_use]
@@ -27,6 +29,7 @@ impl SuppressReason {
             Self::Gap => "gap",
             Self::Budget => "budget",
             Self::Fidelity => "fidelity",
+            Self::Tolerance => "tolerance",
             Self::Interest => "interest",
             Self::Limit => "limit",
         }
@@ -58,7 +61,7 @@ pub struct ExchangeCounters {
     pub best_effort: u64,
     /// Evaluations of a pair.
     pub evaluated: u64,
-    suppressed: [u64; 5],
+    suppressed: [u64; 6],
 }
 
 impl ExchangeCounters {

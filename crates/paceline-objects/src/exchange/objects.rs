@@ -6,10 +6,11 @@ use crate::grid::PositionGrid;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::motion::Motion;
 use crate::schema::{GroupMask, Schema};
+use crate::table::ObjectTable;
 use paceline_sched::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// What the exchange list has to know of an object; its content stays with the owner.
+/// The motion and sizes of an object; its content stays with the owner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ObjectFacts<'a> {
     /// Its position and velocity. None for an object without a position: it is in range of everybody.
@@ -63,7 +64,7 @@ impl ObjectState {
 /// The objects and where they are.
 #[derive(Clone, Debug)]
 pub(super) struct Objects {
-    states: BTreeMap<ObjectIndex, ObjectState>,
+    states: ObjectTable<ObjectState>,
     grid: PositionGrid,
     /// The objects without a position.
     unplaced: BTreeSet<ObjectIndex>,
@@ -71,7 +72,7 @@ pub(super) struct Objects {
 
 impl Objects {
     pub(super) fn new(cell: f64) -> Self {
-        let (states, unplaced) = (BTreeMap::new(), BTreeSet::new());
+        let (states, unplaced) = (ObjectTable::default(), BTreeSet::new());
         Self { states, grid: PositionGrid::new(cell), unplaced }
     }
 
@@ -80,11 +81,11 @@ impl Objects {
     }
 
     pub(super) fn get(&self, object: ObjectIndex) -> Option<&ObjectState> {
-        self.states.get(&object)
+        self.states.get(object)
     }
 
     pub(super) fn get_mut(&mut self, object: ObjectIndex) -> Option<&mut ObjectState> {
-        self.states.get_mut(&object)
+        self.states.get_mut(object)
     }
 
     pub(super) fn create(
@@ -93,7 +94,7 @@ impl Objects {
         facts: &ObjectFacts<'_>,
         now: Instant,
     ) -> Result<(), ExchangeError> {
-        if self.states.contains_key(&object) {
+        if self.states.get(object).is_some() {
             return Err(ExchangeError::Exists(object));
         }
         check(object, facts, None)?;
@@ -116,18 +117,18 @@ impl Objects {
         facts: &ObjectFacts<'_>,
         now: Instant,
     ) -> Result<&ObjectState, ExchangeError> {
-        let state = self.states.get_mut(&object).ok_or(ExchangeError::NoObject(object))?;
+        let state = self.states.get_mut(object).ok_or(ExchangeError::NoObject(object))?;
         check(object, facts, Some(state.group_bytes.len()))?;
         state.motion = facts.motion;
         state.motion_groups = facts.motion_groups;
         state.group_bytes.clear();
         state.group_bytes.extend_from_slice(facts.group_bytes);
         self.place(object, facts.motion, now);
-        self.states.get(&object).ok_or(ExchangeError::NoObject(object))
+        self.states.get(object).ok_or(ExchangeError::NoObject(object))
     }
 
     pub(super) fn delete(&mut self, object: ObjectIndex) -> Result<ObjectState, ExchangeError> {
-        let state = self.states.remove(&object).ok_or(ExchangeError::NoObject(object))?;
+        let state = self.states.remove(object).ok_or(ExchangeError::NoObject(object))?;
         self.grid.remove(object);
         self.unplaced.remove(&object);
         Ok(state)
@@ -135,9 +136,9 @@ impl Objects {
 
     /// Moves objects in the index to where they are by now.
     pub(super) fn extrapolate(&mut self, now: Instant) {
-        for (object, state) in &self.states {
+        for (object, state) in self.states.iter() {
             if let Some(motion) = state.motion {
-                self.grid.place(*object, motion.position_at(now));
+                self.grid.place(object, motion.position_at(now));
             }
         }
     }
@@ -150,7 +151,9 @@ impl Objects {
         was_in: impl Fn(ObjectIndex) -> bool,
     ) -> Vec<ObjectIndex> {
         let Some(center) = center.filter(|_| range.is_finite()) else {
-            return self.states.keys().copied().collect();
+            let mut objects: Vec<_> = self.states.iter().map(|(object, _)| object).collect();
+            objects.sort_unstable();
+            return objects;
         };
         let leave = range * (1.0 + RANGE_HYSTERESIS);
         let mut objects = self.grid.within(center, range, leave, was_in);

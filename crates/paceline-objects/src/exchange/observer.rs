@@ -1,4 +1,4 @@
-//! Where an observer is, and what it sees of an object.
+//! The place of an observer, and the facts of an object that it sees.
 
 use super::objects::ObjectState;
 use super::pair::{Ending, Pair};
@@ -39,7 +39,7 @@ impl Observer {
         self.motion.map(|motion| motion.position_at(now))
     }
 
-    /// Returns what a semantic function sees of an object.
+    /// Returns the facts of an object for a semantic function.
     pub(super) fn facts(
         &self,
         object: ObjectIndex,

@@ -1,4 +1,4 @@
-//! What an owner knows of one object at one observer.
+//! The state of one object at one observer.
 
 use super::counters::SuppressReason;
 use super::groups::GroupOrder;
@@ -50,7 +50,7 @@ pub(super) struct Pace {
     pub(super) delay: Duration,
 }
 
-/// What an owner knows of one object at one observer.
+/// The state of one object at one observer.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) terms: ExchangeTerms,
@@ -64,6 +64,8 @@ pub(super) struct Pair {
     waits: bool,
     /// Whether the fidelity left a part of it out.
     cut: bool,
+    /// Whether only the position changed, and the replica's extrapolation is within the tolerance.
+    pub(super) held: bool,
     introduced: bool,
     /// Whether any update left.
     sent: bool,
@@ -84,6 +86,7 @@ impl Pair {
             dirty: object.groups(),
             waits: true,
             cut: false,
+            held: false,
             introduced: false,
             sent: false,
             since: now,
@@ -137,14 +140,29 @@ impl Pair {
         if self.ending.is_some() {
             return !self.flights.iter().any(|flight| flight.ends);
         }
-        !self.dirty.is_empty()
+        (!self.dirty.is_empty() && !self.held)
             || !(self.introduced || self.flights.iter().any(|flight| flight.introduces))
+    }
+
+    /// Determines whether what waits is held back by the tolerance.
+    pub(super) fn hold(&mut self, object: Option<&ObjectState>, now: Instant) {
+        let held = self.terms.tolerance > 0.0
+            && self.ending.is_none()
+            && !self.dirty.is_empty()
+            && object.is_some_and(|object| {
+                self.dirty.without(object.motion_groups).is_empty()
+                    && self.error(object, now).is_some_and(|error| error <= self.terms.tolerance)
+            });
+        if self.held && !held {
+            self.since = now;
+        }
+        self.held = held;
     }
 
     /// Notes a change. Returns why the update that waited, if any, is not carried.
     pub(super) fn offer(&mut self, groups: GroupMask, now: Instant) -> Option<SuppressReason> {
         let replaced = self.waits.then(|| self.reason(now));
-        if !self.wants() {
+        if !self.wants() && !self.held {
             self.since = now;
         }
         self.dirty = self.dirty.with(groups);
@@ -164,7 +182,7 @@ impl Pair {
         if self.ending.is_none() {
             self.since = now;
         } else {
-            // What was on its way said that interest ended; now the object is deleted.
+            // The updates on their way end the interest; now the object is deleted.
             self.flights.retain(|flight| !flight.ends);
         }
         self.ending = Some(ending);
@@ -191,6 +209,7 @@ impl Pair {
         match self.queued {
             Queued::Ready(_) => SuppressReason::Budget,
             Queued::Upcoming(due) | Queued::Reserved(due) if due <= now => SuppressReason::Budget,
+            _ if self.held => SuppressReason::Tolerance,
             _ if self.cut => SuppressReason::Fidelity,
             Queued::Upcoming(_) | Queued::Reserved(_) | Queued::Nowhere => SuppressReason::Gap,
         }
@@ -204,7 +223,8 @@ impl Pair {
         Some(distance(object.motion?.position_at(now), replica.position_at(now)))
     }
 
-    /// Returns the rank among objects that wait for room: the weight times the error, or what the wait counts as.
+    /// Returns the rank among objects that wait for room: the weight times the error, with the wait
+    /// counted as an error.
     pub(super) fn rank(
         &self,
         object: Option<&ObjectState>,
@@ -228,7 +248,7 @@ impl Pair {
         if rank.is_finite() { rank.max(0.0).to_bits() } else { f64::MAX.to_bits() }
     }
 
-    /// Returns what an update at present carries.
+    /// Returns the update that would leave now.
     pub(super) fn plan(
         &self,
         object: Option<&ObjectState>,
@@ -244,7 +264,7 @@ impl Pair {
         };
         let groups = match (kind, object) {
             (UpdateKind::Introduce | UpdateKind::Change, Some(object)) => {
-                // What was sent and not confirmed for the time of a refresh is sent again.
+                // Groups that were sent and not confirmed for the time of a refresh are sent again.
                 let waiting = if self.dirty.is_empty() { self.unconfirmed() } else { self.dirty };
                 self.order.choose(object, waiting, pace.fidelity_permille)
             }
@@ -347,7 +367,7 @@ impl Pair {
     }
 }
 
-/// What became of a pair when a message arrived or was lost.
+/// The outcome for a pair when a message arrived or was lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Settled {
     /// The observer knows of the end, so the pair is not needed any more.

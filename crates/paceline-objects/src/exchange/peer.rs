@@ -1,4 +1,4 @@
-//! What an owner knows of one observer.
+//! The slot of one observer.
 
 use super::counters::{ExchangeCounters, SuppressReason};
 use super::objects::ObjectState;
@@ -20,7 +20,7 @@ const FLIGHTS_MAX: usize = 4_096;
 /// How long the last exchange of a pair that ended is kept: the longest gap.
 const REST: Duration = Duration::from_secs(3_600);
 
-/// What an owner knows of one observer.
+/// The slot of one observer.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) id: PeerId,
@@ -32,6 +32,8 @@ pub(super) struct Peer {
     places: Places,
     flights: BTreeMap<u64, Vec<ObjectIndex>>,
     next_number: u64,
+    /// The bytes of best-effort messages, and what they would be if it had always had as many as others.
+    pub(super) share: u64,
 }
 
 impl Peer {
@@ -45,6 +47,7 @@ impl Peer {
             places: Places::default(),
             flights: BTreeMap::new(),
             next_number: 0,
+            share: 0,
         }
     }
 
@@ -64,6 +67,50 @@ impl Peer {
     /// Returns the objects of interest, in ascending order.
     pub(super) fn interests(&self) -> impl Iterator<Item = ObjectIndex> {
         self.pairs.iter().filter(|(_, pair)| pair.ending.is_none()).map(|(object, _)| *object)
+    }
+
+    /// Returns the pairs of objects, which are in ascending order.
+    pub(super) fn pairs_of<'a>(
+        &'a self,
+        objects: &'a [ObjectIndex],
+    ) -> impl Iterator<Item = (ObjectIndex, Option<&'a Pair>)> {
+        let first = objects.first().copied().unwrap_or_default();
+        let mut pairs = self.pairs.range(first..).peekable();
+        objects.iter().map(move |object| {
+            while pairs.next_if(|(other, _)| **other < *object).is_some() {}
+            (*object, pairs.next_if(|(other, _)| *other == object).map(|(_, pair)| pair))
+        })
+    }
+
+    /// Confirms terms that are in force, of objects in ascending order. Returns the other terms.
+    pub(super) fn confirm(
+        &mut self,
+        terms: &[(ObjectIndex, Option<ExchangeTerms>)],
+        context: Context<'_>,
+    ) -> Vec<(ObjectIndex, Option<ExchangeTerms>)> {
+        if !terms.is_sorted_by_key(|(object, _)| *object) {
+            return terms.to_vec();
+        }
+        let first = terms.first().map(|(object, _)| *object).unwrap_or_default();
+        let mut pairs = self.pairs.range(first..).peekable();
+        let (mut others, mut ready) = (Vec::new(), Vec::new());
+        for (object, terms) in terms {
+            while pairs.next_if(|(other, _)| *other < object).is_some() {}
+            let pair = pairs.next_if(|(other, _)| *other == object).map(|(_, pair)| pair);
+            match pair.filter(|pair| pair.ending.is_none()) {
+                Some(pair) if *terms == Some(pair.terms) => {
+                    if pair.held || matches!(pair.queued, Queued::Ready(_)) {
+                        ready.push(*object);
+                    }
+                }
+                None if terms.is_none() => {}
+                Some(_) | None => others.push((*object, *terms)),
+            }
+        }
+        for object in ready {
+            self.requeue(object, context);
+        }
+        others
     }
 
     pub(super) fn is_interested(&self, object: ObjectIndex) -> bool {
@@ -205,6 +252,7 @@ impl Peer {
         let Context { now, .. } = context;
         let place = self.places.place_of(object);
         let Some(pair) = self.pairs.get_mut(&object) else { return };
+        pair.hold(context.objects.get(object), now);
         let pace = pair.pace(self.places.contract().filter(|_| place.is_some()));
         let mut due = pair.due(pace);
         let queued = if let Some(place) = place {
@@ -368,7 +416,7 @@ impl Peer {
     }
 }
 
-/// What the operations of a peer have in common.
+/// The arguments that all operations of a peer have.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) objects: &'a Objects,

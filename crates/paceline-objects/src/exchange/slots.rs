@@ -14,9 +14,10 @@ use std::ops::Bound;
 pub(super) struct Slots {
     peers: BTreeMap<PeerId, Peer>,
     exchanges: PeerTimetable,
-    /// The peers with objects that wait for room, and the one that was served last.
-    hungry: BTreeSet<PeerId>,
-    served: PeerId,
+    /// The peers with objects that wait for room, those with the fewest bytes first.
+    hungry: BTreeSet<(u64, PeerId)>,
+    /// The bytes of the peer that was served last: one that becomes hungry has no claim on what others had before.
+    served: u64,
     pairs: usize,
     /// Of observers that left, and of objects without interest.
     other: ExchangeCounters,
@@ -56,7 +57,7 @@ impl Slots {
     pub(super) fn leave(&mut self, peer: PeerId) -> Vec<ObjectIndex> {
         let Some(state) = self.peers.remove(&peer) else { return Vec::new() };
         self.exchanges.set(peer, None);
-        self.hungry.remove(&peer);
+        self.hungry.remove(&(state.share, peer));
         self.pairs = self.pairs.saturating_sub(state.pairs());
         let (counters, objects) = state.leave();
         self.other = self.other.plus(&counters);
@@ -71,14 +72,20 @@ impl Slots {
         change: impl FnOnce(&mut Peer, Context<'_>) -> T,
     ) -> Option<T> {
         let peer = self.peers.get_mut(&id)?;
-        let before = peer.pairs();
+        let (before, share) = (peer.pairs(), peer.share);
+        let was_hungry = self.hungry.contains(&(share, id));
         let result = change(peer, context);
         self.pairs = (self.pairs + peer.pairs()).saturating_sub(before);
         self.exchanges.set(id, peer.next());
-        if peer.ready() > 0 {
-            self.hungry.insert(id);
-        } else {
-            self.hungry.remove(&id);
+        let is_hungry = peer.ready() > 0;
+        if is_hungry && !was_hungry {
+            peer.share = peer.share.max(self.served);
+        }
+        if was_hungry && (!is_hungry || peer.share != share) {
+            self.hungry.remove(&(share, id));
+        }
+        if is_hungry {
+            self.hungry.insert((peer.share, id));
         }
         Some(result)
     }
@@ -97,23 +104,27 @@ impl Slots {
         None
     }
 
-    /// Returns the next message that the budget permits, from the observers in turn.
+    /// Returns the next message that the budget permits. Peers get the same number of bytes while they are hungry.
     pub(super) fn best_effort(
         &mut self,
         budget: &impl ExchangeBudget,
         largest: u64,
         context: Context<'_>,
     ) -> Option<Exchange> {
-        let after = self.hungry.range((Bound::Excluded(self.served), Bound::Unbounded));
-        let turn: Vec<_> = after.chain(self.hungry.range(..=self.served)).copied().collect();
-        for peer in turn {
+        let mut after = Bound::Unbounded;
+        while let Some((share, peer)) = self.hungry.range((after, Bound::Unbounded)).next().copied()
+        {
             let bytes = budget.bytes_for(peer);
-            let message =
-                self.with(peer, context, |peer, context| peer.best_effort(bytes, largest, context));
+            let message = self.with(peer, context, |peer, context| {
+                let message = peer.best_effort(bytes, largest, context)?;
+                peer.share += message.bytes;
+                Some(message)
+            });
             if let Some(message) = message.flatten() {
-                self.served = peer;
+                self.served = share;
                 return Some(message);
             }
+            after = Bound::Excluded((share, peer));
         }
         None
     }

@@ -1,4 +1,4 @@
-//! What a message carries.
+//! Messages and their updates.
 
 use crate::ids::{ObjectIndex, PeerId};
 use crate::schema::GroupMask;
@@ -13,7 +13,7 @@ pub enum ExchangeClass {
     BestEffort,
 }
 
-/// What an update is.
+/// The kind of an update.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UpdateKind {
     /// The observer has no replica yet, or is not known to have one.
@@ -47,7 +47,7 @@ impl UpdateKind {
 pub struct ExchangeUpdate {
     /// The object.
     pub object: ObjectIndex,
-    /// What it is.
+    /// Its kind.
     pub kind: UpdateKind,
     /// The groups that it carries, with their content at the time of the message.
     pub groups: GroupMask,
@@ -74,7 +74,7 @@ pub struct Exchange {
     pub bytes: u64,
 }
 
-/// What an update would carry.
+/// An update that may leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UpdatePlan {
     pub(super) kind: UpdateKind,

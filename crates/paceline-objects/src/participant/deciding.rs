@@ -4,7 +4,7 @@ use super::{Participant, WorldEvent};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::owned::{OwnedObject, OwnedObjects};
 use crate::schema::FieldValue;
-use crate::semantic::{Decisions, EvaluationBatch, FieldSource, SemanticError};
+use crate::semantic::{DecidedTerms, EvaluationBatch, FieldSource, SemanticError};
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Participant {
     }
 
     /// Takes what the application decided.
-    pub fn decided(&mut self, decisions: &Decisions, now: Instant) {
+    pub fn decided(&mut self, decisions: &DecidedTerms, now: Instant) {
         self.exchanges.accept(decisions, now);
     }
 

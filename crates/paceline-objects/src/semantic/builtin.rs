@@ -82,7 +82,7 @@ impl SemanticFunction for DistanceLadder {
 }
 
 /// Exchanges an object only if two functions have interest, at the less demanding terms of the two: the longer gap,
-/// refresh and delay, the lower fidelity and weight.
+/// refresh and delay, the greater tolerance, the lower fidelity and weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Both<A, B>(pub A, pub B);
 
@@ -94,6 +94,7 @@ impl<A: SemanticFunction, B: SemanticFunction> SemanticFunction for Both<A, B> {
             refresh: first.refresh.max(second.refresh),
             fidelity_permille: first.fidelity_permille.min(second.fidelity_permille),
             delay: first.delay.max(second.delay),
+            tolerance: first.tolerance.max(second.tolerance),
             weight: first.weight.min(second.weight),
         })
     }

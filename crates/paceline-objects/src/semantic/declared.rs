@@ -40,6 +40,8 @@ pub struct DeclaredRule {
     pub every: Option<String>,
     /// The least share of the state that an update carries: a number more than 0, at most 1.
     pub fidelity: Option<String>,
+    /// The error up to which no update of the position is needed: a number from 0.
+    pub tolerance: Option<String>,
     /// The importance: a number more than 0, at most 1e9.
     pub weight: Option<String>,
 }
@@ -48,11 +50,12 @@ impl DeclaredRule {
     /// The greatest length of an expression in bytes.
     pub const TEXT_MAX: usize = 512;
 
-    fn parts(&self) -> [(&'static str, Option<&String>); 4] {
+    fn parts(&self) -> [(&'static str, Option<&String>); 5] {
         [
             ("whom", self.whom.as_ref()),
             ("every", self.every.as_ref()),
             ("fidelity", self.fidelity.as_ref()),
+            ("tolerance", self.tolerance.as_ref()),
             ("weight", self.weight.as_ref()),
         ]
     }
@@ -82,6 +85,7 @@ impl FromStr for DeclaredRule {
                 "whom" => &mut rule.whom,
                 "every" => &mut rule.every,
                 "fidelity" => &mut rule.fidelity,
+                "tolerance" => &mut rule.tolerance,
                 "weight" => &mut rule.weight,
                 other => return Err(DeclaredError::Part(other.chars().take(64).collect())),
             };
@@ -98,6 +102,7 @@ pub struct DeclaredFunction {
     whom: Option<IdedExpr>,
     every: Option<IdedExpr>,
     fidelity: Option<IdedExpr>,
+    tolerance: Option<IdedExpr>,
     weight: Option<IdedExpr>,
 }
 
@@ -105,7 +110,7 @@ impl DeclaredFunction {
     /// Compiles a rule. Terms without an expression are those of `base`.
     ///
     /// # Errors
-    /// The first expression that is too long, wrong, or uses what is not permitted.
+    /// The first expression that is too long, wrong, or uses a construct that is not permitted.
     pub fn new(rule: &DeclaredRule, base: ExchangeTerms) -> Result<Self, DeclaredError> {
         let compile = |part, text: &Option<String>| {
             text.as_deref().map(|text| compile::compile(part, text)).transpose()
@@ -116,6 +121,7 @@ impl DeclaredFunction {
             whom: compile("whom", &rule.whom)?,
             every: compile("every", &rule.every)?,
             fidelity: compile("fidelity", &rule.fidelity)?,
+            tolerance: compile("tolerance", &rule.tolerance)?,
             weight: compile("weight", &rule.weight)?,
         })
     }
@@ -135,6 +141,9 @@ impl DeclaredFunction {
         }
         if let Some(fidelity) = &self.fidelity {
             terms.fidelity_permille = permille(number("fidelity", fidelity, &context)?)?;
+        }
+        if let Some(tolerance) = &self.tolerance {
+            terms.tolerance = number("tolerance", tolerance, &context)?;
         }
         if let Some(weight) = &self.weight {
             terms.weight = number("weight", weight, &context)?;
@@ -227,7 +236,7 @@ impl From<TermsError> for DeclaredError {
 pub enum DeclaredError {
     /// A line that names no part.
     #[error(
-        "{0:?}: a rule has lines whom, every, fidelity and weight, such as \"whom: distance < 100.0\""
+        "{0:?}: a rule has lines whom, every, fidelity, tolerance and weight, such as \"whom: distance < 100.0\""
     )]
     Part(String),
     /// A text that is empty or too long.
@@ -243,7 +252,7 @@ pub enum DeclaredError {
     Syntax {
         /// The part of the rule.
         part: &'static str,
-        /// What is wrong.
+        /// The error of the text.
         text: String,
     },
     /// An expression uses lists, maps, comprehensions or other constructs of unbounded cost.

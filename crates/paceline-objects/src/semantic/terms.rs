@@ -15,6 +15,9 @@ pub struct ExchangeTerms {
     pub fidelity_permille: u16,
     /// The longest time from an exchange until the replica has it: from 1 ms to 1 min.
     pub delay: Duration,
+    /// The error of the replica's extrapolated position up to which no update of the position is needed, in units of
+    /// the world: 0 or more. Other changes, and the refresh, are not held back.
+    pub tolerance: f64,
     /// The importance, relative to other objects: more than 0, at most [`Self::WEIGHT_MAX`].
     pub weight: f64,
 }
@@ -35,6 +38,7 @@ impl ExchangeTerms {
             refresh: refresh.max(gap),
             fidelity_permille: 0,
             delay: gap.max(millisecond).min(Duration::from_secs(60)),
+            tolerance: 0.0,
             weight: 1.0,
         }
     }
@@ -43,6 +47,12 @@ impl ExchangeTerms {
     #[must_use]
     pub const fn weight(self, weight: f64) -> Self {
         Self { weight, ..self }
+    }
+
+    /// Returns the same with another tolerance, in units of the world.
+    #[must_use]
+    pub const fn tolerance(self, tolerance: f64) -> Self {
+        Self { tolerance, ..self }
     }
 
     /// Returns the same with another fidelity, in thousandths.
@@ -66,6 +76,8 @@ impl ExchangeTerms {
             Err(TermsError::Fidelity(self.fidelity_permille))
         } else if self.delay < millisecond || self.delay > Duration::from_secs(60) {
             Err(TermsError::Delay(self.delay))
+        } else if !self.tolerance.is_finite() || self.tolerance < 0.0 {
+            Err(TermsError::Tolerance(self.tolerance))
         } else if self.weight > 0.0 && self.weight <= Self::WEIGHT_MAX {
             Ok(())
         } else {
@@ -94,6 +106,9 @@ pub enum TermsError {
     /// The delay.
     #[error("delay {0}: must be from 1ms to 1min, such as 100ms")]
     Delay(Duration),
+    /// The tolerance.
+    #[error("tolerance {0}: must be 0 or more and finite, such as 0.5")]
+    Tolerance(f64),
     /// The weight.
     #[error("weight {0}: must be more than 0 and at most 1e9, such as 1.0")]
     Weight(f64),

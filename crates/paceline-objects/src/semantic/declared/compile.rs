@@ -33,7 +33,7 @@ const OPERATORS: [&str; 16] = [
 /// Returns the expression of `text`.
 ///
 /// # Errors
-/// It is too long, wrong, or uses what is not permitted.
+/// It is too long, wrong, or uses a construct that is not permitted.
 pub(super) fn compile(part: &'static str, text: &str) -> Result<IdedExpr, DeclaredError> {
     if text.is_empty() || text.len() > DeclaredRule::TEXT_MAX {
         return Err(DeclaredError::Length { part, bytes: text.len() });

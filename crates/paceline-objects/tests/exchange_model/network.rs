@@ -1,6 +1,7 @@
 //! Messages on their way, and the replicas that they make.
 
-use super::{Random, Version};
+use crate::random::Random;
+use crate::rules::Version;
 use paceline_objects::exchange::{Exchange, ExchangeList, UpdateKind};
 use paceline_objects::{GroupMask, ObjectIndex, PeerId};
 use paceline_sched::{Duration, Instant};
@@ -75,7 +76,7 @@ impl Network {
         self.replicas.retain(|(other, _), _| *other != peer);
     }
 
-    /// Applies what has arrived and reports it to the owner.
+    /// Applies messages that have arrived and reports them to the owner.
     pub(crate) fn advance(&mut self, list: &mut ExchangeList, now: Instant) {
         while let Some(place) = self.flights.iter().position(|flight| flight.at <= now) {
             let flight = self.flights.swap_remove(place);
@@ -106,7 +107,7 @@ impl Network {
                         replica.exists = false;
                         replica.groups.clear();
                     } else {
-                        // What was introduced later stays; only what is older goes.
+                        // Content of a later introduction stays; only the older goes.
                         replica.groups.retain(|_, (number, _)| *number > message.number);
                     }
                     replica.ended = Some(message.number);

@@ -1,10 +1,4 @@
-//! A naive model of observers' replicas and of the rules of exchanges.
-
-mod network;
-mod rules;
-
-pub(crate) use network::{Fate, Network};
-pub(crate) use rules::{Rules, Version};
+//! Pseudo-random numbers.
 
 /// A generator of pseudo-random numbers (xorshift64*), so that a history is a seed.
 #[derive(Clone, Debug)]

@@ -1,13 +1,19 @@
 //! Random histories of an owner against a naive model: gaps per object and observer, fidelity, promised places,
 //! budgets, and that nothing is lost.
 
-mod support;
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
+mod network;
+mod random;
+mod rules;
+
+use network::{Fate, Network};
 use paceline_objects::exchange::{ExchangeList, ExchangeSettings, ObjectFacts, Observer};
 use paceline_objects::semantic::{ExchangeTerms, PairView};
 use paceline_objects::{GroupMask, Motion, ObjectContract, ObjectIndex, PeerId};
 use paceline_sched::{Duration, Instant};
-use support::{Fate, Network, Random, Rules};
+use random::Random;
+use rules::Rules;
 
 const LARGEST: u64 = 300;
 
@@ -158,6 +164,7 @@ impl World {
             refresh: gap.saturating_add(Duration::from_millis(self.random.below(400))),
             fidelity_permille: u16::try_from(1 + self.random.below(1_000)).unwrap(),
             delay: Duration::from_millis(50),
+            tolerance: f64::from(u32::try_from(self.random.below(3)).unwrap()) * 20.0,
             weight: f64::from(u32::try_from(1 + self.random.below(40)).unwrap()),
         };
         self.list.set_terms(peer, object, Some(terms), self.now).unwrap();
