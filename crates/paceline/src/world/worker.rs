@@ -2,7 +2,7 @@
 
 use super::state::Shared;
 use paceline_objects::participant::FieldSnapshot;
-use paceline_objects::semantic::{Decisions, EvaluationBatch, SemanticError, SemanticFunction};
+use paceline_objects::semantic::{DecidedTerms, EvaluationBatch, SemanticError, SemanticFunction};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -70,7 +70,7 @@ fn decide(
     function: &mut dyn SemanticFunction,
     batch: &EvaluationBatch,
     snapshot: &FieldSnapshot,
-) -> Result<Decisions, SemanticError> {
+) -> Result<DecidedTerms, SemanticError> {
     catch_unwind(AssertUnwindSafe(|| batch.decide(function, snapshot))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
