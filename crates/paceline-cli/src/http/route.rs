@@ -1,7 +1,7 @@
 //! Routes requests by path.
 
 use super::answer::{self, Answer};
-use super::api::{Change, Turn};
+use super::api::{Change, Turn, WorldChange};
 use super::pictures::NoPicture;
 use super::served::{Served, Tick};
 use super::{events, metrics, pages};
@@ -22,7 +22,7 @@ const BODY_WITHIN: Duration = Duration::from_secs(5);
 const READ_WITHIN: Duration = Duration::from_secs(2);
 
 const API: &str = "/api/v1/";
-const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, subscriptions/ID, buffers, links, streams, refusals, \
+const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, subscriptions/ID, world, buffers, links, streams, refusals, \
      pictures/SUBSCRIPTION, switches/NAME";
 
 /// Answers a request.
@@ -62,6 +62,11 @@ async fn answered(
     if let Some(subscription) = path.strip_prefix("/api/v1/subscriptions/") {
         return change(served, subscription, request).await;
     }
+    if path == "/api/v1/world" && request.method() == Method::POST {
+        let change: WorldChange = posted(request, r#"{"capacity":"256kbit"}"#).await?;
+        let set = served.source.set_world(&change.capacity);
+        return set.map(|()| answer::nothing()).map_err(|error| (StatusCode::BAD_REQUEST, error));
+    }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let error = format!("{} is not supported here: use GET", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
@@ -80,6 +85,15 @@ async fn answered(
             "too many clients follow the events: close a page, or poll /api/v1/state".to_owned(),
         ))?;
         return Ok(events::follow(served.ticks.clone(), place));
+    }
+    if path == "/api/v1/world" {
+        let none =
+            || (StatusCode::NOT_FOUND, "there is no world: start `paceline demo world`".to_owned());
+        return served
+            .source
+            .world()
+            .map(|json| answer::bytes("application/json", json))
+            .ok_or_else(none);
     }
     if path == "/metrics" {
         let text = metrics::write(&tick(served).await?.state);
