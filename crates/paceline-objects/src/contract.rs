@@ -31,13 +31,13 @@ impl ObjectContract {
 
     /// Returns a contract of `updates` per second, each complete.
     #[must_use]
-    pub const fn per_second(updates: u32, bytes: u32, delay: Duration) -> Self {
+    pub fn per_second(updates: u32, bytes: u32, delay: impl Into<Duration>) -> Self {
         Self {
             max_updates: updates,
             per: Duration::from_secs(1),
             refresh: Duration::from_secs(1),
             bytes,
-            delay,
+            delay: delay.into(),
             fidelity_permille: 1_000,
         }
     }

@@ -73,10 +73,10 @@ impl Interest {
 
     /// Returns an interest in all objects, at most as often as this.
     #[must_use]
-    pub const fn every(gap: Duration) -> Self {
+    pub fn every(gap: impl Into<Duration>) -> Self {
         Self {
             range: f64::INFINITY,
-            rule: InterestRule::Periodic(ExchangeTerms::every(gap)),
+            rule: InterestRule::Periodic(ExchangeTerms::every(gap.into())),
             contract: None,
         }
     }
@@ -93,14 +93,14 @@ impl Interest {
     /// assert!(interest.check().is_ok());
     /// ```
     #[must_use]
-    pub fn by_distance(steps: &[(f64, Duration)]) -> Self {
+    pub fn by_distance<D: Into<Duration> + Copy>(steps: &[(f64, D)]) -> Self {
         let weights = std::iter::successors(Some(1.0), |weight| Some(weight / 2.0));
         let steps: Vec<_> = steps
             .iter()
             .zip(weights)
             .map(|((within, gap), weight)| DistanceStep {
                 within: *within,
-                terms: ExchangeTerms::every(*gap).weight(weight),
+                terms: ExchangeTerms::every((*gap).into()).weight(weight),
             })
             .collect();
         let range =

@@ -20,7 +20,7 @@ use crate::exchange::ExchangeList;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::interest::{Interest, InterestError};
 use crate::owned::OwnedObjects;
-use crate::packet::{Claim, UpdateClass};
+use crate::packet::{About, Claim, UpdateClass};
 use crate::replicas::{ReplicaEvent, Replicas};
 use crate::schema::Schema;
 use crate::semantic::{EvaluationBatch, SemanticError, SemanticFunction};
@@ -72,6 +72,7 @@ pub struct Participant {
 #[derive(Debug)]
 struct Own {
     interest: Option<Interest>,
+    granted: BTreeSet<PeerId>,
     motion: Option<([f64; 3], [f64; 3])>,
     direction: Option<[f64; 3]>,
     applying: ModuleCost,
@@ -186,6 +187,7 @@ impl Participant {
             claims: BTreeMap::new(),
             own: Own {
                 interest: None,
+                granted: BTreeSet::new(),
                 motion: None,
                 direction: None,
                 applying: ModuleCost::new(now),
@@ -211,6 +213,18 @@ impl Participant {
         self.id
     }
 
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns its limits.
+    #[must_use]
+    pub const fn settings(&self) -> &ParticipantSettings {
+        &self.settings
+    }
+
     /// Returns its objects.
     #[must_use]
     pub const fn owned(&self) -> &OwnedObjects {
@@ -232,6 +246,12 @@ impl Participant {
     /// Returns the number and name of each other participant; the name is empty until it is known.
     pub fn peers(&self) -> impl Iterator<Item = (PeerId, &str)> {
         self.peers.iter().map(|(id, peer)| (*id, peer.name()))
+    }
+
+    /// Returns the name of another participant; it is empty until it is known.
+    #[must_use]
+    pub fn name_of(&self, peer: PeerId) -> Option<&str> {
+        self.peers.get(&peer).map(Peer::name)
     }
 
     /// Returns the counts of packets.
@@ -257,10 +277,27 @@ impl Participant {
             interest.check()?;
         }
         if self.own.interest != interest {
+            if interest.is_none() {
+                self.replicas.withdraw();
+            }
             self.own.interest = interest;
             self.describe();
         }
         Ok(())
+    }
+
+    /// Notes whether the path from an owner has granted the contract of the interest. Until it has, all updates of
+    /// that owner are best effort.
+    pub fn grant(&mut self, owner: PeerId, granted: bool) {
+        let full = self.own.granted.len() >= About::GRANTED_MAX;
+        let changed = if granted {
+            !full && self.own.granted.insert(owner)
+        } else {
+            self.own.granted.remove(&owner)
+        };
+        if changed {
+            self.describe();
+        }
     }
 
     /// Changes its position and velocity, and the direction of its view. Values that are not finite are ignored.

@@ -368,6 +368,18 @@ impl Replicas {
         }
     }
 
+    /// Removes all replicas, which are of no interest any more.
+    pub(crate) fn withdraw(&mut self) {
+        self.rivals.clear();
+        self.moving.clear();
+        for table in self.owners.values_mut() {
+            table.objects.clear();
+        }
+        for path in std::mem::take(&mut self.replicas).into_keys() {
+            self.events.push(ReplicaEvent::Withdrawn(path));
+        }
+    }
+
     /// Removes the replica of an object that this participant owns now.
     pub(crate) fn adopt(&mut self, path: &str) {
         let path: Arc<str> = path.into();

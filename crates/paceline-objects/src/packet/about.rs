@@ -18,6 +18,8 @@ pub struct About {
     pub schemas: Vec<Schema>,
     /// What it wants to receive; `None` if it observes nothing.
     pub interest: Option<Interest>,
+    /// The owners to which the path has granted the contract of the interest.
+    pub granted: Vec<PeerId>,
 }
 
 impl About {
@@ -25,6 +27,8 @@ impl About {
     pub const NAME_MAX: usize = 64;
     /// The greatest number of schemas.
     pub const SCHEMAS_MAX: usize = 256;
+    /// The greatest number of owners with a granted contract.
+    pub const GRANTED_MAX: usize = 4_096;
 
     pub(super) fn write(&self, writer: &mut Writer) {
         writer.u64(self.peer.0).text(&self.name).varint(u64::from(self.revision));
@@ -32,13 +36,14 @@ impl About {
         for schema in &self.schemas {
             writer.text(&schema.to_string());
         }
-        match &self.interest {
-            None => writer.u8(0),
-            Some(interest) => {
-                interest.write(writer.u8(1));
-                writer
-            }
-        };
+        writer.u8(u8::from(self.interest.is_some()));
+        if let Some(interest) = &self.interest {
+            interest.write(writer);
+        }
+        writer.varint(self.granted.len() as u64);
+        for owner in &self.granted {
+            writer.u64(owner.0);
+        }
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
@@ -53,6 +58,9 @@ impl About {
             1 => Some(Interest::read(reader)?),
             other => return Err(PacketError::Unknown(other)),
         };
-        Ok(Self { peer, name, revision, schemas, interest })
+        let granted = (0..reader.count(Self::GRANTED_MAX)?)
+            .map(|_| Ok(PeerId(reader.u64()?)))
+            .collect::<Result<_, PacketError>>()?;
+        Ok(Self { peer, name, revision, schemas, interest, granted })
     }
 }

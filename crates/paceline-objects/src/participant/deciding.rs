@@ -61,7 +61,6 @@ impl Participant {
     /// Evaluates the pairs that are due.
     pub(super) fn decide(&mut self, now: Instant) {
         while let Some(batch) = self.exchanges.next_batch(now) {
-            self.report_disabled(batch.peer);
             if self.decides {
                 self.batches.push_back(batch);
                 continue;
@@ -72,9 +71,13 @@ impl Participant {
                 Err(error) => self.disable(batch.peer, error),
             }
         }
+        let peers: Vec<_> = self.interests.keys().copied().collect();
+        for peer in peers {
+            self.report_disabled(peer);
+        }
     }
 
-    /// Reports once that a function exceeded its budget.
+    /// Reports once that a function is disabled, also one that exceeded its budget.
     fn report_disabled(&mut self, peer: PeerId) {
         let Some(error) = self.exchanges.disabled(peer) else { return };
         if self.disabled.insert(peer) {

@@ -109,6 +109,9 @@ impl Participant {
                 return;
             }
         }
+        if self.own.interest.is_none() {
+            return;
+        }
         let here = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
         self.replicas.apply(fragment, here);
         for claim in self.replicas.claims() {
@@ -174,7 +177,10 @@ impl Participant {
     /// Begins to send objects to an observer, or changes how.
     fn serve(&mut self, peer: PeerId, interest: Interest, now: Instant) {
         let function = interest.function();
-        let contract = interest.contract.map(|contract| (contract.each, contract.objects));
+        let about = self.peers.get(&peer).and_then(|peer| peer.about.as_ref());
+        let granted = about.is_some_and(|about| about.granted.contains(&self.id));
+        let contract = interest.contract.filter(|_| granted);
+        let contract = contract.map(|contract| (contract.each, contract.objects));
         if !self.interests.contains_key(&peer) {
             let observer = Observer { range: interest.range, ..Observer::EVERYWHERE };
             if self.exchanges.join(peer, observer, now).is_err() {

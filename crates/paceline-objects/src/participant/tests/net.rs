@@ -250,6 +250,10 @@ impl Net {
         self.peer(peer).observe(interest).expect("a valid interest");
     }
 
+    pub(super) fn grant(&mut self, observer: usize, owner: usize) {
+        self.peer(observer).grant(PeerId(owner as u64 + 1), true);
+    }
+
     pub(super) fn look(&mut self, peer: usize, position: [f64; 3]) {
         self.peer(peer).look(position, [0.0; 3], None);
     }
