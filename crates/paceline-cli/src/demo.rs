@@ -7,6 +7,7 @@
 
 mod children;
 mod dashboard;
+mod fifo;
 mod gauge;
 mod line;
 mod load;

@@ -10,6 +10,7 @@ mod api;
 mod events;
 mod gateway;
 mod guard;
+mod history;
 mod metrics;
 mod pages;
 mod patience;
@@ -18,6 +19,7 @@ mod route;
 mod served;
 mod server;
 mod source;
+mod values;
 
 pub(crate) use access::Access;
 pub(crate) use api::{State, Switch};

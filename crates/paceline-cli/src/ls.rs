@@ -3,6 +3,7 @@
 
 mod reservations;
 mod selection;
+mod timed;
 mod view;
 
 use crate::args;
@@ -45,7 +46,7 @@ pub(crate) struct LsArgs {
 /// Lists once.
 pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
-    let node = args.node.open_guest()?;
+    let node = args.node.open_guest("ls")?;
     settle(&node, args.timeout, &stop);
     let mut reader = Reader::new(args.timeout);
     let mut document = reader.read(&node);

@@ -35,6 +35,7 @@ mod error;
 mod handle;
 mod object;
 mod report;
+mod reservation;
 mod service;
 mod state;
 mod worker;

@@ -63,12 +63,15 @@ pub(super) struct WorldChange {
 }
 
 /// The body of `POST /api/v1/subscriptions/ID`.
-#[derive(Clone, Debug, Deserialize)]
-#[cfg_attr(test, derive(Serialize, ts_rs::TS))]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(deny_unknown_fields)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// Options of `paceline set`, such as `--max-hz 5 --size 160x120`.
     pub(super) set: String,
+    /// Only asks whether the changed request would be granted next to the present one; changes nothing.
+    #[serde(default)]
+    pub(super) dry_run: bool,
 }
 
 /// The nodes alone, as `paceline ls --json` prints them.

@@ -71,9 +71,10 @@ struct Sums {
 
 /// The node of the town and its observers.
 pub(super) struct Observers {
+    // Closed before the town, so that they do not look for it.
+    pub(super) watchers: Vec<Watcher>,
     town: SharedWorld,
     node: Node,
-    pub(super) watchers: Vec<Watcher>,
     readings: Vec<Reading>,
     promised: (u64, u64),
 }
