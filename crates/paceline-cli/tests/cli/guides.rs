@@ -28,7 +28,12 @@ fn two_nodes_meet_and_a_request_is_sized_as_in_the_guides() {
         let line = line.replace("/tmp/robot", &robot).replace("/tmp/operator", &operator);
         line.replace(":7600", &format!(":{port}"))
     };
-    let start = |line: &str| Running::gathered(shell(&host, &here(line)).spawn().unwrap());
+    // The program replaces the shell, so that it ends with the test.
+    let replaced = format!("exec '{}' ", crate::BINARY);
+    let start = |line: &str| {
+        let line = here(line).replacen("paceline ", &replaced, 1);
+        Running::gathered(shell(&host, &line).spawn().unwrap())
+    };
     let done = |line: &str| {
         let output = shell(&host, &here(line)).output().unwrap();
         assert!(output.status.success(), "{line}: {output:?}");
