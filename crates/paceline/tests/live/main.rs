@@ -46,3 +46,4 @@ mod thin_link;
 mod timed;
 mod trust;
 mod video;
+mod worlds;
