@@ -36,6 +36,14 @@ from ._native import (
     SubscriptionView,
     Summary,
     BestEffort,
+    ExchangeTerms,
+    Interest,
+    ObjectView,
+    PairView,
+    ServiceRefused,
+    SharedObject,
+    World,
+    WorldEvent,
 )
 from ._native import after_fork as _after_fork
 from .callback import Callback
@@ -50,6 +58,7 @@ from .errors import (
     Refused,
     SubscribeError,
     Timeout,
+    WorldError,
 )
 from .node import Link, Node, open
 from .node import close_all as _close_all
@@ -94,6 +103,15 @@ __all__ = [
     "Summary",
     "Timeout",
     "BestEffort",
+    "ExchangeTerms",
+    "Interest",
+    "ObjectView",
+    "PairView",
+    "ServiceRefused",
+    "SharedObject",
+    "World",
+    "WorldEvent",
+    "WorldError",
     "encoding_of",
     "open",
 ]

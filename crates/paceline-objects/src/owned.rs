@@ -69,6 +69,12 @@ impl OwnedObject {
         &self.values
     }
 
+    /// Returns the names and values of the fields that have one.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
+        let named = self.schema().fields().iter().zip(self.values());
+        named.filter_map(|(field, value)| Some((field.name.as_str(), value.as_ref()?)))
+    }
+
     /// Returns its position and velocity; `None` for an object without a position.
     #[must_use]
     pub const fn motion(&self) -> Option<Motion> {

@@ -30,6 +30,7 @@ mod timing;
 mod view;
 mod wait;
 mod wish;
+mod world;
 
 /// The exported classes and functions.
 #[pyo3::pymodule(name = "_native")]
@@ -70,4 +71,9 @@ mod native {
     use super::subscriber::Subscriber;
     #[pymodule_export]
     use super::view::SubscriptionView;
+    #[pymodule_export]
+    use super::world::{
+        Decider, ExchangeTerms, Interest, ObjectView, PairView, ServiceRefused, SharedObject,
+        World, WorldEvent,
+    };
 }
