@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import paceline
 import pytest
 from conftest import SOON_S, wait_until
-
 from test_examples import blocks
 
 Thin = tuple[paceline.Node, paceline.Node]
@@ -184,6 +183,9 @@ def test_wrong_values_are_named(node: paceline.Node) -> None:
             make()
 
 
-def test_the_program_of_the_guide_runs(node: paceline.Node) -> None:
-    for block in blocks("docs/guides/objects.md"):
-        exec(compile(block, "docs/guides/objects.md", "exec"), {"node": node})
+def test_the_programs_of_the_guide_run(node: paceline.Node) -> None:
+    names: dict[str, object] = {"node": node}
+    programs = blocks("docs/guides/objects.md")
+    for program in programs:
+        exec(compile(program, "docs/guides/objects.md", "exec"), names)
+    assert len(programs) == 3

@@ -28,6 +28,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+/// The programs in the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/objects.md")]
+struct Guide;
+
 mod builder;
 mod channels;
 mod engine;

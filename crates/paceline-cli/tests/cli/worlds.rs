@@ -33,6 +33,9 @@ fn ls_shows_objects_participants_and_the_parts_of_delays() {
     for part in ["OBJECTS", "car/7", "car/3", "paint=\"red\"", "every 50ms", "150 ms", "DELAYS"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let guide = include_str!("../../../../docs/guides/objects.md");
+    let line = "paceline ls --objects town --json";
+    assert!(guide.lines().any(|documented| documented == line), "the guide lacks {line}");
     let ls = host.run(&["ls", "--objects", "town", "--json"]).text();
     let document: serde_json::Value = serde_json::from_str(&ls).unwrap();
     let car = &document["objects"][0];
