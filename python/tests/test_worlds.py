@@ -156,13 +156,14 @@ def test_wrong_values_are_named(node: paceline.Node) -> None:
     with pytest.raises(paceline.WorldError, match="fragment_bytes 1: must be from 512"):
         node.world("town", fragment_bytes=1)
     with node.world("town") as town:
-        for arguments, fields, text in [
+        cases: list[tuple[tuple[str, str], dict[str, object], str]] = [
             (("car 1", CAR), {}, "path"),
             (("car/1", "car"), {}, "NAME/VERSION"),
             (("car/1", CAR), {"wheels": 4}, "field 'wheels' is not in the schema"),
             (("car/1", CAR), {"doors": "four"}, "doors='four': it must be of type int"),
             (("car/1", CAR), {"position": (1, 2)}, "three finite numbers"),
-        ]:
+        ]
+        for arguments, fields, text in cases:
             with pytest.raises((paceline.WorldError, ValueError, TypeError), match=re.escape(text)):
                 town.create(*arguments, **fields)
         with pytest.raises(paceline.WorldError, match="is not in this world"):

@@ -103,7 +103,6 @@ impl Interest {
     /// there is no expression.
     #[staticmethod]
     #[pyo3(signature = (terms, *, whom=None, every=None, fidelity=None, tolerance=None, weight=None, range=f64::INFINITY))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn declared(
         terms: &Bound<'_, ExchangeTerms>,
         whom: Option<String>,
