@@ -22,7 +22,8 @@ pub struct CarWorld {
 impl CarWorld {
     /// Creates cars and observers, evenly at random, each observer with `range` metres.
     pub fn new(cars: u32, observers: u32, range: f64) -> Self {
-        let settings = ExchangeSettings { cell: range, ..ExchangeSettings::default() };
+        let cell = if range.is_finite() { range } else { EDGE };
+        let settings = ExchangeSettings { cell, ..ExchangeSettings::default() };
         let now = Instant::from_millis(1);
         let mut world = Self { list: ExchangeList::new(settings), cars: Vec::new(), state: 1, now };
         for car in 0..cars {

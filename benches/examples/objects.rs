@@ -2,17 +2,25 @@
 //! observers.
 //!
 //! `cargo run --release --manifest-path benches/Cargo.toml --example objects [-- OBJECTS OBSERVERS RANGE]`
+//!
+//! With `-- exchanges OBJECTS COUNT` it only changes, sends and delivers COUNT objects of OBJECTS for one observer, to
+//! count the instructions: `valgrind --tool=callgrind …`.
 
 use paceline_benches::world::CarWorld;
 use paceline_objects::PeerId;
 use paceline_objects::exchange::PeerTimetable;
 use paceline_objects::semantic::{
-    DeclaredFunction, DeclaredRule, DistanceLadder, DistanceStep, ExchangeTerms, SemanticFunction,
+    DeclaredFunction, DeclaredRule, DistanceLadder, DistanceStep, ExchangeTerms, Periodic,
+    SemanticFunction,
 };
 use paceline_sched::{Duration, Instant};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|argument| argument == "exchanges").is_some() {
+        let mut number = || arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000);
+        return count(number(), number());
+    }
     let mut argument =
         |default: u32| arguments.next().and_then(|text| text.parse().ok()).unwrap_or(default);
     let (objects, observers, range) = (argument(10_000), argument(100), argument(350));
@@ -35,6 +43,19 @@ const RULES: [&str; 3] = [
     "every: distance < 100.0 ? 0.05 : 0.5",
     "whom: distance < 300.0\nevery: distance < 100.0 ? 0.05 : 0.5\nweight: 1.0 / (1.0 + distance)",
 ];
+
+/// Changes, sends and delivers `count` of the objects of one observer, one after the other.
+fn count(objects: u32, count: u32) {
+    let mut world = CarWorld::new(objects, 1, f64::INFINITY);
+    let mut function = Periodic(ExchangeTerms::every(Duration::from_millis(1)));
+    world.sweep(&mut function, &());
+    world.exchange(u64::MAX);
+    for car in 0..count {
+        world.now += Duration::from_micros(10);
+        world.change(car.wrapping_mul(7_919) % objects);
+        world.exchange(u64::MAX);
+    }
+}
 
 fn ladder(range: u32) -> DistanceLadder {
     let range = f64::from(range);

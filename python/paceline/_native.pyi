@@ -24,6 +24,8 @@ __all__ = [
     "SharedObject",
     "World",
     "WorldEvent",
+    "Clock",
+    "Reading",
     "ChangeRefused",
     "Changed",
     "Excess",
@@ -34,6 +36,7 @@ __all__ = [
     "Loan",
     "Measured",
     "Node",
+    "Resumed",
     "Silent",
     "Withdrawn",
     "Payload",
@@ -320,6 +323,23 @@ class Silent:
     @property
     def seq(self) -> int:
         """The sequence number of the last command."""
+
+@final
+class Resumed:
+    """Event: a command was released after a silence: the safe action has ended."""
+
+    @property
+    def tag(self) -> str:
+        """The tag of the commands."""
+    @property
+    def publisher(self) -> str:
+        """The id of the publisher of the command."""
+    @property
+    def seq(self) -> int:
+        """The sequence number of the command."""
+    @property
+    def silent_ms(self) -> float:
+        """The time since the safe action started, in milliseconds."""
 
 @final
 class Withdrawn:
@@ -637,7 +657,7 @@ class Subscriber:
     def try_take(self, max_samples: int = 1024) -> list[Sample]:
         """Returns all queued samples without blocking, at most ``max_samples``; an empty list if
         none is queued."""
-    def events(self) -> list[Heard | Grant | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused | Silent]:
+    def events(self) -> list[Heard | Grant | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused | Silent | Resumed]:
         """Returns the events since the last call, oldest first.
 
         Only the 64 newest unread events are kept.
@@ -1035,6 +1055,42 @@ class Buffer:
     def __exit__(self, *_error: object) -> None: ...
 
 @final
+class Reading:
+    """A reading of a clock: the time, and the interval that contains the true time."""
+
+    @property
+    def ns(self) -> int:
+        """The time in nanoseconds since 1970 UTC."""
+    @property
+    def earliest_ns(self) -> int:
+        """The earliest possible true time, in nanoseconds since 1970 UTC."""
+    @property
+    def latest_ns(self) -> int:
+        """The latest possible true time, in nanoseconds since 1970 UTC."""
+    @property
+    def error_us(self) -> float | None:
+        """The bound of the error in microseconds; ``None`` if it is unknown."""
+    @property
+    def status(self) -> str:
+        """``unsynchronised``, ``synchronised``, ``holdover`` or ``disrupted``."""
+    def definitely_before(self, other: Reading) -> bool:
+        """Returns true if this time is before ``other`` for every possible error."""
+
+@final
+class Clock:
+    """The clock of a node; it remains valid after the node is closed, and then holds its last state."""
+
+    @property
+    def status(self) -> str:
+        """The state: ``unsynchronised``, ``synchronised``, ``holdover`` or ``disrupted``."""
+    def now(self) -> Reading:
+        """Returns the present time, its bounds and the state of the clock."""
+    def stamp(self) -> Reading:
+        """Returns the present time; it is later than all earlier stamps of the node."""
+    def wait_until_past(self, ns: int, timeout_s: float) -> bool:
+        """Blocks until a time has passed with certainty. Returns false if that has not come after ``timeout_s``."""
+
+@final
 class SubscriptionView:
     """A subscription of any node, as announced to all nodes."""
 
@@ -1099,6 +1155,8 @@ class Node:
         """Runs the admission tests without reserving; called by ``Node.quotes``."""
     def declare_buffer(self, pattern: str, asked: dict[str, Any]) -> Buffer:
         """Declares a pull buffer; called by ``Node.buffer``."""
+    def clock(self) -> Clock:
+        """Returns the clock of the node. It follows that of the host's node, if that has one."""
     def subscriptions(self) -> list[SubscriptionView]:
         """Returns the subscriptions of all reachable nodes. The list is local knowledge: no
         message is sent."""

@@ -58,7 +58,7 @@ class Node(_native.Node):
     >>> with paceline.Node(name="console", links=[link]) as node:
     ...     pictures = node.subscriber("robot/camera")
 
-    ``name`` defaults to host name and process id. ``runtime_dir`` is the folder whose ``node.sock``
+    ``name`` defaults to the name of the script, with a number if another process has it. ``runtime_dir`` is the folder whose ``node.sock``
     joins the processes of a host; it defaults to ``$PACELINE_RUNTIME_DIR``, then
     ``$XDG_RUNTIME_DIR/paceline``. An ``isolated`` node uses only ``links`` and no socket. A
     ``guest`` joins this host's node but never becomes it.

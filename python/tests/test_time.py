@@ -43,6 +43,19 @@ def test_the_members_of_a_group_wait_for_the_same_instant(node: paceline.Node) -
         node.subscriber("mic", sync_group="py", sync_delay_ms=70)
 
 
+def test_stamps_increase_and_an_unknown_error_orders_nothing(node: paceline.Node) -> None:
+    clock = node.clock()
+    assert clock.status == "unsynchronised"
+    first, second = clock.stamp(), clock.stamp()
+    assert first.ns < second.ns
+    now = clock.now()
+    assert now.error_us is None and now.earliest_ns <= now.ns <= now.latest_ns
+    assert not first.definitely_before(second)
+    assert not clock.wait_until_past(now.ns, 0.01)
+    with pytest.raises(ValueError, match="timeout_s"):
+        clock.wait_until_past(now.ns, -1)
+
+
 @pytest.mark.parametrize(
     ("asked", "part"),
     [

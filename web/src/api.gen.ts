@@ -40,7 +40,49 @@ export type Change = {
 /**
  * Options of `paceline set`, such as `--max-hz 5 --size 160x120`.
  */
-set: string, };
+set: string, 
+/**
+ * Only asks whether the changed request would be granted next to the present one; changes nothing.
+ */
+dry_run: boolean, };
+
+export type Past = { 
+/**
+ * By id of the subscription.
+ */
+subscriptions: { [key in string]: SubscriptionPast }, 
+/**
+ * By id of the node and name of the link, with a space between them.
+ */
+links: { [key in string]: LinkPast }, };
+
+export type SubscriptionPast = { 
+/**
+ * Mean age at delivery in microseconds; 0 if no sample arrived.
+ */
+mean_us: Array<number>, 
+/**
+ * Largest age at delivery in microseconds.
+ */
+max_us: Array<number>, 
+/**
+ * Delivered samples per second, in thousandths.
+ */
+rate_millihertz: Array<number>, };
+
+export type LinkPast = { use_bits_per_s: Array<number>, reserved_bits_per_s: Array<number>, };
+
+export type Values = { 
+/**
+ * At most 64 tags, in alphabetical order.
+ */
+rows: Array<Value>, };
+
+export type Value = { tag: string, seq: number, encoding: string, bytes: number, 
+/**
+ * The payload if it is text or JSON, at most 120 characters; null otherwise.
+ */
+text: string | null, };
 
 export type Node = { id: string, name: string, 
 /**
@@ -63,7 +105,11 @@ dropped: Drops,
 /**
  * Threads that are blocked.
  */
-stalled: Array<Stalled>, };
+stalled: Array<Stalled>, 
+/**
+ * State of its clock; null for a node of an earlier version.
+ */
+clock: NodeClock | null, };
 
 export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
 
@@ -83,7 +129,29 @@ age_mean_us: number | null,
 /**
  * Sum of the ages of all samples delivered since the start.
  */
-age_sum_us: number, dropped: Drops, };
+age_sum_us: number, dropped: Drops, 
+/**
+ * Largest jitter of a publisher's samples at arrival, by RFC 3550.
+ */
+jitter_us: number, 
+/**
+ * Samples that were published between two that arrived, but did not arrive.
+ */
+lost: number, 
+/**
+ * Delivery by time; null without one.
+ */
+timed: Timed | null, };
+
+export type Timed = { 
+/**
+ * `fresh`, `ordered`, `spacing`, `max_jitter` or `sync_group`.
+ */
+method: string, 
+/**
+ * The setting as on the command line.
+ */
+setting: string, released: number, late: number, early: number, refused: number, silences: number, unknown: number, beyond: number, jumps: number, jitter_in_us: number | null, jitter_out_us: number | null, added_us: number | null, wakeup_us: number | null, bound_us: number | null, };
 
 export type Asked = { 
 /**

@@ -1,6 +1,6 @@
 // Client of the API of this origin.
 
-import type { Change, State, Turn } from "./api.gen";
+import type { Change, Past, State, Turn, Value, Values } from "./api.gen";
 
 /** The page reports silence after this time without an event, in milliseconds. */
 const SILENT_MS = 4000;
@@ -27,14 +27,59 @@ export async function turn(name: string, on: boolean): Promise<void> {
   await post(`/api/v1/switches/${encodeURIComponent(name)}`, { on } satisfies Turn);
 }
 
+/** Returns the history that the server keeps; null if it does not answer. */
+export async function history(): Promise<Past | null> {
+  const answer = await fetch("/api/v1/history").catch(() => null);
+  return answer?.ok ? ((await answer.json()) as Past) : null;
+}
+
+/** Returns the newest value of each tag of a subscription. */
+export async function values(subscription: string): Promise<Value[]> {
+  const answer = await fetch(`/api/v1/values/${subscription}`);
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  return ((await answer.json()) as Values).rows;
+}
+
+/** The delays of a tag in each second of a simulation in order of arrival. */
+export interface Comparison {
+  tag: string;
+  flood_s: number;
+  mean_us: number[];
+  max_us: number[];
+}
+
+/** Returns the demo's traffic in order of arrival; null without one. */
+export async function comparison(): Promise<Comparison | null> {
+  const answer = await fetch("/api/v1/comparison");
+  return answer.status === 200 ? ((await answer.json()) as Comparison) : null;
+}
+
+interface Changed {
+  answer: string;
+  granted: string[];
+  refused: string[];
+}
+
+/** Asks whether a subscription's path would grant the options next to the present request. Throws the server's error. */
+export async function attempt(subscription: string, set: string): Promise<string> {
+  const { answer, granted, refused } = await changed(subscription, { set, dry_run: true });
+  if (refused.length > 0) return `not next to the present request: ${refused.join("; ")}`;
+  return answer === "granted" ? `would be granted ${granted.join("; ")}` : answer === "best_effort" ? "best effort, nothing is reserved" : "some nodes did not answer";
+}
+
 /**
- * Changes a subscription to options of `paceline set`, such as `--max-hz 5`. Throws the server's error message, or the
- * refusal of the path.
+ * Changes a subscription to options of `paceline set`, such as `--max-hz 5`. Returns the answer. Throws the server's error
+ * message, or the refusal of the path.
  */
-export async function change(subscription: string, set: string): Promise<void> {
-  const answer = await post(`/api/v1/subscriptions/${subscription}`, { set } satisfies Change);
-  const { refused } = (await answer.json()) as { refused: string[] };
+export async function change(subscription: string, set: string): Promise<string> {
+  const { granted, refused } = await changed(subscription, { set, dry_run: false });
   if (refused.length > 0) throw new Error(`refused: ${refused.join("; ")}`);
+  return granted.length > 0 ? `granted ${granted.join("; ")}` : "in force";
+}
+
+async function changed(subscription: string, body: Change): Promise<Changed> {
+  const answer = await post(`/api/v1/subscriptions/${subscription}`, body);
+  return (await answer.json()) as Changed;
 }
 
 async function post(path: string, body: object): Promise<Response> {

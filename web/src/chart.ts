@@ -1,8 +1,15 @@
-// Line charts on a canvas, sharp on any screen, drawn only while visible.
+// Line charts on a canvas with axes, units and the values under the pointer, drawn only while visible.
 
-import { SECONDS } from "./store";
+/** The kept seconds of charts. */
+export const SECONDS_MAX = 600;
+/** The displayed time range, in seconds. */
+export const range = { seconds: 120 };
+
+const [LEFT, BOTTOM, TOP, RIGHT] = [50, 17, 6, 2];
 
 export interface Line {
+  /** Its name in the values under the pointer. */
+  name: string;
   values: number[];
   /** A custom property of the style sheet. */
   colour: string;
@@ -14,16 +21,38 @@ export interface Scale {
   top: number;
   /** A reference level: a capacity or a delay bound. */
   mark: number | null;
+  /** The time range in seconds, if it is not the one of the page. */
+  seconds?: number;
 }
 
-/** A canvas with lines over the last two minutes. */
+interface Area {
+  width: number;
+  height: number;
+  seconds: number;
+  y(value: number): number;
+  x(ago: number): number;
+}
+
+/** Returns the value that a part of all values does not exceed; null if there are none. */
+export function quantile(values: readonly number[], part: number): number | null {
+  const sorted = values.filter((value) => value > 0).sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
+}
+
+/** Returns the values of a time range, the displayed one by default. */
+export function recent<T>(values: readonly T[], seconds = range.seconds): readonly T[] {
+  return values.slice(-seconds);
+}
+
+/** A canvas with lines over the displayed time range. */
 export class Chart {
   readonly element: HTMLCanvasElement;
   #drawn: { lines: Line[]; scale: Scale } | null = null;
   #seen = false;
+  #pointer: number | null = null;
   readonly #watch: IntersectionObserver;
 
-  constructor(label: string) {
+  constructor(label: string, private readonly unit: (value: number) => string) {
     this.element = document.createElement("canvas");
     this.element.className = "chart";
     this.element.setAttribute("role", "img");
@@ -33,6 +62,8 @@ export class Chart {
       this.#paint();
     });
     this.#watch.observe(this.element);
+    this.element.addEventListener("pointermove", (event) => this.#point(event.offsetX));
+    this.element.addEventListener("pointerleave", () => this.#point(null));
   }
 
   draw(lines: Line[], scale: Scale): void {
@@ -42,6 +73,11 @@ export class Chart {
 
   gone(): void {
     this.#watch.disconnect();
+  }
+
+  #point(x: number | null): void {
+    this.#pointer = x;
+    this.#paint();
   }
 
   #paint(): void {
@@ -57,42 +93,87 @@ export class Chart {
     context.clearRect(0, 0, width, height);
     const style = getComputedStyle(this.element);
     const { lines, scale } = this.#drawn;
-    const y = (value: number) => height - 1 - (Math.min(value, scale.top) / (scale.top || 1)) * (height - 3);
-    context.lineWidth = 1;
-    context.strokeStyle = style.getPropertyValue("--rule");
-    for (const part of [0.25, 0.5, 0.75]) {
-      const at = Math.round(height * part) + 0.5;
-      context.beginPath();
-      context.moveTo(0, at);
-      context.lineTo(width, at);
-      context.stroke();
-    }
-    for (const line of lines) paintLine(context, line, style.getPropertyValue(line.colour), width, height, y);
+    const seconds = scale.seconds ?? range.seconds;
+    const [inner, high] = [width - LEFT - RIGHT, height - TOP - BOTTOM];
+    const area: Area = {
+      width, height, seconds,
+      y: (value) => TOP + high - (Math.min(value, scale.top) / (scale.top || 1)) * high,
+      x: (ago) => LEFT + inner - (ago * inner) / (seconds - 1),
+    };
+    context.font = `11px ${style.fontFamily}`;
+    this.#axes(context, style, area, scale);
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, 0, inner + RIGHT, TOP + high + 1);
+    context.clip();
+    for (const line of lines) paintLine(context, line, style.getPropertyValue(line.colour), area);
     if (scale.mark !== null) {
       context.strokeStyle = style.getPropertyValue("--mark");
       context.setLineDash([5, 4]);
-      context.beginPath();
-      context.moveTo(0, y(scale.mark));
-      context.lineTo(width, y(scale.mark));
-      context.stroke();
+      stroke(context, LEFT, area.y(scale.mark), width, area.y(scale.mark));
       context.setLineDash([]);
     }
+    context.restore();
+    if (this.#pointer !== null) this.#values(context, style, area, lines, this.#pointer);
+  }
+
+  #axes(context: CanvasRenderingContext2D, style: CSSStyleDeclaration, { width, height, seconds, y }: Area, scale: Scale): void {
+    context.lineWidth = 1;
+    context.strokeStyle = style.getPropertyValue("--rule");
+    context.fillStyle = style.getPropertyValue("--soft");
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    for (const part of [0, 0.5, 1]) {
+      const at = Math.round(y(scale.top * part)) + 0.5;
+      stroke(context, LEFT, at, width, at);
+      context.fillText(part === 0 ? "0" : this.unit(scale.top * part), LEFT - 5, Math.max(at, 6));
+    }
+    const first = seconds % 60 === 0 ? `${seconds / 60} min ago` : `${seconds} s ago`;
+    context.textBaseline = "bottom";
+    context.textAlign = "left";
+    context.fillText(first, LEFT, height);
+    context.textAlign = "right";
+    context.fillText("now", width - RIGHT, height);
+  }
+
+  /** Shows the values at the pointer. */
+  #values(context: CanvasRenderingContext2D, style: CSSStyleDeclaration, area: Area, lines: Line[], pointer: number): void {
+    const { width, height, seconds } = area;
+    const ago = Math.round(((width - RIGHT - pointer) * (seconds - 1)) / (width - LEFT - RIGHT));
+    if (ago < 0 || ago >= seconds) return;
+    const told = lines.flatMap(({ name, values }) => {
+      const value = values[values.length - 1 - ago];
+      return value === undefined ? [] : [`${name} ${this.unit(value)}`];
+    });
+    if (told.length === 0) return;
+    context.strokeStyle = style.getPropertyValue("--mark");
+    stroke(context, area.x(ago), TOP, area.x(ago), height - BOTTOM);
+    const text = told.join(" · ");
+    const wide = context.measureText(text).width + 12;
+    const left = Math.min(Math.max(area.x(ago) - wide / 2, 0), Math.max(0, width - wide));
+    context.fillStyle = style.getPropertyValue("--panel");
+    context.fillRect(left, TOP, wide, 18);
+    context.strokeRect(left, TOP, wide, 18);
+    context.fillStyle = style.getPropertyValue("--ink");
+    context.textAlign = "left";
+    context.textBaseline = "middle";
+    context.fillText(text, left + 6, TOP + 9.5);
   }
 }
 
-function paintLine(
-  context: CanvasRenderingContext2D,
-  line: Line,
-  colour: string,
-  width: number,
-  height: number,
-  y: (value: number) => number,
-): void {
-  const { values } = line;
-  if (values.length === 0) return;
-  const x = (at: number) => width - ((values.length - 1 - at) * width) / (SECONDS - 1);
+function stroke(context: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number): void {
   context.beginPath();
-  values.forEach((value, at) => (at === 0 ? context.moveTo(x(at), y(value)) : context.lineTo(x(at), y(value))));
+  context.moveTo(x1, y1);
+  context.lineTo(x2, y2);
+  context.stroke();
+}
+
+function paintLine(context: CanvasRenderingContext2D, line: Line, colour: string, { height, seconds, x, y }: Area): void {
+  const values = line.values.slice(-seconds);
+  if (values.length === 0) return;
+  const place = (at: number) => x(values.length - 1 - at);
+  context.beginPath();
+  values.forEach((value, at) => (at === 0 ? context.moveTo(place(at), y(value)) : context.lineTo(place(at), y(value))));
   context.lineWidth = 1.75;
   context.lineJoin = "round";
   context.strokeStyle = colour;
@@ -100,8 +181,8 @@ function paintLine(
   context.stroke();
   context.setLineDash([]);
   if (!line.fill) return;
-  context.lineTo(x(values.length - 1), height);
-  context.lineTo(x(0), height);
+  context.lineTo(place(values.length - 1), height - BOTTOM);
+  context.lineTo(place(0), height - BOTTOM);
   context.closePath();
   context.globalAlpha = 0.18;
   context.fillStyle = colour;

@@ -1,11 +1,13 @@
 // The page: each event, once per second, updates all views.
 
-import { follow } from "./api";
-import { attribute, byId, text, whileSeen } from "./dom";
+import { follow, history } from "./api";
+import { range } from "./chart";
+import { attribute, byId, el, text, whileSeen } from "./dom";
 import { Store, type View } from "./store";
 import { verdict } from "./verdict";
 import { showLinks, showProcessors } from "./views/links";
 import { parts as rest } from "./views/rest";
+import { showStory } from "./views/story";
 import { showSubscriptions } from "./views/subscriptions";
 import { showTopology } from "./views/topology";
 
@@ -28,8 +30,24 @@ function show(view: View): void {
   attribute(byId("verdict"), "data-health", told.state);
   text(byId("pulse"), `live · ${new Date(view.state.at_ms).toLocaleTimeString("en-GB")}`);
   attribute(byId("pulse"), "data-live", "yes");
+  // It hides its parts itself, so it is always current.
+  showStory(view);
   for (const update of views) update(view);
 }
+
+for (const seconds of [120, 600]) {
+  const button = el("button", { type: "button", "aria-pressed": String(range.seconds === seconds) }, `${seconds / 60} min`);
+  button.addEventListener("click", () => {
+    range.seconds = seconds;
+    for (const other of byId("range").children) attribute(other, "aria-pressed", String(other === button));
+    if (shown) show(shown);
+  });
+  byId("range").append(button);
+}
+
+void history().then((past) => {
+  if (past) store.remember(past);
+});
 
 follow((state) => {
   if (state) {

@@ -1,12 +1,11 @@
 // Converts readings, one per second, to the data that the page shows.
 
-import type { Link, Node, Publisher, Reservation, State, Subscription } from "./api.gen";
+import type { Link, Node, Past, Publisher, Reservation, State, Subscription } from "./api.gen";
+import { SECONDS_MAX } from "./chart";
 import { Delays, type Part } from "./delay";
 import { expectedRate, grantsOf, type Leg, legsOf, legsTo } from "./legs";
 import { type Broken, broken, type Counted, counted, isBeyond, isBrokenNow, isStricter, tolerance } from "./promise";
 
-/** The time range of charts in seconds. */
-export const SECONDS = 120;
 /** The number of kept readings of counters: those of the last ten seconds, and the one before. */
 const COUNTED_MAX = 11;
 /**
@@ -44,6 +43,8 @@ export interface Sub {
   isPicture: boolean;
   /** One entry per second, the newest last. */
   ages: Ages[];
+  /** The number of the last change of the request, or of the appearance; 0 since the start of the page. */
+  changed: number;
   history: Counted[];
 }
 
@@ -85,8 +86,28 @@ export class Store {
   #subs = new Map<string, Sub>();
   #links = new Map<string, LinkView["past"]>();
   readonly #delays = new Delays();
+  #past: Past | null = null;
+  #readings = 0;
+
+  /** Adds the history that the server kept before the first reading. */
+  remember(past: Past): void {
+    this.#past = past;
+    for (const [id, sub] of this.#subs) sub.ages.unshift(...this.#agesOf(id));
+    for (const [key, link] of this.#links) link.unshift(...this.#useOf(key));
+  }
+
+  #agesOf(id: string): Ages[] {
+    const past = this.#past?.subscriptions[id];
+    return past ? past.mean_us.map((mean, at) => ({ mean, max: past.max_us[at] ?? 0 })) : [];
+  }
+
+  #useOf(key: string): LinkView["past"] {
+    const past = this.#past?.links[key];
+    return past ? past.use_bits_per_s.map((use, at) => ({ use, reserved: past.reserved_bits_per_s[at] ?? 0 })) : [];
+  }
 
   take(state: State): View {
+    this.#readings += 1;
     const names = new Map(state.nodes.map((node) => [node.id, node.name]));
     for (const { id, name } of state.known) names.set(id, name);
     const legs = legsOf(state);
@@ -103,8 +124,9 @@ export class Store {
   }
 
   #link(node: Node, link: Link, legs: readonly Leg[], names: Map<string, string>): LinkView {
-    const past = this.#links.get(`${node.id} ${link.name}`) ?? [];
-    push(past, { use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s }, SECONDS);
+    const key = `${node.id} ${link.name}`;
+    const past = this.#links.get(key) ?? this.#useOf(key);
+    push(past, { use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s }, SECONDS_MAX);
     const own = legs.filter((leg) => leg.node === node && leg.link === link);
     return { node, link, past, shares: sharesOf(own, names), to: link.hops.map((hop) => names.get(hop) ?? hop) };
   }
@@ -117,13 +139,15 @@ export class Store {
     // Drops are counted anew on another path.
     const history = push(before?.history.at(-1)?.way === now.way ? before.history : [], now, COUNTED_MAX);
     const fresh = sub.age_mean_us === null ? null : { mean: sub.age_mean_us, max: sub.age_max_us };
-    const ages = before?.ages ?? [];
-    if (before) push(ages, fresh ?? { mean: 0, max: 0 }, SECONDS);
+    const ages = before?.ages ?? this.#agesOf(sub.id);
+    if (before) push(ages, fresh ?? { mean: 0, max: 0 }, SECONDS_MAX);
+    const same = before ? asks(before.sub) === asks(sub) : this.#readings === 1;
+    const changed = same ? (before?.changed ?? 0) : this.#readings;
     const age = fresh ?? (isFlowing(history) ? (before?.age ?? null) : null);
     const near = sub.publishers[0]?.startsWith(`${node.id}.`) ?? false;
     const end = legs.length > 0 ? "propagation and delivery" : near ? "on this host" : "path to this node";
     const view = {
-      node, sub, publishers, grants, legs, near, history, ages, age,
+      node, sub, publishers, grants, legs, near, history, ages, age, changed,
       expected: expectedRate(sub, publishers),
       broken: broken(legs.map(({ stream }) => stream)),
       parts: age === null ? [] : this.#delays.parts(legs, age.mean, end),
@@ -141,6 +165,11 @@ export class Store {
       return [{ leg, total, parts }];
     });
   }
+}
+
+/** Returns a text that changes with the request and its answer. */
+function asks({ asked, within_us, loss, refusals }: Subscription): string {
+  return [asked.form, within_us, loss, refusals.length > 0].join(" ");
 }
 
 /** Returns the reservations on a link, the largest first. */

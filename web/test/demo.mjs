@@ -1,6 +1,9 @@
 // Starts a demo for the tests, and a browser.
 
 import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
@@ -33,6 +36,29 @@ export async function startDemo() {
     }
   }
   throw new Error(`the demo ended: ${said.join("\n")}`);
+}
+
+/** Starts `paceline node` with a page, in a runtime folder of its own. */
+export async function startNode() {
+  const folder = mkdtempSync(join(tmpdir(), "plw-"));
+  const env = { ...process.env, PACELINE_RUNTIME_DIR: folder, XDG_CONFIG_HOME: folder };
+  const node = spawn(BINARY, ["node", "--json", "--http", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "ignore"], env });
+  const all = [node];
+  for await (const line of createInterface({ input: node.stdout })) {
+    return {
+      url: JSON.parse(line).http,
+      run: (args) => all.push(spawn(BINARY, args, { stdio: "ignore", env })),
+      async end() {
+        await Promise.all(all.map((child) => {
+          const ended = new Promise((done) => child.once("exit", done));
+          child.kill("SIGTERM");
+          return ended;
+        }));
+        rmSync(folder, { recursive: true, force: true });
+      },
+    };
+  }
+  throw new Error("the node ended");
 }
 
 /** Returns the nodes from `paceline ls --json` at one node of the demo. */

@@ -1,8 +1,11 @@
 // Tests of the page in a real browser, with a real demo.
 
 import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { LIMIT_MS, ls, open, startBrowser, startDemo, until } from "./demo.mjs";
+import { LIMIT_MS, ls, open, startBrowser, startDemo, startNode, until } from "./demo.mjs";
 
 let demo, browser, page;
 const complaints = [];
@@ -19,6 +22,33 @@ after(async () => {
   await browser?.close();
   await demo?.end();
 });
+
+/** The folder of the screenshots. */
+const SHOTS = process.env.PACELINE_SHOTS ?? join(tmpdir(), "paceline-page");
+const DESKTOP = { width: 1440, height: 900 };
+const SCREENS = [
+  ["desktop", { viewport: DESKTOP, colorScheme: "light" }],
+  ["dark", { viewport: DESKTOP, colorScheme: "dark" }],
+  ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true }],
+];
+
+/** Saves pictures of the page at `url` on three screens, once `look` is true there. */
+async function shoot(name, url, look) {
+  mkdirSync(SHOTS, { recursive: true });
+  for (const [screen, options] of SCREENS) {
+    const shot = await open(browser, url, complaints, options);
+    await until(`${name} is shown on ${screen}`, () => look(shot));
+    await shot.screenshot({ path: join(SHOTS, `${name}-${screen}.png`) });
+    if (screen !== "phone") {
+      const low = await shot.evaluate(() => ["#news", "#versus", "#start"].flatMap((id) => {
+        const part = document.querySelector(id);
+        return part && part.checkVisibility() && part.getBoundingClientRect().bottom > innerHeight ? [id] : [];
+      }));
+      assert.deepEqual(low, [], `${name} on ${screen} is visible without scrolling`);
+    }
+    await shot.close();
+  }
+}
 
 const card = (about, from = page) => from.locator(".card", { has: from.locator("h3", { hasText: about }) });
 const state = async () => (await fetch(`${demo.url}api/v1/state`)).json();
@@ -208,8 +238,46 @@ test("the switch floods the thin link while contracted streams continue", async 
     // A busy machine may delay single samples, but no contracted sample is dropped for the flood.
     assert.ok(is.sent - was.sent >= 0.9 * (is.offered - was.offered) - 2, `${tag}: ${JSON.stringify(is)}`);
   }
+  // The consequence is next to the switch.
+  await page.locator("#news", { hasText: /^Flood: steering [\d.]+ ms → [\d.]+ ms, at most .* bound 20 ms (kept|exceeded); bulk \d+ Hz → [\d.]+ Hz$/ }).waitFor();
+  assert.match(await page.locator("#cards h3").first().textContent(), /operator robot\/bulk/, "what changed comes first");
+  await page.locator("#versus figcaption", { hasText: /in order of arrivallongest now [\d.]+ s/ }).waitFor();
+  await shoot("flood", demo.url, async (shot) => (await shot.textContent("#news")).startsWith("Flood: ") && /longest now [\d.]+ s/.test(await shot.textContent("#versus")));
   await button.click();
   await card("operator robot/bulk").waitFor({ state: "detached" });
+});
+
+test("charts begin with the history of the server", async () => {
+  const { subscriptions, links } = await (await fetch(`${demo.url}api/v1/history`)).json();
+  const steer = (await state()).nodes.flatMap((node) => node.subscriptions).find(({ pattern }) => pattern === "robot/steer");
+  const past = subscriptions[steer.id];
+  assert.ok(past.mean_us.length > 5 && past.mean_us.length === past.max_us.length, JSON.stringify(past));
+  assert.ok(past.rate_millihertz.some((rate) => rate > 50_000), JSON.stringify(past.rate_millihertz));
+  assert.ok(Object.keys(links).some((name) => name.endsWith(" thin")));
+  const ranges = page.getByRole("group", { name: "Time range of the charts" }).getByRole("button");
+  await ranges.last().click();
+  assert.deepEqual(await ranges.evaluateAll((all) => all.map((one) => one.getAttribute("aria-pressed"))), ["false", "true"]);
+  await ranges.first().click();
+});
+
+test("sliders try a change and make it", async () => {
+  const operator = page.locator(".card", { has: page.locator("h3", { hasText: "operator robot/camera" }) }).first();
+  const id = await operator.getAttribute("data-id");
+  const asked = async () => (await state()).nodes.flatMap((node) => node.subscriptions).find((sub) => sub.id === id).asked;
+  await operator.locator("summary").click();
+  const slider = operator.getByRole("slider", { name: "rate of operator robot/camera" });
+  const answer = operator.locator(".answer");
+  await until("the slider shows the request", async () => (await operator.locator("output").first().textContent()) === "≤ 5.0 Hz");
+  // Moving asks only.
+  await slider.evaluate((input) => { input.value = 2; input.dispatchEvent(new Event("input")); });
+  await answer.filter({ hasText: /^with --max-hz 2: would be granted within .* over thin of robot \(2 Mbit\/s\)$/ }).waitFor();
+  assert.equal((await asked()).max_hz, 5);
+  await slider.evaluate((input) => input.dispatchEvent(new Event("change")));
+  await answer.filter({ hasText: /^changed to --max-hz 2: granted within / }).waitFor();
+  await until("the state has it", async () => (await asked()).max_hz === 2);
+  await slider.evaluate((input) => { input.value = 4; input.dispatchEvent(new Event("change")); });
+  await until("the former rate is back", async () => (await asked()).max_hz === 5);
+  await operator.locator("summary").click();
 });
 
 test("an excessive request is refused with an offer", async () => {
@@ -221,6 +289,9 @@ test("an excessive request is refused with an offer", async () => {
   assert.match(await refusal.locator(".reason").textContent(), /link 'thin' of 'robot' can't carry it: it needs .* are left/);
   assert.match(await refusal.locator(".offer").textContent(), /^try --/);
   await page.locator("#verdict", { hasText: "1 refused, with an offer" }).waitFor();
+  await page.locator("#news", { hasText: /^operator robot\/camera refused before the first byte/ }).waitFor();
+  await page.locator("#news-refusals").getByRole("button", { name: /^Take --/ }).first().waitFor();
+  await shoot("refusal", demo.url, async (shot) => (await shot.locator("#news-refusals .refusal").count()) === 1);
   await page.keyboard.press("Enter");
   await refusal.waitFor({ state: "detached" });
 });
@@ -243,7 +314,7 @@ test("a button takes the offer of a refusal", async () => {
 test("every control is reachable by keyboard, in order", async () => {
   const fresh = await open(browser, demo.url, complaints);
   const reached = [];
-  for (let press = 0; press < 8; press += 1) {
+  for (let press = 0; press < 16; press += 1) {
     await fresh.keyboard.press("Tab");
     reached.push(await fresh.evaluate(() => {
       const at = document.activeElement;
@@ -252,7 +323,7 @@ test("every control is reachable by keyboard, in order", async () => {
     }));
   }
   const names = reached.join(" | ");
-  assert.match(names, /#subscriptions solid.*flood solid.*greed solid.*Deadlines on links solid.*metrics solid/, names);
+  assert.match(names, /#subscriptions solid.*flood solid.*greed solid.*(BUTTON solid.*){2}(SUMMARY solid.*){4}Deadlines on links solid.*metrics solid/, names);
   await fresh.close();
 });
 
@@ -322,6 +393,39 @@ test("the layout is stable when figures change", async () => {
   const { shifts, moved } = await steady.evaluate(() => ({ shifts: window.shifts, moved: [...window.moved] }));
   assert.ok(shifts < 0.02, `layout shift ${shifts}: ${moved.join(", ")}`);
   await steady.close();
+});
+
+test("the tour is on the first screen", async () => {
+  await shoot("tour", demo.url, async (shot) => (await shot.textContent("#news")).startsWith("Steering takes ") && (await shot.locator("#versus canvas").count()) === 2);
+});
+
+test("an empty node shows commands, and a pattern its tags with values", async () => {
+  const node = await startNode();
+  try {
+    await shoot("empty", node.url, async (shot) => (await shot.locator("#commands code").count()) === 3);
+    const empty = await open(browser, node.url, complaints, { viewport: DESKTOP });
+    assert.equal(await empty.locator("#story").isVisible(), false, "only the demo has a story");
+    const commands = await empty.locator("#commands code").allTextContents();
+    assert.match(commands.join("; "), /^paceline pub a\/b .*; paceline sub a\/b .*; paceline top$/);
+    node.run(["pub", "drone/1/state", '{"battery": 71}', "--hz", "5"]);
+    node.run(["pub", "drone/2/state", "landed", "--hz", "5"]);
+    node.run(["sub", "drone/**"]);
+    const [first, second] = [/^drone\/1\/state.*Hz\{"battery": 71\}$/, /^drone\/2\/state.*landed$/];
+    await empty.locator("#start").waitFor({ state: "hidden" });
+    const rows = empty.locator(".card .values li");
+    await until("both tags have values", async () => {
+      const told = await rows.allTextContents();
+      return told.length === 2 && first.test(told[0]) && second.test(told[1]);
+    });
+    const names = await until("the nodes are named", async () => {
+      const found = await empty.locator("#topology .name").allTextContents();
+      return found.includes("sub-drone") && found;
+    });
+    assert.deepEqual(["pub-state", "pub-state-2", "sub-drone"].filter((name) => !names.includes(name)), []);
+    await empty.close();
+  } finally {
+    await node.end();
+  }
 });
 
 test("the page logged no errors", () => {

@@ -12,7 +12,7 @@ const BROWSER: &[(&str, &str)] = &[("chromium", "chromium")];
 /// The oldest Node version that the build tools support.
 const NODE_MIN: u32 = 20;
 /// The time limit of the browser tests in seconds.
-const TEST_WITHIN: &str = "170";
+const TEST_WITHIN: &str = "240";
 
 /// Builds the page into the folder that the binary embeds.
 pub(crate) fn build(root: &Path) -> Outcome {

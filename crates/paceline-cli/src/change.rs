@@ -106,6 +106,44 @@ pub(crate) fn change_one(
     words: &str,
     timeout: Duration,
 ) -> anyhow::Result<Line> {
+    let (wish, before) = wanted(node, id, words)?;
+    let builder = wish.apply(node.subscriber(before.pattern.as_str()));
+    builder.check().map_err(exit::usage)?;
+    change(node, &before, timeout, |builder| wish.apply(builder))
+}
+
+/// Asks the paths whether they would grant the changed request next to the present one. Changes nothing.
+///
+/// # Errors
+/// The errors of [`change_one`].
+pub(crate) fn try_one(node: &Node, id: &str, words: &str) -> anyhow::Result<Line> {
+    let (wish, before) = wanted(node, id, words)?;
+    let mut asked = String::new();
+    let quotes = node.quote_change(before.id, |builder| {
+        let builder = wish.apply(builder);
+        if let Ok((form, within, loss)) = builder.request() {
+            asked = show::asked(form, within, loss);
+        }
+        builder
+    })?;
+    let refused: Vec<String> =
+        quotes.iter().filter_map(|quote| quote.refusal.as_ref()).map(ToString::to_string).collect();
+    let granted: Vec<String> =
+        quotes.iter().filter_map(|quote| quote.grant.as_ref()).map(ToString::to_string).collect();
+    let answer = match () {
+        () if !refused.is_empty() => Answer::Refused,
+        () if quotes.iter().any(|quote| !quote.complete) => Answer::None,
+        () if granted.is_empty() => Answer::BestEffort,
+        () => Answer::Granted,
+    };
+    let was = show::asked(before.form, before.within, before.loss);
+    let (subscription, pattern) = (before.id.to_string(), before.pattern.to_string());
+    let (node, after) = (before.node, was.clone());
+    Ok(Line { subscription, pattern, node, before: was, asked, after, answer, granted, refused })
+}
+
+/// Returns the options in `words` and the subscription with this id.
+fn wanted(node: &Node, id: &str, words: &str) -> anyhow::Result<(WishArgs, SubscriptionView)> {
     let Words { wish } = Words::try_parse_from(words.split_whitespace()).map_err(|error| {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
@@ -117,12 +155,10 @@ pub(crate) fn change_one(
         ));
     }
     let all = node.subscriptions();
-    let Some(before) = all.iter().find(|it| it.id.to_string() == id) else {
+    let Some(before) = all.into_iter().find(|it| it.id.to_string() == id) else {
         return Err(exit::refused(format!("there is no subscription {id}")));
     };
-    let builder = wish.apply(node.subscriber(before.pattern.as_str()));
-    builder.check().map_err(exit::usage)?;
-    change(node, before, timeout, |builder| wish.apply(builder))
+    Ok((wish, before))
 }
 
 impl Line {

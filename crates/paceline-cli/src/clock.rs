@@ -65,7 +65,7 @@ fn measure(args: &ClockArgs) -> anyhow::Result<ClockDocument> {
 /// Reads the clock of a node.
 fn read(args: &ClockArgs) -> anyhow::Result<ClockDocument> {
     let stop = Stop::on_signals()?;
-    let node = args.node.open_guest()?;
+    let node = args.node.open_guest("clock")?;
     settle(&node, args.timeout.min(Duration::from_millis(2_500)), &stop);
     let found = status(&node, args);
     node.close();

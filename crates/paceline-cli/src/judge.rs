@@ -5,7 +5,7 @@ use crate::exit::REFUSED;
 use crate::show;
 use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use anyhow::anyhow;
-use paceline_record::{Asked, Judgement, StreamJudgement, Verdict};
+use paceline_record::{Asked, DecisionJudgement, Judgement, StreamJudgement, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -46,7 +46,8 @@ pub(crate) fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn render(file: &Path, judgement: &Judgement) -> String {
-    let Judgement { recorder, asked, samples, seconds, ended, cut, dropped, streams } = judgement;
+    let Judgement { recorder, asked, samples, seconds, ended, cut, dropped, decisions, streams } =
+        judgement;
     let by = recorder.as_ref().map_or_else(String::new, |name| format!(", recorded by {name}"));
     let ended = match (cut, ended) {
         (Some(cut), _) => format!("it {cut}"),
@@ -65,6 +66,16 @@ fn render(file: &Path, judgement: &Judgement) -> String {
             dropped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         text.push_str(&format!("dropped at the recorder: {}\n", reasons.join(", ")));
     }
+    if let Some(one) = decisions {
+        let DecisionJudgement { released, stale, silences, longest_silence_us, .. } = one;
+        let longest = match longest_silence_us {
+            0 => String::new(),
+            us => format!(", the longest that ended {} ms", show::millis(*us)),
+        };
+        text.push_str(&format!(
+            "commands: {released} released, {stale} stale, {silences} silences{longest}\n"
+        ));
+    }
     text.push_str(&table(streams).render(WIDTH));
     for stream in streams {
         if let Some(reason) = &stream.refused {
@@ -81,6 +92,9 @@ fn wish(asked: &Asked) -> String {
     }
     if let Some(loss) = &asked.loss {
         text.push_str(&format!(" loss {loss}"));
+    }
+    if let Some(us) = asked.fresh_us {
+        text.push_str(&format!(" fresh {} ms", show::millis(us)));
     }
     text
 }

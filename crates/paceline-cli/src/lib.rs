@@ -17,6 +17,7 @@ mod log;
 mod ls;
 mod manual;
 mod node;
+mod notices;
 mod notify;
 mod observe;
 mod pacer;
@@ -124,6 +125,9 @@ enum Command {
     /// Prints a completion script for a shell
     #[command(hide = true)]
     Completion(manual::CompletionArgs),
+    /// Prints the tags or nodes that exist now, for the completion of a shell
+    #[command(hide = true, name = manual::NAMES)]
+    CompleteNames(manual::NamesArgs),
     /// Prints the manual page, or writes one page per command
     #[command(hide = true)]
     Man(manual::ManArgs),
@@ -182,6 +186,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Trust(args) => trust::run(args),
         Command::Completion(args) => manual::completion(&args),
+        Command::CompleteNames(args) => manual::names(&args),
         Command::Man(args) => manual::man(&args),
         Command::DemoRole(args) => demo::run_role(&args),
         Command::CalibrateRole => doctor::calibration::role::run(),
@@ -200,6 +205,53 @@ mod tests {
     #[test]
     fn the_command_line_definition_is_consistent() {
         command_line().debug_assert();
+    }
+
+    /// Splits a line of a shell into the words of its `paceline` commands.
+    fn commands(line: &str) -> Vec<Vec<String>> {
+        let (mut all, mut words, mut word, mut quote) = (Vec::new(), Vec::new(), None, None);
+        for c in line.chars().chain(['\n']) {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '\'' | '"') => {
+                    quote = Some(c);
+                    word.get_or_insert_with(String::new);
+                }
+                (None, ' ' | '\n' | '|' | '&' | ';' | '>' | '<') => {
+                    words.extend(word.take());
+                    if c != ' ' {
+                        all.push(core::mem::take(&mut words));
+                    }
+                }
+                (None, '#') if word.is_none() => break,
+                (_, c) => word.get_or_insert_with(String::new).push(c),
+            }
+        }
+        all.push(words);
+        all.retain(|words: &Vec<String>| words.first().is_some_and(|word| word == "paceline"));
+        all
+    }
+
+    #[test]
+    fn every_command_of_the_documentation_is_valid() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+        let folders = ["guides", "reference", "concepts", "."].map(|name| format!("{docs}/{name}"));
+        let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let pages = entries.map(|entry| entry.unwrap().path());
+        let pages = pages.filter(|page| page.extension().is_some_and(|end| end == "md"));
+        let mut checked = 0;
+        for page in pages.chain([std::path::PathBuf::from(format!("{docs}/../README.md"))]) {
+            let text = std::fs::read_to_string(&page).unwrap();
+            for block in text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+                for words in block.replace("\\\n", " ").lines().flat_map(commands) {
+                    let parsed = Cli::try_parse_from(&words);
+                    let error = parsed.err().filter(|error| error.use_stderr());
+                    assert!(error.is_none(), "{}: {words:?}: {error:?}", page.display());
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked > 100, "{checked} commands");
     }
 
     #[test]

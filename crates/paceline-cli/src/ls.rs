@@ -4,6 +4,7 @@
 mod objects;
 mod reservations;
 mod selection;
+mod timed;
 mod view;
 
 use crate::args;
@@ -51,7 +52,7 @@ pub(crate) struct LsArgs {
 /// Lists once.
 pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
-    let node = args.node.open_guest()?;
+    let node = args.node.open_guest("ls")?;
     settle(&node, args.timeout, &stop);
     if let Some(world) = &args.objects {
         let document = objects::observe(&node, world, &stop)?;

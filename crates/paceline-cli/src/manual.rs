@@ -1,5 +1,9 @@
 //! Shell completions and manual pages, generated from the command line definition.
 
+mod live;
+
+pub(crate) use live::{COMMAND as NAMES, NamesArgs, names};
+
 use crate::{command_line, exit, show};
 use anyhow::Context as _;
 use clap_complete::Shell;
@@ -34,7 +38,7 @@ pub(crate) fn completion(args: &CompletionArgs) -> anyhow::Result<ExitCode> {
 fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut visible(), "paceline", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    live::extended(shell, String::from_utf8_lossy(&script).into_owned())
 }
 
 /// Prints the manual page, or writes the pages of all commands.

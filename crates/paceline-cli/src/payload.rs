@@ -3,6 +3,7 @@
 
 mod named;
 mod ogg;
+mod player;
 mod sample;
 mod sink;
 mod still;

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     }
     let stop = Stop::on_signals()?;
     let source = open::open(args)?;
-    let node = args.node.open()?;
+    let node = args.node.open("pub", args.tag.as_str())?;
     let mut publisher = declare(&node, args, &source.origin).map_err(declared)?;
     if args.json {
         tracing::info!(tag = %publisher.tag(), source = %source.origin.what, "publishing");
@@ -59,7 +59,11 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         if !wait.is_zero() && publisher.matching() {
             wait_until_heard(&node, std::iter::once(&publisher), &stop);
         }
-        Session::new(args, source.origin.hz).run(&mut publisher, source.feed, &stop)
+        Session::new(args, &node, source.origin.hz.filter(|_| !source.origin.live)).run(
+            &mut publisher,
+            source.feed,
+            &stop,
+        )
     } else {
         Ok(false)
     };

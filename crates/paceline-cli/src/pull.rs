@@ -63,7 +63,7 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let times = args.times().map(|times| times.nanos(now)).transpose();
     let times = times.map_err(|error| exit::usage(format!("--from: {error}")))?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
-    let node = args.node.open_guest()?;
+    let node = args.node.open_guest("pull")?;
     let here = args.node.link.is_empty() && args.node.config.is_none();
     let begun = asked(&node, args, times).and_then(|pull| {
         crate::status::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);

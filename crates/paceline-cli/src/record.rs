@@ -1,6 +1,7 @@
 //! `paceline record`: records samples and their delivery results in an MCAP file.
 
 mod args;
+mod decisions;
 mod file;
 mod links;
 mod news;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .context("cannot watch for SIGXFSZ")?;
     let out = OutFile::create(&args.out, args.force)?;
-    let node = args.node.open()?;
+    let node = args.node.open("record", args.patterns.first().map_or("", |it| it.as_str()))?;
     let done = std::thread::scope(|scope| {
         let shared = Shared::default();
         let (jobs, work) = sync_channel(args.queue);
@@ -271,6 +272,9 @@ impl Session<'_> {
         if let Some(event) = self.news.dropped(drops) {
             self.send(event);
         }
+        if let Some(event) = self.news.decisions.news(&self.subscriptions) {
+            self.send(event);
+        }
         let progress = self.progress();
         if self.news.sources().is_empty() && !self.noted && now >= self.began + PATIENCE {
             self.noted = true;
@@ -304,6 +308,9 @@ impl Session<'_> {
             }
         }
         let drops = self.drops();
+        if let Some(event) = self.news.decisions.news(&self.subscriptions) {
+            self.send(event);
+        }
         // No samples arrive after this.
         self.subscriptions.clear();
         if let Some(event) = self.news.dropped(drops) {

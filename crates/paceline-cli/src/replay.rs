@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let survey = survey(args, file)?;
     let span = span(args, file, &survey)?;
     lanes::check(args, &survey)?;
-    let node = args.node.open()?;
+    let node = args.node.open("replay", "*")?;
     let (lanes, topics) = lanes::open(args, &node, &survey)?;
     lanes.left_out.iter().for_each(|what| show::note(&format!("{}: {what}", file.display())));
     if lanes.played.is_empty() {

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let stop = Stop::on_signals()?;
-    let node = args.node.open_guest()?;
+    let node = args.node.open_guest("set")?;
     // Reports an invalid request even if no subscription matches.
     let builder = node.subscriber(args.pattern.as_str());
     args.apply(builder).check().map_err(exit::usage)?;

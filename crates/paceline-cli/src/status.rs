@@ -5,6 +5,7 @@ mod gather;
 mod neighbour;
 mod reservation;
 mod tags;
+mod timed;
 
 #[cfg(test)]
 pub(crate) use document::{Ages, Asked, Closed, Contract, Stalled, tests::status as test_status};
@@ -18,3 +19,4 @@ pub(crate) use neighbour::Neighbour;
 pub(crate) use reservation::{LinkBuffer, Processor};
 pub(crate) use reservation::{Reservation, ReservedHop};
 pub(crate) use tags::{describe as describe_tags, published as published_tags};
+pub(crate) use timed::Timed;

@@ -8,6 +8,7 @@ pub(crate) use args::SubArgs;
 pub(crate) use dry_run::{AskArgs, run_ask};
 
 use crate::exit::{self, INTERRUPTED};
+use crate::notices::{self, Notice, Notices};
 use crate::payload::{LatestForm, SampleLine, Sink};
 use crate::shortfall::{self, Published};
 use crate::show::{self, Block};
@@ -15,7 +16,6 @@ use crate::stats::{Ages, Tally, by_reason};
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::{BestEffort, Offer};
-use paceline::delivery::Silence;
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
@@ -72,8 +72,11 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     }
     args.timing.check()?;
     let stop = Stop::on_signals()?;
-    let sink = Sink::open(args.out.as_deref(), args.json)?;
-    let node = args.node.open()?;
+    let sink = match args.play {
+        true => Sink::window()?,
+        false => Sink::open(args.out.as_deref(), args.json)?,
+    };
+    let node = args.node.open("sub", args.pattern.as_str())?;
     args.wish.check(&node, &args.pattern)?;
     let subscriber = declare(&node, args).map_err(|error| {
         if matches!(error, SubscribeError::Closed) { error.into() } else { exit::usage(error) }
@@ -121,6 +124,9 @@ struct Session<'a> {
     noted_key: bool,
     refused: BTreeMap<PublisherId, String>,
     granted: BTreeSet<PublisherId>,
+    notices: Notices,
+    /// The publishers of the events that are being processed, once one of them is needed.
+    known: Option<Vec<SourceView>>,
     /// The number of offers that may still be taken.
     offers: u32,
     published: Published,
@@ -145,6 +151,8 @@ impl<'a> Session<'a> {
             noted_key: false,
             refused: BTreeMap::new(),
             granted: BTreeSet::new(),
+            notices: Notices::default(),
+            known: None,
             offers: OFFERS_MAX,
             published: Published::default(),
             began,
@@ -166,6 +174,8 @@ impl<'a> Session<'a> {
                 break End::Timeout;
             }
             self.hear()?;
+            let lines = self.notices.due(now);
+            self.print(&lines);
             if self.args.require && !self.refused.is_empty() {
                 break End::Refused;
             }
@@ -178,6 +188,8 @@ impl<'a> Session<'a> {
             }
         };
         self.hear()?;
+        let lines = self.notices.rest(Instant::now());
+        self.print(&lines);
         let reason = self.reason(&end);
         self.summary(reason.as_deref())?;
         self.verdict(&end, reason)
@@ -199,6 +211,7 @@ impl<'a> Session<'a> {
 
     /// Processes the subscriber's events.
     fn hear(&mut self) -> anyhow::Result<()> {
+        self.known = None;
         while let Some(event) = self.subscriber.try_event() {
             match event {
                 // A refusal also empties this list, but is reported by its own event.
@@ -215,15 +228,14 @@ impl<'a> Session<'a> {
                     self.args.wish.check(self.node, &self.args.pattern)?;
                 }
                 SubscriberEvent::Granted(grant) => {
-                    self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
+                    self.notice(Notice::Granted, grant.publisher, grant.to_string());
                     self.granted.insert(grant.publisher);
                 }
                 SubscriberEvent::Withdrawn(publisher) => {
                     self.refused.remove(&publisher);
                     if self.granted.remove(&publisher) {
-                        self.block.note(&format!(
-                            "ended: publisher {publisher}: the contract no longer applies"
-                        ));
+                        let text = "the contract no longer applies".to_owned();
+                        self.notice(Notice::Ended, publisher, text);
                     }
                 }
                 SubscriberEvent::BestEffort(publisher, why) => {
@@ -251,12 +263,17 @@ impl<'a> Session<'a> {
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     self.heard = true;
-                    self.block.note(&show::refused(&refusal));
+                    if refusal.is_for_all() {
+                        self.block.note(&show::refused(&refusal));
+                    } else {
+                        self.notice(Notice::Refused, publisher, refusal.to_string());
+                    }
                     if !self.take_offer(&refusal.offer) {
                         self.refused.insert(publisher, refusal.to_string());
                     }
                 }
                 SubscriberEvent::Silent(silence) => self.report_silence(&silence),
+                SubscriberEvent::Resumed(resumption) => self.report_resumption(&resumption),
                 // An event of a later version.
                 other => self.block.note(&format!("{other:?}")),
             }
@@ -325,9 +342,10 @@ impl<'a> Session<'a> {
         if why == BestEffort::SizeUnknown {
             return;
         }
-        self.block.note(&format!(
-            "no contract for publisher {publisher}: {why}; it is delivered as best effort"
-        ));
+        let source = self.known().iter().find(|it| it.publisher == publisher);
+        let local = source.is_some_and(|source| notices::is_local(&source.hops));
+        let text = notices::reason(why, local);
+        self.notice(Notice::BestEffort, publisher, text);
         if why.is_no() && self.args.require {
             self.refused.insert(publisher, format!("no contract: {why}"));
         }
@@ -335,17 +353,25 @@ impl<'a> Session<'a> {
 
     fn report_excess(&mut self, publisher: PublisherId, node_name: &str, excess: Excess) {
         let Excess { early, long } = excess;
-        self.block.note(&format!(
-            "more than granted: publisher {publisher}: {early} samples arrived too early and {long} were too large at \
-             node '{node_name}'; they are sent after all contracts"
-        ));
+        let text = format!(
+            "{early} samples arrived too early and {long} were too large at node '{node_name}'; they are sent after \
+             all contracts"
+        );
+        self.notice(Notice::Excess, publisher, text);
     }
 
-    fn report_silence(&mut self, silence: &Silence) {
-        let Silence { tag, publisher, seq } = silence;
-        self.block.note(&format!(
-            "silent: the last command on {tag}, number {seq} of publisher {publisher}, has reached the age limit"
-        ));
+    fn notice(&mut self, notice: Notice, publisher: PublisherId, text: String) {
+        let name = notices::publisher(self.known(), publisher);
+        self.notices.add(notice, name, text, Instant::now());
+    }
+
+    fn known(&mut self) -> &[SourceView] {
+        let (node, pattern) = (self.node, &self.args.pattern);
+        self.known.get_or_insert_with(|| node.sources(pattern))
+    }
+
+    fn print(&mut self, lines: &[String]) {
+        lines.iter().for_each(|line| self.block.note(line));
     }
 
     fn second(&self) -> String {
@@ -375,7 +401,8 @@ impl<'a> Session<'a> {
     /// Returns the dominant reason if fewer samples arrived than requested.
     fn reason(&self, end: &End) -> Option<String> {
         if let Some((publisher, refusal)) = self.refused.first_key_value() {
-            return Some(format!("publisher {publisher} refused: {refusal}"));
+            let name = notices::publisher(&self.sources(), *publisher);
+            return Some(format!("{name} refused: {refusal}"));
         }
         let (delivered, asked) = (self.total.delivered, self.args.wish.asked_rate());
         let sources = self.sources();

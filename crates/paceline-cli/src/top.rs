@@ -55,7 +55,7 @@ pub(crate) struct TopArgs {
 /// Shows the tables until the user ends it.
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
-    let node = args.node.open_guest()?;
+    let node = args.node.open_guest("top")?;
     let reader = if args.all { Reader::new(args.timeout) } else { Reader::near(args.timeout) };
     let asker = Asker::start(node.clone(), reader, args.timeout, args.interval, stop.clone())
         .context("cannot start a thread")?;

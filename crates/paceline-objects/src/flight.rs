@@ -122,7 +122,7 @@ impl Flight {
         }
     }
 
-    /// Loses what has been on its way for too long, and returns when the next fragment is.
+    /// Counts fragments that are overdue as lost, and returns when the next one is overdue.
     pub(crate) fn expire(&mut self, now: Instant, ends: &mut Vec<Arrival>) -> Option<Instant> {
         let limit = self.timeout();
         while let Some((number, sent)) = self.sent.first_key_value() {

@@ -98,7 +98,7 @@ impl OwnedObject {
         self.groups.iter().map(|group| u32::try_from(group.bytes.len()).unwrap_or(u32::MAX))
     }
 
-    /// Returns what the exchange list has to know of it.
+    /// Returns its motion and sizes for the exchange list.
     pub(crate) fn facts<'a>(&self, group_bytes: &'a [u32]) -> ObjectFacts<'a> {
         let moving = [Schema::POSITION, Schema::VELOCITY];
         let fields =

@@ -3,7 +3,7 @@
 use crate::contract::losable_fragments;
 use crate::packet::{Fragment, UpdateRecord};
 
-/// An update to pack, with what is needed to know how much of it may be lost.
+/// An update to pack, with the size and fidelity that determine its losable part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutgoingUpdate {
     /// The update with all groups that the message carries.

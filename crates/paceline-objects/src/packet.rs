@@ -1,7 +1,7 @@
 //! The packets of a world.
 //!
-//! Each starts with a version and a kind. A participant publishes an [`About`] when it joins and whenever it changes,
-//! and a [`View`] several times per second. Updates travel in [`Fragment`]s, each of them readable alone, and
+//! Each starts with a version and a kind. A participant publishes an [`PeerDescription`] when it joins and whenever it changes,
+//! and a [`ObserverView`] several times per second. Updates travel in [`Fragment`]s, each of them readable alone, and
 //! ownership in a [`Hand`].
 
 mod about;
@@ -9,10 +9,10 @@ mod fragment;
 mod hand;
 mod view;
 
-pub use about::About;
+pub use about::PeerDescription;
 pub use fragment::{Fate, Fragment, Introduction, UpdateRecord};
 pub use hand::Hand;
-pub use view::{Ack, Claim, View};
+pub use view::{Claim, FragmentAck, ObserverView};
 
 use crate::codec::{PacketError, Reader, Writer};
 
@@ -26,10 +26,10 @@ pub(crate) const PATH_MAX: usize = 255;
 pub enum Packet {
     /// Updates of objects.
     Fragment(Fragment),
-    /// What a participant publishes about itself.
-    About(About),
-    /// Where an observer is, and what it has received.
-    View(View),
+    /// The description of a participant.
+    PeerDescription(PeerDescription),
+    /// The position of an observer, and its acknowledgements.
+    ObserverView(ObserverView),
     /// An object that another participant shall own.
     Hand(Hand),
 }
@@ -51,8 +51,8 @@ impl Packet {
         writer.u8(VERSION);
         match self {
             Self::Fragment(fragment) => fragment.write(writer.u8(1)),
-            Self::About(about) => about.write(writer.u8(2)),
-            Self::View(view) => view.write(writer.u8(3)),
+            Self::PeerDescription(about) => about.write(writer.u8(2)),
+            Self::ObserverView(view) => view.write(writer.u8(3)),
             Self::Hand(hand) => hand.write(writer.u8(4)),
         }
         writer.finish()
@@ -70,8 +70,8 @@ impl Packet {
         }
         let packet = match reader.u8()? {
             1 => Self::Fragment(Fragment::read(&mut reader)?),
-            2 => Self::About(About::read(&mut reader)?),
-            3 => Self::View(View::read(&mut reader)?),
+            2 => Self::PeerDescription(PeerDescription::read(&mut reader)?),
+            3 => Self::ObserverView(ObserverView::read(&mut reader)?),
             4 => Self::Hand(Hand::read(&mut reader)?),
             other => return Err(PacketError::Unknown(other)),
         };

@@ -20,7 +20,7 @@ use crate::exchange::ExchangeList;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::interest::{Interest, InterestError};
 use crate::owned::OwnedObjects;
-use crate::packet::{About, Claim, UpdateClass};
+use crate::packet::{Claim, PeerDescription, UpdateClass};
 use crate::replicas::{ReplicaEvent, Replicas};
 use crate::schema::Schema;
 use crate::semantic::{EvaluationBatch, SemanticError, SemanticFunction};
@@ -95,9 +95,9 @@ struct Own {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Destination {
     /// To all, also those who join later: the newest packet counts.
-    About,
+    PeerDescription,
     /// To all who are there.
-    View,
+    ObserverView,
     /// To one participant.
     Peer(PeerId, UpdateClass),
 }
@@ -268,7 +268,7 @@ impl Participant {
         self.events.pop_front()
     }
 
-    /// Changes what it wants to receive; `None` ends it.
+    /// Changes its interest; `None` ends it.
     ///
     /// # Errors
     /// A value of the interest that is out of range.
@@ -289,7 +289,7 @@ impl Participant {
     /// Notes whether the path from an owner has granted the contract of the interest. Until it has, all updates of
     /// that owner are best effort.
     pub fn grant(&mut self, owner: PeerId, granted: bool) {
-        let full = self.own.granted.len() >= About::GRANTED_MAX;
+        let full = self.own.granted.len() >= PeerDescription::GRANTED_MAX;
         let changed = if granted {
             !full && self.own.granted.insert(owner)
         } else {

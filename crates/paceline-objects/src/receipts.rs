@@ -1,6 +1,6 @@
 //! The fragments that an observer has received from an owner.
 
-use crate::packet::View;
+use crate::packet::ObserverView;
 
 /// The numbers of received fragments of one owner and class, as ranges.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ impl Receipts {
         self.fresh = true;
         let position = self.ranges.partition_point(|(first, _)| *first > number);
         if self.ranges.get(position).is_some_and(|(_, last)| *last >= number)
-            || (position == self.ranges.len() && self.ranges.len() == View::RANGES_MAX)
+            || (position == self.ranges.len() && self.ranges.len() == ObserverView::RANGES_MAX)
         {
             return false;
         }
@@ -25,7 +25,7 @@ impl Receipts {
         if let Some(newer) = position.checked_sub(1) {
             self.join(newer);
         }
-        self.ranges.truncate(View::RANGES_MAX);
+        self.ranges.truncate(ObserverView::RANGES_MAX);
         true
     }
 
@@ -76,7 +76,7 @@ mod tests {
     fn the_oldest_ranges_are_forgotten() {
         let mut receipts = Receipts::default();
         assert!((0..100).all(|number| receipts.add(2 * number)));
-        assert_eq!(receipts.report().map(|ranges| ranges.len()), Some(View::RANGES_MAX));
+        assert_eq!(receipts.report().map(|ranges| ranges.len()), Some(ObserverView::RANGES_MAX));
         assert!(!receipts.add(3), "a number before all ranges counts as received");
         assert!(receipts.add(u32::MAX));
     }

@@ -142,7 +142,7 @@ impl Replica {
         GroupMask::first(groups).without(self.arrived())
     }
 
-    /// Takes the schema, and decodes what has waited for it.
+    /// Takes the schema, and decodes the groups that waited for it.
     pub(crate) fn learn(&mut self, schema: &Arc<Schema>) -> GroupMask {
         self.schema = Some(Arc::clone(schema));
         self.values.resize(schema.fields().len(), None);

@@ -68,7 +68,9 @@ pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
 pub use scaled::FormBudget;
-pub use spec::{BEST_EFFORT_WAIT_MAX, HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
+pub use spec::{
+    BEST_EFFORT_WAIT_MAX, HOST_LINK, HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec,
+};
 pub use survey::Estimate;
 pub use ways::{WayChange, Ways};
 

@@ -42,7 +42,8 @@ pub enum TagError {
     Wildcard(String),
     /// A `*` that is not a whole chunk.
     #[error(
-        "pattern '{}': '*' and '**' must be whole chunks, like robot/*/camera or robot/**", escape(.0)
+        "pattern '{}': '*' stands for a whole part between slashes: write '{}', and name the tags one by one if it \
+         matches too many", escape(.0), escape(&whole_wildcards(.0))
     )]
     PartialWildcard(String),
 }
@@ -59,6 +60,16 @@ fn check(text: &str) -> Result<(), TagError> {
         Some(c) => Err(TagError::BadCharacter(text.to_owned(), c)),
         None => Ok(()),
     }
+}
+
+/// Returns the nearest valid pattern: each part with a wildcard becomes one.
+fn whole_wildcards(text: &str) -> String {
+    let parts = text.split('/').map(|part| match part {
+        "**" => part,
+        part if part.contains('*') => "*",
+        part => part,
+    });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 impl Tag {
@@ -294,6 +305,11 @@ mod tests {
         assert_eq!(Tag::new("a b"), Err(TagError::BadCharacter("a b".into(), ' ')));
         assert_eq!(Pattern::new("a/b*"), Err(TagError::PartialWildcard("a/b*".into())));
         assert_eq!(Tag::new(&"x".repeat(256)), Err(TagError::TooLong(256)));
+        for (partial, whole) in [("vehicle_*", "*"), ("a/b*/**/c**d", "a/*/**/*")] {
+            let error = Pattern::new(partial).unwrap_err().to_string();
+            assert!(error.contains(&format!("write '{whole}'")), "{error}");
+            assert!(Pattern::new(whole).is_ok());
+        }
     }
 
     #[test]

@@ -41,6 +41,26 @@ impl Silent {
     }
 }
 
+/// Event: a command was released after a silence: the safe action has ended.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Resumed {
+    /// The tag of the commands.
+    tag: String,
+    /// The id of the publisher of the command.
+    publisher: String,
+    /// The sequence number of the command.
+    seq: u64,
+    /// The time since the safe action started, in milliseconds.
+    silent_ms: f64,
+}
+
+#[pymethods]
+impl Resumed {
+    fn __repr__(&self) -> String {
+        format!("Resumed('{}', seq={}, silent_ms={:.3})", self.tag, self.seq, self.silent_ms)
+    }
+}
+
 /// Event: the request of the subscription has changed, by its own program or from another node.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Changed {
@@ -219,6 +239,15 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
         SubscriberEvent::Silent(silence) => {
             let (tag, publisher) = (silence.tag.to_string(), silence.publisher.to_string());
             Bound::new(py, Silent { tag, publisher, seq: silence.seq })?.into_any()
+        }
+        SubscriberEvent::Resumed(resumption) => {
+            let resumed = Resumed {
+                tag: resumption.tag.to_string(),
+                publisher: resumption.publisher.to_string(),
+                seq: resumption.seq,
+                silent_ms: to_ms(resumption.silent),
+            };
+            Bound::new(py, resumed)?.into_any()
         }
         SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
             let refused = ChangeRefused {

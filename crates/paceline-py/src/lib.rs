@@ -6,6 +6,7 @@
 
 mod bell;
 mod buffer;
+mod clock;
 mod command;
 mod convert;
 mod errors;
@@ -40,9 +41,13 @@ mod native {
     #[pymodule_export]
     use super::buffer::Buffer;
     #[pymodule_export]
+    use super::clock::{Clock, Reading};
+    #[pymodule_export]
     use super::command::{command, thread_setting};
     #[pymodule_export]
-    use super::event::{BestEffort, ChangeRefused, Changed, Excess, Heard, Silent, Withdrawn};
+    use super::event::{
+        BestEffort, ChangeRefused, Changed, Excess, Heard, Resumed, Silent, Withdrawn,
+    };
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};
     #[pymodule_export]

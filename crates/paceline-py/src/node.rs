@@ -1,6 +1,7 @@
 //! The node. Its keyword arguments are declared in `python/paceline/node.py`.
 
 use crate::buffer::Buffer;
+use crate::clock::Clock;
 use crate::life::{self, Held};
 use crate::publisher::Publisher;
 use crate::pulled::Pulled;
@@ -60,6 +61,12 @@ impl Node {
     fn new(py: Python<'_>, asked: &Bound<'_, PyDict>) -> PyResult<Self> {
         life::check_open()?;
         let mut builder = paceline::Node::builder();
+        // The program of a script is the interpreter. The first argument is absent in an embedded interpreter.
+        let script = py.import("sys").and_then(|sys| sys.getattr("argv")?.get_item(0));
+        let script = script.and_then(|script| script.extract::<PathBuf>()).unwrap_or_default();
+        if let Some(stem) = script.file_stem().filter(|stem| *stem != "-c" && *stem != "-m") {
+            builder = builder.label(&stem.to_string_lossy());
+        }
         if let Some(name) = convert::option::<String>(asked, "name", "a text")? {
             builder = builder.name(&name);
         }
@@ -103,6 +110,11 @@ impl Node {
     #[getter]
     fn fault(&self) -> PyResult<Option<&str>> {
         Ok(self.0.get()?.fault())
+    }
+
+    /// Returns the clock of the node. It follows that of the host's node, if that has one.
+    fn clock(&self) -> PyResult<Clock> {
+        Ok(Clock(self.0.get()?.clock()))
     }
 
     /// Declares a publisher; called by `Node.publisher`.

@@ -99,6 +99,7 @@ impl No {
             | SubscriberEvent::BestEffort(..)
             | SubscriberEvent::Excess { .. }
             | SubscriberEvent::Silent(_)
+            | SubscriberEvent::Resumed(_)
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
             // An event of a later version.

@@ -25,6 +25,9 @@ pub struct Asked {
     pub within_us: Option<u64>,
     /// The loss tolerance, x/y.
     pub loss: Option<String>,
+    /// The age limit of commands in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_us: Option<u64>,
 }
 
 /// The reservation on one node of a path.
@@ -96,6 +99,19 @@ pub struct DeliveryStatistics {
     pub beyond: Option<u64>,
     /// The ages of the samples.
     pub age_us: AgeQuantiles,
+}
+
+/// The decisions on commands with an age limit, since the start of the recording.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct DecisionCounts {
+    /// Commands that were provably young enough.
+    pub released: u64,
+    /// Commands that were not, and were dropped.
+    pub stale: u64,
+    /// Starts of the safe action.
+    pub silences: u64,
+    /// Starts and ends of the safe action that are not listed as events, because there were too many.
+    pub unlisted: u64,
 }
 
 /// An event of a recording.
@@ -177,6 +193,29 @@ pub enum RecordedEvent {
     },
     /// Statistics, once per second and at the end.
     Delivered(DeliveryStatistics),
+    /// The last command of a tag reached the age limit: a safe action would start. At most 20 of these and of the next
+    /// kind per second are listed.
+    Silent {
+        /// The tag.
+        tag: String,
+        /// The id of the publisher of the last command.
+        publisher: String,
+        /// The sequence number of the last command.
+        seq: u64,
+    },
+    /// A command was released after a silence: the safe action has ended.
+    Resumed {
+        /// The tag.
+        tag: String,
+        /// The id of the publisher of the command.
+        publisher: String,
+        /// The sequence number of the command.
+        seq: u64,
+        /// The time since the safe action started, in microseconds.
+        silent_us: u64,
+    },
+    /// The decisions on commands since the start, at most once per second.
+    Decisions(DecisionCounts),
     /// Samples dropped at the recorder since the start.
     Dropped {
         /// The number of samples, by reason.

@@ -1,6 +1,6 @@
 //! Checks a run against its contracts, from a recording alone.
 
-use crate::event::{AgeQuantiles, Asked, DeliveryStatistics, RecordedEvent};
+use crate::event::{AgeQuantiles, Asked, DecisionCounts, DeliveryStatistics, RecordedEvent};
 use crate::reader::Message;
 use crate::survey::Survey;
 use serde::Serialize;
@@ -72,8 +72,25 @@ pub struct Judgement {
     pub cut: Option<String>,
     /// The number of samples dropped at the recorder, by reason.
     pub dropped: BTreeMap<String, u64>,
+    /// The decisions on commands; null without an age limit.
+    pub decisions: Option<DecisionJudgement>,
     /// The streams, ordered by tag.
     pub streams: Vec<StreamJudgement>,
+}
+
+/// The decisions on commands with an age limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DecisionJudgement {
+    /// The age limit in microseconds.
+    pub limit_us: u64,
+    /// Commands that were provably young enough.
+    pub released: u64,
+    /// Commands that were not, and were dropped.
+    pub stale: u64,
+    /// Starts of the safe action.
+    pub silences: u64,
+    /// The longest listed silence that ended, in microseconds; 0 without one.
+    pub longest_silence_us: u64,
 }
 
 /// Collects the events of a file.
@@ -87,6 +104,8 @@ pub(crate) struct Told {
     /// The last answer for each stream: granted or refused.
     answers: BTreeMap<(String, String), Result<String, String>>,
     on_links: BTreeMap<(String, String), BTreeMap<String, u64>>,
+    decisions: DecisionCounts,
+    longest_silence_us: u64,
 }
 
 impl Told {
@@ -117,7 +136,12 @@ impl Told {
                 }
             }
             RecordedEvent::End { why, .. } => self.ended = Some(why),
-            RecordedEvent::Joined { .. }
+            RecordedEvent::Decisions(counts) => self.decisions = counts,
+            RecordedEvent::Resumed { silent_us, .. } => {
+                self.longest_silence_us = self.longest_silence_us.max(silent_us);
+            }
+            RecordedEvent::Silent { .. }
+            | RecordedEvent::Joined { .. }
             | RecordedEvent::Left { .. }
             | RecordedEvent::Gap { .. } => {}
         }
@@ -198,12 +222,20 @@ impl Judgement {
             ended: told.ended.clone(),
             cut: survey.end.as_ref().map(ToString::to_string),
             dropped: told.dropped.clone(),
+            decisions: told.decisions(),
             streams,
         }
     }
 }
 
 impl Told {
+    fn decisions(&self) -> Option<DecisionJudgement> {
+        let limit_us = self.asked.as_ref()?.fresh_us?;
+        let DecisionCounts { released, stale, silences, .. } = self.decisions;
+        let longest_silence_us = self.longest_silence_us;
+        Some(DecisionJudgement { limit_us, released, stale, silences, longest_silence_us })
+    }
+
     fn stream(&self, key: &(String, String)) -> StreamJudgement {
         let delivered = self.delivered.get(key);
         let answer = self.answers.get(key);

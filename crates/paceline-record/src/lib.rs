@@ -33,10 +33,10 @@ pub use attached::Attachments;
 pub use body::{Body, BodyError, JSON_SCHEMA};
 pub use chunk::Compression;
 pub use event::{
-    AgeQuantiles, Asked, DeliveryStatistics, EVENTS_SCHEMA, EVENTS_TOPIC, RecordedEvent,
-    RecordedHop, RecordedOffer,
+    AgeQuantiles, Asked, DecisionCounts, DeliveryStatistics, EVENTS_SCHEMA, EVENTS_TOPIC,
+    RecordedEvent, RecordedHop, RecordedOffer,
 };
-pub use judge::{Judgement, StreamJudgement, Verdict};
+pub use judge::{DecisionJudgement, Judgement, StreamJudgement, Verdict};
 pub use order::{Order, Ordered};
 pub use reader::{Channel, McapReader, Message, ReadError};
 pub use recording::{About, RecordError, RecordedSample, Recording, ending};

@@ -97,6 +97,18 @@ impl fmt::Display for BufferLimitError {
 
 impl std::error::Error for BufferLimitError {}
 
+/// Returns the interval of this host's monotonic clock, now at `now`, that contains the time `captured` of UTC, by a clock
+/// whose present time is inside `utc`. `None` if all of `captured` is in the future: then one of the clocks is wrong.
+#[must_use]
+pub fn on_this_host(now: Instant, captured: TimeBounds, utc: TimeBounds) -> Option<TimeBounds> {
+    // The age, from the latest to the earliest possible capture.
+    let TimeBounds { earliest, latest } = captured.until(utc)?;
+    let since =
+        |captured: u64, utc: u64| now.as_nanos().saturating_sub(utc.saturating_sub(captured));
+    let (earliest, latest) = (since(earliest, utc.latest), since(latest, utc.earliest));
+    Some(TimeBounds { earliest, latest })
+}
+
 /// The treatment of a sample whose successor has left.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LateArrival {

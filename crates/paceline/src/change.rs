@@ -1,5 +1,6 @@
 //! Changing running subscriptions.
 
+use crate::contract::Quote;
 use crate::error::ChangeError;
 use crate::node::Node;
 use crate::shell::command::Command;
@@ -88,6 +89,33 @@ impl Node {
         }
     }
 
+    /// Asks the paths of a running subscription whether they would grant the changed request now, next to the present
+    /// one. Changes and reserves nothing. Blocks for at most 500 ms.
+    ///
+    /// A change replaces the present reservation, so a path may grant a change that it refuses here.
+    ///
+    /// # Errors
+    /// The errors of [`Self::change`], except that the node of the subscription need not answer.
+    pub fn quote_change<F>(
+        &self,
+        subscription: SubscriptionId,
+        wish: F,
+    ) -> Result<Vec<Quote>, ChangeError>
+    where
+        F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
+    {
+        Ok(wish(self.present(subscription)?).quotes()?)
+    }
+
+    /// Returns a builder with the present request of a subscription.
+    fn present(&self, subscription: SubscriptionId) -> Result<SubscriberBuilder<'_>, ChangeError> {
+        let (reply, answer) = channel();
+        self.commands().send(Command::Wish(subscription, reply));
+        let now = answer.recv().map_err(|_| ChangeError::Closed)?;
+        let now = now.ok_or(ChangeError::Unknown(subscription))?;
+        Ok(SubscriberBuilder::of(self, now))
+    }
+
     /// Asks the subscription's node for the outcome of a request; pending if it does not answer in
     /// time.
     fn outcome(
@@ -110,11 +138,7 @@ impl Node {
     where
         F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
-        let (reply, answer) = channel();
-        self.commands().send(Command::Wish(subscription, reply));
-        let now = answer.recv().map_err(|_| ChangeError::Closed)?;
-        let now = now.ok_or(ChangeError::Unknown(subscription))?;
-        let (_, spec) = wish(SubscriberBuilder::of(self, now)).into_parts()?;
+        let (_, spec) = wish(self.present(subscription)?).into_parts()?;
         let (reply, answer) = channel();
         self.commands().send(Command::Change(subscription, spec, reply));
         match answer.recv_timeout(PATIENCE) {

@@ -227,6 +227,7 @@ impl LinkConfig {
 #[derive(Clone, Debug, Default)]
 pub struct NodeBuilder {
     pub(crate) name: Option<String>,
+    pub(crate) label: Option<String>,
     pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) isolated: bool,
     pub(crate) guest: bool,
@@ -245,10 +246,22 @@ impl NodeBuilder {
         default_dir()
     }
 
-    /// Sets the display name of the node. Defaults to the host name and the process number.
+    /// Sets the display name of the node. Defaults to the name in its certificate, then to its
+    /// [label](Self::label).
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Sets the text from which the default name is made. Defaults to the name of the program.
+    ///
+    /// The first node of a host with the label `viewer` is named `viewer`, the next one `viewer-2`, and so on. An
+    /// isolated node, and a guest of another user's node, has the process number instead. Characters other than ASCII
+    /// letters, digits, `.`, `_` and `-` are replaced, and the label ends after 40 bytes.
+    #[must_use]
+    pub fn label(mut self, label: &str) -> Self {
+        self.label = Some(label.to_owned());
         self
     }
 

@@ -7,12 +7,15 @@
 //! [`SubscriberBuilder::max_jitter`](crate::SubscriberBuilder::max_jitter) and
 //! [`SubscriberBuilder::sync_group`](crate::SubscriberBuilder::sync_group).
 
+mod status;
+
 use paceline_proto::{PublisherId, Tag};
 use paceline_time::order::BufferLimits;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 pub use paceline_time::order::{BufferLimitError, LateArrival, Placement};
+pub use status::{TimedMethod, TimedStatus};
 
 /// The safe action of [`SubscriberBuilder::fresh_within`](crate::SubscriberBuilder::fresh_within).
 #[non_exhaustive]
@@ -52,6 +55,19 @@ pub struct Silence {
     pub publisher: PublisherId,
     /// The sequence number of the last command.
     pub seq: u64,
+}
+
+/// A command stream has resumed: a command was released after a silence, so the safe action has ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Resumption {
+    /// The tag of the commands.
+    pub tag: Tag,
+    /// The publisher of the command.
+    pub publisher: PublisherId,
+    /// The sequence number of the command.
+    pub seq: u64,
+    /// The time since the safe action started.
+    pub silent: Duration,
 }
 
 /// The decision on a sample of a subscription with an age limit.
@@ -106,6 +122,12 @@ pub struct SpacingReport {
     pub jitter_out: Duration,
     /// The delay that is added to the fastest sample; with a largest jitter, the delay bound.
     pub added: Duration,
+    /// The time by which the thread woke up too late in 99 % of the last 512 releases.
+    pub wakeup: Duration,
+    /// With a largest jitter: samples that left too late by more than it, or whose age was not known so exactly.
+    pub beyond: u64,
+    /// With a largest jitter: the largest error of a measured age since the start; `None` before one is known.
+    pub doubt: Option<Duration>,
 }
 
 /// The measurements of a subscription with [`SubscriberBuilder::sync_group`](crate::SubscriberBuilder::sync_group).

@@ -351,6 +351,17 @@ pub enum SubscribeError {
         "maximum jitter or delay bound of {0:?}: must be above 0 and at most 60 s, such as 2 ms"
     )]
     MaxJitter(Duration),
+    /// The wake-ups of this host exceed the largest jitter.
+    #[error(
+        "maximum jitter of {jitter:?}: half of the wake-ups of this host are later; {achievable:?} is achievable at \
+         present; accept that, or start the node with realtime"
+    )]
+    MaxJitterRefused {
+        /// The requested jitter.
+        jitter: Duration,
+        /// The lateness of 90 % of the measured wake-ups.
+        achievable: Duration,
+    },
     /// A largest jitter was requested without a delay bound.
     #[error(
         "max_jitter without a delay bound: samples are delivered when it ends; add within, such as 50 ms"

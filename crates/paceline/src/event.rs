@@ -1,6 +1,6 @@
 //! Events of subscriptions and publishers.
 
-use crate::delivery::Silence;
+use crate::delivery::{Resumption, Silence};
 use paceline_proto::control::{BestEffort, Grant, Refusal};
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::LossTolerance;
@@ -66,6 +66,8 @@ pub enum SubscriberEvent {
     /// The last command of a tag has reached the age limit of
     /// [`SubscriberBuilder::fresh_within`](crate::SubscriberBuilder::fresh_within), and its safe action has started.
     Silent(Silence),
+    /// A command was released after a silence: its safe action has ended.
+    Resumed(Resumption),
 }
 
 /// An event of a publisher, reported at once.

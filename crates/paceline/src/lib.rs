@@ -53,6 +53,7 @@ mod event;
 mod feedback;
 mod history;
 mod identity;
+mod label;
 mod limit;
 mod limits;
 mod node;

@@ -7,6 +7,7 @@ use crate::check::{self, classes, wrong_class};
 use crate::config::{LinkConfig, NodeBuilder, default_dir};
 use crate::error::{CapacityError, ClassesError, OpenError};
 use crate::identity::{Identity, Introduction};
+use crate::label::{self, Claim};
 use crate::limits;
 use crate::shell::clockwork::Clockwork;
 use crate::shell::clockwork::follow::Follower;
@@ -21,9 +22,8 @@ use crate::status::{NodeStatus, SourceView};
 use crate::time::{Clock, ClockConfig};
 use crate::view::View;
 use link::open_link;
-use paceline_proto::control::Control;
+use paceline_proto::control::{Control, CpuBudget, HOST_LINK};
 use paceline_proto::link::LinkClass;
-use paceline_proto::text::escape;
 use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId};
 use paceline_sched::Capacity;
 use std::sync::mpsc::sync_channel;
@@ -32,8 +32,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const ENGINE: &str = "paceline-engine";
-/// The name of the link between the processes of a host.
-const HOST_LINK: &str = "host";
 
 /// A Paceline engine and its links.
 ///
@@ -71,6 +69,8 @@ struct Inner {
     audit: Audit,
     watchdog: Mutex<Option<Watchdog>>,
     clock: NodeClock,
+    /// The default name of this node, reserved among the processes of the host.
+    _claim: Option<Claim>,
 }
 
 /// The clock of a node, and its thread if it has servers.
@@ -85,6 +85,9 @@ impl Node {
     ///
     /// Each link uses a thread and a transport session of its own.
     pub const LINKS_MAX: usize = limits::LINKS_MAX;
+
+    /// The name of the link between the processes of a host.
+    pub const HOST_LINK: &str = HOST_LINK;
 
     /// Opens an embedded node with default settings.
     ///
@@ -120,27 +123,22 @@ impl Node {
         let (place, host_link) = host_place(&builder)?.unzip();
         let mut host = place.map(|place| (place, 0));
         let place = host.as_ref().map(|(place, _)| place);
+        let (name, claim) = name.map_or_else(|| labelled(&builder, place), |name| (name, None));
         let (clock, follower) = start_clock(&builder.clock, &vitals, place)?;
         let configs: Vec<_> = host_link.into_iter().chain(builder.links).collect();
-        let mut threads = Vec::new();
-        let mut links = Vec::new();
-        let mut control = Control::new(id, &name);
-        builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
+        let (mut threads, mut links) = (Vec::new(), Vec::new());
+        let mut control = control(id, &name, builder.processor);
         for mut config in configs {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
             config.audit = audit.clone();
             config.serves_users = gate.has_policy();
-            control.set_link(&config.name, config.policy, config.carrier());
-            // An invalid tree is an error of `open_link`.
-            control.set_classes(&config.name, classes(&config).ok().flatten());
-            config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));
+            declare_link(&mut control, &config);
             let (link, thread) =
                 open_link(introduction, links.len(), config, &sources, (&commands, &vitals))?;
             links.push(link);
             threads.push(thread);
         }
-        let listening = host.iter_mut().map(|(place, _)| place).filter(|place| place.listens());
-        listening.for_each(Host::note_bound);
+        host.iter_mut().filter(|(it, _)| it.listens()).for_each(|(it, _)| it.note_bound());
         let engine = Engine::new(
             Parts {
                 control,
@@ -162,9 +160,21 @@ impl Node {
         threads.push(named.spawn(move || engine.run(ENGINE)).map_err(OpenError::Thread)?);
         let watchdog = Mutex::new(Some(vitals.watch().map_err(OpenError::Thread)?));
         let (waiting, threads) = (Arc::default(), Mutex::new(threads));
-        let inner =
-            Inner { id, name, commands, sources, waiting, threads, vitals, audit, watchdog, clock };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                id,
+                name,
+                commands,
+                sources,
+                waiting,
+                threads,
+                vitals,
+                audit,
+                watchdog,
+                clock,
+                _claim: claim,
+            }),
+        })
     }
 
     /// Returns the identifier of this node, drawn at random when it was opened.
@@ -380,6 +390,21 @@ impl Drop for Inner {
     }
 }
 
+/// Creates the control part of a node.
+fn control(id: NodeId, name: &str, processor: Option<CpuBudget>) -> Control {
+    let mut control = Control::new(id, name);
+    processor.into_iter().for_each(|budget| control.set_processor(budget));
+    control
+}
+
+/// Declares a link and its settings to the control part.
+fn declare_link(control: &mut Control, config: &LinkConfig) {
+    control.set_link(&config.name, config.policy, config.carrier());
+    // An invalid tree is an error of `open_link`.
+    control.set_classes(&config.name, classes(config).ok().flatten());
+    config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));
+}
+
 /// Starts the thread of a node's clock, or follows the clock of the host's node if the node has no servers.
 fn start_clock(
     config: &ClockConfig,
@@ -419,19 +444,24 @@ fn check_links(builder: &NodeBuilder) -> Result<(), OpenError> {
     check::descriptors(builder.links.len() + usize::from(!builder.isolated))
 }
 
-/// Returns the node's name. The name of a node with a certificate is the one in it, because policies of others
-/// refer to that.
-fn name(builder: &NodeBuilder, identity: Option<&Identity>) -> Result<String, OpenError> {
+/// Returns the node's name, if it was given. The name of a node with a certificate is the one in it, because policies
+/// of others refer to that.
+fn name(builder: &NodeBuilder, identity: Option<&Identity>) -> Result<Option<String>, OpenError> {
     let certified = identity.and_then(Identity::name);
     let name = match (builder.name.clone(), certified) {
         (Some(name), Some(certified)) if name != certified => {
             return Err(OpenError::CertifiedName { name, certified });
         }
-        (Some(name), _) | (None, Some(name)) => name,
-        (None, None) => default_name(),
+        (name, certified) => name.or(certified),
     };
-    check::node_name(&name)?;
+    name.as_deref().map(check::node_name).transpose()?;
     Ok(name)
+}
+
+/// Returns the default name, and its reservation among the processes of the host.
+fn labelled(builder: &NodeBuilder, place: Option<&Host>) -> (String, Option<Claim>) {
+    let label = builder.label.clone().unwrap_or_else(label::program);
+    label::unique(&label, place.filter(|place| place.is_own()).map(Host::dir))
 }
 
 /// Joins the host's node or becomes it, and returns the link to it; `None` for an isolated node.
@@ -473,10 +503,4 @@ fn identity(links: &[LinkConfig]) -> Result<Option<Arc<Identity>>, OpenError> {
     }
     let identity = Identity::load(files, random());
     identity.map(|it| Some(Arc::new(it))).map_err(|what| refuse(link, what))
-}
-
-fn default_name() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = if host.trim().is_empty() { "node" } else { host.trim() };
-    format!("{}-{}", escape(host), std::process::id())
 }

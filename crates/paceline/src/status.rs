@@ -19,6 +19,7 @@
 //! [`Node::passages`]: crate::Node::passages
 //! [`Publisher::feedback`]: crate::Publisher::feedback
 
+use crate::delivery::TimedStatus;
 use crate::time::ClockReport;
 #[doc(inline)]
 pub use paceline_proto::control::{BufferUse, ClassUse, ProcessorUse};
@@ -139,6 +140,12 @@ pub struct SubscriptionStatus {
     pub age_sum: Duration,
     /// Samples dropped at this node, by reason.
     pub drops: Drops,
+    /// The largest jitter of a publisher's samples at arrival, by RFC 3550: the running mean of the changes of their ages.
+    pub jitter: Duration,
+    /// Samples that were published between two that arrived, but did not arrive. 0 unless every sample is requested.
+    pub lost: u64,
+    /// Its delivery by time; `None` without one.
+    pub timed: Option<TimedStatus>,
 }
 
 /// The counters of a pull buffer.

@@ -331,7 +331,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// [`SubscribeError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
         let (node, mut draft) = self.into_draft()?;
-        let timing = draft.take_method()?;
+        let timing = draft.take_method(node.is_realtime())?;
         let Draft { spec, queue, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
         let sink = Sink::with_queue(&spec, queue).holding(held).timed(timing, node.clock());
@@ -349,7 +349,7 @@ impl<'a> SubscriberBuilder<'a> {
         deliver: impl FnMut(Sample) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
         let (node, mut draft) = self.into_draft()?;
-        let timing = draft.take_method()?;
+        let timing = draft.take_method(node.is_realtime())?;
         let Draft { spec, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
         let sink =

@@ -23,6 +23,12 @@ impl View {
         self.sink.seen().newest()
     }
 
+    /// Returns the newest sample of each tag since this view was opened, by tag; of at most 64 tags.
+    #[must_use]
+    pub fn newest_of_tags(&self) -> Vec<Sample> {
+        self.sink.seen().newest_of_tags()
+    }
+
     /// Returns true if the subscription has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {

@@ -40,6 +40,7 @@ mod error;
 mod handle;
 mod object;
 mod report;
+mod reservation;
 mod service;
 mod state;
 mod worker;

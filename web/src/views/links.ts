@@ -1,7 +1,7 @@
-// Shows each link's use and its reservations, over two minutes.
+// Shows each link's use and its reservations, over time.
 
 import type { Node } from "../api.gen";
-import { Chart } from "../chart";
+import { Chart, recent } from "../chart";
 import { attribute, byId, el, Keyed, type Shown, text } from "../dom";
 import { bits, count, percent, time } from "../format";
 import type { LinkView, Share } from "../store";
@@ -35,7 +35,7 @@ function panel(first: LinkView): Shown<LinkView> {
   const held = el("strong");
   const capacity = el("strong");
   const rest = el("p", { class: "rest" });
-  const chart = new Chart(`Use of link ${name} over two minutes`);
+  const chart = new Chart(`Use of link ${name} over time`, bits);
   const legend = el(
     "dl",
     { class: "legend" },
@@ -59,11 +59,12 @@ function panel(first: LinkView): Shown<LinkView> {
       text(rest, `${others}${link.streams.length} streams · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start${trip}`);
       const full = link.capacity_bits_per_s !== null && (link.use_bits_per_s ?? 0) > link.capacity_bits_per_s * 0.97;
       attribute(element, "data-full", full ? "" : null);
-      const top = Math.max((link.capacity_bits_per_s ?? 0) * 1.12, ...past.map((at) => at.use * 1.1), 1000);
+      const seen = recent(past);
+      const top = Math.max((link.capacity_bits_per_s ?? 0) * 1.12, ...seen.map((at) => at.use * 1.1), 1000);
       chart.draw(
         [
-          { values: past.map((at) => at.use), colour: "--accent", fill: true },
-          { values: past.map((at) => at.reserved), colour: "--held", fill: true },
+          { name: "in use", values: seen.map((at) => at.use), colour: "--accent", fill: true },
+          { name: "reserved", values: seen.map((at) => at.reserved), colour: "--held", fill: true },
         ],
         { top, mark: link.capacity_bits_per_s },
       );

@@ -57,7 +57,7 @@ function allDrops(view: View): [Reason, number][] {
   return (Object.entries(rows.reduce(added, {})) as [Reason, number][]).sort(([, a], [, b]) => b - a);
 }
 
-interface Refused {
+export interface Refused {
   key: string;
   subscription: string;
   who: string;
@@ -71,7 +71,8 @@ function alternatives(offer: string): string[] {
   return all.filter((one) => /^--[a-z-]+ \S+( --[a-z-]+ \S+)*$/.test(one));
 }
 
-const refusals = new Keyed<Refused>(byId("refusals"), ({ key }) => key, ({ who, subscription }) => {
+/** Shows a refusal with buttons that take its offers. */
+export function refusalRow({ who, subscription }: Refused): Shown<Refused> {
   const why = el("p", { class: "reason" });
   const offer = el("p", { class: "offer" });
   const takes = el("div", { class: "takes" });
@@ -99,9 +100,11 @@ const refusals = new Keyed<Refused>(byId("refusals"), ({ key }) => key, ({ who, 
       takes.replaceChildren(...alternatives(item.offer).map(take));
     },
   };
-});
+}
 
-function allRefusals(view: View): Refused[] {
+const refusals = new Keyed<Refused>(byId("refusals"), ({ key }) => key, refusalRow);
+
+export function allRefusals(view: View): Refused[] {
   return view.subs.flatMap(({ node, sub }) =>
     sub.refusals.map((refusal, at) => {
       const end = refusal.lastIndexOf("; ");
@@ -121,14 +124,17 @@ const publishers = new Table<{ node: string; row: Publisher }>(
 );
 byId("publishers").append(publishers.element);
 
+let steps = 1;
 const switches = new Keyed<Switch>(byId("switches"), ({ name }) => name, ({ name, label, about }) => {
+  steps += 1;
   const problem = el("p", { class: "problem", role: "alert" });
   const told = el("span", { class: "about", id: `about-${name}` }, about);
   const button = el(
     "button",
     { type: "button", role: "switch", "aria-checked": "false", "aria-describedby": `about-${name}`, "data-switch": name },
-    el("span", { class: "knob", "aria-hidden": "true" }),
+    el("span", { class: "number", "aria-hidden": "true" }, String(steps)),
     el("span", {}, label),
+    el("span", { class: "knob", "aria-hidden": "true" }),
   );
   button.addEventListener("click", () => {
     const on = button.getAttribute("aria-checked") !== "true";
@@ -159,14 +165,13 @@ function showPublishers(view: View): void {
   publishers.update(rows.slice(0, ROWS_SHOWN));
 }
 
-function showSwitches(view: View): void {
+export function showSwitches(view: View): void {
   byId("switches").hidden = view.state.switches.length === 0;
   switches.update(view.state.switches);
 }
 
 /** The views, each with the id of its element. */
 export const parts: [string, (view: View) => void][] = [
-  ["switches", showSwitches],
   ["delay", showDelays],
   ["refusals", showRefusals],
   ["drops", showDrops],

@@ -2,13 +2,15 @@
 // subscriptions, and a row for each other one.
 
 import type { ReservedHop } from "../api.gen";
-import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, type Shown, Table, text } from "../dom";
 import { bits, count, hertz, percent, time } from "../format";
 import { badge, note } from "../note";
 import { late, missed, sum, tolerance } from "../promise";
 import type { Sub } from "../store";
+import { DelayChart } from "./delaychart";
 import { PictureView } from "./picture";
+import { Tune } from "./tune";
+import { ValueList } from "./values";
 
 const CARDS_MAX = 12;
 const HEADS = ["requested", "granted", "delivered"] as const;
@@ -58,6 +60,14 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
       `${count(missed(sub.sub))} missed\nsince start`,
     ],
   };
+}
+
+/** Returns the place where the samples are scaled, and the reason. */
+function scaledAt({ sub }: Sub): string {
+  const { asked, scaled_at: at, proxy } = sub;
+  if (at.length === 0 || (asked.every === null && asked.max_hz === null && asked.width === null)) return "";
+  const why = proxy === "auto" ? "chosen for the fewest bytes" : proxy === "publisher" ? "at the publisher by default" : `as requested: ${proxy}`;
+  return ` · reduced at ${[...new Set(at)].slice(0, 3).join(", ")} (${why})`;
 }
 
 /** A hop of a granted path, and the reservation on its link. */
@@ -113,14 +123,16 @@ function card(first: Sub): Shown<Sub> {
   const hops = new Keyed<Hop>(path, ({ key }) => key, wayRow);
   const element = el("article", { class: "card", "data-id": first.sub.id }, el("header", {}, title, state), media, table, path, below);
   let picture: PictureView | null = null;
-  let chart: Chart | null = null;
+  let chart: DelayChart | ValueList | null = null;
+  const tune = new Tune(first);
+  element.append(tune.element);
   const no = el("div", { class: "frame no" }, el("strong", {}, "Refused."), why);
   return {
     element,
     update(sub) {
       attribute(element, "data-health", sub.health);
       text(state, badge(sub));
-      text(below, note(sub));
+      text(below, `${note(sub)}${scaledAt(sub)}`);
       hops.update(way(sub));
       const refused = sub.sub.refusals.length > 0;
       text(why, sub.sub.refusals[0] ?? "");
@@ -135,11 +147,12 @@ function card(first: Sub): Shown<Sub> {
         picture = new PictureView(sub.sub.id, `${sub.node.name} ${sub.sub.pattern}`);
         media.replaceChildren(picture.element);
       } else if (!picture && !chart) {
-        chart = new Chart(`Delay of ${sub.node.name} ${sub.sub.pattern} over two minutes`);
-        const caption = el("figcaption", {}, "delay: mean, longest", el("span", { class: "bound" }, sub.sub.within_us === null ? "" : `bound ${time(sub.sub.within_us)}`));
-        media.replaceChildren(el("figure", { class: "media plot" }, el("div", { class: "frame" }, chart.element), caption));
+        const name = `${sub.node.name} ${sub.sub.pattern}`;
+        chart = sub.sub.pattern.includes("*") ? new ValueList(sub.sub.id) : new DelayChart(name);
+        media.replaceChildren(chart.element);
       }
-      if (chart) drawDelay(chart, sub);
+      chart?.update(sub);
+      tune.update(sub);
       for (const [name, row] of Object.entries(figures(sub, picture))) {
         row.forEach((value, at) => {
           const cell = cells.get(name)?.[at];
@@ -152,21 +165,6 @@ function card(first: Sub): Shown<Sub> {
       chart?.gone();
     },
   };
-}
-
-function drawDelay(chart: Chart, sub: Sub): void {
-  const max = sub.ages.map((age) => age.max);
-  const bound = sub.sub.within_us;
-  const highest = Math.max(...max.map((us) => us * 1.1), 1000);
-  // One outlier must not flatten the chart, so values above three bounds are cut off.
-  const top = bound === null ? highest : Math.max(bound * 1.25, Math.min(highest, bound * 3));
-  chart.draw(
-    [
-      { values: max, colour: "--warm" },
-      { values: sub.ages.map((age) => age.mean), colour: "--accent", fill: true },
-    ],
-    { top, mark: bound },
-  );
 }
 
 const cards = new Keyed<Sub>(byId("cards"), ({ sub }) => sub.id, card);
@@ -187,8 +185,10 @@ byId("more").append(more.element);
 
 export function showSubscriptions(subs: Sub[]): void {
   attribute(byId("cards"), "data-empty", subs.length === 0 ? "No subscriptions yet." : null);
-  cards.update(subs.slice(0, CARDS_MAX));
-  const others = subs.slice(CARDS_MAX);
+  // What changed last comes first.
+  const ordered = [...subs].sort((a, b) => b.changed - a.changed);
+  cards.update(ordered.slice(0, CARDS_MAX));
+  const others = ordered.slice(CARDS_MAX);
   byId("more").hidden = others.length === 0;
   more.update(others);
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Node")]
 pub(crate) struct NodeArgs {
-    /// Name of this node for display; default: host name and process id
+    /// Name of this node for display; default: the command and the tag, such as sub-camera
     #[arg(long, value_name = "NAME", value_parser = args::name)]
     pub(crate) name: Option<String>,
     /// A link, at most 16: name=radio,listen=tcp/127.0.0.1:7600,connect=tcp/HOST:7600,
@@ -46,6 +46,8 @@ pub(crate) struct NodeArgs {
 pub(crate) struct Settings {
     /// The display name of the node.
     pub(crate) name: Option<String>,
+    /// The text from which the default name is made.
+    pub(crate) label: String,
     /// The folder shared by the processes of this host.
     pub(crate) runtime_dir: Option<PathBuf>,
     /// Whether the node stays disconnected from the other processes of this host.
@@ -82,14 +84,15 @@ pub(crate) struct Settings {
 }
 
 impl NodeArgs {
-    pub(crate) fn open(&self) -> anyhow::Result<Node> {
-        self.command_settings()?.open()
+    /// Opens the node of the command `command` for a tag or pattern; both make its default name.
+    pub(crate) fn open(&self, command: &str, tag: &str) -> anyhow::Result<Node> {
+        Settings { label: label(command, tag), ..self.command_settings()? }.open()
     }
 
     /// Opens the node of a short-lived command. Other processes do not come to depend on a guest
     /// node.
-    pub(crate) fn open_guest(&self) -> anyhow::Result<Node> {
-        self.command_settings()?.open_guest()
+    pub(crate) fn open_guest(&self, command: &str) -> anyhow::Result<Node> {
+        Settings { label: command.to_owned(), ..self.command_settings()? }.open_guest()
     }
 
     /// Returns the settings of this host's node. All keys of the file apply, whether it was named
@@ -140,6 +143,7 @@ impl NodeArgs {
         let configured = config.runtime_dir.filter(|_| !named);
         Ok(Settings {
             name: self.name.clone().or(config.name),
+            label: this_host(),
             runtime_dir: self.runtime_dir.clone().or(configured),
             isolated: self.isolated || config.isolated,
             log: config.log,
@@ -158,6 +162,23 @@ impl NodeArgs {
             file,
             links_from,
         })
+    }
+}
+
+/// Returns the default name of a command's node: the command and the last part of its tag.
+fn label(command: &str, tag: &str) -> String {
+    match tag.split('/').rfind(|part| !part.is_empty() && !part.contains('*')) {
+        Some(last) => format!("{command}-{last}"),
+        None => command.to_owned(),
+    }
+}
+
+/// Returns the name of this host; `node` if it is unknown.
+fn this_host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "node".to_owned(),
+        name => name.to_owned(),
     }
 }
 
@@ -212,6 +233,7 @@ impl Settings {
         if let Some(name) = &self.name {
             builder = builder.name(name);
         }
+        builder = builder.label(&self.label);
         if let Some(dir) = &self.runtime_dir {
             builder = builder.runtime_dir(dir);
         }

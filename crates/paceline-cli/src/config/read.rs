@@ -104,8 +104,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Config, String> {
 
 fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
     Config {
-        name: section
-            .read("name", problems, |value| name(value, "the host name and process number")),
+        name: section.read("name", problems, |value| name(value, "the host name")),
         runtime_dir: section.read("runtime_dir", problems, runtime_dir),
         isolated: section.read("isolated", problems, |value| truth(value, ISOLATED)) == Some(true),
         log: section.read("log", problems, |value| {

@@ -11,7 +11,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # that need a restart.
 
 # The displayed name of this node. Text of 1 to 255 bytes.
-# Default: the host name and the process number.
+# Default: the host name.
 #name = "gate"
 
 # The folder that joins the processes of this host. An absolute path of 2 to 97 bytes.

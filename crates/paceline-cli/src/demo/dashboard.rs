@@ -1,9 +1,10 @@
 //! The demo's dashboard: all of its nodes, and switches for additional load.
 
 use super::children::{Children, Orders};
+use super::fifo;
 use super::scenario::Role;
 use crate::args::{HttpAddress, PORT};
-use crate::http::{Gateway, Http, Switch};
+use crate::http::{Gateway, Http, Source, Switch};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -17,7 +18,15 @@ pub(crate) const GREED: &str = "greed";
 pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyhow::Result<Http> {
     let orders = children.orders();
     let turn = Box::new(move |name: &str, on: bool| turn(&orders, name, on));
-    let source = Arc::new(Gateway::new(children.sockets(), switches(), turn));
+    let source = Arc::new(Gateway::new(children.sockets(), switches(), turn, compare));
+    start(address, source)
+}
+
+/// Starts a server at `address`, by default at the usual port or, if that is in use, at a free one.
+pub(super) fn start(
+    address: Option<&HttpAddress>,
+    source: Arc<impl Source>,
+) -> anyhow::Result<Http> {
     if let Some(address) = address {
         return Http::start(address, None, source);
     }
@@ -27,6 +36,10 @@ pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyho
         let any = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         Http::start(&any, None, source)
     })
+}
+
+fn compare() -> Option<bytes::Bytes> {
+    serde_json::to_vec(&fifo::compare()?).ok().map(Into::into)
 }
 
 fn switches() -> Vec<Switch> {

@@ -53,13 +53,25 @@ pub(super) struct Turn {
     pub(super) on: bool,
 }
 
-/// The body of `POST /api/v1/subscriptions/ID`.
+/// The body of `POST /api/v1/world`.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(Serialize, ts_rs::TS))]
 #[serde(deny_unknown_fields)]
-pub(super) struct Change {
+pub(super) struct WorldChange {
+    /// The capacity of the thin link, such as `256kbit`.
+    pub(super) capacity: String,
+}
+
+/// The body of `POST /api/v1/subscriptions/ID`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Change {
     /// Options of `paceline set`, such as `--max-hz 5 --size 160x120`.
     pub(super) set: String,
+    /// Only asks whether the changed request would be granted next to the present one; changes nothing.
+    #[serde(default)]
+    pub(super) dry_run: bool,
 }
 
 /// The nodes alone, as `paceline ls --json` prints them.

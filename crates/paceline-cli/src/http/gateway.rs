@@ -1,7 +1,7 @@
 //! Combines several nodes on one page. Each is queried at its unix socket, without traffic on their
 //! links.
 
-use super::api::{SCHEMA, State, Switch};
+use super::api::{Change, SCHEMA, State, Switch};
 use super::pictures::{NoPicture, Shown};
 use super::source::{ANSWERS_WITHIN, Source, now_ms};
 use crate::status::Node;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The longest wait for a node's answer.
@@ -23,6 +23,9 @@ const ANSWER_MAX: u64 = 8 << 20;
 /// Sets a switch; returns false on failure.
 pub(crate) type Turn = Box<dyn Fn(&str, bool) -> bool + Send + Sync>;
 
+/// Computes the same traffic in another discipline, as JSON.
+pub(crate) type Compare = fn() -> Option<Bytes>;
+
 /// Nodes with their own HTTP servers.
 pub(crate) struct Gateway {
     sockets: Vec<PathBuf>,
@@ -30,12 +33,43 @@ pub(crate) struct Gateway {
     turn: Turn,
     /// The socket of each node by the node's id.
     places: Mutex<BTreeMap<String, PathBuf>>,
+    compare: Compare,
+    comparison: OnceLock<Option<Bytes>>,
 }
 
 impl Gateway {
-    /// Creates a gateway to the nodes at `sockets`, with `switches` that `turn` sets.
-    pub(crate) fn new(sockets: Vec<PathBuf>, switches: Vec<Switch>, turn: Turn) -> Self {
-        Self { sockets, switches: Mutex::new(switches), turn, places: Mutex::default() }
+    /// Creates a gateway to the nodes at `sockets`, with `switches` that `turn` sets. `compare` is called at most
+    /// once, for the first client that requests it.
+    pub(crate) fn new(
+        sockets: Vec<PathBuf>,
+        switches: Vec<Switch>,
+        turn: Turn,
+        compare: Compare,
+    ) -> Self {
+        let (places, comparison) = (Mutex::default(), OnceLock::new());
+        Self { sockets, switches: Mutex::new(switches), turn, places, compare, comparison }
+    }
+
+    /// Sends a request about a subscription to the server of its node, and returns the answer.
+    fn relay(
+        &self,
+        subscription: &str,
+        line: (&str, &str),
+        body: &str,
+    ) -> Result<Bytes, (StatusCode, String)> {
+        let node = subscription.split('.').next().unwrap_or_default();
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let socket = places.get(node).cloned().ok_or_else(|| {
+            (StatusCode::NOT_FOUND, format!("there is no subscription {subscription}"))
+        })?;
+        drop(places);
+        let answer = send(&socket, line, body, ANSWERS_WITHIN + PATIENCE)
+            .map_err(|error| (StatusCode::BAD_GATEWAY, format!("{error:#}")))?;
+        if answer.status == 200 {
+            return Ok(answer.body);
+        }
+        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        Err((status, answer.error().unwrap_or_else(|| "no answer".to_owned())))
     }
 
     fn nodes(&self) -> Vec<Node> {
@@ -104,22 +138,19 @@ impl Source for Gateway {
         }
     }
 
-    fn change(&self, subscription: &str, set: &str) -> Result<Bytes, (StatusCode, String)> {
-        let node = subscription.split('.').next().unwrap_or_default();
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let socket = places.get(node).cloned().ok_or_else(|| {
-            (StatusCode::NOT_FOUND, format!("there is no subscription {subscription}"))
-        })?;
-        drop(places);
+    fn change(&self, subscription: &str, change: &Change) -> Result<Bytes, (StatusCode, String)> {
         let path = format!("/api/v1/subscriptions/{subscription}");
-        let body = serde_json::json!({ "set": set }).to_string();
-        let answer = send(&socket, ("POST", &path), &body, ANSWERS_WITHIN + PATIENCE)
-            .map_err(|error| (StatusCode::BAD_GATEWAY, format!("{error:#}")))?;
-        if answer.status == 200 {
-            return Ok(answer.body);
-        }
-        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
-        Err((status, answer.error().unwrap_or_else(|| "no answer".to_owned())))
+        let body = serde_json::json!(change).to_string();
+        self.relay(subscription, ("POST", &path), &body)
+    }
+
+    fn values(&self, subscription: &str) -> Result<Bytes, (StatusCode, String)> {
+        let path = format!("/api/v1/values/{subscription}");
+        self.relay(subscription, ("GET", &path), "")
+    }
+
+    fn comparison(&self) -> Option<Bytes> {
+        self.comparison.get_or_init(|| (self.compare)()).clone()
     }
 
     fn turn(&self, switch: &str, on: bool) -> bool {

@@ -4,7 +4,7 @@
 //! counters end in `_total`.
 
 use super::api::State;
-use crate::status::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
+use crate::status::{Buffer, Class, Link, Node, Publisher, Stream, Subscription, Timed};
 use paceline::status::Drops;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -96,6 +96,11 @@ fn write_node(to: &mut Families, at: &Labels<'_>, node: &Node) {
     to.gauge("paceline_node_info", "1 for each node that answers.", at, 1);
     let help = "Threads of the node that are more than two seconds late with their next iteration.";
     to.gauge("paceline_node_stalled_threads", help, at, node.stalled.len() as u64);
+    if let Some(us) = node.clock.as_ref().and_then(|clock| clock.error_us) {
+        let name = "paceline_node_clock_error_seconds";
+        let help = "Bound of the error of the node's clock; missing if it is unknown.";
+        to.add(Kind::Gauge, name, help, at, &seconds(us));
+    }
     to.drops(
         "paceline_node_dropped_samples_total",
         "Samples dropped at the node because no subscription matched.",
@@ -142,6 +147,14 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
         at,
         row.late,
     );
+    let name = "paceline_subscription_jitter_seconds";
+    let help = "Largest jitter of a publisher's samples at arrival (RFC 3550).";
+    to.add(Kind::Gauge, name, help, at, &seconds(row.jitter_us));
+    let help = "Samples that were published between two that arrived, but did not arrive.";
+    to.count("paceline_subscription_lost_samples_total", help, at, row.lost);
+    if let Some(timed) = &row.timed {
+        write_timed(to, at.clone(), timed);
+    }
     to.drops(
         "paceline_subscription_dropped_samples_total",
         "Samples dropped at the subscriber's node.",
@@ -181,6 +194,35 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
     );
 }
 
+fn write_timed<'a>(to: &mut Families, mut at: Labels<'a>, timed: &'a Timed) {
+    at.push(("delivery", timed.method.as_str()));
+    let help = "Samples released by a subscription with delivery by time.";
+    to.count("paceline_subscription_released_samples_total", help, &at, timed.released);
+    let help = "Starts of the safe action: the last command reached its age limit.";
+    to.count("paceline_subscription_safe_actions_total", help, &at, timed.silences);
+    for (name, help, value) in [
+        (
+            "paceline_subscription_jitter_in_seconds",
+            "Largest jitter of a publisher's samples at arrival (RFC 3550).",
+            timed.jitter_in_us,
+        ),
+        (
+            "paceline_subscription_jitter_out_seconds",
+            "Largest jitter of a publisher's samples at release (RFC 3550).",
+            timed.jitter_out_us,
+        ),
+        (
+            "paceline_subscription_release_error_seconds",
+            "Bound of the difference of a release from its time.",
+            timed.bound_us,
+        ),
+    ] {
+        if let Some(us) = value {
+            to.add(Kind::Gauge, name, help, &at, &seconds(us));
+        }
+    }
+}
+
 fn write_buffer<'a>(to: &mut Families, mut at: Labels<'a>, buffer: &'a Buffer) {
     at.extend([("subscription", buffer.id.as_str()), ("pattern", buffer.pattern.as_str())]);
     to.gauge("paceline_buffer_samples", "Samples in the pull buffer.", &at, buffer.samples);
@@ -199,6 +241,8 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     at.push(("link", link.name.as_str()));
     to.count("paceline_link_wire_bytes_total", "Bytes sent on the wire.", &at, link.wire_bytes);
     to.count("paceline_link_frames_total", "Frames sent.", &at, link.frames);
+    let help = "Frames lost by a transport that should keep order.";
+    to.count("paceline_link_lost_frames_total", help, &at, link.frames_lost);
     to.gauge("paceline_link_hops", "Neighbours of the link.", &at, link.hops.len() as u64);
     if let Some(bits) = link.capacity_bits_per_s {
         let help = "Capacity of the link.";

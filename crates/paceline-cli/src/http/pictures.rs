@@ -106,7 +106,7 @@ impl Pictures {
 }
 
 /// Parses a subscription's id.
-fn id(text: &str) -> Option<SubscriptionId> {
+pub(super) fn id(text: &str) -> Option<SubscriptionId> {
     let (node, index) = text.split_once('.')?;
     let node = u64::from_str_radix(node, 16).ok().filter(|_| node.len() == 16)?;
     Some(SubscriptionId { node: NodeId(node), index: index.parse().ok()? })

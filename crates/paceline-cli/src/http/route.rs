@@ -1,7 +1,7 @@
 //! Routes requests by path.
 
 use super::answer::{self, Answer};
-use super::api::{Change, Turn};
+use super::api::{Change, Turn, WorldChange};
 use super::pictures::NoPicture;
 use super::served::{Served, Tick};
 use super::{events, metrics, pages};
@@ -23,7 +23,7 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 
 const API: &str = "/api/v1/";
 const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, subscriptions/ID, buffers, links, streams, refusals, \
-     pictures/SUBSCRIPTION, switches/NAME";
+     pictures/SUBSCRIPTION, values/SUBSCRIPTION, history, comparison, world, switches/NAME";
 
 /// Answers a request.
 pub(super) async fn answer(served: &Served, from: &str, request: Request<Incoming>) -> Answer {
@@ -62,17 +62,34 @@ async fn answered(
     if let Some(subscription) = path.strip_prefix("/api/v1/subscriptions/") {
         return change(served, subscription, request).await;
     }
+    if path == "/api/v1/world" && request.method() == Method::POST {
+        return set_world(served, request).await;
+    }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let error = format!("{} is not supported here: use GET", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
+    }
+    if path == "/api/v1/history" {
+        return Ok(answer::json(&served.history.past()));
     }
     let has_body = request.headers().contains_key(TRANSFER_ENCODING)
         || request.headers().get(CONTENT_LENGTH).is_some_and(|length| length != "0");
     if has_body {
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "GET takes no body: leave it out".to_owned()));
     }
+    found(served, &path, query.as_deref()).await
+}
+
+/// Answers a request for a path.
+async fn found(served: &Served, path: &str, query: Option<&str>) -> Result<Answer, Problem> {
     if let Some(subscription) = path.strip_prefix("/api/v1/pictures/") {
-        return picture(served, subscription, query.as_deref()).await;
+        return picture(served, subscription, query).await;
+    }
+    if let Some(subscription) = path.strip_prefix("/api/v1/values/") {
+        return values(served, subscription).await;
+    }
+    if path == "/api/v1/comparison" {
+        return comparison(served).await;
     }
     if path == "/api/v1/events" {
         let place = served.place().ok_or((
@@ -80,6 +97,11 @@ async fn answered(
             "too many clients follow the events: close a page, or poll /api/v1/state".to_owned(),
         ))?;
         return Ok(events::follow(served.ticks.clone(), place));
+    }
+    if path == "/api/v1/world" {
+        let error = "there is no world: start `paceline demo world`".to_owned();
+        let json = served.source.world().ok_or((StatusCode::NOT_FOUND, error))?;
+        return Ok(answer::bytes("application/json", json));
     }
     if path == "/metrics" {
         let text = metrics::write(&tick(served).await?.state);
@@ -90,9 +112,16 @@ async fn answered(
             let newest = tick(served).await?;
             state_answer(&newest, rest)
         }
-        None => pages::find(&path)
+        None => pages::find(path)
             .ok_or((StatusCode::NOT_FOUND, format!("there is no {path}: the page is /"))),
     }
+}
+
+/// Changes the world of the demo.
+async fn set_world(served: &Served, request: Request<Incoming>) -> Result<Answer, Problem> {
+    let change: WorldChange = posted(request, r#"{"capacity":"256kbit"}"#).await?;
+    let set = served.source.set_world(&change.capacity);
+    set.map(|()| answer::nothing()).map_err(|error| (StatusCode::BAD_REQUEST, error))
 }
 
 /// Returns the newest reading; waits for the first one.
@@ -173,6 +202,22 @@ async fn picture(
     }
 }
 
+/// Returns the newest values of a subscription.
+async fn values(served: &Served, subscription: &str) -> Result<Answer, Problem> {
+    let (source, subscription) = (served.source.clone(), subscription.to_owned());
+    let found = tokio::task::spawn_blocking(move || source.values(&subscription)).await;
+    let found = found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(answer::bytes("application/json", found?))
+}
+
+/// Returns the same traffic in another discipline.
+async fn comparison(served: &Served) -> Result<Answer, Problem> {
+    let source = served.source.clone();
+    let found = tokio::task::spawn_blocking(move || source.comparison()).await;
+    let found = found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(found.map_or_else(answer::nothing, |json| answer::bytes("application/json", json)))
+}
+
 /// Reads the JSON body of a POST request; `form` shows it.
 async fn posted<T: DeserializeOwned>(request: Request<Incoming>, form: &str) -> Result<T, Problem> {
     if request.method() != Method::POST {
@@ -207,10 +252,10 @@ async fn change(
     subscription: &str,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
-    let Change { set } =
+    let change: Change =
         posted(request, r#"{"set":"--max-hz 5"}, with options of paceline set"#).await?;
     let (source, subscription) = (served.source.clone(), subscription.to_owned());
-    let changed = tokio::task::spawn_blocking(move || source.change(&subscription, &set)).await;
+    let changed = tokio::task::spawn_blocking(move || source.change(&subscription, &change)).await;
     let changed =
         changed.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     Ok(answer::bytes("application/json", changed?))

@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::api::State;
 use super::guard::Guard;
+use super::history::History;
 use super::source::Source;
 use hyper::body::Bytes;
 use std::sync::{Arc, OnceLock};
@@ -38,6 +39,7 @@ pub(super) struct Served {
     pub(super) access: Option<Access>,
     pub(super) source: Arc<dyn Source>,
     pub(super) ticks: Ticks,
+    pub(super) history: Arc<History>,
     pub(super) followers: Arc<Semaphore>,
 }
 

@@ -3,6 +3,7 @@
 
 use super::access::Access;
 use super::guard::Guard;
+use super::history::History;
 use super::patience::Patience;
 use super::route;
 use super::served::{Served, Tick};
@@ -159,8 +160,11 @@ async fn run(
 ) -> std::io::Result<()> {
     let (to, ticks) = watch::channel(None);
     let followers = Arc::new(Semaphore::new(FOLLOWERS_MAX));
-    let served = Arc::new(Served { guard, access, source: source.clone(), ticks, followers });
-    tokio::spawn(tick(source, to));
+    let history = Arc::<History>::default();
+    let (source, past) = (source.clone(), history.clone());
+    let served =
+        Arc::new(Served { guard, access, source: source.clone(), ticks, history, followers });
+    tokio::spawn(tick(source, past, to));
     let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
     match listener {
         Listener::Tcp(listener) => {
@@ -195,13 +199,18 @@ async fn accept_again(error: &std::io::Error) {
 }
 
 /// Reads the state once per second.
-async fn tick(source: Arc<dyn Source>, to: watch::Sender<Option<Arc<Tick>>>) {
+async fn tick(
+    source: Arc<dyn Source>,
+    history: Arc<History>,
+    to: watch::Sender<Option<Arc<Tick>>>,
+) {
     let mut due = tokio::time::interval(TICK);
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         due.tick().await;
         let source = source.clone();
         let Ok(state) = tokio::task::spawn_blocking(move || source.state()).await else { return };
+        history.take(&state);
         if to.send(Some(Arc::new(Tick::new(state)))).is_err() {
             return;
         }

@@ -1,8 +1,9 @@
 //! The source of the server's figures and pictures.
 
-use super::api::{Known, SCHEMA, State};
+use super::api::{Change, Known, SCHEMA, State};
 use super::pictures::{NoPicture, Pictures, Shown};
-use crate::change::change_one;
+use super::values::Watching;
+use crate::change::{change_one, try_one};
 use crate::pacer::unix_micros;
 use crate::status::{Document, Reader};
 use bytes::Bytes;
@@ -33,14 +34,36 @@ pub(crate) trait Source: Send + Sync + 'static {
     /// Records the request of a client that was refused for lack of a token.
     fn note_refused(&self, from: &str, path: &str, why: &str);
 
-    /// Changes a subscription to the options in `set`, such as `--max-hz 5`. Returns the answer as JSON.
+    /// Changes a subscription to the given options, or tries it. Returns the answer as JSON.
     ///
     /// # Errors
     /// Returns the status and the reason.
-    fn change(&self, subscription: &str, set: &str) -> Result<Bytes, (StatusCode, String)>;
+    fn change(&self, subscription: &str, change: &Change) -> Result<Bytes, (StatusCode, String)>;
+
+    /// Returns the newest value of each tag of a subscription as JSON.
+    ///
+    /// # Errors
+    /// Returns the status and the reason.
+    fn values(&self, subscription: &str) -> Result<Bytes, (StatusCode, String)>;
+
+    /// Returns the same traffic in another discipline as JSON; only in the demo.
+    fn comparison(&self) -> Option<Bytes>;
 
     /// Sets a switch; returns false if it does not exist.
     fn turn(&self, switch: &str, on: bool) -> bool;
+
+    /// Returns the world of `paceline demo world` as JSON; `None` if there is none.
+    fn world(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Sets the capacity of the world's thin link.
+    ///
+    /// # Errors
+    /// Returns the reason, also if there is no world.
+    fn set_world(&self, _capacity: &str) -> Result<(), String> {
+        Err("there is no world: start `paceline demo world`".to_owned())
+    }
 }
 
 /// The other nodes whose state a server includes.
@@ -59,6 +82,7 @@ pub(crate) struct OwnSource {
     neighbours: Neighbours,
     reader: Mutex<Reader>,
     pictures: Mutex<Pictures>,
+    values: Mutex<Watching>,
 }
 
 impl OwnSource {
@@ -69,6 +93,7 @@ impl OwnSource {
             neighbours,
             reader: Mutex::new(Reader::new(PATIENCE)),
             pictures: Mutex::default(),
+            values: Mutex::default(),
         }
     }
 
@@ -84,6 +109,16 @@ impl OwnSource {
 }
 
 impl OwnSource {
+    /// Removes the subscriptions that exist only for this page.
+    fn hide_observers(&self, nodes: &mut [crate::status::Node]) {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        values.forget_unwatched();
+        let observers = values.observers();
+        for node in nodes.iter_mut().filter(|_| !observers.is_empty()) {
+            node.subscriptions.retain(|it| !observers.contains(&it.id));
+        }
+    }
+
     /// Adds missing tags to streams and reservations. Their publishers' nodes were not queried, but
     /// every node knows all tags.
     fn name_streams(&self, nodes: &mut [crate::status::Node]) {
@@ -107,6 +142,12 @@ pub(super) fn now_ms() -> u64 {
     unix_micros() / 1_000
 }
 
+fn json(value: &impl serde::Serialize) -> Result<Bytes, (StatusCode, String)> {
+    let text = serde_json::to_vec(value);
+    let text = text.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(text.into())
+}
+
 impl Source for OwnSource {
     fn note_refused(&self, from: &str, path: &str, why: &str) {
         self.node.audit("http refused", &[("from", from), ("path", path), ("why", why)]);
@@ -119,6 +160,7 @@ impl Source for OwnSource {
         let mut document = Document::new(&status);
         reader.add_use(&mut document);
         self.name_streams(&mut document.nodes);
+        self.hide_observers(&mut document.nodes);
         let asked: BTreeSet<NodeId> = status.iter().map(|node| node.id).collect();
         let known = match self.neighbours {
             Neighbours::No => Vec::new(),
@@ -140,12 +182,32 @@ impl Source for OwnSource {
         pictures.newest(&self.node, subscription, after)
     }
 
-    fn change(&self, subscription: &str, set: &str) -> Result<Bytes, (StatusCode, String)> {
-        let line = change_one(&self.node, subscription, set, ANSWERS_WITHIN);
-        let line = line.map_err(|error| (StatusCode::BAD_REQUEST, format!("{error:#}")))?;
-        let text = serde_json::to_vec(&line);
-        let text = text.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-        Ok(text.into())
+    fn change(&self, subscription: &str, change: &Change) -> Result<Bytes, (StatusCode, String)> {
+        let line = match change.dry_run {
+            true => try_one(&self.node, subscription, &change.set),
+            false => change_one(&self.node, subscription, &change.set, ANSWERS_WITHIN),
+        };
+        json(&line.map_err(|error| (StatusCode::BAD_REQUEST, format!("{error:#}")))?)
+    }
+
+    fn values(&self, subscription: &str) -> Result<Bytes, (StatusCode, String)> {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = values.newest(&self.node, subscription).map_err(|why| match why {
+            NoPicture::Unknown => (
+                StatusCode::NOT_FOUND,
+                "there is no such subscription here: /api/v1/subscriptions lists them".to_owned(),
+            ),
+            NoPicture::Busy => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "values of 16 subscriptions are already shown: close some".to_owned(),
+            ),
+            NoPicture::NotShown(why) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, why),
+        })?;
+        json(&found)
+    }
+
+    fn comparison(&self) -> Option<Bytes> {
+        None
     }
 
     fn turn(&self, _switch: &str, _on: bool) -> bool {

@@ -16,6 +16,7 @@ pub(crate) fn tables(document: &Document) -> String {
         ("NODES", nodes(document)),
         ("PUBLISHERS", publishers(document)),
         ("SUBSCRIPTIONS", subscriptions(document)),
+        ("DELIVERY BY TIME", super::timed::table(document)),
         ("BUFFERS", buffers(document)),
         ("LINKS", links(document)),
         ("CLASSES", classes(document)),
@@ -152,6 +153,7 @@ fn subscriptions(document: &Document) -> Table {
         ("proxy", Left),
         ("Hz", Right),
         ("oldest", Right),
+        ("jitter", Right),
         ("late", Right),
         ("dropped", Left),
     ]);
@@ -172,6 +174,7 @@ fn subscriptions(document: &Document) -> Table {
             place(subscription),
             format!("{:.1}", subscription.rate_hz),
             format!("{} ms", show::millis(subscription.age_max_us)),
+            format!("{} ms", show::millis(subscription.jitter_us)),
             subscription.late.to_string(),
             dropped,
         ]);
@@ -352,8 +355,12 @@ tag           node   kind     encoding    declared    Hz  published  wanted
 robot/camera  robot  picture  image/jpeg   33.3 ms  30.0        300  yes
 
 SUBSCRIPTIONS
-pattern   node      asked            within  loss  proxy       Hz   oldest  late  dropped
-robot/**  operator  5 Hz at 160x120  200 ms  1/10  publisher  5.0  45.6 ms     1  0
+pattern   node      asked            within  loss  proxy       Hz   oldest   jitter  late  dropped
+robot/**  operator  5 Hz at 160x120  200 ms  1/10  publisher  5.0  45.6 ms  3.41 ms     1  0
+
+DELIVERY BY TIME
+pattern   node      delivery    setting      released  late  dropped  jitter in  out   error  notes
+robot/**  operator  sync-group  stage=150ms        47     1        0          -    -  114 us  -
 
 BUFFERS
 pattern       node   samples   of   bytes         of  max age   spans

@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
     /// Opens a session with a queue of `queue` samples, with or without their payloads.
     pub(super) fn open(look: &'a LookArgs, queue: usize, payloads: bool) -> anyhow::Result<Self> {
         let stop = Stop::on_signals()?;
-        let node = look.node.open_guest()?;
+        let node = look.node.open_guest("watch")?;
         // Reports an impossible request before waiting for a publisher.
         look.ask(&node, "a", Form::FULL).check().map_err(exit::usage)?;
         look.patterns.iter().try_for_each(|pattern| look.wish.check(&node, pattern))?;

@@ -192,6 +192,7 @@ impl Watch {
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Silent(_)
+                | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Withdrawn(publisher) => _ = self.refused.remove(&publisher),

@@ -2,6 +2,7 @@
 
 use super::named::{Holds, check};
 use super::ogg::Ogg;
+use super::player::Player;
 use super::still::Still;
 use super::wave::Wave;
 use crate::args::AskedRate;
@@ -32,6 +33,8 @@ pub(crate) enum Sink {
     Ogg(Ogg),
     /// A file of one picture.
     Still(Still),
+    /// A window that shows the pictures.
+    Window(Player),
 }
 
 /// A file that contains whole samples only.
@@ -86,6 +89,11 @@ impl Sink {
         })
     }
 
+    /// Returns a window of ffplay, which opens with the first sample.
+    pub(crate) fn window() -> anyhow::Result<Self> {
+        Ok(Self::Window(Player::find()?))
+    }
+
     /// Writes one sample.
     pub(crate) fn write(
         &mut self,
@@ -98,6 +106,7 @@ impl Sink {
             Self::Wave(wave) => wave.write(delivery),
             Self::Ogg(ogg) => ogg.write(delivery),
             Self::Still(still) => still.write(delivery),
+            Self::Window(player) => player.show(delivery),
             Self::Stdout { terminal: true } => to_terminal(delivery),
             Self::Stdout { terminal: false } => {
                 let mut stdout = io::stdout().lock();

@@ -3,8 +3,8 @@
 use super::promises::Promises;
 use crate::show::{self, Block};
 use crate::stats::{by_reason, round3};
-use paceline::Publisher;
-use paceline::status::Drops;
+use paceline::status::{Drops, SubscriptionId};
+use paceline::{Node, Publisher};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -93,10 +93,15 @@ impl Reporter {
     }
 
     /// Prints new answers to subscriptions immediately.
-    pub(crate) fn hear(&mut self, publisher: &Publisher) {
+    pub(crate) fn hear(&mut self, publisher: &Publisher, node: &Node) {
         let promises = self.promises.get_or_insert_default();
         while let Some(event) = publisher.try_event() {
-            self.block.note(&promises.take(event));
+            let name = |subscription: SubscriptionId| {
+                let nodes = node.nodes();
+                let found = nodes.into_iter().find(|(id, _)| *id == subscription.node);
+                found.map_or_else(|| subscription.to_string(), |(_, name)| name)
+            };
+            self.block.note(&promises.take(event, name));
         }
     }
 

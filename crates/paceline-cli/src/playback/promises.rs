@@ -9,16 +9,20 @@ use std::collections::BTreeMap;
 pub(crate) struct Promises(BTreeMap<SubscriptionId, bool>);
 
 impl Promises {
-    /// Records an event and describes it in words.
-    pub(super) fn take(&mut self, event: PublisherEvent) -> String {
+    /// Records an event and describes it in words; `name` returns the name of a subscription's node.
+    pub(super) fn take(
+        &mut self,
+        event: PublisherEvent,
+        name: impl Fn(SubscriptionId) -> String,
+    ) -> String {
         match event {
             PublisherEvent::Granted(grant) => {
                 self.0.insert(grant.subscription, true);
-                format!("granted: subscription {}: {grant}", grant.subscription)
+                format!("granted: {}: {grant}", name(grant.subscription))
             }
             PublisherEvent::Refused(refusal) => {
                 self.0.insert(refusal.subscription, false);
-                format!("refused: subscription {}: {refusal}", refusal.subscription)
+                format!("refused: {}: {refusal}", name(refusal.subscription))
             }
             PublisherEvent::Excess(Excess { early, long }) => format!(
                 "more than declared: {early} samples arrived too early, {long} were too large; \
@@ -29,7 +33,7 @@ impl Promises {
                     Some(false) => "the refused request has ended",
                     Some(true) | None => "the contract no longer applies",
                 };
-                format!("ended: subscription {subscription}: {what}")
+                format!("ended: {}: {what}", name(subscription))
             }
             // An event of a later version.
             other => format!("{other:?}"),

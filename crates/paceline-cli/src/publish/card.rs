@@ -47,6 +47,7 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
             size: Some(Size { width: size.width, height: size.height }),
             bytes_max: None,
             traffic: None,
+            live: false,
             wait: Duration::ZERO,
             what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
         },

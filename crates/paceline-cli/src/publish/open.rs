@@ -6,6 +6,7 @@ use super::pieces::{Cut, Pieces};
 use super::source::{Opened, Origin};
 use super::{card, pictures, sound, value, video};
 use paceline::Encoding;
+use paceline_media::Format;
 use std::path::Path;
 use std::time::Duration;
 
@@ -74,15 +75,19 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
         (None, Some(_)) => Encoding::Bytes,
         (None, None) => Encoding::Text,
     };
+    let is_jpeg = encoding.as_str() == Format::Jpeg.to_string();
     let cut = match (args.chunk, &args.encoding) {
+        (None, Some(_)) if is_jpeg => Cut::Pictures,
         (Some(bytes), _) => Cut::Bytes(bytes),
         // An explicit encoding allows lines with arbitrary bytes.
         (None, Some(_)) => Cut::Lines,
         (None, None) => Cut::Text,
     };
     let from = file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
+    let live = matches!(cut, Cut::Pictures);
     let how = match args.chunk {
         Some(bytes) => format!("in pieces of {bytes} bytes"),
+        None if live => "picture by picture".to_owned(),
         None => "line by line".to_owned(),
     };
     let hz = args.hertz();
@@ -94,6 +99,7 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
             size: None,
             bytes_max: args.chunk.map(|bytes| bytes as u64),
             traffic: None,
+            live,
             wait: Duration::from_secs(u64::from(!args.repeat)),
             what: format!("{from} {how} {rate}, {encoding}"),
         },

@@ -5,6 +5,7 @@ use super::files::is_text;
 use super::source::{Next, Source};
 use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
+use paceline_media::{MediaError, mjpeg};
 use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// Limit of a line in bytes.
 const LINE_MAX: usize = 4 * 1024 * 1024;
+/// Limit of a picture in bytes.
+const PICTURE_MAX: usize = 16 * 1024 * 1024;
 /// Number of samples read ahead.
 const AHEAD: usize = 16;
 
@@ -24,6 +27,8 @@ pub(crate) enum Cut {
     Lines,
     /// Pieces of this many bytes.
     Bytes(usize),
+    /// JPEG pictures, one after the other.
+    Pictures,
 }
 
 /// Samples from a reading thread.
@@ -90,9 +95,10 @@ fn read_file(
 
 /// Sends the input sample by sample; returns the number of samples, 0 once the receiver was dropped.
 fn feed(input: &mut impl BufRead, cut: Cut, to: &SyncSender<io::Result<Bytes>>) -> io::Result<u64> {
-    let mut sent = 0;
+    let (mut sent, mut begun) = (0, Vec::new());
     loop {
         let sample = match cut {
+            Cut::Pictures => picture(input, &mut begun, sent + 1)?,
             Cut::Bytes(bytes) => piece(input, bytes)?,
             Cut::Lines => line(input, sent + 1)?,
             Cut::Text => text(input, sent + 1)?,
@@ -110,6 +116,41 @@ fn piece(input: &mut impl BufRead, bytes: usize) -> io::Result<Option<Bytes>> {
     let mut piece = Vec::new();
     input.take(bytes as u64).read_to_end(&mut piece)?;
     Ok((!piece.is_empty()).then(|| piece.into()))
+}
+
+/// Reads the next picture; `begun` is what was read of it with the one before.
+fn picture(
+    input: &mut impl BufRead,
+    begun: &mut Vec<u8>,
+    number: u64,
+) -> io::Result<Option<Bytes>> {
+    loop {
+        let mut pictures = mjpeg::split(begun);
+        match pictures.next() {
+            Some(Ok(picture)) => {
+                let picture = Bytes::copy_from_slice(picture);
+                begun.drain(..pictures.offset());
+                return Ok(Some(picture));
+            }
+            Some(Err(MediaError::JpegTruncated { .. })) | None => {}
+            Some(Err(error)) => {
+                return Err(io::Error::other(format!("picture {number}: {error}")));
+            }
+        }
+        if begun.len() > PICTURE_MAX {
+            return Err(io::Error::other(format!(
+                "picture {number} has more than {PICTURE_MAX} bytes without an end; reduce its size"
+            )));
+        }
+        let more = input.fill_buf()?;
+        let read = more.len();
+        begun.extend_from_slice(more);
+        input.consume(read);
+        if read == 0 {
+            // A picture that was cut off is left out.
+            return Ok(None);
+        }
+    }
 }
 
 /// Reads the next line of text without its line break.
@@ -164,6 +205,24 @@ mod tests {
     #[test]
     fn pieces_have_the_size_asked_for_save_the_last() {
         assert_eq!(all(b"abcde", Cut::Bytes(2)), ["ab", "cd", "e"]);
+    }
+
+    #[test]
+    fn pictures_are_split_as_they_arrive() {
+        let size = paceline_media::Size::new(16, 9).unwrap();
+        let grey =
+            paceline_media::PictureBuf::grey(paceline_media::PixelFormat::I420, size).unwrap();
+        let one = paceline_media::jpeg::encode(&grey.as_picture(), 80).unwrap();
+        let stream = [&one[..], &one, &one[..one.len() - 5]].concat();
+        // Each read returns only seven bytes.
+        let mut input = BufReader::with_capacity(7, &stream[..]);
+        let (to, samples) = sync_channel(64);
+        assert_eq!(feed(&mut input, Cut::Pictures, &to).unwrap(), 2, "the last one is cut off");
+        drop(to);
+        assert!(samples.iter().all(|sample| sample.unwrap() == one));
+        let (to, _samples) = sync_channel(64);
+        let error = feed(&mut &b"no picture"[..], Cut::Pictures, &to).unwrap_err().to_string();
+        assert!(error.starts_with("picture 1: "), "{error}");
     }
 
     #[test]

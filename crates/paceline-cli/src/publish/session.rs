@@ -7,21 +7,23 @@ use crate::pacer::Pacer;
 use crate::playback::{Counts, Reporter};
 use crate::stop::Stop;
 use anyhow::Context as _;
-use paceline::Publisher;
+use paceline::{Node, Publisher};
 use std::time::Instant;
 
 /// Publishes one source on one tag.
 pub(super) struct Session<'a> {
     args: &'a PubArgs,
+    node: &'a Node,
     pacer: Option<Pacer>,
     counts: Counts,
     reporter: Reporter,
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(args: &'a PubArgs, hz: Option<f64>) -> Self {
+    pub(super) fn new(args: &'a PubArgs, node: &'a Node, hz: Option<f64>) -> Self {
         Self {
             args,
+            node,
             pacer: hz.map(|hz| Pacer::new(Instant::now(), hz)),
             counts: Counts::default(),
             reporter: Reporter::new(args.tag.as_str(), args.json).with_quality(args.adapt),
@@ -44,7 +46,7 @@ impl<'a> Session<'a> {
                 break !bounded;
             }
             self.counts.quality = source.quality().map(Quality::get);
-            self.reporter.hear(publisher);
+            self.reporter.hear(publisher, self.node);
             self.reporter.tick(self.counts, || wanted(publisher))?;
             if !self.due(source.as_ref(), stop) {
                 continue;
@@ -55,7 +57,7 @@ impl<'a> Session<'a> {
                 Next::End => break true,
             }
         };
-        self.reporter.hear(publisher);
+        self.reporter.hear(publisher, self.node);
         self.reporter.end(self.counts, wanted(publisher))?;
         Ok(whole)
     }

@@ -17,6 +17,8 @@ pub(crate) struct Origin {
     pub(crate) bytes_max: Option<u64>,
     /// Mean rate in bits per second, and the most bytes at once at that rate, if they are known.
     pub(crate) traffic: Option<(u64, u64)>,
+    /// True if the input keeps its own time, so that `hz` only declares it.
+    pub(crate) live: bool,
     /// Limit of the wait for a subscriber before the first sample.
     pub(crate) wait: Duration,
     /// Description for messages.

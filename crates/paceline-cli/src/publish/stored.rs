@@ -133,6 +133,7 @@ pub(super) fn opened(
             size: size.map(|size| Size { width: size.width, height: size.height }),
             bytes_max: samples.iter().map(|sample| sample.len() as u64).max(),
             traffic: hz.and_then(|hz| traffic(&samples, hz)),
+            live: false,
             wait: Duration::from_secs(u64::from(!args.repeat)),
             what,
         },

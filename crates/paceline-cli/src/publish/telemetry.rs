@@ -33,7 +33,7 @@ pub(super) fn run(args: &PubArgs, file: &Path) -> anyhow::Result<ExitCode> {
     if log.topics().is_empty() {
         bail!("{} has no messages; give a file with at least one", here());
     }
-    let node = args.node.open()?;
+    let node = args.node.open("pub", args.tag.as_str())?;
     let topics = log.topics().iter().map(|topic| {
         let publisher = declare(&node, args, topic).map_err(declared);
         publisher.map(Topic::new).with_context(|| format!("topic {}", topic.name))

@@ -54,6 +54,7 @@ pub(super) fn open(args: &PubArgs, text: &str) -> anyhow::Result<Opened> {
             size: None,
             bytes_max: Some(text.len() as u64),
             traffic: None,
+            live: false,
             wait: Duration::from_secs(u64::from(hz.is_none() && !args.latch)),
             what: format!("{} bytes {how}, {encoding}", text.len()),
         },

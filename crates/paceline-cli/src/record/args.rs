@@ -5,6 +5,7 @@ use crate::config::NodeArgs;
 use crate::show::micros;
 use crate::stats::round3;
 use paceline::contract::{Form, Proxy, Rate, Retransmit};
+use paceline::delivery::Otherwise;
 use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_record::{Asked, Compression};
 use std::path::PathBuf;
@@ -34,6 +35,10 @@ pub(crate) struct RecordArgs {
     /// Exits with code 3 as soon as a publisher is refused, instead of waiting for room
     #[arg(long)]
     pub(super) require: bool,
+    /// Records only commands that are provably younger than TIME, and each decision: silence, the next command, and
+    /// the counts of released and stale ones
+    #[arg(long, value_name = "TIME", value_parser = args::within)]
+    fresh: Option<Duration>,
     /// Retransmission of samples lost on QUIC links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     retransmit: Retransmit,
@@ -99,6 +104,7 @@ impl Wish {
             height: form.size.map(|size| size.height),
             within_us: within.map(micros),
             loss: loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
+            fresh_us: None,
         };
         Self { asked, step: None, loss: loss.map(|loss| (loss.x(), loss.y())) }
     }
@@ -120,7 +126,11 @@ impl RecordArgs {
     /// Builds the subscription to a pattern.
     pub(super) fn ask<'a>(&self, node: &'a Node, pattern: &Pattern) -> SubscriberBuilder<'a> {
         let builder = node.subscriber(pattern.as_str()).proxy(self.proxy.clone());
-        self.wish.apply(builder).retransmit(self.retransmit)
+        let builder = self.wish.apply(builder).retransmit(self.retransmit);
+        match self.fresh {
+            Some(limit) => builder.fresh_within(limit, Otherwise::Hold),
+            None => builder,
+        }
     }
 
     /// Returns the initial request, the same for each pattern.
@@ -150,6 +160,7 @@ impl RecordArgs {
             height: wish.size.map(|size| size.height),
             within_us: wish.within.map(micros),
             loss: wish.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
+            fresh_us: self.fresh.map(micros),
         };
         Wish { asked, step, loss: wish.loss.map(|loss| (loss.x(), loss.y())) }
     }

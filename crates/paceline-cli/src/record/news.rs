@@ -1,9 +1,12 @@
 //! Events of a recording other than samples: publishers that join and leave, grants, refusals and drops.
 
 use super::args::Wish;
+use super::decisions::DecisionLog;
 use super::writer::{Job, Shared};
+use crate::notices;
 use crate::show::micros;
 use paceline::contract::{BestEffort, Grant, Refusal};
+use paceline::delivery::{Resumption, Silence};
 use paceline::status::{Drops, PublisherId, SourceView};
 use paceline::{Node, Pattern, SubscriberEvent};
 use paceline_record::{RecordedEvent, RecordedHop, RecordedOffer};
@@ -26,6 +29,7 @@ pub(super) struct News {
     /// Messages for the user.
     pub(super) notes: Vec<String>,
     dropped: Drops,
+    pub(super) decisions: DecisionLog,
 }
 
 impl News {
@@ -97,7 +101,17 @@ impl News {
                     self.note_best_effort(publisher, why)
                 }
                 // Its effects, late or missing samples, are recorded.
-                SubscriberEvent::Excess { .. } | SubscriberEvent::Silent(_) => {}
+                SubscriberEvent::Excess { .. } => {}
+                SubscriberEvent::Silent(Silence { tag, publisher, seq }) => {
+                    let (tag, publisher) = (tag.to_string(), publisher.to_string());
+                    jobs.extend(self.decisions.list(RecordedEvent::Silent { tag, publisher, seq }));
+                }
+                SubscriberEvent::Resumed(Resumption { tag, publisher, seq, silent }) => {
+                    let (tag, publisher) = (tag.to_string(), publisher.to_string());
+                    let silent_us = micros(silent);
+                    let event = RecordedEvent::Resumed { tag, publisher, seq, silent_us };
+                    jobs.extend(self.decisions.list(event));
+                }
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
                     self.best_effort.clear();
@@ -128,8 +142,9 @@ impl News {
     /// Notes that a publisher is carried without the requested promise.
     fn note_best_effort(&mut self, publisher: PublisherId, why: BestEffort) {
         let tag = self.tag(publisher);
-        let note = format!("no contract for {tag}: {why}; it is delivered as best effort");
-        self.notes.push(note);
+        let hops = self.sources.get(&publisher).map(|source| &source.hops);
+        let local = hops.is_some_and(|hops| notices::is_local(hops));
+        self.notes.push(format!("best effort: {tag}: {}", notices::reason(why, local)));
         if why.is_no() {
             self.best_effort.insert(publisher, format!("no contract for {tag}: {why}"));
         }

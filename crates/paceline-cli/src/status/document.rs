@@ -2,6 +2,7 @@
 
 use super::neighbour::Neighbour;
 use super::reservation::{LinkBuffer, Processor, Reservation};
+use super::timed::{NodeClock, Timed};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::class::ClassStatus;
@@ -47,6 +48,9 @@ pub(crate) struct Node {
     pub(crate) dropped: Drops,
     /// Threads that are blocked.
     pub(crate) stalled: Vec<Stalled>,
+    /// State of its clock; null for a node of an earlier version.
+    #[serde(default)]
+    pub(crate) clock: Option<NodeClock>,
 }
 
 /// A thread whose next iteration is more than two seconds late.
@@ -109,6 +113,15 @@ pub(crate) struct Subscription {
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
+    /// Largest jitter of a publisher's samples at arrival, by RFC 3550.
+    #[serde(default)]
+    pub(crate) jitter_us: u64,
+    /// Samples that were published between two that arrived, but did not arrive.
+    #[serde(default)]
+    pub(crate) lost: u64,
+    /// Delivery by time; null without one.
+    #[serde(default)]
+    pub(crate) timed: Option<Timed>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -327,6 +340,7 @@ impl Node {
             processor: node.processor.as_ref().map(Processor::new),
             dropped: node.drops,
             stalled: node.stalled.iter().map(Stalled::new).collect(),
+            clock: node.clock.as_ref().map(NodeClock::new),
         }
     }
 }
@@ -389,6 +403,9 @@ impl Subscription {
             age_mean_us: subscription.age_mean.map(micros),
             age_sum_us: micros(subscription.age_sum),
             dropped: subscription.drops,
+            jitter_us: micros(subscription.jitter),
+            lost: subscription.lost,
+            timed: subscription.timed.as_ref().map(Timed::new),
         }
     }
 }

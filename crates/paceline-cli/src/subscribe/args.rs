@@ -16,6 +16,7 @@ Examples:
   paceline sub robot/pose --isolated --name operator \
 --link name=radio,connect=tcp/10.0.0.2:7600,capacity=2mbit
   paceline sub robot/pose --config operator.toml --require-encrypted
+  paceline sub robot/camera --max-hz 10 --play
   paceline sub robot/pose --config tablet.toml --policy policy.toml --token tablet.jwt
 
 Once per second it prints rate, size, age at delivery (p50, p99, max), late and dropped samples. --out writes the \
@@ -78,6 +79,9 @@ pub(crate) struct SubArgs {
     /// Writes the payloads to a file, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Shows pictures and video in a window of ffplay
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) play: bool,
     /// Ends after this many samples
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,

@@ -4,6 +4,7 @@ use super::SubArgs;
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
 use crate::exit::{self, REFUSED};
+use crate::notices;
 use crate::show;
 use crate::status::{ReservedHop, settle};
 use crate::stop::Stop;
@@ -131,7 +132,7 @@ impl Query<'_> {
     /// Runs the query once and prints the answers.
     fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
-        let node = self.node.open_guest()?;
+        let node = self.node.open_guest("sub")?;
         settle(&node, self.timeout, &stop);
         self.wish.check(&node, self.pattern)?;
         let until = Instant::now() + self.timeout;
@@ -182,12 +183,6 @@ fn is_reserved(grant: &Grant) -> bool {
     grant.hops.iter().any(|hop| hop.capacity.is_some())
 }
 
-/// Formats an answer without a contract. Only a request that nothing limits is satisfied by it.
-fn best_effort(why: &BestEffort) -> String {
-    let answer = if why.is_no() { "no, only" } else { "yes," };
-    format!("{answer} as best effort: {why}")
-}
-
 /// Formats one publisher's answer. `promises` is true if the request has a contract.
 fn describe(quote: &Quote, promises: bool) -> String {
     let Quote { tag, node, .. } = quote;
@@ -197,8 +192,13 @@ fn describe(quote: &Quote, promises: bool) -> String {
             "some nodes of its path did not answer: try again".to_owned()
         }
         (None, Some(grant)) if is_reserved(grant) => format!("yes: {grant}"),
-        (None, Some(_)) => best_effort(&BestEffort::NoCapacity),
-        (None, None) if promises => best_effort(&BestEffort::RateUnknown),
+        (None, Some(grant)) => {
+            let local = grant.hops.iter().all(|hop| hop.link == Node::HOST_LINK);
+            format!("yes, as best effort: {}", notices::reason(BestEffort::NoCapacity, local))
+        }
+        (None, None) if promises => {
+            format!("no, only as best effort: {}", BestEffort::RateUnknown)
+        }
         (None, None) => "yes, as best effort: --within or --loss requests a contract".to_owned(),
     };
     let mut text = format!("{tag} of {node}: {answer}");

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::show;
-use paceline::delivery::{Decisions, SpacingReport, SyncReport};
+use paceline::delivery::{Decisions, Resumption, Silence, SpacingReport, SyncReport};
 use serde::Serialize;
 
 /// The decisions of `--fresh`.
@@ -23,6 +23,9 @@ pub(super) struct SpacingLine {
     jitter_in_us: u64,
     jitter_out_us: u64,
     added_us: u64,
+    wakeup_us: u64,
+    beyond: u64,
+    doubt_us: Option<u64>,
 }
 
 impl From<SpacingReport> for SpacingLine {
@@ -35,6 +38,9 @@ impl From<SpacingReport> for SpacingLine {
             jitter_in_us: show::micros(report.jitter_in),
             jitter_out_us: show::micros(report.jitter_out),
             added_us: show::micros(report.added),
+            wakeup_us: show::micros(report.wakeup),
+            beyond: report.beyond,
+            doubt_us: report.doubt.map(show::micros),
         }
     }
 }
@@ -72,6 +78,20 @@ impl From<SyncReport> for SyncLine {
 }
 
 impl Session<'_> {
+    pub(super) fn report_silence(&mut self, silence: &Silence) {
+        let Silence { tag, publisher, seq } = silence;
+        self.block.note(&format!(
+            "silent: the last command on {tag}, number {seq} of publisher {publisher}, has reached the age limit"
+        ));
+    }
+
+    pub(super) fn report_resumption(&mut self, resumption: &Resumption) {
+        let Resumption { tag, publisher, seq, silent } = resumption;
+        self.block.note(&format!(
+            "resumed: command {seq} of publisher {publisher} on {tag} ends a silence of {silent:.1?}"
+        ));
+    }
+
     pub(super) fn decisions(&self) -> Option<DecisionCounts> {
         self.args.timing.fresh?;
         let Decisions { released, stale, silences } = self.subscriber.decisions();

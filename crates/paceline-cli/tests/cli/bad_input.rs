@@ -43,7 +43,9 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--timeout=-1s"], 2, &["'-1s'", "--timeout", "such as 200ms (allowed: "]),
     (&["sub", "a", "--name", ""], 2, &["''", "--name", "1 to 255 bytes"]),
     (&["sub", "a//b"], 2, &["a//b", "empty chunk", "robot/camera"]),
-    (&["sub", "a/b*"], 2, &["must be whole chunks", "robot/**"]),
+    (&["sub", "fleet/vehicle_*"], 2, &["'*' stands for a whole part", "write 'fleet/*'"]),
+    (&["sub", "a", "--play", "--out", "x"], 2, &["--play", "cannot be used with", "--out"]),
+    (&["sub", "a/b*"], 2, &["write 'a/*'", "a whole part"]),
     (&["sub", "a", "--out", "-", "--json"], 2, &["--out -", "--json", "give --out a file"]),
     (&["sub", "a", "--out", "/no/such/folder/x"], 1, &["/no/such/folder/x", "create the folder"]),
     (&["pub", "a"], 2, &["--test-card", "--file"]),
@@ -52,7 +54,7 @@ const CASES: &[Case] = &[
     (&["pub", "a", "{x: 3}"], 2, &["VALUE", "begins like JSON", "--encoding text/plain"]),
     (&["pub", "a", "left", "--loop"], 2, &["--loop", "--hz"]),
     (&["pub", "a", "left", "--chunk", "1kB"], 2, &["--chunk", "leave --chunk out"]),
-    (&["ls", "a/b*"], 2, &["must be whole chunks", "robot/**"]),
+    (&["ls", "a/b*"], 2, &["write 'a/*'", "a whole part"]),
     (&["ls", "--tags", "--json"], 2, &["cannot be used with"]),
     (&["pub", "a", "-", "--file", "x"], 2, &["cannot be used with"]),
     (&["pub", "a", "-", "--hz", "0"], 2, &["--hz", "from 0.001"]),
@@ -204,7 +206,7 @@ fn pictures_are_not_made_larger() {
     let host = Host::new();
     let _camera = host.start(&["pub", "cam", "--test-card", "320x240@10"]);
     let sub = host.run(&["sub", "cam", "--size", "640x480", "--count", "1", "--timeout", "6s"]);
-    sub.said(3, "refused: publisher ");
+    sub.said(3, "refused: cam of pub-cam: ");
     sub.said(3, "size 640x480 is above the publisher's 320x240: ask for 320x240 or a smaller size");
 }
 

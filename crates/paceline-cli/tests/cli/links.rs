@@ -75,7 +75,7 @@ fn a_contract_above_the_capacity_is_refused() {
     assert!(!sub.stderr.contains("samples of at most"), "{}", sub.stderr);
     let required = ["sub", "cam", "--link", &connect, "--within", "200ms", "--require"];
     let required = operator.run(&required);
-    required.said(3, "no sample and --require: publisher ");
+    required.said(3, "no sample and --require: cam of pub-cam refused: ");
     required.said(3, "link 'thin' of '");
     let wish = ["sub", "cam", "--link", &connect, "--within", "200ms", "--take-offer"];
     let reduced = operator.run(&[&wish[..], &["--count", "3", "--timeout", "20s"]].concat());
@@ -104,16 +104,16 @@ fn require_refuses_best_effort() {
     let wish = ["log", "--link", &connect, "--within", "200ms"];
     let borne =
         operator.run(&[&["sub"], &wish[..], &["--count", "60", "--timeout", "15s"]].concat());
-    borne.said(0, "it is delivered as best effort");
+    borne.said(0, "best effort: log of pub-log: its publishing rate");
     let required =
         operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15s"]].concat());
-    required.said(3, "and --require: publisher ");
+    required.said(3, "and --require: log of pub-log refused: ");
     required.said(3, "no contract: its publishing rate is unknown");
     let recorded =
         [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15s"]]
             .concat();
     let recorded = operator.run(&recorded);
-    recorded.said(3, "no contract for log: its publishing rate is unknown");
+    recorded.said(3, "best effort: log: its publishing rate is unknown");
     let asked = operator.run(&[&["ask"], &wish[..]].concat());
     asked.said(3, "");
     assert!(

@@ -102,11 +102,13 @@ fn looking(host: &Host, readme: &mut Readme, subscriber: &Terminal) {
     top.see("10 Hz at 160x120");
     top.interrupt(0);
     let ls = done(host, "ls", &readme.command("paceline ls"));
-    for part in ["PUBLISHERS\n", "\na/b ", "10 Hz at 160x120", "\nBUFFERS\n"] {
+    for part in
+        ["PUBLISHERS\n", "\na/b  pub-b ", "\na/b      sub-b  10 Hz at 160x120", "\nBUFFERS\n"]
+    {
         assert!(ls.contains(part), "{part}: {ls}");
     }
     let ask = done(host, "dry run", &readme.command("paceline sub a/b --within "));
-    assert!(ask.contains("yes, as best effort: no link of its path has a capacity"), "{ask}");
+    assert!(ask.contains("a/b of pub-b: yes, as best effort: local, nothing limits it"), "{ask}");
     let before = subscriber.text().len();
     let set = done(host, "set", &readme.command("paceline set "));
     assert!(set.contains("10 Hz at 160x120, best effort -> 5 Hz at 160x120, best effort"), "{set}");

@@ -222,6 +222,11 @@ fn compared(ours: &Way, baselines: &[Way]) -> Section {
 fn further(ours: &Way, others: &[Way]) -> Section {
     let mut section = Section::new("Other conditions").alone("exchange list");
     section.table(table(&rows(ours, others)));
+    let p99 = |way: &Way| way.outcome.weighted_percentile(990);
+    for other in others {
+        let name = format!("p99 / {}", other.name);
+        section.show(&name, Unit::Ratio, p99(ours) / p99(other), f64::NAN);
+    }
     section.note(
         "No library accumulates relevance × error; it is what a user of one could write. One message that reaches all observers needs multicast on the link.",
     );

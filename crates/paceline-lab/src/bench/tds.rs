@@ -8,6 +8,9 @@ use super::machine::Watch;
 use super::report::{Bound, Report, Section, Unit};
 use super::stats::{Samples, count, float, millis};
 use super::{OutputArgs, interrupt};
+
+mod busy;
+mod many;
 use anyhow::{Context as _, Result};
 use paceline::delivery::SpacingReport;
 use paceline::{Node, PutOptions, Sample, Timestamp};
@@ -42,12 +45,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut report = Report::new("The spacing of samples after a jittery network", &command);
     for realtime in [false, true] {
         let node = Node::builder().name("tds").isolated().realtime(realtime).open()?;
+        let priority = if realtime { "SCHED_FIFO where permitted" } else { "ordinary priority" };
         for period in [Duration::from_millis(1), Duration::from_micros(500)] {
-            let priority =
-                if realtime { "SCHED_FIFO where permitted" } else { "ordinary priority" };
             eprintln!("{period:?}, {priority}: {seconds} s");
             report.add(measure(&node, period, seconds, (realtime, priority))?, &args.output);
         }
+        report.add(many::measure(&node, seconds.min(5), priority)?, &args.output);
+        report.add(busy::measure(&node, seconds, (realtime, priority))?, &args.output);
         node.close();
     }
     report.finish(&args.output)

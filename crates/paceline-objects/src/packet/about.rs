@@ -1,13 +1,13 @@
-//! What a participant publishes about itself.
+//! The description of a participant.
 
 use crate::codec::{PacketError, Reader, Writer};
 use crate::ids::PeerId;
 use crate::interest::Interest;
 use crate::schema::Schema;
 
-/// What a participant publishes about itself: a latched sample, so that those who join later receive it.
+/// The description of a participant: a latched sample, so that those who join later receive it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct About {
+pub struct PeerDescription {
     /// The participant.
     pub peer: PeerId,
     /// Its name, for people.
@@ -16,13 +16,13 @@ pub struct About {
     pub revision: u32,
     /// The schemas of its objects.
     pub schemas: Vec<Schema>,
-    /// What it wants to receive; `None` if it observes nothing.
+    /// Its interest; `None` if it observes nothing.
     pub interest: Option<Interest>,
     /// The owners to which the path has granted the contract of the interest.
     pub granted: Vec<PeerId>,
 }
 
-impl About {
+impl PeerDescription {
     /// The longest name, in bytes.
     pub const NAME_MAX: usize = 64;
     /// The greatest number of schemas.

@@ -41,7 +41,7 @@ pub struct Fragment {
 pub struct UpdateRecord {
     /// The object.
     pub object: ObjectIndex,
-    /// What a replica must know first; repeated until the observer has acknowledged it.
+    /// The identity of the object; repeated until the observer has acknowledged it.
     pub introduction: Option<Introduction>,
     /// The end of the object at this owner.
     pub fate: Option<Fate>,
@@ -51,7 +51,7 @@ pub struct UpdateRecord {
     pub groups: Vec<(usize, Bytes)>,
 }
 
-/// What a replica must know of an object before its fields.
+/// The identity of an object: a replica needs it before the fields.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Introduction {
     /// The path of the object in its world.

@@ -1,13 +1,13 @@
-//! Where an observer is, and what it has received.
+//! The position of an observer, and its acknowledgements.
 
 use super::{UpdateClass, read_path};
 use crate::codec::{PacketError, Reader, Writer};
 use crate::ids::PeerId;
 use paceline_sched::Duration;
 
-/// Where an observer is, and what it has received: a sample for all owners, several times per second.
+/// The position of an observer, and its acknowledgements: a sample for all owners, several times per second.
 #[derive(Clone, Debug, PartialEq)]
-pub struct View {
+pub struct ObserverView {
     /// The observer.
     pub peer: PeerId,
     /// The number of this view; a lower one than the last is old.
@@ -20,8 +20,8 @@ pub struct View {
     pub applying: Duration,
     /// The time that it needs to decide on updates, to write and to send them, `d_c + d_n` as an owner.
     pub sending: Duration,
-    /// What it has received.
-    pub acks: Vec<Ack>,
+    /// The received fragments.
+    pub acks: Vec<FragmentAck>,
     /// Objects of which it knows the ownership better than an owner does.
     pub claims: Vec<Claim>,
     /// Whether it leaves.
@@ -30,7 +30,7 @@ pub struct View {
 
 /// The fragments of one owner and class that an observer has received, as ranges of their numbers.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Ack {
+pub struct FragmentAck {
     /// The owner.
     pub owner: PeerId,
     /// The class.
@@ -54,10 +54,10 @@ pub struct Claim {
     pub epoch: u32,
 }
 
-impl View {
+impl ObserverView {
     /// The greatest number of owners, of ranges for each, and of claims.
     pub const ACKS_MAX: usize = 4_096;
-    /// The greatest number of ranges of an [`Ack`].
+    /// The greatest number of ranges of an [`FragmentAck`].
     pub const RANGES_MAX: usize = 32;
     /// The greatest number of claims.
     pub const CLAIMS_MAX: usize = 64;
@@ -81,7 +81,7 @@ impl View {
         }
         writer.varint(self.applying.as_nanos()).varint(self.sending.as_nanos());
         writer.varint(self.acks.len() as u64);
-        for Ack { owner, class, generation, run, ranges } in &self.acks {
+        for FragmentAck { owner, class, generation, run, ranges } in &self.acks {
             writer
                 .u64(owner.0)
                 .u8(u8::from(*class == UpdateClass::Promised))
@@ -116,7 +116,7 @@ impl View {
         let (applying, sending) =
             (Duration::from_nanos(reader.varint()?), Duration::from_nanos(reader.varint()?));
         let acks = (0..reader.count(Self::ACKS_MAX)?)
-            .map(|_| Ack::read(reader))
+            .map(|_| FragmentAck::read(reader))
             .collect::<Result<_, _>>()?;
         let claims = (0..reader.count(Self::CLAIMS_MAX)?)
             .map(|_| {
@@ -141,7 +141,7 @@ impl View {
     }
 }
 
-impl Ack {
+impl FragmentAck {
     fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
         let owner = PeerId(reader.u64()?);
         let class = match reader.u8()? {
@@ -150,7 +150,7 @@ impl Ack {
             other => return Err(PacketError::Unknown(other)),
         };
         let (generation, run) = (reader.varint32()?, reader.varint32()?);
-        let ranges = (0..reader.count(View::RANGES_MAX)?)
+        let ranges = (0..reader.count(ObserverView::RANGES_MAX)?)
             .map(|_| {
                 let last = reader.u32()?;
                 let len = reader.varint32()?;

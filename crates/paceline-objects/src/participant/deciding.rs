@@ -63,7 +63,7 @@ impl Participant {
         self.batches.pop_front()
     }
 
-    /// Takes what the application decided.
+    /// Takes the terms that the application decided.
     pub fn decided(&mut self, decisions: &DecidedTerms, now: Instant) {
         self.exchanges.accept(decisions, now);
     }

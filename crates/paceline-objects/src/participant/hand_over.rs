@@ -46,7 +46,7 @@ impl HandOvers {
         self.under_way.remove(&object)
     }
 
-    /// Calls `send` with what is to be sent now, and returns the objects whose new owner did not answer.
+    /// Calls `send` with each packet that is due, and returns the objects whose new owner did not answer.
     pub(super) fn poll(
         &mut self,
         now: Instant,

@@ -2,7 +2,7 @@
 
 use crate::flight::{Arrival, Flight};
 use crate::ids::PeerId;
-use crate::packet::{About, Ack, UpdateClass, View};
+use crate::packet::{FragmentAck, ObserverView, PeerDescription, UpdateClass};
 use crate::receipts::Receipts;
 use paceline_sched::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use paceline_sched::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Peer {
     /// Its description.
-    pub(super) about: Option<About>,
+    pub(super) about: Option<PeerDescription>,
     /// When it was last heard.
     pub(super) heard: Instant,
     /// The number of its newest view.
@@ -19,11 +19,11 @@ pub(super) struct Peer {
     pub(super) applying: Duration,
     /// The time that it is charged to decide on updates, to write and to send them.
     pub(super) sending: Duration,
-    /// What it receives from this participant.
+    /// The fragments on their way to it.
     pub(super) flights: PerClass<Flight>,
     /// How often this participant has begun to introduce its objects to it.
     run: u32,
-    /// What this participant receives from it, and of which run.
+    /// The received fragments, and their run.
     receipts: PerClass<Receipts>,
     heard_run: Option<u32>,
     /// How often this participant has forgotten its objects.
@@ -50,19 +50,19 @@ impl<T> PerClass<T> {
     }
 }
 
-/// What is remembered of a participant that is gone.
+/// A participant that is gone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remembered {
     generation: u32,
     run: u32,
-    pub(super) about: Option<About>,
+    pub(super) about: Option<PeerDescription>,
 }
 
-/// What a fragment is, by its numbers.
+/// The kind of a fragment, by its numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Receipt {
     New,
-    /// The first of a run: what is known of its owner is out of date.
+    /// The first of a run: all replicas of its owner are out of date.
     Begins,
     Known,
 }
@@ -86,8 +86,8 @@ impl Peer {
         }
     }
 
-    /// Returns what is to be remembered of it when it is gone.
-    pub(super) const fn remember(&self, about: Option<About>) -> Remembered {
+    /// Returns the part to remember when it is gone.
+    pub(super) const fn remember(&self, about: Option<PeerDescription>) -> Remembered {
         Remembered {
             generation: self.generation.wrapping_add(1),
             run: self.run.wrapping_add(1),
@@ -128,14 +128,14 @@ impl Peer {
         }
     }
 
-    /// Returns what is to be acknowledged to it.
-    pub(super) fn acks(&mut self, owner: PeerId, acks: &mut Vec<Ack>) {
+    /// Adds its acknowledgements.
+    pub(super) fn acks(&mut self, owner: PeerId, acks: &mut Vec<FragmentAck>) {
         let report = std::mem::take(&mut self.report_generation);
         for class in [UpdateClass::Promised, UpdateClass::BestEffort] {
             let ranges = self.receipts.get(class).report();
             let only = report && class == UpdateClass::BestEffort;
             if let Some(ranges) = ranges.or_else(|| only.then(Vec::new)) {
-                acks.push(Ack {
+                acks.push(FragmentAck {
                     owner,
                     class,
                     generation: self.generation,
@@ -149,7 +149,7 @@ impl Peer {
     /// Takes its view, and returns whether it has forgotten this participant's objects.
     pub(super) fn report(
         &mut self,
-        view: &View,
+        view: &ObserverView,
         own: PeerId,
         now: Instant,
         ends: &mut Vec<Arrival>,

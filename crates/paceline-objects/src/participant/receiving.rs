@@ -9,7 +9,7 @@ use crate::ids::PeerId;
 use crate::interest::Interest;
 use crate::motion::Motion;
 use crate::owned::OwnedObject;
-use crate::packet::{About, Claim, Fragment, Packet, UpdateClass, View};
+use crate::packet::{Claim, Fragment, ObserverView, Packet, PeerDescription, UpdateClass};
 use crate::participant::peer::{Peer, Receipt};
 use crate::replicas::{ReplicaEvent, outranks};
 use crate::schema::GroupMask;
@@ -40,7 +40,7 @@ impl Participant {
         }
         if !self.peers.contains_key(&from) {
             // A packet that took longer to arrive than a silence says nothing about now.
-            if age >= SILENCE && !matches!(packet, Packet::About(_)) {
+            if age >= SILENCE && !matches!(packet, Packet::PeerDescription(_)) {
                 return Ok(());
             }
             if self.peers.len() >= self.settings.peers_max {
@@ -58,8 +58,8 @@ impl Participant {
         }
         match packet {
             Packet::Fragment(fragment) => self.take_fragment(&fragment, class, age, time.now),
-            Packet::About(about) => self.take_about(about, time.now),
-            Packet::View(view) => self.take_view(&view, age, time.now),
+            Packet::PeerDescription(about) => self.take_about(about, time.now),
+            Packet::ObserverView(view) => self.take_view(&view, age, time.now),
             Packet::Hand(hand) => self.take_hand(&hand, time.now),
         }
         Ok(())
@@ -152,18 +152,18 @@ impl Participant {
     }
 
     pub(super) fn claim(&mut self, claim: Claim, now: Instant) {
-        if self.claims.len() < View::CLAIMS_MAX || self.claims.contains_key(&claim.path) {
+        if self.claims.len() < ObserverView::CLAIMS_MAX || self.claims.contains_key(&claim.path) {
             self.claims.insert(claim.path.clone(), (claim, now + CLAIM_TIME));
             self.own.view_at = self.own.view_at.min(now + CLAIM_DELAY);
         }
     }
 
-    fn take_about(&mut self, about: About, now: Instant) {
+    fn take_about(&mut self, about: PeerDescription, now: Instant) {
         let Some(peer) = self.peers.get_mut(&about.peer) else { return };
         if peer.about.as_ref().is_some_and(|known| known.revision >= about.revision) {
             return;
         }
-        let About { peer: id, name, interest, .. } = about.clone();
+        let PeerDescription { peer: id, name, interest, .. } = about.clone();
         self.replicas.describe(id, &about.schemas);
         if peer.about.replace(about).is_none() {
             self.events.push_back(WorldEvent::Joined(id, name));
@@ -216,7 +216,7 @@ impl Participant {
         self.exchanges.leave(peer);
     }
 
-    fn take_view(&mut self, view: &View, age: Duration, now: Instant) {
+    fn take_view(&mut self, view: &ObserverView, age: Duration, now: Instant) {
         if view.leaving {
             self.forget(view.peer, true);
             return;
@@ -313,8 +313,8 @@ impl Packet {
     pub const fn from(&self) -> PeerId {
         match self {
             Self::Fragment(fragment) => fragment.owner,
-            Self::About(about) => about.peer,
-            Self::View(view) => view.peer,
+            Self::PeerDescription(about) => about.peer,
+            Self::ObserverView(view) => view.peer,
             Self::Hand(hand) => hand.from,
         }
     }

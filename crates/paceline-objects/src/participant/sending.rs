@@ -4,7 +4,9 @@ use super::{Destination, Outgoing, PUBLISH_MAX, Participant, SILENCE, WorldEvent
 use crate::exchange::{Exchange, ExchangeClass, ExchangeUpdate, UpdateKind};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::pack::{OutgoingUpdate, pack};
-use crate::packet::{About, Claim, Fate, Fragment, Packet, UpdateClass, UpdateRecord, View};
+use crate::packet::{
+    Claim, Fate, Fragment, ObserverView, Packet, PeerDescription, UpdateClass, UpdateRecord,
+};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -60,15 +62,15 @@ impl Participant {
     #[must_use]
     pub fn farewell(&mut self) -> Outgoing {
         self.replicas = crate::replicas::Replicas::new(self.settings.replicas_max);
-        let view = View { leaving: true, acks: Vec::new(), ..self.view() };
-        Outgoing { to: Destination::View, payload: Packet::View(view).encode() }
+        let view = ObserverView { leaving: true, acks: Vec::new(), ..self.view() };
+        Outgoing { to: Destination::ObserverView, payload: Packet::ObserverView(view).encode() }
     }
 
     fn publish(&mut self, now: Instant) {
         if std::mem::take(&mut self.own.unpublished) || now >= self.own.publish_at {
             self.own.publish_at = now + self.own.publish_again;
             self.own.publish_again = self.own.publish_again.mul_div(2, 1).min(PUBLISH_MAX);
-            let about = About {
+            let about = PeerDescription {
                 peer: self.id,
                 name: self.name.clone(),
                 revision: self.own.revision,
@@ -77,8 +79,8 @@ impl Participant {
                 granted: self.own.granted.iter().copied().collect(),
             };
             self.outgoing.push_back(Outgoing {
-                to: Destination::About,
-                payload: Packet::About(about).encode(),
+                to: Destination::PeerDescription,
+                payload: Packet::PeerDescription(about).encode(),
             });
         }
         if now < self.own.view_at {
@@ -94,20 +96,22 @@ impl Participant {
         self.own.moved = false;
         self.own.viewed = Some(now);
         self.claims.retain(|_, (_, until)| now < *until);
-        self.outgoing
-            .push_back(Outgoing { to: Destination::View, payload: Packet::View(view).encode() });
+        self.outgoing.push_back(Outgoing {
+            to: Destination::ObserverView,
+            payload: Packet::ObserverView(view).encode(),
+        });
     }
 
-    fn view(&mut self) -> View {
+    fn view(&mut self) -> ObserverView {
         let mut acks = Vec::new();
         for (owner, peer) in &mut self.peers {
-            if acks.len() + 2 <= View::ACKS_MAX {
+            if acks.len() + 2 <= ObserverView::ACKS_MAX {
                 peer.acks(*owner, &mut acks);
             }
         }
         let number = self.own.view;
         self.own.view = number.wrapping_add(1);
-        View {
+        ObserverView {
             peer: self.id,
             number,
             motion: self.own.motion,
@@ -161,7 +165,7 @@ impl Participant {
         self.fates.ended.retain(|index, _| exchanges.is_known(*index));
     }
 
-    /// Returns what a message carries of an object; `None` if the object has ended since.
+    /// Returns the update of an object for a message; `None` if the object has ended since.
     fn record(&self, update: &ExchangeUpdate, now: Instant) -> Option<OutgoingUpdate> {
         let ended = self.fates.ended.get(&update.object);
         let empty = UpdateRecord {

@@ -1,7 +1,7 @@
 //! The limits of a participant.
 
 use crate::exchange::ExchangeSettings;
-use crate::packet::{About, Fragment, PATH_MAX};
+use crate::packet::{Fragment, PATH_MAX, PeerDescription};
 use thiserror::Error;
 
 /// The limits of a participant.
@@ -46,7 +46,7 @@ impl ParticipantSettings {
                 Ok(())
             }
         };
-        if name.is_empty() || name.len() > About::NAME_MAX {
+        if name.is_empty() || name.len() > PeerDescription::NAME_MAX {
             return Err(SettingsError::Name(name.chars().take(80).collect()));
         }
         range("fragment_bytes", self.fragment_bytes, 512, 65_536)?;

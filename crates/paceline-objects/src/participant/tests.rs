@@ -296,7 +296,9 @@ proptest! {
                     let paint = format!("{wait}");
                     let _handed = net.try_set(peer, object, &[("paint", paint.as_str().into())]);
                 }
-                (4, Some(object)) => net.hand_over(peer, object, (peer + 1) % 3),
+                (4, Some(object)) => {
+                    let _refused = net.try_hand_over(peer, object, (peer + 1) % 3);
+                }
                 (5, Some(object)) => net.delete(peer, object),
                 _ => {}
             }

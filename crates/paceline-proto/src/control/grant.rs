@@ -5,7 +5,7 @@ use super::booking::{Booking, Demanded};
 use super::codec::{put_pair, read_pair};
 use super::graph::HOPS_MAX;
 use super::registry::{NAME_BYTES_MAX, PairKey};
-use super::spec::SubscriptionSpec;
+use super::spec::{HOST_LINK, SubscriptionSpec};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use core::fmt;
@@ -124,15 +124,17 @@ impl GrantedHop {
 
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "within {} over", self.bound)?;
-        for hop in &self.hops {
-            write!(f, " {} -{}->", hop.node_name, hop.link)?;
+        write!(f, "within {}", self.bound)?;
+        let limited = self.hops.iter().filter_map(|hop| Some((hop, hop.capacity?)));
+        for (count, (hop, capacity)) in limited.enumerate() {
+            let before = if count == 0 { "over" } else { "and" };
+            write!(f, " {before} {} of {} ({capacity})", hop.link, hop.node_name)?;
         }
-        f.write_str(" here")?;
-        let unknown = self.hops.iter().filter(|hop| hop.capacity.is_none());
-        for (count, hop) in unknown.enumerate() {
+        // A process of the same host is reached over memory, which nothing limits.
+        let open = self.hops.iter().filter(|hop| hop.capacity.is_none() && hop.link != HOST_LINK);
+        for (count, hop) in open.enumerate() {
             let before = if count == 0 { ", without a guarantee on" } else { " and" };
-            write!(f, "{before} '{}' of '{}'", hop.link, hop.node_name)?;
+            write!(f, "{before} {} of {}", hop.link, hop.node_name)?;
             if count == 0 {
                 f.write_str(" (no capacity)")?;
             }
@@ -266,5 +268,36 @@ mod tests {
         let mut reader = Reader::new(out.into());
         assert_eq!(Grant::read(&mut reader), Ok(grant));
         assert!(reader.finish().is_ok());
+    }
+
+    #[test]
+    fn the_text_names_links_that_limit_the_stream() {
+        let hop = |link: &str, capacity: Option<u64>| GrantedHop {
+            node: NodeId(7),
+            node_name: "robot".into(),
+            link: link.into(),
+            capacity: capacity.map(|bits| Capacity::from_bits_per_s(bits).unwrap()),
+            bytes_per_s: 300_000,
+            burst: 13_140,
+            bound: Duration::from_millis(98),
+            realtime: false,
+        };
+        let text = |hops| {
+            let (subscription, publisher) = (
+                SubscriptionId { node: NodeId(9), index: 3 },
+                PublisherId { node: NodeId(7), index: 1 },
+            );
+            let bound = Duration::from_millis(98);
+            let (revision, within, learned) = (0, None, false);
+            Grant { subscription, publisher, revision, bound, within, learned, hops }.to_string()
+        };
+        let radio = hop("radio", Some(2_000_000));
+        let text_of_radio = "within 98 ms over radio of robot (2 Mbit/s)";
+        assert_eq!(text(vec![hop(HOST_LINK, None), radio.clone()]), text_of_radio);
+        assert_eq!(
+            text(vec![radio, hop("lan", None), hop("sat", Some(1_000_000))]),
+            "within 98 ms over radio of robot (2 Mbit/s) and sat of robot (1 Mbit/s), without a guarantee on lan of \
+             robot (no capacity)"
+        );
     }
 }

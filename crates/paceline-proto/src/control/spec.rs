@@ -238,6 +238,9 @@ impl SubscriptionSpec {
     }
 }
 
+/// The name of the link between the processes of a host.
+pub const HOST_LINK: &str = "host";
+
 /// The hop to a neighbour.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HopInfo {

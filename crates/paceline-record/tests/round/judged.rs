@@ -2,8 +2,8 @@
 
 use crate::support::some;
 use paceline_record::{
-    About, AgeQuantiles, Asked, Compression, DeliveryStatistics, Judgement, RecordedEvent,
-    RecordedOffer, Recording, Verdict,
+    About, AgeQuantiles, Asked, Compression, DecisionCounts, DecisionJudgement, DeliveryStatistics,
+    Judgement, RecordedEvent, RecordedOffer, Recording, Verdict,
 };
 use std::collections::BTreeMap;
 
@@ -86,6 +86,29 @@ fn late_or_missing_samples_beyond_the_tolerance_break_the_contract() {
     let late = BTreeMap::from([("deadline_missed".to_owned(), 1)]);
     let dropped = [&some[..], &[RecordedEvent::Dropped { dropped: late }]].concat();
     assert_eq!(of(asked(None), &dropped), [Unknown, Kept]);
+}
+
+#[test]
+fn decisions_on_commands_are_summed() {
+    let counts = DecisionCounts { released: 90, stale: 4, silences: 2, unlisted: 1 };
+    let publisher = || "0000000000000001.0".to_owned();
+    let (tag, silent_us) = ("arm".to_owned(), 70_000);
+    let events = [
+        RecordedEvent::Silent { tag: tag.clone(), publisher: publisher(), seq: 7 },
+        RecordedEvent::Resumed { tag: tag.clone(), publisher: publisher(), seq: 9, silent_us },
+        RecordedEvent::Resumed { tag, publisher: publisher(), seq: 12, silent_us: 1 },
+        RecordedEvent::Decisions(counts),
+    ];
+    let fresh = Asked { fresh_us: Some(100_000), ..asked(None) };
+    let judged = DecisionJudgement {
+        limit_us: 100_000,
+        released: 90,
+        stale: 4,
+        silences: 2,
+        longest_silence_us: 70_000,
+    };
+    assert_eq!(judge(fresh, &events, false).decisions, Some(judged));
+    assert_eq!(judge(asked(None), &events, false).decisions, None);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The true time lies inside of the bounds while a majority of the servers is honest, and the clock never runs backward.
 #![cfg(test)]
 
+mod delivery;
 mod rig;
 
 use paceline_time::ClockStatus;

@@ -64,6 +64,11 @@ impl Host {
         &self.dir
     }
 
+    /// Returns true if the folder belongs to this user.
+    pub(crate) const fn is_own(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// Returns true if this process is the host's node.
     pub(crate) const fn listens(&self) -> bool {
         self.listens

@@ -4,8 +4,10 @@ mod clock;
 pub(crate) mod measured;
 pub(crate) mod passages;
 mod reserved;
+mod timed;
 mod times;
 
+use crate::delivery::TimedStatus;
 use crate::status::{
     BufferStatus, LinkReserved, LinkStatus, MutedStatus, NodeStatus, PublisherStatus,
     StalledThread, StreamContract, StreamStatus, SubscriptionStatus,
@@ -52,6 +54,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     times::put(status, &mut out);
     put_rows(&status.links, |link, out| reserved::put(&link.reserved, out), &mut out);
     put_option(status.clock.as_ref(), clock::put, &mut out);
+    put_rows(&status.subscriptions, put_timed, &mut out);
     out
 }
 
@@ -89,6 +92,10 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     }
     if !r.is_empty() {
         status.clock = read_option(r, clock::read)?;
+    }
+    let rows = if r.is_empty() { Vec::new() } else { read_rows(r, read_timed)? };
+    for (subscription, (jitter, lost, timed)) in status.subscriptions.iter_mut().zip(rows) {
+        (subscription.jitter, subscription.lost, subscription.timed) = (jitter, lost, timed);
     }
     Ok(status)
 }
@@ -238,7 +245,22 @@ fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
         age_mean: None,
         age_sum: read_time(r)?,
         drops: read_drops(r)?,
+        jitter: Duration::ZERO,
+        lost: 0,
+        timed: None,
     })
+}
+
+fn put_timed(row: &SubscriptionStatus, out: &mut Vec<u8>) {
+    put_time(row.jitter, out);
+    out.put_varint(row.lost);
+    put_option(row.timed.as_ref(), timed::put, out);
+}
+
+type Arrivals = (Duration, u64, Option<TimedStatus>);
+
+fn read_timed(r: &mut Reader) -> Result<Arrivals, WireError> {
+    Ok((read_time(r)?, r.varint("lost")?, read_option(r, timed::read)?))
 }
 
 fn put_buffer(row: &BufferStatus, out: &mut Vec<u8>) {
@@ -483,16 +505,19 @@ mod tests {
         times::put(&told, &mut times);
         let mut clocked = Vec::new();
         put_option(told.clock.as_ref(), clock::put, &mut clocked);
-        let clocked = bytes.len() - clocked.len();
+        // The last part is the number of subscriptions, none.
+        let last = bytes.len() - 1;
+        let clocked = last - clocked.len();
         // The part before it is the number of links, none.
         let reserved = clocked - 1;
         let timed = reserved - times.len();
         let stalled = timed - encode_stalled(&told).len();
         let (mended, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-        let whole = [processor, mended, stalled, timed, reserved, clocked];
+        let whole = [processor, mended, stalled, timed, reserved, clocked, last];
         for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
             assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
         }
+        assert_eq!(decode(bytes.slice(..last)), Ok(told.clone()));
         let clockless = NodeStatus { clock: None, ..told };
         assert_eq!(decode(bytes.slice(..clocked)), Ok(clockless.clone()));
         let untimed = NodeStatus { at: Duration::ZERO, ..clockless };

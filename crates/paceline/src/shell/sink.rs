@@ -4,7 +4,7 @@ use super::clock;
 use super::events::Events;
 use super::held::HeldBuffer;
 use super::pacer::{self, Wake};
-use crate::delivery::SyncReport;
+use crate::delivery::{SyncReport, TimedStatus};
 use crate::event::SubscriberEvent;
 use crate::sample::Sample;
 use crate::time::Clock;
@@ -163,6 +163,21 @@ impl Sink {
         self.timing.as_ref().and_then(|timing| timing.fresh())
     }
 
+    /// Returns the largest jitter of a publisher's samples at arrival, and the samples that did not arrive here.
+    pub(crate) fn arrivals(&self) -> (std::time::Duration, u64) {
+        let jitter = std::time::Duration::from_nanos(self.orders.jitter());
+        (jitter, self.counts.gaps.load(Ordering::Relaxed))
+    }
+
+    /// Returns the delivery by time.
+    pub(crate) fn timed_status(&self) -> Option<TimedStatus> {
+        let timing = self.timing.as_ref()?;
+        Some(match &timing.method {
+            Method::Fresh(fresh) => fresh.status(),
+            Method::Staged(staged) => staged.status(timing.utc(clock::now())),
+        })
+    }
+
     /// Returns the measurements of a member of a group.
     pub(crate) fn sync_report(&self) -> Option<SyncReport> {
         let timing = self.timing.as_ref()?;
@@ -239,6 +254,7 @@ impl Sink {
             self.counts.gaps.fetch_add(turn.gap, Ordering::Relaxed);
         }
         let age = sample.age(now);
+        order.arrived(age.as_nanos());
         let late = age.as_nanos() > self.within.load(Ordering::Relaxed);
         let counts = &self.counts;
         counts.late.fetch_add(u64::from(late), Ordering::Relaxed);
@@ -368,9 +384,13 @@ impl Sink {
     /// Decides on a command as the last step before the application; true without an age limit.
     fn may_act(&self, unread: &mut Unread) -> bool {
         let (Some(timing), Some(fresh)) = (&self.timing, self.fresh()) else { return true };
-        let silence = fresh.release(clock::now(), unread.until, &mut unread.delivery);
-        timing.schedule(silence);
-        silence.is_some()
+        let released = fresh.release(clock::now(), unread.until, &mut unread.delivery);
+        let Some(released) = released else { return false };
+        timing.schedule(released.silence);
+        if let Some(resumption) = released.resumption {
+            self.tell(SubscriberEvent::Resumed(resumption));
+        }
+        true
     }
 
     fn drop_unread(&self, delivery: &Sample, reason: DropReason) {

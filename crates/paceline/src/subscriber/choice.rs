@@ -2,6 +2,7 @@
 
 use crate::delivery::{Otherwise, TimeBuffering};
 use crate::error::SubscribeError;
+use crate::shell::pacer;
 use crate::shell::sink::{Fresh, Group, Method, Staged};
 use paceline_time::spacing::Depth;
 use std::ops::RangeInclusive;
@@ -41,8 +42,8 @@ impl Choice {
     /// Returns true if it uses only samples with proved ages.
     pub(super) const fn proves(&self) -> bool {
         match self {
-            Self::Fresh(..) | Self::Ordered(_) => true,
-            Self::Spaced(_) | Self::MaxJitter(_) | Self::SyncGroup(..) => false,
+            Self::Fresh(..) | Self::Ordered(_) | Self::MaxJitter(_) => true,
+            Self::Spaced(_) | Self::SyncGroup(..) => false,
         }
     }
 
@@ -91,6 +92,20 @@ impl Choice {
         }
     }
 
+    /// Refuses a jitter that the wake-ups of this host cannot keep, as measured now. Blocks for some 15 ms.
+    pub(super) fn admit(&self, realtime: bool) -> Result<(), SubscribeError> {
+        let Self::MaxJitter(jitter) = self else { return Ok(()) };
+        if realtime {
+            pacer::use_realtime();
+        }
+        let Some((median, achievable)) = pacer::measure_wakeups() else { return Ok(()) };
+        if *jitter < Duration::from(median) {
+            let (jitter, achievable) = (*jitter, achievable.into());
+            return Err(SubscribeError::MaxJitterRefused { jitter, achievable });
+        }
+        Ok(())
+    }
+
     /// Returns the delivery of a request with this delay bound.
     pub(super) fn into_method(self, within: Option<Duration>) -> Result<Method, SubscribeError> {
         Ok(match self {
@@ -101,8 +116,9 @@ impl Choice {
                 let depth = Depth { min: min.into(), max: max.into(), ..Depth::default() };
                 Method::Staged(Staged::spaced(depth))
             }
-            Self::MaxJitter(_) => {
-                Method::Staged(Staged::delayed(within.unwrap_or_default().into()))
+            Self::MaxJitter(jitter) => {
+                let delay = within.unwrap_or_default();
+                Method::Staged(Staged::delayed(delay.into(), jitter.into()))
             }
             Self::SyncGroup(group, delay) => {
                 Method::Staged(Staged::together(Group::join(&group, delay.into())?))

@@ -142,7 +142,12 @@ impl Draft {
     }
 
     /// Returns the delivery by time.
-    pub(super) fn take_method(&mut self) -> Result<Option<Method>, SubscribeError> {
+    ///
+    /// Measures the wake-ups of this host for a largest jitter.
+    pub(super) fn take_method(&mut self, realtime: bool) -> Result<Option<Method>, SubscribeError> {
+        if let Some(choice) = &self.timing {
+            choice.admit(realtime)?;
+        }
         let within = self.spec.within.map(Into::into);
         self.timing.take().map(|choice| choice.into_method(within)).transpose()
     }

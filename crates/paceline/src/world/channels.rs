@@ -76,8 +76,8 @@ impl Channels {
         traffic: Option<PromisedTraffic>,
     ) -> Result<(), WorldError> {
         let publisher = match outgoing.to {
-            Destination::About => &mut self.about,
-            Destination::View => &mut self.view,
+            Destination::PeerDescription => &mut self.about,
+            Destination::ObserverView => &mut self.view,
             Destination::Peer(peer, class) => self.publisher(peer, class, traffic)?,
         };
         publisher.put(outgoing.payload)?;

@@ -1,7 +1,7 @@
 //! The thread of a world.
 
 use super::channels::{Channels, PromisedTraffic};
-use super::service::{self, Reservation};
+use super::reservation::{self, Reservation};
 use super::state::Shared;
 use super::worker;
 use crate::shell::clock;
@@ -73,7 +73,8 @@ impl Engine {
         state.participant.note_sending(clock::now().since(time.now), time.now);
         let notify = state.collect();
         let peers = state.participant.peers().map(|(peer, _)| peer);
-        let peers = peers.map(|peer| (peer, service::traffic(&state.participant, peer))).collect();
+        let peers =
+            peers.map(|peer| (peer, reservation::traffic(&state.participant, peer))).collect();
         drop(state);
         self.declare(&peers);
         if notify {
@@ -107,8 +108,8 @@ impl Engine {
         let traffic = match packet.to {
             Destination::Peer(peer, UpdateClass::Promised) => self.promised.get(&peer).copied(),
             Destination::Peer(_, UpdateClass::BestEffort)
-            | Destination::About
-            | Destination::View => None,
+            | Destination::PeerDescription
+            | Destination::ObserverView => None,
         };
         if let Err(error) = self.channels.send(packet, traffic) {
             crate::warn_limited!("{error}");

@@ -5,7 +5,7 @@ use super::object::{ObjectView, SharedObject};
 use super::report::{ObserverReport, ParticipantReport, WorldReport};
 use super::service::ServiceEvent;
 use super::state::{Shared, State};
-use super::worker::Worker;
+use super::worker;
 use crate::Arrival;
 use crate::shell::clock;
 use paceline_objects::owned::ObjectError;
@@ -87,9 +87,9 @@ impl SharedWorld {
     /// # Errors
     /// No thread could be started.
     pub fn decide(&self, function: impl SemanticFunction + 'static) -> Result<(), WorldError> {
-        let worker = Worker::start(Box::new(function), &self.shared)?;
+        let batches = worker::start(Box::new(function), &self.shared)?;
         self.shared.change(|state| {
-            state.worker = Some(worker);
+            state.worker = Some(batches);
             state.participant.decide_by_application(true);
         });
         Ok(())

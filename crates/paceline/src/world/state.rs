@@ -1,14 +1,15 @@
 //! What the threads of a world share.
 
 use super::service::ServiceEvent;
-use super::worker::Worker;
 use crate::Node;
 use crate::shell::clock;
 use event_listener::Event;
-use paceline_objects::participant::WorldTime;
+use paceline_objects::participant::{FieldSnapshot, WorldTime};
+use paceline_objects::semantic::EvaluationBatch;
 use paceline_objects::{Interest, Participant};
 use paceline_time::TimeBounds;
 use std::collections::VecDeque;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub(super) struct State {
     /// The interest, for the request of its contract.
     pub(super) interest: Option<Interest>,
     /// The semantic function of the application.
-    pub(super) worker: Option<Worker>,
+    pub(super) worker: Option<SyncSender<(EvaluationBatch, FieldSnapshot)>>,
     /// Set by a change that the thread has not seen yet.
     pub(super) changed: bool,
     pub(super) ended: bool,

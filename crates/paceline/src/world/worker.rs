@@ -11,22 +11,17 @@ use std::sync::{Arc, Weak};
 /// The greatest number of batches that wait for the function. Those beyond it exceed its time budget anyway.
 const BATCHES_MAX: usize = 256;
 
-/// The thread of a semantic function. A function that never returns keeps its thread; the world goes on without it.
-pub(super) struct Worker {
-    batches: SyncSender<(EvaluationBatch, FieldSnapshot)>,
-}
-
-impl Worker {
-    pub(super) fn start(
-        function: Box<dyn SemanticFunction>,
-        shared: &Arc<Shared>,
-    ) -> io::Result<Self> {
-        let (batches, inbox) = sync_channel(BATCHES_MAX);
-        let shared = Arc::downgrade(shared);
-        let named = std::thread::Builder::new().name("paceline-decide".to_owned());
-        named.spawn(move || decide_all(function, &inbox, &shared))?;
-        Ok(Self { batches })
-    }
+/// Starts the thread of a semantic function, and returns its inbox. A function that never returns keeps its thread; the
+/// world goes on without it.
+pub(super) fn start(
+    function: Box<dyn SemanticFunction>,
+    shared: &Arc<Shared>,
+) -> io::Result<SyncSender<(EvaluationBatch, FieldSnapshot)>> {
+    let (batches, inbox) = sync_channel(BATCHES_MAX);
+    let shared = Arc::downgrade(shared);
+    let named = std::thread::Builder::new().name("paceline-decide".to_owned());
+    named.spawn(move || decide_all(function, &inbox, &shared))?;
+    Ok(batches)
 }
 
 /// Passes the pairs that are due to the worker.
@@ -35,7 +30,7 @@ pub(super) fn feed(shared: &Shared) {
     while let Some(batch) = state.participant.next_batch() {
         let snapshot = state.participant.snapshot(&batch);
         let Some(worker) = &state.worker else { continue };
-        match worker.batches.try_send((batch, snapshot)) {
+        match worker.try_send((batch, snapshot)) {
             Ok(()) | Err(TrySendError::Full(_)) => {}
             Err(TrySendError::Disconnected((batch, _))) => {
                 let ended = SemanticError::Failed("its thread has ended".to_owned());

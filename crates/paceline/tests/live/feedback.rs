@@ -158,6 +158,7 @@ fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
             | SubscriberEvent::Withdrawn(_)
             | SubscriberEvent::BestEffort(..)
             | SubscriberEvent::Silent(_)
+            | SubscriberEvent::Resumed(_)
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
             _ => panic!("an unknown event"),

@@ -1,10 +1,12 @@
 //! Delivery by time: commands within an age limit, samples in the order of their times, and their spacing.
 
 use crate::support::{SOON, isolated, pair, wait_until};
-use paceline::delivery::{Actuation, Otherwise, Placement, TimeBuffering};
+use paceline::delivery::{
+    Actuation, Otherwise, Placement, TimeBuffering, TimedMethod, TimedStatus,
+};
 use paceline::status::DropReason;
 use paceline::{
-    Capacity, PutOptions, RecvError, Sample, SubscribeError, SubscriberEvent, Timestamp,
+    Capacity, Node, PutOptions, RecvError, Sample, SubscribeError, SubscriberEvent, Timestamp,
 };
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -26,7 +28,7 @@ fn silence_starts_the_safe_action_once() {
         matches!(commands.recv_timeout(millis(150)), Err(RecvError::Timeout)),
         "nothing to stop"
     );
-    for _ in 0..3 {
+    for round in 0..3 {
         let published = Instant::now();
         publisher.put(vec![7; 24]).unwrap();
         let command = commands.recv_timeout(SOON).unwrap();
@@ -38,13 +40,25 @@ fn silence_starts_the_safe_action_once() {
         assert_eq!((safe.payload.as_ref(), safe.seq), (&[0; 24][..], command.seq));
         assert!(silent_for >= LIMIT, "{silent_for:?}");
         println!("the safe action started {:?} after the limit", silent_for - LIMIT);
-        let silent = std::iter::from_fn(|| commands.try_event());
-        let silent = silent.filter(|event| matches!(event, SubscriberEvent::Silent(_))).count();
-        assert_eq!(silent, 1);
+        let events: Vec<_> = std::iter::from_fn(|| commands.try_event()).collect();
+        let silent = events.iter().filter(|event| matches!(event, SubscriberEvent::Silent(_)));
+        assert_eq!(silent.count(), 1);
+        let resumed: Vec<u64> = events
+            .iter()
+            .filter_map(|event| {
+                let SubscriberEvent::Resumed(resumption) = event else { return None };
+                Some(resumption.seq)
+            })
+            .collect();
+        assert_eq!(resumed, if round == 0 { vec![] } else { vec![command.seq] });
     }
     assert!(matches!(commands.recv_timeout(millis(150)), Err(RecvError::Timeout)), "once");
     let decisions = commands.decisions();
     assert_eq!((decisions.released, decisions.stale, decisions.silences), (3, 0, 3));
+    let timed = status_of(&node);
+    let [timed] = timed.as_slice() else { panic!("{timed:?}") };
+    assert_eq!((timed.method, timed.setting.as_str()), (TimedMethod::Fresh, "100ms:zero"));
+    assert_eq!((timed.released, timed.refused, timed.silences), (3, 0, 3));
 }
 
 #[test]
@@ -78,6 +92,13 @@ fn a_callback_gets_the_safe_action_too() {
     assert!(matches!(seen.recv_timeout(SOON), Ok(Some(Actuation::Command { .. }))));
     assert_eq!(seen.recv_timeout(SOON), Ok(Some(Actuation::Safe)));
     assert_eq!(subscription.decisions().silences, 1);
+}
+
+/// Returns the delivery by time of all subscriptions of a node.
+fn status_of(node: &Node) -> Vec<TimedStatus> {
+    let nodes = node.status(SOON);
+    let own = nodes.into_iter().find(|status| status.id == node.id()).unwrap();
+    own.subscriptions.into_iter().filter_map(|subscription| subscription.timed).collect()
 }
 
 /// Publishes until the ages are proved: the stamps of both nodes must have crossed the link.
@@ -152,6 +173,9 @@ fn samples_of_several_publishers_leave_in_the_order_of_their_times() {
         got.push((sample.captured.nanos, sample.publisher));
     }
     assert!(got.is_sorted_by_key(|(nanos, _)| *nanos));
+    let timed = status_of(&node);
+    assert_eq!((timed[0].method, timed[0].released), (TimedMethod::Ordered, 200));
+    assert_eq!(timed[0].setting, "time 40ms");
 }
 
 #[test]
@@ -193,7 +217,7 @@ fn each_sample_is_delivered_at_its_bound() {
     let (got, seen) = channel();
     let deliver = move |sample: Sample| got.send(sample.age).unwrap();
     let builder = node.subscriber("audio").within(millis(30)).max_jitter(millis(2));
-    let _subscription = builder.callback(deliver).unwrap();
+    let subscription = builder.callback(deliver).unwrap();
     let mut publisher = node.publisher("audio").declare().unwrap();
     assert!(publisher.wait_matching(SOON));
     for _ in 0..10 {
@@ -201,6 +225,24 @@ fn each_sample_is_delivered_at_its_bound() {
         let age = seen.recv_timeout(SOON).unwrap();
         assert!(age >= millis(30), "{age:?}");
     }
+    let report = subscription.spacing_report().unwrap();
+    println!("{report:?}");
+    assert_eq!((report.released, report.doubt), (10, Some(Duration::ZERO)), "on one node");
+    let timed = &status_of(&node)[0];
+    assert_eq!((timed.method, timed.setting.as_str()), (TimedMethod::MaxJitter, "2ms"));
+    assert_eq!(timed.bound, timed.wakeup);
+}
+
+#[test]
+fn a_jitter_below_the_wake_ups_is_refused_with_an_achievable_one() {
+    let node = isolated("one", []);
+    let sub = || node.subscriber("audio").within(millis(30));
+    let error = sub().max_jitter(Duration::from_nanos(1)).declare().err().unwrap();
+    let SubscribeError::MaxJitterRefused { achievable, .. } = error else { panic!("{error}") };
+    assert!(achievable > Duration::from_nanos(1));
+    assert!(error.to_string().contains("is achievable at present"), "{error}");
+    // Much more than that is granted, whatever else the machine does.
+    sub().max_jitter(achievable * 100 + millis(50)).declare().unwrap();
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Generates the dashboard's types from the structs of the API. This test checks
 //! `web/src/api.gen.ts`; with `PACELINE_REWRITE_TYPES=1` it writes the file.
 
+use super::super::history::{LinkPast, Past, SubscriptionPast};
+use super::super::values::{Value, Values};
 use super::{Change, Known, State, Switch, Turn};
 use crate::status::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, LinkBuffer, Mended, Muted, Neighbour, Node,
-    Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
+    Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription, Timed,
 };
 use paceline::status::DropReason;
 use std::path::Path;
@@ -25,9 +27,15 @@ fn written() -> String {
         Switch::decl(&config),
         Turn::decl(&config),
         Change::decl(&config),
+        Past::decl(&config),
+        SubscriptionPast::decl(&config),
+        LinkPast::decl(&config),
+        Values::decl(&config),
+        Value::decl(&config),
         Node::decl(&config),
         Publisher::decl(&config),
         Subscription::decl(&config),
+        Timed::decl(&config),
         Asked::decl(&config),
         Buffer::decl(&config),
         Link::decl(&config),

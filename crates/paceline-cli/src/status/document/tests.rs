@@ -1,10 +1,12 @@
 use super::*;
 use paceline::contract::{Grant, GrantedHop, Proxy};
+use paceline::delivery::{TimedMethod, TimedStatus};
 use paceline::pull::History;
 use paceline::status::{
     BufferStatus, BufferUse, ClassUse, DropReason, Excess, Flood, LinkReserved, MendCounters,
     MutedStatus, NodeId, ProcessorUse, PublisherId, SentTo, StreamCounters, SubscriptionId,
 };
+use paceline::time::{ClockReport, ClockStatus};
 use paceline::{Capacity, Kind, Size, Tag};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -100,6 +102,9 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         age_mean: Some(Duration::from_micros(21_014)),
         age_sum: Duration::from_micros(987_654),
         drops: Drops::default(),
+        jitter: Duration::from_micros(3_412),
+        lost: 2,
+        timed: Some(timed()),
     };
     let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
     vec![
@@ -113,6 +118,17 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
     ]
+}
+
+fn timed() -> TimedStatus {
+    TimedStatus {
+        released: 47,
+        late: 1,
+        added: Some(Duration::from_millis(150)),
+        wakeup: Some(Duration::from_micros(52)),
+        bound: Some(Duration::from_micros(114)),
+        ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
+    }
 }
 
 fn video(counters: StreamCounters) -> ClassStatus {
@@ -167,7 +183,11 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         processor: None,
         drops: Drops::default(),
         stalled: vec![],
-        clock: None,
+        clock: Some(ClockReport {
+            status: ClockStatus::Synchronised,
+            error_nanos: Some(40_100),
+            ..ClockReport::default()
+        }),
     }
 }
 
@@ -299,8 +319,20 @@ fn expected_robot() -> serde_json::Value {
         "links": [expected_link()],
         "reservations": [expected_reservation()],
         "stalled": [],
+        "clock": { "status": "synchronised", "error_us": 41 },
         "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
         "dropped": {},
+    })
+}
+
+fn expected_timed() -> serde_json::Value {
+    serde_json::json!({
+        "method": "sync_group",
+        "setting": "stage=150ms",
+        "released": 47, "late": 1, "early": 0, "refused": 0, "silences": 0,
+        "unknown": 0, "beyond": 0, "jumps": 0,
+        "jitter_in_us": null, "jitter_out_us": null,
+        "added_us": 150_000, "wakeup_us": 52, "bound_us": 114,
     })
 }
 
@@ -336,12 +368,16 @@ fn the_schema_is_stable() {
                     "age_mean_us": 21_014,
                     "age_sum_us": 987_654,
                     "dropped": {},
+                    "jitter_us": 3_412,
+                    "lost": 2,
+                    "timed": expected_timed(),
                 }],
                 "buffers": [],
                 "links": [],
                 "reservations": [],
                 "stalled": [],
                 "processor": null,
+                "clock": { "status": "synchronised", "error_us": 41 },
                 "dropped": {},
             },
             expected_robot(),

@@ -147,6 +147,7 @@ impl Subscription {
             | paceline::SubscriberEvent::BestEffort(..)
             | paceline::SubscriberEvent::Excess { .. }
             | paceline::SubscriberEvent::Silent(_)
+            | paceline::SubscriberEvent::Resumed(_)
             | paceline::SubscriberEvent::ChangeRefused { .. }
             | paceline::SubscriberEvent::Changed { .. } => None,
             // An event of a later version.

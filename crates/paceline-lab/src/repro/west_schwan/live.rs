@@ -134,6 +134,7 @@ pub(super) fn measure(
         shared: Arc::new(Mutex::new(shared)),
     };
     let (sending, receiving) = UnixDatagram::pair()?;
+    sending.set_write_timeout(Some(Duration::from_secs(1)))?;
     let receiver = receive(run.clone(), receiving)?;
     let scheduler = schedule(run.clone(), sending);
     let senders: Vec<_> =
@@ -193,8 +194,11 @@ fn schedule(run: Run, socket: UnixDatagram) -> JoinHandle<Result<Vec<Duration>>>
             run.sleep_until(next.unwrap_or_else(|| run.now() + Span::from_millis(1)));
             let before = Instant::now();
             let packet = run.lock().iterate(run.now());
-            match packet {
-                Some(packet) => drop(socket.send(&packet)?),
+            match packet.map(|packet| socket.send(&packet)) {
+                Some(Ok(_)) => {}
+                // The receiver may end first.
+                Some(Err(_)) if run.ended() => break,
+                Some(Err(error)) => return Err(error.into()),
                 None => empty.push(before.elapsed()),
             }
         }

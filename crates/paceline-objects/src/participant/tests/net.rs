@@ -130,12 +130,12 @@ impl Net {
     fn send(&mut self, from: usize, Outgoing { to, payload }: Outgoing) {
         let all = 0..self.peers.len();
         match to {
-            Destination::About => {
+            Destination::PeerDescription => {
                 self.abouts[from] = Some(payload.clone());
                 all.filter(|to| *to != from)
                     .for_each(|to| self.fly(from, to, UpdateClass::BestEffort, &payload, false));
             }
-            Destination::View => {
+            Destination::ObserverView => {
                 all.filter(|to| *to != from)
                     .for_each(|to| self.fly(from, to, UpdateClass::BestEffort, &payload, true));
             }
@@ -241,9 +241,18 @@ impl Net {
         self.peer(peer).delete(object, now).expect("an own object");
     }
 
-    pub(super) fn hand_over(&mut self, peer: usize, object: ObjectIndex, to: usize) {
+    pub(super) fn try_hand_over(
+        &mut self,
+        peer: usize,
+        object: ObjectIndex,
+        to: usize,
+    ) -> Result<(), ObjectError> {
         let now = self.now;
-        self.peer(peer).hand_over(object, PeerId(to as u64 + 1), now).expect("a known participant");
+        self.peer(peer).hand_over(object, PeerId(to as u64 + 1), now)
+    }
+
+    pub(super) fn hand_over(&mut self, peer: usize, object: ObjectIndex, to: usize) {
+        self.try_hand_over(peer, object, to).expect("a known participant");
     }
 
     pub(super) fn observe(&mut self, peer: usize, interest: Option<Interest>) {

@@ -142,9 +142,11 @@ impl Engine {
         let mut rows: Vec<_> = self
             .sinks
             .iter()
-            .filter_map(|(id, sink)| Some((id, self.control.subscription(*id)?, &sink.counts)))
+            .filter_map(|(id, sink)| Some((id, self.control.subscription(*id)?, sink)))
             .filter(|(_, spec, _)| !spec.pattern.is_private())
-            .map(|(id, spec, counts)| {
+            .map(|(id, spec, sink)| {
+                let counts = &sink.counts;
+                let (jitter, lost) = sink.arrivals();
                 let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
                 SubscriptionStatus {
                     id: *id,
@@ -164,6 +166,9 @@ impl Engine {
                     age_mean: rate.ages.mean().map(std::time::Duration::from_nanos),
                     age_sum: Duration::from_nanos(counts.age_sum.load(Ordering::Relaxed)).into(),
                     drops: counts.drops.load(),
+                    jitter,
+                    lost,
+                    timed: sink.timed_status(),
                 }
             })
             .collect();

@@ -67,6 +67,7 @@ fn read_link(r: &mut Reader) -> Result<LinkTimes, WireError> {
 mod tests {
     use super::super::{decode, encode};
     use super::*;
+    use crate::delivery::{TimedMethod, TimedStatus};
     use crate::status::LinkReserved;
     use bytes::Bytes;
     use paceline_proto::link::MendCounters;
@@ -92,6 +93,26 @@ mod tests {
             age_mean,
             age_sum: Duration::from_millis(20),
             drops: Drops::default(),
+            jitter: Duration::from_micros(70),
+            lost: 4_000,
+            timed: None,
+        }
+    }
+
+    fn timed() -> TimedStatus {
+        TimedStatus {
+            released: 70_000,
+            late: 1,
+            early: 2,
+            refused: 3,
+            silences: 4,
+            unknown: 5,
+            beyond: 6,
+            jumps: 7,
+            jitter_in: Some(Duration::from_micros(8)),
+            added: Some(Duration::from_micros(9)),
+            bound: Some(Duration::from_micros(10)),
+            ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
         }
     }
 
@@ -138,7 +159,11 @@ mod tests {
             name: "robot".to_owned(),
             at: Duration::from_secs(86_400),
             publishers: Vec::new(),
-            subscriptions: vec![subscription(0, some(4)), subscription(1, None)],
+            subscriptions: vec![
+                subscription(0, some(4)),
+                subscription(1, None),
+                SubscriptionStatus { timed: Some(timed()), ..subscription(2, None) },
+            ],
             buffers: Vec::new(),
             links: vec![link(5, &[None, some(42_000)]), link(6, &[]), link(7, &[some(0)])],
             reservations: Vec::new(),

@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PRUNE_AT: usize = 1_024;
 /// The value of [`Order::next`] before the first sample.
 const NONE: u64 = u64::MAX;
+/// A larger difference of ages counts as this one: 100 s.
+const JUMP: u64 = 100_000_000_000;
 
 /// The newest sample of one publisher that a subscription received, shared by the delivering ports.
 #[derive(Debug)]
@@ -23,11 +25,19 @@ pub(crate) struct Order {
     /// The highest sequence number plus one, or [`NONE`].
     next: AtomicU64,
     turn: Mutex<()>,
+    /// The age of the last sample at its arrival in nanoseconds, or [`NONE`], and sixteen times the jitter of RFC 3550.
+    transit: AtomicU64,
+    jitter: AtomicU64,
 }
 
 impl Default for Order {
     fn default() -> Self {
-        Self { next: AtomicU64::new(NONE), turn: Mutex::new(()) }
+        Self {
+            next: AtomicU64::new(NONE),
+            turn: Mutex::new(()),
+            transit: AtomicU64::new(NONE),
+            jitter: AtomicU64::new(0),
+        }
     }
 }
 
@@ -50,6 +60,16 @@ impl Order {
         self.next.store(seq.saturating_add(1), Ordering::Relaxed);
         Some(Turn { gap, _turn: turn })
     }
+
+    /// Adds the age of a sample at its arrival to the jitter of RFC 3550, section 6.4.1. The caller has the turn.
+    pub(super) fn arrived(&self, age: u64) {
+        let last = self.transit.swap(age, Ordering::Relaxed);
+        if last != NONE {
+            let scaled = self.jitter.load(Ordering::Relaxed);
+            let scaled = scaled - ((scaled + 8) >> 4) + age.abs_diff(last).min(JUMP);
+            self.jitter.store(scaled, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The orders of one subscription, by publisher.
@@ -68,12 +88,32 @@ impl Orders {
         }
         orders.entry(publisher).or_default().clone()
     }
+
+    /// Returns the largest jitter of a publisher's samples at arrival, in nanoseconds.
+    pub(super) fn jitter(&self) -> u64 {
+        let orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let jitters = orders.values().map(|order| order.jitter.load(Ordering::Relaxed) >> 4);
+        jitters.max().unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use paceline_proto::NodeId;
+
+    #[test]
+    fn the_jitter_is_that_of_rfc_3550() {
+        let order = Order::default();
+        // The same delay has no jitter; delays that alternate by 16 ms approach 16 ms.
+        (0..10).for_each(|_| order.arrived(5_000_000));
+        assert_eq!(order.jitter.load(Ordering::Relaxed), 0);
+        (0..200).for_each(|n| order.arrived(5_000_000 + n % 2 * 16_000_000));
+        let jitter = order.jitter.load(Ordering::Relaxed) >> 4;
+        assert!((15_900_000..=16_000_000).contains(&jitter), "{jitter}");
+        order.arrived(u64::MAX - 1);
+        assert!(order.jitter.load(Ordering::Relaxed) < 2 * JUMP);
+    }
 
     const PUBLISHER: PublisherId = PublisherId { node: NodeId(1), index: 0 };
 

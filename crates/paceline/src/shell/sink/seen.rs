@@ -1,15 +1,28 @@
 //! The newest sample of a subscription, kept only while a view exists.
 
 use crate::sample::Sample;
+use paceline_proto::Tag;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+/// The most tags whose newest sample is kept.
+const TAGS_MAX: usize = 64;
 
 /// The state shared by the views of a subscription.
 #[derive(Default)]
 pub(crate) struct Seen {
     views: AtomicUsize,
+    newest: Mutex<Newest>,
+}
+
+/// The newest samples.
+#[derive(Default)]
+struct Newest {
     /// Boxed, because most subscriptions have no view.
-    newest: Mutex<Option<Box<Sample>>>,
+    of_all: Option<Box<Sample>>,
+    /// By tag, at most [`TAGS_MAX`].
+    of_tags: BTreeMap<Tag, Sample>,
 }
 
 impl Seen {
@@ -22,7 +35,7 @@ impl Seen {
     pub(crate) fn leave(&self) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if self.views.fetch_sub(1, Ordering::Relaxed) == 1 {
-            *newest = None;
+            *newest = Newest::default();
         }
     }
 
@@ -33,12 +46,20 @@ impl Seen {
         }
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if self.views.load(Ordering::Relaxed) > 0 {
-            *newest = Some(Box::new(delivery.clone()));
+            if newest.of_tags.len() < TAGS_MAX || newest.of_tags.contains_key(&delivery.tag) {
+                newest.of_tags.insert(delivery.tag.clone(), delivery.clone());
+            }
+            newest.of_all = Some(Box::new(delivery.clone()));
         }
     }
 
     pub(crate) fn newest(&self) -> Option<Sample> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        newest.as_deref().cloned()
+        newest.of_all.as_deref().cloned()
+    }
+
+    pub(crate) fn newest_of_tags(&self) -> Vec<Sample> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.of_tags.values().cloned().collect()
     }
 }

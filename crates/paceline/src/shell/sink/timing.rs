@@ -2,6 +2,7 @@
 
 mod fresh;
 mod group;
+mod lateness;
 mod staged;
 
 pub(crate) use fresh::Fresh;

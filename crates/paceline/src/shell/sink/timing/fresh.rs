@@ -1,6 +1,8 @@
 //! Commands within an age limit, and the safe action when a stream falls silent.
 
-use crate::delivery::{Actuation, Decisions, Otherwise, Silence};
+use crate::delivery::{
+    Actuation, Decisions, Otherwise, Resumption, Silence, TimedMethod, TimedStatus,
+};
 use crate::sample::Sample;
 use crate::shell::lock;
 use bytes::Bytes;
@@ -23,6 +25,16 @@ struct Stream {
     bytes: usize,
     /// The safe action has started and has not been delivered.
     due: bool,
+    /// The start of the safe action, until the next release.
+    silent_since: Option<Instant>,
+}
+
+/// A released command.
+pub(in crate::shell::sink) struct Released {
+    /// The next silence.
+    pub(in crate::shell::sink) silence: Option<Instant>,
+    /// It ended a silence.
+    pub(in crate::shell::sink) resumption: Option<Resumption>,
 }
 
 /// The age limit of a subscription.
@@ -77,13 +89,13 @@ impl Fresh {
         self.stale.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Decides on a command as the last step before the application. Returns the next silence if it may act.
+    /// Decides on a command as the last step before the application. Returns `None` if it may not act.
     pub(in crate::shell::sink) fn release(
         &self,
         now: Instant,
         until: Option<Instant>,
         delivery: &mut Sample,
-    ) -> Option<Instant> {
+    ) -> Option<Released> {
         let std_now = std::time::Instant::now();
         let mut streams = lock(&self.streams);
         if !streams.contains_key(&delivery.tag) && streams.len() >= TAGS_MAX {
@@ -93,8 +105,9 @@ impl Fresh {
                 return None;
             }
         }
-        let known = streams.get(&delivery.tag).map(|stream| stream.freshness);
-        let mut freshness = known.unwrap_or_default();
+        let known = streams.get(&delivery.tag);
+        let silent_since = known.and_then(|stream| stream.silent_since);
+        let mut freshness = known.map(|stream| stream.freshness).unwrap_or_default();
         let CommandVerdict::Fresh { until, .. } = freshness.release(now, until) else {
             self.count_stale();
             return None;
@@ -103,11 +116,31 @@ impl Fresh {
         let payload = std::mem::take(&mut delivery.payload);
         let last = delivery.clone();
         delivery.payload = payload;
-        streams.insert(delivery.tag.clone(), Stream { freshness, last, bytes, due: false });
+        let stream = Stream { freshness, last, bytes, due: false, silent_since: None };
+        streams.insert(delivery.tag.clone(), stream);
         let left = std::time::Duration::from(until.since(now));
         delivery.actuation = Some(Actuation::Command { until: std_now + left });
         self.released.fetch_add(1, Ordering::Relaxed);
-        freshness.next_silence()
+        let resumption = silent_since.map(|since| Resumption {
+            tag: delivery.tag.clone(),
+            publisher: delivery.publisher,
+            seq: delivery.seq,
+            silent: now.since(since).into(),
+        });
+        Some(Released { silence: freshness.next_silence(), resumption })
+    }
+
+    /// Returns the setting and the decisions.
+    pub(in crate::shell::sink) fn status(&self) -> TimedStatus {
+        let action = match self.otherwise {
+            Otherwise::Hold => "hold",
+            Otherwise::Zero => "zero",
+            Otherwise::Call(_) => "call",
+        };
+        let setting = format!("{:?}:{action}", std::time::Duration::from(self.limit));
+        let Decisions { released, stale, silences } = self.decisions();
+        let status = TimedStatus::new(TimedMethod::Fresh, setting);
+        TimedStatus { released, refused: stale, silences, ..status }
     }
 
     /// Returns the streams that have fallen silent. Their safe actions start now.
@@ -116,6 +149,7 @@ impl Fresh {
         for (tag, stream) in lock(&self.streams).iter_mut() {
             if stream.freshness.poll_silence(now) {
                 stream.due = true;
+                stream.silent_since = Some(now);
                 let Sample { publisher, seq, .. } = stream.last;
                 silences.push(Silence { tag: tag.clone(), publisher, seq });
             }

@@ -1,5 +1,6 @@
 //! Groups of subscriptions that release their samples at the same instant.
 
+use super::lateness::PacedCounts;
 use crate::delivery::SyncReport;
 use crate::error::SubscribeError;
 use crate::shell::lock;
@@ -7,11 +8,9 @@ use paceline_proto::{NodeId, RawSample};
 use paceline_sched::{Duration, Instant};
 use paceline_time::TimeBounds;
 use paceline_time::playout::{Origins, until_release};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
-/// The releases whose lateness is kept.
-const WAKES: usize = 512;
 /// A release that would come so little too early is not delayed.
 const NEAR: Duration = Duration::from_micros(2);
 
@@ -57,8 +56,6 @@ pub(super) struct Member {
     released: u64,
     /// The largest error of a publisher's clock among samples released by clocks, in nanoseconds.
     publisher_error: u64,
-    /// The time by which the last releases came too late, in nanoseconds.
-    lateness: VecDeque<u64>,
 }
 
 /// The release time of a sample.
@@ -71,8 +68,12 @@ pub(super) struct ReleaseTime {
 
 impl Member {
     pub(super) const fn new(group: Arc<Group>) -> Self {
-        let lateness = VecDeque::new();
-        Self { group, by_clocks: 0, released: 0, publisher_error: 0, lateness }
+        Self { group, by_clocks: 0, released: 0, publisher_error: 0 }
+    }
+
+    /// Returns the name and the delay.
+    pub(super) fn setting(&self) -> String {
+        format!("{}={:?}", self.group.name, std::time::Duration::from(self.group.delay))
     }
 
     /// Returns the release time of a sample; `clocks` are the capture time and the present time, if their errors are
@@ -112,27 +113,22 @@ impl Member {
     }
 
     /// Counts a release.
-    pub(super) fn count(&mut self, late: Option<Duration>, captured: Option<TimeBounds>) {
+    pub(super) fn count(&mut self, captured: Option<TimeBounds>) {
         self.released += 1;
         if let Some(captured) = captured {
             self.by_clocks += 1;
             let error = (captured.latest - captured.earliest) / 2;
             self.publisher_error = self.publisher_error.max(error);
         }
-        if let Some(late) = late {
-            if self.lateness.len() >= WAKES {
-                self.lateness.pop_front();
-            }
-            self.lateness.push_back(late.as_nanos());
-        }
     }
 
     /// Returns the report; `utc` is the present time, if the error of the clock is known.
-    pub(super) fn report(&self, late: u64, early: u64, utc: Option<TimeBounds>) -> SyncReport {
-        let mut sorted: Vec<u64> = self.lateness.iter().copied().collect();
-        sorted.sort_unstable();
-        let rank = (sorted.len() * 99).div_ceil(100).saturating_sub(1);
-        let wakeup = std::time::Duration::from_nanos(sorted.get(rank).copied().unwrap_or_default());
+    pub(super) fn report(
+        &self,
+        counts: PacedCounts,
+        wakeup: std::time::Duration,
+        utc: Option<TimeBounds>,
+    ) -> SyncReport {
         let nanos = std::time::Duration::from_nanos;
         let error = utc.map(|utc| nanos((utc.latest - utc.earliest) / 2));
         let clocks = error.filter(|_| self.by_clocks > 0);
@@ -140,8 +136,8 @@ impl Member {
             group: self.group.name.clone(),
             delay: self.group.delay.into(),
             released: self.released,
-            late,
-            early,
+            late: counts.late,
+            early: counts.early,
             by_clocks: self.by_clocks,
             clock_error: error,
             publisher_error: (self.by_clocks > 0).then(|| nanos(self.publisher_error)),

@@ -2,14 +2,17 @@
 //! group.
 
 use super::group::{Group, Member, ReleaseTime};
-use crate::delivery::{OrderedBy, SpacingReport, SyncReport, TimeBuffering};
+use super::lateness::{Lateness, PacedCounts};
+use crate::delivery::{
+    OrderedBy, SpacingReport, SyncReport, TimeBuffering, TimedMethod, TimedStatus,
+};
 use crate::sample::Sample;
 use crate::shell::lock;
 use crate::shell::sink::queue::Unread;
 use paceline_proto::{NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use paceline_time::TimeBounds;
-use paceline_time::order::{BufferLimitError, Handled, TimeBuffer, Timed};
+use paceline_time::order::{BufferLimitError, Handled, Placement, TimeBuffer, Timed, on_this_host};
 use paceline_time::spacing::{Anchor, Depth, Jitter, Spacing};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -28,14 +31,14 @@ pub(in crate::shell::sink) struct Waiting {
     captured: Option<TimeBounds>,
     /// It arrived after its release time.
     late: bool,
+    /// The time by which it may leave too late, with a largest jitter.
+    slack: Duration,
 }
 
 /// The release of a subscription's samples.
 enum Discipline {
-    /// One order of all samples.
-    Ordered(TimeBuffer<PublisherId, Waiting>),
-    /// One order per publisher, with the difference of the local clock and the publisher's.
-    OrderedEach(TimeBuffer<PublisherId, Waiting>, BTreeMap<PublisherId, u64>),
+    /// The order of times.
+    Ordered(Box<Ordered>),
     /// Release times.
     Paced(Box<Paced>),
 }
@@ -47,6 +50,7 @@ pub(crate) struct Paced {
     bytes: usize,
     number: u64,
     counts: PacedCounts,
+    lateness: Lateness,
 }
 
 /// The origin of release times.
@@ -54,7 +58,7 @@ pub(crate) enum Timetable {
     /// The spacing of each publisher's capture times.
     Spaced(Depth, BTreeMap<PublisherId, Stream>),
     /// This time after publish.
-    Bound { delay: Duration, streams: BTreeMap<PublisherId, Stream> },
+    Bound { delay: Duration, jitter: Duration, streams: BTreeMap<PublisherId, Stream> },
     /// The capture time plus the delay of a group, and the last release time of each publisher.
     Together(Member, BTreeMap<PublisherId, Instant>),
 }
@@ -66,17 +70,37 @@ pub(crate) struct Stream {
     releases: Jitter,
 }
 
-/// Counters of samples with release times.
+/// Counters of a time buffer.
 #[derive(Clone, Copy, Debug, Default)]
-struct PacedCounts {
+struct OrderedCounts {
     /// Samples that have left.
     released: u64,
-    /// Samples that arrived after their release time.
+    /// Those whose order is not known.
+    unknown: u64,
+    /// Those after a later one.
     late: u64,
-    /// Samples that left before their release time, because too many waited.
-    early: u64,
-    /// Jumps of time stamps.
-    jumps: u64,
+    /// Samples that were dropped after a later one.
+    refused: u64,
+}
+
+impl OrderedCounts {
+    fn add(&mut self, place: Placement) {
+        self.released += 1;
+        match place {
+            Placement::InOrder => {}
+            Placement::Unknown => self.unknown += 1,
+            Placement::Late => self.late += 1,
+        }
+    }
+}
+
+/// A time buffer and its setting.
+pub(crate) struct Ordered {
+    buffer: TimeBuffer<PublisherId, Waiting>,
+    setting: TimeBuffering,
+    counts: OrderedCounts,
+    /// With one order per publisher, the differences of the local clock and the publishers'.
+    offsets: BTreeMap<PublisherId, u64>,
 }
 
 /// The samples of a subscription that wait.
@@ -86,10 +110,9 @@ impl Staged {
     /// Returns a time buffer.
     pub(crate) fn ordered(order: TimeBuffering) -> Result<Self, BufferLimitError> {
         let buffer = TimeBuffer::new(order.limits, order.late)?;
-        Ok(Self(Mutex::new(match order.by {
-            OrderedBy::Time => Discipline::Ordered(buffer),
-            OrderedBy::Publisher => Discipline::OrderedEach(buffer, BTreeMap::new()),
-        })))
+        let (setting, counts, offsets) = (order, OrderedCounts::default(), BTreeMap::new());
+        let ordered = Ordered { buffer, setting, counts, offsets };
+        Ok(Self(Mutex::new(Discipline::Ordered(Box::new(ordered)))))
     }
 
     /// Returns the spacing of capture times.
@@ -97,9 +120,9 @@ impl Staged {
         Self::paced(Timetable::Spaced(depth, BTreeMap::new()))
     }
 
-    /// Returns a constant delay after publish.
-    pub(crate) fn delayed(delay: Duration) -> Self {
-        Self::paced(Timetable::Bound { delay, streams: BTreeMap::new() })
+    /// Returns a constant delay after publish, which may vary by `jitter`.
+    pub(crate) fn delayed(delay: Duration, jitter: Duration) -> Self {
+        Self::paced(Timetable::Bound { delay, jitter, streams: BTreeMap::new() })
     }
 
     /// Returns the release with a group.
@@ -109,7 +132,8 @@ impl Staged {
 
     fn paced(timetable: Timetable) -> Self {
         let (waiting, counts) = (BTreeMap::new(), PacedCounts::default());
-        let paced = Paced { timetable, waiting, bytes: 0, number: 0, counts };
+        let lateness = Lateness::default();
+        let paced = Paced { timetable, waiting, bytes: 0, number: 0, counts, lateness };
         Self(Mutex::new(Discipline::Paced(Box::new(paced))))
     }
 
@@ -122,29 +146,10 @@ impl Staged {
         clocks: Option<(TimeBounds, TimeBounds)>,
         unread: Unread,
     ) -> Handled<Unread> {
-        let waiting = Waiting { unread, arrived: now, captured: None, late: false };
-        let publisher = waiting.unread.delivery.publisher;
-        let bytes = waiting.unread.delivery.payload.len();
+        let waiting =
+            Waiting { unread, arrived: now, captured: None, late: false, slack: Duration::ZERO };
         match &mut *lock(&self.0) {
-            Discipline::Ordered(buffer) => {
-                let bounds = placed(now, sample, clocks);
-                let clock = PublisherId { node: NodeId(0), index: 0 };
-                let timed = Timed { clock, nanos: bounds.middle(), bounds, bytes, item: waiting };
-                buffer.handle(now, timed).map(|waiting| waiting.unread)
-            }
-            Discipline::OrderedEach(buffer, offsets) => {
-                if offsets.len() >= PUBLISHERS_MAX && !offsets.contains_key(&publisher) {
-                    offsets.clear();
-                }
-                let captured = sample.captured.nanos;
-                let offset = now.as_nanos().wrapping_sub(captured);
-                let offset = *offsets.entry(publisher).or_insert(offset);
-                // Times of one clock have no error in comparison.
-                let nanos = captured.wrapping_add(offset);
-                let bounds = TimeBounds::new(nanos, 0);
-                let timed = Timed { clock: publisher, nanos, bounds, bytes, item: waiting };
-                buffer.handle(now, timed).map(|waiting| waiting.unread)
-            }
+            Discipline::Ordered(ordered) => ordered.handle(now, sample, clocks, waiting),
             Discipline::Paced(paced) => {
                 paced.handle(now, sample, clocks, waiting);
                 Handled::Buffered
@@ -159,8 +164,10 @@ impl Staged {
         utc: impl Fn() -> Option<TimeBounds>,
     ) -> Option<Unread> {
         let (mut waiting, place) = match &mut *lock(&self.0) {
-            Discipline::Ordered(buffer) | Discipline::OrderedEach(buffer, _) => {
-                buffer.poll(now).map(|(waiting, place)| (waiting, Some(place)))?
+            Discipline::Ordered(ordered) => {
+                let (waiting, place) = ordered.buffer.poll(now)?;
+                ordered.counts.add(place);
+                (waiting, Some(place))
             }
             Discipline::Paced(paced) => (paced.poll(now, utc)?, None),
         };
@@ -173,7 +180,7 @@ impl Staged {
     /// Returns the counters and measurements of release times; `None` for a time buffer.
     pub(crate) fn report(&self) -> Option<SpacingReport> {
         match &*lock(&self.0) {
-            Discipline::Ordered(_) | Discipline::OrderedEach(..) => None,
+            Discipline::Ordered(_) => None,
             Discipline::Paced(paced) => paced.report(),
         }
     }
@@ -181,17 +188,23 @@ impl Staged {
     /// Returns the measurements of a member of a group; `utc` is the present time, if the error of the clock is known.
     pub(crate) fn sync_report(&self, utc: Option<TimeBounds>) -> Option<SyncReport> {
         match &*lock(&self.0) {
-            Discipline::Ordered(_) | Discipline::OrderedEach(..) => None,
+            Discipline::Ordered(_) => None,
             Discipline::Paced(paced) => paced.sync_report(utc),
+        }
+    }
+
+    /// Returns the setting and the counters; `utc` is the present time, if the error of the clock is known.
+    pub(in crate::shell::sink) fn status(&self, utc: Option<TimeBounds>) -> TimedStatus {
+        match &*lock(&self.0) {
+            Discipline::Ordered(ordered) => ordered.status(),
+            Discipline::Paced(paced) => paced.status(utc),
         }
     }
 
     /// Returns the time at which the next sample leaves.
     pub(in crate::shell::sink) fn next_release(&self) -> Option<Instant> {
         match &*lock(&self.0) {
-            Discipline::Ordered(buffer) | Discipline::OrderedEach(buffer, _) => {
-                buffer.next_release()
-            }
+            Discipline::Ordered(ordered) => ordered.buffer.next_release(),
             Discipline::Paced(paced) => paced.waiting.first_key_value().map(|((at, _), _)| *at),
         }
     }
@@ -205,21 +218,61 @@ fn placed(
     sample: &RawSample,
     clocks: Option<(TimeBounds, TimeBounds)>,
 ) -> TimeBounds {
-    let by_clocks = clocks.and_then(|(stamp, utc)| {
-        // The age, from the latest to the earliest possible capture.
-        let TimeBounds { earliest, latest } = stamp.until(utc)?;
-        let since =
-            |captured: u64, utc: u64| now.as_nanos().saturating_sub(utc.saturating_sub(captured));
-        Some(TimeBounds {
-            earliest: since(earliest, utc.latest),
-            latest: since(latest, utc.earliest),
-        })
-    });
+    let by_clocks = clocks.and_then(|(stamp, utc)| on_this_host(now, stamp, utc));
     by_clocks.unwrap_or_else(|| {
         let published = sample.published_at.as_nanos();
         let doubt = sample.doubt.as_nanos();
         TimeBounds::new(published, doubt)
     })
+}
+
+impl Ordered {
+    /// Adds a sample. Returns it if it leaves at once or is dropped.
+    fn handle(
+        &mut self,
+        now: Instant,
+        sample: &RawSample,
+        clocks: Option<(TimeBounds, TimeBounds)>,
+        waiting: Waiting,
+    ) -> Handled<Unread> {
+        let publisher = waiting.unread.delivery.publisher;
+        let bytes = waiting.unread.delivery.payload.len();
+        let (clock, nanos, bounds) = match self.setting.by {
+            OrderedBy::Time => {
+                let bounds = placed(now, sample, clocks);
+                (PublisherId { node: NodeId(0), index: 0 }, bounds.middle(), bounds)
+            }
+            OrderedBy::Publisher => {
+                if self.offsets.len() >= PUBLISHERS_MAX && !self.offsets.contains_key(&publisher) {
+                    self.offsets.clear();
+                }
+                let captured = sample.captured.nanos;
+                let offset = now.as_nanos().wrapping_sub(captured);
+                let offset = *self.offsets.entry(publisher).or_insert(offset);
+                // Times of one clock have no error in comparison.
+                let nanos = captured.wrapping_add(offset);
+                (publisher, nanos, TimeBounds::new(nanos, 0))
+            }
+        };
+        let handled = self.buffer.handle(now, Timed { clock, nanos, bounds, bytes, item: waiting });
+        match &handled {
+            Handled::Buffered => {}
+            Handled::Deliver(_, place) => self.counts.add(*place),
+            Handled::Drop(_) => self.counts.refused += 1,
+        }
+        handled.map(|waiting| waiting.unread)
+    }
+
+    fn status(&self) -> TimedStatus {
+        let by = match self.setting.by {
+            OrderedBy::Time => "time",
+            OrderedBy::Publisher => "publisher",
+        };
+        let hold = std::time::Duration::from(self.setting.limits.hold);
+        let status = TimedStatus::new(TimedMethod::Ordered, format!("{by} {hold:?}"));
+        let OrderedCounts { released, unknown, late, refused } = self.counts;
+        TimedStatus { released, unknown, late, refused, added: Some(hold), ..status }
+    }
 }
 
 impl Stream {
@@ -258,8 +311,14 @@ impl Paced {
                 stream.arrivals.add(now, stamp);
                 (release.at, !release.late.is_zero())
             }
-            Timetable::Bound { delay, streams } => {
+            Timetable::Bound { delay, jitter, streams } => {
                 let at = sample.published_at + *delay;
+                if sample.doubt < RawSample::UNPROVEN {
+                    self.counts.doubt = self.counts.doubt.max(Some(sample.doubt));
+                    waiting.slack = jitter.saturating_sub(sample.doubt);
+                } else {
+                    waiting.slack = *jitter;
+                }
                 Stream::of(streams, publisher, Depth::default()).arrivals.add(now, stamp);
                 (at.max(now), at < now)
             }
@@ -322,26 +381,34 @@ impl Paced {
         self.counts.early += u64::from(at > now);
         let Sample { payload, publisher, captured, .. } = &waiting.unread.delivery;
         self.bytes -= payload.len();
+        let too_late = now.since(at);
         match &mut self.timetable {
-            Timetable::Spaced(_, streams) | Timetable::Bound { streams, .. } => {
+            Timetable::Spaced(_, streams) => {
                 if let Some(stream) = streams.get_mut(publisher) {
                     stream.releases.add(now, captured.nanos);
                 }
             }
-            Timetable::Together(member, _) => {
-                let late = (!waiting.late && at <= now).then(|| now.since(at));
-                member.count(late, waiting.captured);
+            Timetable::Bound { streams, .. } => {
+                if let Some(stream) = streams.get_mut(publisher) {
+                    stream.releases.add(now, captured.nanos);
+                }
+                let beyond = waiting.late || at > now || too_late > waiting.slack;
+                self.counts.beyond += u64::from(beyond);
             }
+            Timetable::Together(member, _) => member.count(waiting.captured),
+        }
+        if !waiting.late && at <= now {
+            self.lateness.add(too_late);
         }
         self.counts.released += 1;
     }
 
     /// Returns the counters, and the largest jitter and added delay of all publishers; `None` for a group.
     fn report(&self) -> Option<SpacingReport> {
-        let PacedCounts { released, late, early, jumps } = self.counts;
+        let PacedCounts { released, late, early, jumps, beyond, doubt } = self.counts;
         let (streams, bound) = match &self.timetable {
             Timetable::Spaced(_, streams) => (streams, None),
-            Timetable::Bound { delay, streams } => (streams, Some(*delay)),
+            Timetable::Bound { delay, streams, .. } => (streams, Some(*delay)),
             Timetable::Together(..) => return None,
         };
         let max =
@@ -354,11 +421,45 @@ impl Paced {
             jitter_in: max(|stream| stream.arrivals.value()),
             jitter_out: max(|stream| stream.releases.value()),
             added: bound.map_or_else(|| max(|stream| stream.spacing.added()), Into::into),
+            wakeup: self.lateness.p99(),
+            beyond,
+            doubt: doubt.map(Into::into),
         })
     }
 
     fn sync_report(&self, utc: Option<TimeBounds>) -> Option<SyncReport> {
         let Timetable::Together(member, _) = &self.timetable else { return None };
-        Some(member.report(self.counts.late, self.counts.early, utc))
+        Some(member.report(self.counts, self.lateness.p99(), utc))
+    }
+
+    fn status(&self, utc: Option<TimeBounds>) -> TimedStatus {
+        let text = |time: Duration| format!("{:?}", std::time::Duration::from(time));
+        let (method, setting) = match &self.timetable {
+            Timetable::Spaced(depth, _) => (TimedMethod::Spacing, text(depth.max)),
+            Timetable::Bound { jitter, .. } => (TimedMethod::MaxJitter, text(*jitter)),
+            Timetable::Together(member, _) => (TimedMethod::SyncGroup, member.setting()),
+        };
+        let PacedCounts { released, late, early, jumps, beyond, doubt } = self.counts;
+        let wakeup = self.lateness.p99();
+        let status = TimedStatus {
+            released,
+            late,
+            early,
+            jumps,
+            beyond,
+            wakeup: (released > 0).then_some(wakeup),
+            ..TimedStatus::new(method, setting)
+        };
+        if let Some(SyncReport { delay, bound, .. }) = self.sync_report(utc) {
+            return TimedStatus { added: Some(delay), bound, ..status };
+        }
+        let Some(report) = self.report() else { return status };
+        TimedStatus {
+            jitter_in: Some(report.jitter_in),
+            jitter_out: Some(report.jitter_out),
+            added: Some(report.added),
+            bound: doubt.map(|doubt| wakeup + std::time::Duration::from(doubt)),
+            ..status
+        }
     }
 }

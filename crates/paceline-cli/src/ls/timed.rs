@@ -1,0 +1,51 @@
+//! The table of subscriptions with delivery by time.
+
+use crate::show;
+use crate::status::Document;
+use crate::table::{Align::Left, Align::Name, Align::Right, Table};
+
+/// Returns the settings and counters of delivery by time.
+pub(super) fn table(document: &Document) -> Table {
+    let mut table = Table::new(&[
+        ("pattern", Name),
+        ("node", Left),
+        ("delivery", Left),
+        ("setting", Left),
+        ("released", Right),
+        ("late", Right),
+        ("dropped", Right),
+        ("jitter in", Right),
+        ("out", Right),
+        ("error", Right),
+        ("notes", Left),
+    ]);
+    let micros = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), |us| format!("{us} us"));
+    for node in &document.nodes {
+        for subscription in &node.subscriptions {
+            let Some(timed) = &subscription.timed else { continue };
+            let notes = [
+                (timed.silences, "silences"),
+                (timed.unknown, "of unknown order"),
+                (timed.beyond, "beyond the jitter"),
+                (timed.early, "early"),
+                (timed.jumps, "jumps"),
+            ];
+            let notes = notes.iter().filter(|(count, _)| *count > 0);
+            let notes: Vec<_> = notes.map(|(count, what)| format!("{count} {what}")).collect();
+            table.row(vec![
+                subscription.pattern.clone(),
+                node.name.clone(),
+                timed.method.replace('_', "-"),
+                show::harmless(&timed.setting).into_owned(),
+                timed.released.to_string(),
+                timed.late.to_string(),
+                timed.refused.to_string(),
+                micros(timed.jitter_in_us),
+                micros(timed.jitter_out_us),
+                micros(timed.bound_us),
+                if notes.is_empty() { "-".to_owned() } else { notes.join(", ") },
+            ]);
+        }
+    }
+    table
+}

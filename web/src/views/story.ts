@@ -1,0 +1,143 @@
+// The story of the demo: three steps, what changed since the last click, and steering next to the same traffic in order
+// of arrival. On a node without any program: commands to copy.
+
+import { type Comparison, comparison } from "../api";
+import type { State } from "../api.gen";
+import { Chart } from "../chart";
+import { attribute, byId, el, Keyed, text } from "../dom";
+import { hertz, time } from "../format";
+import type { Sub, View } from "../store";
+import { DelayChart } from "./delaychart";
+import { allRefusals, type Refused, refusalRow, showSwitches } from "./rest";
+
+const STEER = "robot/steer";
+const BULK = "robot/bulk";
+const FLOOD = "flood";
+/** The time range of both charts in seconds. */
+const STORY_SECONDS = 30;
+/** The seconds over which a value before and after a change is taken. */
+const OVER = 5;
+
+const COMMANDS = [
+  ["publish pictures", "paceline pub a/b --test-card 320x240@30"],
+  ["receive a part of them", "paceline sub a/b --max-hz 10 --size 160x120 --within 200ms"],
+  ["see everything in a terminal", "paceline top"],
+] as const;
+
+function copyRow([what, command]: readonly [string, string]): HTMLElement {
+  const button = el("button", { type: "button", class: "take", "aria-label": `Copy ${command}` }, "Copy");
+  button.addEventListener("click", () => {
+    void navigator.clipboard.writeText(command).then(() => text(button, "Copied"), () => text(button, "Select the text and copy it"));
+  });
+  return el("li", {}, el("span", { class: "about" }, what), el("code", {}, command), button);
+}
+
+/** Returns the subscription of the demo to this tag, with a delay bound or without. */
+function subscription(view: View, tag: string): Sub | undefined {
+  return view.subs.find(({ sub }) => sub.pattern === tag);
+}
+
+function isOn(state: State, name: string): boolean {
+  return state.switches.some((one) => one.name === name && one.on);
+}
+
+/** Returns the longest delay of the last seconds. */
+function longest(sub: Sub | undefined, seconds: number): number {
+  return Math.max(0, ...(sub?.ages ?? []).slice(-seconds).map(({ max }) => max));
+}
+
+/** Returns the mean delay of the last seconds with samples. */
+function average(sub: Sub | undefined, seconds: number): number {
+  const means = (sub?.ages ?? []).slice(-seconds).flatMap(({ mean }) => (mean > 0 ? [mean] : []));
+  return means.reduce((sum, mean) => sum + mean, 0) / Math.max(1, means.length);
+}
+
+let steering: DelayChart | null = null;
+const fifo = new Chart("Delay of robot/steer in order of arrival, simulated", time);
+const fifoSays = el("span");
+let compared: Comparison | null = null;
+/** The mean delay of steering before the flood. */
+let before: number | null = null;
+let flooded = 0;
+
+/** Requests the comparison, once. */
+const ask = (() => {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    void comparison().then((found) => { compared = found; }).catch(() => undefined);
+  };
+})();
+
+function drawFifo(state: State, top: number): void {
+  if (!compared) return;
+  // Before the flood the first seconds, afterwards as many seconds of the flood as have passed.
+  const end = Math.min(compared.max_us.length, compared.flood_s + (isOn(state, FLOOD) ? Math.max(1, flooded) : 0));
+  const [max, mean] = [compared.max_us.slice(0, end), compared.mean_us.slice(0, end)];
+  fifo.draw(
+    [{ name: "longest", values: max, colour: "--bad" }, { name: "mean", values: mean, colour: "--mark", dashed: true }],
+    { top: Math.max(top, ...max.slice(-STORY_SECONDS).map((us) => us * 1.1)), mark: 20_000, seconds: STORY_SECONDS },
+  );
+  text(fifoSays, `longest now ${time(max.at(-1) ?? 0)}`);
+}
+
+/** Returns the effect of the last click, with values before and after. */
+function changed(view: View): { told: string; health: string } {
+  const steer = subscription(view, STEER);
+  const bound = steer?.sub.within_us ?? null;
+  const refused = view.subs.filter(({ sub }) => sub.refusals.length > 0);
+  const no = refused.length > 0 ? `${refused.map(({ node, sub }) => `${node.name} ${sub.pattern}`).join(", ")} refused before the first byte; all others keep their service. ` : "";
+  if (isOn(view.state, FLOOD)) {
+    const seconds = Math.min(OVER, Math.max(1, flooded));
+    const [now, mean] = [longest(steer, seconds), average(steer, seconds)];
+    const bulk = subscription(view, BULK);
+    const published = bulk?.publishers[0]?.rate_hz ?? 100;
+    const kept = bound !== null && now <= bound ? "kept" : "exceeded";
+    const was = before === null ? "" : `${time(before)} → `;
+    const limit = bound === null ? "" : `, bound ${time(bound)} ${kept}`;
+    const thrown = bulk ? `; bulk ${hertz(published)} → ${hertz(bulk.sub.rate_hz)}` : "";
+    return { told: `${no}Flood: steering ${was}${time(mean)}, at most ${time(now)}${limit}${thrown}`, health: kept === "kept" ? "good" : "bad" };
+  }
+  if (no) return { told: no.trim(), health: "warm" };
+  return { told: `Steering takes ${time(average(steer, OVER))}, at most ${time(longest(steer, OVER))}. Turn on the flood to compare.`, health: "good" };
+}
+
+const refusals = new Keyed<Refused>(byId("news-refusals"), ({ key }) => key, refusalRow);
+
+/** Shows the parts that only the demo has. */
+function showDemo(view: View): void {
+  showSwitches(view);
+  ask();
+  const steer = subscription(view, STEER);
+  if (steer && !steering) {
+    steering = new DelayChart("robot/steer, live", STORY_SECONDS);
+    const title = (what: string) => el("h3", {}, what);
+    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, el("span", {}, "same traffic in order of arrival"), fifoSays, el("span", { class: "bound" }, "bound 20 ms")));
+    byId("versus").replaceChildren(
+      el("div", {}, title("Steering, live"), steering.element),
+      el("div", {}, title("Steering under plain FIFO, simulated"), simulated),
+    );
+  }
+  const flood = isOn(view.state, FLOOD);
+  // The value before the flood is that of its last seconds without it.
+  if (!flood) before = average(steer, OVER);
+  flooded = flood ? flooded + 1 : 0;
+  if (steer) steering?.update(steer);
+  drawFifo(view.state, (steer?.sub.within_us ?? 20_000) * 1.25);
+  const { told, health } = changed(view);
+  text(byId("news"), told);
+  attribute(byId("news"), "data-health", health);
+  refusals.update(allRefusals(view).slice(0, 2));
+}
+
+/** Shows the story. */
+export function showStory(view: View): void {
+  const isDemo = view.state.switches.length > 0;
+  byId("story").hidden = !isDemo;
+  if (isDemo) showDemo(view);
+  const isEmpty = !isDemo && view.subs.length === 0 && view.state.nodes.every(({ publishers }) => publishers.length === 0);
+  const start = byId("start");
+  if (isEmpty && byId("commands").childElementCount === 0) byId("commands").append(...COMMANDS.map(copyRow));
+  start.hidden = !isEmpty;
+}
