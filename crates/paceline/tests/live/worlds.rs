@@ -60,12 +60,10 @@ fn objects_are_created_changed_handed_over_and_deleted() {
     object.hand_over(observer.id()).unwrap();
     assert!(object.set(&[("paint", "grey".into())]).is_err());
     let adopted = loop {
-        match observer.event_timeout(SOON).expect("it is handed over") {
-            WorldEvent::Adopted(index, path) => {
-                assert_eq!(path, "car/1");
-                break observer.owned(index).unwrap();
-            }
-            _ => {}
+        let event = observer.event_timeout(SOON).expect("it is handed over");
+        if let WorldEvent::Adopted(index, path) = event {
+            assert_eq!(path, "car/1");
+            break observer.owned(index).unwrap();
         }
     };
     adopted.set(&[("paint", "green".into())]).unwrap();

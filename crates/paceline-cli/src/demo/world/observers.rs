@@ -90,7 +90,7 @@ impl Observers {
             let bits = if *name == "radio" { RADIO } else { 10_000_000 };
             let capacity = Capacity::from_bits_per_s(bits).context("the capacity of a link")?;
             let link =
-                LinkConfig::new(*name).listen(&format!("tcp/127.0.0.1:{port}")).capacity(capacity);
+                LinkConfig::new(name).listen(&format!("tcp/127.0.0.1:{port}")).capacity(capacity);
             builder = builder.link(link);
         }
         let node = builder.open()?;
@@ -201,7 +201,7 @@ impl Watcher {
             self.reading.contract = match event {
                 ServiceEvent::Granted(_) => GRANTED,
                 ServiceEvent::Refused(..) => "refused",
-                _ => "withdrawn",
+                ServiceEvent::Withdrawn(_) | _ => "withdrawn",
             };
         }
         if let Some(Car { position, velocity, .. }) = town.cars.get(self.follows) {

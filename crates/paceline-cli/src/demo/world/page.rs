@@ -2,7 +2,7 @@
 
 use super::observers::Observers;
 use super::town::Town;
-use crate::http::{Neighbours, NoPicture, OwnSource, Shown, Source, State};
+use crate::http::{Change, Neighbours, NoPicture, OwnSource, Shown, Source, State};
 use bytes::Bytes;
 use hyper::StatusCode;
 use paceline::{Capacity, Node};
@@ -93,8 +93,16 @@ impl Source for WorldSource {
         self.own.note_refused(from, path, why);
     }
 
-    fn change(&self, subscription: &str, set: &str) -> Result<Bytes, (StatusCode, String)> {
-        self.own.change(subscription, set)
+    fn change(&self, subscription: &str, change: &Change) -> Result<Bytes, (StatusCode, String)> {
+        self.own.change(subscription, change)
+    }
+
+    fn values(&self, subscription: &str) -> Result<Bytes, (StatusCode, String)> {
+        self.own.values(subscription)
+    }
+
+    fn comparison(&self) -> Option<Bytes> {
+        self.own.comparison()
     }
 
     fn turn(&self, switch: &str, on: bool) -> bool {
