@@ -336,6 +336,11 @@ pub enum ObjectError {
     /// Another schema of the same name and version.
     #[error("a different schema {0:?} is in use; raise its version")]
     SchemaDiffers(String),
+    /// The participant uses as many schemas as permitted, or the schema is too long.
+    #[error(
+        "schema {0:?}: a participant can use 64 schemas of at most 8192 bytes each in their textual form; use fewer or shorter names"
+    )]
+    Schemas(String),
     /// A value that does not match the schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
