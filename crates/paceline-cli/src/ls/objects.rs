@@ -318,7 +318,7 @@ mod tests {
     fn interests_are_described_in_words() {
         let ms = Duration::from_millis;
         let terms = ExchangeTerms::every(ms(500).into());
-        assert_eq!(describe(&Interest::every(ms(50))), "every 50ms");
+        assert_eq!(describe(&Interest::every(ms(50))), "every 50 ms");
         let mut interest = Interest::by_distance(&[(50.0, ms(50)), (500.0, ms(1_000))]);
         assert_eq!(describe(&interest), "within 50 every 50ms, 500 every 1s");
         if let InterestRule::Distance(steps) = interest.rule.clone() {
