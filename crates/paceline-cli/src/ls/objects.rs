@@ -318,19 +318,19 @@ mod tests {
     fn interests_are_described_in_words() {
         let ms = Duration::from_millis;
         let terms = ExchangeTerms::every(ms(500).into());
-        assert_eq!(describe(&Interest::every(ms(50))), "every 50ms");
+        assert_eq!(describe(&Interest::every(ms(50))), "every 50 ms");
         let mut interest = Interest::by_distance(&[(50.0, ms(50)), (500.0, ms(1_000))]);
-        assert_eq!(describe(&interest), "within 50 every 50ms, 500 every 1s");
+        assert_eq!(describe(&interest), "within 50 every 50 ms, 500 every 1 s");
         if let InterestRule::Distance(steps) = interest.rule.clone() {
             interest.rule = InterestRule::View { half_angle: 0.5, steps, outside: Some(terms) };
         }
         assert_eq!(
             describe(&interest),
-            "in view of 57°: within 50 every 50ms, 500 every 1s; others every 500ms"
+            "in view of 57°: within 50 every 50 ms, 500 every 1 s; others every 500 ms"
         );
         let rule = DeclaredRule { whom: Some("speed > 1.0".to_owned()), ..DeclaredRule::default() };
         let rule = InterestRule::Declared { rule, base: terms };
         let declared = Interest { range: 80.0, rule, contract: None };
-        assert_eq!(describe(&declared), "whom: speed > 1.0; else every 500ms within 80");
+        assert_eq!(describe(&declared), "whom: speed > 1.0; else every 500 ms within 80");
     }
 }

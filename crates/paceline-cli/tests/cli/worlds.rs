@@ -30,7 +30,7 @@ fn ls_shows_objects_participants_and_the_parts_of_delays() {
     }
 
     let text = host.run(&["ls", "--objects", "town"]).text();
-    for part in ["OBJECTS", "car/7", "car/3", "paint=\"red\"", "every 50ms", "150 ms", "DELAYS"] {
+    for part in ["OBJECTS", "car/7", "car/3", "paint=\"red\"", "every 50 ms", "150 ms", "DELAYS"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let guide = include_str!("../../../../docs/guides/objects.md");
