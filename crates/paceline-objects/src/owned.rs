@@ -69,6 +69,12 @@ impl OwnedObject {
         &self.values
     }
 
+    /// Returns the names and values of the fields that have one.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
+        let named = self.schema().fields().iter().zip(self.values());
+        named.filter_map(|(field, value)| Some((field.name.as_str(), value.as_ref()?)))
+    }
+
     /// Returns its position and velocity; `None` for an object without a position.
     #[must_use]
     pub const fn motion(&self) -> Option<Motion> {
@@ -330,6 +336,11 @@ pub enum ObjectError {
     /// Another schema of the same name and version.
     #[error("a different schema {0:?} is in use; raise its version")]
     SchemaDiffers(String),
+    /// The participant uses as many schemas as permitted, or the schema is too long.
+    #[error(
+        "schema {0:?}: a participant can use 64 schemas of at most 8192 bytes each in their textual form; use fewer or shorter names"
+    )]
+    Schemas(String),
     /// A value that does not match the schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),

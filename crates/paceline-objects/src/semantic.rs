@@ -41,6 +41,16 @@ pub struct PairFacts {
 pub trait FieldSource {
     /// Returns the value of a field, and None if there is no such object, no such field or no value.
     fn field(&self, object: ObjectIndex, name: &str) -> Option<&FieldValue>;
+
+    /// Returns the path of an object in the world, and None if there is no such object or paths are not known.
+    fn path(&self, _object: ObjectIndex) -> Option<&str> {
+        None
+    }
+
+    /// Returns the names and values of all fields of an object that have one; none if they cannot be listed.
+    fn fields(&self, _object: ObjectIndex) -> Vec<(&str, &FieldValue)> {
+        Vec::new()
+    }
 }
 
 /// No fields, for semantic functions that use positions only.
@@ -67,6 +77,12 @@ impl PairView<'_> {
     pub fn field(&self, name: &str) -> Option<&FieldValue> {
         self.fields.field(self.facts.object, name)
     }
+
+    /// Returns the path of the object in the world.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.fields.path(self.facts.object)
+    }
 }
 
 /// Decides when, with whom and at which fidelity an object is exchanged.
@@ -81,6 +97,20 @@ pub trait SemanticFunction: Send {
     /// The function disables itself for a reason.
     fn try_decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
         Ok(self.decide(pair))
+    }
+
+    /// Returns the terms of several objects with one observer, in their order, or why they could not be decided. By
+    /// default it decides on one after the other.
+    ///
+    /// # Errors
+    /// The function disables itself for a reason.
+    fn try_decide_all(
+        &mut self,
+        peer: PeerId,
+        pairs: &[PairFacts],
+        fields: &(dyn FieldSource + Sync),
+    ) -> Result<Vec<Option<ExchangeTerms>>, SemanticError> {
+        pairs.iter().map(|facts| self.try_decide(&PairView { peer, facts, fields })).collect()
     }
 }
 
@@ -116,14 +146,10 @@ impl EvaluationBatch {
         function: &mut (impl SemanticFunction + ?Sized),
         fields: &(dyn FieldSource + Sync),
     ) -> Result<DecidedTerms, SemanticError> {
-        let decide = |facts| {
-            let terms = function.try_decide(&PairView { peer: self.peer, facts, fields })?;
-            if let Some(terms) = &terms {
-                terms.check()?;
-            }
-            Ok(terms)
-        };
-        let terms = self.pairs.iter().map(decide).collect::<Result<_, SemanticError>>()?;
+        let terms = function.try_decide_all(self.peer, &self.pairs, fields)?;
+        for terms in terms.iter().flatten() {
+            terms.check()?;
+        }
         Ok(self.decided(terms))
     }
 

@@ -28,6 +28,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+/// The programs in the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/objects.md")]
+struct Guide;
+
 mod builder;
 mod channels;
 mod engine;
@@ -53,12 +58,17 @@ pub use paceline_objects::interest::InterestError;
 #[doc(inline)]
 pub use paceline_objects::owned::ObjectError;
 #[doc(inline)]
-pub use paceline_objects::participant::{PacketCounts, ParticipantSettings, WorldEvent};
+pub use paceline_objects::packet::Claim;
+#[doc(inline)]
+pub use paceline_objects::participant::{
+    PacketCounts, ParticipantSettings, SettingsError, WorldEvent,
+};
 #[doc(inline)]
 pub use paceline_objects::replicas::{ReplicaCounts, ReplicaEvent};
 #[doc(inline)]
 pub use paceline_objects::semantic::{
-    DeclaredRule, DistanceStep, ExchangeTerms, PairView, SemanticError, SemanticFunction,
+    DeclaredRule, DistanceStep, ExchangeTerms, FieldSource, PairFacts, PairView, SemanticError,
+    SemanticFunction,
 };
 #[doc(inline)]
 pub use paceline_objects::{

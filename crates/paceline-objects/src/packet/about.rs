@@ -26,7 +26,9 @@ impl PeerDescription {
     /// The longest name, in bytes.
     pub const NAME_MAX: usize = 64;
     /// The greatest number of schemas.
-    pub const SCHEMAS_MAX: usize = 256;
+    pub const SCHEMAS_MAX: usize = 64;
+    /// The greatest length of a schema in its textual form, in bytes.
+    pub const SCHEMA_BYTES_MAX: usize = 8_192;
     /// The greatest number of owners with a granted contract.
     pub const GRANTED_MAX: usize = 4_096;
 
@@ -51,7 +53,9 @@ impl PeerDescription {
             (PeerId(reader.u64()?), reader.text(Self::NAME_MAX)?.to_owned(), reader.varint32()?);
         let count = reader.count(Self::SCHEMAS_MAX)?;
         let schemas = (0..count)
-            .map(|_| Schema::parse(reader.text(32_768)?).map_err(|_| PacketError::Form))
+            .map(|_| {
+                Schema::parse(reader.text(Self::SCHEMA_BYTES_MAX)?).map_err(|_| PacketError::Form)
+            })
             .collect::<Result<_, _>>()?;
         let interest = match reader.u8()? {
             0 => None,

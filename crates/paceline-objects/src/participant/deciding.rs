@@ -12,6 +12,14 @@ impl FieldSource for OwnedObjects {
     fn field(&self, object: ObjectIndex, name: &str) -> Option<&FieldValue> {
         self.get(object).and_then(|object: &OwnedObject| object.value(name))
     }
+
+    fn path(&self, object: ObjectIndex) -> Option<&str> {
+        self.get(object).map(OwnedObject::path)
+    }
+
+    fn fields(&self, object: ObjectIndex) -> Vec<(&str, &FieldValue)> {
+        self.get(object).map(|object| object.fields().collect()).unwrap_or_default()
+    }
 }
 
 /// The fields of some objects at one time, for a semantic function that is evaluated elsewhere.
@@ -23,6 +31,14 @@ pub struct FieldSnapshot {
 impl FieldSource for FieldSnapshot {
     fn field(&self, object: ObjectIndex, name: &str) -> Option<&FieldValue> {
         self.objects.get(&object).and_then(|object| object.value(name))
+    }
+
+    fn path(&self, object: ObjectIndex) -> Option<&str> {
+        self.objects.get(&object).map(OwnedObject::path)
+    }
+
+    fn fields(&self, object: ObjectIndex) -> Vec<(&str, &FieldValue)> {
+        self.objects.get(&object).map(|object| object.fields().collect()).unwrap_or_default()
     }
 }
 

@@ -4,7 +4,7 @@ use super::peer::Peer;
 use super::{Participant, WorldEvent};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::owned::{ObjectError, OwnedObject};
-use crate::packet::{Claim, Fate, Hand};
+use crate::packet::{Claim, Fate, Hand, PeerDescription};
 use crate::schema::{FieldValue, GroupMask, Schema};
 use paceline_sched::Instant;
 use std::sync::Arc;
@@ -47,6 +47,11 @@ impl Participant {
                 schema.name(),
                 schema.version()
             )));
+        }
+        if self.schemas.len() >= PeerDescription::SCHEMAS_MAX
+            || schema.to_string().len() > PeerDescription::SCHEMA_BYTES_MAX
+        {
+            return Err(ObjectError::Schemas(format!("{}/{}", schema.name(), schema.version())));
         }
         let known = Arc::new(schema.clone());
         self.schemas.insert(schema.fingerprint(), Arc::clone(&known));

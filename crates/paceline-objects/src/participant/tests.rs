@@ -7,7 +7,7 @@ use crate::contract::ObjectContract;
 use crate::ids::PeerId;
 use crate::interest::{Interest, InterestRule};
 use crate::replicas::ReplicaEvent;
-use crate::schema::{FieldValue, GroupMask, Schema};
+use crate::schema::{FieldKind, FieldValue, GroupMask, Schema};
 use crate::semantic::{DeclaredRule, ExchangeTerms};
 use net::{Link, Net};
 use paceline_sched::Duration;
@@ -240,6 +240,18 @@ fn another_schema_of_a_name_and_version_is_refused() {
     let other = Schema::parse("car/1 motion{position:vector}").expect("valid");
     let error = net.try_create(0, "car/2", &other).expect_err("it differs");
     assert_eq!(error.to_string(), "a different schema \"car/1\" is in use; raise its version");
+}
+
+#[test]
+fn the_schemas_of_a_participant_are_limited() {
+    let mut net = Net::new(Link::default(), &["owner"]);
+    for number in 0..64 {
+        let schema = Schema::new(&format!("s{number}"), 1).field("x", FieldKind::Int).finish();
+        net.try_create(0, &format!("car/{number}"), &schema.expect("valid"))
+            .expect("within the limit");
+    }
+    let error = net.try_create(0, "car/64", &car()).expect_err("too many").to_string();
+    assert!(error.starts_with("schema \"car/1\": a participant can use 64 schemas"), "{error}");
 }
 
 #[test]
