@@ -1,1 +1,3 @@
-//! Criterion benchmarks of the scheduling core: `cargo bench --manifest-path benches/Cargo.toml`.
+//! Criterion benchmarks of the scheduling core and of shared objects: `cargo bench --manifest-path benches/Cargo.toml`.
+
+pub mod world;

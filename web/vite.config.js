@@ -5,6 +5,7 @@ export default defineConfig({
     outDir: "../crates/paceline-cli/pages/dist",
     emptyOutDir: true,
     target: "es2022",
+    rollupOptions: { input: ["index.html", "world.html"] },
     // The page allows itself nothing inline.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },

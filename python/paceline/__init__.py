@@ -39,6 +39,14 @@ from ._native import (
     SubscriptionView,
     Summary,
     BestEffort,
+    ExchangeTerms,
+    Interest,
+    ObjectView,
+    PairView,
+    ServiceRefused,
+    SharedObject,
+    World,
+    WorldEvent,
 )
 from ._native import after_fork as _after_fork
 from .callback import Callback
@@ -53,6 +61,7 @@ from .errors import (
     Refused,
     SubscribeError,
     Timeout,
+    WorldError,
 )
 from .node import Link, Node, open
 from .node import close_all as _close_all
@@ -100,6 +109,15 @@ __all__ = [
     "Summary",
     "Timeout",
     "BestEffort",
+    "ExchangeTerms",
+    "Interest",
+    "ObjectView",
+    "PairView",
+    "ServiceRefused",
+    "SharedObject",
+    "World",
+    "WorldEvent",
+    "WorldError",
     "encoding_of",
     "open",
 ]

@@ -3,8 +3,9 @@
 ``cargo xtask python`` compares this stub with it.
 """
 
+import builtins
 import sys
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Protocol, Self, final
 
 from numpy.typing import NDArray
@@ -14,6 +15,15 @@ from typing_extensions import disjoint_base
 __all__ = [
     "Bell",
     "Buffer",
+    "Decider",
+    "ExchangeTerms",
+    "Interest",
+    "ObjectView",
+    "PairView",
+    "ServiceRefused",
+    "SharedObject",
+    "World",
+    "WorldEvent",
     "Clock",
     "Reading",
     "ChangeRefused",
@@ -698,6 +708,294 @@ class Subscriber:
     def __aiter__(self) -> AsyncIterator[Sample]: ...
 
 @final
+class ExchangeTerms:
+    """The terms at which an object is exchanged with an observer."""
+
+    def __new__(
+        cls,
+        every_s: float,
+        *,
+        refresh_s: float | None = None,
+        fidelity: float | None = None,
+        delay_s: float | None = None,
+        tolerance: float = 0.0,
+        weight: float = 1.0,
+    ) -> Self:
+        """Creates terms: at most one update per ``every_s``, and one at least each ``refresh_s`` (10
+        times as long by default, at least 1 s).
+
+        ``fidelity`` is the least share of the object that an update carries; by default it carries what
+        changed. ``delay_s`` is the longest time from the exchange until the replica has it. ``tolerance``
+        is the error of the replica's extrapolated position up to which no update is needed. ``weight`` is
+        the importance relative to other objects.
+
+        Raises ``ValueError`` for a value out of range.
+        """
+
+@final
+class Interest:
+    """What an observer receives."""
+
+    @staticmethod
+    def every(every_s: float, *, range: float = ...) -> Interest:
+        """All objects within ``range``, at most one update of each per ``every_s`` seconds. By default
+        all objects of the world."""
+    @staticmethod
+    def by_distance(
+        steps: Sequence[tuple[float, float]],
+        *,
+        half_angle: float | None = None,
+        outside: ExchangeTerms | None = None,
+    ) -> Interest:
+        """Objects by distance: within each distance, at most one update per number of seconds.
+
+        With ``half_angle``, in radians, only objects in view; others at the terms ``outside``, or not
+        at all.
+        """
+    @staticmethod
+    def declared(
+        terms: ExchangeTerms,
+        *,
+        whom: str | None = None,
+        every: str | None = None,
+        fidelity: str | None = None,
+        tolerance: str | None = None,
+        weight: str | None = None,
+        range: float = ...,
+    ) -> Interest:
+        """Objects by expressions in CEL, which the owner of an object evaluates. ``terms`` apply where
+        there is no expression."""
+    def with_contract(
+        self,
+        *,
+        max_updates: int,
+        bytes: int,
+        delay_s: float,
+        per_s: float = 1.0,
+        refresh_s: float = 1.0,
+        fidelity: float = 1.0,
+        objects: int = 1,
+    ) -> Interest:
+        """The same with a contract for the ``objects`` most important objects of each owner.
+
+        It promises at most ``max_updates`` in ``per_s`` seconds and one at least each ``refresh_s``, of
+        objects of at most ``bytes``, ``delay_s`` after the change, each with at least the share
+        ``fidelity`` of the object.
+        """
+
+@final
+class PairView:
+    """The facts of an object and an observer, for a semantic function."""
+
+    @property
+    def path(self) -> str:
+        """The path of the object."""
+    @property
+    def peer(self) -> str:
+        """The id of the observer."""
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the object."""
+    @property
+    def distance(self) -> float | None:
+        """The distance of the two; ``None`` if one of them has no position."""
+    @property
+    def angle(self) -> float | None:
+        """The angle between the observer's direction of view and the object, in radians; ``None``
+        without such a direction."""
+    @property
+    def error(self) -> float:
+        """The distance between the object and where its replica extrapolates it."""
+    @property
+    def speed(self) -> float:
+        """The speed of the object per second."""
+    @property
+    def age_s(self) -> float | None:
+        """The time since the last exchange of the two in seconds; ``None`` if there was none."""
+
+@final
+class ObjectView:
+    """The state of an object at one time: of this participant, or a replica."""
+
+    @property
+    def path(self) -> str:
+        """The path in the world."""
+    @property
+    def owner(self) -> str:
+        """The name of its owner, or its id while the name is not known."""
+    @property
+    def owner_id(self) -> str:
+        """The id of its owner."""
+    @property
+    def owned(self) -> bool:
+        """True if this participant owns it."""
+    @property
+    def schema(self) -> str | None:
+        """The schema as text; ``None`` until the description of the owner has arrived."""
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The values of the fields that have arrived."""
+    @property
+    def position(self) -> tuple[float, float, float] | None:
+        """The position if it goes on with its last velocity; ``None`` for an object without one."""
+    @property
+    def age_s(self) -> float:
+        """How old the state is at most, in seconds. 0 for an own object."""
+    @property
+    def updates(self) -> int:
+        """The number of updates that were received."""
+
+@final
+class SharedObject:
+    """An object of this participant. It stays in the world when this is dropped."""
+
+    @property
+    def path(self) -> str:
+        """The path in the world."""
+    @property
+    def schema(self) -> str:
+        """The schema, as text."""
+    def set(self, values: dict[str, Any] | None = None, /, **fields: Any) -> None:
+        """Sets fields, given as keyword arguments or as a dict. Observers receive them when their
+        interest demands it. After an error nothing is changed.
+
+        Raises ``WorldError`` if the object was deleted or handed over.
+        """
+    def delete(self) -> None:
+        """Deletes the object; its replicas end. Raises ``WorldError`` if it was deleted or handed
+        over."""
+    def hand_over(self, to: str) -> None:
+        """Hands the object over to the participant with the id ``to``. It cannot be set meanwhile; an
+        event ``yielded`` or, after 5 s, ``kept`` reports the end.
+
+        Raises ``WorldError`` if it is not owned, or if there is no such participant.
+        """
+
+@final
+class WorldEvent:
+    """A change in a world."""
+
+    @property
+    def kind(
+        self,
+    ) -> Literal[
+        "joined",
+        "left",
+        "created",
+        "changed",
+        "deleted",
+        "withdrawn",
+        "owner_changed",
+        "lost",
+        "adopted",
+        "yielded",
+        "kept",
+        "disabled",
+    ]:
+        """What happened."""
+    @property
+    def path(self) -> str | None:
+        """The path of the object; ``None`` for an event of a participant."""
+    @property
+    def peer(self) -> str | None:
+        """The id of the participant: who joined or left, the new owner, or the observer."""
+    @property
+    def text(self) -> str | None:
+        """The name of a participant who joined or left, and the reason of ``disabled``."""
+    @property
+    def object(self) -> SharedObject | None:
+        """The object that was handed over to this participant, for ``adopted``."""
+
+@final
+class ServiceRefused:
+    """A link cannot keep the contract of an interest for one owner, whose updates are best effort."""
+
+    @property
+    def refusal(self) -> Refusal:
+        """The refusal, with the node and the link."""
+    @property
+    def offer(self) -> dict[str, Any]:
+        """The arguments of ``Interest.with_contract`` that would be granted instead, each by itself."""
+
+@final
+class World:
+    """A participant of a world. Iterate over it for its events; all threads may share it."""
+
+    @property
+    def world(self) -> str:
+        """The name of the world."""
+    @property
+    def id(self) -> str:
+        """The id of this participant."""
+    def create(
+        self, path: str, schema: str, values: dict[str, Any] | None = None, /, **fields: Any
+    ) -> SharedObject:
+        """Creates an object of this participant. The fields are keyword arguments, or a dict.
+
+        Raises ``WorldError`` for a path in use, and for a schema or a value that is wrong.
+        """
+    def observe(self, interest: Interest | None) -> None:
+        """Changes what this participant receives; ``None`` ends it.
+
+        Raises ``WorldError`` for a value out of range.
+        """
+    def look(
+        self,
+        position: Iterable[float],
+        velocity: Iterable[float] | None = None,
+        direction: Iterable[float] | None = None,
+    ) -> None:
+        """Sets the position, the velocity per second and the direction of view of this participant.
+        Without a direction it sees in all directions."""
+    def objects(self) -> list[ObjectView]:
+        """Returns the present state of all objects, own ones first."""
+    def object(self, path: str) -> ObjectView | None:
+        """Returns the present state of one object; ``None`` if it is not known."""
+    def event(self, timeout_s: float | None = None) -> WorldEvent:
+        """Waits for the next event and returns it.
+
+        Raises ``Timeout`` after ``timeout_s`` seconds; ``None``, the default, waits without limit.
+        Raises ``ClosedError`` once the world is closed.
+        """
+    def try_event(self) -> WorldEvent | None:
+        """Returns the next event, or ``None`` if there is none."""
+    def services(self) -> list[Grant | ServiceRefused | Withdrawn]:
+        """Returns the answers to the requested contract since the last call, oldest first."""
+    def report(self) -> dict[str, Any]:
+        """Returns what this participant knows of the others, and counts."""
+    def decide_by(self, decider: Decider | None) -> None:
+        """Decides by a ``Decider`` about the exchanges of own objects; ``None`` decides by the rules
+        of observers again. Called by ``paceline.world.decide``."""
+    def decide(self, function: Callable[[PairView], ExchangeTerms | None] | None) -> None:
+        """Decides by a function about the exchanges of own objects with all observers, instead of by
+        their rules; ``None`` returns to these.
+
+        ``function`` receives a ``PairView`` and returns an ``ExchangeTerms``, or ``None`` without
+        interest. It runs on a thread of Python. After an exception, terms out of range, or more than
+        50 ms for the objects of an observer, it is disabled for that observer, and an event gives the
+        reason.
+        """
+    @property
+    def closed(self) -> bool:
+        """True once the world was closed."""
+    def close(self) -> None:
+        """Leaves the world: the objects of this participant end for all others."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_error: builtins.object) -> None: ...
+    def __iter__(self) -> Iterator[WorldEvent]: ...
+    def __next__(self) -> WorldEvent: ...
+    def __aiter__(self) -> AsyncIterator[WorldEvent]: ...
+
+@final
+class Decider:
+    """The end of Python's thread for a semantic function."""
+
+    def __new__(cls) -> Self: ...
+    def serve(self, function: Callable[[PairView], ExchangeTerms | None]) -> None:
+        """Calls ``function`` for each object to decide on, until the world ends or decides
+        otherwise."""
+
+@final
 class Summary:
     """The result of a pull."""
 
@@ -827,6 +1125,8 @@ class Bell:
     def arm(self, subscriber: Subscriber) -> None:
         """Rings on the next sample, event or end of the subscriber. Call it before checking the
         queue, or a sample in between is missed."""
+    def arm_world(self, world: World) -> None:
+        """Rings on the next event of the world. Call it before checking for events."""
     def arm_room(self, publisher: Publisher) -> bool:
         """Rings once a full stream of the publisher has room again. Returns false if no stream
         is full."""
@@ -849,6 +1149,8 @@ class Node:
         """Declares a publisher; called by ``Node.publisher``."""
     def declare_subscriber(self, pattern: str, asked: dict[str, Any]) -> Subscriber:
         """Declares a subscriber; called by ``Node.subscriber``."""
+    def join_world(self, world: str, asked: dict[str, Any]) -> World:
+        """Joins a world; called by ``Node.world``."""
     def quotes_native(self, pattern: str, asked: dict[str, Any]) -> list[Quote]:
         """Runs the admission tests without reserving; called by ``Node.quotes``."""
     def declare_buffer(self, pattern: str, asked: dict[str, Any]) -> Buffer:

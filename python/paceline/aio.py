@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ._native import Bell, Publisher, Pulled, PutReport, Sample, Subscriber
+from ._native import Bell, Publisher, Pulled, PutReport, Sample, Subscriber, World, WorldEvent
 from .errors import ClosedError
 
-__all__ = ["pulled", "put", "recv", "samples"]
+__all__ = ["events", "pulled", "put", "recv", "samples"]
 
 # Closing a stream does not notify, so check for room again after this time.
 _LOOK_AGAIN_S = 0.1
@@ -57,6 +57,28 @@ async def _next(bell: Bell, subscriber: Subscriber) -> Sample:
             bell.disarm()
         if (sample := subscriber.try_recv()) is not None:
             return sample
+
+
+async def events(world: World) -> AsyncIterator[WorldEvent]:
+    """Yields the events of ``world`` until it is closed."""
+    bell = Bell()
+    loop = asyncio.get_running_loop()
+    while True:
+        rung = loop.create_future()
+        loop.add_reader(bell.fileno(), _ring, rung)
+        try:
+            bell.arm_world(world)
+            # An event may have arrived before the bell was armed.
+            if (event := world.try_event()) is None:
+                # Closing a world does not notify.
+                await asyncio.wait([rung], timeout=_LOOK_AGAIN_S)
+        except ClosedError:
+            return
+        finally:
+            loop.remove_reader(bell.fileno())
+            bell.disarm()
+        if event is not None:
+            yield event
 
 
 async def put(

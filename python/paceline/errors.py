@@ -17,6 +17,7 @@ __all__ = [
     "Refused",
     "SubscribeError",
     "Timeout",
+    "WorldError",
 ]
 
 
@@ -54,8 +55,12 @@ class PullError(Error):
     """The pull found nothing. The message gives the reason."""
 
 
+class WorldError(Error, ValueError):
+    """The world could not be joined, or an object or an interest is wrong."""
+
+
 class Timeout(Error, TimeoutError):
-    """No sample arrived within the timeout."""
+    """No sample or event arrived within the timeout."""
 
 
 class Refused(Error):

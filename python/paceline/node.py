@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from . import _native
-from ._native import Buffer, Quote, Publisher, Pulled, Subscriber, SubscriptionView
+from ._native import Buffer, Quote, Publisher, Pulled, Subscriber, SubscriptionView, World
 
 __all__ = ["Link", "Node", "close_all", "open"]
 
@@ -260,6 +260,38 @@ class Node(_native.Node):
             "require": require,
         }
         return self.declare_subscriber(pattern, asked)
+
+    def world(
+        self,
+        world: str,
+        *,
+        name: str | None = None,
+        fragment_bytes: int | None = None,
+        objects_max: int | None = None,
+        replicas_max: int | None = None,
+        peers_max: int | None = None,
+    ) -> World:
+        """Joins a world of shared objects.
+
+        >>> town = node.world("town", name="pilot")
+        >>> car = town.create("car/7", "car/1 motion{position:vector}", position=(12.0, 0.0, 3.5))
+        >>> town.observe(paceline.Interest.by_distance([(50, 0.05), (500, 1)]))
+
+        ``name`` is that of the participant, by default the node's. ``fragment_bytes`` is the greatest
+        size of a message, 1,200 by default. ``objects_max`` and ``replicas_max`` limit own objects and
+        the replicas of one owner, 20,000 each by default; ``peers_max`` the other participants, 1,000
+        by default.
+
+        Raises :class:`paceline.WorldError` for a name or value out of range.
+        """
+        asked = {
+            "name": name,
+            "fragment_bytes": fragment_bytes,
+            "objects_max": objects_max,
+            "replicas_max": replicas_max,
+            "peers_max": peers_max,
+        }
+        return self.join_world(world, asked)
 
     def quotes(
         self,

@@ -153,6 +153,16 @@ method: string,
  */
 setting: string, released: number, late: number, early: number, refused: number, silences: number, unknown: number, beyond: number, jumps: number, jitter_in_us: number | null, jitter_out_us: number | null, added_us: number | null, wakeup_us: number | null, bound_us: number | null, };
 
+export type NodeClock = { 
+/**
+ * `unsynchronised`, `synchronised`, `holdover` or `disrupted`.
+ */
+status: string, 
+/**
+ * Bound of its error; null if it is unknown.
+ */
+error_us: number | null, };
+
 export type Asked = { 
 /**
  * Description for display.

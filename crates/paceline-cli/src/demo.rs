@@ -15,6 +15,7 @@ mod role;
 mod scenario;
 mod verdict;
 mod view;
+mod world;
 
 pub(crate) use role::{RoleArgs, run_role};
 
@@ -39,6 +40,9 @@ const ENDING: Duration = Duration::from_secs(5);
 #[derive(Debug, clap::Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct DemoArgs {
+    /// What to show: pictures and steering on a thin link, or a world of shared objects
+    #[arg(value_enum, default_value_t = Scene::Camera)]
+    scene: Scene,
     /// Do not serve the dashboard; show only the table
     #[arg(long, alias = "headless", conflicts_with = "http")]
     no_http: bool,
@@ -53,8 +57,20 @@ pub(crate) struct DemoArgs {
     json: bool,
 }
 
+/// What the demo shows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Scene {
+    /// One camera, three subscribers and one thin link
+    Camera,
+    /// A town of 200 cars and three observers, one behind a thin link
+    World,
+}
+
 /// Runs the demo and checks its result.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+    if args.scene == Scene::World {
+        return world::run(args);
+    }
     let stop = Stop::on_signals()?;
     let mut children = Children::start()?;
     let http =

@@ -22,7 +22,8 @@ mod source;
 mod values;
 
 pub(crate) use access::Access;
-pub(crate) use api::Switch;
+pub(crate) use api::{Change, State, Switch};
 pub(crate) use gateway::Gateway;
+pub(crate) use pictures::{NoPicture, Shown};
 pub(crate) use server::Http;
-pub(crate) use source::{Neighbours, OwnSource};
+pub(crate) use source::{Neighbours, OwnSource, Source};

@@ -1,6 +1,7 @@
 //! `paceline ls`: lists nodes, publishers, subscriptions, links and streams with their requests,
-//! deliveries and drops.
+//! deliveries and drops, or the shared objects of a world.
 
+mod objects;
 mod reservations;
 mod selection;
 mod timed;
@@ -27,6 +28,11 @@ pub(crate) struct LsArgs {
     /// Shows one row per published tag: type, rate, publishers and subscribers
     #[arg(long, conflicts_with_all = ["json", "reservations"])]
     tags: bool,
+    /// Shows the shared objects and participants of this world instead, such as town
+    ///
+    /// Joins it for 2 s as an observer of everything.
+    #[arg(long, value_name = "WORLD", conflicts_with_all = ["pattern", "tags", "reservations"])]
+    objects: Option<String>,
     /// Prints one JSON document
     #[arg(long)]
     json: bool,
@@ -48,6 +54,16 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest("ls")?;
     settle(&node, args.timeout, &stop);
+    if let Some(world) = &args.objects {
+        let document = objects::observe(&node, world, &stop)?;
+        node.close();
+        if args.json {
+            show::json_pretty(&document)?;
+        } else {
+            show::text(&objects::tables(&document))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut reader = Reader::new(args.timeout);
     let mut document = reader.read(&node);
     // The use of a link is the difference between two readings.

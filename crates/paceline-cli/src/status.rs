@@ -19,4 +19,6 @@ pub(crate) use neighbour::Neighbour;
 pub(crate) use reservation::{LinkBuffer, Processor};
 pub(crate) use reservation::{Reservation, ReservedHop};
 pub(crate) use tags::{describe as describe_tags, published as published_tags};
+#[cfg(test)]
+pub(crate) use timed::NodeClock;
 pub(crate) use timed::Timed;

@@ -10,6 +10,7 @@ mod machine;
 mod main_job;
 mod meet;
 mod netns;
+mod objects;
 mod plain;
 mod playout;
 mod protocol;
@@ -60,6 +61,8 @@ enum Command {
     Fanout(fanout::Args),
     /// Service rate as a function of the scheduler's period, in virtual time
     Figure7(figure7::Args),
+    /// Shared objects over 1 Mbit/s, compared with the usual ways to send them, in virtual time
+    Objects(objects::Args),
     /// Two plain Zenoh programs through two nodes, compared with a direct connection
     Plain(plain::Args),
     /// 25 MB pulled over 8 Mbit/s during live streams (needs root)
@@ -109,6 +112,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Meet(args) => meet::run(&args),
         Command::Fanout(args) => fanout::run(&args),
         Command::Figure7(args) => figure7::run(&args),
+        Command::Objects(args) => objects::run(&args),
         Command::Plain(args) => plain::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),

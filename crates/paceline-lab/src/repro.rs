@@ -3,6 +3,7 @@
 
 mod christie;
 mod juvva;
+mod west_schwan;
 
 use anyhow::Result;
 use std::process::ExitCode;
@@ -23,6 +24,10 @@ enum Paper {
     /// Communications, 1999
     #[command(name = "juvva-1999")]
     Juvva1999(juvva::Args),
+    /// R. West and K. Schwan: Interactors: Capturing Tradeoffs in Bandwidth versus CPU Usage for Quality of Service
+    /// Constrained Objects, 1997
+    #[command(name = "west-schwan")]
+    WestSchwan(west_schwan::Args),
 }
 
 /// Reproduces a paper and returns the exit code: 0 if every required bound is met, 1 if not.
@@ -30,5 +35,6 @@ pub(crate) fn run(args: &ReproArgs) -> Result<ExitCode> {
     match &args.paper {
         Paper::Christie1995(args) => christie::run(args),
         Paper::Juvva1999(args) => juvva::run(args),
+        Paper::WestSchwan(args) => west_schwan::run(args),
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
+use crate::world::World;
 use paceline::Arrival;
 use pyo3::prelude::*;
 use std::future::Future as _;
@@ -73,6 +74,12 @@ impl Bell {
     /// or a sample in between is missed.
     fn arm(&self, subscriber: &Bound<'_, Subscriber>) -> PyResult<()> {
         self.await_one(subscriber.get().arrival()?);
+        Ok(())
+    }
+
+    /// Rings on the next event of the world. Call it before checking for events, as [`Self::arm`].
+    fn arm_world(&self, world: &Bound<'_, World>) -> PyResult<()> {
+        self.await_one(world.get().arrival()?);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use crate::event::BestEffort;
 use crate::refusal::Refusal;
 use paceline::class::CapacityError;
 use paceline::pull::PullError;
+use paceline::world::{ObjectError, SchemaError, WorldError};
 use paceline::{ChangeError, OpenError, PublishError, SubscribeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -46,6 +47,22 @@ pub(crate) fn forked() -> PyErr {
 
 pub(crate) fn timeout() -> PyErr {
     raised!("Timeout", "no sample within the time given")
+}
+
+pub(crate) fn no_event() -> PyErr {
+    raised!("Timeout", "no event within the time given")
+}
+
+pub(crate) fn world(error: WorldError) -> PyErr {
+    raised!("WorldError", error.to_string())
+}
+
+pub(crate) fn schema(error: SchemaError) -> PyErr {
+    raised!("WorldError", error.to_string())
+}
+
+pub(crate) fn object(error: ObjectError) -> PyErr {
+    raised!("WorldError", error.to_string())
 }
 
 pub(crate) fn refused(refusal: Refusal) -> PyErr {

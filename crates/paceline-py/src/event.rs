@@ -149,6 +149,12 @@ pub(crate) struct Withdrawn {
     other: String,
 }
 
+impl Withdrawn {
+    pub(crate) const fn of(other: String) -> Self {
+        Self { other }
+    }
+}
+
 #[pymethods]
 impl Withdrawn {
     fn __repr__(&self) -> String {

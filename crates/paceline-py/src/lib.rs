@@ -31,6 +31,7 @@ mod timing;
 mod view;
 mod wait;
 mod wish;
+mod world;
 
 /// The exported classes and functions.
 #[pyo3::pymodule(name = "_native")]
@@ -75,4 +76,9 @@ mod native {
     use super::subscriber::Subscriber;
     #[pymodule_export]
     use super::view::SubscriptionView;
+    #[pymodule_export]
+    use super::world::{
+        Decider, ExchangeTerms, Interest, ObjectView, PairView, ServiceRefused, SharedObject,
+        World, WorldEvent,
+    };
 }

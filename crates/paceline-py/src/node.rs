@@ -8,6 +8,7 @@ use crate::pulled::Pulled;
 use crate::quote::Quote;
 use crate::subscriber::{self, Subscriber};
 use crate::view::SubscriptionView;
+use crate::world::{self, World};
 use crate::{convert, errors, options};
 use paceline::class::Policy;
 use paceline::{Capacity, LinkConfig};
@@ -149,6 +150,16 @@ impl Node {
         }
         let subscriber = py.detach(|| builder.declare()).map_err(errors::subscribe)?;
         Ok(Subscriber::new(subscriber, node.clone(), require))
+    }
+
+    /// Joins a world; called by `Node.world`.
+    fn join_world(
+        &self,
+        py: Python<'_>,
+        world: &str,
+        asked: &Bound<'_, PyDict>,
+    ) -> PyResult<World> {
+        world::join(py, self.0.get()?, world, asked)
     }
 
     /// Runs the admission tests without reserving; called by `Node.quotes`.

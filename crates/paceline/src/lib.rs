@@ -31,6 +31,7 @@
 //!
 //! The modules hold the types of these calls: [`contract`] requests, grants and refusals, [`status`]
 //! counters and identifiers, [`class`] the sharing of links, [`pull`] past samples, and [`delivery`] delivery by time.
+//! [`world`] shares objects instead of samples.
 //!
 //! Builders take plain values and check all of them at the end, in `declare`, `open` or `run`. The
 //! error names the first wrong value and its allowed range.
@@ -68,6 +69,7 @@ mod subscriber;
 mod summary;
 pub mod time;
 mod view;
+pub mod world;
 
 #[doc(hidden)]
 pub use access::{PolicySummary, check_policy};

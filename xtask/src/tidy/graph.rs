@@ -15,6 +15,10 @@ const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-sched", uses: &["prefetch-index"] },
     Layer { folder: "crates/paceline-admit", uses: &["paceline-sched"] },
     Layer { folder: "crates/paceline-time", uses: &["paceline-sched"] },
+    Layer {
+        folder: "crates/paceline-objects",
+        uses: &["paceline-sched", "paceline-time", "bytes", "cel", "thiserror"],
+    },
     Layer { folder: "crates/paceline-plan", uses: &["paceline-sched", "good_lp", "roxmltree"] },
     Layer {
         folder: "crates/paceline-proto",
@@ -59,6 +63,7 @@ const LAYERS: &[Layer] = &[
         folder: "crates/paceline",
         uses: &[
             "paceline-media",
+            "paceline-objects",
             "paceline-proto",
             "paceline-sched",
             "paceline-time",
@@ -128,6 +133,7 @@ const LAYERS: &[Layer] = &[
             "paceline-admit",
             "paceline-cli",
             "paceline-media",
+            "paceline-objects",
             "paceline-plain",
             "paceline-plan",
             "paceline-sched",

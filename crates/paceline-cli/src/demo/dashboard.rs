@@ -4,7 +4,7 @@ use super::children::{Children, Orders};
 use super::fifo;
 use super::scenario::Role;
 use crate::args::{HttpAddress, PORT};
-use crate::http::{Gateway, Http, Switch};
+use crate::http::{Gateway, Http, Source, Switch};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -19,6 +19,14 @@ pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyho
     let orders = children.orders();
     let turn = Box::new(move |name: &str, on: bool| turn(&orders, name, on));
     let source = Arc::new(Gateway::new(children.sockets(), switches(), turn, compare));
+    start(address, source)
+}
+
+/// Starts a server at `address`, by default at the usual port or, if that is in use, at a free one.
+pub(super) fn start(
+    address: Option<&HttpAddress>,
+    source: Arc<impl Source>,
+) -> anyhow::Result<Http> {
     if let Some(address) = address {
         return Http::start(address, None, source);
     }

@@ -53,6 +53,15 @@ pub(super) struct Turn {
     pub(super) on: bool,
 }
 
+/// The body of `POST /api/v1/world`.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(Serialize, ts_rs::TS))]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorldChange {
+    /// The capacity of the thin link, such as `256kbit`.
+    pub(super) capacity: String,
+}
+
 /// The body of `POST /api/v1/subscriptions/ID`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]

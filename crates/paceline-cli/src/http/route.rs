@@ -1,7 +1,7 @@
 //! Routes requests by path.
 
 use super::answer::{self, Answer};
-use super::api::{Change, Turn};
+use super::api::{Change, Turn, WorldChange};
 use super::pictures::NoPicture;
 use super::served::{Served, Tick};
 use super::{events, metrics, pages};
@@ -23,7 +23,7 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 
 const API: &str = "/api/v1/";
 const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, subscriptions/ID, buffers, links, streams, refusals, \
-     pictures/SUBSCRIPTION, values/SUBSCRIPTION, history, comparison, switches/NAME";
+     pictures/SUBSCRIPTION, values/SUBSCRIPTION, history, comparison, world, switches/NAME";
 
 /// Answers a request.
 pub(super) async fn answer(served: &Served, from: &str, request: Request<Incoming>) -> Answer {
@@ -62,6 +62,9 @@ async fn answered(
     if let Some(subscription) = path.strip_prefix("/api/v1/subscriptions/") {
         return change(served, subscription, request).await;
     }
+    if path == "/api/v1/world" && request.method() == Method::POST {
+        return set_world(served, request).await;
+    }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let error = format!("{} is not supported here: use GET", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
@@ -74,8 +77,13 @@ async fn answered(
     if has_body {
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "GET takes no body: leave it out".to_owned()));
     }
+    found(served, &path, query.as_deref()).await
+}
+
+/// Answers a request for a path.
+async fn found(served: &Served, path: &str, query: Option<&str>) -> Result<Answer, Problem> {
     if let Some(subscription) = path.strip_prefix("/api/v1/pictures/") {
-        return picture(served, subscription, query.as_deref()).await;
+        return picture(served, subscription, query).await;
     }
     if let Some(subscription) = path.strip_prefix("/api/v1/values/") {
         return values(served, subscription).await;
@@ -90,6 +98,11 @@ async fn answered(
         ))?;
         return Ok(events::follow(served.ticks.clone(), place));
     }
+    if path == "/api/v1/world" {
+        let error = "there is no world: start `paceline demo world`".to_owned();
+        let json = served.source.world().ok_or((StatusCode::NOT_FOUND, error))?;
+        return Ok(answer::bytes("application/json", json));
+    }
     if path == "/metrics" {
         let text = metrics::write(&tick(served).await?.state);
         return Ok(answer::bytes("text/plain; version=0.0.4; charset=utf-8", text));
@@ -99,9 +112,16 @@ async fn answered(
             let newest = tick(served).await?;
             state_answer(&newest, rest)
         }
-        None => pages::find(&path)
+        None => pages::find(path)
             .ok_or((StatusCode::NOT_FOUND, format!("there is no {path}: the page is /"))),
     }
+}
+
+/// Changes the world of the demo.
+async fn set_world(served: &Served, request: Request<Incoming>) -> Result<Answer, Problem> {
+    let change: WorldChange = posted(request, r#"{"capacity":"256kbit"}"#).await?;
+    let set = served.source.set_world(&change.capacity);
+    set.map(|()| answer::nothing()).map_err(|error| (StatusCode::BAD_REQUEST, error))
 }
 
 /// Returns the newest reading; waits for the first one.

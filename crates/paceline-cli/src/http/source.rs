@@ -51,6 +51,19 @@ pub(crate) trait Source: Send + Sync + 'static {
 
     /// Sets a switch; returns false if it does not exist.
     fn turn(&self, switch: &str, on: bool) -> bool;
+
+    /// Returns the world of `paceline demo world` as JSON; `None` if there is none.
+    fn world(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Sets the capacity of the world's thin link.
+    ///
+    /// # Errors
+    /// Returns the reason, also if there is no world.
+    fn set_world(&self, _capacity: &str) -> Result<(), String> {
+        Err("there is no world: start `paceline demo world`".to_owned())
+    }
 }
 
 /// The other nodes whose state a server includes.

@@ -40,6 +40,7 @@ mod users;
 mod values;
 mod video;
 mod wishes;
+mod worlds;
 
 /// The program under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_paceline");

@@ -24,6 +24,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_paceline");
 fn every_step_of_the_readme_works() {
     let mut readme = Readme::read();
     the_demo();
+    the_world();
     let host = Host::new();
     let (publisher, subscriber) = two_terminals(&host, &mut readme);
     looking(&host, &mut readme, &subscriber);
@@ -44,6 +45,13 @@ fn words(command: &str) -> Vec<String> {
 /// Runs a command that must end successfully; returns its output.
 fn done(host: &Host, name: &str, words: &[String]) -> String {
     Terminal::open(host, name, words).ends(0)
+}
+
+/// Runs the town of shared objects: the contract of the observer behind the thin link is granted and kept.
+fn the_world() {
+    let output = done(&Host::new(), "world", &words("demo world --headless --json --duration 4s"));
+    let last = output.lines().last().expect("a summary");
+    assert!(last.contains(r#""ok":true"#) && last.contains(r#""contract":"granted""#), "{last}");
 }
 
 /// Runs `cargo xtask demo` without the build: three processes, two links, a page. After Ctrl-C every

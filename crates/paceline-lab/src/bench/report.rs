@@ -3,7 +3,7 @@
 mod render;
 mod table;
 
-pub(super) use table::Table;
+pub(crate) use table::Table;
 
 use super::OutputArgs;
 use super::machine::{Load, Machine};
@@ -155,7 +155,7 @@ impl Section {
     }
 
     /// Adds a table of figures with more than one column; it is printed above the rows.
-    pub(super) fn table(&mut self, table: Table) {
+    pub(crate) fn table(&mut self, table: Table) {
         self.table = Some(table);
     }
 

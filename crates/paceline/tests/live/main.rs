@@ -47,3 +47,4 @@ mod thin_link;
 mod timed;
 mod trust;
 mod video;
+mod worlds;

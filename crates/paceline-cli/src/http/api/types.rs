@@ -6,7 +6,8 @@ use super::super::values::{Value, Values};
 use super::{Change, Known, State, Switch, Turn};
 use crate::status::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, LinkBuffer, Mended, Muted, Neighbour, Node,
-    Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription, Timed,
+    NodeClock, Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
+    Timed,
 };
 use paceline::status::DropReason;
 use std::path::Path;
@@ -36,6 +37,7 @@ fn written() -> String {
         Publisher::decl(&config),
         Subscription::decl(&config),
         Timed::decl(&config),
+        NodeClock::decl(&config),
         Asked::decl(&config),
         Buffer::decl(&config),
         Link::decl(&config),

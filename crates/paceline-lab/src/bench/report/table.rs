@@ -4,18 +4,18 @@ use serde::Serialize;
 
 /// A table for figures with more than one column.
 #[derive(Clone, Debug, Serialize)]
-pub(in super::super) struct Table {
+pub(crate) struct Table {
     headings: Vec<String>,
     rows: Vec<(String, Vec<f64>)>,
 }
 
 impl Table {
     /// Creates a table without rows. The first heading belongs to the column of names.
-    pub(in super::super) fn new(headings: Vec<String>) -> Self {
+    pub(crate) fn new(headings: Vec<String>) -> Self {
         Self { headings, rows: Vec::new() }
     }
 
-    pub(in super::super) fn row(&mut self, name: String, values: Vec<f64>) {
+    pub(crate) fn row(&mut self, name: String, values: Vec<f64>) {
         self.rows.push((name, values));
     }
 

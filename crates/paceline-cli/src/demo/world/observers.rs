@@ -1,0 +1,278 @@
+//! The observers of the town, and how well they see it.
+
+use super::town::{Car, Town};
+use anyhow::Context as _;
+use paceline::world::{Interest, ObjectContract, ObjectView, ServiceEvent, SharedWorld};
+use paceline::{Capacity, LinkConfig, Node};
+use serde::Serialize;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// Cars within this distance are near, in metres.
+const NEAR: f64 = 100.0;
+/// The capacity of the radio link in the beginning, in bits per second.
+const RADIO: u64 = 256_000;
+const WORLD: &str = "town";
+/// The radio operator's contract: cars, updates per second, bytes and delay.
+const PROMISED: (usize, u32, u32, Duration) = (12, 5, 64, Duration::from_millis(300));
+/// The age beyond which a promised car is late: the gap, the delay, and the time between two readings.
+const AGE_MAX: Duration = Duration::from_millis(200 + 300 + 60);
+
+/// What an observer sees, in the last second.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Reading {
+    pub(super) name: &'static str,
+    /// The number of cars that it knows.
+    pub(super) cars: usize,
+    /// The greatest number of cars within 100 m.
+    pub(super) near: usize,
+    /// The mean distance between the true and the seen position of near cars, in metres.
+    pub(super) near_error_m: f64,
+    /// The same of all other known cars.
+    pub(super) far_error_m: f64,
+    /// The greatest age of a near car.
+    pub(super) near_age_ms: u64,
+    /// The traffic of its link from the town.
+    pub(super) bits_per_s: u64,
+    /// The state of its contract.
+    pub(super) contract: &'static str,
+}
+
+/// An observer, which follows a car.
+pub(super) struct Watcher {
+    world: SharedWorld,
+    node: Node,
+    follows: usize,
+    pub(super) reading: Reading,
+    pub(super) position: [f64; 2],
+    /// Since when each car has been near.
+    near_since: Vec<Option<Instant>>,
+    second: Sums,
+    bytes: u64,
+    pub(super) seen: Vec<Seen>,
+}
+
+/// A car as an observer sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) car: usize,
+    pub(super) position: [f64; 2],
+    pub(super) error: f64,
+    pub(super) age: Duration,
+}
+
+#[derive(Default)]
+struct Sums {
+    near: (f64, u32),
+    far: (f64, u32),
+    age: Duration,
+    most: usize,
+}
+
+/// The node of the town and its observers.
+pub(super) struct Observers {
+    // Closed before the town, so that they do not look for it.
+    pub(super) watchers: Vec<Watcher>,
+    town: SharedWorld,
+    node: Node,
+    readings: Vec<Reading>,
+    promised: (u64, u64),
+}
+
+impl Observers {
+    pub(super) fn open() -> anyhow::Result<Self> {
+        let ports = ["pilot", "tower", "radio"].map(|name| (name, free_port()));
+        let mut builder = Node::builder().name("town").isolated();
+        for (name, port) in &ports {
+            let port = port
+                .as_ref()
+                .map_err(|error| anyhow::anyhow!("no free port on 127.0.0.1: {error}"))?;
+            let bits = if *name == "radio" { RADIO } else { 10_000_000 };
+            let capacity = Capacity::from_bits_per_s(bits).context("the capacity of a link")?;
+            let link =
+                LinkConfig::new(name).listen(&format!("tcp/127.0.0.1:{port}")).capacity(capacity);
+            builder = builder.link(link);
+        }
+        let node = builder.open()?;
+        let town = node.world(WORLD).join()?;
+        let watchers = ports
+            .iter()
+            .enumerate()
+            .map(|(number, (name, port))| {
+                Watcher::open(name, port.as_ref().copied().unwrap_or(0), number)
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let readings = watchers.iter().map(|watcher| watcher.reading.clone()).collect();
+        Ok(Self { town, node, watchers, readings, promised: (0, 0) })
+    }
+
+    pub(super) const fn town(&self) -> &SharedWorld {
+        &self.town
+    }
+
+    pub(super) const fn town_node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Lets all observers look at the town; `counts` states whether promised cars are counted.
+    pub(super) fn look(&mut self, town: &Town, counts: bool) {
+        for watcher in &mut self.watchers {
+            let (read, late) = watcher.look(town);
+            if counts {
+                self.promised.0 += read;
+                self.promised.1 += late;
+            }
+        }
+    }
+
+    /// Ends a second.
+    pub(super) fn second(&mut self) {
+        let status = self.node.status_of(&[self.node.id()], Duration::from_millis(300));
+        let links = status.first().map(|status| status.links.as_slice()).unwrap_or_default();
+        for watcher in &mut self.watchers {
+            let link = links.iter().find(|link| link.name == watcher.reading.name);
+            let bytes =
+                link.map(|link| link.streams.iter().map(|stream| stream.counters.bytes).sum());
+            watcher.second(bytes.unwrap_or(0));
+        }
+        self.readings = self.watchers.iter().map(|watcher| watcher.reading.clone()).collect();
+    }
+
+    pub(super) fn readings(&self) -> &[Reading] {
+        &self.readings
+    }
+
+    /// Returns the readings of promised cars, and those that were late.
+    pub(super) const fn promised(&self) -> (u64, u64) {
+        self.promised
+    }
+
+    pub(super) fn granted(&self) -> bool {
+        self.watchers.iter().any(|watcher| watcher.reading.contract == GRANTED)
+    }
+}
+
+const GRANTED: &str = "granted";
+
+impl Watcher {
+    fn open(name: &'static str, port: u16, number: usize) -> anyhow::Result<Self> {
+        let link = LinkConfig::new(name).connect(&format!("tcp/127.0.0.1:{port}"));
+        let node = Node::builder().name(name).isolated().link(link).open()?;
+        let world = node.world(WORLD).join()?;
+        let ms = Duration::from_millis;
+        let steps = [(NEAR * 1.2, ms(50)), (400.0, ms(200)), (1_500.0, ms(1_000))];
+        let interest = match name {
+            "tower" => Interest::every(ms(500)),
+            "radio" => {
+                let (objects, updates, bytes, delay) = PROMISED;
+                let contract = ObjectContract::per_second(updates, bytes, delay);
+                Interest::by_distance(&steps).with_contract(contract, objects)
+            }
+            _ => Interest::by_distance(&steps),
+        };
+        world.observe(Some(interest))?;
+        let contract = if name == "radio" { "requested" } else { "none" };
+        let reading = Reading {
+            name,
+            cars: 0,
+            near: 0,
+            near_error_m: 0.0,
+            far_error_m: 0.0,
+            near_age_ms: 0,
+            bits_per_s: 0,
+            contract,
+        };
+        Ok(Self {
+            world,
+            node,
+            follows: number * 7,
+            reading,
+            position: [0.0; 2],
+            near_since: Vec::new(),
+            second: Sums::default(),
+            bytes: 0,
+            seen: Vec::new(),
+        })
+    }
+
+    /// Looks at the town from the followed car, and returns the readings of promised cars and those that were late.
+    fn look(&mut self, town: &Town) -> (u64, u64) {
+        while let Some(event) = self.world.try_service() {
+            self.reading.contract = match event {
+                ServiceEvent::Granted(_) => GRANTED,
+                ServiceEvent::Refused(..) => "refused",
+                ServiceEvent::Withdrawn(_) | _ => "withdrawn",
+            };
+        }
+        if let Some(Car { position, velocity, .. }) = town.cars.get(self.follows) {
+            self.position = *position;
+            let [[x, y], [east, north]] = [*position, *velocity];
+            self.world.look([x, y, 0.0], [east, north, 0.0], None);
+        }
+        self.near_since.resize(town.cars.len(), None);
+        let now = Instant::now();
+        let objects = self.world.objects();
+        self.seen = objects.iter().filter_map(|object| seen(object, town)).collect();
+        let mut promised = (0, 0);
+        let mut near = 0;
+        for seen in &self.seen {
+            let Some(car) = town.cars.get(seen.car) else { continue };
+            let is_near = distance(car.position, self.position) <= NEAR;
+            let sum = if is_near { &mut self.second.near } else { &mut self.second.far };
+            *sum = (sum.0 + seen.error, sum.1 + 1);
+            let Some(since) = self.near_since.get_mut(seen.car) else { continue };
+            if !is_near {
+                *since = None;
+                continue;
+            }
+            near += 1;
+            self.second.age = self.second.age.max(seen.age);
+            let since = *since.get_or_insert(now);
+            // A car that has just come near is promised from the next evaluation and exchange on.
+            if self.reading.contract == GRANTED
+                && now.duration_since(since) > Duration::from_secs(1)
+            {
+                promised.0 += 1;
+                promised.1 += u64::from(seen.age > AGE_MAX);
+            }
+        }
+        self.second.most = self.second.most.max(near);
+        promised
+    }
+
+    fn second(&mut self, bytes: u64) {
+        let Sums { near, far, age, most } = std::mem::take(&mut self.second);
+        let mean = |(sum, count): (f64, u32)| if count == 0 { 0.0 } else { sum / f64::from(count) };
+        self.reading.cars = self.seen.len();
+        self.reading.near = most;
+        self.reading.near_error_m = rounded(mean(near));
+        self.reading.far_error_m = rounded(mean(far));
+        self.reading.near_age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        self.reading.bits_per_s = bytes.saturating_sub(self.bytes) * 8;
+        self.bytes = bytes;
+    }
+
+    /// Returns the name of its node.
+    pub(super) fn name(&self) -> &str {
+        self.node.name()
+    }
+}
+
+fn seen(object: &ObjectView, town: &Town) -> Option<Seen> {
+    let car: usize = object.path.strip_prefix("car/")?.parse().ok()?;
+    let [x, y, _] = object.position?;
+    let error = distance([x, y], town.cars.get(car)?.position);
+    Some(Seen { car, position: [x, y], error, age: object.age })
+}
+
+fn distance([x, y]: [f64; 2], [east, north]: [f64; 2]) -> f64 {
+    (x - east).hypot(y - north)
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}

@@ -1,0 +1,234 @@
+//! `paceline-lab bench objects`: shared objects over a thin link, compared with the usual ways to send them.
+//!
+//! Everything is in virtual time: 500 cars, 5 observers that share a link of 1 Mbit/s, and for every way the same
+//! cars, bytes, relevance and extrapolation at the receiver.
+
+mod budget;
+mod link;
+mod methods;
+mod run;
+mod world;
+
+use super::report::{Bound, Report, Section, Table, Unit};
+use super::stats::float;
+use super::{OutputArgs, interrupt};
+use anyhow::Result;
+use methods::{Accumulator, DeadReckoning, DistanceTable, FixedRate, OurExchange, Priority};
+use run::{Method, Outcome};
+use std::process::ExitCode;
+use world::Scene;
+
+/// Shared objects over 1 Mbit/s, compared with the usual ways to send them
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// Virtual time of each run, of which the first 10 s are not measured
+    #[arg(long = "duration", value_name = "TIME", default_value = "70s", conflicts_with = "short",
+          value_parser = paceline_cli::support::args::seconds::<15, 600>)]
+    seconds: u32,
+    /// The number from which the cars' drives are drawn
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    seed: u64,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// The number of objects of each observer with a contract, and their updates per second.
+const PROMISE: (usize, u32) = (105, 5);
+
+/// The tolerances of objects of relevance 1 that are tried, in millimetres.
+const TOLERANCES_MM: [f64; 6] = [3.0, 4.0, 4.5, 5.0, 5.5, 6.0];
+
+/// A way to send objects, and its best result.
+struct Way {
+    name: String,
+    outcome: Outcome,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    interrupt::install()?;
+    let mut command = "paceline-lab bench objects".to_owned();
+    if args.seed != 1 {
+        command.push_str(&format!(" --seed {}", args.seed));
+    }
+    let mut report = Report::new("Shared objects over a thin link", &command);
+    let seconds = if args.output.short { 15 } else { u64::from(args.seconds) };
+    let scenes = world::scenes(seconds, args.seed);
+    let ours = best("exchange list", TOLERANCES_MM, &scenes, |millimetres| {
+        OurExchange::new(PROMISE, millimetres / 1e3)
+    });
+    let baselines = baselines(&scenes)?;
+    report.add(compared(&ours, &baselines), &args.output);
+    let mut others = vec![
+        best("exchange list without a contract", TOLERANCES_MM, &scenes, |millimetres| {
+            OurExchange::new((0, 1), millimetres / 1e3)
+        }),
+        best("accumulator of relevance × error", [0], &scenes, |_| {
+            Accumulator::new(Priority::Error)
+        }),
+        best("fixed rate, one message reaches all", [0], &scenes, |_| FixedRate::new(true)),
+    ];
+    others.push(dead_reckoning("dead reckoning, one message reaches all", true, &scenes)?);
+    report.add(further(&ours, &others), &args.output);
+    report.finish(&args.output)
+}
+
+/// Returns the outcome of the usual ways, each with its best values.
+fn baselines(scenes: &[Scene]) -> Result<Vec<Way>> {
+    let powers = [0.25, 0.5, 0.75, 1.0, 1.5, 2.0];
+    Ok(vec![
+        best("fixed rate to everybody", [0], scenes, |_| FixedRate::new(false)),
+        dead_reckoning("dead reckoning (DIS)", false, scenes)?,
+        best("accumulator (naia)", powers, scenes, |power| {
+            Accumulator::new(Priority::Relevance(power))
+        }),
+        distance_table(scenes)?,
+    ])
+}
+
+/// Returns the outcome with the lowest p99 among some values.
+fn best<V: Copy + std::fmt::Debug, M: Method>(
+    name: &str,
+    values: impl IntoIterator<Item = V>,
+    scenes: &[Scene],
+    method: impl Fn(V) -> M,
+) -> Way {
+    let outcomes = values.into_iter().map(|value| (value, run::run(&mut method(value), scenes)));
+    let p99 = |outcome: &Outcome| outcome.weighted_percentile(990);
+    let least = outcomes.min_by(|(_, one), (_, other)| p99(one).total_cmp(&p99(other)));
+    let (name, outcome) = least.map_or_else(
+        || (name.to_owned(), Outcome::default()),
+        |(value, outcome)| (format!("{name} [{value:?}]").replace(" [0]", ""), outcome),
+    );
+    Way { name, outcome }
+}
+
+/// Returns the outcome of the lowest threshold that the bytes permit.
+fn dead_reckoning(name: &str, multicast: bool, scenes: &[Scene]) -> Result<Way> {
+    let (mut low, mut high) = (0.01, 100.0);
+    for _ in 0..12 {
+        interrupt::check()?;
+        let middle = f64::sqrt(low * high);
+        let outcome = run::run(&mut DeadReckoning::new(middle, multicast), scenes);
+        if outcome.used_percent() > float(budget::SHARE_PERCENT) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let outcome = run::run(&mut DeadReckoning::new(high, multicast), scenes);
+    Ok(Way { name: format!("{name} [{high:.2} m]"), outcome })
+}
+
+/// Returns the best outcome among tables whose rates use all bytes.
+fn distance_table(scenes: &[Scene]) -> Result<Way> {
+    let mut ways = Vec::new();
+    for divisor in [1.2, 1.5, 2.0, 2.5] {
+        let (mut low, mut high) = (0.1, 200.0);
+        for _ in 0..12 {
+            interrupt::check()?;
+            let middle = f64::sqrt(low * high);
+            let outcome = run::run(&mut DistanceTable::new(middle, divisor), scenes);
+            if outcome.used_percent() > float(budget::SHARE_PERCENT) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        let outcome = run::run(&mut DistanceTable::new(low, divisor), scenes);
+        ways.push(Way {
+            name: format!("table of rates by distance [{low:.1}/s ÷ {divisor}]"),
+            outcome,
+        });
+    }
+    let p99 = |way: &Way| way.outcome.weighted_percentile(990);
+    let least = ways.into_iter().min_by(|one, other| p99(one).total_cmp(&p99(other)));
+    Ok(least.unwrap_or_else(|| Way { name: "table".to_owned(), outcome: Outcome::default() }))
+}
+
+const HEADINGS: [&str; 6] = [
+    "p99 of error × relevance, mm",
+    "p99.9, mm",
+    "mean, mm",
+    "error at 99 % of the relevance, m",
+    "updates/s",
+    "of the link, %",
+];
+
+fn table(ways: &[(&str, &Outcome)]) -> Table {
+    let mut headings = vec!["way to send".to_owned()];
+    headings.extend(HEADINGS.map(str::to_owned));
+    let mut table = Table::new(headings);
+    for (name, outcome) in ways {
+        let cells = vec![
+            outcome.weighted_percentile(990) * 1e3,
+            outcome.weighted_percentile(999) * 1e3,
+            outcome.weighted_mean() * 1e3,
+            outcome.percentile_of_relevance(),
+            outcome.updates_per_second(),
+            outcome.used_percent(),
+        ];
+        table.row((*name).to_owned(), cells);
+    }
+    table
+}
+
+fn rows<'a>(ours: &'a Way, others: &'a [Way]) -> Vec<(&'a str, &'a Outcome)> {
+    let ways = std::iter::once(ours).chain(others);
+    ways.map(|way| (way.name.as_str(), &way.outcome)).collect()
+}
+
+fn compared(ours: &Way, baselines: &[Way]) -> Section {
+    let mut section =
+        Section::new("500 cars, 5 observers, 1 Mbit/s, the same bytes").alone("exchange list");
+    section.table(table(&rows(ours, baselines)));
+    let ours = &ours.outcome;
+    let least = |of: fn(&Outcome) -> f64| {
+        baselines.iter().map(|way| of(&way.outcome)).fold(f64::INFINITY, f64::min)
+    };
+    let p99 = |outcome: &Outcome| outcome.weighted_percentile(990);
+    section.must(
+        "p99 / the best other way's",
+        Unit::Ratio,
+        p99(ours) / least(p99),
+        f64::NAN,
+        Bound::AtMost(0.5),
+    );
+    let mean = Outcome::weighted_mean;
+    section.show("mean / the best other way's", Unit::Ratio, mean(ours) / least(mean), f64::NAN);
+    section.must(
+        "promised updates past 100 ms",
+        Unit::Count,
+        float(ours.late),
+        f64::NAN,
+        Bound::AtMost(0.0),
+    );
+    section.show("promised updates", Unit::Count, float(ours.promised), f64::NAN);
+    let share = ours.promised_percent();
+    section.must("promised updates of all", Unit::Percent, share, f64::NAN, Bound::AtLeast(30.0));
+    let reserved = methods::reserved_bytes_per_second(PROMISE);
+    let part = float(reserved) / float(link::RATE) * 100.0;
+    let most = Bound::AtMost(float(budget::SHARE_PERCENT));
+    section.must("reserved for promised updates, of the link", Unit::Percent, part, f64::NAN, most);
+    let unknown = baselines.iter().map(|way| way.outcome.unknown()).sum::<u64>() + ours.unknown();
+    section.show("samples of unknown cars", Unit::Count, float(unknown), f64::NAN);
+    section.note("Values in brackets are the best of those that were tried.");
+    section.note(format!(
+        "{} objects of each observer have a contract of at most {} updates per second.",
+        PROMISE.0, PROMISE.1
+    ));
+    section
+}
+
+fn further(ours: &Way, others: &[Way]) -> Section {
+    let mut section = Section::new("Other conditions").alone("exchange list");
+    section.table(table(&rows(ours, others)));
+    let p99 = |way: &Way| way.outcome.weighted_percentile(990);
+    for other in others {
+        let name = format!("p99 / {}", other.name);
+        section.show(&name, Unit::Ratio, p99(ours) / p99(other), f64::NAN);
+    }
+    section.note(
+        "No library accumulates relevance × error; it is what a user of one could write. One message that reaches all observers needs multicast on the link.",
+    );
+    section
+}

@@ -1,0 +1,140 @@
+//! The exchange list of this project, with a contract for the most relevant objects.
+
+use crate::bench::objects::budget::ByteBucket;
+use crate::bench::objects::link::{LARGEST, MESSAGE_BYTES, Packet, UPDATE_BYTES};
+use crate::bench::objects::run::{DELAY, Method};
+use crate::bench::objects::world::{CARS, OBSERVERS, Scene, TICK};
+use paceline_objects::exchange::{
+    Exchange, ExchangeClass, ExchangeList, ExchangeSettings, ObjectFacts, Observer,
+};
+use paceline_objects::semantic::{ExchangeTerms, PairView};
+use paceline_objects::{GroupMask, Motion, ObjectContract, ObjectIndex, PeerId};
+use paceline_sched::{Duration, Instant};
+
+/// The bytes of the group of motion.
+const MOTION_BYTES: [u32; 1] = [24];
+
+/// The longest time between two updates, as the heartbeat of dead reckoning.
+const REFRESH: Duration = Duration::from_secs(5);
+
+/// The exchange list of one owner of all cars.
+pub(in crate::bench::objects) struct OurExchange {
+    list: ExchangeList,
+    bucket: ByteBucket,
+    /// The number of objects of each observer with a contract, and its updates per second.
+    promise: (usize, u32),
+    /// The tolerance of objects of relevance 1, in metres.
+    tolerance: f64,
+    began: bool,
+}
+
+impl OurExchange {
+    pub(in crate::bench::objects) fn new(promise: (usize, u32), tolerance: f64) -> Self {
+        let settings = ExchangeSettings {
+            message_header_bytes: usize::try_from(MESSAGE_BYTES).unwrap_or_default(),
+            ..ExchangeSettings::default()
+        };
+        let list = ExchangeList::new(settings);
+        Self { list, bucket: ByteBucket::part(1), promise, tolerance, began: false }
+    }
+
+    fn begin(&mut self, scene: &Scene) -> Result<(), paceline_objects::exchange::ExchangeError> {
+        for (number, car) in scene.cars.iter().enumerate() {
+            self.list.create(index(number), &facts(*car), scene.now)?;
+        }
+        let (count, updates) = self.promise;
+        let contract =
+            ObjectContract { refresh: REFRESH, ..ObjectContract::per_second(updates, 24, DELAY) };
+        for (number, observer) in scene.observers.iter().enumerate() {
+            self.list.join(peer(number), seeing(*observer), scene.now)?;
+            if count > 0 {
+                self.list.promise(peer(number), Some((contract, count)), scene.now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, scene: &Scene) -> Result<(), paceline_objects::exchange::ExchangeError> {
+        for (number, car) in scene.cars.iter().enumerate() {
+            self.list.change(index(number), &facts(*car), GroupMask::of(0), scene.now)?;
+        }
+        for (number, observer) in scene.observers.iter().enumerate() {
+            self.list.observe(peer(number), seeing(*observer))?;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, now: Instant) {
+        let terms = ExchangeTerms { refresh: REFRESH, ..ExchangeTerms::every(TICK) };
+        let mut relevance = |pair: &PairView<'_>| {
+            let relevance = 10.0 / (10.0 + pair.facts.distance.unwrap_or(0.0));
+            Some(terms.weight(relevance).tolerance(self.tolerance / relevance))
+        };
+        while let Some(batch) = self.list.next_batch(now) {
+            if let Ok(decided) = batch.decide(&mut relevance, &()) {
+                self.list.accept(&decided, now);
+            }
+        }
+    }
+}
+
+impl Method for OurExchange {
+    fn tick(&mut self, scene: &Scene) -> Vec<Packet> {
+        let done = if self.began { self.change(scene) } else { self.begin(scene) };
+        debug_assert!(done.is_ok(), "{done:?}");
+        self.began = true;
+        self.evaluate(scene.now);
+        self.bucket.fill();
+        let mut packets = Vec::new();
+        while let Some(message) = self.list.poll(scene.now, &self.bucket.left(), LARGEST) {
+            self.bucket.take(message.bytes);
+            packets.push(packet(&message));
+        }
+        packets
+    }
+
+    fn delivered(&mut self, packet: &Packet, now: Instant) {
+        if let Some(observer) = packet.observer {
+            self.list.delivered(peer(observer), packet.number, now);
+        }
+    }
+}
+
+/// Returns the greatest traffic of the promised updates: each at its greatest rate, and a message to every observer at
+/// every tick.
+pub(in crate::bench::objects) fn reserved_bytes_per_second((count, updates): (usize, u32)) -> u64 {
+    let number = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    let messages = Duration::from_secs(1).as_nanos() / TICK.as_nanos();
+    number(OBSERVERS)
+        * (number(count) * u64::from(updates) * UPDATE_BYTES + messages * MESSAGE_BYTES)
+}
+
+fn packet(message: &Exchange) -> Packet {
+    let cars = message.updates.iter().map(|update| usize::try_from(update.object.0));
+    let promised = message.class == ExchangeClass::Promised;
+    let due = message.updates.iter().filter(|_| promised).map(|update| update.due);
+    Packet {
+        observer: usize::try_from(message.peer.0).ok().filter(|peer| *peer < OBSERVERS),
+        cars: cars.filter_map(Result::ok).filter(|car| *car < CARS).collect(),
+        bytes: message.bytes,
+        promised: due.collect(),
+        number: message.number,
+    }
+}
+
+fn facts(motion: Motion) -> ObjectFacts<'static> {
+    let motion_groups = GroupMask::of(0);
+    ObjectFacts { motion: Some(motion), motion_groups, group_bytes: &MOTION_BYTES }
+}
+
+const fn seeing(motion: Motion) -> Observer {
+    Observer { motion: Some(motion), view: None, range: f64::INFINITY }
+}
+
+fn index(car: usize) -> ObjectIndex {
+    ObjectIndex(u32::try_from(car).unwrap_or(u32::MAX))
+}
+
+fn peer(observer: usize) -> PeerId {
+    PeerId(u64::try_from(observer).unwrap_or(u64::MAX))
+}

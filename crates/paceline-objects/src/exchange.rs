@@ -1,0 +1,493 @@
+//! The exchange list and the slots of an owner: which updates leave to whom and when, and why others do not.
+//!
+//! Paper: West and Schwan 1997, section 3.1.
+
+mod counters;
+mod groups;
+mod objects;
+mod observer;
+mod pair;
+mod peer;
+mod places;
+mod queue;
+mod settings;
+mod slots;
+mod sweep;
+mod timetable;
+mod update;
+
+pub use counters::{ExchangeCounters, SuppressReason};
+pub use objects::ObjectFacts;
+pub use observer::Observer;
+pub use settings::{ExchangeError, ExchangeSettings};
+pub use timetable::PeerTimetable;
+pub use update::{Exchange, ExchangeBudget, ExchangeClass, ExchangeUpdate, UpdateKind};
+
+use crate::contract::ObjectContract;
+use crate::ids::{ObjectIndex, PeerId};
+use crate::schema::GroupMask;
+use crate::semantic::{DecidedTerms, EvaluationBatch, ExchangeTerms, SemanticError};
+use objects::Objects;
+use paceline_sched::Instant;
+use pair::Ending;
+use peer::Context;
+use slots::Slots;
+use std::collections::BTreeMap;
+use sweep::Sweep;
+
+/// Decides which updates of its objects an owner sends to whom, and when.
+///
+/// There is a slot for each observer that joined, never one for the owner itself. A slot holds which groups of which
+/// objects wait; their content is read when the message is made, so it is always the newest.
+///
+/// The caller creates, changes and deletes objects, evaluates the batches of [`Self::next_batch`] by the observers'
+/// semantic functions, sends the messages of [`Self::poll`], and reports each as [`Self::delivered`] or
+/// [`Self::lost`].
+///
+/// ```
+/// use paceline_objects::exchange::{ExchangeList, ExchangeSettings, ObjectFacts, Observer};
+/// use paceline_objects::semantic::{ExchangeTerms, Periodic};
+/// use paceline_objects::{GroupMask, Motion, ObjectIndex, PeerId};
+/// use paceline_sched::{Duration, Instant};
+///
+/// let mut list = ExchangeList::new(ExchangeSettings::default());
+/// let (car, driver) = (ObjectIndex(7), PeerId(1));
+/// let motion = Some(Motion::standing([5.0, 0.0, 0.0], Instant::ZERO));
+/// let facts = ObjectFacts { motion, motion_groups: GroupMask::of(0), group_bytes: &[24] };
+/// list.create(car, &facts, Instant::ZERO)?;
+/// list.join(driver, Observer::at([0.0; 3], 100.0, Instant::ZERO), Instant::ZERO)?;
+///
+/// let now = list.next_wake().unwrap_or(Instant::FAR);
+/// let batch = list.next_batch(now).expect("the observer is evaluated");
+/// let mut function = Periodic(ExchangeTerms::every(Duration::from_millis(50)));
+/// list.accept(&batch.decide(&mut function, &())?, now);
+///
+/// let message = list.poll(now, &1_500, 1_400).expect("the object is introduced");
+/// assert_eq!(message.updates.len(), 1);
+/// list.delivered(driver, message.number, now);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ExchangeList {
+    settings: ExchangeSettings,
+    objects: Objects,
+    extrapolated: Instant,
+    slots: Slots,
+    observers: BTreeMap<PeerId, (Observer, Sweep)>,
+    evaluations: PeerTimetable,
+}
+
+impl ExchangeList {
+    /// Creates an empty list.
+    #[must_use]
+    pub fn new(settings: ExchangeSettings) -> Self {
+        Self {
+            settings,
+            objects: Objects::new(settings.cell),
+            extrapolated: Instant::ZERO,
+            slots: Slots::default(),
+            observers: BTreeMap::new(),
+            evaluations: PeerTimetable::default(),
+        }
+    }
+
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// The object exists, a value is out of range, or there are too many objects.
+    pub fn create(
+        &mut self,
+        object: ObjectIndex,
+        facts: &ObjectFacts<'_>,
+        now: Instant,
+    ) -> Result<(), ExchangeError> {
+        if self.objects.len() >= self.settings.objects_max {
+            return Err(ExchangeError::Objects { limit: self.settings.objects_max });
+        }
+        if self.slots.iter().any(|peer| peer.pair(object).is_some()) {
+            return Err(ExchangeError::Exists(object));
+        }
+        self.objects.create(object, facts, now)
+    }
+
+    /// Notes that `groups` of an object changed, and its motion and sizes. Without groups, only the latter.
+    ///
+    /// # Errors
+    /// There is no such object, or a value is out of range.
+    pub fn change(
+        &mut self,
+        object: ObjectIndex,
+        facts: &ObjectFacts<'_>,
+        groups: GroupMask,
+        now: Instant,
+    ) -> Result<(), ExchangeError> {
+        let state = self.objects.change(object, facts, now)?;
+        let groups = GroupMask(groups.0 & state.groups().0);
+        if !groups.is_empty() {
+            self.slots.changed(state.peers.len());
+        }
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let Some(state) = self.objects.get(object) else { return Ok(()) };
+        for peer in &state.peers {
+            self.slots.with(*peer, context, |peer, context| {
+                peer.offer(object, groups, state, context);
+            });
+        }
+        Ok(())
+    }
+
+    /// Deletes an object. Observers that may have a replica are informed until they know.
+    ///
+    /// # Errors
+    /// There is no such object.
+    pub fn delete(&mut self, object: ObjectIndex, now: Instant) -> Result<(), ExchangeError> {
+        self.objects.delete(object)?;
+        let knowing = self.slots.iter().filter(|peer| peer.pair(object).is_some());
+        for peer in knowing.map(|peer| peer.id).collect::<Vec<_>>() {
+            self.end(peer, object, Ending::Deleted, now);
+        }
+        Ok(())
+    }
+
+    /// Adds an observer. Its first evaluation is now or soon; those of many are spread over the time of a sweep.
+    ///
+    /// # Errors
+    /// It joined before, a value is not finite, or there are too many observers.
+    pub fn join(
+        &mut self,
+        peer: PeerId,
+        observer: Observer,
+        now: Instant,
+    ) -> Result<(), ExchangeError> {
+        observer.check(peer)?;
+        if self.slots.get(peer).is_some() {
+            return Err(ExchangeError::Joined(peer));
+        }
+        if self.slots.len() >= self.settings.peers_max {
+            return Err(ExchangeError::Peers { limit: self.settings.peers_max });
+        }
+        // A multiple of the golden ratio places any number of observers evenly.
+        let phase = u64::try_from(self.slots.len()).unwrap_or(0).wrapping_mul(618_034) % 1_000_000;
+        let first = now + self.settings.evaluate_every.mul_div(phase, 1_000_000);
+        let sweep = Sweep::new(first, self.settings.evaluate_every);
+        self.evaluations.set(peer, Some(sweep.next(self.settings.function_budget)));
+        self.observers.insert(peer, (observer, sweep));
+        self.slots.join(peer);
+        Ok(())
+    }
+
+    /// Sets where an observer is and looks.
+    ///
+    /// # Errors
+    /// There is no such observer, or a value is not finite.
+    pub fn observe(&mut self, peer: PeerId, observer: Observer) -> Result<(), ExchangeError> {
+        observer.check(peer)?;
+        let (known, _) = self.observers.get_mut(&peer).ok_or(ExchangeError::NoPeer(peer))?;
+        *known = observer;
+        Ok(())
+    }
+
+    /// Sets the contract of the `count` objects with the greatest weights for an observer, and no promise without
+    /// one. Objects larger than the contract's size have no place. It holds from the next exchange.
+    ///
+    /// # Errors
+    /// There is no such observer, or a value of the contract is out of range.
+    pub fn promise(
+        &mut self,
+        peer: PeerId,
+        contract: Option<(ObjectContract, usize)>,
+        now: Instant,
+    ) -> Result<(), ExchangeError> {
+        if let Some((contract, _)) = &contract {
+            contract.check()?;
+        }
+        let count = contract.map_or(0, |(_, count)| count);
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        self.slots
+            .with(peer, context, |peer, context| {
+                peer.promise(contract.map(|(contract, _)| contract), count, context);
+            })
+            .ok_or(ExchangeError::NoPeer(peer))
+    }
+
+    /// Removes an observer and its slot.
+    pub fn leave(&mut self, peer: PeerId) {
+        self.observers.remove(&peer);
+        self.evaluations.set(peer, None);
+        for object in self.slots.leave(peer) {
+            if let Some(object) = self.objects.get_mut(object) {
+                object.remove_peer(peer);
+            }
+        }
+    }
+
+    /// Sets the terms of an object for an observer without a semantic function, and ends interest with None.
+    ///
+    /// # Errors
+    /// There is no such observer or object, or the terms are out of range.
+    pub fn set_terms(
+        &mut self,
+        peer: PeerId,
+        object: ObjectIndex,
+        terms: Option<ExchangeTerms>,
+        now: Instant,
+    ) -> Result<(), ExchangeError> {
+        if let Some(terms) = &terms {
+            terms.check()?;
+        }
+        let known = self.slots.get(peer).ok_or(ExchangeError::NoPeer(peer))?;
+        if self.objects.get(object).is_none() {
+            return Err(ExchangeError::NoObject(object));
+        }
+        if terms.is_some() && known.pair(object).is_none() {
+            let limit = self.settings.objects_per_peer_max;
+            if known.pairs() >= limit || self.slots.pairs() >= self.settings.pairs_max {
+                return Err(ExchangeError::Pairs { peer, pairs: known.pairs() });
+            }
+        }
+        self.apply(peer, object, terms, now);
+        Ok(())
+    }
+
+    /// Returns the next batch of objects in range of an observer to be evaluated, if one is due.
+    ///
+    /// A batch has to come back to [`Self::accept`] within the function budget; else its observer's function is
+    /// disabled. Objects of observers whose function is disabled get the terms of the fallback rule here.
+    pub fn next_batch(&mut self, now: Instant) -> Option<EvaluationBatch> {
+        while let Some((_, peer)) = self.evaluations.first().filter(|(at, _)| *at <= now) {
+            let batch = self.evaluate(peer, now);
+            let budget = self.settings.function_budget;
+            let next = self.observers.get(&peer).map(|(_, sweep)| sweep.next(budget));
+            // At least a millisecond later, so that one observer cannot hold up the others.
+            let later = now + paceline_sched::Duration::from_millis(1);
+            self.evaluations.set(peer, next.map(|next| next.max(later)));
+            if batch.is_some() {
+                return batch;
+            }
+        }
+        None
+    }
+
+    fn evaluate(&mut self, peer: PeerId, now: Instant) -> Option<EvaluationBatch> {
+        if now.since(self.extrapolated) >= self.settings.evaluate_every {
+            self.extrapolated = now;
+            self.objects.extrapolate(now);
+        }
+        let budget = self.settings.function_budget;
+        let (observer, sweep) = self.observers.get_mut(&peer)?;
+        if sweep.is_overdue(now, budget) {
+            sweep.disable(SemanticError::TooSlow(budget));
+        }
+        if sweep.is_complete() {
+            let state = self.slots.get(peer)?;
+            let center = observer.position_at(now);
+            let range = observer.range;
+            let objects =
+                self.objects.in_range(center, range, |object| state.is_interested(object));
+            let gone = missing(state.interests(), &objects);
+            sweep.begin(objects, now);
+            for object in gone {
+                self.apply(peer, object, None, now);
+            }
+        }
+        let (observer, sweep) = self.observers.get_mut(&peer)?;
+        let state = self.slots.get(peer)?;
+        let (number, objects) = sweep.take(now);
+        if objects.is_empty() {
+            sweep.accepted();
+            return None;
+        }
+        let known = state.pairs_of(objects).filter_map(|(object, pair)| {
+            Some(observer.facts(object, self.objects.get(object)?, pair, now))
+        });
+        let pairs: Vec<_> = known.collect();
+        self.slots.evaluated(peer, pairs.len());
+        let batch = EvaluationBatch { peer, number, at: now, pairs };
+        if sweep.disabled.is_none() {
+            return Some(batch);
+        }
+        let fallback = Some(self.settings.fallback);
+        let terms = batch.pairs.iter().map(|_| fallback).collect();
+        self.apply_all(&batch.decided(terms), now);
+        None
+    }
+
+    /// Accepts the terms of a batch. Returns whether it was the one of this observer that is being evaluated: one
+    /// that comes after its budget changes nothing. Terms out of range disable the function.
+    pub fn accept(&mut self, decisions: &DecidedTerms, now: Instant) -> bool {
+        let budget = self.settings.function_budget;
+        let Some((_, sweep)) = self.observers.get_mut(&decisions.peer) else { return false };
+        if !sweep.is_pending(decisions.number) {
+            return false;
+        }
+        sweep.accepted();
+        let next = sweep.next(budget);
+        self.evaluations.set(decisions.peer, Some(next));
+        let checks = decisions.terms.iter().filter_map(|(_, terms)| terms.as_ref());
+        if let Some(error) = checks.map(ExchangeTerms::check).find_map(Result::err) {
+            self.disable(decisions.peer, error.into());
+            return false;
+        }
+        self.apply_all(decisions, now);
+        true
+    }
+
+    /// Disables the semantic function of an observer. Its objects in range get the terms of the fallback rule.
+    pub fn disable(&mut self, peer: PeerId, reason: SemanticError) {
+        if let Some((_, sweep)) = self.observers.get_mut(&peer) {
+            sweep.disable(reason);
+            self.evaluations.set(peer, Some(sweep.next(self.settings.function_budget)));
+        }
+    }
+
+    /// Enables the semantic function of an observer, usually a new one.
+    pub fn enable(&mut self, peer: PeerId) {
+        if let Some((_, sweep)) = self.observers.get_mut(&peer) {
+            sweep.disabled = None;
+        }
+    }
+
+    /// Returns why the semantic function of an observer is disabled.
+    #[must_use]
+    pub fn disabled(&self, peer: PeerId) -> Option<&SemanticError> {
+        self.observers.get(&peer).and_then(|(_, sweep)| sweep.disabled.as_ref())
+    }
+
+    /// Returns when [`Self::next_batch`] or [`Self::poll`] has something to do. Objects that wait for room in the
+    /// budget are not counted; see [`Self::is_hungry`].
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.slots.next().into_iter().chain(self.evaluations.first().map(|(at, _)| at)).min()
+    }
+
+    /// Returns whether objects wait for room in the budget.
+    #[must_use]
+    pub fn is_hungry(&self) -> bool {
+        self.slots.is_hungry()
+    }
+
+    /// Returns the next message to be sent now: promised ones first, then those that `budget` permits, from the
+    /// observers in turn. Call it until it returns None. `largest` is the size of a message in bytes; only an update
+    /// that is larger by itself exceeds it.
+    pub fn poll(
+        &mut self,
+        now: Instant,
+        budget: &impl ExchangeBudget,
+        largest: u64,
+    ) -> Option<Exchange> {
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let promised = self.slots.promised(largest, context);
+        promised.or_else(|| self.slots.best_effort(budget, largest, context))
+    }
+
+    /// Notes that a message arrived.
+    pub fn delivered(&mut self, peer: PeerId, number: u64, now: Instant) {
+        self.arrived(peer, number, |_| Some(GroupMask(u32::MAX)), now);
+    }
+
+    /// Notes that a message was lost. Its groups wait again, unless a newer message carries them.
+    pub fn lost(&mut self, peer: PeerId, number: u64, now: Instant) {
+        self.arrived(peer, number, |_| None, now);
+    }
+
+    /// Notes that a message arrived in part: `groups` returns those of an object that did, and None if not even the
+    /// header of its update did.
+    pub fn arrived(
+        &mut self,
+        peer: PeerId,
+        number: u64,
+        groups: impl Fn(ObjectIndex) -> Option<GroupMask>,
+        now: Instant,
+    ) {
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        self.slots.with(peer, context, |peer, context| peer.settle(number, groups, context));
+    }
+
+    /// Returns the counters of all observers, also of those that left.
+    #[must_use]
+    pub fn counters(&self) -> ExchangeCounters {
+        self.slots.counters()
+    }
+
+    /// Returns the number of pairs with an update that waits. It takes as long as there are pairs.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        u64::try_from(self.slots.waiting()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the counters of an observer.
+    #[must_use]
+    pub fn counters_of(&self, peer: PeerId) -> Option<&ExchangeCounters> {
+        self.slots.get(peer).map(|peer| &peer.counters)
+    }
+
+    /// Returns whether an object exists, or an observer is to be informed of its end.
+    #[must_use]
+    pub fn is_known(&self, object: ObjectIndex) -> bool {
+        self.objects.get(object).is_some()
+            || self.slots.iter().any(|peer| peer.pair(object).is_some())
+    }
+
+    /// Returns the number of objects.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Returns the number of pairs of an object and an observer with interest, or to be informed of its end.
+    #[must_use]
+    pub const fn pairs(&self) -> usize {
+        self.slots.pairs()
+    }
+
+    fn apply_all(&mut self, decisions: &DecidedTerms, now: Instant) {
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let others = self
+            .slots
+            .with(decisions.peer, context, |peer, context| peer.confirm(&decisions.terms, context));
+        for (object, terms) in others.unwrap_or_default() {
+            self.apply(decisions.peer, object, terms, now);
+        }
+    }
+
+    fn apply(
+        &mut self,
+        id: PeerId,
+        object: ObjectIndex,
+        terms: Option<ExchangeTerms>,
+        now: Instant,
+    ) {
+        let Some(peer) = self.slots.get(id) else { return };
+        let Some(state) = self.objects.get_mut(object) else { return };
+        let Some(terms) = terms else {
+            state.remove_peer(id);
+            return self.end(id, object, Ending::Withdrawn, now);
+        };
+        let limit = self.settings.objects_per_peer_max;
+        let full = peer.pairs() >= limit || self.slots.pairs() >= self.settings.pairs_max;
+        if full && peer.pair(object).is_none() {
+            return self.slots.suppress(SuppressReason::Limit, 1);
+        }
+        state.add_peer(id);
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        let Some(state) = self.objects.get(object) else { return };
+        self.slots.with(id, context, |peer, context| {
+            peer.set_terms(object, terms, state, context);
+        });
+    }
+
+    fn end(&mut self, peer: PeerId, object: ObjectIndex, ending: Ending, now: Instant) {
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        self.slots.with(peer, context, |peer, context| peer.end(object, ending, context));
+    }
+}
+
+/// Returns the objects that are not among `others`; both are in ascending order.
+fn missing(objects: impl Iterator<Item = ObjectIndex>, others: &[ObjectIndex]) -> Vec<ObjectIndex> {
+    let mut others = others.iter().peekable();
+    let is_missing = |object: &ObjectIndex| {
+        while others.next_if(|other| *other < object).is_some() {}
+        others.peek() != Some(&object)
+    };
+    objects.filter(is_missing).collect()
+}

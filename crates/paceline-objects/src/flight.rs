@@ -1,0 +1,280 @@
+//! The fragments on their way to one observer.
+
+use crate::ids::ObjectIndex;
+use crate::schema::GroupMask;
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// A fragment on its way.
+#[derive(Clone, Debug)]
+struct Sent {
+    /// The number of its exchange.
+    exchange: u64,
+    content: Content,
+    bytes: usize,
+    at: Instant,
+}
+
+/// The groups of objects that a fragment carries.
+pub(crate) type Content = Vec<(ObjectIndex, GroupMask)>;
+
+/// The end of an exchange.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Arrival {
+    /// Its number.
+    pub(crate) exchange: u64,
+    /// The content of the fragments that were received; `None` if all were.
+    pub(crate) part: Option<Content>,
+}
+
+/// An exchange with fragments on their way.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    left: usize,
+    lost: bool,
+    received: Content,
+}
+
+/// The fragments of one class on their way to one observer, and how many bytes should be.
+///
+/// The window keeps the queues of the path short, so that an update is made from the newest state: it follows the
+/// rate of acknowledged bytes times the least round trip and one report interval.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    next: u32,
+    sent: BTreeMap<u32, Sent>,
+    open: BTreeMap<u64, Open>,
+    bytes: usize,
+    round_trip: Option<Duration>,
+    rate: DeliveryRate,
+}
+
+impl Flight {
+    /// A fragment counts as lost if as many later ones were received.
+    const REORDER: usize = 3;
+    /// A fragment counts as lost after this time, or four round trips if they are longer.
+    const TIMEOUT: Duration = Duration::from_secs(1);
+    /// The least window, in bytes.
+    const WINDOW_MIN: usize = 3_000;
+
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self {
+            next: 0,
+            sent: BTreeMap::new(),
+            open: BTreeMap::new(),
+            bytes: 0,
+            round_trip: None,
+            rate: DeliveryRate::new(now),
+        }
+    }
+
+    /// Returns the number of the next fragment, of this exchange.
+    pub(crate) fn send(
+        &mut self,
+        exchange: u64,
+        content: Content,
+        bytes: usize,
+        now: Instant,
+    ) -> u32 {
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.sent.insert(number, Sent { exchange, content, bytes, at: now });
+        self.open.entry(exchange).or_default().left += 1;
+        self.bytes += bytes;
+        number
+    }
+
+    /// Takes the ranges of an observer's report, and returns what they end.
+    pub(crate) fn acknowledge(
+        &mut self,
+        ranges: &[(u32, u32)],
+        now: Instant,
+        ends: &mut Vec<Arrival>,
+    ) {
+        let mut received = 0;
+        let mut newest = None;
+        for (first, last) in ranges {
+            let numbers: Vec<u32> =
+                self.sent.range(*first..=*last).map(|(number, _)| *number).collect();
+            for number in numbers {
+                let Some(sent) = self.sent.remove(&number) else { continue };
+                self.bytes -= sent.bytes;
+                received += sent.bytes;
+                newest = newest.max(Some(sent.at));
+                self.settle(sent, false, ends);
+            }
+        }
+        if let Some(at) = newest {
+            let round_trip = now.since(at);
+            self.round_trip =
+                Some(self.round_trip.map_or(round_trip, |least| least.min(round_trip)));
+            self.rate.add(received, now);
+        }
+        let highest = ranges.first().map_or(0, |(_, last)| *last);
+        let overtaken: Vec<u32> = self
+            .sent
+            .range(..highest)
+            .map(|(number, _)| *number)
+            .filter(|number| highest.wrapping_sub(*number) as usize >= Self::REORDER)
+            .collect();
+        for number in overtaken {
+            self.lose(number, ends);
+        }
+    }
+
+    /// Counts fragments that are overdue as lost, and returns when the next one is overdue.
+    pub(crate) fn expire(&mut self, now: Instant, ends: &mut Vec<Arrival>) -> Option<Instant> {
+        let limit = self.timeout();
+        while let Some((number, sent)) = self.sent.first_key_value() {
+            if now.since(sent.at) < limit {
+                return Some(sent.at + limit);
+            }
+            let number = *number;
+            self.lose(number, ends);
+        }
+        None
+    }
+
+    fn timeout(&self) -> Duration {
+        Self::TIMEOUT.max(self.round_trip.unwrap_or(Duration::from_nanos(0)).mul_div(4, 1))
+    }
+
+    fn lose(&mut self, number: u32, ends: &mut Vec<Arrival>) {
+        let Some(sent) = self.sent.remove(&number) else { return };
+        self.bytes -= sent.bytes;
+        self.settle(sent, true, ends);
+    }
+
+    /// Settles a fragment; its exchange ends with its last one.
+    fn settle(&mut self, sent: Sent, lost: bool, ends: &mut Vec<Arrival>) {
+        let Some(open) = self.open.get_mut(&sent.exchange) else { return };
+        open.left -= 1;
+        open.lost |= lost;
+        if !lost {
+            open.received.extend(sent.content);
+        }
+        if open.left == 0
+            && let Some(open) = self.open.remove(&sent.exchange)
+        {
+            ends.push(Arrival {
+                exchange: sent.exchange,
+                part: open.lost.then_some(open.received),
+            });
+        }
+    }
+
+    /// Returns how many bytes may be sent now.
+    pub(crate) fn room(&self) -> usize {
+        let round_trip = self
+            .round_trip
+            .unwrap_or(Duration::from_millis(100))
+            .saturating_add(DeliveryRate::INTERVAL);
+        self.rate.bytes_in(round_trip).max(Self::WINDOW_MIN).saturating_sub(self.bytes)
+    }
+}
+
+/// The rate of acknowledged bytes: the greatest of the last intervals, with room to grow.
+#[derive(Clone, Debug)]
+struct DeliveryRate {
+    /// Bytes of the running interval and of those before it, newest first.
+    intervals: [usize; 8],
+    since: Instant,
+}
+
+impl DeliveryRate {
+    /// The interval of reports.
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    const fn new(now: Instant) -> Self {
+        Self { intervals: [0; 8], since: now }
+    }
+
+    fn add(&mut self, bytes: usize, now: Instant) {
+        while now.since(self.since) >= Self::INTERVAL {
+            self.intervals.rotate_right(1);
+            if let Some(first) = self.intervals.first_mut() {
+                *first = 0;
+            }
+            self.since += Self::INTERVAL;
+            if now.since(self.since) > Duration::from_secs(1) {
+                self.intervals = [0; 8];
+                self.since = now;
+            }
+        }
+        if let Some(first) = self.intervals.first_mut() {
+            *first += bytes;
+        }
+    }
+
+    /// Returns one and a quarter of the greatest bytes of an interval, for a time of another length.
+    fn bytes_in(&self, time: Duration) -> usize {
+        let greatest = self.intervals.iter().max().copied().unwrap_or(0) as u64;
+        let bytes = Duration::from_nanos(greatest)
+            .mul_div(time.as_nanos() / 1_000, Self::INTERVAL.as_nanos() / 1_000);
+        usize::try_from(bytes.as_nanos().saturating_mul(5) / 4).unwrap_or(usize::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn whole(exchange: u64) -> Arrival {
+        Arrival { exchange, part: None }
+    }
+
+    fn content(object: u32) -> Content {
+        vec![(ObjectIndex(object), GroupMask::of(0))]
+    }
+
+    #[test]
+    fn an_exchange_is_whole_when_all_its_fragments_are_acknowledged() {
+        let mut flight = Flight::new(at(0));
+        let mut ends = Vec::new();
+        let mut send = |exchange, object, now| flight.send(exchange, content(object), 100, now);
+        assert_eq!([send(7, 1, at(0)), send(7, 2, at(0)), send(8, 3, at(1))], [0, 1, 2]);
+        flight.acknowledge(&[(2, 2), (0, 0)], at(20), &mut ends);
+        assert_eq!(ends, [whole(8)]);
+        flight.acknowledge(&[(0, 2)], at(40), &mut ends);
+        assert_eq!(ends, [whole(8), whole(7)]);
+        assert_eq!(flight.bytes, 0);
+    }
+
+    #[test]
+    fn an_overtaken_or_old_fragment_is_lost_once() {
+        let mut flight = Flight::new(at(0));
+        let mut ends = Vec::new();
+        for exchange in [0, 0, 1, 2, 3] {
+            flight.send(exchange, content(5), 100, at(0));
+        }
+        flight.acknowledge(&[(3, 3), (1, 1)], at(10), &mut ends);
+        assert_eq!(ends, [whole(2), Arrival { exchange: 0, part: Some(content(5)) }]);
+        ends.clear();
+        assert_eq!(flight.expire(at(999), &mut ends), Some(at(1_000)));
+        assert_eq!(flight.expire(at(1_000), &mut ends), None);
+        let lost = |exchange| Arrival { exchange, part: Some(Vec::new()) };
+        assert_eq!(ends, [lost(1), lost(3)]);
+        flight.acknowledge(&[(0, 4)], at(1_001), &mut ends);
+        assert_eq!(ends.len(), 2, "a late acknowledgement changes nothing");
+        assert_eq!(flight.bytes, 0);
+    }
+
+    #[test]
+    fn the_window_follows_the_rate_of_acknowledgements() {
+        let mut flight = Flight::new(at(0));
+        assert_eq!(flight.room(), Flight::WINDOW_MIN);
+        for step in 0..20 {
+            let number = flight.send(step, Vec::new(), 12_500, at(step * 100));
+            flight.acknowledge(&[(number, number)], at(step * 100 + 50), &mut Vec::new());
+        }
+        let room = flight.room();
+        assert!(
+            (15_000..=30_000).contains(&room),
+            "{room} bytes for 125 kB/s, 50 ms and a report of 100 ms"
+        );
+    }
+}

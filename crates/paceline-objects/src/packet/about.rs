@@ -1,0 +1,70 @@
+//! The description of a participant.
+
+use crate::codec::{PacketError, Reader, Writer};
+use crate::ids::PeerId;
+use crate::interest::Interest;
+use crate::schema::Schema;
+
+/// The description of a participant: a latched sample, so that those who join later receive it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PeerDescription {
+    /// The participant.
+    pub peer: PeerId,
+    /// Its name, for people.
+    pub name: String,
+    /// The number of this description; a greater one replaces it.
+    pub revision: u32,
+    /// The schemas of its objects.
+    pub schemas: Vec<Schema>,
+    /// Its interest; `None` if it observes nothing.
+    pub interest: Option<Interest>,
+    /// The owners to which the path has granted the contract of the interest.
+    pub granted: Vec<PeerId>,
+}
+
+impl PeerDescription {
+    /// The longest name, in bytes.
+    pub const NAME_MAX: usize = 64;
+    /// The greatest number of schemas.
+    pub const SCHEMAS_MAX: usize = 64;
+    /// The greatest length of a schema in its textual form, in bytes.
+    pub const SCHEMA_BYTES_MAX: usize = 8_192;
+    /// The greatest number of owners with a granted contract.
+    pub const GRANTED_MAX: usize = 4_096;
+
+    pub(super) fn write(&self, writer: &mut Writer) {
+        writer.u64(self.peer.0).text(&self.name).varint(u64::from(self.revision));
+        writer.varint(self.schemas.len() as u64);
+        for schema in &self.schemas {
+            writer.text(&schema.to_string());
+        }
+        writer.u8(u8::from(self.interest.is_some()));
+        if let Some(interest) = &self.interest {
+            interest.write(writer);
+        }
+        writer.varint(self.granted.len() as u64);
+        for owner in &self.granted {
+            writer.u64(owner.0);
+        }
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
+        let (peer, name, revision) =
+            (PeerId(reader.u64()?), reader.text(Self::NAME_MAX)?.to_owned(), reader.varint32()?);
+        let count = reader.count(Self::SCHEMAS_MAX)?;
+        let schemas = (0..count)
+            .map(|_| {
+                Schema::parse(reader.text(Self::SCHEMA_BYTES_MAX)?).map_err(|_| PacketError::Form)
+            })
+            .collect::<Result<_, _>>()?;
+        let interest = match reader.u8()? {
+            0 => None,
+            1 => Some(Interest::read(reader)?),
+            other => return Err(PacketError::Unknown(other)),
+        };
+        let granted = (0..reader.count(Self::GRANTED_MAX)?)
+            .map(|_| Ok(PeerId(reader.u64()?)))
+            .collect::<Result<_, PacketError>>()?;
+        Ok(Self { peer, name, revision, schemas, interest, granted })
+    }
+}

@@ -1,0 +1,103 @@
+//! Semantic functions: who decides when an object is exchanged.
+
+use super::{Participant, WorldEvent};
+use crate::ids::{ObjectIndex, PeerId};
+use crate::owned::{OwnedObject, OwnedObjects};
+use crate::schema::FieldValue;
+use crate::semantic::{DecidedTerms, EvaluationBatch, FieldSource, SemanticError};
+use paceline_sched::Instant;
+use std::collections::BTreeMap;
+
+impl FieldSource for OwnedObjects {
+    fn field(&self, object: ObjectIndex, name: &str) -> Option<&FieldValue> {
+        self.get(object).and_then(|object: &OwnedObject| object.value(name))
+    }
+
+    fn path(&self, object: ObjectIndex) -> Option<&str> {
+        self.get(object).map(OwnedObject::path)
+    }
+
+    fn fields(&self, object: ObjectIndex) -> Vec<(&str, &FieldValue)> {
+        self.get(object).map(|object| object.fields().collect()).unwrap_or_default()
+    }
+}
+
+/// The fields of some objects at one time, for a semantic function that is evaluated elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct FieldSnapshot {
+    objects: BTreeMap<ObjectIndex, OwnedObject>,
+}
+
+impl FieldSource for FieldSnapshot {
+    fn field(&self, object: ObjectIndex, name: &str) -> Option<&FieldValue> {
+        self.objects.get(&object).and_then(|object| object.value(name))
+    }
+
+    fn path(&self, object: ObjectIndex) -> Option<&str> {
+        self.objects.get(&object).map(OwnedObject::path)
+    }
+
+    fn fields(&self, object: ObjectIndex) -> Vec<(&str, &FieldValue)> {
+        self.objects.get(&object).map(|object| object.fields().collect()).unwrap_or_default()
+    }
+}
+
+impl Participant {
+    /// Returns the fields of the objects of a batch.
+    #[must_use]
+    pub fn snapshot(&self, batch: &EvaluationBatch) -> FieldSnapshot {
+        let objects = batch.pairs.iter().map(|pair| pair.object);
+        let objects = objects.filter_map(|index| Some((index, self.owned.get(index)?.clone())));
+        FieldSnapshot { objects: objects.collect() }
+    }
+
+    /// Lets the application decide about its objects for all observers, instead of the rules that they state; `false`
+    /// returns to these. The range and the contract of an observer stay in force.
+    pub const fn decide_by_application(&mut self, decides: bool) {
+        self.decides = decides;
+    }
+
+    /// Returns the next pairs about which the application must decide, within the budget of
+    /// [`ExchangeSettings::function_budget`](crate::exchange::ExchangeSettings::function_budget).
+    pub fn next_batch(&mut self) -> Option<EvaluationBatch> {
+        self.batches.pop_front()
+    }
+
+    /// Takes the terms that the application decided.
+    pub fn decided(&mut self, decisions: &DecidedTerms, now: Instant) {
+        self.exchanges.accept(decisions, now);
+    }
+
+    /// Disables the semantic function of an observer, which receives objects by the fallback rule from now on.
+    pub fn disable(&mut self, peer: PeerId, error: SemanticError) {
+        self.exchanges.disable(peer, error);
+        self.report_disabled(peer);
+    }
+
+    /// Evaluates the pairs that are due.
+    pub(super) fn decide(&mut self, now: Instant) {
+        while let Some(batch) = self.exchanges.next_batch(now) {
+            if self.decides {
+                self.batches.push_back(batch);
+                continue;
+            }
+            let Some(function) = self.functions.get_mut(&batch.peer) else { continue };
+            match batch.decide(function.as_mut(), &self.owned) {
+                Ok(decisions) => self.decided(&decisions, now),
+                Err(error) => self.disable(batch.peer, error),
+            }
+        }
+        let peers: Vec<_> = self.interests.keys().copied().collect();
+        for peer in peers {
+            self.report_disabled(peer);
+        }
+    }
+
+    /// Reports once that a function is disabled, also one that exceeded its budget.
+    fn report_disabled(&mut self, peer: PeerId) {
+        let Some(error) = self.exchanges.disabled(peer) else { return };
+        if self.disabled.insert(peer) {
+            self.events.push_back(WorldEvent::Disabled(peer, error.clone()));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Another participant of the world.
+
+use crate::flight::{Arrival, Flight};
+use crate::ids::PeerId;
+use crate::packet::{FragmentAck, ObserverView, PeerDescription, UpdateClass};
+use crate::receipts::Receipts;
+use paceline_sched::{Duration, Instant};
+
+/// Another participant of the world.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// Its description.
+    pub(super) about: Option<PeerDescription>,
+    /// When it was last heard.
+    pub(super) heard: Instant,
+    /// The number of its newest view.
+    pub(super) view: Option<u32>,
+    /// The time that it is charged to apply a packet.
+    pub(super) applying: Duration,
+    /// The time that it is charged to decide on updates, to write and to send them.
+    pub(super) sending: Duration,
+    /// The fragments on their way to it.
+    pub(super) flights: PerClass<Flight>,
+    /// How often this participant has begun to introduce its objects to it.
+    run: u32,
+    /// The received fragments, and their run.
+    receipts: PerClass<Receipts>,
+    heard_run: Option<u32>,
+    /// How often this participant has forgotten its objects.
+    generation: u32,
+    /// Whether that number is to be reported even without receipts.
+    report_generation: bool,
+    /// How often it has forgotten the objects of this participant.
+    known_generation: Option<u32>,
+}
+
+/// A value for each class of updates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PerClass<T> {
+    pub(super) promised: T,
+    pub(super) best_effort: T,
+}
+
+impl<T> PerClass<T> {
+    pub(super) const fn get(&mut self, class: UpdateClass) -> &mut T {
+        match class {
+            UpdateClass::Promised => &mut self.promised,
+            UpdateClass::BestEffort => &mut self.best_effort,
+        }
+    }
+}
+
+/// A participant that is gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Remembered {
+    generation: u32,
+    run: u32,
+    pub(super) about: Option<PeerDescription>,
+}
+
+/// The kind of a fragment, by its numbers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Receipt {
+    New,
+    /// The first of a run: all replicas of its owner are out of date.
+    Begins,
+    Known,
+}
+
+impl Peer {
+    pub(super) fn new(remembered: &Remembered, now: Instant) -> Self {
+        let Remembered { generation, run, .. } = *remembered;
+        Self {
+            about: None,
+            heard: now,
+            view: None,
+            applying: Duration::from_nanos(0),
+            sending: Duration::from_nanos(0),
+            flights: PerClass { promised: Flight::new(now), best_effort: Flight::new(now) },
+            run,
+            receipts: PerClass::default(),
+            heard_run: None,
+            generation,
+            report_generation: generation > 0,
+            known_generation: None,
+        }
+    }
+
+    /// Returns the part to remember when it is gone.
+    pub(super) const fn remember(&self, about: Option<PeerDescription>) -> Remembered {
+        Remembered {
+            generation: self.generation.wrapping_add(1),
+            run: self.run.wrapping_add(1),
+            about,
+        }
+    }
+
+    pub(super) const fn run(&self) -> u32 {
+        self.run
+    }
+
+    /// Begins to introduce objects to it anew.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.run = self.run.wrapping_add(1);
+        self.flights = PerClass { promised: Flight::new(now), best_effort: Flight::new(now) };
+    }
+
+    /// Returns its name; empty until its description has arrived.
+    pub(super) fn name(&self) -> &str {
+        self.about.as_ref().map_or("", |about| &about.name)
+    }
+
+    /// Takes the numbers of a fragment.
+    pub(super) fn receive(&mut self, class: UpdateClass, run: u32, number: u32) -> Receipt {
+        let before = self.heard_run;
+        if before.is_some_and(|known| run != known && known.wrapping_sub(run) < u32::MAX / 2) {
+            return Receipt::Known;
+        }
+        if before != Some(run) {
+            self.receipts = PerClass::default();
+            self.heard_run = Some(run);
+        }
+        let new = self.receipts.get(class).add(number);
+        match before {
+            Some(before) if before != run => Receipt::Begins,
+            Some(_) | None if new => Receipt::New,
+            Some(_) | None => Receipt::Known,
+        }
+    }
+
+    /// Adds its acknowledgements.
+    pub(super) fn acks(&mut self, owner: PeerId, acks: &mut Vec<FragmentAck>) {
+        let report = std::mem::take(&mut self.report_generation);
+        for class in [UpdateClass::Promised, UpdateClass::BestEffort] {
+            let ranges = self.receipts.get(class).report();
+            let only = report && class == UpdateClass::BestEffort;
+            if let Some(ranges) = ranges.or_else(|| only.then(Vec::new)) {
+                acks.push(FragmentAck {
+                    owner,
+                    class,
+                    generation: self.generation,
+                    run: self.heard_run.unwrap_or(0),
+                    ranges,
+                });
+            }
+        }
+    }
+
+    /// Takes its view, and returns whether it has forgotten this participant's objects.
+    pub(super) fn report(
+        &mut self,
+        view: &ObserverView,
+        own: PeerId,
+        now: Instant,
+        ends: &mut Vec<Arrival>,
+    ) -> bool {
+        let mut forgotten = false;
+        for ack in view.acks.iter().filter(|ack| ack.owner == own) {
+            let before = self.known_generation.replace(ack.generation);
+            forgotten |= before.is_some_and(|before| before != ack.generation);
+            if ack.run == self.run {
+                self.flights.get(ack.class).acknowledge(&ack.ranges, now, ends);
+            }
+        }
+        forgotten
+    }
+
+    /// Loses fragments that have been on their way for too long, and returns when the next one is.
+    pub(super) fn expire(&mut self, now: Instant, ends: &mut Vec<Arrival>) -> Option<Instant> {
+        let promised = self.flights.promised.expire(now, ends);
+        let best_effort = self.flights.best_effort.expire(now, ends);
+        promised.into_iter().chain(best_effort).min()
+    }
+}

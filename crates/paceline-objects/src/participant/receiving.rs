@@ -1,0 +1,336 @@
+//! Packets from other participants.
+
+use super::{Participant, SILENCE, WorldEvent, WorldTime};
+use crate::codec::PacketError;
+use crate::contract::DelayParts;
+use crate::exchange::Observer;
+use crate::flight::Arrival;
+use crate::ids::PeerId;
+use crate::interest::Interest;
+use crate::motion::Motion;
+use crate::owned::OwnedObject;
+use crate::packet::{Claim, Fragment, ObserverView, Packet, PeerDescription, UpdateClass};
+use crate::participant::peer::{Peer, Receipt};
+use crate::replicas::{ReplicaEvent, outranks};
+use crate::schema::GroupMask;
+use paceline_sched::{Duration, Instant};
+
+/// How soon a claim is published.
+const CLAIM_DELAY: Duration = Duration::from_millis(20);
+/// How long a claim is repeated.
+const CLAIM_TIME: Duration = Duration::from_secs(2);
+
+impl Participant {
+    /// Takes a packet that was sent `age` ago; `class` is that of the channel on which it arrived.
+    ///
+    /// # Errors
+    /// Bytes that are no packet. They are counted and change nothing.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        class: UpdateClass,
+        age: Duration,
+        time: WorldTime,
+    ) -> Result<(), PacketError> {
+        let packet = Packet::decode(bytes).inspect_err(|_| self.counts.wrong += 1)?;
+        let from = packet.from();
+        if from == self.id {
+            self.counts.own += 1;
+            return Ok(());
+        }
+        if !self.peers.contains_key(&from) {
+            // A packet that took longer to arrive than a silence says nothing about now.
+            if age >= SILENCE && !matches!(packet, Packet::PeerDescription(_)) {
+                return Ok(());
+            }
+            if self.peers.len() >= self.settings.peers_max {
+                self.counts.too_many += 1;
+                return Ok(());
+            }
+            let remembered = self.remembered.remove(&from).unwrap_or_default();
+            self.peers.insert(from, Peer::new(&remembered, time.now));
+            if let Some(about) = remembered.about {
+                self.take_about(about, time.now);
+            }
+        }
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.heard = peer.heard.max(time.now);
+        }
+        match packet {
+            Packet::Fragment(fragment) => self.take_fragment(&fragment, class, age, time.now),
+            Packet::PeerDescription(about) => self.take_about(about, time.now),
+            Packet::ObserverView(view) => self.take_view(&view, age, time.now),
+            Packet::Hand(hand) => self.take_hand(&hand, time.now),
+        }
+        Ok(())
+    }
+
+    /// Takes the measured time of reading a packet and applying its updates.
+    pub fn note_applying(&mut self, cost: Duration, now: Instant) {
+        self.own.applying.add(cost, now);
+    }
+
+    /// Takes the measured time of [`Self::poll`] and of sending its packets.
+    pub fn note_sending(&mut self, cost: Duration, now: Instant) {
+        self.own.sending.add(cost, now);
+    }
+
+    /// Returns the times that are charged for an update of an owner to this participant.
+    #[must_use]
+    pub fn delay_parts(&self, owner: PeerId) -> Option<DelayParts> {
+        let peer = self.peers.get(&owner)?;
+        Some(DelayParts { sending: peer.sending, observer: self.own.applying.charged() })
+    }
+
+    /// Returns the times that are charged for an update of this participant to an observer, and the observer's
+    /// interest.
+    #[must_use]
+    pub fn service(&self, observer: PeerId) -> Option<(DelayParts, &Interest)> {
+        let (peer, interest) = (self.peers.get(&observer)?, self.interests.get(&observer)?);
+        Some((
+            DelayParts { sending: self.own.sending.charged(), observer: peer.applying },
+            interest,
+        ))
+    }
+
+    fn take_fragment(
+        &mut self,
+        fragment: &Fragment,
+        class: UpdateClass,
+        age: Duration,
+        now: Instant,
+    ) {
+        let Some(peer) = self.peers.get_mut(&fragment.owner) else { return };
+        match peer.receive(class, fragment.run, fragment.number) {
+            Receipt::New => {}
+            Receipt::Begins => self.replicas.restart(fragment.owner),
+            Receipt::Known => {
+                self.counts.twice += 1;
+                return;
+            }
+        }
+        if self.own.interest.is_none() {
+            return;
+        }
+        let here = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
+        self.replicas.apply(fragment, here);
+        for claim in self.replicas.claims() {
+            self.claim(claim, now);
+        }
+        self.defend(fragment, now);
+    }
+
+    /// Compares the introduced objects with the own ones: two owners of one path become one.
+    fn defend(&mut self, fragment: &Fragment, now: Instant) {
+        for introduction in
+            fragment.updates.iter().filter_map(|update| update.introduction.as_ref())
+        {
+            let Some(object) = self.owned.find(&introduction.path) else { continue };
+            let Some(epoch) = self.owned.get(object).map(OwnedObject::epoch) else { continue };
+            let claim = |owner, epoch| Claim { path: introduction.path.clone(), owner, epoch };
+            let (own, other) = (claim(self.id, epoch), claim(fragment.owner, introduction.epoch));
+            if outranks((other.owner, other.epoch), (own.owner, own.epoch)) {
+                self.claim(other.clone(), now);
+                self.contests.note(object, other, now);
+            } else {
+                self.replicas.adopt(&introduction.path);
+                self.claim(own, now);
+            }
+        }
+    }
+
+    /// Yields the objects that others have claimed for long enough.
+    pub(super) fn resolve(&mut self, now: Instant) -> Option<Instant> {
+        let replicas = &self.replicas;
+        let persists = |claim: &Claim| {
+            replicas.get(&claim.path).is_some_and(|replica| replica.owner() == claim.owner)
+        };
+        for (object, claim) in self.contests.decided(persists, now) {
+            self.yield_to(object, claim, now);
+        }
+        self.contests.next_wake()
+    }
+
+    pub(super) fn claim(&mut self, claim: Claim, now: Instant) {
+        if self.claims.len() < ObserverView::CLAIMS_MAX || self.claims.contains_key(&claim.path) {
+            self.claims.insert(claim.path.clone(), (claim, now + CLAIM_TIME));
+            self.own.view_at = self.own.view_at.min(now + CLAIM_DELAY);
+        }
+    }
+
+    fn take_about(&mut self, about: PeerDescription, now: Instant) {
+        let Some(peer) = self.peers.get_mut(&about.peer) else { return };
+        if peer.about.as_ref().is_some_and(|known| known.revision >= about.revision) {
+            return;
+        }
+        let PeerDescription { peer: id, name, interest, .. } = about.clone();
+        self.replicas.describe(id, &about.schemas);
+        if peer.about.replace(about).is_none() {
+            self.events.push_back(WorldEvent::Joined(id, name));
+        }
+        match interest {
+            Some(interest) => self.serve(id, interest, now),
+            None => self.stop_serving(id),
+        }
+    }
+
+    /// Begins to send objects to an observer, or changes how.
+    fn serve(&mut self, peer: PeerId, interest: Interest, now: Instant) {
+        let function = interest.function();
+        let about = self.peers.get(&peer).and_then(|peer| peer.about.as_ref());
+        let granted = about.is_some_and(|about| about.granted.contains(&self.id));
+        let contract = interest.contract.filter(|_| granted);
+        let contract = contract.map(|contract| (contract.each, contract.objects));
+        if !self.interests.contains_key(&peer) {
+            let observer = Observer { range: interest.range, ..Observer::EVERYWHERE };
+            if self.exchanges.join(peer, observer, now).is_err() {
+                self.counts.too_many += 1;
+                return;
+            }
+        }
+        self.exchanges.enable(peer);
+        self.disabled.remove(&peer);
+        // An interest that was received has been checked.
+        if let Ok(function) = function {
+            self.functions.insert(peer, function);
+        }
+        let _checked = self.exchanges.promise(peer, contract, now);
+        self.interests.insert(peer, interest);
+    }
+
+    /// Begins with an observer anew, which has forgotten all objects.
+    fn serve_again(&mut self, peer: PeerId, now: Instant) {
+        if let Some(interest) = self.interests.get(&peer).cloned() {
+            self.stop_serving(peer);
+            if let Some(peer) = self.peers.get_mut(&peer) {
+                peer.begin(now);
+            }
+            self.serve(peer, interest, now);
+        }
+    }
+
+    fn stop_serving(&mut self, peer: PeerId) {
+        self.functions.remove(&peer);
+        self.disabled.remove(&peer);
+        self.interests.remove(&peer);
+        self.exchanges.leave(peer);
+    }
+
+    fn take_view(&mut self, view: &ObserverView, age: Duration, now: Instant) {
+        if view.leaving {
+            self.forget(view.peer, true);
+            return;
+        }
+        let own = self.id;
+        let Some(peer) = self.peers.get_mut(&view.peer) else { return };
+        if peer.view.is_some_and(|newest| newest.wrapping_sub(view.number) < u32::MAX / 2) {
+            return;
+        }
+        peer.view = Some(view.number);
+        (peer.applying, peer.sending) = (view.applying, view.sending);
+        let mut ends = Vec::new();
+        let forgotten = peer.report(view, own, now, &mut ends);
+        self.settle(view.peer, &ends, now);
+        if forgotten {
+            self.serve_again(view.peer, now);
+        }
+        let at = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
+        let motion = view.motion.map(|(position, velocity)| Motion { position, velocity, at });
+        if let Some(interest) = self.interests.get(&view.peer) {
+            let observer = Observer { motion, view: view.direction, range: interest.range };
+            // Its numbers have been checked.
+            let _checked = self.exchanges.observe(view.peer, observer);
+        }
+        for claim in &view.claims {
+            self.take_claim(claim, now);
+        }
+    }
+
+    /// Tells the exchanges which of their messages have arrived.
+    pub(super) fn settle(&mut self, peer: PeerId, ends: &[Arrival], now: Instant) {
+        for end in ends {
+            let Some(part) = &end.part else {
+                self.exchanges.delivered(peer, end.exchange, now);
+                continue;
+            };
+            let groups = |object| {
+                let masks =
+                    part.iter().filter(|(received, _)| *received == object).map(|(_, mask)| *mask);
+                masks.reduce(GroupMask::with)
+            };
+            self.exchanges.arrived(peer, end.exchange, groups, now);
+        }
+    }
+
+    fn take_claim(&mut self, claim: &Claim, now: Instant) {
+        let Some(object) = self.owned.find(&claim.path) else { return };
+        let Some(epoch) = self.owned.get(object).map(OwnedObject::epoch) else { return };
+        if claim.owner == self.id || !outranks((claim.owner, claim.epoch), (self.id, epoch)) {
+            return;
+        }
+        if self.hand_overs.goes_to(object, claim) {
+            self.yield_to(object, claim.clone(), now);
+        } else {
+            self.contests.note(object, claim.clone(), now);
+        }
+    }
+
+    /// Forgets participants that are silent, and returns when the next one is.
+    pub(super) fn forget_silent(&mut self, now: Instant) -> Option<Instant> {
+        let silent: Vec<_> = self
+            .peers
+            .iter()
+            .filter(|(_, peer)| now.since(peer.heard) >= SILENCE)
+            .map(|(id, _)| *id)
+            .collect();
+        for peer in silent {
+            self.forget(peer, false);
+        }
+        self.peers.values().map(|peer| peer.heard + SILENCE).min()
+    }
+
+    fn forget(&mut self, id: PeerId, leaves: bool) {
+        let Some(peer) = self.peers.remove(&id) else { return };
+        self.stop_serving(id);
+        self.replicas.leave(id);
+        let mut about = peer.about.clone();
+        if let Some(about) = &about {
+            self.events.push_back(WorldEvent::Left(id, about.name.clone()));
+        }
+        if leaves {
+            about = None;
+        }
+        self.remembered.insert(id, peer.remember(about));
+        if self.remembered.len() > self.settings.peers_max {
+            self.remembered.pop_first();
+        }
+    }
+}
+
+impl Packet {
+    /// Returns the participant that made it.
+    #[must_use]
+    pub const fn from(&self) -> PeerId {
+        match self {
+            Self::Fragment(fragment) => fragment.owner,
+            Self::PeerDescription(about) => about.peer,
+            Self::ObserverView(view) => view.peer,
+            Self::Hand(hand) => hand.from,
+        }
+    }
+}
+
+impl ReplicaEvent {
+    /// Returns the path of the object.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Created(path)
+            | Self::Changed(path, _)
+            | Self::Deleted(path)
+            | Self::Withdrawn(path)
+            | Self::OwnerChanged(path, _)
+            | Self::Lost(path) => path,
+        }
+    }
+}

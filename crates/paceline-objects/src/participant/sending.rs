@@ -1,0 +1,246 @@
+//! Packets to other participants.
+
+use super::{Destination, Outgoing, PUBLISH_MAX, Participant, SILENCE, WorldEvent, WorldTime};
+use crate::exchange::{Exchange, ExchangeClass, ExchangeUpdate, UpdateKind};
+use crate::ids::{ObjectIndex, PeerId};
+use crate::pack::{OutgoingUpdate, pack};
+use crate::packet::{
+    Claim, Fate, Fragment, ObserverView, Packet, PeerDescription, UpdateClass, UpdateRecord,
+};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// The time between two views of an observer that moves or receives.
+const VIEW: Duration = Duration::from_millis(100);
+/// The time between two views of a participant that does neither.
+const IDLE_VIEW: Duration = Duration::from_millis(1_000);
+
+/// How objects that are no longer owned have ended, until all observers know.
+#[derive(Debug, Default)]
+pub(super) struct Fates {
+    ended: BTreeMap<ObjectIndex, Fate>,
+}
+
+impl Fates {
+    pub(super) fn insert(&mut self, index: ObjectIndex, fate: Fate) {
+        self.ended.insert(index, fate);
+    }
+}
+
+impl Participant {
+    /// Makes the packets that are due, and returns when to call it again at the latest. [`Self::outgoing`] returns
+    /// them.
+    pub fn poll(&mut self, time: WorldTime) -> Option<Instant> {
+        let WorldTime { now, .. } = time;
+        let silent = self.forget_silent(now);
+        self.replicas.expire(now);
+        let resolved = self.resolve(now);
+        self.publish(now);
+        let expiry = self.expire(now);
+        self.decide(now);
+        self.hand(now);
+        self.exchange(time);
+        let own = self.exchanges.next_wake();
+        let wakes = [
+            silent,
+            expiry,
+            resolved,
+            own,
+            self.hand_overs.next_wake(),
+            Some(self.own.view_at),
+            Some(self.own.publish_at),
+        ];
+        wakes.into_iter().flatten().min().map(|wake| wake.max(now + Duration::from_nanos(1)))
+    }
+
+    /// Returns the next packet to send.
+    pub fn outgoing(&mut self) -> Option<Outgoing> {
+        self.outgoing.pop_front()
+    }
+
+    /// Returns the packet that tells the others that it leaves.
+    #[must_use]
+    pub fn farewell(&mut self) -> Outgoing {
+        self.replicas = crate::replicas::Replicas::new(self.settings.replicas_max);
+        let view = ObserverView { leaving: true, acks: Vec::new(), ..self.view() };
+        Outgoing { to: Destination::ObserverView, payload: Packet::ObserverView(view).encode() }
+    }
+
+    fn publish(&mut self, now: Instant) {
+        if std::mem::take(&mut self.own.unpublished) || now >= self.own.publish_at {
+            self.own.publish_at = now + self.own.publish_again;
+            self.own.publish_again = self.own.publish_again.mul_div(2, 1).min(PUBLISH_MAX);
+            let about = PeerDescription {
+                peer: self.id,
+                name: self.name.clone(),
+                revision: self.own.revision,
+                schemas: self.schemas.values().map(|schema| (**schema).clone()).collect(),
+                interest: self.own.interest.clone(),
+                granted: self.own.granted.iter().copied().collect(),
+            };
+            self.outgoing.push_back(Outgoing {
+                to: Destination::PeerDescription,
+                payload: Packet::PeerDescription(about).encode(),
+            });
+        }
+        if now < self.own.view_at {
+            return;
+        }
+        let idle = self.own.viewed.is_some_and(|viewed| now.since(viewed) < IDLE_VIEW);
+        let view = self.view();
+        let empty = view.acks.is_empty() && view.claims.is_empty() && !self.own.moved;
+        self.own.view_at = now + VIEW;
+        if empty && idle {
+            return;
+        }
+        self.own.moved = false;
+        self.own.viewed = Some(now);
+        self.claims.retain(|_, (_, until)| now < *until);
+        self.outgoing.push_back(Outgoing {
+            to: Destination::ObserverView,
+            payload: Packet::ObserverView(view).encode(),
+        });
+    }
+
+    fn view(&mut self) -> ObserverView {
+        let mut acks = Vec::new();
+        for (owner, peer) in &mut self.peers {
+            if acks.len() + 2 <= ObserverView::ACKS_MAX {
+                peer.acks(*owner, &mut acks);
+            }
+        }
+        let number = self.own.view;
+        self.own.view = number.wrapping_add(1);
+        ObserverView {
+            peer: self.id,
+            number,
+            motion: self.own.motion,
+            direction: self.own.direction,
+            applying: self.own.applying.charged(),
+            sending: self.own.sending.charged(),
+            acks,
+            claims: self.claims.values().map(|(claim, _)| claim.clone()).collect::<Vec<Claim>>(),
+            leaving: false,
+        }
+    }
+
+    fn expire(&mut self, now: Instant) -> Option<Instant> {
+        let mut ended = Vec::new();
+        let mut next: Option<Instant> = None;
+        for (id, peer) in &mut self.peers {
+            let mut ends = Vec::new();
+            next = peer.expire(now, &mut ends).into_iter().chain(next).min();
+            if !ends.is_empty() {
+                ended.push((*id, ends));
+            }
+        }
+        for (id, ends) in ended {
+            self.settle(id, &ends, now);
+        }
+        next
+    }
+
+    fn hand(&mut self, now: Instant) {
+        let outgoing = &mut self.outgoing;
+        let late = self.hand_overs.poll(now, |to, hand| {
+            let to = Destination::Peer(to, UpdateClass::BestEffort);
+            outgoing.push_back(Outgoing { to, payload: Packet::Hand(hand.clone()).encode() });
+        });
+        for (object, to) in late {
+            self.events.push_back(WorldEvent::Kept(object, to));
+        }
+    }
+
+    fn exchange(&mut self, time: WorldTime) {
+        let largest = self.settings.fragment_bytes as u64;
+        loop {
+            let peers = &self.peers;
+            let budget = |peer: PeerId| {
+                peers.get(&peer).map_or(0, |peer| peer.flights.best_effort.room() as u64)
+            };
+            let Some(exchange) = self.exchanges.poll(time.now, &budget, largest) else { break };
+            self.message(&exchange, time);
+        }
+        let exchanges = &self.exchanges;
+        self.fates.ended.retain(|index, _| exchanges.is_known(*index));
+    }
+
+    /// Returns the update of an object for a message; `None` if the object has ended since.
+    fn record(&self, update: &ExchangeUpdate, now: Instant) -> Option<OutgoingUpdate> {
+        let ended = self.fates.ended.get(&update.object);
+        let empty = UpdateRecord {
+            object: update.object,
+            introduction: None,
+            fate: None,
+            age: 0,
+            groups: Vec::new(),
+        };
+        let bare = |fate| OutgoingUpdate {
+            record: UpdateRecord { fate: Some(fate), ..empty.clone() },
+            state_bytes: 0,
+            fidelity_permille: 1_000,
+        };
+        match (update.kind, self.owned.get(update.object), ended) {
+            (UpdateKind::Delete, _, Some(fate)) => Some(bare(*fate)),
+            (UpdateKind::Withdraw, _, _) => Some(bare(Fate::Withdrawn)),
+            (UpdateKind::Introduce | UpdateKind::Change | UpdateKind::Refresh, Some(object), _) => {
+                let groups = update
+                    .groups
+                    .iter()
+                    .filter_map(|group| Some((group, object.group(group)?.clone())));
+                let age = object
+                    .changed(update.groups)
+                    .map_or(0, |changed| now.since(changed).as_micros());
+                let introduction = update.kind.introduces().then(|| object.introduction());
+                let record = UpdateRecord { introduction, age, groups: groups.collect(), ..empty };
+                let fidelity_permille = update.fidelity_permille;
+                Some(OutgoingUpdate {
+                    record,
+                    state_bytes: object.state_bytes(),
+                    fidelity_permille,
+                })
+            }
+            (UpdateKind::Delete, _, None)
+            | (UpdateKind::Introduce | UpdateKind::Change | UpdateKind::Refresh, None, _) => None,
+        }
+    }
+
+    /// Makes the fragments of a message.
+    fn message(&mut self, exchange: &Exchange, time: WorldTime) {
+        let updates =
+            exchange.updates.iter().filter_map(|update| self.record(update, time.now)).collect();
+        let packed = pack(updates, self.settings.fragment_bytes);
+        let Some(peer) = self.peers.get_mut(&exchange.peer) else { return };
+        if packed.is_empty() {
+            self.exchanges.delivered(exchange.peer, exchange.number, time.now);
+            return;
+        }
+        let count = u16::try_from(packed.len()).unwrap_or(u16::MAX);
+        for (position, fragment) in packed.into_iter().enumerate() {
+            let class = match exchange.class {
+                ExchangeClass::Promised if !fragment.losable => UpdateClass::Promised,
+                ExchangeClass::Promised | ExchangeClass::BestEffort => UpdateClass::BestEffort,
+            };
+            let useful: usize = fragment.updates.iter().map(UpdateRecord::len).sum();
+            let content =
+                fragment.updates.iter().map(|update| (update.object, update.mask())).collect();
+            let run = peer.run();
+            let flight = peer.flights.get(class);
+            let packet = Packet::Fragment(Fragment {
+                owner: self.id,
+                run,
+                number: flight.send(exchange.number, content, Fragment::HEADER + useful, time.now),
+                position: u16::try_from(position).unwrap_or(u16::MAX),
+                count,
+                sent: time.stamp,
+                error: time.error,
+                updates: fragment.updates,
+            });
+            let to = Destination::Peer(exchange.peer, class);
+            self.outgoing.push_back(Outgoing { to, payload: packet.encode() });
+        }
+    }
+}
+
+/// A participant that is silent for longer than this is gone, so views are more frequent.
+const _: () = assert!(IDLE_VIEW.as_nanos() * 2 < SILENCE.as_nanos());

@@ -1,0 +1,140 @@
+//! Events of a world, and answers to its contracts.
+
+use super::object::SharedObject;
+use crate::event::Withdrawn;
+use crate::grant::Grant;
+use crate::refusal::Refusal;
+use paceline::contract::Refusal as Refused;
+use paceline::world::{
+    ObjectIndex, ReplicaEvent, ServiceEvent, ServiceOffer, SharedWorld, WorldEvent as Told,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// A change in a world.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct WorldEvent {
+    /// What happened: `joined`, `left`, `created`, `changed`, `deleted`, `withdrawn`,
+    /// `owner_changed`, `lost`, `adopted`, `yielded`, `kept` or `disabled`.
+    kind: &'static str,
+    /// The path of the object; `None` for an event of a participant.
+    path: Option<String>,
+    /// The id of the participant: who joined or left, the new owner, or the observer.
+    peer: Option<String>,
+    /// The name of a participant who joined or left, and the reason of `disabled`.
+    text: Option<String>,
+    /// The object that was handed over to this participant, for `adopted`.
+    object: Option<Py<SharedObject>>,
+}
+
+impl WorldEvent {
+    pub(super) fn new(told: &Told, world: &SharedWorld) -> Self {
+        let path_of = |index: ObjectIndex| world.owned(index).map(|it| it.path().to_owned());
+        let event = |kind, path: Option<String>, peer: Option<String>, text: Option<String>| Self {
+            kind,
+            path,
+            peer,
+            text,
+            object: None,
+        };
+        let object = |kind, path: &str| event(kind, Some(path.to_owned()), None, None);
+        match told {
+            Told::Joined(peer, name) => {
+                event("joined", None, Some(peer.to_string()), Some(name.clone()))
+            }
+            Told::Left(peer, name) => {
+                event("left", None, Some(peer.to_string()), Some(name.clone()))
+            }
+            Told::Replica(ReplicaEvent::Created(path)) => object("created", path),
+            Told::Replica(ReplicaEvent::Changed(path, _)) => object("changed", path),
+            Told::Replica(ReplicaEvent::Deleted(path)) => object("deleted", path),
+            Told::Replica(ReplicaEvent::Withdrawn(path)) => object("withdrawn", path),
+            Told::Replica(ReplicaEvent::Lost(path)) => object("lost", path),
+            Told::Replica(ReplicaEvent::OwnerChanged(path, owner)) => {
+                event("owner_changed", Some(path.to_string()), Some(owner.to_string()), None)
+            }
+            Told::Adopted(index, path) => {
+                let schema = world.object(path).and_then(|view| view.schema);
+                let adopted = world.owned(*index).zip(schema);
+                let adopted = adopted.and_then(|(object, schema)| {
+                    let object = SharedObject::new(object, schema);
+                    Python::attach(|py| Py::new(py, object)).ok()
+                });
+                Self { object: adopted, ..object("adopted", path) }
+            }
+            Told::Yielded(_, claim) => {
+                event("yielded", Some(claim.path.clone()), Some(claim.owner.to_string()), None)
+            }
+            Told::Kept(index, peer) => event("kept", path_of(*index), Some(peer.to_string()), None),
+            Told::Disabled(peer, error) => {
+                event("disabled", None, Some(peer.to_string()), Some(error.to_string()))
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl WorldEvent {
+    fn __repr__(&self) -> String {
+        let parts = [&self.path, &self.peer, &self.text].into_iter().flatten();
+        let parts: Vec<_> = parts.map(|part| format!(", '{part}'")).collect();
+        format!("WorldEvent('{}'{})", self.kind, parts.concat())
+    }
+}
+
+/// An answer to the contract of an interest: a link cannot keep it for one owner, whose updates are
+/// best effort.
+#[pyclass(frozen, module = "paceline")]
+pub(crate) struct ServiceRefused {
+    refusal: Refused,
+    offer: ServiceOffer,
+}
+
+#[pymethods]
+impl ServiceRefused {
+    /// The refusal, with the node and the link.
+    #[getter]
+    fn refusal(&self) -> Refusal {
+        Refusal(self.refusal.clone())
+    }
+
+    /// The arguments of `Interest.with_contract` that would be granted instead, each by itself.
+    #[getter]
+    fn offer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        let ServiceOffer { max_updates, fidelity_permille, delay } = self.offer;
+        if let Some(updates) = max_updates {
+            dict.set_item("max_updates", updates)?;
+        }
+        if let Some(fidelity) = fidelity_permille {
+            dict.set_item("fidelity", f64::from(fidelity) / 1e3)?;
+        }
+        if let Some(delay) = delay {
+            dict.set_item("delay_s", delay.as_secs_f64())?;
+        }
+        Ok(dict)
+    }
+
+    fn __str__(&self) -> String {
+        self.refusal.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ServiceRefused('{}')", self.refusal)
+    }
+}
+
+/// Converts an answer.
+pub(super) fn service(py: Python<'_>, told: ServiceEvent) -> Option<PyResult<Bound<'_, PyAny>>> {
+    match told {
+        ServiceEvent::Granted(grant) => Some(Bound::new(py, Grant(grant)).map(Bound::into_any)),
+        ServiceEvent::Refused(refusal, offer) => {
+            Some(Bound::new(py, ServiceRefused { refusal, offer }).map(Bound::into_any))
+        }
+        ServiceEvent::Withdrawn(publisher) => {
+            let withdrawn = Withdrawn::of(publisher.to_string());
+            Some(Bound::new(py, withdrawn).map(Bound::into_any))
+        }
+        _ => None,
+    }
+}

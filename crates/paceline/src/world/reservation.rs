@@ -1,0 +1,192 @@
+//! The reservation of an observer's contract.
+
+use super::channels::{self, PromisedTraffic};
+use super::service::{ServiceEvent, ServiceOffer};
+use super::state::Shared;
+use crate::contract::Refusal;
+use crate::shell::clock;
+use crate::status::PublisherId;
+use crate::{Pattern, SubscriberEvent, Subscription};
+use paceline_objects::packet::{Fragment, UpdateClass};
+use paceline_objects::{InterestContract, ObjectContract, Participant, PeerId};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The bytes of an update besides its fields: index, flags, age, groups and their lengths.
+const UPDATE_HEAD: u64 = 16;
+/// The bytes of an introduction: a path and more. It is repeated until the observer has acknowledged it.
+const INTRODUCTION: u64 = 64;
+
+/// The greatest number of publishers whose owners are remembered.
+const OWNERS_MAX: usize = 16_384;
+
+/// Returns the traffic of the promised updates to an observer: `n_max (l (1 + h) ⌈s/l⌉) / t` for each object, with the
+/// headers of updates and fragments.
+pub(super) fn traffic(participant: &Participant, peer: PeerId) -> Option<PromisedTraffic> {
+    let (_, interest) = participant.service(peer)?;
+    let InterestContract { each, objects } = interest.contract?;
+    let payload = participant.settings().fragment_bytes.saturating_sub(Fragment::HEADER);
+    let update = u64::from(each.bytes) + UPDATE_HEAD;
+    let round = update.saturating_mul(objects as u64) + INTRODUCTION;
+    let fragments = round.div_ceil(payload.max(1) as u64) + 1;
+    let bytes = round + fragments * Fragment::HEADER as u64;
+    let contract = ObjectContract { bytes: u32::try_from(bytes).unwrap_or(u32::MAX), ..each };
+    let fragments = ObjectContract { bytes: u32::try_from(fragments).unwrap_or(u32::MAX), ..each };
+    Some(PromisedTraffic {
+        bits_per_s: contract.throughput(usize::MAX, 0).saturating_mul(8),
+        burst: bytes,
+        largest: bytes.min(participant.settings().fragment_bytes as u64),
+        hertz: fragments.throughput(usize::MAX, 0),
+    })
+}
+
+/// The subscription of the promised updates.
+#[derive(Default)]
+pub(super) struct Reservation {
+    contract: Option<InterestContract>,
+    network: Duration,
+    subscription: Option<Subscription>,
+    checked: Option<Instant>,
+    owners: BTreeMap<PublisherId, PeerId>,
+}
+
+impl Reservation {
+    /// How often the measured times are compared with the requested ones.
+    const CHECK: Duration = Duration::from_secs(1);
+
+    /// Requests what the interest's contract leaves for the network, and takes the answers.
+    pub(super) fn update(&mut self, shared: &Arc<Shared>) {
+        self.answers(shared);
+        let now = clock::now();
+        let state = shared.lock();
+        let contract = state.interest.as_ref().and_then(|interest| interest.contract);
+        let id = state.participant.id();
+        if contract == self.contract
+            && self.checked.is_some_and(|checked| now.since(checked) < Self::CHECK)
+        {
+            return;
+        }
+        let Some(wanted) = contract else {
+            drop(state);
+            *self = Self::default();
+            return;
+        };
+        let network = network(&state.participant, wanted.each.delay);
+        drop(state);
+        self.checked = Some(now);
+        // Smaller changes are not worth a new request.
+        let near = self.network <= network.mul_div(11, 10);
+        if contract == self.contract && near {
+            return;
+        }
+        self.contract = contract;
+        self.network = network;
+        self.request(shared, id);
+    }
+
+    fn request(&mut self, shared: &Arc<Shared>, id: PeerId) {
+        let class = UpdateClass::Promised;
+        let receiver = Arc::clone(shared);
+        let pattern = channels::promised(shared.world(), id);
+        self.subscription = None;
+        let declared = shared
+            .node()
+            .subscriber(&pattern)
+            .within(self.network.into())
+            .callback(move |sample| channels::take(&receiver, &sample, class));
+        match declared {
+            Ok(subscription) => self.subscription = Some(subscription),
+            Err(error) => crate::warn_limited!("world: {error}"),
+        }
+    }
+
+    fn answers(&mut self, shared: &Shared) {
+        let Some((subscription, contract)) = self.subscription.as_ref().zip(self.contract) else {
+            return;
+        };
+        let mut events = Vec::new();
+        let mut granted = Vec::new();
+        while let Some(event) = subscription.try_event() {
+            match event {
+                SubscriberEvent::Granted(grant) => {
+                    granted.push((grant.publisher, true));
+                    events.push(ServiceEvent::Granted(grant));
+                }
+                SubscriberEvent::Refused(publisher, refusal) => {
+                    granted.push((publisher, false));
+                    let offer = offer(&contract, &refusal);
+                    events.push(ServiceEvent::Refused(refusal, offer));
+                }
+                SubscriberEvent::Withdrawn(publisher)
+                | SubscriberEvent::BestEffort(publisher, _) => {
+                    granted.push((publisher, false));
+                    events.push(ServiceEvent::Withdrawn(publisher));
+                }
+                SubscriberEvent::Publishers(_)
+                | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::Changed { .. }
+                | SubscriberEvent::ChangeRefused { .. }
+                | SubscriberEvent::Silent(_)
+                | SubscriberEvent::Resumed(_) => {}
+            }
+        }
+        if events.is_empty() {
+            return;
+        }
+        self.find_owners(shared);
+        shared.change(|state| {
+            for (publisher, granted) in granted {
+                if let Some(owner) = self.owners.get(&publisher) {
+                    state.participant.grant(*owner, granted);
+                }
+            }
+            state.services.extend(events);
+        });
+        shared.arrived.notify(usize::MAX);
+    }
+
+    /// Learns which publisher belongs to which owner, from their tags.
+    fn find_owners(&mut self, shared: &Shared) {
+        let id = shared.lock().participant.id();
+        let Ok(pattern) = Pattern::new(&channels::promised(shared.world(), id)) else { return };
+        for source in shared.node().sources(&pattern) {
+            if let Some(owner) = channels::owner(source.tag.as_str()) {
+                self.owners.insert(source.publisher, owner);
+            }
+        }
+        if self.owners.len() > OWNERS_MAX {
+            self.owners.clear();
+        }
+    }
+}
+
+/// Returns the delay that remains for the network, by the greatest measured times of all owners.
+fn network(participant: &Participant, delay: Duration) -> Duration {
+    let parts = participant.peers().filter_map(|(peer, _)| participant.delay_parts(peer));
+    let networks = parts.filter_map(|parts| parts.network(delay));
+    // Half of the delay if the rest is spent at the ends: the miss is visible in the report.
+    networks.min().unwrap_or_else(|| delay.mul_div(1, 2)).max(delay.mul_div(1, 2))
+}
+
+/// Returns a refusal's offer in the terms of the contract.
+fn offer(contract: &InterestContract, refusal: &Refusal) -> ServiceOffer {
+    let each = &contract.each;
+    let share = |needed: u64, available: u64| {
+        (needed > 0 && available < needed)
+            .then(|| u128::from(available) * 1_000 / u128::from(needed))
+    };
+    let share = share(refusal.needed_bytes_per_s, refusal.available_bytes_per_s);
+    let updates = share.map(|share| u128::from(each.max_updates) * share / 1_000);
+    let fidelity = share.map(|share| u128::from(each.fidelity_permille) * share / 1_000);
+    let spent = each.delay.as_nanos();
+    ServiceOffer {
+        max_updates: updates
+            .and_then(|updates| u32::try_from(updates).ok())
+            .filter(|updates| *updates > 0),
+        fidelity_permille: fidelity
+            .and_then(|fidelity| u16::try_from(fidelity).ok())
+            .filter(|least| *least > 0),
+        delay: refusal.offer.within.map(|within| within.max(Duration::from_nanos(spent)).into()),
+    }
+}

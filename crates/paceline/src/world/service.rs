@@ -1,0 +1,27 @@
+//! The service of an observer's contract.
+
+use crate::contract::{Grant, Refusal};
+use crate::status::PublisherId;
+
+/// A change of the service of an observer's contract.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ServiceEvent {
+    /// The links to an owner reserve the contract.
+    Granted(Grant),
+    /// A link cannot keep it: the updates of an owner are best effort.
+    Refused(Refusal, ServiceOffer),
+    /// Nothing is reserved for the updates of a publisher any more; they are best effort.
+    Withdrawn(PublisherId),
+}
+
+/// What would have been granted instead, each by itself; `None` if no value would help.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ServiceOffer {
+    /// At most this number of updates in the contract's time.
+    pub max_updates: Option<u32>,
+    /// A state of at most this number of bytes: a lower fidelity, or fewer objects.
+    pub fidelity_permille: Option<u16>,
+    /// A delay of at least this.
+    pub delay: Option<std::time::Duration>,
+}

@@ -1,0 +1,186 @@
+//! Shared objects over real links.
+
+use crate::support::{SOON, free_endpoint, isolated, wait_until};
+use paceline::world::{
+    ExchangeTerms, FieldValue, Interest, ObjectContract, PairView, ReplicaEvent, Schema,
+    ServiceEvent, SharedWorld, SuppressReason, WorldEvent,
+};
+use paceline::{Capacity, LinkConfig, Node};
+use std::time::{Duration, Instant};
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn car() -> Schema {
+    Schema::parse("car/1 motion{position:vector velocity:vector} look{paint:text}").unwrap()
+}
+
+fn at(x: f64) -> FieldValue {
+    [x, 0.0, 0.0].into()
+}
+
+/// Returns two nodes that a link joins, with the capacity from the first to the second.
+fn pair(bits_per_s: u64) -> [Node; 2] {
+    let end = free_endpoint();
+    let capacity = Capacity::from_bits_per_s(bits_per_s).unwrap();
+    let owner = isolated("owner", [LinkConfig::new("radio").listen(&end).capacity(capacity)]);
+    let observer = isolated("observer", [LinkConfig::new("radio").connect(&end)]);
+    [owner, observer]
+}
+
+fn join(node: &Node, name: &str) -> SharedWorld {
+    node.world("town").name(name).join().unwrap()
+}
+
+fn paint(world: &SharedWorld, path: &str) -> Option<FieldValue> {
+    world.object(path)?.value("paint").cloned()
+}
+
+#[test]
+fn objects_are_created_changed_handed_over_and_deleted() {
+    let nodes = pair(1_000_000);
+    let [owner, observer] = [join(&nodes[0], "owner"), join(&nodes[1], "observer")];
+    let object =
+        owner.create("car/1", &car(), &[("paint", "red".into()), ("position", at(1.0))]).unwrap();
+    observer.observe(Some(Interest::every(ms(20)))).unwrap();
+    wait_until("the object arrives", || paint(&observer, "car/1") == Some("red".into()));
+    object.set(&[("paint", "blue".into())]).unwrap();
+    wait_until("the change arrives", || paint(&observer, "car/1") == Some("blue".into()));
+    let view = observer.object("car/1").unwrap();
+    assert_eq!(
+        (view.owner.as_str(), view.owned, view.value("position")),
+        ("owner", false, Some(&at(1.0)))
+    );
+
+    let taken = observer.create("car/1", &car(), &[]).unwrap_err().to_string();
+    assert!(taken.starts_with("object \"car/1\" belongs to owner"), "{taken}");
+
+    owner.observe(Some(Interest::every(ms(20)))).unwrap();
+    object.hand_over(observer.id()).unwrap();
+    assert!(object.set(&[("paint", "grey".into())]).is_err());
+    let adopted = loop {
+        let event = observer.event_timeout(SOON).expect("it is handed over");
+        if let WorldEvent::Adopted(index, path) = event {
+            assert_eq!(path, "car/1");
+            break observer.owned(index).unwrap();
+        }
+    };
+    adopted.set(&[("paint", "green".into())]).unwrap();
+    wait_until("the new owner's change arrives", || paint(&owner, "car/1") == Some("green".into()));
+    adopted.delete().unwrap();
+    wait_until("the object ends", || owner.object("car/1").is_none());
+}
+
+#[test]
+fn the_objects_of_a_participant_that_leaves_end() {
+    let nodes = pair(1_000_000);
+    let [owner, observer] = [join(&nodes[0], "owner"), join(&nodes[1], "observer")];
+    owner.create("car/1", &car(), &[]).unwrap();
+    observer.observe(Some(Interest::every(ms(20)))).unwrap();
+    wait_until("the object arrives", || observer.object("car/1").is_some());
+    drop(owner);
+    wait_until("the object ends", || observer.object("car/1").is_none());
+    let lost = WorldEvent::Replica(ReplicaEvent::Lost("car/1".into()));
+    assert!(std::iter::from_fn(|| observer.try_event()).any(|event| event == lost));
+}
+
+#[test]
+fn a_contract_is_reserved_and_kept_next_to_many_objects() {
+    let nodes = pair(256_000);
+    let [owner, observer] = [join(&nodes[0], "owner"), join(&nodes[1], "observer")];
+    let near = owner.create("car/near", &car(), &[("position", at(1.0))]).unwrap();
+    let far: Vec<_> = (0..300_i32)
+        .map(|number| {
+            let place = at(100.0 + f64::from(number));
+            owner.create(&format!("car/{number}"), &car(), &[("position", place)]).unwrap()
+        })
+        .collect();
+    let contract = ObjectContract::per_second(10, 60, ms(150));
+    let steps = [(20.0, ms(100)), (1_000.0, ms(100))];
+    observer.look([0.0; 3], [0.0; 3], None);
+    observer.observe(Some(Interest::by_distance(&steps).with_contract(contract, 1))).unwrap();
+    let granted = |event| matches!(event, ServiceEvent::Granted(_));
+    wait_until("the contract is granted", || observer.try_service().is_some_and(granted));
+    wait_until("the object arrives", || observer.object("car/near").is_some());
+    std::thread::sleep(ms(1_000));
+    let mut oldest = Duration::ZERO;
+    let mut seen = 0;
+    let start = Instant::now();
+    for step in 0..150_i32 {
+        let x = f64::from(step);
+        near.set(&[("position", at(1.0 + x / 1_000.0))]).unwrap();
+        for (number, object) in far.iter().enumerate().skip(step as usize % 3).step_by(3) {
+            object.set(&[("position", at(100.0 + number as f64 + x / 10.0))]).unwrap();
+        }
+        std::thread::sleep(ms(20));
+        let view = observer.object("car/near").unwrap();
+        oldest = oldest.max(view.age);
+        seen = view.updates;
+    }
+    let report = owner.report();
+    println!(
+        "{seen} updates, oldest {oldest:?} after {:?}; {:?}",
+        start.elapsed(),
+        report.exchanges
+    );
+    assert!(seen >= 25, "{seen} updates in 3 s of at most 10 per second");
+    // The gap, the delay, and this loop's step.
+    assert!(oldest <= ms(100 + 150 + 40), "the promised object was {oldest:?} old");
+    assert!(
+        report.exchanges.suppressed(SuppressReason::Budget) > 0,
+        "300 objects × 10 per second exceed the link"
+    );
+}
+
+#[test]
+fn a_contract_that_the_link_cannot_keep_is_refused_with_an_offer() {
+    let nodes = pair(64_000);
+    let [owner, observer] = [join(&nodes[0], "owner"), join(&nodes[1], "observer")];
+    owner.create("car/1", &car(), &[("paint", "red".into())]).unwrap();
+    let contract = ObjectContract::per_second(50, 400, ms(100));
+    observer.observe(Some(Interest::every(ms(100)).with_contract(contract, 20))).unwrap();
+    let mut offer = None;
+    let refused = || match observer.try_service() {
+        Some(ServiceEvent::Refused(_, found)) => {
+            offer = Some(found);
+            true
+        }
+        _ => false,
+    };
+    wait_until("the contract is refused", refused);
+    println!("{offer:?}");
+    wait_until("as best effort", || paint(&observer, "car/1") == Some("red".into()));
+}
+
+#[test]
+fn a_function_of_the_application_decides_and_a_wrong_one_is_disabled() {
+    let nodes = pair(1_000_000);
+    let [owner, observer] = [join(&nodes[0], "owner"), join(&nodes[1], "observer")];
+    owner.create("car/red", &car(), &[("paint", "red".into())]).unwrap();
+    owner.create("car/blue", &car(), &[("paint", "blue".into())]).unwrap();
+    let red = |pair: &PairView<'_>| {
+        (pair.field("paint") == Some(&"red".into())).then(|| ExchangeTerms::every(ms(20).into()))
+    };
+    owner.decide(red).unwrap();
+    observer.observe(Some(Interest::every(ms(20)))).unwrap();
+    wait_until("the red object arrives", || observer.object("car/red").is_some());
+    std::thread::sleep(ms(300));
+    assert!(observer.object("car/blue").is_none());
+
+    type Function = fn(&PairView<'_>) -> Option<ExchangeTerms>;
+    // Without the panic hook, whose backtrace takes longer than the budget.
+    let panics: Function = |_| std::panic::resume_unwind(Box::new("no such thing"));
+    let loops: Function = |_| loop {
+        std::thread::sleep(ms(50));
+    };
+    for (text, function) in [("failed: no such thing", panics), ("took longer than", loops)] {
+        observer.observe(None).unwrap();
+        wait_until("the object ends", || observer.object("car/red").is_none());
+        owner.decide(function).unwrap();
+        observer.observe(Some(Interest::every(ms(20)))).unwrap();
+        wait_until("by the fallback rule", || observer.object("car/blue").is_some());
+        let disabled = |event| matches!(event, WorldEvent::Disabled(_, error) if error.to_string().contains(text));
+        wait_until("the function is disabled", || owner.try_event().is_some_and(disabled));
+    }
+}
