@@ -195,6 +195,14 @@ impl StreamDemand {
     }
 }
 
+impl StreamDemand {
+    /// Returns a demand that covers both streams if they are sent one beside the other.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let work = self.work.saturating_add(other.work);
+        Self { work, ..self.join(other) }.with_source(self.source.plus(&other.source))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

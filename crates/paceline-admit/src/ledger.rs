@@ -69,11 +69,11 @@ impl Ledger {
     #[must_use]
     pub const fn tentative(&self) -> Amounts {
         Amounts {
-            rate: self.held.rate - self.installed.rate,
-            burst: self.held.burst - self.installed.burst,
+            rate: self.held.rate.saturating_sub(self.installed.rate),
+            burst: self.held.burst.saturating_sub(self.installed.burst),
             buffer: self.held.buffer.saturating_sub(self.installed.buffer),
             cpu: self.held.cpu.saturating_sub(self.installed.cpu),
-            streams: self.held.streams - self.installed.streams,
+            streams: self.held.streams.saturating_sub(self.installed.streams),
         }
     }
 

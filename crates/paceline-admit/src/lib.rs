@@ -30,7 +30,7 @@ pub mod verdict;
 
 pub use demand::StreamDemand;
 pub use error::DemandError;
-pub use link::{Admission, AdmissionTest, Holder, LinkParameters, QueueSpace, Trunk};
+pub use link::{Admission, AdmissionTest, Holder, LinkParameters, QueueSpace, Trunk, TrunkRate};
 pub use reserve::Reservations;
 pub use traffic::Traffic;
 pub use verdict::{AdmissionResult, LinkGrant, LinkOffer, LinkRefusal, Resource};

@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use windows::Windows;
 
 mod check;
+mod family;
 mod holds;
 mod offer;
 mod parameters;
@@ -36,8 +37,10 @@ mod parameters;
 mod tests;
 mod windows;
 
+pub use family::TrunkRate;
 pub use parameters::{AdmissionTest, LinkParameters, QueueSpace};
 
+use family::difference;
 use holds::Held;
 
 /// The caller's name for a stream on a link: the samples of one publisher in one form. All
@@ -149,8 +152,11 @@ impl Admission {
     /// Charges the streams that other holders are about to replace by `trunk` separately from it, because it will be sent
     /// together with them. Returns the refusal if that does not fit.
     fn separate(&mut self, trunk: Trunk, holder: Holder) -> Option<AdmissionResult> {
-        let replaced = self.trunks.get(&trunk)?.replaced_by_others(holder);
-        for (other, old) in replaced {
+        let of = |(it, held): (Trunk, &Held)| {
+            held.replaced_by_others(holder).into_iter().map(move |(other, old)| (it, other, old))
+        };
+        let replaced: Vec<_> = self.relatives(trunk).flat_map(of).collect();
+        for (trunk, other, old) in replaced {
             let before = self.trunks.get(&old).and_then(|held| held.installed_by(other));
             let verdict = before.map(|before| self.ask(old, other, &before));
             if let Some(refused @ AdmissionResult::Refused(_)) = verdict {
@@ -177,7 +183,7 @@ impl Admission {
         // Streams with coinciding windows must keep equal parameters.
         let before = before.filter(|_| trunk != old && !self.spec.rule.coincides());
         // Other holders send the new stream meanwhile, together with the old one.
-        let before = before.filter(|_| !self.is_shared(trunk, holder));
+        let before = before.filter(|_| !self.is_shared(trunk, holder, old));
         if let Some(before) = before {
             self.change(old, |held| held.set_leaving(holder, true));
             let verdict = self.hold(trunk, holder, &demand.join(&before));
@@ -190,9 +196,12 @@ impl Admission {
         self.hold(trunk, holder, demand)
     }
 
-    /// Returns true if other holders have reservations of the stream.
-    fn is_shared(&self, trunk: Trunk, holder: Holder) -> bool {
+    /// Returns true if other holders have reservations of the stream, or of streams that may be sent together with it or
+    /// with `old`.
+    fn is_shared(&self, trunk: Trunk, holder: Holder, old: Trunk) -> bool {
         self.trunks.get(&trunk).is_some_and(|held| held.has_others(holder))
+            || self.has_relatives(trunk, old)
+            || self.has_relatives(old, trunk)
     }
 
     /// Returns the link without the demand that `holder` alone has installed on `old`, and that
@@ -206,7 +215,7 @@ impl Admission {
         old: Trunk,
     ) -> Option<(Self, StreamDemand)> {
         let before = self.trunks.get(&old).and_then(|held| held.alone(holder))?;
-        if trunk == old || self.spec.rule.coincides() || self.is_shared(trunk, holder) {
+        if trunk == old || self.spec.rule.coincides() || self.is_shared(trunk, holder, old) {
             return None;
         }
         let mut left = self.clone();
@@ -359,29 +368,27 @@ impl Admission {
 
     /// Changes the reservations of a stream and updates the sums.
     fn change(&mut self, trunk: Trunk, change: impl FnOnce(&mut Held)) {
+        let before =
+            [self.charges(trunk, |held| held.firm), self.charges(trunk, |held| held.charge)];
         let held = self.trunks.entry(trunk).or_default();
-        let (charge, firm) = (held.charge, held.firm);
         change(held);
-        let (after, firm_after) = (held.charge, held.firm);
         if held.is_empty() {
             self.ledger.used -= held.used;
             self.trunks.remove(&trunk);
         }
-        if let Some(firm) = firm {
+        let after =
+            [self.charges(trunk, |held| held.firm), self.charges(trunk, |held| held.charge)];
+        let ([firm, charges], [firm_after, charges_after]) = (before, after);
+        let (gone, come) = difference(firm, firm_after);
+        for firm in gone {
             self.ledger.installed.take(self.amounts(&firm));
         }
-        if let Some(firm) = firm_after {
+        for firm in come {
             self.ledger.installed.add(self.amounts(&firm));
         }
-        if charge == after {
-            return;
-        }
-        if let Some(charge) = charge {
-            self.take(&charge);
-        }
-        if let Some(after) = after {
-            self.add(&after);
-        }
+        let (gone, come) = difference(charges, charges_after);
+        gone.iter().for_each(|charge| self.take(charge));
+        come.iter().for_each(|charge| self.add(charge));
     }
 
     fn add(&mut self, demand: &StreamDemand) {

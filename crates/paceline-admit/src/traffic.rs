@@ -263,6 +263,26 @@ impl Traffic {
         }
     }
 
+    /// Returns the traffic of two streams together, up to the limits of each parameter.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let (a, b) = (self.dual, other.dual);
+        let burst = |one: u64, other: u64| one.saturating_add(other).min(Self::BURST_MAX);
+        let rate = |one: u64, other: u64| one.saturating_add(other).min(RATE_MAX);
+        let dual = Dual {
+            peak_burst: burst(a.peak_burst, b.peak_burst),
+            peak_rate: rate(a.peak_rate, b.peak_rate),
+            burst: burst(a.burst, b.burst),
+            rate: rate(a.rate, b.rate),
+        };
+        let packets = self.packets_per_s.saturating_add(other.packets_per_s);
+        Self {
+            dual,
+            packet: self.packet.max(other.packet),
+            packets_per_s: packets.min(Self::PACKETS_MAX),
+            varies: self.varies || other.varies,
+        }
+    }
+
     /// Returns the traffic with its rates scaled by `part`/`whole`, at least 1 bit/s. Bursts do not
     /// change.
     pub(crate) fn slower(&self, part: u64, whole: u64) -> Self {

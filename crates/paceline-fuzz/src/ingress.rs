@@ -13,7 +13,7 @@ use paceline_sched::{Duration, Instant, Late};
 
 const STEPS_MAX: usize = 2_000;
 
-/// Runs `data` as a sequence of steps: samples with gaps and jitter, and outputs that open and close.
+/// Runs `data` as a sequence of steps: samples with gaps and jitter, and outputs that open, close and replace others.
 pub fn ingress(data: &[u8]) {
     let mut input = Input::new(data);
     let millis = input.one_of(&[0, 0, 1, 10, 33, 40]);
@@ -34,6 +34,7 @@ pub fn ingress(data: &[u8]) {
             0 => both.install(&mut input),
             1 => both.gap(&mut input),
             2 => (0..input.byte()).for_each(|_| both.offer(0)),
+            3 => both.replace(&mut input),
             _ => both.offer(i64::from(input.byte()) - 128),
         }
     }
@@ -89,6 +90,29 @@ impl Both {
         });
         assert_eq!(got, self.model.offer(self.seq, nanos), "sample {}", self.seq);
         self.seq += 1;
+    }
+
+    /// Lets a sample of another form arrive, which may already be known.
+    fn replace(&mut self, input: &mut Input<'_>) {
+        let form = successor(input);
+        let seq = (self.seq + 4).saturating_sub(u64::from(input.below(8)));
+        let waiting: Vec<_> =
+            self.real.waiting_for(form).map(|key| (key.target, key.form)).collect();
+        assert_eq!(waiting, self.model.waiting_for(form));
+        let real = self.real.replace(form, seq);
+        let (left, first) = self.model.replace(form, seq);
+        let plain: Vec<_> =
+            real.iter().map(|(key, first)| ((key.target, key.form), *first)).collect();
+        let expected: Vec<_> = left.iter().filter_map(|key| Some((*key, first?))).collect();
+        assert_eq!(plain, expected, "sample {seq} of {form:?}");
+        assert_eq!(self.real.is_replaced(), self.model.is_replaced());
+        if input.flag() {
+            // As in the successor, whose outputs have the same names.
+            let later = u64::from(input.below(8));
+            let real: Vec<_> = real.into_iter().map(|(key, first)| (key, first + later)).collect();
+            self.real.begin(&real);
+            self.model.begin(&left, first.unwrap_or_default() + later);
+        }
     }
 
     fn install(&mut self, input: &mut Input<'_>) {
@@ -158,10 +182,19 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         max_wait: None,
         retransmit: paceline_proto::Retransmit::default(),
         level: None,
+        aligned: input.flag(),
+        until: if input.flag() { Some(successor(input)) } else { None },
     }
+}
+
+/// Returns one of two forms of successors.
+fn successor(input: &mut Input<'_>) -> Form {
+    let third = Form { rate: Rate::Every(NonZeroU32::new(3).unwrap()), ..Form::FULL };
+    input.one_of(&[Form::FULL, third])
 }
 
 /// The identity of an output: its target, its form and the size to scale to.
 fn key(plan: &OutputPlan) -> Key {
-    Key { target: plan.target, form: plan.form, rate: plan.scale.rate, size: plan.scale.size }
+    let OutputPlan { target, form, scale, aligned, until, .. } = *plan;
+    Key { target, form, rate: scale.rate, size: scale.size, aligned, until }
 }

@@ -141,6 +141,10 @@ pub struct Control {
     /// True if the registry changed after the last computation of the streams.
     news: bool,
     installed: BTreeMap<SourceKey, Installed>,
+    /// The pairs with a reservation here whose subscription was in the registry.
+    announced: BTreeSet<PairKey>,
+    /// The streams with contracts that were removed last, and whose samples another one carries from then on.
+    handed: BTreeSet<(SourceKey, NodeId, crate::form::Form)>,
     matching: BTreeSet<PublisherId>,
     /// Publishers of this node with subscriptions whose paths have not answered yet.
     awaited: BTreeSet<PublisherId>,
@@ -193,6 +197,8 @@ impl Control {
             dirty: false,
             news: false,
             installed: BTreeMap::new(),
+            announced: BTreeSet::new(),
+            handed: BTreeSet::new(),
             matching: BTreeSet::new(),
             awaited: BTreeSet::new(),
             heard: BTreeMap::new(),

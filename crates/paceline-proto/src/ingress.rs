@@ -71,12 +71,27 @@ pub struct Output<P> {
     gate: DecodeGate,
     /// The next sample waits in the group of pictures.
     defers: bool,
+    /// The form that replaces it ([`OutputPlan::until`]).
+    until: Option<Form>,
+    /// The first sample that it does not take.
+    end: Option<u64>,
+    /// The first sample that it takes: the output that it replaces took those before.
+    begin: u64,
 }
 
 impl<P> Output<P> {
     /// Returns `true` if this is the output that `plan` requests; it then keeps its port and phase.
     pub fn is_for(&self, plan: &OutputPlan) -> bool {
         self.key == OutputKey::of(plan) && self.scale == plan.at_port()
+    }
+
+    fn set_end(&mut self, plan: &OutputPlan) {
+        if self.until != plan.until {
+            (self.until, self.end) = (plan.until, None);
+        }
+        if plan.aligned {
+            self.temporal.align();
+        }
     }
 }
 
@@ -90,13 +105,15 @@ pub struct Ingress<P> {
     outputs: Vec<Output<P>>,
     period: Option<Duration>,
     group: Group,
+    /// The highest sequence number so far.
+    newest: Option<u64>,
 }
 
 impl<P> Ingress<P> {
     /// Returns a source without outputs. `period` is the publisher's declared period, if any.
     #[must_use]
     pub fn new(period: Option<Duration>) -> Self {
-        Self { outputs: Vec::new(), period, group: Group::default() }
+        Self { outputs: Vec::new(), period, group: Group::default(), newest: None }
     }
 
     /// Counts the stored pictures against `budget`, which the sources of a node share. By default each source
@@ -116,7 +133,9 @@ impl<P> Ingress<P> {
         let mut old = core::mem::take(&mut self.outputs);
         for plan in plans {
             if let Some(place) = old.iter().position(|output| output.is_for(plan)) {
-                self.outputs.push(old.swap_remove(place));
+                let mut output = old.swap_remove(place);
+                output.set_end(plan);
+                self.outputs.push(output);
             } else if let Some(port) = open(plan) {
                 let (key, scale) = (OutputKey::of(plan), plan.at_port());
                 // The port scales the rate of video, so it is not scaled here.
@@ -124,7 +143,11 @@ impl<P> Ingress<P> {
                 let temporal = TemporalScaler::new(rate, self.period);
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
-                self.outputs.push(Output { key, scale, port, temporal, gate, defers: false });
+                let (defers, until, end, begin) = (false, None, None, 0);
+                let mut output =
+                    Output { key, scale, port, temporal, gate, defers, until, end, begin };
+                output.set_end(plan);
+                self.outputs.push(output);
             }
         }
         for output in old {
@@ -155,6 +178,37 @@ impl<P> Ingress<P> {
         self.group.add(sample);
     }
 
+    /// Returns true if an output ends with the first newer sample of another form ([`OutputPlan::until`]).
+    pub fn is_replaced(&self) -> bool {
+        self.outputs.iter().any(|output| output.until.is_some() && output.end.is_none())
+    }
+
+    /// Ends the outputs that samples in `form` replace, of which `seq` has arrived. Returns the outputs that have already
+    /// taken it, and the first sample that they have not taken.
+    pub fn replace(&mut self, form: Form, seq: u64) -> Vec<(OutputKey, u64)> {
+        let all = self.outputs.iter_mut();
+        let replaced = all.filter(|output| output.until == Some(form) && output.end.is_none());
+        if let Some(newest) = self.newest.filter(|newest| *newest >= seq) {
+            return replaced.map(|output| (output.key, newest.saturating_add(1))).collect();
+        }
+        replaced.for_each(|output| output.end = Some(seq));
+        Vec::new()
+    }
+
+    /// Returns the outputs that samples in `form` will replace, of which none has arrived. Losses in that form are not theirs.
+    pub fn waiting_for(&self, form: Form) -> impl Iterator<Item = OutputKey> {
+        let waits = move |output: &&Output<P>| output.until == Some(form) && output.end.is_none();
+        self.outputs.iter().filter(waits).map(|output| output.key)
+    }
+
+    /// Leaves out the samples that replaced outputs of other forms have taken.
+    pub fn begin(&mut self, taken: &[(OutputKey, u64)]) {
+        for (key, first) in taken {
+            let same = self.outputs.iter_mut().filter(|output| output.key == *key);
+            same.for_each(|output| output.begin = *first);
+        }
+    }
+
     /// Passes `sample` to every output whose temporal scaling selects it. The last output receives the sample
     /// itself, so that a source with one output copies nothing.
     ///
@@ -178,6 +232,7 @@ impl<P> Ingress<P> {
         mut take: impl FnMut(&mut Output<P>, Result<RawSample, DropReason>) -> bool,
     ) {
         let (seq, captured, kind) = (sample.seq, sample.captured.nanos, sample.kind);
+        self.newest = self.newest.max(Some(seq));
         let mut hand = |output: &mut Output<P>, sample| {
             if !take(output, sample) {
                 output.gate.broke(kind);
@@ -185,7 +240,8 @@ impl<P> Ingress<P> {
         };
         let mut last: Option<&mut Output<P>> = None;
         for output in self.outputs.iter_mut().filter(|output| targets(output.key.target)) {
-            if std::mem::take(&mut output.defers) {
+            let over = output.end.is_some_and(|end| end <= seq);
+            if std::mem::take(&mut output.defers) || over || seq < output.begin {
                 continue;
             }
             if !output.temporal.take(seq, captured) {

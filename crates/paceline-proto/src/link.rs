@@ -50,7 +50,7 @@ pub use classes::ClassView;
 pub use hops::{Fates, Hop, HopChange};
 pub use passages::{PASSAGES_MAX, Passage};
 pub use repairs::MendCounters;
-pub use retire::RETIRE_MAX;
+pub use retire::{HAND_OVER_MAX, RETIRE_MAX};
 pub use stream::StreamSpec;
 
 use crate::carrier::Carrier;

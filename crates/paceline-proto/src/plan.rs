@@ -74,6 +74,12 @@ pub struct OutputPlan {
     pub retransmit: Retransmit,
     /// The priority level on links with static priorities; `None` if the deadline sets it.
     pub level: Option<u32>,
+    /// True if another stream may carry its samples instead, so that scalers on all nodes must take the same ones
+    /// ([`TemporalScaler::align`](crate::temporal::TemporalScaler::align)).
+    pub aligned: bool,
+    /// The form of arriving samples, of the same publisher, that replaces this output: it ends with the first newer sample
+    /// that arrives in that form, so that its subscriptions miss none and receive none twice.
+    pub until: Option<Form>,
     /// Its subscriptions, in order.
     pub subscriptions: Vec<SubscriptionId>,
 }

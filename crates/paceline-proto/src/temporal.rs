@@ -11,6 +11,9 @@ use paceline_sched::Duration;
 /// instant. For example 30 → 20 Hz takes two of three samples, 30 → 10 Hz one in three, and 30 → 29 Hz drops
 /// one per second.
 ///
+/// An [aligned](Self::align) scaler takes the samples at fixed points of the source: one in n takes the multiples of n. So
+/// aligned scalers on several nodes take the same samples. Any other scaler begins with the first sample that it sees.
+///
 /// If the publisher declared its period, a sample's time is sequence number × period, so jitter has no
 /// effect. Otherwise it is the capture time. A step of the clock costs one or two samples; the series then
 /// continues.
@@ -20,6 +23,7 @@ use paceline_sched::Duration;
 pub struct TemporalScaler {
     rate: Rate,
     declared: Option<Duration>,
+    aligned: bool,
     /// The next sequence number (one in n) or the next ideal instant in nanoseconds (maximum rate).
     due: Option<u64>,
     last: Option<Last>,
@@ -40,7 +44,14 @@ impl TemporalScaler {
     /// Creates a scaler; `period` is the source's declared period, if any.
     #[must_use]
     pub const fn new(rate: Rate, period: Option<Duration>) -> Self {
-        Self { rate, declared: period, due: None, last: None, interval: 0 }
+        Self { rate, declared: period, aligned: false, due: None, last: None, interval: 0 }
+    }
+
+    /// Takes the samples at fixed points of the source from now on. A maximum rate is aligned only if the period of the
+    /// source is declared.
+    pub const fn align(&mut self) {
+        let known = matches!(self.rate, Rate::All | Rate::Every(_)) || self.declared.is_some();
+        self.aligned |= known;
     }
 
     /// Returns true if the sample `seq`, captured at `captured_ns`, belongs to the scaled stream.
@@ -49,13 +60,25 @@ impl TemporalScaler {
     pub fn take(&mut self, seq: u64, captured_ns: u64) -> bool {
         match self.rate {
             Rate::All => true,
+            Rate::Every(n) if self.aligned => Self::take_aligned(seq, (n.get().into(), 0, 1)),
             Rate::Every(n) => self.take_at(seq, u64::from(n.get()), 0),
             Rate::Max(millihertz) => {
                 let asked = 1_000_000_000_000 / u64::from(millihertz.get());
                 let at = self.source_time(seq, captured_ns);
-                self.take_at(at, asked, self.interval / 16 * 7)
+                let slack = self.interval / 16 * 7;
+                match self.aligned {
+                    true => Self::take_aligned(at, (asked, slack, self.interval)),
+                    false => self.take_at(at, asked, slack),
+                }
             }
         }
+    }
+
+    /// Takes each point that is the first one no more than `slack` before a multiple of `step`, for a source with the
+    /// interval `each`. It does not replace a lost one, because another stream may have carried that.
+    fn take_aligned(at: u64, (step, slack, each): (u64, u64, u64)) -> bool {
+        let multiple = |at: u64| at.saturating_add(slack) / step.max(1);
+        at.checked_sub(each).is_none_or(|before| multiple(before) < multiple(at))
     }
 
     /// Takes the first point no more than `slack` before the next point of a series with the interval `step`.
@@ -172,6 +195,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn aligned_scalers_take_the_same_samples_wherever_they_begin(
+            asked in prop_oneof![
+                (1..9_u32).prop_map(|n| Rate::Every(NonZeroU32::new(n).unwrap())),
+                (1..40_u32).prop_map(max_hz),
+            ],
+            begin in 0..50_u64,
+            lost in prop::collection::btree_set(0..300_u64, 0..20),
+        ) {
+            let period = Some(Duration::from_nanos(33_333_333));
+            let taken = |begin: u64| {
+                let mut scaler = TemporalScaler::new(asked, period);
+                scaler.align();
+                (begin..300).filter(|seq| !lost.contains(seq)).filter(|seq| scaler.take(*seq, 7)).collect::<Vec<_>>()
+            };
+            let (all, later) = (taken(0), taken(begin));
+            prop_assert_eq!(all.into_iter().filter(|seq| *seq >= begin).collect::<Vec<_>>(), later);
+        }
+
         #[test]
         fn the_rate_is_exact_under_jitter(asked in 1u32..=40, jitter in prop::collection::vec(0u64..14_000_000, 600)) {
             let base = 1_700_000_000_000_000_000u64;

@@ -2,12 +2,13 @@
 
 use crate::destination::{Destination, LocalPort};
 use crate::node::{Node, Source};
-use crate::outlet::{LinkEnd, Port, Retired};
+use crate::outlet::{EARLY_MAX, LinkEnd, Port, Retired};
 use crate::pool::scale_key;
+use paceline_proto::PublisherId;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
-use paceline_proto::link::{RETIRE_MAX, StreamSpec};
+use paceline_proto::link::{HAND_OVER_MAX, RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
@@ -35,7 +36,10 @@ impl Node {
             |output, port| removed.push((output, port)),
         );
         for (output, port) in removed {
-            let followed = plans.iter().any(|plan| plan.target == output.target);
+            let followed = match output.target {
+                Target::Hop(hop) => self.control.sends_to(key.publisher, hop),
+                Target::Local => false,
+            };
             self.close(now, key, (output, followed), port);
         }
         let mine = key.publisher.node == self.id && key.form == Form::FULL;
@@ -43,6 +47,7 @@ impl Node {
         if publishes || !plans.is_empty() {
             self.sources.insert(key, source);
         }
+        self.find_replaced(key.publisher);
         // The neighbour may have reported these losses before control installed the source again.
         if !plans.is_empty()
             && let Some(lost) = self.lost_early.remove(&key)
@@ -51,6 +56,53 @@ impl Node {
                 self.count(now, key, reason, samples);
             }
         }
+        if !plans.is_empty() && !mine {
+            self.offer_early(now, key);
+        }
+    }
+
+    /// Delivers the samples that arrived before their source was installed.
+    fn offer_early(&mut self, now: Instant, key: SourceKey) {
+        for (at, sample) in self.early.remove(&key).unwrap_or_default() {
+            if now.since(at) <= EARLY_MAX {
+                if let Some(unrouted) = self.unrouted.get_mut(&key.publisher) {
+                    *unrouted = unrouted.saturating_sub(1);
+                }
+                self.offer(now, key, sample);
+            }
+        }
+    }
+
+    /// Records whether sources of a publisher end with the first sample of another one.
+    fn find_replaced(&mut self, publisher: PublisherId) {
+        let mut its = self.sources.iter().filter(|(key, _)| key.publisher == publisher);
+        match its.any(|(_, source)| source.ingress.is_replaced()) {
+            true => _ = self.replaced.insert(publisher),
+            false => _ = self.replaced.remove(&publisher),
+        }
+    }
+
+    /// Returns the outputs of a source that have not replaced those of another form yet.
+    pub(super) fn unreplaced(&self, by: SourceKey) -> Vec<OutputKey> {
+        if !self.replaced.contains(&by.publisher) {
+            return Vec::new();
+        }
+        let its = self.sources.iter().filter(|(key, _)| key.publisher == by.publisher);
+        its.flat_map(|(_, source)| source.ingress.waiting_for(by.form)).collect()
+    }
+
+    /// Ends the outputs that a sample in a form replaces.
+    pub(super) fn replace(&mut self, by: SourceKey, seq: u64) {
+        let SourceKey { publisher, form } = by;
+        if !self.replaced.contains(&publisher) {
+            return;
+        }
+        let its = self.sources.iter_mut().filter(|(key, _)| key.publisher == publisher);
+        let taken: Vec<_> = its.flat_map(|(_, source)| source.ingress.replace(form, seq)).collect();
+        if let Some(source) = self.sources.get_mut(&by) {
+            source.ingress.begin(&taken);
+        }
+        self.find_replaced(publisher);
     }
 
     /// Updates an output that stays but may have another contract or other subscriptions.
@@ -161,9 +213,12 @@ impl Node {
         let Some(end) = self.links.get_mut(link) else { return };
         end.drain(now, index);
         end.touched = true;
-        let retired =
-            Retired { key: (hop, source.publisher, key.form), index, until: now + RETIRE_MAX };
-        if followed {
+        let keeps = self.control.hands_over(source, hop, key.form);
+        let until = now + if keeps { HAND_OVER_MAX } else { RETIRE_MAX };
+        let retired = Retired { key: (hop, source.publisher, key.form), index, until };
+        if keeps {
+            end.retired.push(retired);
+        } else if followed {
             end.link.retire_stream(now, index);
             end.retired.push(retired);
         } else {

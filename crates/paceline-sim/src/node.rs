@@ -4,7 +4,7 @@ use crate::ask::kind_of;
 use crate::clock::NodeClock;
 use crate::ledger::Ledger;
 use crate::lookup::Lookup;
-use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, StreamKey};
+use crate::outlet::{Arrived, EARLY_MAX, HopEnd, LinkEnd, Outlets, Port, StreamKey};
 use crate::pool::{Pool, ScaleKey, Scaler};
 use crate::sink::Sink;
 use crate::used::Used;
@@ -24,7 +24,7 @@ use paceline_proto::receive::Received;
 use paceline_proto::sample::RawSample;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A limit on the rounds of one node at one instant, to detect endless loops.
@@ -93,6 +93,10 @@ pub(super) struct Node {
     arrived_of: Lookup<StreamKey, usize>,
     /// Losses of streams that control has not installed yet.
     pub(super) lost_early: BTreeMap<SourceKey, Drops>,
+    /// The publishers of which a stream ends with the first sample of another one.
+    pub(super) replaced: BTreeSet<PublisherId>,
+    /// Samples that arrived before control installed their source, as the shell keeps them.
+    pub(super) early: BTreeMap<SourceKey, Vec<(Instant, RawSample)>>,
     /// Samples that found no output here, by publisher.
     pub(super) unrouted: BTreeMap<PublisherId, u64>,
     /// Malformed frames received.
@@ -134,6 +138,8 @@ impl Node {
             arrived: Vec::new(),
             arrived_of: Lookup::default(),
             lost_early: BTreeMap::new(),
+            replaced: BTreeSet::new(),
+            early: BTreeMap::new(),
             unrouted: BTreeMap::new(),
             malformed: 0,
             stalled: false,
@@ -309,13 +315,17 @@ impl Node {
     }
 
     /// Passes a sample to the outputs of its source, or counts it as unrouted.
-    fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
+    pub(super) fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
+        self.replace(key, sample.seq);
         if let Some((source, mut outlets)) = self.source(now, key)
             && !source.ingress.outputs().is_empty()
         {
             outlets.offer(&mut source.ingress, sample);
         } else {
             *self.unrouted.entry(key.publisher).or_default() += 1;
+            let early = self.early.entry(key).or_default();
+            early.retain(|(at, _)| now.since(*at) <= EARLY_MAX);
+            early.push((now, sample));
         }
     }
 
@@ -326,8 +336,10 @@ impl Node {
         reason: DropReason,
         samples: u64,
     ) -> bool {
+        let unreplaced = self.unreplaced(key);
         let Some((source, mut outlets)) = self.source(now, key) else { return false };
-        for output in source.ingress.outputs() {
+        let outputs = source.ingress.outputs().iter();
+        for output in outputs.filter(|output| !unreplaced.contains(&output.key)) {
             outlets.count(output.key, &output.port, reason, samples);
         }
         true

@@ -17,6 +17,9 @@ use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
+/// The longest time for which a sample waits for its source, as in the shell.
+pub(super) const EARLY_MAX: Duration = Duration::from_secs(1);
+
 /// A stream from or to a neighbour, whichever node published it.
 pub(super) type StreamKey = (NodeId, PublisherId, Form);
 

@@ -11,6 +11,7 @@ mod lay;
 mod mix;
 mod oracle;
 mod scaled;
+mod several;
 mod source;
 mod tied;
 
@@ -41,6 +42,7 @@ const SCALED: u64 = 0x7363_616c_6564_0000;
 const TIED: u64 = 0x7469_6564_0000_0000;
 const IDLE: u64 = 0x6964_6c65_0000_0000;
 const WISHES: u64 = 0x7769_7368_6573_0000;
+const SHARED: u64 = 0x7368_6172_6564_0000;
 /// The time within which an ended request leaves nothing reserved, on the slowest links.
 const RELEASED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -76,11 +78,14 @@ struct Run {
     tie_chance: Random,
     idle_chance: Random,
     wish_chance: Random,
+    share_chance: Random,
     scaling: Scaling,
     nodes: Vec<NodeIx>,
     joined: Vec<Joined>,
     buffers: Vec<Reserved>,
     publishers: Vec<Publishes>,
+    /// The indices of the publishers that several subscriptions request at different rates.
+    several: Vec<usize>,
     asked: Vec<Asked>,
     ties: Vec<Tie>,
     floods: Vec<(Pub, Duration, usize)>,
@@ -129,11 +134,13 @@ pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<PromisesResult, 
         tie_chance: Random::new(seed ^ TIED),
         idle_chance: Random::new(seed ^ IDLE),
         wish_chance: Random::new(seed ^ WISHES),
+        share_chance: Random::new(seed ^ SHARED),
         scaling: Scaling::default(),
         nodes: Vec::new(),
         joined: Vec::new(),
         buffers: Vec::new(),
         publishers: Vec::new(),
+        several: Vec::new(),
         asked: Vec::new(),
         ties: Vec::new(),
         floods: Vec::new(),
@@ -178,6 +185,7 @@ impl Run {
             self.world.run_for(STEP);
             self.look()?;
             self.change();
+            self.change_several();
         }
         self.close()
     }
@@ -238,6 +246,8 @@ impl Run {
             closed.map_err(|error| format!("{error}: {:?} of {:?}", asked.spec, it.source))?;
             self.outcome.granted += u64::from(asked.granted.is_some());
             self.outcome.refused += u64::from(asked.granted.is_none() && asked.refused);
+            self.outcome.shared +=
+                u64::from(asked.granted.is_some() && self.several.contains(&asked.place));
             self.outcome.by_publisher +=
                 u64::from(asked.granted.is_some() && !asked.spec.wants_contract());
         }

@@ -1,5 +1,6 @@
 //! The admission test of one demand against all reservations of a link.
 
+use super::family::difference;
 use super::{Admission, AdmissionTest, Holder, Trunk};
 use crate::bounds::LatencyRate;
 use crate::demand::StreamDemand;
@@ -39,29 +40,49 @@ impl Admission {
             let most = Self::TRUNKS_MAX as u64;
             return Err(lack(Resource::Places, most + 1, most));
         }
-        let before = held.and_then(|held| held.charge);
         let after = held.map_or(*demand, |held| held.charge_with(holder, demand));
-        if before == Some(after) {
-            return Ok(self.grant(demand, None));
-        }
-        self.test_sums(before.as_ref(), &after)?;
-        let now = match self.spec.rule {
+        let before = self.charges(trunk, |held| held.charge);
+        let (mut gone, mut come) = difference(before, self.charges_with(trunk, after));
+        let Some(last) = come.pop() else { return Ok(self.grant(demand, None)) };
+        let now = if come.is_empty() && gone.len() < 2 {
+            self.test_charge(gone.pop().as_ref(), &last, demand)?
+        } else {
+            // The family of the stream is shared otherwise than before.
+            let mut left = self.clone();
+            gone.iter().for_each(|charge| left.take(charge));
+            for charge in &come {
+                left.test_charge(None, charge, demand)?;
+                left.add(charge);
+            }
+            left.test_charge(None, &last, demand)?
+        };
+        Ok(self.grant(demand, Some(now)))
+    }
+
+    /// Tests a charge in place of another one. Returns the delay bound of `demand`.
+    fn test_charge(
+        &self,
+        before: Option<&StreamDemand>,
+        after: &StreamDemand,
+        demand: &StreamDemand,
+    ) -> Result<Duration, Lack> {
+        self.test_sums(before, after)?;
+        Ok(match self.spec.rule {
             AdmissionTest::Fifo | AdmissionTest::StaticPriority | AdmissionTest::Unguaranteed => {
-                self.test_levels(before.as_ref(), &after)?
+                self.test_levels(before, after)?
             }
             AdmissionTest::SigmaRho { burst, rate } => {
-                self.test_limits(before.as_ref(), &after, burst, rate)?;
-                self.test_levels(before.as_ref(), &after)?
+                self.test_limits(before, after, burst, rate)?;
+                self.test_levels(before, after)?
             }
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. } => {
-                self.test_corners(before.as_ref(), &after, demand)?;
+                self.test_corners(before, after, demand)?;
                 demand.deadline()
             }
-        };
-        Ok(self.grant(demand, Some(now)))
+        })
     }
 
     fn grant(&self, demand: &StreamDemand, now: Option<Duration>) -> LinkGrant {

@@ -18,7 +18,7 @@ pub(super) fn holder(name: Name) -> Holder {
 pub(super) fn trunk_to(trunk: Trunk, next: NodeIndex) -> Trunk {
     let mixed = (next.0 ^ next.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    Trunk(trunk.0.wrapping_add((mixed ^ mixed >> 31).into()))
+    trunk.mixed(mixed ^ mixed >> 31)
 }
 
 /// One leg of a reservation.

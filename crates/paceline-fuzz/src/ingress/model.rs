@@ -9,10 +9,14 @@ pub(super) struct Key {
     pub(super) form: Form,
     pub(super) rate: Rate,
     pub(super) size: Option<Size>,
+    /// It takes samples at fixed points.
+    pub(super) aligned: bool,
+    /// The form of its successor.
+    pub(super) until: Option<Form>,
 }
 
 impl PartialEq for Key {
-    /// Compares everything but the remaining rate reduction, which is no part of an output's identity.
+    /// Compares the identity of outputs: the target, the form and the size to scale to.
     fn eq(&self, other: &Self) -> bool {
         (self.target, self.form, self.size) == (other.target, other.form, other.size)
     }
@@ -28,16 +32,27 @@ struct Output {
     key: Key,
     port: u32,
     picker: Picker,
+    /// The samples that it takes, unless it thins them out: from the first number to before the second.
+    range: (u64, Option<u64>),
+}
+
+impl Output {
+    /// Returns true if the output ends with the next new sample of `form`.
+    fn waits_for(&self, form: Form) -> bool {
+        self.key.until == Some(form) && self.range.1.is_none()
+    }
 }
 
 pub(super) struct Model {
     outputs: Vec<Output>,
     period: Option<u64>,
+    /// The number of the sample after the last one.
+    next: Option<u64>,
 }
 
 impl Model {
     pub(super) const fn new(period: Option<u64>) -> Self {
-        Self { outputs: Vec::new(), period }
+        Self { outputs: Vec::new(), period, next: None }
     }
 
     /// Replaces the outputs. `fails(n)` returns true if opening the n-th requested port, counted from 1,
@@ -53,7 +68,12 @@ impl Model {
         let mut now = Vec::new();
         for key in keys {
             if let Some(place) = self.outputs.iter().position(|output| output.key == *key) {
-                now.push(self.outputs.remove(place));
+                let mut kept = self.outputs.remove(place);
+                if kept.key.until != key.until {
+                    (kept.key.until, kept.range.1) = (key.until, None);
+                }
+                kept.picker.aligned |= key.aligned;
+                now.push(kept);
                 continue;
             }
             asked += 1;
@@ -62,7 +82,8 @@ impl Model {
             }
             installed.opened.push(*key);
             let port = ports + u32::try_from(installed.opened.len()).unwrap();
-            now.push(Output { key: *key, port, picker: Picker::new(key.rate, self.period) });
+            let picker = Picker { aligned: key.aligned, ..Picker::new(key.rate, self.period) };
+            now.push(Output { key: *key, port, picker, range: (0, None) });
         }
         installed.closed = self.outputs.iter().map(|output| output.port).collect();
         self.outputs = now;
@@ -70,8 +91,43 @@ impl Model {
     }
 
     pub(super) fn offer(&mut self, seq: u64, captured: u64) -> Vec<u32> {
-        let takers = self.outputs.iter_mut();
+        self.next = Some(seq + 1);
+        let in_range = |o: &&mut Output| o.range.0 <= seq && o.range.1.is_none_or(|end| seq < end);
+        let takers = self.outputs.iter_mut().filter(in_range);
         takers.filter_map(|o| o.picker.takes(seq, captured).then_some(o.port)).collect()
+    }
+
+    /// Ends the outputs that wait for `form`, of which the sample `seq` arrived. If they have seen it already, they do not
+    /// end; returns them and the first sample that is left to their successor.
+    pub(super) fn replace(&mut self, form: Form, seq: u64) -> (Vec<(Target, Form)>, Option<u64>) {
+        let seen = self.next.filter(|next| seq < *next);
+        let mut left = Vec::new();
+        for output in self.outputs.iter_mut().filter(|output| output.waits_for(form)) {
+            match seen {
+                Some(_) => left.push((output.key.target, output.key.form)),
+                None => output.range.1 = Some(seq),
+            }
+        }
+        (left, seen)
+    }
+
+    /// Lets the outputs of `keys` begin with the sample `first`.
+    pub(super) fn begin(&mut self, keys: &[(Target, Form)], first: u64) {
+        for output in &mut self.outputs {
+            if keys.contains(&(output.key.target, output.key.form)) {
+                output.range.0 = first;
+            }
+        }
+    }
+
+    /// Returns the outputs that wait for `form`.
+    pub(super) fn waiting_for(&self, form: Form) -> Vec<(Target, Form)> {
+        let its = self.outputs.iter().filter(|output| output.waits_for(form));
+        its.map(|output| (output.key.target, output.key.form)).collect()
+    }
+
+    pub(super) fn is_replaced(&self) -> bool {
+        self.outputs.iter().any(|o| o.key.until.is_some_and(|form| o.waits_for(form)))
     }
 
     pub(super) fn ports(&self) -> Vec<u32> {
@@ -90,6 +146,7 @@ struct Series {
 struct Picker {
     rate: Rate,
     period: Option<u64>,
+    aligned: bool,
     series: Option<Series>,
     /// The previous sample: its sequence number, its capture time, and that time with clock steps removed.
     last: Option<(u64, u64, u64)>,
@@ -99,15 +156,22 @@ struct Picker {
 
 impl Picker {
     const fn new(rate: Rate, period: Option<u64>) -> Self {
-        Self { rate, period, series: None, last: None, interval: 0 }
+        Self { rate, period, aligned: false, series: None, last: None, interval: 0 }
     }
 
     fn takes(&mut self, seq: u64, captured: u64) -> bool {
         match self.rate {
             Rate::All => true,
+            Rate::Every(n) if self.aligned => seq.is_multiple_of(n.get().into()),
             Rate::Every(n) => self.point(i128::from(seq), i128::from(n.get()), 0),
             Rate::Max(millihertz) => {
                 let step = 1_000_000_000_000 / i128::from(millihertz.get());
+                if let Some(period) = self.period.filter(|_| self.aligned) {
+                    // The first sample that is at most one slack before a multiple of the step.
+                    let (period, slack) = (i128::from(period), i128::from(period / 16 * 7));
+                    let latest = (i128::from(seq) * period + slack) / step * step;
+                    return latest > (i128::from(seq) - 1) * period + slack;
+                }
                 let (at, interval) = match self.period {
                     Some(period) => (i128::from(seq) * i128::from(period), period),
                     None => self.estimate(seq, captured),

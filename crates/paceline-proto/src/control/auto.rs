@@ -95,7 +95,10 @@ fn cost(items: &[Item], places: &[usize], rates: &BTreeMap<Form, u64>) -> u64 {
         for (hop, ((&from, &to), counts)) in ends.zip(&item.counts).enumerate() {
             if *counts {
                 let forms = hops.entry((from, to)).or_default();
-                *forms.entry(item.form_on(hop, place)).or_default() |= item.promised;
+                forms
+                    .entry(item.form_on(hop, place))
+                    .or_default()
+                    .add(item.promised, item.promised);
             }
         }
     }

@@ -5,6 +5,7 @@ use super::contract::{asked, saved, shares};
 use super::pair::Pair;
 use super::registry::PairKey;
 use super::request::{Ask, whole_micros};
+use super::shares::stays_apart;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use crate::form::{Form, Rate};
@@ -12,8 +13,8 @@ use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use core::num::NonZeroU32;
-use paceline_admit::Trunk;
 use paceline_admit::reserve::{HeldReservation, LinkId, Name, NodeIndex, Request, Scaled, Wanted};
+use paceline_admit::{Trunk, TrunkRate};
 use paceline_sched::Duration;
 
 /// A reservation installed on this node. Its stream follows the reserved path and request, whatever the
@@ -112,18 +113,21 @@ impl Label {
     }
 }
 
-/// Returns the identifier of one publisher's samples in one form, equal on all nodes: FNV-1a in 128 bits.
-pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
-    let (kind, rate) = match form.rate {
-        Rate::All => (0, 0),
-        Rate::Every(n) => (1, n.get()),
-        Rate::Max(millihertz) => (2, millihertz.get()),
+/// Returns the identifier of one publisher's samples in one form, equal on all nodes: its rate, and FNV-1a in 128 bits
+/// for all else. Of a stream that stays apart from other forms, the rate is part of the rest.
+pub(super) fn trunk(publisher: PublisherId, stays_apart: bool, form: Form) -> Trunk {
+    let (rate, apart) = match form.rate {
+        Rate::All => (TrunkRate::All, [0, 0]),
+        Rate::Every(n) => (TrunkRate::Every(n.get()), [1, n.get()]),
+        Rate::Max(millihertz) => (TrunkRate::Max(millihertz.get()), [2, millihertz.get()]),
     };
+    let (rate, [kind, number]) =
+        if stays_apart { (TrunkRate::Apart, apart) } else { (rate, [3, 0]) };
     let (width, height) = form.size.map_or((0, 0), |size| (size.width, size.height));
     let (audio, channels) = form.audio.map_or((0, 0), |audio| (audio.rate, audio.channels));
     let coding =
         [form.bitrate.map_or(0, NonZeroU32::get), form.quality.map_or(0, |it| it.get().into())];
-    let words = [publisher.index, kind, rate, width, height, audio, channels.into()];
+    let words = [publisher.index, kind, number, width, height, audio, channels.into()];
     let words = words.into_iter().chain(coding.into_iter().filter(|word| *word > 0));
     let via = form.via.into_iter().flat_map(|node| node.0.to_le_bytes());
     let words = words.flat_map(u32::to_le_bytes).chain(via);
@@ -136,8 +140,7 @@ pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
         .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
             (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
         });
-    // The upper half of the range is reserved for links.
-    Trunk(hashed >> 1)
+    Trunk::of_family(hashed, rate)
 }
 
 /// Returns a pair's reservation request to its path, on `link` of this node; `None` if there is nothing to promise.
@@ -184,7 +187,7 @@ pub(super) fn wanted(
     let on = |hop: usize| {
         let (ask, form) = (Ask { hop, ..first }, form(hop));
         Some(Wanted {
-            trunk: trunk(publisher, form),
+            trunk: trunk(publisher, stays_apart(spec, request), form),
             traffic: *asked(spec, form, &ask)??.traffic(),
             bunched: Duration::ZERO,
             within: all,

@@ -40,8 +40,11 @@ impl Control {
     /// Call this with all streams whose counts changed, no more often than subscribers need updates.
     pub fn tell_excess(&mut self, now: Instant, streams: &[StreamExcess]) {
         self.advance(now);
-        let counted: BTreeMap<(Trunk, NodeId), Excess> =
-            streams.iter().map(|it| ((trunk(it.publisher, it.form), it.hop), it.excess)).collect();
+        // A stream may serve requests that share it and others.
+        let both = |it: &StreamExcess| {
+            [false, true].map(|apart| ((trunk(it.publisher, apart, it.form), it.hop), it.excess))
+        };
+        let counted: BTreeMap<(Trunk, NodeId), Excess> = streams.iter().flat_map(both).collect();
         if counted.is_empty() {
             return;
         }
@@ -49,9 +52,10 @@ impl Control {
         for booking in self.admission.bookings() {
             let here = booking.path.iter().position(|node| *node == self.me);
             let Some(&hop) = here.and_then(|here| booking.path.get(here + 1)) else { continue };
-            let key = (booking.at(self.me).trunk, hop);
-            if counted.contains_key(&key) {
-                reports.entry(booking.pair.0.node).or_default().insert(key);
+            let own = booking.at(self.me).trunk;
+            let its = counted.keys().filter(|(it, to)| *to == hop && concerns(*it, own));
+            for key in its {
+                reports.entry(booking.pair.0.node).or_default().insert(*key);
             }
         }
         for (node, keys) in reports {
@@ -74,7 +78,10 @@ impl Control {
         for booking in self.admission.bookings() {
             let (subscription, publisher) = booking.pair;
             let ours = subscription.node == self.me && booking.path.contains(&node);
-            if let Some(&excess) = rows.get(&booking.at(node).trunk).filter(|_| ours) {
+            let own = booking.at(node).trunk;
+            // A stream that carries it is the only one with a count.
+            let mut its = rows.iter().filter(|(it, _)| ours && concerns(**it, own));
+            if let Some((_, &excess)) = its.next() {
                 let node_name = node_name.clone();
                 let output =
                     ControlOutput::Excess { subscription, publisher, node, node_name, excess };
@@ -82,6 +89,11 @@ impl Control {
             }
         }
     }
+}
+
+/// Returns true if samples of the stream `own` are, or may be, those of `counted`.
+fn concerns(counted: Trunk, own: Trunk) -> bool {
+    counted == own || counted.carries(own)
 }
 
 fn encode(rows: &[(Trunk, Excess)]) -> Bytes {

@@ -4,10 +4,14 @@
 //! path has answered; it continues as before. Second, nodes further from a publisher install a change first.
 //! Samples still sent in the old form would find no stream, so they are forwarded as before. Both end after
 //! [`LINGER`] at the latest, with a refusal, or when the installed stream takes over.
+//!
+//! A stream with a contract may be replaced by one that already flows for others. It then takes the samples before the
+//! first one of its successor ([`OutputPlan::until`]).
 
 use super::pair::Pair;
 use super::registry::PairKey;
 use super::routes::Installed;
+use crate::form::Form;
 use crate::ids::{NodeId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use paceline_sched::{Duration, Instant};
@@ -34,6 +38,12 @@ pub(super) struct Carried<'r, 'a> {
 }
 
 impl Carried<'_, '_> {
+    /// Returns the form that replaces a stream with a contract, if the new one may also carry other subscriptions.
+    fn successor(&self, key: PairKey, source: SourceKey) -> Option<Form> {
+        let live = self.live.get(&key).filter(|live| live.ask().is_some())?;
+        Some(live.source().form).filter(|form| *form != source.form)
+    }
+
     /// Returns an output as it continues for a pair: without a contract unless one is reserved for it now.
     fn continued(&self, key: PairKey, output: &OutputPlan, booked: bool) -> OutputPlan {
         let pair = self.live.get(&key).or_else(|| self.waiting.get(&key));
@@ -95,20 +105,22 @@ impl Lingering {
             for output in &old.outputs {
                 for &subscription in &output.subscriptions {
                     let key = (subscription, source.publisher);
-                    let twice = shared && carried.live.contains_key(&key);
+                    let until = carried.successor(key, source);
+                    let twice = shared && until.is_none() && carried.live.contains_key(&key);
                     let is_there = has(now_there, output, subscription);
                     if !is_there && !twice && self.goes_on(carried, (key, source), output) {
                         let end = known.get(&(key, source)).copied().unwrap_or(now + LINGER);
-                        going.push((end, key, output));
+                        going.push((end, key, output, until));
                     }
                 }
             }
             // For the same reason, only streams of the same change linger together.
             let last = going.iter().map(|(end, ..)| *end).max().filter(|last| *last > now);
-            for (end, key, output) in going {
-                if Some(end) == last {
+            for (end, key, output, until) in going {
+                if Some(end) == last || until.is_some() && end > now {
                     self.until.insert((key, source), end);
                     let output = carried.continued(key, output, booked.contains(&key));
+                    let output = OutputPlan { until, ..output };
                     add(installed, source, old, &output, key.0);
                     if !carried.live.contains_key(&key) {
                         only.insert(key);

@@ -64,6 +64,8 @@ pub(crate) struct Pair<'a> {
     pub(super) arrives: Form,
     /// The form of the stream that carries them from this node.
     pub(super) leaves: Form,
+    /// True if another stream with a contract carries them from this node.
+    pub(super) carried: bool,
     /// The reason why it is carried as best effort although it requests a contract: its reservation is idle, or a
     /// contract that only the publisher requests was refused.
     pub(super) without: Option<BestEffort>,
@@ -93,6 +95,7 @@ impl<'a> Pair<'a> {
             place,
             arrives,
             leaves,
+            carried: false,
             without: None,
             detour: None,
         }
@@ -203,7 +206,8 @@ impl Pair<'_> {
         if self.is_background() || self.without.is_some() {
             return None;
         }
-        Ask::new(self.request, self.spec, self.place.index, self.place.split)
+        let ask = Ask::new(self.request, self.spec, self.place.index, self.place.split)?;
+        Some(if self.carried { ask.of_carried() } else { ask })
     }
 
     /// Returns the reason why nothing is promised, if a promise is requested.

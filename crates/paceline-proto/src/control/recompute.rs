@@ -14,8 +14,9 @@ use super::shares::share;
 use super::spec::SubscriptionSpec;
 use super::tie::Ties;
 use super::{Control, ControlOutput};
+use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::plan::SourceKey;
+use crate::plan::{OutputPlan, SourceKey, Target};
 use core::mem;
 use paceline_admit::reserve::Key;
 use paceline_sched::Instant;
@@ -74,6 +75,31 @@ fn complete<'a>(mut pairs: Vec<Pair<'a>>, ties: &Ties, me: NodeId) -> Vec<Pair<'
     pairs
 }
 
+/// Returns the pairs without those whose subscription has left the registry, and those whose subscription is in it.
+///
+/// A node learns that before the publisher's node, which ends the reservation then. So it accepts the streams that the
+/// others of a shared stream will have before they begin.
+fn lasting<'a>(
+    mut booked: Vec<Pair<'a>>,
+    registry: &Registry,
+    before: &BTreeSet<PairKey>,
+) -> (Vec<Pair<'a>>, BTreeSet<PairKey>) {
+    let is_there = |pair: &Pair<'_>| {
+        let record = registry.record(pair.subscription.node);
+        record.is_some_and(|record| record.subscriptions.contains_key(&pair.subscription))
+    };
+    let mut announced = BTreeSet::new();
+    booked.retain(|pair| {
+        let (there, key) = (is_there(pair), pair.key());
+        if there || before.contains(&key) {
+            announced.insert(key);
+        }
+        // The publisher's node ends its reservation itself.
+        there || !before.contains(&key) || pair.publisher.node == registry.me()
+    });
+    (booked, announced)
+}
+
 /// Returns the pairs that other nodes block, with the revisions of their requests.
 fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<PairKey, u64> {
     let others = tree.records(registry).filter(|(node, _)| *node != me);
@@ -113,6 +139,7 @@ impl Control {
         }
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
         let booked = complete(allowed(booked, &blocked), &ties, me);
+        let (booked, announced) = lasting(booked, &self.registry, &self.announced);
         let pairs = self.with_declined(&tree, pairs);
         let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
@@ -141,7 +168,7 @@ impl Control {
         for change in self.admission.take_changes().into_iter().chain(marks) {
             self.announce(change, None);
         }
-        self.incomplete = ties.incomplete;
+        (self.incomplete, self.announced) = (ties.incomplete, announced);
         self.announce_rights(rights);
         self.send_refusal_overflow();
         (self.dirty, self.news, self.awaited) = (marked, marked, awaited);
@@ -275,8 +302,68 @@ impl Control {
         heard
     }
 
+    /// Returns true if samples of a publisher leave this node to the neighbour `hop`, in any form.
+    #[must_use]
+    pub fn sends_to(&self, publisher: PublisherId, hop: NodeId) -> bool {
+        self.outputs_of(publisher).any(|output| output.target == Target::Hop(hop))
+    }
+
+    /// Returns the streams of a publisher's samples in any form.
+    fn outputs_of(&self, publisher: PublisherId) -> impl Iterator<Item = &OutputPlan> {
+        let first = SourceKey { publisher, form: Form::FULL };
+        let its = self.installed.range(first..);
+        let its = its.take_while(move |(source, _)| source.publisher == publisher);
+        its.flat_map(|(_, installed)| &installed.outputs)
+    }
+
+    /// Returns true if a removed stream to the neighbour `hop` must send its queue under its contract, because its samples
+    /// are those of subscriptions whose contracts another stream satisfies from now on. At least one of the two is shared.
+    ///
+    /// Valid until the stream is sent again.
+    #[must_use]
+    pub fn hands_over(&self, source: SourceKey, hop: NodeId, form: Form) -> bool {
+        self.handed.contains(&(source, hop, form))
+    }
+
+    /// Returns the streams of `before` that other streams replace ([`Self::hands_over`]).
+    fn handed_over(
+        &self,
+        before: &BTreeMap<SourceKey, Installed>,
+    ) -> BTreeSet<(SourceKey, NodeId, Form)> {
+        let mut handed = BTreeSet::new();
+        let changed =
+            |(source, old): &(&SourceKey, &Installed)| self.installed.get(source) != Some(*old);
+        for (source, old) in before.iter().filter(changed) {
+            let now = self.installed.get(source).map_or(&[][..], |now| &now.outputs);
+            for output in old.outputs.iter().filter(|output| output.contract.is_some()) {
+                let Target::Hop(hop) = output.target else { continue };
+                let stays =
+                    now.iter().any(|it| (it.target, it.form) == (output.target, output.form));
+                let follows = |it: &OutputPlan| {
+                    let both =
+                        || it.subscriptions.iter().any(|id| output.subscriptions.contains(id));
+                    let shared = it.subscriptions.len() > 1 || output.subscriptions.len() > 1;
+                    it.target == output.target && it.contract.is_some() && shared && both()
+                };
+                if !stays && self.outputs_of(source.publisher).any(follows) {
+                    handed.insert((*source, hop, output.form));
+                }
+            }
+        }
+        handed
+    }
+
     fn tell_installs(&mut self, installed: BTreeMap<SourceKey, Installed>) {
         let before = mem::replace(&mut self.installed, installed);
+        let handed = self.handed_over(&before);
+        // Several changes may be handled together.
+        let installed = &self.installed;
+        self.handed.retain(|(source, hop, form)| {
+            let outputs = installed.get(source).map_or(&[][..], |it| &it.outputs);
+            let now = outputs.iter().any(|it| (it.target, it.form) == (Target::Hop(*hop), *form));
+            !now && installed.keys().any(|it| it.publisher == source.publisher)
+        });
+        self.handed.extend(handed);
         for (&source, now) in &self.installed {
             if before.get(&source) != Some(now) {
                 let Installed { publisher, from, outputs } = now.clone();

@@ -70,6 +70,13 @@ impl Ask {
         Self { loss, ..self }
     }
 
+    /// Returns the request of a stream that another one carries: its windows lie across those of the other one, so it
+    /// tolerates no loss.
+    pub(super) fn of_carried(self) -> Self {
+        let edf = self.loss == LossTolerance::EDF;
+        Self { loss: if edf { self.loss } else { LossTolerance::NONE }, ..self }
+    }
+
     /// Returns true if this hop of the path may miss samples.
     pub(super) fn bears_loss(&self) -> bool {
         let part = |hop| whole_micros(share(&Self { hop, ..*self }, Duration::ZERO).1);

@@ -194,12 +194,15 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
         max_wait: None,
         retransmit: Retransmit::None,
         level: None,
+        aligned: false,
+        until: None,
         subscriptions: Vec::new(),
     }
 }
 
 /// Fills in the fields that depend on the subscriptions of an output.
 fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
+    plan.aligned = behind.iter().any(|pair| pair.ask().is_some());
     plan.subscriptions = behind.iter().map(|pair| pair.subscription).collect();
     let mends = behind.iter().map(|pair| pair.request.retransmit);
     plan.retransmit = mends.max().unwrap_or_default();

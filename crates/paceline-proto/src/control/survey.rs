@@ -18,6 +18,7 @@ use super::pair::{Pair, Place};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
 use super::request::Ask;
+use super::shares::stays_apart;
 use super::spec::SubscriptionSpec;
 use super::split::Split;
 use super::{Control, ControlOutput};
@@ -270,7 +271,10 @@ impl Control {
         let ask = Ask::new(request, spec, at, *split)?;
         let seat = self.admission.links.seat(&self.registry, self.me, (pair.1, next))?;
         let link = self.admission.reservations.link(seat.link)?;
-        let trunk = Reservations::trunk_to(trunk(pair.1, form), NodeIndex(next.0));
+        let trunk = Reservations::trunk_to(
+            trunk(pair.1, stays_apart(spec, request), form),
+            NodeIndex(next.0),
+        );
         let left = self.left_for(*pair, next, link, trunk);
         let (link, before) =
             left.as_ref().map_or((link, None), |(link, before)| (link, Some(before)));

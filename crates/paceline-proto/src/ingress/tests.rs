@@ -21,6 +21,8 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         max_wait: None,
         retransmit: crate::Retransmit::default(),
         level: None,
+        aligned: false,
+        until: None,
         subscriptions: Vec::new(),
     }
 }

@@ -10,6 +10,9 @@ use paceline_sched::{Duration, Instant, Scheduler};
 
 /// The maximum time for which the owner of a link lets a replaced stream send its queued samples.
 pub const RETIRE_MAX: Duration = Duration::from_millis(500);
+/// The same for a stream that keeps its contract meanwhile, because its samples are promised to subscriptions of the stream
+/// that replaces it.
+pub const HAND_OVER_MAX: Duration = Duration::from_secs(4);
 
 impl Link {
     /// Retires a stream that another stream of the same publisher and hop replaces.

@@ -2,7 +2,7 @@
 
 use super::net::{Net, id, index};
 use paceline_proto::control::{NodeView, Refusal, RefusalReason};
-use paceline_proto::plan::{SourceKey, Target};
+use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::{Form, PublisherId, SubscriptionId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +68,9 @@ impl Net {
         let mut waiting = vec![(index(publisher.node), Form::FULL)];
         while let Some((node, form)) = waiting.pop() {
             assert!(visited.insert((node, form)), "{form} of {publisher} twice at {node}");
-            for output in self.outputs(node, publisher, form) {
+            // Outputs with a successor end with its first sample, so what they deliver must also come from that.
+            let lasting = |output: &&OutputPlan| output.until.is_none();
+            for output in self.outputs(node, publisher, form).iter().filter(lasting) {
                 let scaled = if output.scale == Form::FULL { form } else { output.scale };
                 let scaled = scaled.without_via();
                 assert_eq!(scaled, output.form.without_via(), "scaling produces the outgoing form");

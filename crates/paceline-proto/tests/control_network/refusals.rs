@@ -1,8 +1,8 @@
 //! Slow links: selection of the refused subscription, and the end of a refusal.
 
-use super::net::{Net, all, camera, link, one_in, promised};
+use super::net::{Net, Seen, all, camera, link, one_in, promised};
 use paceline_proto::control::{BestEffort, PublisherSpec, RefusalReason, SubscriptionSpec};
-use paceline_proto::plan::Target;
+use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::{Carrier, Form, PublisherId, Size, SubscriptionId};
 use paceline_sched::{Duration, LossTolerance, Policy};
 use std::collections::BTreeMap;
@@ -15,8 +15,11 @@ impl Net {
             let own = self.nodes[node].nodes().find(|view| super::net::index(view.id) == node);
             let hops = own.unwrap().neighbours;
             let mut loads: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-            for (spec, outputs) in seen.installed.values() {
+            for (source, (spec, outputs)) in &seen.installed {
                 for output in outputs {
+                    if seen.is_followed(source.publisher, output) {
+                        continue;
+                    }
                     let (Target::Hop(hop), Some(contract)) = (output.target, output.contract)
                     else {
                         continue;
@@ -41,11 +44,22 @@ impl Net {
     }
 }
 
+impl Seen {
+    /// Returns true if an output ends with the first sample of another one, which has a contract on the same link.
+    fn is_followed(&self, publisher: PublisherId, output: &OutputPlan) -> bool {
+        let next = output.until.and_then(|form| self.installed.get(&SourceKey { publisher, form }));
+        let mut followers = next.into_iter().flat_map(|(_, outputs)| outputs);
+        followers.any(|other| {
+            other.until.is_none() && other.target == output.target && other.contract.is_some()
+        })
+    }
+}
+
 /// Returns A – B – C, where the link from B to C carries `bytes_per_s`.
 fn thin(bytes_per_s: u64) -> Net {
     let mut net = Net::chain(2);
     net.nodes.push(paceline_proto::control::Control::new(super::net::id(2), "node2"));
-    net.seen.push(super::net::Seen::default());
+    net.seen.push(Seen::default());
     net.join_over(1, 2, link("radio", Some(bytes_per_s)), link("eth", None));
     net.settle();
     net

@@ -127,6 +127,7 @@ impl Run {
         if let Some((to, path)) = other {
             self.add_subscription(place, to, path);
         }
+        self.add_several(place);
         self.code(place);
     }
 
@@ -229,7 +230,7 @@ impl Run {
         let Some(publisher) = self.publishers.get(place) else { return };
         self.world.keep_deliveries(true);
         let subscription = self.world.subscribe(to, spec.clone());
-        self.asked.push(Asked::new(subscription, place, spec, &publisher.spec));
+        self.asked.push(Asked::new((subscription, to), place, spec, &publisher.spec));
     }
 
     fn rate(&mut self, period: Duration) -> Rate {

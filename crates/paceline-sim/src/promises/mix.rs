@@ -23,6 +23,8 @@ pub struct Mix {
     pub idle: u32,
     /// Publishers that request contracts for subscriptions without one.
     pub by_publisher: u32,
+    /// Publishers that several subscriptions with contracts request at different rates, which come and go.
+    pub shared: u32,
 }
 
 impl Mix {
@@ -37,6 +39,7 @@ impl Mix {
         tied: 200,
         idle: 200,
         by_publisher: 200,
+        shared: 300,
     };
 }
 
@@ -52,6 +55,7 @@ impl Default for Mix {
             tied: 0,
             idle: 0,
             by_publisher: 0,
+            shared: 0,
         }
     }
 }
@@ -89,6 +93,8 @@ pub struct PromisesResult {
     pub released: u64,
     /// Contracts that only the publisher requested.
     pub by_publisher: u64,
+    /// Contracts with a publisher that others request at other rates.
+    pub shared: u64,
 }
 
 impl PromisesResult {
@@ -109,6 +115,7 @@ impl PromisesResult {
         self.neither += other.neither;
         self.released += other.released;
         self.by_publisher += other.by_publisher;
+        self.shared += other.shared;
     }
 }
 
@@ -135,11 +142,11 @@ impl fmt::Display for PromisesResult {
             deepest / 10,
             deepest % 10
         )?;
-        let Self { scaled, both, neither, released, by_publisher, .. } = self;
+        let Self { scaled, both, neither, released, by_publisher, shared, .. } = self;
         write!(
             f,
             "; {scaled} scaled samples, {both} pairs in both directions and {neither} refused, {released} idle \
-             releases, {by_publisher} granted to publishers"
+             releases, {by_publisher} granted to publishers, {shared} at several rates"
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use super::PromisesResult;
 use super::source::Source;
-use crate::handle::{Pub, Sub};
+use crate::handle::{NodeIx, Pub, Sub};
 use crate::sink::Delivered;
 use crate::world::World;
 use paceline_proto::control::{Grant, PublisherSpec, SubscriptionSpec};
@@ -17,6 +17,8 @@ const KEPT_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) subscription: Sub,
+    /// The node of the subscription.
+    pub(super) node: NodeIx,
     /// The index of the publisher.
     pub(super) place: usize,
     pub(super) spec: SubscriptionSpec,
@@ -41,7 +43,7 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn new(
-        subscription: Sub,
+        (subscription, node): (Sub, NodeIx),
         place: usize,
         spec: SubscriptionSpec,
         publisher: &PublisherSpec,
@@ -50,6 +52,7 @@ impl Asked {
             within: publisher.bound_for(&spec).unwrap_or(Duration::ZERO),
             loss: publisher.tolerance_for(&spec).unwrap_or(LossTolerance::NONE),
             subscription,
+            node,
             place,
             spec,
             granted: None,

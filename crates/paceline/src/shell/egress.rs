@@ -21,7 +21,7 @@ use crate::status::SentTo;
 use broken::Broken;
 use intake::Intake;
 use paceline_proto::NodeId;
-use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
+use paceline_proto::link::{HAND_OVER_MAX, Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
@@ -165,6 +165,9 @@ impl Egress {
                 Ok(LinkCommand::Retire(index)) => {
                     self.link.retire_stream(now, index);
                     self.retiring.push((index, now + RETIRE_MAX));
+                }
+                Ok(LinkCommand::HandOver(index)) => {
+                    self.retiring.push((index, now + HAND_OVER_MAX));
                 }
                 Ok(LinkCommand::Close(index)) => self.close_stream(now, index),
                 Ok(LinkCommand::Capacity(capacity)) => {

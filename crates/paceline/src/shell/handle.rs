@@ -24,6 +24,8 @@ pub(crate) enum LinkCommand {
     Watch(StreamIndex),
     /// Closes a replaced stream once it has sent its queue, and requests a report.
     Retire(StreamIndex),
+    /// Closes a stream once it has sent its queue under its contract.
+    HandOver(StreamIndex),
     /// Closes a stream at once.
     Close(StreamIndex),
     /// Changes the capacity, only on a link that has one.

@@ -24,14 +24,14 @@ use crate::status::MutedStatus;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use early::{Early, EarlySamples, Item};
-use paceline_proto::NodeId;
 use paceline_proto::guard::{Flood, Guard};
-use paceline_proto::ingress::Ingress;
+use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::receive::{Heard, Received, Receiver};
+use paceline_proto::{Form, NodeId, PublisherId};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -122,28 +122,65 @@ impl Source {
 struct Sources {
     seen: u64,
     sources: BTreeMap<SourceKey, Source>,
+    /// The publishers of which a stream ends with the first sample of another one.
+    replaced: BTreeSet<PublisherId>,
     early: EarlySamples,
 }
 
 impl Sources {
     /// Applies posted changes, then delivers the samples that arrived before them.
     fn settle(&mut self, now: Instant, changes: &Mailbox<RxChange>, drops: &AtomicDrops) {
-        let Self { seen, sources, early } = self;
+        let Self { seen, sources, replaced, early } = self;
         changes.collect(seen, |change| match change.installation {
             Some(installation) => {
+                if installation.outputs.iter().any(|(plan, _)| plan.until.is_some()) {
+                    replaced.insert(change.source.publisher);
+                }
                 let period = installation.period;
                 let source = sources.entry(change.source);
                 let source = source.or_insert_with(|| Source::new(period));
                 source.set_paths(now, change.from);
                 installation.apply(&mut source.ingress);
                 let early = early.take(change.source, |from| source.is_from(now, from), drops);
-                early.into_iter().for_each(|item| item.offer(&mut source.ingress, now));
+                early.into_iter().for_each(|item| item.offer(&mut source.ingress, now, &[]));
             }
             None => {
                 sources.remove(&change.source);
             }
         });
         early.expire(now, drops);
+    }
+
+    /// Returns the outputs of a source that have not replaced those of another form yet.
+    fn unreplaced(&self, key: SourceKey) -> Vec<OutputKey> {
+        let SourceKey { publisher, form } = key;
+        if !self.replaced.contains(&publisher) {
+            return Vec::new();
+        }
+        let its = self.sources.range(SourceKey { publisher, form: Form::FULL }..);
+        let its = its.take_while(|(key, _)| key.publisher == publisher);
+        its.flat_map(|(_, source)| source.ingress.waiting_for(form)).collect()
+    }
+
+    /// Ends the outputs that a sample of the source `key` replaces.
+    fn replace(&mut self, key: SourceKey, seq: u64) {
+        let SourceKey { publisher, form } = key;
+        if !self.replaced.contains(&publisher) {
+            return;
+        }
+        let first = SourceKey { publisher, form: Form::FULL };
+        let its = self.sources.range_mut(first..);
+        let (mut waits, mut taken) = (false, Vec::new());
+        for (_, source) in its.take_while(|(key, _)| key.publisher == publisher) {
+            taken.extend(source.ingress.replace(form, seq));
+            waits |= source.ingress.is_replaced();
+        }
+        if let Some(source) = self.sources.get_mut(&key) {
+            source.ingress.begin(&taken);
+        }
+        if !waits {
+            self.replaced.remove(&publisher);
+        }
     }
 }
 
@@ -219,6 +256,15 @@ impl RxSources {
                 }
                 Received::Control(_) => continue,
             };
+            if let Item::Sample(sample) = &item
+                && guard.sources.get(&key).is_some_and(|source| source.is_from(now, from))
+            {
+                guard.replace(key, sample.seq);
+            }
+            let unreplaced = match &item {
+                Item::Lost(..) => guard.unreplaced(key),
+                Item::Sample(_) => Vec::new(),
+            };
             match guard.sources.get_mut(&key) {
                 Some(source) if !source.is_from(now, from) => {
                     waits(bytes);
@@ -228,7 +274,7 @@ impl RxSources {
                     if matches!(item, Item::Sample(_)) {
                         source.come_by(from);
                     }
-                    item.offer(&mut source.ingress, now);
+                    item.offer(&mut source.ingress, now, &unreplaced);
                 }
                 None if waits(bytes) => {
                     guard.early.push(Early { at: now, from, key, item }, &self.drops);

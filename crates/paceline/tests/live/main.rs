@@ -38,6 +38,7 @@ mod requests;
 mod rights;
 mod rogue;
 mod scenarios;
+mod shared;
 mod strangers;
 mod sums;
 mod support;

@@ -110,6 +110,8 @@ pub(crate) struct Outgoing {
     scalers: BTreeMap<Form, FormTask>,
     /// The neighbours from which its samples may arrive.
     from: Vec<NodeId>,
+    /// What else the outputs take: only aligned samples, and those before a successor.
+    takes: BTreeMap<Key, (bool, Option<Form>)>,
 }
 
 /// Keeps the wanted entries in the map and returns the others.
@@ -175,6 +177,9 @@ impl Engine {
         let mut gone = outgoing.take_unwanted(&plans);
         let mut changed = !gone.is_empty() || outgoing.from != from;
         outgoing.from.clone_from(&from);
+        let takes = plans.iter().map(|plan| (name(plan), (plan.aligned, plan.until))).collect();
+        changed |= outgoing.takes != takes;
+        outgoing.takes = takes;
         self.close_for_room(&mut gone, plans.len());
         let wanted = !plans.is_empty();
         let targets: BTreeSet<Target> = plans.iter().map(|plan| plan.target).collect();
@@ -203,20 +208,23 @@ impl Engine {
             self.unsettled = !self.sources.try_settle(clock::now());
         }
         // Close the old outputs only now: until the change is applied, samples still use them.
-        self.let_go(gone, &targets);
+        self.let_go(source, gone, &targets);
         if wanted {
             self.outgoing.insert(source, outgoing);
         }
     }
 
     /// Closes removed outputs; `targets` are those of the new outputs.
-    fn let_go(&mut self, gone: Gone, targets: &BTreeSet<Target>) {
+    fn let_go(&mut self, source: SourceKey, gone: Gone, targets: &BTreeSet<Target>) {
         for local in gone.locals {
             local.subscriptions.iter().for_each(|&id| local.leave(id));
         }
         for stream in gone.streams {
-            if targets.contains(&Target::Hop(stream.spec.hop)) && self.room(&stream) >= ROOM_MIN {
-                self.retire_stream(&stream);
+            let hop = stream.spec.hop;
+            let followed =
+                targets.contains(&Target::Hop(hop)) || self.control.sends_to(source.publisher, hop);
+            if followed && self.room(&stream) >= ROOM_MIN {
+                self.retire_stream(source, &stream);
             } else {
                 self.close_stream(&stream);
             }
@@ -245,9 +253,11 @@ impl Engine {
 
     /// Lets the stream send its queue and close; its replacement takes samples published from now
     /// on.
-    fn retire_stream(&self, stream: &OpenStream) {
+    fn retire_stream(&self, source: SourceKey, stream: &OpenStream) {
+        let keeps = self.control.hands_over(source, stream.spec.hop, stream.spec.form);
         if let Some(link) = self.links.get(stream.link) {
-            link.handle.send(LinkCommand::Retire(stream.index));
+            let retire = if keeps { LinkCommand::HandOver } else { LinkCommand::Retire };
+            link.handle.send(retire(stream.index));
         }
     }
 

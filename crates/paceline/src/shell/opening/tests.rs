@@ -54,6 +54,8 @@ impl Ends {
             background: false,
             retransmit: Retransmit::None,
             level: None,
+            aligned: false,
+            until: None,
             subscriptions: Vec::new(),
         };
         let outputs = vec![(plan, Some(Port::Ring(port)))];

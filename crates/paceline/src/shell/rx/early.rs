@@ -4,7 +4,7 @@
 
 use super::super::port::{self, Port};
 use super::super::sink::AtomicDrops;
-use paceline_proto::ingress::Ingress;
+use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::{DropReason, Drops, Kind, NodeId, RawSample};
 use paceline_sched::{Duration, Instant};
@@ -38,8 +38,8 @@ impl Item {
         }
     }
 
-    /// Delivers the item to the outputs of its source.
-    pub(super) fn offer(self, ingress: &mut Ingress<Port>, now: Instant) {
+    /// Delivers the item to the outputs of its source, a loss not to those of `except`.
+    pub(super) fn offer(self, ingress: &mut Ingress<Port>, now: Instant, except: &[OutputKey]) {
         match self {
             Self::Sample(sample) => {
                 port::offer(
@@ -52,6 +52,7 @@ impl Item {
             Self::Lost(samples, reason, kind) => {
                 ingress.handle_lost(kind);
                 let outputs = ingress.outputs_mut().iter_mut();
+                let outputs = outputs.filter(|output| !except.contains(&output.key));
                 outputs.for_each(|output| output.port.count(reason, samples));
             }
         }

@@ -1,0 +1,258 @@
+//! Streams of one source at different rates: those whose samples are all among another stream's are not sent
+//! themselves, and the link is charged once for all of them.
+//!
+//! The charge of a stream that carries others is a demand that satisfies it and the others together. The streams that
+//! remain when one of them ends are sent by themselves again, so the charge also covers these: their sum, computed in the
+//! same way. A charge therefore never grows when a reservation ends.
+
+use super::holds::Held;
+use super::{Admission, Trunk};
+use crate::demand::StreamDemand;
+use paceline_sched::LossTolerance;
+use std::collections::BTreeMap;
+
+/// The lowest bits of a trunk's number are the rate, and those above them the family.
+const RATE_BITS: u32 = 34;
+/// The bits of the number in a rate; those above it are the kind of the rate.
+const NUMBER_BITS: u32 = 32;
+
+/// The rate of a stream, in relation to other streams of the same samples.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TrunkRate {
+    /// No other stream carries it, and it carries none.
+    Apart,
+    /// All samples.
+    All,
+    /// One in this many samples, counted from the same one.
+    Every(u32),
+    /// Samples at a maximum rate, of which this is the name.
+    Max(u32),
+}
+
+impl Trunk {
+    /// Returns the name of a stream of the samples `family` at a rate. The upper 34 bits of `family` do not count.
+    #[must_use]
+    pub const fn of_family(family: u128, rate: TrunkRate) -> Self {
+        let (kind, number) = match rate {
+            TrunkRate::Apart => (0, 0),
+            TrunkRate::All => (1, 0),
+            TrunkRate::Every(number) => (2, number),
+            TrunkRate::Max(number) => (3, number),
+        };
+        Self(family << RATE_BITS | kind << NUMBER_BITS | number as u128)
+    }
+
+    /// Returns the name with `more` added to the family.
+    pub(crate) const fn mixed(self, more: u64) -> Self {
+        Self(self.0.wrapping_add((more as u128) << RATE_BITS))
+    }
+
+    const fn rate(self) -> TrunkRate {
+        let [a, b, c, d, ..] = self.0.to_le_bytes();
+        let number = u32::from_le_bytes([a, b, c, d]);
+        match self.0 >> NUMBER_BITS & 3 {
+            1 => TrunkRate::All,
+            2 => TrunkRate::Every(number),
+            3 => TrunkRate::Max(number),
+            _ => TrunkRate::Apart,
+        }
+    }
+
+    /// Returns true if all samples of the stream `other` are also samples of this stream.
+    #[must_use]
+    pub const fn carries(self, other: Self) -> bool {
+        if self.0 == other.0 || self.0 >> RATE_BITS != other.0 >> RATE_BITS {
+            return false;
+        }
+        match (self.rate(), other.rate()) {
+            (TrunkRate::All, TrunkRate::Every(_) | TrunkRate::Max(_)) => true,
+            (TrunkRate::Every(one), TrunkRate::Every(other)) => {
+                one > 0 && other.is_multiple_of(one)
+            }
+            (
+                TrunkRate::Apart | TrunkRate::All | TrunkRate::Every(_) | TrunkRate::Max(_),
+                TrunkRate::Apart | TrunkRate::All | TrunkRate::Every(_) | TrunkRate::Max(_),
+            ) => false,
+        }
+    }
+}
+
+/// A stream and its demand.
+type Member = (Trunk, StreamDemand);
+
+/// Returns the charges of the streams that are sent, given the demands of a family in order of trunks.
+fn sent(members: &[Member]) -> Vec<StreamDemand> {
+    let mut roots: Vec<(Member, Vec<Member>)> = Vec::new();
+    for (trunk, demand) in members {
+        // Faster streams come first, and the fastest one carries a stream.
+        match roots.iter_mut().find(|((root, _), _)| root.carries(*trunk)) {
+            Some((_, carried)) => carried.push((*trunk, *demand)),
+            None => roots.push(((*trunk, *demand), Vec::new())),
+        }
+    }
+    let charge = |((_, own), carried): (Member, Vec<Member>)| {
+        let together = sent(&carried).into_iter().reduce(|all, one| all.plus(&one));
+        // Windows of the streams lie across each other.
+        together.map_or(own, |more| own.join(&more).with_loss(LossTolerance::NONE))
+    };
+    roots.into_iter().map(charge).collect()
+}
+
+/// Removes the demands that both lists have in common.
+pub(super) fn difference(
+    before: Vec<StreamDemand>,
+    mut after: Vec<StreamDemand>,
+) -> (Vec<StreamDemand>, Vec<StreamDemand>) {
+    let stays = |gone: &StreamDemand| {
+        let same = after.iter().position(|it| it == gone);
+        same.map(|place| after.swap_remove(place)).is_some()
+    };
+    let (_, gone): (Vec<_>, Vec<_>) = before.into_iter().partition(stays);
+    (gone, after)
+}
+
+impl Admission {
+    /// Returns the streams of the family of `trunk` on this link, in order; `trunk` alone if streams are never shared.
+    pub(super) fn relatives(&self, trunk: Trunk) -> impl Iterator<Item = (Trunk, &Held)> {
+        // Streams with coinciding windows must keep equal parameters.
+        let apart = trunk.rate() == TrunkRate::Apart || self.spec.rule.coincides();
+        let first = trunk.0 >> RATE_BITS << RATE_BITS;
+        let last = first | ((1 << RATE_BITS) - 1);
+        let range = if apart { trunk..=trunk } else { Trunk(first)..=Trunk(last) };
+        self.trunks.range(range).map(|(trunk, held)| (*trunk, held))
+    }
+
+    /// Returns the charges of the streams of a family that are sent, for the demands that `of` returns.
+    pub(super) fn charges(
+        &self,
+        trunk: Trunk,
+        of: impl Fn(&Held) -> Option<StreamDemand>,
+    ) -> Vec<StreamDemand> {
+        let members = self.relatives(trunk).filter_map(|(trunk, held)| Some((trunk, of(held)?)));
+        sent(&members.collect::<Vec<_>>())
+    }
+
+    /// Returns the charges of the streams of a family that are sent if that of `trunk` is `charge`.
+    pub(super) fn charges_with(&self, trunk: Trunk, charge: StreamDemand) -> Vec<StreamDemand> {
+        let others = self.relatives(trunk).filter(|(it, _)| *it != trunk);
+        let mut all: BTreeMap<Trunk, StreamDemand> =
+            others.filter_map(|(it, held)| Some((it, held.charge?))).collect();
+        all.insert(trunk, charge);
+        sent(&all.into_iter().collect::<Vec<_>>())
+    }
+
+    /// Returns true if other streams of the family of `trunk` have reservations, besides `except`.
+    pub(super) fn has_relatives(&self, trunk: Trunk, except: Trunk) -> bool {
+        self.relatives(trunk).any(|(it, _)| it != trunk && it != except)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Holder, LinkParameters};
+    use super::*;
+    use crate::link::AdmissionTest;
+    use crate::traffic::Traffic;
+    use crate::verdict::AdmissionResult;
+    use paceline_sched::{Capacity, Duration};
+    use proptest::prelude::*;
+
+    const FAMILY: u128 = 77;
+
+    fn rate() -> impl Strategy<Value = TrunkRate> {
+        prop_oneof![
+            Just(TrunkRate::All),
+            (2..9_u32).prop_map(TrunkRate::Every),
+            (1..4_u32).prop_map(TrunkRate::Max),
+        ]
+    }
+
+    /// Returns the demand of one stream of a source with a sample every 10 ms.
+    fn demand(rate: TrunkRate, deadline: u64) -> StreamDemand {
+        let n = match rate {
+            TrunkRate::Apart | TrunkRate::All => 1,
+            TrunkRate::Every(n) => u64::from(n),
+            TrunkRate::Max(n) => u64::from(n) + 1,
+        };
+        let period = Duration::from_millis(10 * n);
+        let traffic = Traffic::periodic(1_000, period, Duration::from_millis(1), 1_000).unwrap();
+        StreamDemand::new(traffic, Duration::from_millis(deadline)).unwrap()
+    }
+
+    fn family() -> impl Strategy<Value = Vec<Member>> {
+        let one = (rate(), 5..60_u64);
+        proptest::collection::vec(one, 1..7).prop_map(|all| {
+            let named = all
+                .into_iter()
+                .map(|(rate, deadline)| (Trunk::of_family(FAMILY, rate), demand(rate, deadline)));
+            named.collect::<BTreeMap<_, _>>().into_iter().collect()
+        })
+    }
+
+    /// Returns the bytes that must have been sent within `time`.
+    fn due(charges: &[StreamDemand], time: Duration) -> u64 {
+        let of = |one: &StreamDemand| match time >= one.deadline() {
+            true => one.traffic().bound(time.saturating_sub(one.deadline())),
+            false => 0,
+        };
+        charges.iter().map(of).sum()
+    }
+
+    #[test]
+    fn nested_rates_are_charged_as_the_fastest_one() {
+        let named = |rate| (Trunk::of_family(FAMILY, rate), demand(rate, 20));
+        let [all, third, sixth] =
+            [TrunkRate::All, TrunkRate::Every(3), TrunkRate::Every(6)].map(named);
+        let traffic =
+            |members: &[_]| sent(members).iter().map(|it| *it.traffic()).collect::<Vec<_>>();
+        assert_eq!(traffic(&[all, third, sixth]), [*all.1.traffic()]);
+        assert_eq!(traffic(&[third, sixth]), [*third.1.traffic()]);
+        let other = (Trunk::of_family(FAMILY + 1, TrunkRate::All), all.1);
+        assert!(!other.0.carries(third.0) && !third.0.carries(all.0) && !all.0.carries(all.0));
+        assert!(all.0.mixed(9).carries(third.0.mixed(9)) && !all.0.mixed(9).carries(third.0));
+    }
+
+    proptest! {
+        #[test]
+        fn charges_cover_each_stream_and_never_grow_when_one_ends(members in family()) {
+            let all = sent(&members);
+            let times = (1..200).map(Duration::from_millis);
+            for gone in 0..members.len() {
+                let mut rest = members.clone();
+                let (_, alone) = rest.remove(gone);
+                let left = sent(&rest);
+                for time in times.clone() {
+                    prop_assert!(due(&left, time) <= due(&all, time), "{:?} less {}", members, gone);
+                    prop_assert!(due(&[alone], time) <= due(&all, time));
+                }
+            }
+        }
+
+        #[test]
+        fn a_link_is_empty_after_all_members_left_in_any_order(
+            members in family(),
+            order in any::<prop::sample::Index>(),
+        ) {
+            let capacity = Capacity::from_bits_per_s(3_000_000).unwrap();
+            let mut link = Admission::new(LinkParameters::new(capacity, AdmissionTest::Edf, 0));
+            let holder = Holder { origin: 1, number: 1 };
+            let mut held = Vec::new();
+            for (trunk, demand) in &members {
+                if matches!(link.hold(*trunk, holder, demand), AdmissionResult::Granted(_)) {
+                    link.commit(*trunk, holder, None);
+                    held.push((*trunk, *demand));
+                }
+                let rate: u64 = sent(&held).iter().map(|it| it.traffic().rate()).sum();
+                prop_assert_eq!(link.ledger().held.rate, rate);
+                prop_assert_eq!(link.ledger().installed, link.ledger().held);
+            }
+            while !held.is_empty() {
+                let (trunk, _) = held.remove(order.index(held.len()));
+                link.release(trunk, holder);
+                let rate: u64 = sent(&held).iter().map(|it| it.traffic().rate()).sum();
+                prop_assert_eq!(link.ledger().held.rate, rate);
+            }
+            prop_assert!(link.is_empty());
+        }
+    }
+}
