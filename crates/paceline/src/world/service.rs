@@ -15,7 +15,8 @@ pub enum ServiceEvent {
     Withdrawn(PublisherId),
 }
 
-/// What would have been granted instead, each by itself; `None` if no value would help.
+/// Estimates of a contract that the link can keep, each value by itself, from the rate and the delay that it has left;
+/// `None` if no value would help. A new request decides.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ServiceOffer {
     /// At most this number of updates in the contract's time.
