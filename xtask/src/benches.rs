@@ -77,6 +77,7 @@ const ELSEWHERE: &[(Program, &str)] = &[
     (Example, "corpus"),
     // In a separate workspace, see below.
     (Example, "decision"),
+    (Example, "objects"),
 ];
 
 /// Programs of the workspace `benches`: one iteration of a criterion benchmark, and its example.

@@ -11,7 +11,7 @@ pub struct ObjectContract {
     /// The greatest number of updates in [`Self::per`], `n_max` of the paper: from 1 to 1,000,000.
     pub max_updates: u32,
     /// The time in which they are counted, `t` of the paper: from 1 ms to 1 h. Two updates are at least
-    /// `per / max_updates` apart.
+    /// `per / max_updates` apart, which is at least 1 ms.
     pub per: Duration,
     /// The longest time between two updates, also of an object that did not change: the minimum rate. At least the
     /// gap, at most 1 h.
@@ -70,6 +70,8 @@ impl ObjectContract {
             Err(ObjectContractError::MaxUpdates(self.max_updates))
         } else if self.per < millisecond || self.per > hour {
             Err(ObjectContractError::Per(self.per))
+        } else if self.gap() < millisecond {
+            Err(ObjectContractError::Gap { max_updates: self.max_updates, per: self.per })
         } else if self.refresh < self.gap() || self.refresh > hour {
             Err(ObjectContractError::Refresh { refresh: self.refresh, gap: self.gap() })
         } else if self.bytes == 0 || self.bytes > Self::BYTES_MAX {
@@ -93,6 +95,14 @@ pub enum ObjectContractError {
     /// The time in which updates are counted.
     #[error("per {0}: must be from 1ms to 1h, such as 1s")]
     Per(Duration),
+    /// The gap, `per / max_updates`.
+    #[error("max_updates {max_updates} per {per}: must be at least 1ms apart, such as 1000 per 1s")]
+    Gap {
+        /// The number of updates.
+        max_updates: u32,
+        /// The time in which they are counted.
+        per: Duration,
+    },
     /// The longest time between two updates.
     #[error("refresh {refresh}: must be from {gap} (per / max_updates) to 1h, such as 1s")]
     Refresh {

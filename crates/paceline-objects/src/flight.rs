@@ -27,12 +27,47 @@ pub(crate) struct Arrival {
     pub(crate) part: Option<Content>,
 }
 
+/// The exchanges with fragments on their way to one observer, of both classes: the losable fragments of a promised
+/// message are best effort.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenExchanges {
+    open: BTreeMap<u64, Open>,
+    ended: Vec<Arrival>,
+}
+
 /// An exchange with fragments on their way.
 #[derive(Clone, Debug, Default)]
 struct Open {
     left: usize,
     lost: bool,
     received: Content,
+}
+
+impl OpenExchanges {
+    fn send(&mut self, exchange: u64) {
+        self.open.entry(exchange).or_default().left += 1;
+    }
+
+    /// Takes the exchanges that have ended.
+    pub(crate) fn ended(&mut self) -> Vec<Arrival> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Settles a fragment; its exchange ends with its last one.
+    fn settle(&mut self, sent: Sent, lost: bool) {
+        let Some(open) = self.open.get_mut(&sent.exchange) else { return };
+        open.left -= 1;
+        open.lost |= lost;
+        if !lost {
+            open.received.extend(sent.content);
+        }
+        if open.left == 0
+            && let Some(open) = self.open.remove(&sent.exchange)
+        {
+            let part = open.lost.then_some(open.received);
+            self.ended.push(Arrival { exchange: sent.exchange, part });
+        }
+    }
 }
 
 /// The fragments of one class on their way to one observer, and how many bytes should be.
@@ -43,8 +78,9 @@ struct Open {
 pub(crate) struct Flight {
     next: u32,
     sent: BTreeMap<u32, Sent>,
-    open: BTreeMap<u64, Open>,
     bytes: usize,
+    /// How often fragments have expired since the last acknowledgement.
+    expired: u32,
     round_trip: Option<Duration>,
     rate: DeliveryRate,
 }
@@ -54,6 +90,8 @@ impl Flight {
     const REORDER: usize = 3;
     /// A fragment counts as lost after this time, or four round trips if they are longer.
     const TIMEOUT: Duration = Duration::from_secs(1);
+    /// How often the time doubles.
+    const DOUBLED_MAX: u32 = 6;
     /// The least window, in bytes.
     const WINDOW_MIN: usize = 3_000;
 
@@ -61,8 +99,8 @@ impl Flight {
         Self {
             next: 0,
             sent: BTreeMap::new(),
-            open: BTreeMap::new(),
             bytes: 0,
+            expired: 0,
             round_trip: None,
             rate: DeliveryRate::new(now),
         }
@@ -74,12 +112,13 @@ impl Flight {
         exchange: u64,
         content: Content,
         bytes: usize,
+        open: &mut OpenExchanges,
         now: Instant,
     ) -> u32 {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         self.sent.insert(number, Sent { exchange, content, bytes, at: now });
-        self.open.entry(exchange).or_default().left += 1;
+        open.send(exchange);
         self.bytes += bytes;
         number
     }
@@ -89,7 +128,7 @@ impl Flight {
         &mut self,
         ranges: &[(u32, u32)],
         now: Instant,
-        ends: &mut Vec<Arrival>,
+        open: &mut OpenExchanges,
     ) {
         let mut received = 0;
         let mut newest = None;
@@ -101,10 +140,11 @@ impl Flight {
                 self.bytes -= sent.bytes;
                 received += sent.bytes;
                 newest = newest.max(Some(sent.at));
-                self.settle(sent, false, ends);
+                open.settle(sent, false);
             }
         }
         if let Some(at) = newest {
+            self.expired = 0;
             let round_trip = now.since(at);
             self.round_trip =
                 Some(self.round_trip.map_or(round_trip, |least| least.min(round_trip)));
@@ -118,49 +158,40 @@ impl Flight {
             .filter(|number| highest.wrapping_sub(*number) as usize >= Self::REORDER)
             .collect();
         for number in overtaken {
-            self.lose(number, ends);
+            self.lose(number, open);
         }
     }
 
     /// Counts fragments that are overdue as lost, and returns when the next one is overdue.
-    pub(crate) fn expire(&mut self, now: Instant, ends: &mut Vec<Arrival>) -> Option<Instant> {
+    pub(crate) fn expire(&mut self, now: Instant, open: &mut OpenExchanges) -> Option<Instant> {
         let limit = self.timeout();
+        let before = self.sent.len();
+        let mut next = None;
         while let Some((number, sent)) = self.sent.first_key_value() {
             if now.since(sent.at) < limit {
-                return Some(sent.at + limit);
+                next = Some(sent.at + limit);
+                break;
             }
             let number = *number;
-            self.lose(number, ends);
+            self.lose(number, open);
         }
-        None
+        if self.sent.len() < before {
+            self.expired = (self.expired + 1).min(Self::DOUBLED_MAX);
+        }
+        next
     }
 
+    /// Returns the time after which a fragment is lost. It doubles with each loss until something is acknowledged, so
+    /// that a round trip of any length is measured at last.
     fn timeout(&self) -> Duration {
-        Self::TIMEOUT.max(self.round_trip.unwrap_or(Duration::from_nanos(0)).mul_div(4, 1))
+        let least = self.round_trip.unwrap_or(Duration::from_nanos(0)).mul_div(4, 1);
+        Self::TIMEOUT.max(least).mul_div(1 << self.expired, 1)
     }
 
-    fn lose(&mut self, number: u32, ends: &mut Vec<Arrival>) {
+    fn lose(&mut self, number: u32, open: &mut OpenExchanges) {
         let Some(sent) = self.sent.remove(&number) else { return };
         self.bytes -= sent.bytes;
-        self.settle(sent, true, ends);
-    }
-
-    /// Settles a fragment; its exchange ends with its last one.
-    fn settle(&mut self, sent: Sent, lost: bool, ends: &mut Vec<Arrival>) {
-        let Some(open) = self.open.get_mut(&sent.exchange) else { return };
-        open.left -= 1;
-        open.lost |= lost;
-        if !lost {
-            open.received.extend(sent.content);
-        }
-        if open.left == 0
-            && let Some(open) = self.open.remove(&sent.exchange)
-        {
-            ends.push(Arrival {
-                exchange: sent.exchange,
-                part: open.lost.then_some(open.received),
-            });
-        }
+        open.settle(sent, true);
     }
 
     /// Returns how many bytes may be sent now.
@@ -234,47 +265,74 @@ mod tests {
     #[test]
     fn an_exchange_is_whole_when_all_its_fragments_are_acknowledged() {
         let mut flight = Flight::new(at(0));
-        let mut ends = Vec::new();
-        let mut send = |exchange, object, now| flight.send(exchange, content(object), 100, now);
+        let mut open = OpenExchanges::default();
+        let mut send =
+            |exchange, object, now| flight.send(exchange, content(object), 100, &mut open, now);
         assert_eq!([send(7, 1, at(0)), send(7, 2, at(0)), send(8, 3, at(1))], [0, 1, 2]);
-        flight.acknowledge(&[(2, 2), (0, 0)], at(20), &mut ends);
-        assert_eq!(ends, [whole(8)]);
-        flight.acknowledge(&[(0, 2)], at(40), &mut ends);
-        assert_eq!(ends, [whole(8), whole(7)]);
+        flight.acknowledge(&[(2, 2), (0, 0)], at(20), &mut open);
+        assert_eq!(open.ended(), [whole(8)]);
+        flight.acknowledge(&[(0, 2)], at(40), &mut open);
+        assert_eq!(open.ended(), [whole(7)]);
         assert_eq!(flight.bytes, 0);
     }
 
     #[test]
     fn an_overtaken_or_old_fragment_is_lost_once() {
         let mut flight = Flight::new(at(0));
-        let mut ends = Vec::new();
+        let mut open = OpenExchanges::default();
         for exchange in [0, 0, 1, 2, 3] {
-            flight.send(exchange, content(5), 100, at(0));
+            flight.send(exchange, content(5), 100, &mut open, at(0));
         }
-        flight.acknowledge(&[(3, 3), (1, 1)], at(10), &mut ends);
-        assert_eq!(ends, [whole(2), Arrival { exchange: 0, part: Some(content(5)) }]);
-        ends.clear();
-        assert_eq!(flight.expire(at(999), &mut ends), Some(at(1_000)));
-        assert_eq!(flight.expire(at(1_000), &mut ends), None);
+        flight.acknowledge(&[(3, 3), (1, 1)], at(10), &mut open);
+        assert_eq!(open.ended(), [whole(2), Arrival { exchange: 0, part: Some(content(5)) }]);
+        assert_eq!(flight.expire(at(999), &mut open), Some(at(1_000)));
+        assert_eq!(flight.expire(at(1_000), &mut open), None);
         let lost = |exchange| Arrival { exchange, part: Some(Vec::new()) };
-        assert_eq!(ends, [lost(1), lost(3)]);
-        flight.acknowledge(&[(0, 4)], at(1_001), &mut ends);
-        assert_eq!(ends.len(), 2, "a late acknowledgement changes nothing");
+        assert_eq!(open.ended(), [lost(1), lost(3)]);
+        flight.acknowledge(&[(0, 4)], at(1_001), &mut open);
+        assert_eq!(open.ended(), [], "a late acknowledgement changes nothing");
         assert_eq!(flight.bytes, 0);
     }
 
     #[test]
     fn the_window_follows_the_rate_of_acknowledgements() {
         let mut flight = Flight::new(at(0));
+        let mut open = OpenExchanges::default();
         assert_eq!(flight.room(), Flight::WINDOW_MIN);
         for step in 0..20 {
-            let number = flight.send(step, Vec::new(), 12_500, at(step * 100));
-            flight.acknowledge(&[(number, number)], at(step * 100 + 50), &mut Vec::new());
+            let number = flight.send(step, Vec::new(), 12_500, &mut open, at(step * 100));
+            flight.acknowledge(&[(number, number)], at(step * 100 + 50), &mut open);
         }
         let room = flight.room();
         assert!(
             (15_000..=30_000).contains(&room),
             "{room} bytes for 125 kB/s, 50 ms and a report of 100 ms"
         );
+    }
+
+    #[test]
+    fn an_exchange_of_both_classes_ends_with_its_last_fragment() {
+        let [mut promised, mut losable] = [(); 2].map(|()| Flight::new(at(0)));
+        let mut open = OpenExchanges::default();
+        let kept = promised.send(1, content(1), 100, &mut open, at(0));
+        losable.send(1, content(2), 100, &mut open, at(0));
+        promised.acknowledge(&[(kept, kept)], at(10), &mut open);
+        assert_eq!(open.ended(), []);
+        losable.expire(at(1_000), &mut open);
+        assert_eq!(open.ended(), [Arrival { exchange: 1, part: Some(content(1)) }]);
+    }
+
+    #[test]
+    fn a_round_trip_beyond_the_time_limit_is_measured() {
+        let mut flight = Flight::new(at(0));
+        let mut open = OpenExchanges::default();
+        let mut now = 0;
+        for _ in 0..4 {
+            let number = flight.send(1, Vec::new(), 100, &mut open, at(now));
+            flight.expire(at(now + 3_000), &mut open);
+            flight.acknowledge(&[(number, number)], at(now + 3_000), &mut open);
+            now += 3_000;
+        }
+        assert_eq!(flight.round_trip, Some(Duration::from_millis(3_000)));
     }
 }

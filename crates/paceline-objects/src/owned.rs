@@ -166,15 +166,7 @@ impl OwnedObject {
     }
 
     fn move_to(&mut self, now: Instant) {
-        let vector = |name| match self.value(name) {
-            Some(FieldValue::Vector(vector)) => Some(*vector),
-            Some(_) | None => None,
-        };
-        self.motion = vector(Schema::POSITION).map(|position| Motion {
-            position,
-            velocity: vector(Schema::VELOCITY).unwrap_or_default(),
-            at: now,
-        });
+        self.motion = self.schema.motion(&self.values, now);
     }
 }
 

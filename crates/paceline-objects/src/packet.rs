@@ -1,7 +1,7 @@
 //! The packets of a world.
 //!
-//! Each starts with a version and a kind. A participant publishes an [`PeerDescription`] when it joins and whenever it changes,
-//! and a [`ObserverView`] several times per second. Updates travel in [`Fragment`]s, each of them readable alone, and
+//! Each starts with a version and a kind. A participant publishes a [`PeerDescription`] when it joins and whenever it changes,
+//! and an [`ObserverView`] several times per second. Updates travel in [`Fragment`]s, each of them readable alone, and
 //! ownership in a [`Hand`].
 
 mod about;

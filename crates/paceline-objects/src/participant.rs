@@ -279,6 +279,13 @@ impl Participant {
         if self.own.interest != interest {
             if interest.is_none() {
                 self.replicas.withdraw();
+                // Owners may see the end of the interest only after its next beginning.
+                self.peers.values_mut().for_each(Peer::forget_objects);
+            }
+            let contract =
+                |interest: &Option<Interest>| interest.as_ref().and_then(|it| it.contract);
+            if contract(&self.own.interest) != contract(&interest) {
+                self.own.granted.clear();
             }
             self.own.interest = interest;
             self.describe();

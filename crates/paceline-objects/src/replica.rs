@@ -211,15 +211,7 @@ impl Replica {
     }
 
     fn follow(&mut self, at: Instant) {
-        let vector = |name| match self.value(name) {
-            Some(FieldValue::Vector(vector)) => Some(*vector),
-            Some(_) | None => None,
-        };
-        self.motion = vector(Schema::POSITION).map(|position| Motion {
-            position,
-            velocity: vector(Schema::VELOCITY).unwrap_or_default(),
-            at,
-        });
+        self.motion = self.schema.as_ref().and_then(|schema| schema.motion(&self.values, at));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Shared objects: a world of objects that each participant sees near ones of often and exactly, and far ones seldom
-//! and roughly.
+//! Shared objects: each participant of a world receives near objects often and exactly, and far ones seldom and
+//! roughly.
 //!
 //! An object has typed fields in groups and one owner, who writes it. The others have replicas, as far as their
 //! [`Interest`] reaches. The newest states of several objects share a message; an update that could not leave in time

@@ -53,8 +53,15 @@ impl Participant {
 
     /// Lets the application decide about its objects for all observers, instead of the rules that they state; `false`
     /// returns to these. The range and the contract of an observer stay in force.
-    pub const fn decide_by_application(&mut self, decides: bool) {
+    ///
+    /// Functions that were disabled are enabled again.
+    pub fn decide_by_application(&mut self, decides: bool) {
         self.decides = decides;
+        self.batches.clear();
+        self.disabled.clear();
+        for peer in self.interests.keys() {
+            self.exchanges.enable(*peer);
+        }
     }
 
     /// Returns the next pairs about which the application must decide, within the budget of

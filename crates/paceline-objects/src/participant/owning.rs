@@ -140,6 +140,11 @@ impl Participant {
             }
             return;
         }
+        if self.replicas.next_epoch(&hand.path) > hand.epoch {
+            // It was adopted before, and has ended here: the answer was lost.
+            self.claim(claim, now);
+            return;
+        }
         let own = self.schemas.get(&hand.schema).cloned();
         let Some(schema) = own.or_else(|| self.replicas.schema(hand.from, hand.schema)) else {
             return;

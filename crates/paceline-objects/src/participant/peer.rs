@@ -1,6 +1,6 @@
 //! Another participant of the world.
 
-use crate::flight::{Arrival, Flight};
+use crate::flight::{Flight, OpenExchanges};
 use crate::ids::PeerId;
 use crate::packet::{FragmentAck, ObserverView, PeerDescription, UpdateClass};
 use crate::receipts::Receipts;
@@ -21,6 +21,8 @@ pub(super) struct Peer {
     pub(super) sending: Duration,
     /// The fragments on their way to it.
     pub(super) flights: PerClass<Flight>,
+    /// Their exchanges.
+    pub(super) open: OpenExchanges,
     /// How often this participant has begun to introduce its objects to it.
     run: u32,
     /// The received fragments, and their run.
@@ -31,7 +33,7 @@ pub(super) struct Peer {
     /// Whether that number is to be reported even without receipts.
     report_generation: bool,
     /// How often it has forgotten the objects of this participant.
-    known_generation: Option<u32>,
+    known_generation: u32,
 }
 
 /// A value for each class of updates.
@@ -56,6 +58,8 @@ pub(super) struct Remembered {
     generation: u32,
     run: u32,
     pub(super) about: Option<PeerDescription>,
+    /// When it was last heard.
+    pub(super) heard: Option<Instant>,
 }
 
 /// The kind of a fragment, by its numbers.
@@ -77,12 +81,13 @@ impl Peer {
             applying: Duration::from_nanos(0),
             sending: Duration::from_nanos(0),
             flights: PerClass { promised: Flight::new(now), best_effort: Flight::new(now) },
+            open: OpenExchanges::default(),
             run,
             receipts: PerClass::default(),
             heard_run: None,
             generation,
             report_generation: generation > 0,
-            known_generation: None,
+            known_generation: 0,
         }
     }
 
@@ -92,6 +97,7 @@ impl Peer {
             generation: self.generation.wrapping_add(1),
             run: self.run.wrapping_add(1),
             about,
+            heard: Some(self.heard),
         }
     }
 
@@ -103,6 +109,7 @@ impl Peer {
     pub(super) fn begin(&mut self, now: Instant) {
         self.run = self.run.wrapping_add(1);
         self.flights = PerClass { promised: Flight::new(now), best_effort: Flight::new(now) };
+        self.open = OpenExchanges::default();
     }
 
     /// Returns its name; empty until its description has arrived.
@@ -147,28 +154,28 @@ impl Peer {
     }
 
     /// Takes its view, and returns whether it has forgotten this participant's objects.
-    pub(super) fn report(
-        &mut self,
-        view: &ObserverView,
-        own: PeerId,
-        now: Instant,
-        ends: &mut Vec<Arrival>,
-    ) -> bool {
+    pub(super) fn report(&mut self, view: &ObserverView, own: PeerId, now: Instant) -> bool {
         let mut forgotten = false;
         for ack in view.acks.iter().filter(|ack| ack.owner == own) {
-            let before = self.known_generation.replace(ack.generation);
-            forgotten |= before.is_some_and(|before| before != ack.generation);
+            forgotten |= self.known_generation != ack.generation;
+            self.known_generation = ack.generation;
             if ack.run == self.run {
-                self.flights.get(ack.class).acknowledge(&ack.ranges, now, ends);
+                self.flights.get(ack.class).acknowledge(&ack.ranges, now, &mut self.open);
             }
         }
         forgotten
     }
 
+    /// Demands that it introduces its objects again.
+    pub(super) const fn forget_objects(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.report_generation = true;
+    }
+
     /// Loses fragments that have been on their way for too long, and returns when the next one is.
-    pub(super) fn expire(&mut self, now: Instant, ends: &mut Vec<Arrival>) -> Option<Instant> {
-        let promised = self.flights.promised.expire(now, ends);
-        let best_effort = self.flights.best_effort.expire(now, ends);
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Instant> {
+        let promised = self.flights.promised.expire(now, &mut self.open);
+        let best_effort = self.flights.best_effort.expire(now, &mut self.open);
         promised.into_iter().chain(best_effort).min()
     }
 }

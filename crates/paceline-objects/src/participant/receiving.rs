@@ -188,8 +188,10 @@ impl Participant {
                 return;
             }
         }
-        self.exchanges.enable(peer);
-        self.disabled.remove(&peer);
+        if self.interests.get(&peer).is_none_or(|known| known.rule != interest.rule) {
+            self.exchanges.enable(peer);
+            self.disabled.remove(&peer);
+        }
         // An interest that was received has been checked.
         if let Ok(function) = function {
             self.functions.insert(peer, function);
@@ -228,8 +230,8 @@ impl Participant {
         }
         peer.view = Some(view.number);
         (peer.applying, peer.sending) = (view.applying, view.sending);
-        let mut ends = Vec::new();
-        let forgotten = peer.report(view, own, now, &mut ends);
+        let forgotten = peer.report(view, own, now);
+        let ends = peer.open.ended();
         self.settle(view.peer, &ends, now);
         if forgotten {
             self.serve_again(view.peer, now);
@@ -246,7 +248,7 @@ impl Participant {
         }
     }
 
-    /// Tells the exchanges which of their messages have arrived.
+    /// Settles messages of the exchange list.
     pub(super) fn settle(&mut self, peer: PeerId, ends: &[Arrival], now: Instant) {
         for end in ends {
             let Some(part) = &end.part else {
@@ -302,7 +304,10 @@ impl Participant {
         }
         self.remembered.insert(id, peer.remember(about));
         if self.remembered.len() > self.settings.peers_max {
-            self.remembered.pop_first();
+            let oldest = self.remembered.iter().min_by_key(|(_, peer)| peer.heard);
+            if let Some(oldest) = oldest.map(|(id, _)| *id) {
+                self.remembered.remove(&oldest);
+            }
         }
     }
 }

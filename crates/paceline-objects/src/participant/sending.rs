@@ -1,5 +1,6 @@
 //! Packets to other participants.
 
+use super::peer::Peer;
 use super::{Destination, Outgoing, PUBLISH_MAX, Participant, SILENCE, WorldEvent, WorldTime};
 use crate::exchange::{Exchange, ExchangeClass, ExchangeUpdate, UpdateKind};
 use crate::ids::{ObjectIndex, PeerId};
@@ -58,7 +59,7 @@ impl Participant {
         self.outgoing.pop_front()
     }
 
-    /// Returns the packet that tells the others that it leaves.
+    /// Returns the packet that reports that it leaves.
     #[must_use]
     pub fn farewell(&mut self) -> Outgoing {
         self.replicas = crate::replicas::Replicas::new(self.settings.replicas_max);
@@ -128,8 +129,8 @@ impl Participant {
         let mut ended = Vec::new();
         let mut next: Option<Instant> = None;
         for (id, peer) in &mut self.peers {
-            let mut ends = Vec::new();
-            next = peer.expire(now, &mut ends).into_iter().chain(next).min();
+            next = peer.expire(now).into_iter().chain(next).min();
+            let ends = peer.open.ended();
             if !ends.is_empty() {
                 ended.push((*id, ends));
             }
@@ -225,11 +226,13 @@ impl Participant {
             let content =
                 fragment.updates.iter().map(|update| (update.object, update.mask())).collect();
             let run = peer.run();
-            let flight = peer.flights.get(class);
+            let bytes = Fragment::HEADER + useful;
+            let Peer { flights, open, .. } = peer;
+            let number = flights.get(class).send(exchange.number, content, bytes, open, time.now);
             let packet = Packet::Fragment(Fragment {
                 owner: self.id,
                 run,
-                number: flight.send(exchange.number, content, Fragment::HEADER + useful, time.now),
+                number,
                 position: u16::try_from(position).unwrap_or(u16::MAX),
                 count,
                 sent: time.stamp,

@@ -2,7 +2,9 @@
 
 use super::{FieldKind, FieldValue, Schema, SchemaBuilder, SchemaError};
 use crate::codec::{PacketError, Reader, Writer};
+use crate::motion::Motion;
 use bytes::Bytes;
+use paceline_sched::Instant;
 
 /// The values of an object's fields, in the order of its schema; `None` is a field whose group has not arrived.
 pub type FieldValues = [Option<FieldValue>];
@@ -46,6 +48,17 @@ impl Schema {
             }
         }
         Ok(changed)
+    }
+
+    /// Returns the position and velocity in `values`; `None` without a position. A velocity that is missing is zero.
+    #[must_use]
+    pub fn motion(&self, values: &FieldValues, at: Instant) -> Option<Motion> {
+        let vector = |name| match values.get(self.field(name)?)? {
+            Some(FieldValue::Vector(vector)) => Some(*vector),
+            Some(_) | None => None,
+        };
+        let velocity = vector(Self::VELOCITY).unwrap_or_default();
+        vector(Self::POSITION).map(|position| Motion { position, velocity, at })
     }
 
     /// Checks a value for a field, and returns the field's index.

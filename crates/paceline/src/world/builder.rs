@@ -28,7 +28,7 @@ impl Node {
         WorldBuilder {
             node: self,
             world: name.to_owned(),
-            name: self.name().chars().take(64).collect(),
+            name: short(self.name()).to_owned(),
             settings: ParticipantSettings::default(),
         }
     }
@@ -63,4 +63,10 @@ impl WorldBuilder<'_> {
         let thread = engine::start(channels, Arc::clone(&shared))?;
         Ok(SharedWorld::new(shared, thread))
     }
+}
+
+/// Returns the part of a name that fits into the name of a participant.
+fn short(name: &str) -> &str {
+    let end = (0..=name.len().min(64)).rev().find(|end| name.is_char_boundary(*end));
+    name.get(..end.unwrap_or(0)).unwrap_or_default()
 }

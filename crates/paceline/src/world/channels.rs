@@ -1,13 +1,13 @@
 //! The tags of a world.
 
 use super::error::WorldError;
-use super::state::Shared;
+use super::state::{ReceivedPacket, Shared};
 use crate::shell::clock;
 use crate::{Node, Publisher, Sample, Subscription};
 use paceline_objects::PeerId;
 use paceline_objects::packet::UpdateClass;
 use paceline_objects::participant::{Destination, Outgoing};
-use paceline_sched::Duration;
+use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -136,17 +136,9 @@ const fn chunk(class: UpdateClass) -> &'static str {
     }
 }
 
-/// Takes a sample of the world.
+/// Passes a sample of the world to its thread.
 pub(super) fn take(shared: &Shared, sample: &Sample, class: UpdateClass) {
-    let time = shared.time();
-    let notify = shared.change(|state| {
-        // What is not a packet is counted there.
-        let _counted =
-            state.participant.receive(&sample.payload, class, Duration::from(sample.age), time);
-        state.participant.note_applying(clock::now().since(time.now), time.now);
-        state.collect()
-    });
-    if notify {
-        shared.arrived.notify(usize::MAX);
-    }
+    let age = Duration::from(sample.age);
+    let published = Instant::from_nanos(clock::now().as_nanos().saturating_sub(age.as_nanos()));
+    shared.deliver(ReceivedPacket { payload: sample.payload.clone(), class, published });
 }

@@ -44,43 +44,63 @@ struct Engine {
 
 impl Engine {
     fn run(mut self) {
-        loop {
-            let (outgoing, wake, ended) = self.turn();
-            for packet in outgoing {
-                self.send(packet);
-            }
-            if ended {
-                return;
-            }
+        while let Some(wake) = self.iterate() {
             worker::feed(&self.shared);
             self.reservation.update(&self.shared);
-            let now = clock::now();
-            let time = wake.map_or(IDLE, |wake| Duration::from(wake.since(now)));
-            self.shared.wait(time.min(IDLE));
+            self.shared.wait(wake.min(IDLE));
         }
+        self.shared.lock().worker = None;
     }
 
-    /// Makes the packets that are due.
-    fn turn(&mut self) -> (Vec<Outgoing>, Option<paceline_sched::Instant>, bool) {
+    /// Applies the packets that have arrived, and sends those that are due. Returns the time until the next are, and
+    /// `None` at the end.
+    fn iterate(&mut self) -> Option<Duration> {
+        let (packets, dropped) = self.shared.take();
         let time = self.shared.time();
         let mut state = self.shared.lock();
-        state.changed = false;
+        state.packets_dropped += dropped;
         if state.ended {
-            return (vec![state.participant.farewell()], None, true);
+            let farewell = state.participant.farewell();
+            drop(state);
+            self.send(farewell);
+            return None;
+        }
+        let begin = clock::now();
+        let count = packets.len() as u64;
+        for packet in packets {
+            // Packets that cannot be read are counted there.
+            let _counted = state.participant.receive(
+                &packet.payload,
+                packet.class,
+                time.now.since(packet.published),
+                time,
+            );
+        }
+        let applied = clock::now();
+        if count > 0 {
+            // A packet may wait for all that arrived with it.
+            state.participant.note_applying(applied.since(begin), time.now);
         }
         let wake = state.participant.poll(time);
         let outgoing: Vec<_> = std::iter::from_fn(|| state.participant.outgoing()).collect();
-        state.participant.note_sending(clock::now().since(time.now), time.now);
         let notify = state.collect();
         let peers = state.participant.peers().map(|(peer, _)| peer);
         let peers =
             peers.map(|peer| (peer, reservation::traffic(&state.participant, peer))).collect();
         drop(state);
         self.declare(&peers);
+        let sends = !outgoing.is_empty();
+        for packet in outgoing {
+            self.send(packet);
+        }
+        if sends {
+            let now = clock::now();
+            self.shared.lock().participant.note_sending(now.since(applied), now);
+        }
         if notify {
             self.shared.arrived.notify(usize::MAX);
         }
-        (outgoing, wake, false)
+        Some(wake.map_or(IDLE, |wake| Duration::from(wake.since(clock::now()))))
     }
 
     /// Declares what contracts promise, before the first update leaves.

@@ -155,6 +155,7 @@ impl SharedWorld {
             applied: participant.replicas().counts(),
             packets: participant.counts(),
             events_dropped: state.events_dropped,
+            packets_dropped: state.packets_dropped,
         }
     }
 

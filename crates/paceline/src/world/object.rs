@@ -1,6 +1,6 @@
 //! Objects of a world.
 
-use super::state::Shared;
+use super::state::{Shared, State};
 use crate::shell::clock;
 use paceline_objects::owned::{ObjectError, OwnedObject};
 use paceline_objects::replica::Replica;
@@ -35,12 +35,21 @@ impl SharedObject {
         self.index
     }
 
+    /// Changes the object, unless its participant has left the world.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<T, ObjectError>,
+    ) -> Result<T, ObjectError> {
+        self.shared
+            .change(|state| if state.ended { Err(ObjectError::NotOwned) } else { change(state) })
+    }
+
     /// Sets fields, and returns the groups that changed. Observers receive them when their interest demands it.
     ///
     /// # Errors
     /// The object was deleted or handed over, or a value does not match the schema. After an error nothing is changed.
     pub fn set(&self, fields: &[(&str, FieldValue)]) -> Result<GroupMask, ObjectError> {
-        self.shared.change(|state| state.participant.set(self.index, fields, clock::now()))
+        self.change(|state| state.participant.set(self.index, fields, clock::now()))
     }
 
     /// Deletes the object; its replicas end.
@@ -48,7 +57,7 @@ impl SharedObject {
     /// # Errors
     /// It was deleted or handed over before.
     pub fn delete(&self) -> Result<(), ObjectError> {
-        self.shared.change(|state| state.participant.delete(self.index, clock::now()))
+        self.change(|state| state.participant.delete(self.index, clock::now()))
     }
 
     /// Hands the object over to another participant. Until that one has claimed it, the object keeps its last state
@@ -58,7 +67,7 @@ impl SharedObject {
     /// # Errors
     /// It was deleted or handed over before, or there is no such participant.
     pub fn hand_over(&self, to: PeerId) -> Result<(), ObjectError> {
-        self.shared.change(|state| state.participant.hand_over(self.index, to, clock::now()))
+        self.change(|state| state.participant.hand_over(self.index, to, clock::now()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a participant knows of the others, and counts.
+//! The view of a participant on the others, and its counts.
 
 use paceline_objects::contract::DelayParts;
 use paceline_objects::exchange::ExchangeCounters;
@@ -7,7 +7,7 @@ use paceline_objects::replicas::ReplicaCounts;
 use paceline_objects::semantic::SemanticError;
 use paceline_objects::{Interest, PeerId};
 
-/// What a participant knows of the others, and counts.
+/// The view of a participant on the others, and its counts.
 #[derive(Clone, Debug)]
 pub struct WorldReport {
     /// The name of the world.
@@ -28,8 +28,10 @@ pub struct WorldReport {
     pub applied: ReplicaCounts,
     /// Packets that could not be used.
     pub packets: PacketCounts,
-    /// Events that nobody took in time.
+    /// Events and answers that nobody took in time.
     pub events_dropped: u64,
+    /// Packets that arrived faster than they could be applied.
+    pub packets_dropped: u64,
 }
 
 /// Another participant.
@@ -41,14 +43,14 @@ pub struct ParticipantReport {
     pub name: String,
     /// The times that are debited from the delay of its objects, as an owner; `None` until they are known.
     pub as_owner: Option<DelayParts>,
-    /// What it receives from this participant; `None` if it observes nothing.
+    /// Its updates from this participant; `None` if it observes nothing.
     pub as_observer: Option<ObserverReport>,
 }
 
 /// An observer of this participant's objects.
 #[derive(Clone, Debug)]
 pub struct ObserverReport {
-    /// What it wants to receive.
+    /// Its interest.
     pub interest: Interest,
     /// The times that are debited from the delay of its contract.
     pub parts: DelayParts,

@@ -80,12 +80,12 @@ impl Reservation {
         if contract == self.contract && near {
             return;
         }
-        self.contract = contract;
         self.network = network;
-        self.request(shared, id);
+        self.contract = self.request(shared, id).then_some(wanted);
     }
 
-    fn request(&mut self, shared: &Arc<Shared>, id: PeerId) {
+    /// Requests the contract; returns false if it could not be declared.
+    fn request(&mut self, shared: &Arc<Shared>, id: PeerId) -> bool {
         let class = UpdateClass::Promised;
         let receiver = Arc::clone(shared);
         let pattern = channels::promised(shared.world(), id);
@@ -96,8 +96,14 @@ impl Reservation {
             .within(self.network.into())
             .callback(move |sample| channels::take(&receiver, &sample, class));
         match declared {
-            Ok(subscription) => self.subscription = Some(subscription),
-            Err(error) => crate::warn_limited!("world: {error}"),
+            Ok(subscription) => {
+                self.subscription = Some(subscription);
+                true
+            }
+            Err(error) => {
+                crate::warn_limited!("world: {error}");
+                false
+            }
         }
     }
 
@@ -115,7 +121,7 @@ impl Reservation {
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     granted.push((publisher, false));
-                    let offer = offer(&contract, &refusal);
+                    let offer = offer(&contract, self.network, &refusal);
                     events.push(ServiceEvent::Refused(refusal, offer));
                 }
                 SubscriberEvent::Withdrawn(publisher)
@@ -141,7 +147,7 @@ impl Reservation {
                     state.participant.grant(*owner, granted);
                 }
             }
-            state.services.extend(events);
+            state.answer(events);
         });
         shared.arrived.notify(usize::MAX);
     }
@@ -170,7 +176,7 @@ fn network(participant: &Participant, delay: Duration) -> Duration {
 }
 
 /// Returns a refusal's offer in the terms of the contract.
-fn offer(contract: &InterestContract, refusal: &Refusal) -> ServiceOffer {
+fn offer(contract: &InterestContract, network: Duration, refusal: &Refusal) -> ServiceOffer {
     let each = &contract.each;
     let share = |needed: u64, available: u64| {
         (needed > 0 && available < needed)
@@ -179,7 +185,7 @@ fn offer(contract: &InterestContract, refusal: &Refusal) -> ServiceOffer {
     let share = share(refusal.needed_bytes_per_s, refusal.available_bytes_per_s);
     let updates = share.map(|share| u128::from(each.max_updates) * share / 1_000);
     let fidelity = share.map(|share| u128::from(each.fidelity_permille) * share / 1_000);
-    let spent = each.delay.as_nanos();
+    let spent = each.delay.saturating_sub(network);
     ServiceOffer {
         max_updates: updates
             .and_then(|updates| u32::try_from(updates).ok())
@@ -187,6 +193,6 @@ fn offer(contract: &InterestContract, refusal: &Refusal) -> ServiceOffer {
         fidelity_permille: fidelity
             .and_then(|fidelity| u16::try_from(fidelity).ok())
             .filter(|least| *least > 0),
-        delay: refusal.offer.within.map(|within| within.max(Duration::from_nanos(spent)).into()),
+        delay: refusal.offer.within.map(|within| within.saturating_add(spent).into()),
     }
 }

@@ -21,7 +21,7 @@ pub enum ServiceEvent {
 pub struct ServiceOffer {
     /// At most this number of updates in the contract's time.
     pub max_updates: Option<u32>,
-    /// A state of at most this number of bytes: a lower fidelity, or fewer objects.
+    /// A least share of the state of at most this, in thousandths.
     pub fidelity_permille: Option<u16>,
     /// A delay of at least this.
     pub delay: Option<std::time::Duration>,

@@ -1,12 +1,15 @@
-//! What the threads of a world share.
+//! The state that the threads of a world share.
 
 use super::service::ServiceEvent;
 use crate::Node;
 use crate::shell::clock;
+use bytes::Bytes;
 use event_listener::Event;
+use paceline_objects::packet::UpdateClass;
 use paceline_objects::participant::{FieldSnapshot, WorldTime};
 use paceline_objects::semantic::EvaluationBatch;
 use paceline_objects::{Interest, Participant};
+use paceline_sched::Instant;
 use paceline_time::TimeBounds;
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
@@ -16,7 +19,7 @@ use std::time::Duration;
 /// The greatest number of events that wait for the application; the oldest are dropped first.
 const EVENTS_MAX: usize = 65_536;
 
-/// A participant and what belongs to it.
+/// A participant, its events and its semantic function.
 pub(super) struct State {
     pub(super) participant: Participant,
     /// Changes of the service of contracts.
@@ -24,23 +27,46 @@ pub(super) struct State {
     pub(super) events: VecDeque<paceline_objects::participant::WorldEvent>,
     /// Events that nobody took in time.
     pub(super) events_dropped: u64,
+    /// Packets that arrived faster than they could be applied.
+    pub(super) packets_dropped: u64,
     /// The interest, for the request of its contract.
     pub(super) interest: Option<Interest>,
     /// The semantic function of the application.
     pub(super) worker: Option<SyncSender<(EvaluationBatch, FieldSnapshot)>>,
-    /// Set by a change that the thread has not seen yet.
-    pub(super) changed: bool,
     pub(super) ended: bool,
 }
 
-/// What the threads of a world share.
+/// The state that the threads of a world share.
 pub(super) struct Shared {
     node: Node,
     world: String,
     state: Mutex<State>,
+    inbox: Mutex<Inbox>,
     wake: Condvar,
     pub(super) arrived: Event,
 }
+
+/// Packets that the thread has not taken yet, so that the receiving thread of the node never waits for it.
+#[derive(Default)]
+struct Inbox {
+    packets: Vec<ReceivedPacket>,
+    /// Packets that did not fit.
+    dropped: u64,
+    /// Set by a change that the thread has not seen yet.
+    changed: bool,
+}
+
+/// A packet as it arrived.
+pub(super) struct ReceivedPacket {
+    pub(super) payload: Bytes,
+    pub(super) class: UpdateClass,
+    /// When it was published, on the clock of this host.
+    pub(super) published: Instant,
+}
+
+/// The greatest number of packets in the inbox. Fragments beyond it are lost, and repeated like those that a link
+/// loses.
+const PACKETS_MAX: usize = 16_384;
 
 impl State {
     pub(super) const fn new(participant: Participant) -> Self {
@@ -49,10 +75,19 @@ impl State {
             services: VecDeque::new(),
             events: VecDeque::new(),
             events_dropped: 0,
+            packets_dropped: 0,
             interest: None,
             worker: None,
-            changed: true,
             ended: false,
+        }
+    }
+
+    /// Adds answers to the request of a contract.
+    pub(super) fn answer(&mut self, events: impl IntoIterator<Item = ServiceEvent>) {
+        self.services.extend(events);
+        while self.services.len() > EVENTS_MAX {
+            self.services.pop_front();
+            self.events_dropped += 1;
         }
     }
 
@@ -72,7 +107,14 @@ impl State {
 
 impl Shared {
     pub(super) const fn new(node: Node, world: String, state: State) -> Self {
-        Self { node, world, state: Mutex::new(state), wake: Condvar::new(), arrived: Event::new() }
+        Self {
+            node,
+            world,
+            state: Mutex::new(state),
+            inbox: Mutex::new(Inbox { packets: Vec::new(), dropped: 0, changed: true }),
+            wake: Condvar::new(),
+            arrived: Event::new(),
+        }
     }
 
     pub(super) const fn node(&self) -> &Node {
@@ -89,20 +131,40 @@ impl Shared {
 
     /// Changes the state, and wakes the thread.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.lock();
-        let result = change(&mut state);
-        state.changed = true;
-        drop(state);
+        let result = change(&mut self.lock());
+        self.inbox().changed = true;
         self.wake.notify_one();
         result
     }
 
-    /// Blocks until the state changes or the time has passed.
+    /// Adds a packet for the thread, and wakes it. It does not block on the thread's work.
+    pub(super) fn deliver(&self, packet: ReceivedPacket) {
+        let mut inbox = self.inbox();
+        if inbox.packets.len() < PACKETS_MAX {
+            inbox.packets.push(packet);
+        } else {
+            inbox.dropped += 1;
+        }
+        drop(inbox);
+        self.wake.notify_one();
+    }
+
+    /// Takes the packets that have arrived, and the number of those that did not fit.
+    pub(super) fn take(&self) -> (Vec<ReceivedPacket>, u64) {
+        let mut inbox = self.inbox();
+        inbox.changed = false;
+        (std::mem::take(&mut inbox.packets), std::mem::take(&mut inbox.dropped))
+    }
+
+    /// Blocks until the state changes, a packet arrives, or the time has passed.
     pub(super) fn wait(&self, time: Duration) {
-        let state = self.lock();
-        let waited =
-            self.wake.wait_timeout_while(state, time, |state| !state.changed && !state.ended);
-        drop(waited);
+        let inbox = self.inbox();
+        let idle = |inbox: &mut Inbox| !inbox.changed && inbox.packets.is_empty();
+        drop(self.wake.wait_timeout_while(inbox, time, idle));
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the current time. Stamps are strictly increasing.

@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use paceline::world::{Interest, ObjectContract, ObjectView, ServiceEvent, SharedWorld};
 use paceline::{Capacity, LinkConfig, Node};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -213,27 +214,31 @@ impl Watcher {
         let now = Instant::now();
         let objects = self.world.objects();
         self.seen = objects.iter().filter_map(|object| seen(object, town)).collect();
-        let mut promised = (0, 0);
-        let mut near = 0;
+        let ages: BTreeMap<_, _> = self.seen.iter().map(|seen| (seen.car, seen.age)).collect();
         for seen in &self.seen {
             let Some(car) = town.cars.get(seen.car) else { continue };
             let is_near = distance(car.position, self.position) <= NEAR;
             let sum = if is_near { &mut self.second.near } else { &mut self.second.far };
             *sum = (sum.0 + seen.error, sum.1 + 1);
-            let Some(since) = self.near_since.get_mut(seen.car) else { continue };
-            if !is_near {
-                *since = None;
+        }
+        let mut promised = (0, 0);
+        let mut near = 0;
+        for ((number, car), near_since) in town.cars.iter().enumerate().zip(&mut self.near_since) {
+            if distance(car.position, self.position) > NEAR {
+                *near_since = None;
                 continue;
             }
             near += 1;
-            self.second.age = self.second.age.max(seen.age);
-            let since = *since.get_or_insert(now);
+            // A car that was never received is as old as can be.
+            let age = ages.get(&number).copied();
+            self.second.age = self.second.age.max(age.unwrap_or_default());
+            let since = *near_since.get_or_insert(now);
             // A car that has just come near is promised from the next evaluation and exchange on.
             if self.reading.contract == GRANTED
                 && now.duration_since(since) > Duration::from_secs(1)
             {
                 promised.0 += 1;
-                promised.1 += u64::from(seen.age > AGE_MAX);
+                promised.1 += u64::from(age.is_none_or(|age| age > AGE_MAX));
             }
         }
         self.second.most = self.second.most.max(near);
