@@ -196,7 +196,7 @@ impl StreamDemand {
 }
 
 impl StreamDemand {
-    /// Returns a demand that covers both streams if they are sent one beside the other.
+    /// Returns a demand that covers both streams together.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         let work = self.work.saturating_add(other.work);
         Self { work, ..self.join(other) }.with_source(self.source.plus(&other.source))

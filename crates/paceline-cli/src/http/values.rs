@@ -48,7 +48,7 @@ enum Look {
     Own(View),
     /// One of another process: an observer with the same pattern. It exists only if no link with a capacity would carry
     /// anything for it.
-    Beside(Subscription, Arc<Mutex<BTreeMap<Tag, Sample>>>),
+    Observer(Subscription, Arc<Mutex<BTreeMap<Tag, Sample>>>),
 }
 
 impl Look {
@@ -74,13 +74,13 @@ impl Look {
             }
         });
         let observer = observer.map_err(|error| NoPicture::NotShown(error.to_string()))?;
-        Ok(Self::Beside(observer, newest))
+        Ok(Self::Observer(observer, newest))
     }
 
     fn newest(&self) -> Vec<Sample> {
         match self {
             Self::Own(view) => view.newest_of_tags(),
-            Self::Beside(_, newest) => {
+            Self::Observer(_, newest) => {
                 let newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
                 newest.values().cloned().collect()
             }
@@ -121,7 +121,7 @@ impl Watching {
     pub(super) fn observers(&self) -> BTreeSet<String> {
         let ids = self.0.values().filter_map(|(look, _)| match look {
             Look::Own(_) => None,
-            Look::Beside(observer, _) => Some(observer.id().to_string()),
+            Look::Observer(observer, _) => Some(observer.id().to_string()),
         });
         ids.collect()
     }

@@ -17,7 +17,7 @@ const OBSERVE: Duration = Duration::from_secs(2);
 /// The time between two updates of an object.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What is known of a world.
+/// The objects and participants of a world.
 #[derive(Debug, Serialize)]
 pub(super) struct WorldDocument {
     schema: u32,
@@ -74,7 +74,7 @@ struct BudgetRow {
     network_us: Option<u64>,
 }
 
-/// Joins a world as an observer for some time, and returns what was found.
+/// Joins a world as an observer for some time, and returns its objects and participants.
 pub(super) fn observe(node: &Node, world: &str, stop: &Stop) -> anyhow::Result<WorldDocument> {
     let joined = node.world(world).name("paceline-ls").join()?;
     joined.observe(Some(Interest::every(EVERY)))?;

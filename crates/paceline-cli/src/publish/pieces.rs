@@ -118,7 +118,7 @@ fn piece(input: &mut impl BufRead, bytes: usize) -> io::Result<Option<Bytes>> {
     Ok((!piece.is_empty()).then(|| piece.into()))
 }
 
-/// Reads the next picture; `begun` is what was read of it with the one before.
+/// Reads the next picture; `begun` is the part of it that was read with the one before.
 fn picture(
     input: &mut impl BufRead,
     begun: &mut Vec<u8>,
