@@ -4,7 +4,8 @@ Waiting for samples or for room does not block a thread.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ._native import Bell, Publisher, Pulled, PutReport, Sample, Subscriber, World, WorldEvent
@@ -12,7 +13,7 @@ from .errors import ClosedError
 
 __all__ = ["events", "pulled", "put", "recv", "samples"]
 
-# Closing a stream does not notify, so check for room again after this time.
+# Closing a stream or world does not notify, so look again after this time.
 _LOOK_AGAIN_S = 0.1
 # Yield to other tasks after this many samples, even if more are queued.
 _TURN_SAMPLES = 64
@@ -42,19 +43,13 @@ async def recv(subscriber: Subscriber) -> Sample:
 
 async def _next(bell: Bell, subscriber: Subscriber) -> Sample:
     """Waits for the next sample and returns it."""
-    loop = asyncio.get_running_loop()
     while True:
-        rung = loop.create_future()
-        loop.add_reader(bell.fileno(), _ring, rung)
-        try:
+        with _rung(bell) as rung:
             bell.arm(subscriber)
             # A sample may have arrived before the bell was armed.
             if (sample := subscriber.try_recv()) is not None:
                 return sample
             await rung
-        finally:
-            loop.remove_reader(bell.fileno())
-            bell.disarm()
         if (sample := subscriber.try_recv()) is not None:
             return sample
 
@@ -62,21 +57,15 @@ async def _next(bell: Bell, subscriber: Subscriber) -> Sample:
 async def events(world: World) -> AsyncIterator[WorldEvent]:
     """Yields the events of ``world`` until it is closed."""
     bell = Bell()
-    loop = asyncio.get_running_loop()
     while True:
-        rung = loop.create_future()
-        loop.add_reader(bell.fileno(), _ring, rung)
         try:
-            bell.arm_world(world)
-            # An event may have arrived before the bell was armed.
-            if (event := world.try_event()) is None:
-                # Closing a world does not notify.
-                await asyncio.wait([rung], timeout=_LOOK_AGAIN_S)
+            with _rung(bell) as rung:
+                bell.arm_world(world)
+                # An event may have arrived before the bell was armed.
+                if (event := world.try_event()) is None:
+                    await asyncio.wait([rung], timeout=_LOOK_AGAIN_S)
         except ClosedError:
             return
-        finally:
-            loop.remove_reader(bell.fileno())
-            bell.disarm()
         if event is not None:
             yield event
 
@@ -101,17 +90,24 @@ async def put(
 async def _room(publisher: Publisher) -> None:
     """Waits until every stream has room."""
     bell = Bell()
-    loop = asyncio.get_running_loop()
     while True:
-        rung = loop.create_future()
-        loop.add_reader(bell.fileno(), _ring, rung)
-        try:
+        with _rung(bell) as rung:
             if not bell.arm_room(publisher):
                 return
             await asyncio.wait([rung], timeout=_LOOK_AGAIN_S)
-        finally:
-            loop.remove_reader(bell.fileno())
-            bell.disarm()
+
+
+@contextmanager
+def _rung(bell: Bell) -> "Iterator[asyncio.Future[None]]":
+    """Yields a future that ends when the bell rings, and disarms the bell afterwards."""
+    loop = asyncio.get_running_loop()
+    rung: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(bell.fileno(), _ring, rung)
+    try:
+        yield rung
+    finally:
+        loop.remove_reader(bell.fileno())
+        bell.disarm()
 
 
 def _ring(rung: "asyncio.Future[None]") -> None:

@@ -20,7 +20,7 @@ use crate::exchange::ExchangeList;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::interest::{Interest, InterestError};
 use crate::owned::OwnedObjects;
-use crate::packet::{Claim, PeerDescription, UpdateClass};
+use crate::packet::{Claim, UpdateClass};
 use crate::replicas::{ReplicaEvent, Replicas};
 use crate::schema::Schema;
 use crate::semantic::{EvaluationBatch, SemanticError, SemanticFunction};
@@ -53,6 +53,8 @@ pub struct Participant {
     /// Participants that are gone.
     remembered: BTreeMap<PeerId, Remembered>,
     interests: BTreeMap<PeerId, Interest>,
+    /// The number of changes of the interests.
+    interest_changes: u64,
     functions: BTreeMap<PeerId, Box<dyn SemanticFunction>>,
     /// Whether the application decides about all observers, instead of the rules that they state.
     decides: bool,
@@ -72,7 +74,6 @@ pub struct Participant {
 #[derive(Debug)]
 struct Own {
     interest: Option<Interest>,
-    granted: BTreeSet<PeerId>,
     motion: Option<([f64; 3], [f64; 3])>,
     direction: Option<[f64; 3]>,
     applying: ModuleCost,
@@ -177,6 +178,7 @@ impl Participant {
             peers: BTreeMap::new(),
             remembered: BTreeMap::new(),
             interests: BTreeMap::new(),
+            interest_changes: 0,
             functions: BTreeMap::new(),
             decides: false,
             disabled: BTreeSet::new(),
@@ -187,7 +189,6 @@ impl Participant {
             claims: BTreeMap::new(),
             own: Own {
                 interest: None,
-                granted: BTreeSet::new(),
                 motion: None,
                 direction: None,
                 applying: ModuleCost::new(now),
@@ -282,29 +283,10 @@ impl Participant {
                 // Owners may see the end of the interest only after its next beginning.
                 self.peers.values_mut().for_each(Peer::forget_objects);
             }
-            let contract =
-                |interest: &Option<Interest>| interest.as_ref().and_then(|it| it.contract);
-            if contract(&self.own.interest) != contract(&interest) {
-                self.own.granted.clear();
-            }
             self.own.interest = interest;
             self.describe();
         }
         Ok(())
-    }
-
-    /// Notes whether the path from an owner has granted the contract of the interest. Until it has, all updates of
-    /// that owner are best effort.
-    pub fn grant(&mut self, owner: PeerId, granted: bool) {
-        let full = self.own.granted.len() >= PeerDescription::GRANTED_MAX;
-        let changed = if granted {
-            !full && self.own.granted.insert(owner)
-        } else {
-            self.own.granted.remove(&owner)
-        };
-        if changed {
-            self.describe();
-        }
     }
 
     /// Changes its position and velocity, and the direction of its view. Values that are not finite are ignored.

@@ -18,8 +18,6 @@ pub struct PeerDescription {
     pub schemas: Vec<Schema>,
     /// Its interest; `None` if it observes nothing.
     pub interest: Option<Interest>,
-    /// The owners to which the path has granted the contract of the interest.
-    pub granted: Vec<PeerId>,
 }
 
 impl PeerDescription {
@@ -29,8 +27,6 @@ impl PeerDescription {
     pub const SCHEMAS_MAX: usize = 64;
     /// The greatest length of a schema in its textual form, in bytes.
     pub const SCHEMA_BYTES_MAX: usize = 8_192;
-    /// The greatest number of owners with a granted contract.
-    pub const GRANTED_MAX: usize = 4_096;
 
     pub(super) fn write(&self, writer: &mut Writer) {
         writer.u64(self.peer.0).text(&self.name).varint(u64::from(self.revision));
@@ -41,10 +37,6 @@ impl PeerDescription {
         writer.u8(u8::from(self.interest.is_some()));
         if let Some(interest) = &self.interest {
             interest.write(writer);
-        }
-        writer.varint(self.granted.len() as u64);
-        for owner in &self.granted {
-            writer.u64(owner.0);
         }
     }
 
@@ -62,9 +54,6 @@ impl PeerDescription {
             1 => Some(Interest::read(reader)?),
             other => return Err(PacketError::Unknown(other)),
         };
-        let granted = (0..reader.count(Self::GRANTED_MAX)?)
-            .map(|_| Ok(PeerId(reader.u64()?)))
-            .collect::<Result<_, PacketError>>()?;
-        Ok(Self { peer, name, revision, schemas, interest, granted })
+        Ok(Self { peer, name, revision, schemas, interest })
     }
 }

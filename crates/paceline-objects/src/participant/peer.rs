@@ -19,6 +19,8 @@ pub(super) struct Peer {
     pub(super) applying: Duration,
     /// The time that it is charged to decide on updates, to write and to send them.
     pub(super) sending: Duration,
+    /// Whether its path has granted its contract.
+    pub(super) granted: bool,
     /// The fragments on their way to it.
     pub(super) flights: PerClass<Flight>,
     /// Their exchanges.
@@ -80,6 +82,7 @@ impl Peer {
             view: None,
             applying: Duration::from_nanos(0),
             sending: Duration::from_nanos(0),
+            granted: false,
             flights: PerClass { promised: Flight::new(now), best_effort: Flight::new(now) },
             open: OpenExchanges::default(),
             run,

@@ -177,10 +177,6 @@ impl Participant {
     /// Begins to send objects to an observer, or changes how.
     fn serve(&mut self, peer: PeerId, interest: Interest, now: Instant) {
         let function = interest.function();
-        let about = self.peers.get(&peer).and_then(|peer| peer.about.as_ref());
-        let granted = about.is_some_and(|about| about.granted.contains(&self.id));
-        let contract = interest.contract.filter(|_| granted);
-        let contract = contract.map(|contract| (contract.each, contract.objects));
         if !self.interests.contains_key(&peer) {
             let observer = Observer { range: interest.range, ..Observer::EVERYWHERE };
             if self.exchanges.join(peer, observer, now).is_err() {
@@ -196,8 +192,34 @@ impl Participant {
         if let Ok(function) = function {
             self.functions.insert(peer, function);
         }
-        let _checked = self.exchanges.promise(peer, contract, now);
         self.interests.insert(peer, interest);
+        self.interest_changes += 1;
+        self.promise(peer, now);
+    }
+
+    /// Notes whether the path to an observer has granted the contract of its interest. Until it has, all updates for
+    /// it are best effort.
+    pub fn grant(&mut self, observer: PeerId, granted: bool, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(&observer) {
+            peer.granted = granted;
+            self.promise(observer, now);
+        }
+    }
+
+    /// Promises the contract of an observer if its path has granted it.
+    fn promise(&mut self, observer: PeerId, now: Instant) {
+        let granted = self.peers.get(&observer).is_some_and(|peer| peer.granted);
+        let contract = self.interests.get(&observer).and_then(|interest| interest.contract);
+        let contract =
+            contract.filter(|_| granted).map(|contract| (contract.each, contract.objects));
+        // It was checked when it was received, and an observer that is not served needs none.
+        let _promised = self.exchanges.promise(observer, contract, now);
+    }
+
+    /// Returns a number that grows whenever [`Self::service`] may have changed, apart from the measured times.
+    #[must_use]
+    pub const fn interest_changes(&self) -> u64 {
+        self.interest_changes
     }
 
     /// Begins with an observer anew, which has forgotten all objects.
@@ -215,6 +237,7 @@ impl Participant {
         self.functions.remove(&peer);
         self.disabled.remove(&peer);
         self.interests.remove(&peer);
+        self.interest_changes += 1;
         self.exchanges.leave(peer);
     }
 

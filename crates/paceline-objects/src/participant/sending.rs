@@ -77,7 +77,6 @@ impl Participant {
                 revision: self.own.revision,
                 schemas: self.schemas.values().map(|schema| (**schema).clone()).collect(),
                 interest: self.own.interest.clone(),
-                granted: self.own.granted.iter().copied().collect(),
             };
             self.outgoing.push_back(Outgoing {
                 to: Destination::PeerDescription,

@@ -217,7 +217,8 @@ fn a_contract_keeps_its_gap_and_its_refresh() {
     let contract =
         ObjectContract { refresh: ms(200), ..ObjectContract::per_second(20, 200, ms(40)) };
     net.observe(1, Some(Interest::every(ms(1_000)).with_contract(contract, 1)));
-    net.grant(1, 0);
+    net.run(ms(1_000));
+    net.grant(0, 1);
     net.run(ms(1_000));
     net.promised.clear();
     for step in 0..1_000_i32 {

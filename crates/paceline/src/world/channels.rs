@@ -3,12 +3,16 @@
 use super::error::WorldError;
 use super::state::{ReceivedPacket, Shared};
 use crate::shell::clock;
-use crate::{Node, Publisher, Sample, Subscription};
+use crate::status::SubscriptionId;
+use crate::{
+    Node, PublishError, Publisher, PublisherBuilder, PublisherEvent, Sample, Subscription,
+};
 use paceline_objects::PeerId;
 use paceline_objects::packet::UpdateClass;
 use paceline_objects::participant::{Destination, Outgoing};
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The publishers and subscriptions of a participant. Chunks that begin with `@` match no wildcard, so subscriptions
@@ -20,7 +24,8 @@ pub(super) struct Channels {
     fragment_bytes: usize,
     about: Publisher,
     view: Publisher,
-    peers: BTreeMap<(PeerId, UpdateClass), Publisher>,
+    updates: BTreeMap<PeerId, Publisher>,
+    promised: BTreeMap<PeerId, PromisedChannel>,
     /// The subscriptions, which end with the channels.
     _received: Vec<Subscription>,
 }
@@ -34,6 +39,36 @@ pub(super) struct PromisedTraffic {
     pub(super) largest: u64,
     /// Fragments per second.
     pub(super) hertz: u64,
+}
+
+/// The promised updates to one observer.
+struct PromisedChannel {
+    publisher: Publisher,
+    traffic: PromisedTraffic,
+    /// The subscriptions to which the path has granted them: that of the observer.
+    granted: BTreeSet<SubscriptionId>,
+}
+
+impl PromisedChannel {
+    /// Takes the answers of the path, and returns whether it has granted the contract if that has changed.
+    fn answers(&mut self) -> Option<bool> {
+        let before = self.granted.is_empty();
+        while let Some(event) = self.publisher.try_event() {
+            match event {
+                PublisherEvent::Granted(grant) => {
+                    self.granted.insert(grant.subscription);
+                }
+                PublisherEvent::Refused(refusal) => {
+                    self.granted.remove(&refusal.subscription);
+                }
+                PublisherEvent::Withdrawn(subscription) => {
+                    self.granted.remove(&subscription);
+                }
+                PublisherEvent::Excess(_) => {}
+            }
+        }
+        (self.granted.is_empty() != before).then_some(before)
+    }
 }
 
 impl Channels {
@@ -64,52 +99,70 @@ impl Channels {
             fragment_bytes,
             about,
             view,
-            peers: BTreeMap::new(),
+            updates: BTreeMap::new(),
+            promised: BTreeMap::new(),
             _received: received,
         })
     }
 
-    /// Sends a packet.
-    pub(super) fn send(
-        &mut self,
-        outgoing: Outgoing,
-        traffic: Option<PromisedTraffic>,
-    ) -> Result<(), WorldError> {
+    /// Sends a packet. A promised one whose observer has just ended its contract is lost, and sent again as best effort.
+    pub(super) fn send(&mut self, outgoing: Outgoing) -> Result<(), WorldError> {
         let publisher = match outgoing.to {
             Destination::PeerDescription => &mut self.about,
             Destination::ObserverView => &mut self.view,
-            Destination::Peer(peer, class) => self.publisher(peer, class, traffic)?,
+            Destination::Peer(peer, UpdateClass::BestEffort) => match self.updates.entry(peer) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let tag = tag(&self.world, UpdateClass::BestEffort, peer, self.id);
+                    let builder = self.node.publisher(&tag).bytes_max(self.fragment_bytes as u64);
+                    place.insert(builder.declare()?)
+                }
+            },
+            Destination::Peer(peer, UpdateClass::Promised) => match self.promised.get_mut(&peer) {
+                Some(channel) => &mut channel.publisher,
+                None => return Ok(()),
+            },
         };
         publisher.put(outgoing.payload)?;
         Ok(())
     }
 
-    /// Declares the promised traffic to an observer before its first update, so that it can be reserved.
-    pub(super) fn publisher(
+    /// Declares the promised traffic to each participant, so that it can be reserved, and ends the publishers to those
+    /// that are gone.
+    pub(super) fn declare(
         &mut self,
-        peer: PeerId,
-        class: UpdateClass,
-        traffic: Option<PromisedTraffic>,
-    ) -> Result<&mut Publisher, WorldError> {
-        if !self.peers.contains_key(&(peer, class)) {
-            let tag = tag(&self.world, class, peer, self.id);
-            let mut builder = self.node.publisher(&tag).bytes_max(self.fragment_bytes as u64);
-            if let Some(traffic) = traffic {
-                let hertz = u32::try_from(traffic.hertz.max(1)).unwrap_or(u32::MAX);
-                let period = std::time::Duration::from_secs(1) / hertz;
-                builder = builder
-                    .period(period)
-                    .bytes_max(traffic.largest)
-                    .traffic(traffic.bits_per_s, traffic.burst);
+        peers: &BTreeMap<PeerId, Option<PromisedTraffic>>,
+    ) -> Result<(), WorldError> {
+        self.updates.retain(|peer, _| peers.contains_key(peer));
+        self.promised.retain(|peer, channel| peers.get(peer) == Some(&Some(channel.traffic)));
+        for (peer, traffic) in peers {
+            let Some(traffic) = *traffic else { continue };
+            if let Entry::Vacant(place) = self.promised.entry(*peer) {
+                let tag = tag(&self.world, UpdateClass::Promised, *peer, self.id);
+                let publisher = traffic.declare(self.node.publisher(&tag))?;
+                place.insert(PromisedChannel { publisher, traffic, granted: BTreeSet::new() });
             }
-            self.peers.insert((peer, class), builder.declare()?);
         }
-        self.peers.get_mut(&(peer, class)).ok_or_else(|| WorldError::Name(self.world.clone()))
+        Ok(())
     }
 
-    /// Ends the publishers to participants that are gone, or whose promised traffic has changed.
-    pub(super) fn retain(&mut self, keep: impl Fn(PeerId, UpdateClass) -> bool) {
-        self.peers.retain(|(peer, class), _| keep(*peer, *class));
+    /// Returns the observers whose path has granted their contract, or has withdrawn it, since the last call.
+    pub(super) fn grants(&mut self) -> Vec<(PeerId, bool)> {
+        let changes = self.promised.iter_mut();
+        changes.filter_map(|(peer, channel)| Some((*peer, channel.answers()?))).collect()
+    }
+
+    /// Returns whether an observer has a granted contract.
+    pub(super) fn is_granted(&self, peer: PeerId) -> bool {
+        self.promised.get(&peer).is_some_and(|channel| !channel.granted.is_empty())
+    }
+}
+
+impl PromisedTraffic {
+    fn declare(self, builder: PublisherBuilder<'_>) -> Result<Publisher, PublishError> {
+        let hertz = u32::try_from(self.hertz.max(1)).unwrap_or(u32::MAX);
+        let builder = builder.period(std::time::Duration::from_secs(1) / hertz);
+        builder.bytes_max(self.largest).traffic(self.bits_per_s, self.burst).declare()
     }
 }
 
@@ -121,12 +174,6 @@ fn tag(world: &str, class: UpdateClass, observer: PeerId, owner: PeerId) -> Stri
 /// Returns the pattern of the promised updates to an observer.
 pub(super) fn promised(world: &str, observer: PeerId) -> String {
     format!("{world}/{}/{observer}/*", chunk(UpdateClass::Promised))
-}
-
-/// Returns the owner of a tag of updates.
-pub(super) fn owner(tag: &str) -> Option<PeerId> {
-    let (_, number) = tag.rsplit_once('/')?;
-    u64::from_str_radix(number, 16).ok().map(PeerId)
 }
 
 const fn chunk(class: UpdateClass) -> &'static str {

@@ -6,8 +6,7 @@ use super::state::Shared;
 use super::worker;
 use crate::shell::clock;
 use paceline_objects::PeerId;
-use paceline_objects::packet::UpdateClass;
-use paceline_objects::participant::{Destination, Outgoing};
+use paceline_objects::participant::Outgoing;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -19,8 +18,7 @@ const IDLE: Duration = Duration::from_millis(500);
 
 /// Starts the thread of a world.
 pub(super) fn start(channels: Channels, shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    let engine =
-        Engine { channels, reservation: Reservation::default(), promised: BTreeMap::new(), shared };
+    let engine = Engine { channels, reservation: Reservation::default(), changes: 0, shared };
     std::thread::Builder::new().name("paceline-world".to_owned()).spawn(move || engine.run())
 }
 
@@ -37,8 +35,8 @@ pub(super) fn random() -> u64 {
 struct Engine {
     channels: Channels,
     reservation: Reservation,
-    /// The declared traffic of promised updates.
-    promised: BTreeMap<PeerId, PromisedTraffic>,
+    /// The changes of interests that the channels follow.
+    changes: u64,
     shared: Arc<Shared>,
 }
 
@@ -65,6 +63,9 @@ impl Engine {
             self.send(farewell);
             return None;
         }
+        for (peer, granted) in self.channels.grants() {
+            state.participant.grant(peer, granted, time.now);
+        }
         let begin = clock::now();
         let count = packets.len() as u64;
         for packet in packets {
@@ -84,11 +85,16 @@ impl Engine {
         let wake = state.participant.poll(time);
         let outgoing: Vec<_> = std::iter::from_fn(|| state.participant.outgoing()).collect();
         let notify = state.collect();
-        let peers = state.participant.peers().map(|(peer, _)| peer);
-        let peers =
-            peers.map(|peer| (peer, reservation::traffic(&state.participant, peer))).collect();
+        let changes = state.participant.interest_changes();
+        let peers = (changes != self.changes).then(|| {
+            self.changes = changes;
+            let peers = state.participant.peers().map(|(peer, _)| peer);
+            peers.map(|peer| (peer, reservation::traffic(&state.participant, peer))).collect()
+        });
         drop(state);
-        self.declare(&peers);
+        if let Some(peers) = peers {
+            self.declare(&peers);
+        }
         let sends = !outgoing.is_empty();
         for packet in outgoing {
             self.send(packet);
@@ -103,35 +109,20 @@ impl Engine {
         Some(wake.map_or(IDLE, |wake| Duration::from(wake.since(clock::now()))))
     }
 
-    /// Declares what contracts promise, before the first update leaves.
+    /// Declares the promised traffic after a change of interests.
     fn declare(&mut self, peers: &BTreeMap<PeerId, Option<PromisedTraffic>>) {
-        let before = std::mem::take(&mut self.promised);
-        self.promised =
-            peers.iter().filter_map(|(peer, traffic)| Some((*peer, (*traffic)?))).collect();
-        let promised = &self.promised;
-        self.channels.retain(|peer, class| match class {
-            UpdateClass::BestEffort => peers.contains_key(&peer),
-            UpdateClass::Promised => {
-                promised.get(&peer).is_some_and(|new| before.get(&peer) == Some(new))
-            }
-        });
-        for (peer, traffic) in &self.promised {
-            if let Err(error) =
-                self.channels.publisher(*peer, UpdateClass::Promised, Some(*traffic))
-            {
-                crate::warn_limited!("{error}");
-            }
+        if let Err(error) = self.channels.declare(peers) {
+            crate::warn_limited!("{error}");
         }
+        // A contract with other traffic needs a new grant.
+        let lost = peers.keys().filter(|peer| !self.channels.is_granted(**peer));
+        let now = clock::now();
+        let mut state = self.shared.lock();
+        lost.for_each(|peer| state.participant.grant(*peer, false, now));
     }
 
     fn send(&mut self, packet: Outgoing) {
-        let traffic = match packet.to {
-            Destination::Peer(peer, UpdateClass::Promised) => self.promised.get(&peer).copied(),
-            Destination::Peer(_, UpdateClass::BestEffort)
-            | Destination::PeerDescription
-            | Destination::ObserverView => None,
-        };
-        if let Err(error) = self.channels.send(packet, traffic) {
+        if let Err(error) = self.channels.send(packet) {
             crate::warn_limited!("{error}");
         }
     }

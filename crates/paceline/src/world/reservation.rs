@@ -5,21 +5,16 @@ use super::service::{ServiceEvent, ServiceOffer};
 use super::state::Shared;
 use crate::contract::Refusal;
 use crate::shell::clock;
-use crate::status::PublisherId;
-use crate::{Pattern, SubscriberEvent, Subscription};
+use crate::{SubscriberEvent, Subscription};
 use paceline_objects::packet::{Fragment, UpdateClass};
 use paceline_objects::{InterestContract, ObjectContract, Participant, PeerId};
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The bytes of an update besides its fields: index, flags, age, groups and their lengths.
 const UPDATE_HEAD: u64 = 16;
 /// The bytes of an introduction: a path and more. It is repeated until the observer has acknowledged it.
 const INTRODUCTION: u64 = 64;
-
-/// The greatest number of publishers whose owners are remembered.
-const OWNERS_MAX: usize = 16_384;
 
 /// Returns the traffic of the promised updates to an observer: `n_max (l (1 + h) ⌈s/l⌉) / t` for each object, with the
 /// headers of updates and fragments.
@@ -48,7 +43,6 @@ pub(super) struct Reservation {
     network: Duration,
     subscription: Option<Subscription>,
     checked: Option<Instant>,
-    owners: BTreeMap<PublisherId, PeerId>,
 }
 
 impl Reservation {
@@ -107,26 +101,20 @@ impl Reservation {
         }
     }
 
-    fn answers(&mut self, shared: &Shared) {
+    fn answers(&self, shared: &Shared) {
         let Some((subscription, contract)) = self.subscription.as_ref().zip(self.contract) else {
             return;
         };
         let mut events = Vec::new();
-        let mut granted = Vec::new();
         while let Some(event) = subscription.try_event() {
             match event {
-                SubscriberEvent::Granted(grant) => {
-                    granted.push((grant.publisher, true));
-                    events.push(ServiceEvent::Granted(grant));
-                }
-                SubscriberEvent::Refused(publisher, refusal) => {
-                    granted.push((publisher, false));
+                SubscriberEvent::Granted(grant) => events.push(ServiceEvent::Granted(grant)),
+                SubscriberEvent::Refused(_, refusal) => {
                     let offer = offer(&contract, self.network, &refusal);
                     events.push(ServiceEvent::Refused(refusal, offer));
                 }
                 SubscriberEvent::Withdrawn(publisher)
                 | SubscriberEvent::BestEffort(publisher, _) => {
-                    granted.push((publisher, false));
                     events.push(ServiceEvent::Withdrawn(publisher));
                 }
                 SubscriberEvent::Publishers(_)
@@ -137,32 +125,9 @@ impl Reservation {
                 | SubscriberEvent::Resumed(_) => {}
             }
         }
-        if events.is_empty() {
-            return;
-        }
-        self.find_owners(shared);
-        shared.change(|state| {
-            for (publisher, granted) in granted {
-                if let Some(owner) = self.owners.get(&publisher) {
-                    state.participant.grant(*owner, granted);
-                }
-            }
-            state.answer(events);
-        });
-        shared.arrived.notify(usize::MAX);
-    }
-
-    /// Learns which publisher belongs to which owner, from their tags.
-    fn find_owners(&mut self, shared: &Shared) {
-        let id = shared.lock().participant.id();
-        let Ok(pattern) = Pattern::new(&channels::promised(shared.world(), id)) else { return };
-        for source in shared.node().sources(&pattern) {
-            if let Some(owner) = channels::owner(source.tag.as_str()) {
-                self.owners.insert(source.publisher, owner);
-            }
-        }
-        if self.owners.len() > OWNERS_MAX {
-            self.owners.clear();
+        if !events.is_empty() {
+            shared.lock().answer(events);
+            shared.arrived.notify(usize::MAX);
         }
     }
 }

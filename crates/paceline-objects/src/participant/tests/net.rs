@@ -259,8 +259,9 @@ impl Net {
         self.peer(peer).observe(interest).expect("a valid interest");
     }
 
-    pub(super) fn grant(&mut self, observer: usize, owner: usize) {
-        self.peer(observer).grant(PeerId(owner as u64 + 1), true);
+    pub(super) fn grant(&mut self, owner: usize, observer: usize) {
+        let now = self.now;
+        self.peer(owner).grant(PeerId(observer as u64 + 1), true, now);
     }
 
     pub(super) fn look(&mut self, peer: usize, position: [f64; 3]) {
