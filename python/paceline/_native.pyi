@@ -717,7 +717,6 @@ class ExchangeTerms:
         *,
         refresh_s: float | None = None,
         fidelity: float | None = None,
-        delay_s: float | None = None,
         tolerance: float = 0.0,
         weight: float = 1.0,
     ) -> Self:
@@ -725,9 +724,8 @@ class ExchangeTerms:
         times as long by default, at least 1 s).
 
         ``fidelity`` is the least share of the object that an update carries; by default it carries what
-        changed. ``delay_s`` is the longest time from the exchange until the replica has it. ``tolerance``
-        is the error of the replica's extrapolated position up to which no update is needed. ``weight`` is
-        the importance relative to other objects.
+        changed. ``tolerance`` is the error of the replica's extrapolated position up to which no update is
+        needed. ``weight`` is the importance relative to other objects.
 
         Raises ``ValueError`` for a value out of range.
         """
@@ -837,10 +835,10 @@ class ObjectView:
         """The values of the fields that have arrived."""
     @property
     def position(self) -> tuple[float, float, float] | None:
-        """The position if it goes on with its last velocity; ``None`` for an object without one."""
+        """The position, extrapolated with the last velocity; ``None`` for an object without one."""
     @property
     def age_s(self) -> float:
-        """How old the state is at most, in seconds. 0 for an own object."""
+        """The maximum age of the state, in seconds. 0 for an own object."""
     @property
     def updates(self) -> int:
         """The number of updates that were received."""
@@ -1088,7 +1086,7 @@ class Clock:
     def stamp(self) -> Reading:
         """Returns the present time; it is later than all earlier stamps of the node."""
     def wait_until_past(self, ns: int, timeout_s: float) -> bool:
-        """Blocks until a time has passed with certainty. Returns false if that has not come after ``timeout_s``."""
+        """Blocks until a time has passed with certainty. Returns false after ``timeout_s``."""
 
 @final
 class SubscriptionView:

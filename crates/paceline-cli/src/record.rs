@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
             jobs,
             shared,
             lost,
-            news: News::default(),
+            news: News::new(args.fresh),
             links: Links::default(),
             block: Block::on_stdout(),
             began: Instant::now(),

@@ -52,13 +52,6 @@ impl ObjectContract {
         }))
     }
 
-    /// Returns the greatest age of a replica's state that the contract permits: the longest time between two updates
-    /// and the delay of the second.
-    #[must_use]
-    pub const fn max_age(&self) -> Duration {
-        self.refresh.saturating_add(self.delay)
-    }
-
     /// Checks the values.
     ///
     /// # Errors
@@ -143,41 +136,51 @@ impl DelayParts {
         let left = delay.as_nanos().checked_sub(spent.as_nanos());
         left.filter(|left| *left > 0).map(Duration::from_nanos)
     }
-
-    /// Returns the least delay that can be kept with this network delay.
-    #[must_use]
-    pub const fn least(&self, network: Duration) -> Duration {
-        network.saturating_add(self.sending).saturating_add(self.observer)
-    }
 }
 
-/// Returns the delay bound of the first of `fragments` that follow each other at most `spacing` apart,
-/// `δ′_n = δ_n − x (p − 1)`; `None` if nothing remains.
-#[must_use]
-pub fn first_fragment_delay(
-    network: Duration,
-    spacing: Duration,
-    fragments: usize,
-) -> Option<Duration> {
-    let rest = spacing.as_nanos().checked_mul(fragments.saturating_sub(1) as u64)?;
-    network.as_nanos().checked_sub(rest).filter(|left| *left > 0).map(Duration::from_nanos)
+/// The traffic that a contract permits an owner to send to an observer.
+///
+/// Paper: West and Schwan 1997, section 3.2: `n_max (l (1 + h) ⌈s/l⌉) / t` for each object, where the last packet
+/// counts with its useful bytes. All fragments of a message are sent at once, each with the whole delay `δ_n` of the
+/// network, so that none needs the shorter one of the paper's first fragment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ContractTraffic {
+    /// Bytes per second.
+    pub bytes_per_s: u64,
+    /// The bytes of one update of each object.
+    pub burst: u64,
+    /// The largest fragment, in bytes.
+    pub largest: u64,
+    /// Fragments per second.
+    pub fragments_per_s: u64,
 }
 
-impl ObjectContract {
-    /// Returns the number of fragments of an update with a payload of `payload` bytes each, `p = ⌈s/l⌉`.
+impl ContractTraffic {
+    /// Returns the traffic of `objects` with a contract each, in fragments of at most `fragment_bytes` with a header of
+    /// `header` bytes, and `head` bytes for each update in addition to its state.
     #[must_use]
-    pub fn fragments(&self, payload: usize) -> u64 {
-        u64::from(self.bytes).div_ceil(payload.max(1) as u64)
-    }
-
-    /// Returns the throughput in bytes per second of fragments with `payload` bytes and `header` bytes each,
-    /// `n_max (l (1 + h) ⌈s/l⌉) / t`, rounded up. The last fragment is charged for its useful bytes only.
-    #[must_use]
-    pub fn throughput(&self, payload: usize, header: usize) -> u64 {
-        let update = u64::from(self.bytes)
-            .saturating_add(self.fragments(payload).saturating_mul(header as u64));
-        let total = u128::from(update) * u128::from(self.max_updates) * 1_000_000_000;
-        u64::try_from(total.div_ceil(u128::from(self.per.as_nanos().max(1)))).unwrap_or(u64::MAX)
+    pub fn new(
+        each: &ObjectContract,
+        objects: usize,
+        head: u64,
+        fragment_bytes: usize,
+        header: usize,
+    ) -> Self {
+        let payload = fragment_bytes.saturating_sub(header).max(1) as u64;
+        let round = u64::from(each.bytes).saturating_add(head).saturating_mul(objects as u64);
+        let fragments = round.div_ceil(payload) + 1;
+        let burst = round.saturating_add(fragments * header as u64);
+        let per_second = |amount: u64| {
+            let total = u128::from(amount) * u128::from(each.max_updates) * 1_000_000_000;
+            u64::try_from(total.div_ceil(u128::from(each.per.as_nanos().max(1))))
+                .unwrap_or(u64::MAX)
+        };
+        Self {
+            bytes_per_s: per_second(burst),
+            burst,
+            largest: burst.min(fragment_bytes as u64),
+            fragments_per_s: per_second(fragments),
+        }
     }
 }
 
@@ -214,19 +217,16 @@ mod tests {
         let parts = DelayParts { sending: MS.mul_div(3, 1), observer: MS.mul_div(3, 1) };
         assert_eq!(parts.network(Duration::from_millis(20)), Some(Duration::from_millis(14)));
         assert_eq!(parts.network(Duration::from_millis(6)), None);
-        assert_eq!(parts.least(Duration::from_millis(10)), Duration::from_millis(16));
-        assert_eq!(
-            first_fragment_delay(Duration::from_millis(14), MS, 8),
-            Some(Duration::from_millis(7))
-        );
-        assert_eq!(first_fragment_delay(Duration::from_millis(14), MS, 15), None);
     }
 
     #[test]
-    fn throughput_counts_headers_and_the_useful_bytes_of_the_last_fragment() {
-        let contract = ObjectContract::per_second(10, 2_500, Duration::from_millis(50));
-        assert_eq!(contract.fragments(1_000), 3);
-        assert_eq!(contract.throughput(1_000, 40), 10 * (2_500 + 3 * 40));
+    fn traffic_counts_headers_and_the_useful_bytes_of_the_last_fragment() {
+        let contract = ObjectContract::per_second(10, 230, Duration::from_millis(50));
+        let traffic = ContractTraffic::new(&contract, 10, 20, 1_040, 40);
+        // 2,500 bytes need three fragments, and one more that is not full because no update is split.
+        assert_eq!(traffic.burst, 2_500 + 4 * 40);
+        assert_eq!((traffic.bytes_per_s, traffic.fragments_per_s), (10 * traffic.burst, 40));
+        assert_eq!(traffic.largest, 1_040);
     }
 
     #[test]
@@ -243,7 +243,6 @@ mod tests {
         let good = ObjectContract::per_second(10, 64, Duration::from_millis(50));
         assert_eq!(good.check(), Ok(()));
         assert_eq!(good.gap(), Duration::from_millis(100));
-        assert_eq!(good.max_age(), Duration::from_millis(1_050));
         for (contract, text) in [
             (
                 ObjectContract { max_updates: 0, ..good },

@@ -332,8 +332,16 @@ impl ExchangeList {
         true
     }
 
-    /// Disables the semantic function of an observer. Its objects in range get the terms of the fallback rule.
-    pub fn disable(&mut self, peer: PeerId, reason: SemanticError) {
+    /// Notes that a batch could not be decided, which disables the semantic function of its observer: its objects in
+    /// range get the terms of the fallback rule. A batch of an earlier function changes nothing.
+    pub fn reject(&mut self, batch: &EvaluationBatch, reason: SemanticError) {
+        let pending = self.observers.get(&batch.peer);
+        if pending.is_some_and(|(_, sweep)| sweep.is_pending(batch.number)) {
+            self.disable(batch.peer, reason);
+        }
+    }
+
+    fn disable(&mut self, peer: PeerId, reason: SemanticError) {
         if let Some((_, sweep)) = self.observers.get_mut(&peer) {
             sweep.disable(reason);
             self.evaluations.set(peer, Some(sweep.next(self.settings.function_budget)));
@@ -343,7 +351,10 @@ impl ExchangeList {
     /// Enables the semantic function of an observer, usually a new one.
     pub fn enable(&mut self, peer: PeerId) {
         if let Some((_, sweep)) = self.observers.get_mut(&peer) {
+            // A batch at the function before it comes too late.
+            sweep.accepted();
             sweep.disabled = None;
+            self.evaluations.set(peer, Some(sweep.next(self.settings.function_budget)));
         }
     }
 

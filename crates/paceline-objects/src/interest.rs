@@ -247,7 +247,7 @@ fn write_terms(writer: &mut Writer, terms: &ExchangeTerms) {
         .varint(terms.gap.as_nanos())
         .varint(terms.refresh.as_nanos())
         .u16(terms.fidelity_permille);
-    writer.varint(terms.delay.as_nanos()).f64(terms.tolerance).f64(terms.weight);
+    writer.f64(terms.tolerance).f64(terms.weight);
 }
 
 fn read_terms(reader: &mut Reader<'_>) -> Result<ExchangeTerms, PacketError> {
@@ -255,7 +255,6 @@ fn read_terms(reader: &mut Reader<'_>) -> Result<ExchangeTerms, PacketError> {
         gap: Duration::from_nanos(reader.varint()?),
         refresh: Duration::from_nanos(reader.varint()?),
         fidelity_permille: reader.u16()?,
-        delay: Duration::from_nanos(reader.varint()?),
         tolerance: reader.f64()?,
         weight: reader.f64()?,
     })

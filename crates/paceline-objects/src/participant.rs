@@ -269,6 +269,12 @@ impl Participant {
         self.events.pop_front()
     }
 
+    /// Returns its interest.
+    #[must_use]
+    pub const fn interest(&self) -> Option<&Interest> {
+        self.own.interest.as_ref()
+    }
+
     /// Changes its interest; `None` ends it.
     ///
     /// # Errors

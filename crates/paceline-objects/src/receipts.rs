@@ -44,6 +44,11 @@ impl Receipts {
         }
     }
 
+    /// Returns whether a number was added since the last report.
+    pub(crate) const fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
     /// Returns the ranges if a number was added since the last call.
     pub(crate) fn report(&mut self) -> Option<Vec<(u32, u32)>> {
         std::mem::take(&mut self.fresh).then(|| self.ranges.clone())

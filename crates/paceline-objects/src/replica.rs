@@ -1,6 +1,6 @@
 //! A copy of an object that another participant owns.
 
-use crate::ids::PeerId;
+use crate::ids::{ObjectIndex, PeerId};
 use crate::motion::Motion;
 use crate::packet::Introduction;
 use crate::schema::{FieldValue, GroupMask, Schema};
@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub struct Replica {
     path: Arc<str>,
     owner: PeerId,
+    /// Its index there; `None` until a new owner has introduced it.
+    object: Option<ObjectIndex>,
     epoch: u32,
     fingerprint: u64,
     schema: Option<Arc<Schema>>,
@@ -45,6 +47,7 @@ pub(crate) struct Made {
 impl Replica {
     pub(crate) fn new(
         owner: PeerId,
+        object: ObjectIndex,
         introduction: &Introduction,
         schema: Option<&Arc<Schema>>,
         made: Made,
@@ -52,6 +55,7 @@ impl Replica {
         let mut replica = Self {
             path: introduction.path.as_str().into(),
             owner,
+            object: Some(object),
             epoch: introduction.epoch,
             fingerprint: introduction.schema,
             schema: None,
@@ -77,6 +81,10 @@ impl Replica {
     #[must_use]
     pub const fn owner(&self) -> PeerId {
         self.owner
+    }
+
+    pub(crate) const fn object(&self) -> Option<ObjectIndex> {
+        self.object
     }
 
     /// Returns the number of changes of its ownership.
@@ -135,13 +143,6 @@ impl Replica {
         arrived.fold(GroupMask::default(), |mask, (group, _)| mask.with(GroupMask::of(group)))
     }
 
-    /// Returns the groups that have not arrived yet.
-    #[must_use]
-    pub fn missing(&self) -> GroupMask {
-        let groups = self.schema.as_ref().map_or(0, |schema| schema.groups().len());
-        GroupMask::first(groups).without(self.arrived())
-    }
-
     /// Takes the schema, and decodes the groups that waited for it.
     pub(crate) fn learn(&mut self, schema: &Arc<Schema>) -> GroupMask {
         self.schema = Some(Arc::clone(schema));
@@ -164,8 +165,8 @@ impl Replica {
     }
 
     /// Changes the owner. The state stays until the new owner's arrives.
-    pub(crate) fn belong(&mut self, owner: PeerId, epoch: u32) {
-        (self.owner, self.epoch) = (owner, epoch);
+    pub(crate) fn belong(&mut self, owner: PeerId, object: Option<ObjectIndex>, epoch: u32) {
+        (self.owner, self.object, self.epoch) = (owner, object, epoch);
         for group in &mut self.groups {
             // The new owner's clock decides from now on.
             group.version = group.version.min(1);

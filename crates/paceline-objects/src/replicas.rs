@@ -47,8 +47,9 @@ pub struct Replicas {
     moving: BTreeMap<Arc<str>, Instant>,
     claims: Vec<Claim>,
     /// Copies of objects whose path belongs to an owner of higher rank. They count when that object ends.
-    rivals: BTreeMap<(PeerId, ObjectIndex), Replica>,
-    promoted: Vec<(PeerId, ObjectIndex)>,
+    rivals: BTreeMap<Arc<str>, BTreeMap<(PeerId, ObjectIndex), Replica>>,
+    /// Paths of ended objects that have rivals.
+    promoted: Vec<Arc<str>>,
     /// The epochs of objects that have ended.
     past: PastEpochs,
     events: Vec<ReplicaEvent>,
@@ -149,11 +150,6 @@ impl Replicas {
         self.past.epochs.get(path).map_or(0, |epoch| epoch.saturating_add(1))
     }
 
-    /// Notes that an own object has ended.
-    pub(crate) fn note_end(&mut self, path: &str, epoch: u32) {
-        self.past.insert(&path.into(), epoch);
-    }
-
     /// Takes what owners must know about the ownership of objects.
     pub(crate) fn claims(&mut self) -> Vec<Claim> {
         std::mem::take(&mut self.claims)
@@ -170,7 +166,8 @@ impl Replicas {
         let known = schemas.iter().map(|schema| (schema.fingerprint(), Arc::new(schema.clone())));
         table.schemas = known.collect();
         for (object, path) in &table.objects {
-            let rival = self.rivals.get_mut(&(owner, *object));
+            let rivals = self.rivals.get_mut(path);
+            let rival = rivals.and_then(|rivals| rivals.get_mut(&(owner, *object)));
             let is_rival = rival.is_some();
             let replica = rival.or_else(|| self.replicas.get_mut(path));
             let Some(replica) = replica.filter(|replica| replica.schema().is_none()) else {
@@ -207,16 +204,19 @@ impl Replicas {
             self.introduce(owner, update.object, introduction, made);
         }
         let age = Duration::from_nanos(update.age.saturating_mul(1_000));
-        if let Some(rival) = self.rivals.get_mut(&(owner, update.object)) {
+        let path =
+            self.owners.get(&owner).and_then(|table| table.objects.get(&update.object)).cloned();
+        if let Some(path) = &path
+            && let Some(rivals) = self.rivals.get_mut(path)
+            && let Some(rival) = rivals.get_mut(&(owner, update.object))
+        {
             rival.apply(&update.groups, age, made);
             if update.fate.is_some() {
-                self.rivals.remove(&(owner, update.object));
+                rivals.remove(&(owner, update.object));
                 self.end(owner, update.object);
             }
             return;
         }
-        let path =
-            self.owners.get(&owner).and_then(|table| table.objects.get(&update.object)).cloned();
         let replica = path.as_ref().and_then(|path| self.replicas.get_mut(path));
         let (Some(path), Some(replica)) = (path, replica) else {
             self.counts.unknown += 1;
@@ -248,9 +248,15 @@ impl Replicas {
             }
             Some(Fate::Moved(to)) => {
                 self.end(owner, update.object);
-                let epoch = replica_epoch(self.replicas.get(&path));
+                let epoch = self.replicas.get(&path).map_or(0, Replica::epoch);
+                if self.next_epoch(&path) > epoch.saturating_add(1) {
+                    // Its next ownership has ended already.
+                    self.remove(&path);
+                    self.events.push(ReplicaEvent::Deleted(path));
+                    return;
+                }
                 if let Some(replica) = self.replicas.get_mut(&path) {
-                    replica.belong(to, epoch);
+                    replica.belong(to, None, epoch);
                 }
                 self.moving.insert(path, made.here + MOVE_LIMIT);
             }
@@ -275,13 +281,16 @@ impl Replicas {
                 let table = self.owners.entry(owner).or_default();
                 let rival = Replica::new(
                     owner,
+                    object,
                     introduction,
                     table.schemas.get(&introduction.schema),
                     made,
                 );
                 if table.objects.len() < self.limit {
-                    table.objects.insert(object, path);
-                    self.rivals.insert((owner, object), rival);
+                    table.objects.insert(object, Arc::clone(&path));
+                    self.rivals.entry(path).or_default().insert((owner, object), rival);
+                } else {
+                    self.counts.too_many += 1;
                 }
                 return;
             }
@@ -298,7 +307,9 @@ impl Replicas {
                 return;
             }
             // It was deleted and created again; the deletion is on its way.
-            self.forget(owner, &path);
+            if let Some(before) = replica.object() {
+                self.end(owner, before);
+            }
             self.replicas.remove(&path);
             self.events.push(ReplicaEvent::Deleted(Arc::clone(&path)));
         }
@@ -309,33 +320,34 @@ impl Replicas {
         }
         table.objects.insert(object, Arc::clone(&path));
         self.moving.remove(&path);
-        match self.replicas.get_mut(&path) {
-            Some(replica) if replica.fingerprint() == introduction.schema => {
-                let before = replica.owner();
-                replica.belong(owner, introduction.epoch);
-                if before != owner {
-                    self.forget(before, &path);
-                }
-                self.events.push(ReplicaEvent::OwnerChanged(path, owner));
+        let known = self.replicas.remove(&path);
+        let outranked = known.clone().filter(|known| known.owner() != owner);
+        match known.filter(|known| known.fingerprint() == introduction.schema) {
+            Some(mut replica) => {
+                replica.belong(owner, Some(object), introduction.epoch);
+                self.replicas.insert(Arc::clone(&path), replica);
+                self.events.push(ReplicaEvent::OwnerChanged(Arc::clone(&path), owner));
             }
-            Some(_) | None => {
-                let schema = table.schemas.get(&introduction.schema);
-                let replica = Replica::new(owner, introduction, schema, made);
-                if let Some(before) = self.replicas.insert(Arc::clone(&path), replica) {
-                    self.forget(before.owner(), &path);
+            None => {
+                if outranked.is_some() {
                     self.events.push(ReplicaEvent::Deleted(Arc::clone(&path)));
                 }
+                let schema = table.schemas.get(&introduction.schema);
+                let replica = Replica::new(owner, object, introduction, schema, made);
+                self.replicas.insert(Arc::clone(&path), replica);
                 self.events.push(ReplicaEvent::Created(path));
             }
         }
+        if let Some(outranked) = outranked {
+            self.rival(outranked);
+        }
     }
 
-    /// Ends the object of a former owner.
-    fn forget(&mut self, owner: PeerId, path: &Arc<str>) {
-        let table = self.owners.get(&owner);
-        let object = table.and_then(|table| table.objects.iter().find(|(_, known)| *known == path));
-        if let Some(object) = object.map(|(object, _)| *object) {
-            self.end(owner, object);
+    /// Keeps the copy of an object whose path belongs to an owner of higher rank, until its own owner ends it.
+    fn rival(&mut self, replica: Replica) {
+        if let Some(object) = replica.object() {
+            let rivals = self.rivals.entry(Arc::clone(replica.path())).or_default();
+            rivals.insert((replica.owner(), object), replica);
         }
     }
 
@@ -350,7 +362,10 @@ impl Replicas {
 
     /// Removes the replicas of an owner that is gone.
     pub(crate) fn leave(&mut self, owner: PeerId) {
-        self.rivals.retain(|(rival, _), _| *rival != owner);
+        self.rivals.retain(|_, rivals| {
+            rivals.retain(|(rival, _), _| *rival != owner);
+            !rivals.is_empty()
+        });
         let table = self.owners.remove(&owner).unwrap_or_default();
         for path in table.objects.into_values() {
             if self.replicas.get(&path).is_some_and(|replica| replica.owner() == owner) {
@@ -380,12 +395,20 @@ impl Replicas {
         }
     }
 
-    /// Removes the replica of an object that this participant owns now.
+    /// Replaces the replica of a path that this participant owns now.
     pub(crate) fn adopt(&mut self, path: &str) {
+        self.moving.remove(path);
+        if let Some(replica) = self.replicas.remove(path) {
+            self.rival(replica);
+        }
+    }
+
+    /// Lets the replicas of a path count that this participant does not own any more.
+    pub(crate) fn release(&mut self, path: &str, epoch: u32) {
         let path: Arc<str> = path.into();
-        if let Some(replica) = self.remove(&path) {
-            self.moving.remove(&path);
-            self.forget(replica.owner(), &path);
+        self.past.insert(&path, epoch);
+        if self.rivals.contains_key(&path) {
+            self.promoted.push(path);
         }
     }
 
@@ -414,24 +437,28 @@ impl Replicas {
         let replica = self.replicas.remove(path)?;
         self.past.insert(path, replica.epoch());
         self.claims.retain(|claim| *claim.path != **path);
-        let rivals = self.rivals.iter().filter(|(_, rival)| rival.path() == path);
-        let best =
-            rivals.min_by_key(|(_, rival)| (std::cmp::Reverse(rival.epoch()), rival.owner()));
-        if let Some(key) = best.map(|(key, _)| *key) {
-            self.promoted.push(key);
+        if self.rivals.contains_key(path) {
+            self.promoted.push(Arc::clone(path));
         }
         Some(replica)
     }
 
-    /// Lets rivals of ended objects count.
+    /// Lets the rivals of ended objects count: of each, the one of the highest rank.
     fn promote(&mut self) {
-        for key in std::mem::take(&mut self.promoted) {
-            let Some(rival) = self.rivals.remove(&key) else { continue };
-            let (path, groups) = (Arc::clone(rival.path()), rival.arrived());
+        for path in std::mem::take(&mut self.promoted) {
             if self.replicas.contains_key(&path) {
-                self.rivals.insert(key, rival);
                 continue;
             }
+            let Some(rivals) = self.rivals.get_mut(&path) else { continue };
+            let rank = |((owner, _), rival): &(&(PeerId, ObjectIndex), &Replica)| {
+                (std::cmp::Reverse(rival.epoch()), *owner)
+            };
+            let best = rivals.iter().min_by_key(rank).map(|(key, _)| *key);
+            let Some(rival) = best.and_then(|key| rivals.remove(&key)) else { continue };
+            if rivals.is_empty() {
+                self.rivals.remove(&path);
+            }
+            let groups = rival.arrived();
             self.replicas.insert(Arc::clone(&path), rival);
             self.events.push(ReplicaEvent::Created(Arc::clone(&path)));
             if !groups.is_empty() {
@@ -441,12 +468,49 @@ impl Replicas {
     }
 }
 
-fn replica_epoch(replica: Option<&Replica>) -> u32 {
-    replica.map_or(0, Replica::epoch)
-}
-
 /// Returns whether an owner with an epoch outranks another one: the higher epoch does, then the lower number.
 #[must_use]
 pub(crate) fn outranks(one: (PeerId, u32), other: (PeerId, u32)) -> bool {
     (std::cmp::Reverse(one.1), one.0) < (std::cmp::Reverse(other.1), other.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ObjectIndex;
+
+    #[test]
+    fn a_million_objects_of_one_owner_leave_room_for_those_of_others() {
+        let mut replicas = Replicas::new(20_000);
+        let update = |number: u32| UpdateRecord {
+            object: ObjectIndex(number),
+            introduction: Some(Introduction {
+                path: format!("many/{number}"),
+                schema: 1,
+                epoch: 0,
+            }),
+            fate: None,
+            age: 0,
+            groups: Vec::new(),
+        };
+        let fragment = |owner, updates| Fragment {
+            owner: PeerId(owner),
+            run: 0,
+            number: 0,
+            position: 0,
+            count: 1,
+            sent: 1,
+            error: 0,
+            updates,
+        };
+        for first in (0..1_000_000).step_by(1_000) {
+            let updates = (first..first + 1_000).map(update).collect();
+            replicas.apply(&fragment(1, updates), Instant::from_millis(1));
+        }
+        assert_eq!((replicas.len(), replicas.counts().too_many), (20_000, 980_000));
+        let mut other = update(0);
+        other.introduction = Some(Introduction { path: "few/1".to_owned(), schema: 1, epoch: 0 });
+        replicas.apply(&fragment(2, vec![other]), Instant::from_millis(2));
+        assert!(replicas.get("few/1").is_some());
+    }
 }

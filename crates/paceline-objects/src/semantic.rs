@@ -89,28 +89,23 @@ impl PairView<'_> {
 pub trait SemanticFunction: Send {
     /// Returns the terms of the exchange of an object with an observer, and None if the observer has no interest in
     /// the object.
-    fn decide(&mut self, pair: &PairView<'_>) -> Option<ExchangeTerms>;
-
-    /// Returns the same, or why it could not be decided.
     ///
     /// # Errors
-    /// The function disables itself for a reason.
-    fn try_decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
-        Ok(self.decide(pair))
-    }
+    /// The reason for which the function is to be disabled.
+    fn decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError>;
 
-    /// Returns the terms of several objects with one observer, in their order, or why they could not be decided. By
-    /// default it decides on one after the other.
+    /// Returns the terms of several objects with one observer, in their order. By default it decides on one after the
+    /// other.
     ///
     /// # Errors
-    /// The function disables itself for a reason.
-    fn try_decide_all(
+    /// The first reason for which the function is to be disabled.
+    fn decide_all(
         &mut self,
         peer: PeerId,
         pairs: &[PairFacts],
         fields: &(dyn FieldSource + Sync),
     ) -> Result<Vec<Option<ExchangeTerms>>, SemanticError> {
-        pairs.iter().map(|facts| self.try_decide(&PairView { peer, facts, fields })).collect()
+        pairs.iter().map(|facts| self.decide(&PairView { peer, facts, fields })).collect()
     }
 }
 
@@ -118,8 +113,8 @@ impl<F> SemanticFunction for F
 where
     F: FnMut(&PairView<'_>) -> Option<ExchangeTerms> + Send,
 {
-    fn decide(&mut self, pair: &PairView<'_>) -> Option<ExchangeTerms> {
-        self(pair)
+    fn decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
+        Ok(self(pair))
     }
 }
 
@@ -146,7 +141,7 @@ impl EvaluationBatch {
         function: &mut (impl SemanticFunction + ?Sized),
         fields: &(dyn FieldSource + Sync),
     ) -> Result<DecidedTerms, SemanticError> {
-        let terms = function.try_decide_all(self.peer, &self.pairs, fields)?;
+        let terms = function.decide_all(self.peer, &self.pairs, fields)?;
         for terms in terms.iter().flatten() {
             terms.check()?;
         }

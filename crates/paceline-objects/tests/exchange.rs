@@ -179,7 +179,6 @@ fn promised_objects_leave_without_a_budget_and_others_keep_their_terms() {
     list.promise(ANN, Some((contract, 1)), START).unwrap();
     let message = list.poll(START, &0, 1_000).unwrap();
     assert_eq!((message.class, message.updates[0].object), (ExchangeClass::Promised, BUS));
-    assert_eq!(message.updates[0].delay, Duration::from_millis(30));
     assert_eq!(list.poll(START, &0, 1_000), None);
     list.delivered(ANN, message.number, START);
     // A little more weight does not take the place; much more does, after the gap of the place.
@@ -292,6 +291,52 @@ fn a_function_that_does_not_return_in_time_is_disabled() {
     list.enable(batch.peer);
     let peers = (0..8).filter_map(|sweep| list.next_batch(at(600 + 100 * sweep)));
     assert!(peers.map(|batch| batch.peer).any(|peer| peer == batch.peer));
+}
+
+#[test]
+fn the_end_of_an_earlier_function_does_not_disable_the_next_one() {
+    let mut list = list();
+    let batch = list.next_batch(START).unwrap();
+    list.enable(batch.peer);
+    list.reject(&batch, SemanticError::Failed("the earlier one".to_owned()));
+    assert_eq!(list.disabled(batch.peer), None);
+    // Nobody answers for the earlier function, and the next one has its whole budget.
+    let next = (60..400)
+        .step_by(20)
+        .find_map(|millis| list.next_batch(at(millis)).filter(|next| next.peer == batch.peer));
+    let next = next.expect("it is evaluated again");
+    assert_eq!(list.disabled(batch.peer), None);
+    list.reject(&next, SemanticError::Failed("this one".to_owned()));
+    assert!(list.disabled(batch.peer).is_some());
+}
+
+#[test]
+fn the_same_contract_again_changes_no_place() {
+    let mut list = list();
+    list.set_terms(ANN, CAR, Some(every(50).weight(1.0)), START).unwrap();
+    let contract = ObjectContract::per_second(10, 40, Duration::from_millis(30));
+    list.promise(ANN, Some((contract, 1)), START).unwrap();
+    // Heavier, but not by a quarter, so the car keeps its place.
+    list.set_terms(ANN, BUS, Some(every(50).weight(1.2)), START).unwrap();
+    let promised = |list: &mut ExchangeList, now| {
+        let mut promised = Vec::new();
+        while let Some(message) = list.poll(now, &0, 1_000) {
+            assert_eq!(message.class, ExchangeClass::Promised);
+            promised.extend(message.updates.iter().map(|update| update.object));
+            list.delivered(message.peer, message.number, now);
+        }
+        promised
+    };
+    assert_eq!(promised(&mut list, at(0)), [CAR]);
+    let bytes = [20, 20];
+    for (millis, count) in [(50, 1), (60, 1), (70, 2)] {
+        list.change(CAR, &facts(11.0, &bytes, at(millis)), ALL, at(millis)).unwrap();
+        list.change(BUS, &facts(21.0, &bytes, at(millis)), ALL, at(millis)).unwrap();
+        list.promise(ANN, Some((contract, count)), at(millis)).unwrap();
+    }
+    // With a second place the bus has it, and the car keeps the first one and its gap.
+    assert_eq!(promised(&mut list, at(99)), [BUS]);
+    assert_eq!(promised(&mut list, at(100)), [CAR]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn every(millis: u64) -> ExchangeTerms {
 }
 
 fn decide(function: &mut dyn SemanticFunction, facts: &PairFacts) -> Option<ExchangeTerms> {
-    function.decide(&PairView { peer: PeerId(9), facts, fields: &Car })
+    function.decide(&PairView { peer: PeerId(9), facts, fields: &Car }).unwrap()
 }
 
 fn at(distance: f64, terms: Option<ExchangeTerms>) -> PairFacts {
@@ -93,7 +93,7 @@ fn objects_out_of_view_get_other_terms() {
 fn declared(rule: &str) -> Result<Option<ExchangeTerms>, SemanticError> {
     let rule: DeclaredRule = rule.parse()?;
     let mut function = DeclaredFunction::new(&rule, every(400))?;
-    function.try_decide(&PairView { peer: PeerId(9), facts: &FACTS, fields: &Car })
+    function.decide(&PairView { peer: PeerId(9), facts: &FACTS, fields: &Car })
 }
 
 #[test]
@@ -174,9 +174,19 @@ fn a_batch_refuses_terms_that_are_not_in_range() {
         every(50).fidelity(1_001),
         ExchangeTerms { gap: Duration::ZERO, ..every(50) },
         ExchangeTerms { refresh: Duration::from_millis(10), ..every(50) },
-        ExchangeTerms { delay: Duration::from_secs(61), ..every(50) },
     ] {
         let decided = batch.decide(&mut |_: &PairView<'_>| Some(wrong), &());
         assert!(matches!(decided, Err(SemanticError::Terms(_))), "{wrong:?}");
     }
+}
+
+#[test]
+fn a_rule_that_fails_inside_another_is_reported() {
+    let rule: DeclaredRule = "every: 0.0 / 0.0".parse().unwrap();
+    let inside = || DeclaredFunction::new(&rule, every(50)).unwrap();
+    let mut view = FieldOfView { half_angle: 1.0, inside: inside(), outside: None };
+    let mut both = Both(Periodic(every(50)), inside());
+    let pair = PairView { peer: PeerId(9), facts: &FACTS, fields: &Car };
+    assert!(view.decide(&pair).is_err());
+    assert!(both.decide(&pair).is_err());
 }

@@ -1,9 +1,11 @@
 //! The clock of a node.
 
 use crate::errors;
+use crate::life::{self, Waiting};
+use crate::wait::{self, SLICE};
 use paceline::time::{Clock as Inner, ClockReading};
 use pyo3::prelude::*;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A reading of a clock: the time, and the interval that contains the true time.
 #[pyclass(frozen, get_all, module = "paceline")]
@@ -68,11 +70,23 @@ impl Clock {
         self.0.status().to_string()
     }
 
-    /// Blocks until a time has passed with certainty. Returns false if that has not come after `timeout_s`.
+    /// Blocks until a time has passed with certainty. Returns false after `timeout_s`.
     fn wait_until_past(&self, py: Python<'_>, ns: u64, timeout_s: f64) -> PyResult<bool> {
-        let timeout = Duration::try_from_secs_f64(timeout_s)
-            .map_err(|error| errors::value(format!("timeout_s {timeout_s}: {error}")))?;
-        Ok(py.detach(|| self.0.wait_until_past(ns, timeout)))
+        let until = wait::end_of(Some(timeout_s))?;
+        loop {
+            let left = |until: Instant| until.saturating_duration_since(Instant::now()).min(SLICE);
+            let left = until.map_or(SLICE, left);
+            let waiting = Waiting::new();
+            let past = py.detach(|| self.0.wait_until_past(ns, left));
+            drop(waiting);
+            if past || until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(past);
+            }
+            py.check_signals()?;
+            if life::is_ending() {
+                return Err(errors::closed());
+            }
+        }
     }
 
     fn __repr__(&self) -> String {

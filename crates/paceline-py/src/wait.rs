@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The interval between checks for signals. Python runs its Ctrl-C handler only in the main thread,
 /// and only after a call returns to it.
-const SLICE: Duration = Duration::from_millis(50);
+pub(crate) const SLICE: Duration = Duration::from_millis(50);
 /// The greatest timeout in seconds. A longer one counts as no timeout.
 const TIMEOUT_MAX_S: f64 = 1e9;
 

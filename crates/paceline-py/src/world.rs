@@ -93,17 +93,16 @@ impl World {
         let found = wait::until(py, until, || {
             let shared = self.shared()?;
             let arrival = shared.arrival();
-            Ok(shared.try_event().map_or(Look::Wait(arrival), |told| Look::Here((told, shared))))
+            Ok(shared.try_event().map_or(Look::Wait(arrival), |event| Look::Here((event, shared))))
         })?;
-        Ok(found.map(|(told, shared)| event(&told, shared)))
+        found.map(|(found, shared)| event(py, &found, shared)).transpose()
     }
 }
 
 /// Converts an event. The world may end here, which blocks.
-fn event(told: &Told, shared: Arc<SharedWorld>) -> WorldEvent {
-    let made = WorldEvent::new(told, &shared);
-    let held = Held::new(shared);
-    drop(held);
+fn event(py: Python<'_>, event: &Told, shared: Arc<SharedWorld>) -> PyResult<WorldEvent> {
+    let made = WorldEvent::new(py, event, &shared);
+    py.detach(|| drop(shared));
     made
 }
 
@@ -185,16 +184,16 @@ impl World {
     /// Returns the next event, or `None` if there is none.
     fn try_event(&self, py: Python<'_>) -> PyResult<Option<WorldEvent>> {
         let shared = self.shared()?;
-        let told = py.detach(|| shared.try_event());
-        Ok(told.map(|told| event(&told, shared)))
+        let found = py.detach(|| shared.try_event());
+        found.map(|found| event(py, &found, shared)).transpose()
     }
 
     /// Returns the answers to the requested contract since the last call, oldest first: `Grant`,
     /// `ServiceRefused` or `Withdrawn`.
     fn services<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let told: Vec<_> =
+        let answers: Vec<_> =
             self.with(py, |world| std::iter::from_fn(|| world.try_service()).collect())?;
-        told.into_iter().filter_map(|told| event::service(py, told)).collect()
+        answers.into_iter().filter_map(|answer| event::service(py, answer)).collect()
     }
 
     /// Returns what this participant knows of the others, and counts.

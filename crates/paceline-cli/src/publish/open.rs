@@ -84,10 +84,11 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
         (None, None) => Cut::Text,
     };
     let from = file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
-    let live = matches!(cut, Cut::Pictures);
+    // A file that is all there already is published at its rate.
+    let live = matches!(cut, Cut::Pictures) && file.is_none_or(|file| !file.is_file());
     let how = match args.chunk {
         Some(bytes) => format!("in pieces of {bytes} bytes"),
-        None if live => "picture by picture".to_owned(),
+        None if matches!(cut, Cut::Pictures) => "picture by picture".to_owned(),
         None => "line by line".to_owned(),
     };
     let hz = args.hertz();

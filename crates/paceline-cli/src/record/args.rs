@@ -38,7 +38,7 @@ pub(crate) struct RecordArgs {
     /// Records only commands that are provably younger than TIME, and each decision: silence, the next command, and
     /// the counts of released and stale ones
     #[arg(long, value_name = "TIME", value_parser = args::within)]
-    fresh: Option<Duration>,
+    pub(super) fresh: Option<Duration>,
     /// Retransmission of samples lost on QUIC links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     retransmit: Retransmit,
@@ -90,6 +90,7 @@ impl Wish {
         form: Form,
         within: Option<Duration>,
         loss: Option<LossTolerance>,
+        fresh: Option<Duration>,
     ) -> Self {
         let (every, max_hz) = match form.rate {
             Rate::All => (None, None),
@@ -104,7 +105,7 @@ impl Wish {
             height: form.size.map(|size| size.height),
             within_us: within.map(micros),
             loss: loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
-            fresh_us: None,
+            fresh_us: fresh.map(micros),
         };
         Self { asked, step: None, loss: loss.map(|loss| (loss.x(), loss.y())) }
     }

@@ -13,6 +13,7 @@ use paceline_record::{RecordedEvent, RecordedHop, RecordedOffer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 /// Limit of the remembered tags; above it, tags of publishers that have left are forgotten.
 const TAGS_MAX: usize = 16_384;
@@ -30,9 +31,16 @@ pub(super) struct News {
     pub(super) notes: Vec<String>,
     dropped: Drops,
     pub(super) decisions: DecisionLog,
+    /// The age limit of commands, which no change affects.
+    fresh: Option<Duration>,
 }
 
 impl News {
+    /// Returns the state before the first event, with the age limit of commands.
+    pub(super) fn new(fresh: Option<Duration>) -> Self {
+        Self { fresh, ..Self::default() }
+    }
+
     /// Returns the publishers that joined or left since the last call.
     pub(super) fn look(&mut self, node: &Node, patterns: &[Pattern]) -> Vec<RecordedEvent> {
         let found = patterns.iter().flat_map(|pattern| node.sources(pattern));
@@ -115,7 +123,7 @@ impl News {
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
                     self.best_effort.clear();
-                    jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));
+                    jobs.push(Job::Changed(place, Wish::changed(form, within, loss, self.fresh)));
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
                     let why = refusals.iter().map(ToString::to_string).next().unwrap_or_default();
@@ -123,7 +131,7 @@ impl News {
                         "the change was refused: {why}; the request is \
                          unchanged"
                     ));
-                    jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));
+                    jobs.push(Job::Changed(place, Wish::changed(form, within, loss, self.fresh)));
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     let reason = refusal.to_string();

@@ -47,7 +47,6 @@ pub(super) struct Pace {
     pub(super) gap: Duration,
     pub(super) refresh: Duration,
     pub(super) fidelity_permille: u16,
-    pub(super) delay: Duration,
 }
 
 /// The state of one object at one observer.
@@ -106,13 +105,11 @@ impl Pair {
                 gap: self.terms.gap,
                 refresh: self.terms.refresh,
                 fidelity_permille: self.terms.fidelity_permille,
-                delay: self.terms.delay,
             },
             |contract| Pace {
                 gap: contract.gap(),
                 refresh: contract.refresh,
                 fidelity_permille: contract.fidelity_permille,
-                delay: contract.delay,
             },
         )
     }

@@ -206,7 +206,9 @@ impl Peer {
         count: usize,
         context: Context<'_>,
     ) {
-        self.places.set(contract, count);
+        if !self.places.set(contract, count) {
+            return;
+        }
         let objects: Vec<_> = self.pairs.keys().copied().collect();
         for object in objects {
             let weight = self.pairs.get(&object).filter(|pair| pair.ending.is_none());
@@ -387,7 +389,6 @@ impl Peer {
             groups: plan.groups,
             fidelity_permille: pace.fidelity_permille,
             due,
-            delay: pace.delay,
         };
         Some((update, plan.bytes))
     }

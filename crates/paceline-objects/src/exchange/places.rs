@@ -30,15 +30,27 @@ struct Candidate {
 }
 
 impl Places {
-    /// Sets the contract and the number of places. Objects have to be proposed again.
-    pub(super) fn set(&mut self, contract: Option<ObjectContract>, count: usize) {
+    /// Sets the contract and the number of places, and returns whether that is a change. Objects keep their places as
+    /// far as there are places; all have to be proposed again after a change.
+    pub(super) fn set(&mut self, contract: Option<ObjectContract>, count: usize) -> bool {
         let count = if contract.is_some() { count } else { 0 };
-        self.places.resize(count, None);
+        if self.contract == contract && self.places.len() == count {
+            return false;
+        }
         self.contract = contract;
-        self.free = (0..count).collect();
-        self.candidates.clear();
+        self.places.resize(count, None);
+        let candidates = std::mem::take(&mut self.candidates);
         self.inside.clear();
         self.outside.clear();
+        self.free = (0..count).collect();
+        for (object, candidate) in candidates {
+            let place = candidate.place.filter(|place| *place < count);
+            if let Some(place) = place {
+                self.free.remove(&place);
+            }
+            self.add(object, Candidate { place, ..candidate });
+        }
+        true
     }
 
     pub(super) fn contract(&self) -> Option<&ObjectContract> {
@@ -85,7 +97,7 @@ impl Places {
         let place = before.and_then(|before| before.place);
         if let Some(before) = before {
             if before.weight.to_bits() == weight.to_bits() {
-                return Vec::new();
+                return self.settle();
             }
             self.set_of(before).remove(&(before.weight.to_bits(), object));
         }

@@ -2,7 +2,7 @@
 
 use crate::ids::{ObjectIndex, PeerId};
 use crate::schema::GroupMask;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::Instant;
 
 /// Which service a message has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,8 +55,6 @@ pub struct ExchangeUpdate {
     pub fidelity_permille: u16,
     /// The time of the exchange: from then on it could leave.
     pub due: Instant,
-    /// The longest time from [`Self::due`] until the replica has it.
-    pub delay: Duration,
 }
 
 /// A message to one observer.

@@ -75,10 +75,11 @@ impl Participant {
         self.exchanges.accept(decisions, now);
     }
 
-    /// Disables the semantic function of an observer, which receives objects by the fallback rule from now on.
-    pub fn disable(&mut self, peer: PeerId, error: SemanticError) {
-        self.exchanges.disable(peer, error);
-        self.report_disabled(peer);
+    /// Notes that the application could not decide about a batch. Its observer receives objects by the fallback rule
+    /// from now on.
+    pub fn reject(&mut self, batch: &EvaluationBatch, error: SemanticError) {
+        self.exchanges.reject(batch, error);
+        self.report_disabled(batch.peer);
     }
 
     /// Evaluates the pairs that are due.
@@ -91,7 +92,7 @@ impl Participant {
             let Some(function) = self.functions.get_mut(&batch.peer) else { continue };
             match batch.decide(function.as_mut(), &self.owned) {
                 Ok(decisions) => self.decided(&decisions, now),
-                Err(error) => self.disable(batch.peer, error),
+                Err(error) => self.reject(&batch, error),
             }
         }
         let peers: Vec<_> = self.interests.keys().copied().collect();

@@ -64,6 +64,16 @@ impl HandOvers {
         late
     }
 
+    /// Ends the hand-overs to a participant that is gone, and returns the objects.
+    pub(super) fn abandon(&mut self, to: PeerId) -> Vec<ObjectIndex> {
+        let gone = self.under_way.iter().filter(|(_, hand_over)| hand_over.to == to);
+        let gone: Vec<_> = gone.map(|(object, _)| *object).collect();
+        for object in &gone {
+            self.under_way.remove(object);
+        }
+        gone
+    }
+
     pub(super) fn next_wake(&self) -> Option<Instant> {
         self.under_way.values().map(|hand_over| hand_over.next.min(hand_over.until)).min()
     }

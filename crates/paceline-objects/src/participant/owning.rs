@@ -5,6 +5,7 @@ use super::{Participant, WorldEvent};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::owned::{ObjectError, OwnedObject};
 use crate::packet::{Claim, Fate, Hand, PeerDescription};
+use crate::replicas::outranks;
 use crate::schema::{FieldValue, GroupMask, Schema};
 use paceline_sched::Instant;
 use std::sync::Arc;
@@ -55,6 +56,7 @@ impl Participant {
         }
         let known = Arc::new(schema.clone());
         self.schemas.insert(schema.fingerprint(), Arc::clone(&known));
+        self.interest_changes += 1;
         self.describe();
         Ok(known)
     }
@@ -114,6 +116,9 @@ impl Participant {
         now: Instant,
     ) -> Result<(), ObjectError> {
         let object = self.owned.get(index).ok_or(ObjectError::NotOwned)?;
+        if self.hand_overs.has(index) {
+            return Err(ObjectError::NotOwned);
+        }
         if !self.peers.contains_key(&to) {
             return Err(ObjectError::NoPeer(to.to_string()));
         }
@@ -145,6 +150,13 @@ impl Participant {
             self.claim(claim, now);
             return;
         }
+        if let Some(replica) = self.replicas.get(&hand.path) {
+            let known = (replica.owner(), replica.epoch());
+            if known.0 != hand.from && outranks(known, (self.id, hand.epoch)) {
+                self.claim(Claim { path: hand.path.clone(), owner: known.0, epoch: known.1 }, now);
+                return;
+            }
+        }
         let own = self.schemas.get(&hand.schema).cloned();
         let Some(schema) = own.or_else(|| self.replicas.schema(hand.from, hand.schema)) else {
             return;
@@ -173,7 +185,7 @@ impl Participant {
         now: Instant,
     ) -> Result<OwnedObject, ObjectError> {
         let object = self.owned.remove(index).ok_or(ObjectError::NotOwned)?;
-        self.replicas.note_end(object.path(), object.epoch());
+        self.replicas.release(object.path(), object.epoch());
         self.fates.insert(index, fate);
         self.exchanges.delete(index, now)?;
         Ok(object)

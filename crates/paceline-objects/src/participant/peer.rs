@@ -32,8 +32,9 @@ pub(super) struct Peer {
     heard_run: Option<u32>,
     /// How often this participant has forgotten its objects.
     generation: u32,
-    /// Whether that number is to be reported even without receipts.
-    report_generation: bool,
+    /// The run at which all objects were demanded again. The number is repeated until another run begins, because a
+    /// view can be lost.
+    demanded: Option<Option<u32>>,
     /// How often it has forgotten the objects of this participant.
     known_generation: u32,
 }
@@ -89,7 +90,7 @@ impl Peer {
             receipts: PerClass::default(),
             heard_run: None,
             generation,
-            report_generation: generation > 0,
+            demanded: (generation > 0).then_some(None),
             known_generation: 0,
         }
     }
@@ -138,12 +139,22 @@ impl Peer {
         }
     }
 
+    /// Returns whether it has not yet begun to introduce its objects again.
+    fn demands(&self) -> bool {
+        self.demanded == Some(self.heard_run)
+    }
+
+    /// Returns whether it must be informed of new fragments, not only of an old demand.
+    pub(super) fn has_news(&self) -> bool {
+        self.receipts.promised.is_fresh() || self.receipts.best_effort.is_fresh()
+    }
+
     /// Adds its acknowledgements.
     pub(super) fn acks(&mut self, owner: PeerId, acks: &mut Vec<FragmentAck>) {
-        let report = std::mem::take(&mut self.report_generation);
+        let demands = self.demands();
         for class in [UpdateClass::Promised, UpdateClass::BestEffort] {
             let ranges = self.receipts.get(class).report();
-            let only = report && class == UpdateClass::BestEffort;
+            let only = demands && class == UpdateClass::BestEffort;
             if let Some(ranges) = ranges.or_else(|| only.then(Vec::new)) {
                 acks.push(FragmentAck {
                     owner,
@@ -172,7 +183,7 @@ impl Peer {
     /// Demands that it introduces its objects again.
     pub(super) const fn forget_objects(&mut self) {
         self.generation = self.generation.wrapping_add(1);
-        self.report_generation = true;
+        self.demanded = Some(self.heard_run);
     }
 
     /// Loses fragments that have been on their way for too long, and returns when the next one is.

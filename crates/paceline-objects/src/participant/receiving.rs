@@ -2,11 +2,11 @@
 
 use super::{Participant, SILENCE, WorldEvent, WorldTime};
 use crate::codec::PacketError;
-use crate::contract::DelayParts;
+use crate::contract::{ContractTraffic, DelayParts};
 use crate::exchange::Observer;
 use crate::flight::Arrival;
 use crate::ids::PeerId;
-use crate::interest::Interest;
+use crate::interest::{Interest, InterestContract};
 use crate::motion::Motion;
 use crate::owned::OwnedObject;
 use crate::packet::{Claim, Fragment, ObserverView, Packet, PeerDescription, UpdateClass};
@@ -15,6 +15,10 @@ use crate::replicas::{ReplicaEvent, outranks};
 use crate::schema::GroupMask;
 use paceline_sched::{Duration, Instant};
 
+/// The bytes of an update besides its groups: index, flags, age and the set of groups.
+const UPDATE_HEAD: u64 = 14;
+/// The bytes of the length of a group.
+const GROUP_HEAD: u64 = 2;
 /// How soon a claim is published.
 const CLAIM_DELAY: Duration = Duration::from_millis(20);
 /// How long a claim is repeated.
@@ -133,7 +137,10 @@ impl Participant {
                 self.claim(other.clone(), now);
                 self.contests.note(object, other, now);
             } else {
-                self.replicas.adopt(&introduction.path);
+                let replica = self.replicas.get(&introduction.path);
+                if replica.is_some_and(|replica| replica.owner() == fragment.owner) {
+                    self.replicas.adopt(&introduction.path);
+                }
                 self.claim(own, now);
             }
         }
@@ -163,7 +170,7 @@ impl Participant {
         if peer.about.as_ref().is_some_and(|known| known.revision >= about.revision) {
             return;
         }
-        let PeerDescription { peer: id, name, interest, .. } = about.clone();
+        let (id, name, interest) = (about.peer, about.name.clone(), about.interest.clone());
         self.replicas.describe(id, &about.schemas);
         if peer.about.replace(about).is_none() {
             self.events.push_back(WorldEvent::Joined(id, name));
@@ -176,8 +183,11 @@ impl Participant {
 
     /// Begins to send objects to an observer, or changes how.
     fn serve(&mut self, peer: PeerId, interest: Interest, now: Instant) {
-        let function = interest.function();
         if !self.interests.contains_key(&peer) {
+            if let Some(peer) = self.peers.get_mut(&peer) {
+                // Its exchanges are numbered from 0 again.
+                peer.begin(now);
+            }
             let observer = Observer { range: interest.range, ..Observer::EVERYWHERE };
             if self.exchanges.join(peer, observer, now).is_err() {
                 self.counts.too_many += 1;
@@ -187,10 +197,10 @@ impl Participant {
         if self.interests.get(&peer).is_none_or(|known| known.rule != interest.rule) {
             self.exchanges.enable(peer);
             self.disabled.remove(&peer);
-        }
-        // An interest that was received has been checked.
-        if let Ok(function) = function {
-            self.functions.insert(peer, function);
+            // An interest that was received has been checked.
+            if let Ok(function) = interest.function() {
+                self.functions.insert(peer, function);
+            }
         }
         self.interests.insert(peer, interest);
         self.interest_changes += 1;
@@ -216,7 +226,22 @@ impl Participant {
         let _promised = self.exchanges.promise(observer, contract, now);
     }
 
-    /// Returns a number that grows whenever [`Self::service`] may have changed, apart from the measured times.
+    /// Returns the traffic of the promised updates to an observer; `None` without a contract.
+    #[must_use]
+    pub fn promised_traffic(&self, observer: PeerId) -> Option<ContractTraffic> {
+        let InterestContract { each, objects } = self.interests.get(&observer)?.contract?;
+        let groups = self.schemas.values().map(|schema| schema.groups().len()).max().unwrap_or(1);
+        let head = UPDATE_HEAD + GROUP_HEAD * groups as u64;
+        Some(ContractTraffic::new(
+            &each,
+            objects,
+            head,
+            self.settings.fragment_bytes,
+            Fragment::HEADER,
+        ))
+    }
+
+    /// Returns a number that grows whenever [`Self::promised_traffic`] may have changed.
     #[must_use]
     pub const fn interest_changes(&self) -> u64 {
         self.interest_changes
@@ -226,9 +251,6 @@ impl Participant {
     fn serve_again(&mut self, peer: PeerId, now: Instant) {
         if let Some(interest) = self.interests.get(&peer).cloned() {
             self.stop_serving(peer);
-            if let Some(peer) = self.peers.get_mut(&peer) {
-                peer.begin(now);
-            }
             self.serve(peer, interest, now);
         }
     }
@@ -318,6 +340,9 @@ impl Participant {
         let Some(peer) = self.peers.remove(&id) else { return };
         self.stop_serving(id);
         self.replicas.leave(id);
+        for object in self.hand_overs.abandon(id) {
+            self.events.push_back(WorldEvent::Kept(object, id));
+        }
         let mut about = peer.about.clone();
         if let Some(about) = &about {
             self.events.push_back(WorldEvent::Left(id, about.name.clone()));

@@ -2,7 +2,7 @@
 
 use super::peer::Peer;
 use super::{Destination, Outgoing, PUBLISH_MAX, Participant, SILENCE, WorldEvent, WorldTime};
-use crate::exchange::{Exchange, ExchangeClass, ExchangeUpdate, UpdateKind};
+use crate::exchange::{Exchange, ExchangeClass, ExchangeList, ExchangeUpdate, UpdateKind};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::pack::{OutgoingUpdate, pack};
 use crate::packet::{
@@ -20,11 +20,22 @@ const IDLE_VIEW: Duration = Duration::from_millis(1_000);
 #[derive(Debug, Default)]
 pub(super) struct Fates {
     ended: BTreeMap<ObjectIndex, Fate>,
+    cleaned: Instant,
 }
 
 impl Fates {
+    /// The time between two searches for objects whose end all observers know.
+    const CLEAN: Duration = Duration::from_secs(1);
+
     pub(super) fn insert(&mut self, index: ObjectIndex, fate: Fate) {
         self.ended.insert(index, fate);
+    }
+
+    fn clean(&mut self, exchanges: &ExchangeList, now: Instant) {
+        if !self.ended.is_empty() && now.since(self.cleaned) >= Self::CLEAN {
+            self.cleaned = now;
+            self.ended.retain(|index, _| exchanges.is_known(*index));
+        }
     }
 }
 
@@ -62,7 +73,6 @@ impl Participant {
     /// Returns the packet that reports that it leaves.
     #[must_use]
     pub fn farewell(&mut self) -> Outgoing {
-        self.replicas = crate::replicas::Replicas::new(self.settings.replicas_max);
         let view = ObserverView { leaving: true, acks: Vec::new(), ..self.view() };
         Outgoing { to: Destination::ObserverView, payload: Packet::ObserverView(view).encode() }
     }
@@ -87,12 +97,12 @@ impl Participant {
             return;
         }
         let idle = self.own.viewed.is_some_and(|viewed| now.since(viewed) < IDLE_VIEW);
-        let view = self.view();
-        let empty = view.acks.is_empty() && view.claims.is_empty() && !self.own.moved;
+        let news = self.peers.values().any(Peer::has_news);
         self.own.view_at = now + VIEW;
-        if empty && idle {
+        if !news && self.claims.is_empty() && !self.own.moved && idle {
             return;
         }
+        let view = self.view();
         self.own.moved = false;
         self.own.viewed = Some(now);
         self.claims.retain(|_, (_, until)| now < *until);
@@ -161,8 +171,7 @@ impl Participant {
             let Some(exchange) = self.exchanges.poll(time.now, &budget, largest) else { break };
             self.message(&exchange, time);
         }
-        let exchanges = &self.exchanges;
-        self.fates.ended.retain(|index, _| exchanges.is_known(*index));
+        self.fates.clean(&self.exchanges, time.now);
     }
 
     /// Returns the update of an object for a message; `None` if the object has ended since.

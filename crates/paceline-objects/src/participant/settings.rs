@@ -34,6 +34,7 @@ impl ParticipantSettings {
         ExchangeSettings {
             objects_max: self.objects_max,
             peers_max: self.peers_max,
+            message_header_bytes: Fragment::HEADER,
             ..ExchangeSettings::default()
         }
     }

@@ -161,6 +161,21 @@ fn a_hand_over_to_nobody_ends_with_the_old_owner() {
 }
 
 #[test]
+fn an_object_is_handed_over_once_at_a_time_and_kept_if_its_new_owner_leaves() {
+    let mut net = Net::new(Link::default(), &["first", "second", "third"]);
+    let object = net.create(0, "car/1", &car(), &[]);
+    net.run(ms(500));
+    net.hand_over(0, object, 1);
+    assert!(net.try_hand_over(0, object, 2).is_err());
+    net.leave(1);
+    net.run(ms(50));
+    assert!(net.events(0).contains(&WorldEvent::Kept(object, PeerId(2))));
+    net.hand_over(0, object, 2);
+    net.run(ms(1_000));
+    assert!(net.owned(2, "car/1").is_some());
+}
+
+#[test]
 fn two_owners_after_a_partition_become_one_within_a_second() {
     for observers in [vec![2], vec![0], vec![0, 1, 2]] {
         let mut net = Net::new(Link::default(), &["first", "second", "observer"]);
@@ -292,7 +307,7 @@ proptest! {
     fn replicas_become_equal_to_their_objects(
         seed: u64,
         loss in 0..30_u64,
-        steps in prop::collection::vec((0..6_u8, 0..3_usize, 0..8_usize, 0..400_u64), 1..120),
+        steps in prop::collection::vec((0..9_u8, 0..3_usize, 0..8_usize, 0..400_u64), 1..120),
     ) {
         let mut net = Net::new(Link { loss, seed, ..Link::lossy() }, &["a", "b", "c"]);
         for peer in 0..3 {
@@ -313,12 +328,22 @@ proptest! {
                     let _refused = net.try_hand_over(peer, object, (peer + 1) % 3);
                 }
                 (5, Some(object)) => net.delete(peer, object),
+                (6, _) => {
+                    net.observe(peer, None);
+                    net.observe(peer, Some(fast()));
+                }
+                (7, _) => net.cut(peer, (peer + 1) % 3, number % 2 == 0),
+                (8, Some(object)) => {
+                    // A value that grows, up to one that does not fit into a fragment.
+                    let paint = "x".repeat(number * 150);
+                    let _refused = net.try_set(peer, object, &[("paint", paint.as_str().into())]);
+                }
                 _ => {}
             }
             net.run(ms(wait));
         }
         net.settle();
-        net.run(ms(12_000));
+        net.run(ms(15_000));
         net.check_equal();
     }
 

@@ -1,7 +1,7 @@
 //! Semantic functions by distance, time and field of view.
 
 use super::terms::{ExchangeTerms, TermsError};
-use super::{PairView, SemanticFunction};
+use super::{PairView, SemanticError, SemanticFunction};
 use thiserror::Error;
 
 /// Exchanges every object in range at fixed terms: the condition of time alone.
@@ -9,8 +9,8 @@ use thiserror::Error;
 pub struct Periodic(pub ExchangeTerms);
 
 impl SemanticFunction for Periodic {
-    fn decide(&mut self, _pair: &PairView<'_>) -> Option<ExchangeTerms> {
-        Some(self.0)
+    fn decide(&mut self, _pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
+        Ok(Some(self.0))
     }
 }
 
@@ -70,33 +70,34 @@ impl DistanceLadder {
 }
 
 impl SemanticFunction for DistanceLadder {
-    fn decide(&mut self, pair: &PairView<'_>) -> Option<ExchangeTerms> {
+    fn decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
         let distance = pair.facts.distance.unwrap_or(0.0);
         let current = pair
             .facts
             .terms
             .and_then(|terms| self.steps.iter().position(|step| step.terms == terms));
-        let step = (0..self.steps.len()).find(|number| self.inside(*number, distance, current))?;
-        self.steps.get(step).map(|step| step.terms)
+        let step = (0..self.steps.len()).find(|number| self.inside(*number, distance, current));
+        Ok(step.and_then(|step| self.steps.get(step)).map(|step| step.terms))
     }
 }
 
 /// Exchanges an object only if two functions have interest, at the less demanding terms of the two: the longer gap,
-/// refresh and delay, the greater tolerance, the lower fidelity and weight.
+/// refresh, the greater tolerance, the lower fidelity and weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Both<A, B>(pub A, pub B);
 
 impl<A: SemanticFunction, B: SemanticFunction> SemanticFunction for Both<A, B> {
-    fn decide(&mut self, pair: &PairView<'_>) -> Option<ExchangeTerms> {
-        let (first, second) = (self.0.decide(pair)?, self.1.decide(pair)?);
-        Some(ExchangeTerms {
+    fn decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
+        let Some((first, second)) = self.0.decide(pair)?.zip(self.1.decide(pair)?) else {
+            return Ok(None);
+        };
+        Ok(Some(ExchangeTerms {
             gap: first.gap.max(second.gap),
             refresh: first.refresh.max(second.refresh),
             fidelity_permille: first.fidelity_permille.min(second.fidelity_permille),
-            delay: first.delay.max(second.delay),
             tolerance: first.tolerance.max(second.tolerance),
             weight: first.weight.min(second.weight),
-        })
+        }))
     }
 }
 
@@ -114,13 +115,13 @@ pub struct FieldOfView<F> {
 }
 
 impl<F: SemanticFunction> SemanticFunction for FieldOfView<F> {
-    fn decide(&mut self, pair: &PairView<'_>) -> Option<ExchangeTerms> {
+    fn decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
         let was_inside = pair.facts.terms.is_some() && pair.facts.terms != self.outside;
         let slack = if was_inside { 1.1 } else { 1.0 };
         if pair.facts.angle.is_none_or(|angle| angle <= self.half_angle * slack) {
             self.inside.decide(pair)
         } else {
-            self.outside
+            Ok(self.outside)
         }
     }
 }

@@ -154,11 +154,7 @@ impl DeclaredFunction {
 }
 
 impl SemanticFunction for DeclaredFunction {
-    fn decide(&mut self, pair: &PairView<'_>) -> Option<ExchangeTerms> {
-        self.try_decide(pair).ok().flatten()
-    }
-
-    fn try_decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
+    fn decide(&mut self, pair: &PairView<'_>) -> Result<Option<ExchangeTerms>, SemanticError> {
         self.terms(&Facts::new(pair))
     }
 }

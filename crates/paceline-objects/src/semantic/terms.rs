@@ -13,8 +13,6 @@ pub struct ExchangeTerms {
     /// The least share of the state that an update carries, in thousandths: from 1 to 1,000. Groups that changed
     /// come first. 0 carries all groups that changed and no others.
     pub fidelity_permille: u16,
-    /// The longest time from an exchange until the replica has it: from 1 ms to 1 min.
-    pub delay: Duration,
     /// The error of the replica's extrapolated position up to which no update of the position is needed, in units of
     /// the world: 0 or more. Other changes, and the refresh, are not held back.
     pub tolerance: f64,
@@ -26,21 +24,13 @@ impl ExchangeTerms {
     /// The greatest weight.
     pub const WEIGHT_MAX: f64 = 1e9;
 
-    /// Returns the terms of updates of what changed, at least `gap` apart, refreshed after 10 gaps (at least 1 s), with a
-    /// delay of one gap and weight 1.
+    /// Returns the terms of updates of what changed, at least `gap` apart, refreshed after 10 gaps (at least 1 s), with
+    /// weight 1.
     #[must_use]
     pub const fn every(gap: Duration) -> Self {
         let refresh =
             gap.mul_div(10, 1).max(Duration::from_secs(1)).min(Duration::from_secs(3_600));
-        let millisecond = Duration::from_millis(1);
-        Self {
-            gap,
-            refresh: refresh.max(gap),
-            fidelity_permille: 0,
-            delay: gap.max(millisecond).min(Duration::from_secs(60)),
-            tolerance: 0.0,
-            weight: 1.0,
-        }
+        Self { gap, refresh: refresh.max(gap), fidelity_permille: 0, tolerance: 0.0, weight: 1.0 }
     }
 
     /// Returns the same with another weight.
@@ -74,8 +64,6 @@ impl ExchangeTerms {
             Err(TermsError::Refresh { refresh: self.refresh, gap: self.gap })
         } else if self.fidelity_permille > 1_000 {
             Err(TermsError::Fidelity(self.fidelity_permille))
-        } else if self.delay < millisecond || self.delay > Duration::from_secs(60) {
-            Err(TermsError::Delay(self.delay))
         } else if !self.tolerance.is_finite() || self.tolerance < 0.0 {
             Err(TermsError::Tolerance(self.tolerance))
         } else if self.weight > 0.0 && self.weight <= Self::WEIGHT_MAX {
@@ -103,9 +91,6 @@ pub enum TermsError {
     /// The fidelity.
     #[error("fidelity of {0}/1000: must be from 0 to 1000, such as 1000")]
     Fidelity(u16),
-    /// The delay.
-    #[error("delay {0}: must be from 1ms to 1min, such as 100ms")]
-    Delay(Duration),
     /// The tolerance.
     #[error("tolerance {0}: must be 0 or more and finite, such as 0.5")]
     Tolerance(f64),

@@ -163,7 +163,6 @@ impl World {
             gap,
             refresh: gap.saturating_add(Duration::from_millis(self.random.below(400))),
             fidelity_permille: u16::try_from(1 + self.random.below(1_000)).unwrap(),
-            delay: Duration::from_millis(50),
             tolerance: f64::from(u32::try_from(self.random.below(3)).unwrap()) * 20.0,
             weight: f64::from(u32::try_from(1 + self.random.below(40)).unwrap()),
         };

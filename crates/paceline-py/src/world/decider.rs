@@ -3,6 +3,7 @@
 
 use super::field;
 use super::interest::ExchangeTerms;
+use crate::wait::SLICE;
 use crate::{errors, life};
 use paceline::world::{
     ExchangeTerms as Terms, FieldSource, FieldValue, PairFacts, PairView as Pair, PeerId,
@@ -13,9 +14,6 @@ use pyo3::types::PyDict;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-/// The interval between checks for the end of the interpreter.
-const SLICE: Duration = Duration::from_millis(50);
 
 /// The facts of an object and an observer.
 #[pyclass(frozen, module = "paceline")]
@@ -94,12 +92,12 @@ pub(crate) struct Function {
 }
 
 impl SemanticFunction for Function {
-    fn decide(&mut self, pair: &Pair<'_>) -> Option<Terms> {
+    fn decide(&mut self, pair: &Pair<'_>) -> Result<Option<Terms>, SemanticError> {
         let facts = core::slice::from_ref(pair.facts);
-        self.try_decide_all(pair.peer, facts, pair.fields).ok()?.into_iter().next().flatten()
+        Ok(self.decide_all(pair.peer, facts, pair.fields)?.into_iter().next().flatten())
     }
 
-    fn try_decide_all(
+    fn decide_all(
         &mut self,
         peer: PeerId,
         pairs: &[PairFacts],

@@ -28,48 +28,47 @@ pub(crate) struct WorldEvent {
 }
 
 impl WorldEvent {
-    pub(super) fn new(told: &Told, world: &SharedWorld) -> Self {
-        let path_of = |index: ObjectIndex| world.owned(index).map(|it| it.path().to_owned());
-        let event = |kind, path: Option<String>, peer: Option<String>, text: Option<String>| Self {
+    pub(super) fn new(py: Python<'_>, event: &Told, world: &SharedWorld) -> PyResult<Self> {
+        let path_of =
+            |index: ObjectIndex| py.detach(|| world.owned(index)).map(|it| it.path().to_owned());
+        let of = |kind, path: Option<String>, peer: Option<String>, text: Option<String>| Self {
             kind,
             path,
             peer,
             text,
             object: None,
         };
-        let object = |kind, path: &str| event(kind, Some(path.to_owned()), None, None);
-        match told {
+        let object = |kind, path: &str| of(kind, Some(path.to_owned()), None, None);
+        Ok(match event {
             Told::Joined(peer, name) => {
-                event("joined", None, Some(peer.to_string()), Some(name.clone()))
+                of("joined", None, Some(peer.to_string()), Some(name.clone()))
             }
-            Told::Left(peer, name) => {
-                event("left", None, Some(peer.to_string()), Some(name.clone()))
-            }
+            Told::Left(peer, name) => of("left", None, Some(peer.to_string()), Some(name.clone())),
             Told::Replica(ReplicaEvent::Created(path)) => object("created", path),
             Told::Replica(ReplicaEvent::Changed(path, _)) => object("changed", path),
             Told::Replica(ReplicaEvent::Deleted(path)) => object("deleted", path),
             Told::Replica(ReplicaEvent::Withdrawn(path)) => object("withdrawn", path),
             Told::Replica(ReplicaEvent::Lost(path)) => object("lost", path),
             Told::Replica(ReplicaEvent::OwnerChanged(path, owner)) => {
-                event("owner_changed", Some(path.to_string()), Some(owner.to_string()), None)
+                of("owner_changed", Some(path.to_string()), Some(owner.to_string()), None)
             }
             Told::Adopted(index, path) => {
-                let schema = world.object(path).and_then(|view| view.schema);
-                let adopted = world.owned(*index).zip(schema);
-                let adopted = adopted.and_then(|(object, schema)| {
-                    let object = SharedObject::new(object, schema);
-                    Python::attach(|py| Py::new(py, object)).ok()
+                let adopted = py.detach(|| {
+                    let schema = world.object(path).and_then(|view| view.schema);
+                    world.owned(*index).zip(schema)
                 });
+                let adopted = adopted.map(|(object, schema)| SharedObject::new(object, schema));
+                let adopted = adopted.map(|object| Py::new(py, object)).transpose()?;
                 Self { object: adopted, ..object("adopted", path) }
             }
             Told::Yielded(_, claim) => {
-                event("yielded", Some(claim.path.clone()), Some(claim.owner.to_string()), None)
+                of("yielded", Some(claim.path.clone()), Some(claim.owner.to_string()), None)
             }
-            Told::Kept(index, peer) => event("kept", path_of(*index), Some(peer.to_string()), None),
+            Told::Kept(index, peer) => of("kept", path_of(*index), Some(peer.to_string()), None),
             Told::Disabled(peer, error) => {
-                event("disabled", None, Some(peer.to_string()), Some(error.to_string()))
+                of("disabled", None, Some(peer.to_string()), Some(error.to_string()))
             }
-        }
+        })
     }
 }
 
@@ -125,8 +124,8 @@ impl ServiceRefused {
 }
 
 /// Converts an answer.
-pub(super) fn service(py: Python<'_>, told: ServiceEvent) -> Option<PyResult<Bound<'_, PyAny>>> {
-    match told {
+pub(super) fn service(py: Python<'_>, event: ServiceEvent) -> Option<PyResult<Bound<'_, PyAny>>> {
+    match event {
         ServiceEvent::Granted(grant) => Some(Bound::new(py, Grant(grant)).map(Bound::into_any)),
         ServiceEvent::Refused(refusal, offer) => {
             Some(Bound::new(py, ServiceRefused { refusal, offer }).map(Bound::into_any))

@@ -23,14 +23,13 @@ fn permille(name: &str, share: f64) -> PyResult<u16> {
 
 #[pymethods]
 impl ExchangeTerms {
-    /// Creates terms. The refresh is 10 gaps by default, at least 1 s; the delay is one gap.
+    /// Creates terms. The refresh is 10 gaps by default, at least 1 s.
     #[new]
-    #[pyo3(signature = (every_s, *, refresh_s=None, fidelity=None, delay_s=None, tolerance=0.0, weight=1.0))]
+    #[pyo3(signature = (every_s, *, refresh_s=None, fidelity=None, tolerance=0.0, weight=1.0))]
     fn new(
         every_s: f64,
         refresh_s: Option<f64>,
         fidelity: Option<f64>,
-        delay_s: Option<f64>,
         tolerance: f64,
         weight: f64,
     ) -> PyResult<Self> {
@@ -40,9 +39,6 @@ impl ExchangeTerms {
         }
         if let Some(fidelity) = fidelity {
             terms.fidelity_permille = permille("fidelity", fidelity)?;
-        }
-        if let Some(delay) = delay_s {
-            terms.delay = from_s("delay_s", delay)?.into();
         }
         terms = terms.tolerance(tolerance).weight(weight);
         terms.check().map_err(|error| errors::value(error.to_string()))?;

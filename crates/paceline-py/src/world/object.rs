@@ -115,13 +115,13 @@ impl ObjectView {
         field::dict(py, self.0.fields())
     }
 
-    /// The position if it goes on with its last velocity; `None` for an object without one.
+    /// The position, extrapolated with the last velocity; `None` for an object without one.
     #[getter]
     fn position(&self) -> Option<(f64, f64, f64)> {
         self.0.position.map(|[x, y, z]| (x, y, z))
     }
 
-    /// How old the state is at most, in seconds. 0 for an own object.
+    /// The maximum age of the state, in seconds. 0 for an own object.
     #[getter]
     const fn age_s(&self) -> f64 {
         self.0.age.as_secs_f64()

@@ -8,6 +8,7 @@ use crate::{
     Node, PublishError, Publisher, PublisherBuilder, PublisherEvent, Sample, Subscription,
 };
 use paceline_objects::PeerId;
+use paceline_objects::contract::ContractTraffic;
 use paceline_objects::packet::UpdateClass;
 use paceline_objects::participant::{Destination, Outgoing};
 use paceline_sched::{Duration, Instant};
@@ -30,21 +31,10 @@ pub(super) struct Channels {
     _received: Vec<Subscription>,
 }
 
-/// The traffic of the promised updates to one observer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct PromisedTraffic {
-    pub(super) bits_per_s: u64,
-    pub(super) burst: u64,
-    /// The largest fragment, in bytes.
-    pub(super) largest: u64,
-    /// Fragments per second.
-    pub(super) hertz: u64,
-}
-
 /// The promised updates to one observer.
 struct PromisedChannel {
     publisher: Publisher,
-    traffic: PromisedTraffic,
+    traffic: ContractTraffic,
     /// The subscriptions to which the path has granted them: that of the observer.
     granted: BTreeSet<SubscriptionId>,
 }
@@ -131,7 +121,7 @@ impl Channels {
     /// that are gone.
     pub(super) fn declare(
         &mut self,
-        peers: &BTreeMap<PeerId, Option<PromisedTraffic>>,
+        peers: &BTreeMap<PeerId, Option<ContractTraffic>>,
     ) -> Result<(), WorldError> {
         self.updates.retain(|peer, _| peers.contains_key(peer));
         self.promised.retain(|peer, channel| peers.get(peer) == Some(&Some(channel.traffic)));
@@ -139,7 +129,7 @@ impl Channels {
             let Some(traffic) = *traffic else { continue };
             if let Entry::Vacant(place) = self.promised.entry(*peer) {
                 let tag = tag(&self.world, UpdateClass::Promised, *peer, self.id);
-                let publisher = traffic.declare(self.node.publisher(&tag))?;
+                let publisher = declare(self.node.publisher(&tag), traffic)?;
                 place.insert(PromisedChannel { publisher, traffic, granted: BTreeSet::new() });
             }
         }
@@ -158,12 +148,15 @@ impl Channels {
     }
 }
 
-impl PromisedTraffic {
-    fn declare(self, builder: PublisherBuilder<'_>) -> Result<Publisher, PublishError> {
-        let hertz = u32::try_from(self.hertz.max(1)).unwrap_or(u32::MAX);
-        let builder = builder.period(std::time::Duration::from_secs(1) / hertz);
-        builder.bytes_max(self.largest).traffic(self.bits_per_s, self.burst).declare()
-    }
+/// Declares the publisher of promised updates.
+fn declare(
+    builder: PublisherBuilder<'_>,
+    traffic: ContractTraffic,
+) -> Result<Publisher, PublishError> {
+    let hertz = u32::try_from(traffic.fragments_per_s.max(1)).unwrap_or(u32::MAX);
+    let builder = builder.period(std::time::Duration::from_secs(1) / hertz);
+    let bits_per_s = traffic.bytes_per_s.saturating_mul(8);
+    builder.bytes_max(traffic.largest).traffic(bits_per_s, traffic.burst).declare()
 }
 
 /// Returns the tag of the updates of an owner to an observer.

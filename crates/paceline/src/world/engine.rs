@@ -1,11 +1,12 @@
 //! The thread of a world.
 
-use super::channels::{Channels, PromisedTraffic};
-use super::reservation::{self, Reservation};
+use super::channels::Channels;
+use super::reservation::Reservation;
 use super::state::Shared;
 use super::worker;
 use crate::shell::clock;
 use paceline_objects::PeerId;
+use paceline_objects::contract::ContractTraffic;
 use paceline_objects::participant::Outgoing;
 use std::collections::BTreeMap;
 use std::io;
@@ -89,7 +90,7 @@ impl Engine {
         let peers = (changes != self.changes).then(|| {
             self.changes = changes;
             let peers = state.participant.peers().map(|(peer, _)| peer);
-            peers.map(|peer| (peer, reservation::traffic(&state.participant, peer))).collect()
+            peers.map(|peer| (peer, state.participant.promised_traffic(peer))).collect()
         });
         drop(state);
         if let Some(peers) = peers {
@@ -110,7 +111,7 @@ impl Engine {
     }
 
     /// Declares the promised traffic after a change of interests.
-    fn declare(&mut self, peers: &BTreeMap<PeerId, Option<PromisedTraffic>>) {
+    fn declare(&mut self, peers: &BTreeMap<PeerId, Option<ContractTraffic>>) {
         if let Err(error) = self.channels.declare(peers) {
             crate::warn_limited!("{error}");
         }

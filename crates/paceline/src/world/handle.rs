@@ -66,11 +66,7 @@ impl SharedWorld {
     /// # Errors
     /// A value of the interest that is out of range.
     pub fn observe(&self, interest: Option<Interest>) -> Result<(), WorldError> {
-        self.shared.change(|state| {
-            state.participant.observe(interest.clone())?;
-            state.interest = interest;
-            Ok(())
-        })
+        Ok(self.shared.change(|state| state.participant.observe(interest))?)
     }
 
     /// Sets the position and velocity of this participant, and the direction of its view; `None` sees in all

@@ -95,9 +95,9 @@ pub struct ObjectView {
     pub schema: Option<Schema>,
     /// The values of its fields, in the order of the schema; `None` for those that have not arrived.
     pub values: Vec<Option<FieldValue>>,
-    /// Its position if it goes on with its last velocity.
+    /// Its position, extrapolated with its last velocity.
     pub position: Option<[f64; 3]>,
-    /// How old the state is at most: the time since its owner stated it. Zero for an own object.
+    /// The maximum age of the state: the time since its owner stated it. Zero for an own object.
     pub age: Duration,
     /// The number of updates that were received.
     pub updates: u64,

@@ -1,45 +1,22 @@
 //! The reservation of an observer's contract.
 
-use super::channels::{self, PromisedTraffic};
+use super::channels;
 use super::service::{ServiceEvent, ServiceOffer};
 use super::state::Shared;
 use crate::contract::Refusal;
 use crate::shell::clock;
 use crate::{SubscriberEvent, Subscription};
-use paceline_objects::packet::{Fragment, UpdateClass};
-use paceline_objects::{InterestContract, ObjectContract, Participant, PeerId};
+use paceline_objects::packet::UpdateClass;
+use paceline_objects::{InterestContract, Participant, PeerId};
 use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
-
-/// The bytes of an update besides its fields: index, flags, age, groups and their lengths.
-const UPDATE_HEAD: u64 = 16;
-/// The bytes of an introduction: a path and more. It is repeated until the observer has acknowledged it.
-const INTRODUCTION: u64 = 64;
-
-/// Returns the traffic of the promised updates to an observer: `n_max (l (1 + h) ⌈s/l⌉) / t` for each object, with the
-/// headers of updates and fragments.
-pub(super) fn traffic(participant: &Participant, peer: PeerId) -> Option<PromisedTraffic> {
-    let (_, interest) = participant.service(peer)?;
-    let InterestContract { each, objects } = interest.contract?;
-    let payload = participant.settings().fragment_bytes.saturating_sub(Fragment::HEADER);
-    let update = u64::from(each.bytes) + UPDATE_HEAD;
-    let round = update.saturating_mul(objects as u64) + INTRODUCTION;
-    let fragments = round.div_ceil(payload.max(1) as u64) + 1;
-    let bytes = round + fragments * Fragment::HEADER as u64;
-    let contract = ObjectContract { bytes: u32::try_from(bytes).unwrap_or(u32::MAX), ..each };
-    let fragments = ObjectContract { bytes: u32::try_from(fragments).unwrap_or(u32::MAX), ..each };
-    Some(PromisedTraffic {
-        bits_per_s: contract.throughput(usize::MAX, 0).saturating_mul(8),
-        burst: bytes,
-        largest: bytes.min(participant.settings().fragment_bytes as u64),
-        hertz: fragments.throughput(usize::MAX, 0),
-    })
-}
 
 /// The subscription of the promised updates.
 #[derive(Default)]
 pub(super) struct Reservation {
     contract: Option<InterestContract>,
+    /// Whether the request could be declared; it is repeated otherwise.
+    requested: bool,
     network: Duration,
     subscription: Option<Subscription>,
     checked: Option<Instant>,
@@ -54,7 +31,7 @@ impl Reservation {
         self.answers(shared);
         let now = clock::now();
         let state = shared.lock();
-        let contract = state.interest.as_ref().and_then(|interest| interest.contract);
+        let contract = state.participant.interest().and_then(|interest| interest.contract);
         let id = state.participant.id();
         if contract == self.contract
             && self.checked.is_some_and(|checked| now.since(checked) < Self::CHECK)
@@ -70,12 +47,13 @@ impl Reservation {
         drop(state);
         self.checked = Some(now);
         // Smaller changes are not worth a new request.
-        let near = self.network <= network.mul_div(11, 10);
+        let near = self.requested && self.network <= network.mul_div(11, 10);
         if contract == self.contract && near {
             return;
         }
         self.network = network;
-        self.contract = self.request(shared, id).then_some(wanted);
+        self.contract = contract;
+        self.requested = self.request(shared, id);
     }
 
     /// Requests the contract; returns false if it could not be declared.

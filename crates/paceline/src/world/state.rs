@@ -5,10 +5,10 @@ use crate::Node;
 use crate::shell::clock;
 use bytes::Bytes;
 use event_listener::Event;
+use paceline_objects::Participant;
 use paceline_objects::packet::UpdateClass;
 use paceline_objects::participant::{FieldSnapshot, WorldTime};
 use paceline_objects::semantic::EvaluationBatch;
-use paceline_objects::{Interest, Participant};
 use paceline_sched::Instant;
 use paceline_time::TimeBounds;
 use std::collections::VecDeque;
@@ -25,12 +25,10 @@ pub(super) struct State {
     /// Changes of the service of contracts.
     pub(super) services: VecDeque<ServiceEvent>,
     pub(super) events: VecDeque<paceline_objects::participant::WorldEvent>,
-    /// Events that nobody took in time.
+    /// Events that the application did not take in time.
     pub(super) events_dropped: u64,
     /// Packets that arrived faster than they could be applied.
     pub(super) packets_dropped: u64,
-    /// The interest, for the request of its contract.
-    pub(super) interest: Option<Interest>,
     /// The semantic function of the application.
     pub(super) worker: Option<SyncSender<(EvaluationBatch, FieldSnapshot)>>,
     pub(super) ended: bool,
@@ -76,7 +74,6 @@ impl State {
             events: VecDeque::new(),
             events_dropped: 0,
             packets_dropped: 0,
-            interest: None,
             worker: None,
             ended: false,
         }

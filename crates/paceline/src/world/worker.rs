@@ -34,7 +34,7 @@ pub(super) fn feed(shared: &Shared) {
             Ok(()) | Err(TrySendError::Full(_)) => {}
             Err(TrySendError::Disconnected((batch, _))) => {
                 let ended = SemanticError::Failed("its thread has ended".to_owned());
-                state.participant.disable(batch.peer, ended);
+                state.participant.reject(&batch, ended);
             }
         }
     }
@@ -51,7 +51,7 @@ fn decide_all(
         let notify = shared.change(|state| {
             match decided {
                 Ok(decisions) => state.participant.decided(&decisions, shared.time().now),
-                Err(error) => state.participant.disable(batch.peer, error),
+                Err(error) => state.participant.reject(&batch, error),
             }
             state.collect()
         });

@@ -196,9 +196,12 @@ impl Net {
         }
     }
 
-    /// Ends losses.
+    /// Ends losses and cuts.
     pub(super) fn settle(&mut self) {
         self.link.loss = 0;
+        for (from, to) in std::mem::take(&mut self.cuts) {
+            self.cut_one_way(from, to, false);
+        }
     }
 
     pub(super) fn try_create(
