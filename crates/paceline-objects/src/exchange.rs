@@ -1,4 +1,5 @@
-//! The exchange list and the slots of an owner: which updates leave to whom and when, and why others do not.
+//! The exchange list and the slots of an owner: the times and observers of its updates, and the reasons of those that
+//! are suppressed.
 //!
 //! Paper: West and Schwan 1997, section 3.1.
 
@@ -35,7 +36,7 @@ use slots::Slots;
 use std::collections::BTreeMap;
 use sweep::Sweep;
 
-/// Decides which updates of its objects an owner sends to whom, and when.
+/// Decides when an owner sends which updates of its objects to each observer.
 ///
 /// There is a slot for each observer that joined, never one for the owner itself. A slot holds which groups of which
 /// objects wait; their content is read when the message is made, so it is always the newest.

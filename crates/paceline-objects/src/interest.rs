@@ -1,4 +1,4 @@
-//! What an observer wants to receive.
+//! The interest of an observer.
 
 use crate::codec::{PacketError, Reader, Writer};
 use crate::contract::{ObjectContract, ObjectContractError};
@@ -9,7 +9,7 @@ use crate::semantic::{
 use paceline_sched::Duration;
 use thiserror::Error;
 
-/// What an observer wants to receive. It travels to the owners of objects.
+/// The interest of an observer in objects. It travels to their owners.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interest {
     /// The greatest distance of an object, in units of the world; infinite for all objects.

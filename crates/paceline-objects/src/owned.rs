@@ -51,6 +51,12 @@ impl OwnedObject {
         &self.schema
     }
 
+    /// Returns its schema without a copy.
+    #[must_use]
+    pub fn shared_schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.schema)
+    }
+
     /// Returns the number of changes of its ownership.
     #[must_use]
     pub const fn epoch(&self) -> u32 {

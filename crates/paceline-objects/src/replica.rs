@@ -99,6 +99,12 @@ impl Replica {
         self.schema.as_deref()
     }
 
+    /// Returns its schema without a copy.
+    #[must_use]
+    pub fn shared_schema(&self) -> Option<Arc<Schema>> {
+        self.schema.clone()
+    }
+
     /// Returns the fingerprint of its schema.
     #[must_use]
     pub const fn fingerprint(&self) -> u64 {

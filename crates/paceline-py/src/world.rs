@@ -136,7 +136,7 @@ impl World {
         let fields = field::read(&schema, values.as_ref(), fields.as_ref())?;
         let object =
             self.with(py, |world| world.create(path, &schema, &field::borrowed(&fields)))?;
-        Ok(SharedObject::new(object.map_err(errors::object)?, schema))
+        Ok(SharedObject::new(object.map_err(errors::object)?, Arc::new(schema)))
     }
 
     /// Changes what this participant receives; `None` ends it.

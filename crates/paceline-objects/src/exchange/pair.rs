@@ -141,7 +141,7 @@ impl Pair {
             || !(self.introduced || self.flights.iter().any(|flight| flight.introduces))
     }
 
-    /// Determines whether what waits is held back by the tolerance.
+    /// Determines whether the tolerance holds the waiting update back.
     pub(super) fn hold(&mut self, object: Option<&ObjectState>, now: Instant) {
         let held = self.terms.tolerance > 0.0
             && self.ending.is_none()

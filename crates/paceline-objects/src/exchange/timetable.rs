@@ -47,22 +47,4 @@ impl PeerTimetable {
     pub fn first(&self) -> Option<(Instant, PeerId)> {
         self.order.first().copied()
     }
-
-    /// Returns the time of a peer.
-    #[must_use]
-    pub fn time_of(&self, peer: PeerId) -> Option<Instant> {
-        self.times.get(&peer).copied()
-    }
-
-    /// Returns the number of peers.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.times.len()
-    }
-
-    /// Returns whether it has no peers.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.times.is_empty()
-    }
 }

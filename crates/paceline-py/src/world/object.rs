@@ -6,17 +6,18 @@ use crate::life::Held;
 use paceline::world::{ObjectView as View, Schema, SharedObject as Inner};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::Arc;
 
 /// An object of this participant. It stays in the world when this is dropped.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct SharedObject {
     object: Held<Inner>,
     path: String,
-    schema: Schema,
+    schema: Arc<Schema>,
 }
 
 impl SharedObject {
-    pub(super) fn new(object: Inner, schema: Schema) -> Self {
+    pub(super) fn new(object: Inner, schema: Arc<Schema>) -> Self {
         Self { path: object.path().to_owned(), object: Held::new(object), schema }
     }
 }

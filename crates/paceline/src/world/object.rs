@@ -92,7 +92,7 @@ pub struct ObjectView {
     /// Whether this participant owns it.
     pub owned: bool,
     /// Its schema; `None` until the description of the owner has arrived.
-    pub schema: Option<Schema>,
+    pub schema: Option<Arc<Schema>>,
     /// The values of its fields, in the order of the schema; `None` for those that have not arrived.
     pub values: Vec<Option<FieldValue>>,
     /// Its position, extrapolated with its last velocity.
@@ -110,7 +110,7 @@ impl ObjectView {
             owner,
             owner_id: replica.owner(),
             owned: false,
-            schema: replica.schema().cloned(),
+            schema: replica.shared_schema(),
             values: replica.values().to_vec(),
             position: replica.motion().map(|motion| motion.position_at(now)),
             age: replica.age(now).into(),
@@ -129,7 +129,7 @@ impl ObjectView {
             owner,
             owner_id,
             owned: true,
-            schema: Some(object.schema().clone()),
+            schema: Some(object.shared_schema()),
             values: object.values().to_vec(),
             position: object.motion().map(|motion| motion.position_at(now)),
             age: Duration::ZERO,
@@ -146,7 +146,7 @@ impl ObjectView {
 
     /// Returns the names and values of the fields that have arrived.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
-        let fields = self.schema.iter().flat_map(Schema::fields);
+        let fields = self.schema.iter().flat_map(|schema| schema.fields());
         fields
             .zip(&self.values)
             .filter_map(|(field, value)| Some((field.name.as_str(), value.as_ref()?)))

@@ -28,7 +28,7 @@ pub struct WorldReport {
     pub applied: ReplicaCounts,
     /// Packets that could not be used.
     pub packets: PacketCounts,
-    /// Events and answers that nobody took in time.
+    /// Events and answers that the application did not take in time.
     pub events_dropped: u64,
     /// Packets that arrived faster than they could be applied.
     pub packets_dropped: u64,
