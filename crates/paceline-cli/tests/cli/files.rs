@@ -24,6 +24,16 @@ fn jpeg_pictures_make_an_mjpeg_file_that_can_be_published() {
         assert_eq!(line["bytes"], pictures[seq % 5].len());
         assert_eq!(line["encoding"], "image/jpeg");
     }
+
+    // A file of another name is published at its rate too, although a pipe of pictures is published as they arrive.
+    let other = host.path("card.bin");
+    std::fs::copy(&file, &other).unwrap();
+    let began = std::time::Instant::now();
+    let pictures = ["--file", arg(&other), "--encoding", "image/jpeg", "--hz", "5"];
+    let played =
+        host.run(&[&["pub", "other", "--count", "5", "--wait", "0s"], &pictures[..]].concat());
+    assert_eq!(played.code, Some(0), "{played:?}");
+    assert!(began.elapsed().as_millis() >= 800, "five pictures at 5 Hz: {:?}", began.elapsed());
 }
 
 #[test]

@@ -84,6 +84,9 @@ fn a_recording_holds_the_decisions_and_ls_shows_the_settings() {
         assert_eq!(host.run(&["pub", "arm/velocity", "1", "--wait", "5s"]).code, Some(0));
         std::thread::sleep(std::time::Duration::from_millis(300));
     }
+    // A change of the request does not change the age limit.
+    let changed = host.run(&["set", "arm/*", "--at", "record-arm", "--max-hz", "50"]);
+    assert_eq!(changed.code, Some(0), "{changed:?}");
     let summary = group.ended().json().pop().unwrap();
     let sync = &summary["summary"]["sync"];
     assert_eq!((&sync["group"], &sync["delay_us"]), (&"stage".into(), &40_000.into()));
