@@ -15,7 +15,7 @@ __all__ = ["events", "pulled", "put", "recv", "samples"]
 
 # Closing a stream or world does not notify, so look again after this time.
 _LOOK_AGAIN_S = 0.1
-# Yield to other tasks after this many samples, even if more are queued.
+# Yield to other tasks after this many samples or events, even if more are queued.
 _TURN_SAMPLES = 64
 
 
@@ -57,17 +57,23 @@ async def _next(bell: Bell, subscriber: Subscriber) -> Sample:
 async def events(world: World) -> AsyncIterator[WorldEvent]:
     """Yields the events of ``world`` until it is closed."""
     bell = Bell()
+    given = 0
     while True:
         try:
-            with _rung(bell) as rung:
-                bell.arm_world(world)
-                # An event may have arrived before the bell was armed.
-                if (event := world.try_event()) is None:
-                    await asyncio.wait([rung], timeout=_LOOK_AGAIN_S)
+            if (event := world.try_event()) is None:
+                with _rung(bell) as rung:
+                    bell.arm_world(world)
+                    # An event may have arrived before the bell was armed.
+                    if (event := world.try_event()) is None:
+                        await asyncio.wait([rung], timeout=_LOOK_AGAIN_S)
         except ClosedError:
             return
-        if event is not None:
-            yield event
+        if event is None:
+            continue
+        yield event
+        given += 1
+        if given % _TURN_SAMPLES == 0:
+            await asyncio.sleep(0)
 
 
 async def put(
