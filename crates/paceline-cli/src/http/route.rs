@@ -2,8 +2,8 @@
 
 use super::answer::{self, Answer};
 use super::api::{Change, Turn, WorldChange};
-use super::pictures::NoPicture;
 use super::served::{Served, Tick};
+use super::watched::NoPicture;
 use super::{events, metrics, pages};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
