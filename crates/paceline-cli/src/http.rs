@@ -23,7 +23,9 @@ mod values;
 mod watched;
 
 pub(crate) use access::Access;
-pub(crate) use api::{Change, State, Switch};
+pub(crate) use api::{
+    Change, Comparison, ContractState, ObserverState, Reading, State, Switch, WorldState,
+};
 pub(crate) use gateway::Gateway;
 pub(crate) use pictures::Shown;
 pub(crate) use server::Http;
