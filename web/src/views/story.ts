@@ -1,8 +1,8 @@
 // The story of the demo: three steps, what changed since the last click, and steering next to the same traffic in order
 // of arrival. On a node without any program: commands to copy.
 
-import { type Comparison, comparison } from "../api";
-import type { State } from "../api.gen";
+import { comparison } from "../api";
+import type { Comparison, State } from "../api.gen";
 import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, text } from "../dom";
 import { hertz, time } from "../format";
@@ -32,7 +32,7 @@ function copyRow([what, command]: readonly [string, string]): HTMLElement {
   return el("li", {}, el("span", { class: "about" }, what), el("code", {}, command), button);
 }
 
-/** Returns the subscription of the demo to this tag, with a delay bound or without. */
+/** Returns the subscription of the demo to this tag. */
 function subscription(view: View, tag: string): Sub | undefined {
   return view.subs.find(({ sub }) => sub.pattern === tag);
 }
