@@ -95,7 +95,8 @@ impl Source for WorldSource {
     }
 
     fn set_world(&self, capacity: &str) -> Result<(), String> {
-        let bits: Capacity = crate::args::capacity(capacity)?;
+        let bits: Capacity = crate::args::capacity(capacity)
+            .map_err(|error| format!("capacity '{capacity}' {error}"))?;
         self.node.set_capacity(RADIO, bits).map_err(|error| error.to_string())?;
         capacity.clone_into(&mut self.capacity.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
