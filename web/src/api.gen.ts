@@ -46,6 +46,70 @@ set: string,
  */
 dry_run: boolean, };
 
+export type Comparison = { tag: string, 
+/**
+ * The second in which the flood starts.
+ */
+flood_s: number, 
+/**
+ * Mean delay in microseconds; 0 if no sample arrived.
+ */
+mean_us: Array<number>, 
+/**
+ * Largest delay in microseconds.
+ */
+max_us: Array<number>, };
+
+export type WorldChange = { 
+/**
+ * The capacity of the thin link, such as `256kbit`.
+ */
+capacity: string, };
+
+export type WorldState = { side_m: number, 
+/**
+ * The capacity of the radio link.
+ */
+capacity: string, 
+/**
+ * The true position of each car.
+ */
+cars: Array<[number, number]>, observers: Array<ObserverState>, };
+
+export type ObserverState = { name: string, position: [number, number], reading: Reading, 
+/**
+ * The number of a car, its seen position, its error in metres and its age in milliseconds.
+ */
+seen: Array<[number, [number, number], number, number]>, };
+
+export type Reading = { name: string, 
+/**
+ * The number of cars that it knows.
+ */
+cars: number, 
+/**
+ * The greatest number of cars within 100 m.
+ */
+near: number, 
+/**
+ * The mean distance between the true and the seen position of near cars, in metres.
+ */
+near_error_m: number, 
+/**
+ * The same of all other known cars.
+ */
+far_error_m: number, 
+/**
+ * The greatest age of a near car.
+ */
+near_age_ms: number, 
+/**
+ * The traffic of its link from the town.
+ */
+bits_per_s: number, contract: ContractState, };
+
+export type ContractState = "none" | "requested" | "granted" | "refused" | "withdrawn";
+
 export type Past = { 
 /**
  * By id of the subscription.

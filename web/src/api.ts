@@ -1,6 +1,6 @@
 // Client of the API of this origin.
 
-import type { Change, Past, State, Turn, Value, Values } from "./api.gen";
+import type { Change, Comparison, Past, State, Turn, Value, Values, WorldChange, WorldState } from "./api.gen";
 
 /** The page reports silence after this time without an event, in milliseconds. */
 const SILENT_MS = 4000;
@@ -40,18 +40,22 @@ export async function values(subscription: string): Promise<Value[]> {
   return ((await answer.json()) as Values).rows;
 }
 
-/** The delays of a tag in each second of a simulation in order of arrival. */
-export interface Comparison {
-  tag: string;
-  flood_s: number;
-  mean_us: number[];
-  max_us: number[];
-}
-
 /** Returns the demo's traffic in order of arrival; null without one. */
 export async function comparison(): Promise<Comparison | null> {
   const answer = await fetch("/api/v1/comparison");
   return answer.status === 200 ? ((await answer.json()) as Comparison) : null;
+}
+
+/** Returns the town of `paceline demo world`. Throws the server's error message. */
+export async function world(): Promise<WorldState> {
+  const answer = await fetch("/api/v1/world");
+  if (!answer.ok) throw new Error(await message(answer));
+  return (await answer.json()) as WorldState;
+}
+
+/** Sets the capacity of the town's radio link, such as `256kbit`. Throws the server's error message. */
+export async function setCapacity(capacity: string): Promise<void> {
+  await post("/api/v1/world", { capacity } satisfies WorldChange);
 }
 
 interface Changed {
@@ -89,8 +93,13 @@ async function post(path: string, body: object): Promise<Response> {
     body: JSON.stringify(body),
   });
   if (answer.ok) return answer;
-  const told = (await answer.json().catch(() => null)) as { error?: string } | null;
-  throw new Error(told?.error ?? `the server answered ${answer.status}`);
+  throw new Error(await message(answer));
+}
+
+/** Returns the error message of an answer. */
+async function message(answer: Response): Promise<string> {
+  const body = (await answer.json().catch(() => null)) as { error?: string } | null;
+  return body?.error ?? `the server answered ${answer.status}`;
 }
 
 /** A picture as its subscriber receives it. */

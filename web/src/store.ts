@@ -89,21 +89,11 @@ export class Store {
   #past: Past | null = null;
   #readings = 0;
 
-  /** Adds the history that the server kept before the first reading. */
+  /** Takes the history that the server keeps. It contains the readings of this page. */
   remember(past: Past): void {
-    this.#past = past;
-    for (const [id, sub] of this.#subs) sub.ages.unshift(...this.#agesOf(id));
-    for (const [key, link] of this.#links) link.unshift(...this.#useOf(key));
-  }
-
-  #agesOf(id: string): Ages[] {
-    const past = this.#past?.subscriptions[id];
-    return past ? past.mean_us.map((mean, at) => ({ mean, max: past.max_us[at] ?? 0 })) : [];
-  }
-
-  #useOf(key: string): LinkView["past"] {
-    const past = this.#past?.links[key];
-    return past ? past.use_bits_per_s.map((use, at) => ({ use, reserved: past.reserved_bits_per_s[at] ?? 0 })) : [];
+    if (this.#readings === 0) this.#past = past;
+    for (const [id, sub] of this.#subs) sub.ages = agesOf(past, id) ?? sub.ages;
+    for (const [key, link] of this.#links) link.splice(0, link.length, ...(useOf(past, key) ?? link));
   }
 
   take(state: State): View {
@@ -120,13 +110,16 @@ export class Store {
     const links = state.nodes.flatMap((node) => node.links.map((link) => this.#link(node, link, legs, names)));
     this.#subs = new Map(subs.map((sub) => [sub.sub.id, sub]));
     this.#links = new Map(links.map(({ node, link, past }) => [`${node.id} ${link.name}`, past]));
+    // Later subscriptions and links began after this history.
+    this.#past = null;
     return { state, subs, links, legs, passing: this.#passing(subs, legs), names };
   }
 
   #link(node: Node, link: Link, legs: readonly Leg[], names: Map<string, string>): LinkView {
     const key = `${node.id} ${link.name}`;
-    const past = this.#links.get(key) ?? this.#useOf(key);
-    push(past, { use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s }, SECONDS_MAX);
+    const before = this.#links.get(key);
+    const past = before ?? useOf(this.#past, key) ?? [];
+    if (before) push(past, { use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s }, SECONDS_MAX);
     const own = legs.filter((leg) => leg.node === node && leg.link === link);
     return { node, link, past, shares: sharesOf(own, names), to: link.hops.map((hop) => names.get(hop) ?? hop) };
   }
@@ -139,7 +132,7 @@ export class Store {
     // Drops are counted anew on another path.
     const history = push(before?.history.at(-1)?.way === now.way ? before.history : [], now, COUNTED_MAX);
     const fresh = sub.age_mean_us === null ? null : { mean: sub.age_mean_us, max: sub.age_max_us };
-    const ages = before?.ages ?? this.#agesOf(sub.id);
+    const ages = before?.ages ?? agesOf(this.#past, sub.id) ?? [];
     if (before) push(ages, fresh ?? { mean: 0, max: 0 }, SECONDS_MAX);
     const same = before ? asks(before.sub) === asks(sub) : this.#readings === 1;
     const changed = same ? (before?.changed ?? 0) : this.#readings;
@@ -165,6 +158,16 @@ export class Store {
       return [{ leg, total, parts }];
     });
   }
+}
+
+function agesOf(history: Past | null, id: string): Ages[] | undefined {
+  const past = history?.subscriptions[id];
+  return past?.mean_us.map((mean, at) => ({ mean, max: past.max_us[at] ?? 0 }));
+}
+
+function useOf(history: Past | null, key: string): LinkView["past"] | undefined {
+  const past = history?.links[key];
+  return past?.use_bits_per_s.map((use, at) => ({ use, reserved: past.reserved_bits_per_s[at] ?? 0 }));
 }
 
 /** Returns a text that changes with the request and its answer. */

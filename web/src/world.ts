@@ -1,30 +1,10 @@
 // The page of `paceline demo world`: the true town in grey, and what each observer sees of it.
 
+import { setCapacity, world } from "./api";
+import type { ObserverState, Reading, WorldState } from "./api.gen";
+import { byId, el, text } from "./dom";
+
 type Place = [number, number];
-
-interface Reading {
-  cars: number;
-  near: number;
-  near_error_m: number;
-  far_error_m: number;
-  near_age_ms: number;
-  bits_per_s: number;
-  contract: string;
-}
-
-interface Observer {
-  name: string;
-  position: Place;
-  reading: Reading;
-  seen: [number, Place, number, number][];
-}
-
-interface World {
-  side_m: number;
-  capacity: string;
-  cars: Place[];
-  observers: Observer[];
-}
 
 const CAPACITIES = ["32kbit", "64kbit", "128kbit", "256kbit", "512kbit", "1mbit", "4mbit"];
 const ABOUT: Record<string, string> = {
@@ -34,14 +14,8 @@ const ABOUT: Record<string, string> = {
 };
 const PERIOD_MS = 200;
 
-const view = (id: string): HTMLElement => {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`no element ${id}`);
-  return found;
-};
-
-const slider = view("slider") as HTMLInputElement;
-const problem = view("problem");
+const slider = byId("slider") as HTMLInputElement;
+const problem = byId("problem");
 const panels = new Map<string, { canvas: HTMLCanvasElement; figures: Map<string, HTMLElement> }>();
 
 const FIGURES: [string, (reading: Reading) => string][] = [
@@ -56,29 +30,21 @@ const FIGURES: [string, (reading: Reading) => string][] = [
 function panel(name: string) {
   const known = panels.get(name);
   if (known) return known;
-  const section = document.createElement("section");
-  const title = document.createElement("h2");
-  title.textContent = ABOUT[name] ?? name;
-  const canvas = document.createElement("canvas");
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `The town as ${name} sees it`);
-  const list = document.createElement("dl");
+  const canvas = el("canvas", { role: "img", "aria-label": `The town as ${name} sees it` });
+  const list = el("dl");
   const figures = new Map<string, HTMLElement>();
   for (const [label] of FIGURES) {
-    const term = document.createElement("dt");
-    term.textContent = label;
-    const value = document.createElement("dd");
-    list.append(term, value);
+    const value = el("dd");
+    list.append(el("dt", {}, label), value);
     figures.set(label, value);
   }
-  section.append(title, canvas, list);
-  view("views").append(section);
+  byId("views").append(el("section", {}, el("h2", {}, ABOUT[name] ?? name), canvas, list));
   const made = { canvas, figures };
   panels.set(name, made);
   return made;
 }
 
-function draw(canvas: HTMLCanvasElement, world: World, observer: Observer): void {
+function draw(canvas: HTMLCanvasElement, town: WorldState, observer: ObserverState): void {
   const pixels = Math.round(canvas.clientWidth * devicePixelRatio);
   if (canvas.width !== pixels) canvas.width = canvas.height = pixels;
   const context = canvas.getContext("2d");
@@ -86,7 +52,7 @@ function draw(canvas: HTMLCanvasElement, world: World, observer: Observer): void
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string) => style.getPropertyValue(name);
   const margin = 0.04 * pixels;
-  const scale = (pixels - 2 * margin) / world.side_m;
+  const scale = (pixels - 2 * margin) / town.side_m;
   const at = ([x, y]: Place): Place => [margin + x * scale, pixels - margin - y * scale];
   const dot = (place: Place, size: number) => {
     const [x, y] = at(place);
@@ -96,11 +62,11 @@ function draw(canvas: HTMLCanvasElement, world: World, observer: Observer): void
   };
   context.clearRect(0, 0, pixels, pixels);
   context.fillStyle = colour("--truth");
-  for (const car of world.cars) dot(car, 2);
+  for (const car of town.cars) dot(car, 2);
   for (const [car, place, , age] of observer.seen) {
     const name = age < 700 ? "--fresh" : age < 2500 ? "--old" : "--older";
     context.fillStyle = context.strokeStyle = colour(name);
-    const truth = world.cars[car];
+    const truth = town.cars[car];
     if (truth) {
       context.beginPath();
       context.moveTo(...at(truth));
@@ -116,42 +82,42 @@ function draw(canvas: HTMLCanvasElement, world: World, observer: Observer): void
   context.stroke();
 }
 
-function show(world: World): void {
-  view("capacity").textContent = world.capacity;
-  if (document.activeElement !== slider) slider.value = String(CAPACITIES.indexOf(world.capacity));
-  for (const observer of world.observers) {
+function show(town: WorldState): void {
+  text(byId("capacity"), town.capacity);
+  if (document.activeElement !== slider) slider.value = String(CAPACITIES.indexOf(town.capacity));
+  for (const observer of town.observers) {
     const { canvas, figures } = panel(observer.name);
-    draw(canvas, world, observer);
-    for (const [label, text] of FIGURES) {
+    draw(canvas, town, observer);
+    for (const [label, of] of FIGURES) {
       const element = figures.get(label);
-      if (element) element.textContent = text(observer.reading);
+      if (element) text(element, of(observer.reading));
     }
   }
+  document.documentElement.dataset["ready"] = "yes";
+}
+
+function complain(from: "poll" | "slider", error: unknown): void {
+  problem.dataset["from"] = from;
+  text(problem, error instanceof Error ? error.message : String(error));
 }
 
 async function poll(): Promise<void> {
   try {
-    const answer = await fetch("/api/v1/world");
-    const body = await answer.json();
-    if (!answer.ok) throw new Error(body.error);
-    show(body as World);
-    if (problem.dataset["from"] === "poll") problem.textContent = "";
+    show(await world());
+    if (problem.dataset["from"] === "poll") text(problem, "");
   } catch (error) {
-    problem.dataset["from"] = "poll";
-    problem.textContent = error instanceof Error ? error.message : String(error);
+    complain("poll", error);
   }
   setTimeout(poll, PERIOD_MS);
 }
 
 slider.addEventListener("change", async () => {
-  const capacity = CAPACITIES[Number(slider.value)];
-  const answer = await fetch("/api/v1/world", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ capacity }),
-  });
-  problem.dataset["from"] = "slider";
-  problem.textContent = answer.ok ? "" : ((await answer.json()) as { error: string }).error;
+  try {
+    await setCapacity(CAPACITIES[Number(slider.value)] ?? "");
+    text(problem, "");
+  } catch (error) {
+    complain("slider", error);
+  }
   slider.blur();
 });
 

@@ -14,13 +14,13 @@ export const LIMIT_MS = 30_000;
 /** Without these options the browser contacts hosts of its vendor at every start. */
 const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-/** Starts `paceline demo`. Returns its URL and a function that ends it. */
-export async function startDemo() {
-  const child = spawn(BINARY, ["demo", "--json", "--http", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+/** Starts `paceline demo`, with `scene` if one is given. Returns its URL and a function that ends it. */
+export async function startDemo(...scene) {
+  const child = spawn(BINARY, ["demo", ...scene, "--json", "--http", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
   const said = [];
   for await (const line of createInterface({ input: child.stderr })) {
     said.push(line);
-    const url = /^dashboard: (http:\S+)$/.exec(line)?.[1];
+    const url = /^(?:dashboard|the town): (http:\S+)$/.exec(line)?.[1];
     if (url) {
       const ended = new Promise((done) => child.once("exit", done));
       // Discard further output, so that a full pipe does not block the demo.

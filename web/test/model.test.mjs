@@ -53,16 +53,40 @@ const subscription = (second, more = {}) => ({
  */
 function views(seconds, shape = {}) {
   const store = new Store();
-  return Array.from({ length: seconds + 1 }, (_, second) => {
-    const streams = [stream(second, shape.stream?.(second))];
-    const nodes = [
-      node(second, ROBOT, "robot", { publishers: [publisher], links: [link(streams, shape.link?.(second))] }),
-      node(second, OPERATOR, "operator", { subscriptions: [subscription(second, shape.sub?.(second))] }),
-    ];
-    const reading = { schema: 1, at_ms: second * 1_000, known: [], switches: [], nodes };
-    return store.take(shape.state?.(reading, second) ?? reading);
-  });
+  return Array.from({ length: seconds + 1 }, (_, second) => taken(store, second, shape));
 }
+
+function taken(store, second, shape = {}) {
+  const streams = [stream(second, shape.stream?.(second))];
+  const nodes = [
+    node(second, ROBOT, "robot", { publishers: [publisher], links: [link(streams, shape.link?.(second))] }),
+    node(second, OPERATOR, "operator", { subscriptions: [subscription(second, shape.sub?.(second))] }),
+  ];
+  const reading = { schema: 1, at_ms: second * 1_000, known: [], switches: [], nodes };
+  return store.take(shape.state?.(reading, second) ?? reading);
+}
+
+test("charts contain each second of the server's history once", () => {
+  const history = (seconds) => {
+    const values = Array.from({ length: seconds }, (_, second) => second);
+    const link = { use_bits_per_s: values, reserved_bits_per_s: values };
+    return { subscriptions: { [`${OPERATOR}.0`]: { mean_us: values, max_us: values, rate_millihertz: values } }, links: { [`${ROBOT} thin`]: link } };
+  };
+  const lengths = ({ subs, links }) => [subs[0].ages.length, links[0].past.length];
+  const early = new Store();
+  early.remember(history(5));
+  assert.deepEqual(lengths(taken(early, 5)), [5, 5], "the history contains the first reading");
+  assert.deepEqual(lengths(taken(early, 6)), [6, 6]);
+  const late = new Store();
+  taken(late, 598);
+  const view = taken(late, 599);
+  assert.deepEqual(lengths(view), [1, 1]);
+  late.remember(history(600));
+  assert.deepEqual(view.links[0].past.at(-1), { use: 599, reserved: 599 }, "it replaces the readings");
+  const next = taken(late, 600);
+  assert.deepEqual(lengths(next), [600, 600]);
+  assert.deepEqual([next.subs[0].ages[0], next.subs[0].ages.at(-1)], [{ mean: 1, max: 1 }, { mean: 5_000, max: 9_000 }]);
+});
 
 test("a recovered contract reads as kept now with past violations", () => {
   const view = views(3, { stream: () => ({ violations: 5, broken_ago_us: 42e6 }) }).at(-1);

@@ -428,6 +428,30 @@ test("an empty node shows commands, and a pattern its tags with values", async (
   }
 });
 
+test("the page of the town shows three views, and its slider sets the capacity", async () => {
+  const town = await startDemo("world");
+  try {
+    const shown = await open(browser, town.url, complaints, { viewport: DESKTOP });
+    assert.equal(await shown.locator("#views canvas").count(), 3);
+    const world = new URL("/api/v1/world", town.url);
+    const capacity = async () => (await (await fetch(world)).json()).capacity;
+    assert.equal(await capacity(), "256kbit");
+    await shown.locator("dd", { hasText: /^granted$/ }).waitFor();
+    await shown.locator("#slider").focus();
+    await shown.keyboard.press("ArrowLeft");
+    await until("the slider set the capacity", async () => (await capacity()) === "128kbit");
+    await shown.locator("#capacity", { hasText: /^128kbit$/ }).waitFor();
+    const drawn = () => shown.locator("canvas").evaluateAll((all) => all.every((one) => one.width > 0 && one.getContext("2d").getImageData(0, 0, one.width, one.height).data.some((byte) => byte > 0)));
+    await until("every view is drawn", drawn);
+    const wrong = await fetch(world, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ capacity: "x" }) });
+    const { error } = await wrong.json();
+    assert.deepEqual([wrong.status, /^capacity 'x' must be a number with a unit/.test(error), await capacity()], [400, true, "128kbit"], error);
+    await shown.close();
+  } finally {
+    await town.end();
+  }
+});
+
 test("the page logged no errors", () => {
   const late = (complaint) => ended.some((id) => complaint.includes(`404 (Not Found)`) && complaint.includes(`/api/v1/pictures/${id}`));
   assert.deepEqual(complaints.filter((complaint) => !late(complaint)), []);

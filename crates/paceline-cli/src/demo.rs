@@ -40,7 +40,7 @@ const ENDING: Duration = Duration::from_secs(5);
 #[derive(Debug, clap::Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct DemoArgs {
-    /// What to show: pictures and steering on a thin link, or a world of shared objects
+    /// The scene: pictures and steering on a thin link, or a world of shared objects
     #[arg(value_enum, default_value_t = Scene::Camera)]
     scene: Scene,
     /// Do not serve the dashboard; show only the table
@@ -57,7 +57,7 @@ pub(crate) struct DemoArgs {
     json: bool,
 }
 
-/// What the demo shows.
+/// The scene of the demo.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Scene {
     /// One camera, three subscribers and one thin link

@@ -20,10 +20,14 @@ mod served;
 mod server;
 mod source;
 mod values;
+mod watched;
 
 pub(crate) use access::Access;
-pub(crate) use api::{Change, State, Switch};
+pub(crate) use api::{
+    Change, Comparison, ContractState, ObserverState, Reading, State, Switch, WorldState,
+};
 pub(crate) use gateway::Gateway;
-pub(crate) use pictures::{NoPicture, Shown};
+pub(crate) use pictures::Shown;
 pub(crate) use server::Http;
 pub(crate) use source::{Neighbours, OwnSource, Source};
+pub(crate) use watched::NoPicture;

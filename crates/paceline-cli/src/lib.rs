@@ -24,6 +24,7 @@ mod pacer;
 mod payload;
 mod plan;
 mod playback;
+mod programs;
 mod publish;
 mod pull;
 mod record;

@@ -1,8 +1,8 @@
 //! Notices about publishers, printed in groups: one line for all publishers with the same answer.
 
-use paceline::Node;
 use paceline::contract::BestEffort;
 use paceline::status::{HopView, PublisherId, SourceView};
+use paceline::{Capacity, Node};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ impl Notice {
         }
     }
 
-    /// Returns true if a later notice about the same publisher replaces this one only with newer counts.
+    /// Returns true if the text is a running count.
     const fn counts(self) -> bool {
         matches!(self, Self::Excess)
     }
@@ -151,7 +151,12 @@ pub(crate) fn publisher(sources: &[SourceView], id: PublisherId) -> String {
 
 /// Returns true if the path leads only through processes of this host.
 pub(crate) fn is_local(hops: &[HopView]) -> bool {
-    hops.iter().all(|hop| hop.link == Node::HOST_LINK && hop.capacity.is_none())
+    hops.iter().all(|hop| stays_on_host(&hop.link, hop.capacity))
+}
+
+/// Returns true if a hop over this link leads to another process of this host, without a limit.
+pub(crate) fn stays_on_host(link: &str, capacity: Option<Capacity>) -> bool {
+    link == Node::HOST_LINK && capacity.is_none()
 }
 
 /// Returns the reason why a stream is best effort; `local` is true if its path does not leave this host.

@@ -23,6 +23,13 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
+/// Formats all non-empty tables, each under its title, with empty lines between them.
+pub(crate) fn titled(parts: &[(&str, Table)]) -> String {
+    let parts = parts.iter().filter(|(_, table)| !table.is_empty());
+    let parts = parts.map(|(title, table)| format!("{title}\n{}", table.render(WIDTH)));
+    parts.collect::<Vec<_>>().join("\n")
+}
+
 impl Table {
     /// Creates an empty table with these columns.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {

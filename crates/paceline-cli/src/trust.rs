@@ -3,6 +3,7 @@
 mod authority;
 mod invite;
 
+use crate::config::this_host;
 use crate::exit;
 use crate::show;
 use crate::stop::Stop;
@@ -120,7 +121,7 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
             show::line(&format!(
                 "on the other machine, within {} minutes: paceline trust join {}:{} {}",
                 invite::WAIT.as_secs() / 60,
-                this_host(),
+                this_host().as_deref().unwrap_or("HOST"),
                 invitation.port()?,
                 invitation.code()
             ))?;
@@ -161,16 +162,6 @@ fn settings(name: &str, out: &Path) -> String {
         file(&format!("{name}.key")),
         file("ca.pem"),
     )
-}
-
-/// Returns the name of this host, as far as it is known.
-fn this_host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if name.trim().is_empty() {
-        "HOST".to_owned()
-    } else {
-        show::harmless(name.trim()).into_owned()
-    }
 }
 
 /// Returns the folder of the authority.

@@ -1,8 +1,8 @@
 // The story of the demo: three steps, what changed since the last click, and steering next to the same traffic in order
 // of arrival. On a node without any program: commands to copy.
 
-import { type Comparison, comparison } from "../api";
-import type { State } from "../api.gen";
+import { comparison } from "../api";
+import type { Comparison, State } from "../api.gen";
 import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, text } from "../dom";
 import { hertz, time } from "../format";
@@ -32,7 +32,7 @@ function copyRow([what, command]: readonly [string, string]): HTMLElement {
   return el("li", {}, el("span", { class: "about" }, what), el("code", {}, command), button);
 }
 
-/** Returns the subscription of the demo to this tag, with a delay bound or without. */
+/** Returns the subscription of the demo to this tag. */
 function subscription(view: View, tag: string): Sub | undefined {
   return view.subs.find(({ sub }) => sub.pattern === tag);
 }
@@ -55,10 +55,12 @@ function average(sub: Sub | undefined, seconds: number): number {
 let steering: DelayChart | null = null;
 const fifo = new Chart("Delay of robot/steer in order of arrival, simulated", time);
 const fifoSays = el("span");
+const fifoBound = el("span", { class: "bound" });
 let compared: Comparison | null = null;
 /** The mean delay of steering before the flood. */
 let before: number | null = null;
-let flooded = 0;
+/** The time of the first state with the flood, in milliseconds since 1970; null without it. */
+let floodedSince: number | null = null;
 
 /** Requests the comparison, once. */
 const ask = (() => {
@@ -70,15 +72,21 @@ const ask = (() => {
   };
 })();
 
-function drawFifo(state: State, top: number): void {
+/** Returns the number of seconds with the flood, the current one included; 0 without it. */
+function flooded(state: State): number {
+  return floodedSince === null ? 0 : 1 + Math.round((state.at_ms - floodedSince) / 1000);
+}
+
+function drawFifo(state: State, bound: number | null): void {
   if (!compared) return;
   // Before the flood the first seconds, afterwards as many seconds of the flood as have passed.
-  const end = Math.min(compared.max_us.length, compared.flood_s + (isOn(state, FLOOD) ? Math.max(1, flooded) : 0));
+  const end = Math.min(compared.max_us.length, compared.flood_s + flooded(state));
   const [max, mean] = [compared.max_us.slice(0, end), compared.mean_us.slice(0, end)];
   fifo.draw(
     [{ name: "longest", values: max, colour: "--bad" }, { name: "mean", values: mean, colour: "--mark", dashed: true }],
-    { top: Math.max(top, ...max.slice(-STORY_SECONDS).map((us) => us * 1.1)), mark: 20_000, seconds: STORY_SECONDS },
+    { top: Math.max((bound ?? 0) * 1.25, 1000, ...max.slice(-STORY_SECONDS).map((us) => us * 1.1)), mark: bound, seconds: STORY_SECONDS },
   );
+  text(fifoBound, bound === null ? "" : `bound ${time(bound)}`);
   text(fifoSays, `longest now ${time(max.at(-1) ?? 0)}`);
 }
 
@@ -89,7 +97,7 @@ function changed(view: View): { told: string; health: string } {
   const refused = view.subs.filter(({ sub }) => sub.refusals.length > 0);
   const no = refused.length > 0 ? `${refused.map(({ node, sub }) => `${node.name} ${sub.pattern}`).join(", ")} refused before the first byte; all others keep their service. ` : "";
   if (isOn(view.state, FLOOD)) {
-    const seconds = Math.min(OVER, Math.max(1, flooded));
+    const seconds = Math.min(OVER, flooded(view.state));
     const [now, mean] = [longest(steer, seconds), average(steer, seconds)];
     const bulk = subscription(view, BULK);
     const published = bulk?.publishers[0]?.rate_hz ?? 100;
@@ -113,7 +121,7 @@ function showDemo(view: View): void {
   if (steer && !steering) {
     steering = new DelayChart("robot/steer, live", STORY_SECONDS);
     const title = (what: string) => el("h3", {}, what);
-    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, el("span", {}, "same traffic in order of arrival"), fifoSays, el("span", { class: "bound" }, "bound 20 ms")));
+    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, el("span", {}, "same traffic in order of arrival"), fifoSays, fifoBound));
     byId("versus").replaceChildren(
       el("div", {}, title("Steering, live"), steering.element),
       el("div", {}, title("Steering under plain FIFO, simulated"), simulated),
@@ -122,9 +130,9 @@ function showDemo(view: View): void {
   const flood = isOn(view.state, FLOOD);
   // The value before the flood is that of its last seconds without it.
   if (!flood) before = average(steer, OVER);
-  flooded = flood ? flooded + 1 : 0;
+  floodedSince = flood ? (floodedSince ?? view.state.at_ms) : null;
   if (steer) steering?.update(steer);
-  drawFifo(view.state, (steer?.sub.within_us ?? 20_000) * 1.25);
+  drawFifo(view.state, steer?.sub.within_us ?? null);
   const { told, health } = changed(view);
   text(byId("news"), told);
   attribute(byId("news"), "data-health", health);

@@ -143,7 +143,7 @@ impl NodeArgs {
         let configured = config.runtime_dir.filter(|_| !named);
         Ok(Settings {
             name: self.name.clone().or(config.name),
-            label: this_host(),
+            label: this_host().unwrap_or_else(|| "node".to_owned()),
             runtime_dir: self.runtime_dir.clone().or(configured),
             isolated: self.isolated || config.isolated,
             log: config.log,
@@ -173,13 +173,10 @@ fn label(command: &str, tag: &str) -> String {
     }
 }
 
-/// Returns the name of this host; `node` if it is unknown.
-fn this_host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "node".to_owned(),
-        name => name.to_owned(),
-    }
+/// Returns the name of this host, if it is known.
+pub(crate) fn this_host() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {

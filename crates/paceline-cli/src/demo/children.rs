@@ -74,7 +74,7 @@ impl Children {
     pub(crate) fn start() -> anyhow::Result<Self> {
         let folder =
             Folder(std::env::temp_dir().join(format!("paceline-demo-{}", std::process::id())));
-        let (thin, lan) = free_ports()?;
+        let [thin, lan] = free_ports()?;
         let (to, events) = sync_channel(256);
         let mut running = Vec::new();
         for role in Role::ALL {
@@ -162,9 +162,15 @@ fn listen(role: Role, output: impl BufRead, to: &SyncSender<Event>) {
     let _ = to.send(Event::Ended(role));
 }
 
-/// Returns two ports of the loopback interface that are currently free.
-fn free_ports() -> anyhow::Result<(u16, u16)> {
-    let bind = || TcpListener::bind(("127.0.0.1", 0)).context("no free port on 127.0.0.1");
-    let (first, second) = (bind()?, bind()?);
-    Ok((first.local_addr()?.port(), second.local_addr()?.port()))
+/// Returns ports of the loopback interface that are currently free, all different.
+pub(super) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+    let mut ports = [0; N];
+    let mut sockets = Vec::with_capacity(N);
+    for port in &mut ports {
+        let socket = TcpListener::bind(("127.0.0.1", 0)).context("no free port on 127.0.0.1")?;
+        *port = socket.local_addr()?.port();
+        sockets.push(socket);
+    }
+    drop(sockets);
+    Ok(ports)
 }

@@ -3,8 +3,8 @@
 use super::scenario::{
     BULK, BULK_BYTES, BULK_HZ, CAMERA, ROWS, STEER, STEER_BYTES, STEER_PERIOD, THIN_BITS_PER_S,
 };
+use crate::http::Comparison;
 use paceline_sim::scenario::{Plan, Record, run};
-use serde::Serialize;
 
 /// The bytes of a picture of 160×120 in the demo.
 const PICTURE_BYTES: usize = 4_500;
@@ -12,18 +12,6 @@ const PICTURE_BYTES: usize = 4_500;
 const FLOOD_S: usize = 10;
 const SECONDS: usize = 40;
 const SEED: u64 = 1;
-
-/// The answer of `/api/v1/comparison`: the delays of steering in each second.
-#[derive(Debug, Serialize)]
-pub(super) struct Comparison {
-    tag: &'static str,
-    /// The second in which the flood starts.
-    flood_s: usize,
-    /// Mean delay in microseconds; 0 if no sample arrived.
-    mean_us: Vec<u64>,
-    /// Largest delay in microseconds.
-    max_us: Vec<u64>,
-}
 
 /// Simulates the demo's traffic to the operator, with the flood, under plain FIFO.
 pub(super) fn compare() -> Option<Comparison> {

@@ -10,10 +10,10 @@ mod town;
 use super::DemoArgs;
 use super::dashboard;
 use crate::exit::{INTERRUPTED, REFUSED};
-use crate::http::Http;
+use crate::http::{Http, Reading};
 use crate::show::{self, Block};
 use crate::stop::Stop;
-use observers::{Observers, Reading};
+use observers::Observers;
 use page::WorldSource;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ const WARM_UP: Duration = Duration::from_secs(3);
 #[derive(Serialize)]
 struct Line<'a> {
     t_s: u64,
-    observers: &'a [Reading],
+    observers: Vec<&'a Reading>,
 }
 
 /// The last line of `--json`.
@@ -49,7 +49,7 @@ struct Verdict<'a> {
     /// Readings of promised cars that were older than the contract permits.
     promised_late: u64,
     promised_read: u64,
-    observers: &'a [Reading],
+    observers: Vec<&'a Reading>,
 }
 
 /// Runs the demo and checks its result.
@@ -111,7 +111,7 @@ fn show(
     if args.json {
         return show::json(&Line { t_s: second, observers: observers.readings() });
     }
-    block.update(&table(Some(second), observers.readings()))
+    block.update(&table(Some(second), &observers.readings()))
 }
 
 fn finish(args: &DemoArgs, block: &mut Block, observers: &Observers) -> anyhow::Result<bool> {
@@ -122,7 +122,7 @@ fn finish(args: &DemoArgs, block: &mut Block, observers: &Observers) -> anyhow::
         show::json(&Summary { summary: verdict })?;
         return Ok(ok);
     }
-    block.update(&table(None, observers.readings()))?;
+    block.update(&table(None, &observers.readings()))?;
     let text = if ok {
         format!(
             "ok: the radio operator's contract was kept in all {promised_read} readings of near cars"
@@ -139,7 +139,7 @@ fn finish(args: &DemoArgs, block: &mut Block, observers: &Observers) -> anyhow::
 }
 
 /// Returns a table of the observers.
-fn table(second: Option<u64>, readings: &[Reading]) -> String {
+fn table(second: Option<u64>, readings: &[&Reading]) -> String {
     let mut text = second.map_or_else(String::new, |second| format!("{second} s\n"));
     let _infallible = writeln!(
         text,
@@ -159,8 +159,9 @@ fn table(second: Option<u64>, readings: &[Reading]) -> String {
         } = reading;
         let _infallible = writeln!(
             text,
-            "{name:<10} {cars:>5} {near:>6} {near_error_m:>9.2} m {far_error_m:>9.1} m {near_age_ms:>8} ms {:>10}  {contract}",
-            show::bits(*bits_per_s)
+            "{name:<10} {cars:>5} {near:>6} {near_error_m:>9.2} m {far_error_m:>9.1} m {near_age_ms:>8} ms {:>10}  {}",
+            show::bits(*bits_per_s),
+            contract.name()
         );
     }
     text

@@ -1,11 +1,13 @@
 //! Checks the programs that some commands run.
 
 use super::row::{Row, ok_if};
+use crate::programs;
 use std::path::PathBuf;
 
 /// The programs, their purpose and the fix if they are missing.
-const TOOLS: [(&str, &str, &str); 3] = [
+const TOOLS: [(&str, &str, &str); 4] = [
     ("ffmpeg", "for cameras and videos of other formats", "apt-get install ffmpeg"),
+    ("ffplay", "only for sub --play", "apt-get install ffmpeg"),
     ("ip", "only for benches that need root", "apt-get install iproute2"),
     ("tc", "only for benches that need root", "apt-get install iproute2"),
 ];
@@ -13,14 +15,13 @@ const TOOLS: [(&str, &str, &str); 3] = [
 const MORE: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 pub(super) fn rows() -> Vec<Row> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> =
-        std::env::split_paths(&path).chain(MORE.iter().map(PathBuf::from)).collect();
+    let mut folders = programs::folders();
+    folders.extend(MORE.iter().map(PathBuf::from));
     TOOLS.iter().map(|(name, wanted, fix)| row(name, wanted, fix, &folders)).collect()
 }
 
 fn row(name: &'static str, wanted: &'static str, fix: &str, folders: &[PathBuf]) -> Row {
-    let found = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+    let found = programs::find(name, folders);
     let shown = found.as_ref().map_or_else(|| "not found".to_owned(), |p| p.display().to_string());
     Row::new(name, &shown, wanted, ok_if(found.is_some()), fix)
 }

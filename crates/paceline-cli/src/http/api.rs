@@ -3,8 +3,11 @@
 use crate::status::{Buffer, Link, Node, Publisher, Stream, Subscription};
 use serde::{Deserialize, Serialize};
 
+mod demo;
 #[cfg(test)]
 mod types;
+
+pub(crate) use demo::{Comparison, ContractState, ObserverState, Reading, WorldState};
 
 /// The version of the API; it increases when a field changes its meaning or is removed.
 pub(super) const SCHEMA: u32 = 1;

@@ -2,8 +2,9 @@
 //! links.
 
 use super::api::{Change, SCHEMA, State, Switch};
-use super::pictures::{NoPicture, Shown};
+use super::pictures::Shown;
 use super::source::{ANSWERS_WITHIN, Source, now_ms};
+use super::watched::NoPicture;
 use crate::status::Node;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;

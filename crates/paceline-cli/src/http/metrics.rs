@@ -202,11 +202,6 @@ fn write_timed<'a>(to: &mut Families, mut at: Labels<'a>, timed: &'a Timed) {
     to.count("paceline_subscription_safe_actions_total", help, &at, timed.silences);
     for (name, help, value) in [
         (
-            "paceline_subscription_jitter_in_seconds",
-            "Largest jitter of a publisher's samples at arrival (RFC 3550).",
-            timed.jitter_in_us,
-        ),
-        (
             "paceline_subscription_jitter_out_seconds",
             "Largest jitter of a publisher's samples at release (RFC 3550).",
             timed.jitter_out_us,

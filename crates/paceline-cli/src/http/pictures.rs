@@ -1,11 +1,10 @@
 //! Previews of a subscriber's pictures: small, at a low rate, and only while a client displays
 //! them.
 
+use super::watched::{NoPicture, Watched, id};
 use bytes::Bytes;
-use paceline::status::{NodeId, SubscriptionId};
 use paceline::{Node, Sample, View};
 use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The longest side of a preview in pixels.
@@ -15,8 +14,6 @@ const SIDE_MAX: u32 = 320;
 const EVERY: Duration = Duration::from_millis(190);
 /// The time without requests after which a subscription is no longer observed.
 const UNWATCHED: Duration = Duration::from_secs(3);
-/// The largest number of subscriptions observed at a time.
-const WATCHED_MAX: usize = 16;
 /// The JPEG quality of previews.
 const QUALITY: u8 = 80;
 
@@ -37,27 +34,16 @@ pub(crate) struct Shown {
     pub(crate) picture: Bytes,
 }
 
-/// The reason for a missing preview.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum NoPicture {
-    /// The node has no such subscription.
-    Unknown,
-    /// Too many subscriptions are observed.
-    Busy,
-    /// The samples cannot be displayed.
-    NotShown(String),
-}
-
-struct Watched {
+/// An observed subscription, and its newest preview.
+struct Preview {
     view: View,
-    asked: Instant,
     made: Option<(Instant, Result<Shown, NoPicture>)>,
 }
 
 /// The observed subscriptions.
 #[derive(Default)]
 pub(crate) struct Pictures {
-    watched: BTreeMap<SubscriptionId, Watched>,
+    watched: Watched<Preview>,
     scaler: Scaler,
 }
 
@@ -70,19 +56,14 @@ impl Pictures {
         subscription: &str,
         after: Option<u64>,
     ) -> Result<Option<Shown>, NoPicture> {
-        let id = id(subscription).ok_or(NoPicture::Unknown)?;
+        let id = id(subscription)?;
         let now = Instant::now();
-        if !self.watched.contains_key(&id) {
-            if self.watched.len() >= WATCHED_MAX {
-                return Err(NoPicture::Busy);
-            }
+        let watched = self.watched.get(id, || {
             let view = node.view(id).ok_or(NoPicture::Unknown)?;
-            self.watched.insert(id, Watched { view, asked: now, made: None });
-        }
-        let Some(watched) = self.watched.get_mut(&id) else { return Ok(None) };
-        watched.asked = now;
+            Ok(Preview { view, made: None })
+        })?;
         if watched.view.is_closed() {
-            self.watched.remove(&id);
+            self.watched.remove(id);
             return Err(NoPicture::Unknown);
         }
         let rested = watched.made.as_ref().is_none_or(|(at, _)| now.duration_since(*at) >= EVERY);
@@ -101,15 +82,8 @@ impl Pictures {
 
     /// Ends the observation of subscriptions without recent requests.
     pub(crate) fn forget_unwatched(&mut self) {
-        self.watched.retain(|_, watched| watched.asked.elapsed() < UNWATCHED);
+        self.watched.forget(UNWATCHED, |_| false);
     }
-}
-
-/// Parses a subscription's id.
-pub(super) fn id(text: &str) -> Option<SubscriptionId> {
-    let (node, index) = text.split_once('.')?;
-    let node = u64::from_str_radix(node, 16).ok().filter(|_| node.len() == 16)?;
-    Some(SubscriptionId { node: NodeId(node), index: index.parse().ok()? })
 }
 
 /// Returns the largest preview size with the same aspect ratio.
@@ -182,14 +156,5 @@ mod tests {
         assert_eq!(fitted(480, 640), (240, 320));
         assert_eq!(fitted(160, 120), (160, 120));
         assert_eq!(fitted(16_384, 1), (320, 1));
-    }
-
-    #[test]
-    fn ids_are_read_as_they_are_written() {
-        let written = SubscriptionId { node: NodeId(0xb0b), index: 7 };
-        assert_eq!(id(&written.to_string()), Some(written));
-        for wrong in ["", ".", "b0b.7", "0000000000000b0b", "0000000000000b0b.-1", "../../etc"] {
-            assert_eq!(id(wrong), None, "{wrong}");
-        }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::answer::{self, Answer};
 use super::api::{Change, Turn, WorldChange};
-use super::pictures::NoPicture;
 use super::served::{Served, Tick};
+use super::source::Source;
+use super::watched::NoPicture;
 use super::{events, metrics, pages};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
@@ -69,9 +70,6 @@ async fn answered(
         let error = format!("{} is not supported here: use GET", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
     }
-    if path == "/api/v1/history" {
-        return Ok(answer::json(&served.history.past()));
-    }
     let has_body = request.headers().contains_key(TRANSFER_ENCODING)
         || request.headers().get(CONTENT_LENGTH).is_some_and(|length| length != "0");
     if has_body {
@@ -103,6 +101,9 @@ async fn found(served: &Served, path: &str, query: Option<&str>) -> Result<Answe
         let json = served.source.world().ok_or((StatusCode::NOT_FOUND, error))?;
         return Ok(answer::bytes("application/json", json));
     }
+    if path == "/api/v1/history" {
+        return Ok(answer::json(&served.history.past()));
+    }
     if path == "/metrics" {
         let text = metrics::write(&tick(served).await?.state);
         return Ok(answer::bytes("text/plain; version=0.0.4; charset=utf-8", text));
@@ -120,8 +121,18 @@ async fn found(served: &Served, path: &str, query: Option<&str>) -> Result<Answe
 /// Changes the world of the demo.
 async fn set_world(served: &Served, request: Request<Incoming>) -> Result<Answer, Problem> {
     let change: WorldChange = posted(request, r#"{"capacity":"256kbit"}"#).await?;
-    let set = served.source.set_world(&change.capacity);
+    let set = blocking(served, move |source| source.set_world(&change.capacity)).await?;
     set.map(|()| answer::nothing()).map_err(|error| (StatusCode::BAD_REQUEST, error))
+}
+
+/// Runs a function that may block.
+async fn blocking<T: Send + 'static>(
+    served: &Served,
+    run: impl FnOnce(&dyn Source) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let source = served.source.clone();
+    let done = tokio::task::spawn_blocking(move || run(source.as_ref())).await;
+    done.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 /// Returns the newest reading; waits for the first one.
@@ -171,10 +182,9 @@ async fn picture(
         }
         after => after.flatten(),
     };
-    let (source, subscription) = (served.source.clone(), subscription.to_owned());
-    let asked = tokio::task::spawn_blocking(move || source.picture(&subscription, after)).await;
-    match asked {
-        Ok(Ok(Some(shown))) => {
+    let subscription = subscription.to_owned();
+    match blocking(served, move |source| source.picture(&subscription, after)).await? {
+        Ok(Some(shown)) => {
             let mut answer = answer::bytes(shown.kind, shown.picture);
             let (width, height) = shown.size;
             for (name, value) in [
@@ -188,33 +198,29 @@ async fn picture(
             }
             Ok(answer)
         }
-        Ok(Ok(None)) => Ok(answer::nothing()),
-        Ok(Err(NoPicture::Unknown)) => {
+        Ok(None) => Ok(answer::nothing()),
+        Err(NoPicture::Unknown) => {
             let error = "there is no such subscription here: /api/v1/subscriptions lists them";
             Err((StatusCode::NOT_FOUND, error.to_owned()))
         }
-        Ok(Err(NoPicture::Busy)) => {
+        Err(NoPicture::Busy) => {
             let error = "pictures of 16 subscriptions are already shown: close some";
             Err((StatusCode::SERVICE_UNAVAILABLE, error.to_owned()))
         }
-        Ok(Err(NoPicture::NotShown(why))) => Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why)),
-        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+        Err(NoPicture::NotShown(why)) => Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why)),
     }
 }
 
 /// Returns the newest values of a subscription.
 async fn values(served: &Served, subscription: &str) -> Result<Answer, Problem> {
-    let (source, subscription) = (served.source.clone(), subscription.to_owned());
-    let found = tokio::task::spawn_blocking(move || source.values(&subscription)).await;
-    let found = found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let subscription = subscription.to_owned();
+    let found = blocking(served, move |source| source.values(&subscription)).await?;
     Ok(answer::bytes("application/json", found?))
 }
 
 /// Returns the same traffic in another discipline.
 async fn comparison(served: &Served) -> Result<Answer, Problem> {
-    let source = served.source.clone();
-    let found = tokio::task::spawn_blocking(move || source.comparison()).await;
-    let found = found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let found = blocking(served, |source| source.comparison()).await?;
     Ok(found.map_or_else(answer::nothing, |json| answer::bytes("application/json", json)))
 }
 
@@ -254,10 +260,8 @@ async fn change(
 ) -> Result<Answer, Problem> {
     let change: Change =
         posted(request, r#"{"set":"--max-hz 5"}, with options of paceline set"#).await?;
-    let (source, subscription) = (served.source.clone(), subscription.to_owned());
-    let changed = tokio::task::spawn_blocking(move || source.change(&subscription, &change)).await;
-    let changed =
-        changed.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let subscription = subscription.to_owned();
+    let changed = blocking(served, move |source| source.change(&subscription, &change)).await?;
     Ok(answer::bytes("application/json", changed?))
 }
 

@@ -1,8 +1,9 @@
 //! The source of the server's figures and pictures.
 
 use super::api::{Change, Known, SCHEMA, State};
-use super::pictures::{NoPicture, Pictures, Shown};
+use super::pictures::{Pictures, Shown};
 use super::values::Watching;
+use super::watched::NoPicture;
 use crate::change::{change_one, try_one};
 use crate::pacer::unix_micros;
 use crate::status::{Document, Reader};

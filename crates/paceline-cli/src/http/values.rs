@@ -1,22 +1,18 @@
 //! The newest value of each tag of a subscription, as text, while a client displays them.
 
-use super::pictures::{NoPicture, id};
+use super::watched::{NoPicture, Watched, id};
 use paceline::contract::Retransmit;
 use paceline::status::SubscriptionId;
-use paceline::{Node, Sample, Subscription, Tag, View};
+use paceline::{Node, Pattern, Sample, Subscription, Tag, View};
 use serde::Serialize;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest displayed text in characters; the rest is cut.
 const TEXT_MAX: usize = 120;
 /// The time without requests after which a subscription is no longer observed.
 const UNWATCHED: Duration = Duration::from_secs(5);
-/// The largest number of subscriptions observed at a time.
-const WATCHED_MAX: usize = 16;
-
 /// The rate of each publisher at an observer.
 const OBSERVED_HZ: f64 = 2.0;
 /// The most tags whose values an observer keeps.
@@ -46,9 +42,13 @@ pub(super) struct Values {
 enum Look {
     /// A subscription of this process.
     Own(View),
-    /// One of another process: an observer with the same pattern. It exists only if no link with a capacity would carry
-    /// anything for it.
-    Observer(Subscription, Arc<Mutex<BTreeMap<Tag, Sample>>>),
+    /// One of another process: an observer with the same pattern. It exists only while no link with a capacity would
+    /// carry anything for it.
+    Observer {
+        pattern: Pattern,
+        subscription: Subscription,
+        newest: Arc<Mutex<BTreeMap<Tag, Sample>>>,
+    },
 }
 
 impl Look {
@@ -56,72 +56,75 @@ impl Look {
         if let Some(view) = node.view(id) {
             return Ok(Self::Own(view));
         }
-        let all = node.subscriptions();
-        let known = all.iter().find(|known| known.id == id).ok_or(NoPicture::Unknown)?;
-        let sources = node.sources(&known.pattern);
-        if !sources.iter().all(|source| source.hops.iter().all(|hop| hop.capacity.is_none())) {
-            let why = "its samples come over a link with a capacity, which the page does not use: open the page of its \
-                       own node";
-            return Err(NoPicture::NotShown(why.to_owned()));
-        }
+        let mut all = node.subscriptions().into_iter();
+        let pattern = all.find(|known| known.id == id).ok_or(NoPicture::Unknown)?.pattern;
+        check_free(node, &pattern)?;
         let newest = Arc::<Mutex<BTreeMap<Tag, Sample>>>::default();
         let keep = newest.clone();
-        let builder = node.subscriber(known.pattern.as_str()).max_hz(OBSERVED_HZ);
-        let observer = builder.retransmit(Retransmit::None).callback(move |sample| {
+        let builder = node.subscriber(pattern.as_str()).max_hz(OBSERVED_HZ);
+        let subscription = builder.retransmit(Retransmit::None).callback(move |sample| {
             let mut newest = keep.lock().unwrap_or_else(PoisonError::into_inner);
             if newest.len() < TAGS_MAX || newest.contains_key(&sample.tag) {
                 newest.insert(sample.tag.clone(), sample);
             }
         });
-        let observer = observer.map_err(|error| NoPicture::NotShown(error.to_string()))?;
-        Ok(Self::Observer(observer, newest))
+        let subscription = subscription.map_err(|error| NoPicture::NotShown(error.to_string()))?;
+        Ok(Self::Observer { pattern, subscription, newest })
     }
 
-    fn newest(&self) -> Vec<Sample> {
+    /// Returns the newest sample of each tag.
+    ///
+    /// # Errors
+    /// Returns [`NoPicture::NotShown`] if a publisher has appeared behind a link with a capacity.
+    fn newest(&self, node: &Node) -> Result<Vec<Sample>, NoPicture> {
         match self {
-            Self::Own(view) => view.newest_of_tags(),
-            Self::Observer(_, newest) => {
+            Self::Own(view) => Ok(view.newest_of_tags()),
+            Self::Observer { pattern, newest, .. } => {
+                check_free(node, pattern)?;
                 let newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
-                newest.values().cloned().collect()
+                Ok(newest.values().cloned().collect())
             }
         }
     }
 }
 
+/// Returns an error if samples of this pattern come over a link with a capacity.
+fn check_free(node: &Node, pattern: &Pattern) -> Result<(), NoPicture> {
+    let sources = node.sources(pattern);
+    if sources.iter().all(|source| source.hops.iter().all(|hop| hop.capacity.is_none())) {
+        return Ok(());
+    }
+    let why = "its samples come over a link with a capacity, which the page does not use: open the page of its own node";
+    Err(NoPicture::NotShown(why.to_owned()))
+}
+
 /// The observed subscriptions.
 #[derive(Default)]
-pub(super) struct Watching(BTreeMap<SubscriptionId, (Look, Instant)>);
+pub(super) struct Watching(Watched<Look>);
 
 impl Watching {
     /// Returns the newest value of each tag since the first request.
     pub(super) fn newest(&mut self, node: &Node, subscription: &str) -> Result<Values, NoPicture> {
-        let id = id(subscription).ok_or(NoPicture::Unknown)?;
+        let id = id(subscription)?;
         self.forget_unwatched();
-        if !self.0.contains_key(&id) && self.0.len() >= WATCHED_MAX {
-            return Err(NoPicture::Busy);
+        let newest = self.0.get(id, || Look::open(node, id))?.newest(node);
+        if newest.is_err() {
+            self.0.remove(id);
         }
-        let now = Instant::now();
-        let (look, asked) = match self.0.entry(id) {
-            Entry::Occupied(place) => place.into_mut(),
-            Entry::Vacant(place) => place.insert((Look::open(node, id)?, now)),
-        };
-        *asked = now;
-        Ok(Values { rows: look.newest().iter().map(value).collect() })
+        Ok(Values { rows: newest?.iter().map(value).collect() })
     }
 
     /// Ends the observation of subscriptions without recent requests, and of those that have ended.
     pub(super) fn forget_unwatched(&mut self) {
-        self.0.retain(|_, (look, asked)| {
-            let ended = matches!(look, Look::Own(view) if view.is_closed());
-            !ended && asked.elapsed() < UNWATCHED
-        });
+        let ended = |look: &Look| matches!(look, Look::Own(view) if view.is_closed());
+        self.0.forget(UNWATCHED, ended);
     }
 
     /// Returns the ids of the observers, which the page does not show.
     pub(super) fn observers(&self) -> BTreeSet<String> {
-        let ids = self.0.values().filter_map(|(look, _)| match look {
+        let ids = self.0.all().filter_map(|look| match look {
             Look::Own(_) => None,
-            Look::Observer(observer, _) => Some(observer.id().to_string()),
+            Look::Observer { subscription, .. } => Some(subscription.id().to_string()),
         });
         ids.collect()
     }
@@ -137,5 +140,55 @@ fn value(sample: &Sample) -> Value {
         encoding: name.to_owned(),
         bytes: sample.payload.len(),
         text: text.map(|text| text.chars().take(TEXT_MAX).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline::{Capacity, LinkConfig};
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    fn until(what: &str, mut is_true: impl FnMut() -> bool) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while !is_true() {
+            assert!(Instant::now() < end, "{what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn an_observer_ends_when_a_publisher_appears_behind_a_link_with_a_capacity() {
+        let open = |name, link| Node::builder().name(name).isolated().link(link).open().unwrap();
+        let address = || {
+            let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+            format!("tcp/{}", socket.local_addr().unwrap())
+        };
+        let (free, thin) = (address(), address());
+        let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
+        let builder = Node::builder().name("page").isolated();
+        let builder = builder.link(LinkConfig::new("free").listen(&free));
+        let page =
+            builder.link(LinkConfig::new("thin").listen(&thin).capacity(capacity)).open().unwrap();
+        let near = open("near", LinkConfig::new("free").connect(&free));
+        let subscription = near.subscriber("a/*").callback(|_| ()).unwrap();
+        let id = subscription.id().to_string();
+        let mut values = Watching::default();
+        // Nobody publishes yet, so that no link is used.
+        until("the subscription is known", || values.newest(&page, &id).is_ok());
+        let mut inner = near.publisher("a/near").declare().unwrap();
+        until("the near value arrives", || {
+            inner.put("1").unwrap();
+            values.newest(&page, &id).unwrap().rows.len() == 1
+        });
+        assert_eq!(values.observers().len(), 1);
+
+        let far = open("far", LinkConfig::new("thin").connect(&thin).capacity(capacity));
+        let _outer = far.publisher("a/far").declare().unwrap();
+        until("the far publisher is known", || values.newest(&page, &id).is_err());
+        let error = values.newest(&page, &id).unwrap_err();
+        assert!(matches!(&error, NoPicture::NotShown(why) if why.contains("link with a capacity")));
+        assert!(values.observers().is_empty(), "the observer has ended");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::show;
 use crate::stop::Stop;
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
+use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use paceline::Node;
 use paceline::world::{
     DelayParts, DistanceStep, FieldValue, Interest, InterestContract, InterestRule, ObjectView,
@@ -216,9 +216,7 @@ pub(super) fn tables(document: &WorldDocument) -> String {
         ("CONTRACTS", contracts(document)),
         ("DELAYS", delays(document)),
     ];
-    let parts = parts.iter().filter(|(_, table)| !table.is_empty());
-    let parts = parts.map(|(title, table)| format!("{title}\n{}", table.render(WIDTH)));
-    parts.collect::<Vec<_>>().join("\n")
+    table::titled(&parts)
 }
 
 fn millis(us: u64) -> String {

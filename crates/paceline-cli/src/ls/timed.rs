@@ -1,6 +1,5 @@
 //! The table of subscriptions with delivery by time.
 
-use crate::show;
 use crate::status::Document;
 use crate::table::{Align::Left, Align::Name, Align::Right, Table};
 
@@ -36,7 +35,7 @@ pub(super) fn table(document: &Document) -> Table {
                 subscription.pattern.clone(),
                 node.name.clone(),
                 timed.method.replace('_', "-"),
-                show::harmless(&timed.setting).into_owned(),
+                timed.setting.clone(),
                 timed.released.to_string(),
                 timed.late.to_string(),
                 timed.refused.to_string(),

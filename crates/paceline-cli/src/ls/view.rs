@@ -2,7 +2,7 @@
 
 use crate::show;
 use crate::status::{Document, Link, Mended, Muted, Node, Stream};
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
+use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -22,13 +22,7 @@ pub(crate) fn tables(document: &Document) -> String {
         ("CLASSES", classes(document)),
         ("STREAMS", streams(document)),
     ];
-    let mut out = String::new();
-    for (title, table) in parts.iter().filter(|(_, table)| !table.is_empty()) {
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        let _ = write!(out, "{title}\n{}", table.render(WIDTH));
-    }
+    let mut out = table::titled(&parts);
     for node in &document.nodes {
         for subscription in &node.subscriptions {
             for refusal in &subscription.refusals {
@@ -341,6 +335,7 @@ fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
 mod tests {
     use super::*;
     use crate::status::test_status as status;
+    use crate::table::WIDTH;
 
     #[test]
     fn tables_show_requests_and_their_results() {

@@ -1,6 +1,7 @@
 //! `paceline sub --play`: shows pictures in a window of ffplay.
 
 use crate::exit;
+use crate::programs;
 use crate::show::StdoutClosed;
 use anyhow::{Context as _, anyhow};
 use paceline::Sample;
@@ -43,10 +44,7 @@ pub(crate) struct Player {
 impl Player {
     /// Finds the program.
     pub(super) fn find() -> anyhow::Result<Self> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let found =
-            std::env::split_paths(&path).map(|dir| dir.join(PROGRAM)).find(|it| it.is_file());
-        let program = found.ok_or_else(|| {
+        let program = programs::find(PROGRAM, &programs::folders()).ok_or_else(|| {
             exit::usage(
                 "--play: ffplay is not on the PATH; install ffmpeg, or write the pictures with --out pictures.mjpeg",
             )

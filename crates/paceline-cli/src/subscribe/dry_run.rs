@@ -193,7 +193,8 @@ fn describe(quote: &Quote, promises: bool) -> String {
         }
         (None, Some(grant)) if is_reserved(grant) => format!("yes: {grant}"),
         (None, Some(grant)) => {
-            let local = grant.hops.iter().all(|hop| hop.link == Node::HOST_LINK);
+            let mut hops = grant.hops.iter();
+            let local = hops.all(|hop| notices::stays_on_host(&hop.link, hop.capacity));
             format!("yes, as best effort: {}", notices::reason(BestEffort::NoCapacity, local))
         }
         (None, None) if promises => {

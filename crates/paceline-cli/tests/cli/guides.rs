@@ -3,7 +3,10 @@
 use crate::ffmpeg::shell;
 use crate::host::{Host, LIMIT, Running, free_port};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
 
 fn guide(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides");
@@ -59,6 +62,7 @@ fn two_nodes_meet_and_a_request_is_sized_as_in_the_guides() {
             break;
         }
         assert!(Instant::now() < until, "{text}");
+        std::thread::sleep(PAUSE);
     }
     let _sub = start(&format!("{} --runtime-dir /tmp/operator", ask.replace(" --dry-run", "")));
     loop {
@@ -71,5 +75,6 @@ fn two_nodes_meet_and_a_request_is_sized_as_in_the_guides() {
             break;
         }
         assert!(Instant::now() < until, "{table}");
+        std::thread::sleep(PAUSE);
     }
 }

@@ -1,48 +1,33 @@
 //! The observers of the town, and how well they see it.
 
+use super::super::children::free_ports;
 use super::town::{Car, Town};
-use anyhow::Context as _;
+use crate::args;
+use crate::http::{ContractState, Reading};
 use paceline::world::{Interest, ObjectContract, ObjectView, ServiceEvent, SharedWorld};
-use paceline::{Capacity, LinkConfig, Node};
-use serde::Serialize;
+use paceline::{LinkConfig, Node};
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// Cars within this distance are near, in metres.
 const NEAR: f64 = 100.0;
-/// The capacity of the radio link in the beginning, in bits per second.
-const RADIO: u64 = 256_000;
+const TOWER: &str = "tower";
+/// The observer behind the thin link, and the name of this link.
+pub(super) const RADIO: &str = "radio";
+/// The capacity of the radio link in the beginning, and of the other links.
+pub(super) const RADIO_CAPACITY: &str = "256kbit";
+const OTHER_CAPACITY: &str = "10mbit";
 const WORLD: &str = "town";
 /// The radio operator's contract: cars, updates per second, bytes and delay.
 const PROMISED: (usize, u32, u32, Duration) = (12, 5, 64, Duration::from_millis(300));
 /// The age beyond which a promised car is late: the gap, the delay, and the time between two readings.
 const AGE_MAX: Duration = Duration::from_millis(200 + 300 + 60);
 
-/// What an observer sees, in the last second.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Reading {
-    pub(super) name: &'static str,
-    /// The number of cars that it knows.
-    pub(super) cars: usize,
-    /// The greatest number of cars within 100 m.
-    pub(super) near: usize,
-    /// The mean distance between the true and the seen position of near cars, in metres.
-    pub(super) near_error_m: f64,
-    /// The same of all other known cars.
-    pub(super) far_error_m: f64,
-    /// The greatest age of a near car.
-    pub(super) near_age_ms: u64,
-    /// The traffic of its link from the town.
-    pub(super) bits_per_s: u64,
-    /// The state of its contract.
-    pub(super) contract: &'static str,
-}
-
 /// An observer, which follows a car.
 pub(super) struct Watcher {
     world: SharedWorld,
-    node: Node,
+    // Open as long as the observer.
+    _node: Node,
     follows: usize,
     pub(super) reading: Reading,
     pub(super) position: [f64; 2],
@@ -76,35 +61,29 @@ pub(super) struct Observers {
     pub(super) watchers: Vec<Watcher>,
     town: SharedWorld,
     node: Node,
-    readings: Vec<Reading>,
     promised: (u64, u64),
 }
 
 impl Observers {
     pub(super) fn open() -> anyhow::Result<Self> {
-        let ports = ["pilot", "tower", "radio"].map(|name| (name, free_port()));
+        let names = ["pilot", TOWER, RADIO];
+        let ports = free_ports::<3>()?;
         let mut builder = Node::builder().name("town").isolated();
-        for (name, port) in &ports {
-            let port = port
-                .as_ref()
-                .map_err(|error| anyhow::anyhow!("no free port on 127.0.0.1: {error}"))?;
-            let bits = if *name == "radio" { RADIO } else { 10_000_000 };
-            let capacity = Capacity::from_bits_per_s(bits).context("the capacity of a link")?;
-            let link =
-                LinkConfig::new(name).listen(&format!("tcp/127.0.0.1:{port}")).capacity(capacity);
-            builder = builder.link(link);
+        for (name, port) in names.into_iter().zip(ports) {
+            let capacity = if name == RADIO { RADIO_CAPACITY } else { OTHER_CAPACITY };
+            let capacity = args::capacity(capacity).map_err(anyhow::Error::msg)?;
+            let link = LinkConfig::new(name).listen(&format!("tcp/127.0.0.1:{port}"));
+            builder = builder.link(link.capacity(capacity));
         }
         let node = builder.open()?;
         let town = node.world(WORLD).join()?;
-        let watchers = ports
-            .iter()
+        let watchers = names
+            .into_iter()
+            .zip(ports)
             .enumerate()
-            .map(|(number, (name, port))| {
-                Watcher::open(name, port.as_ref().copied().unwrap_or(0), number)
-            })
+            .map(|(number, (name, port))| Watcher::open(name, port, number))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let readings = watchers.iter().map(|watcher| watcher.reading.clone()).collect();
-        Ok(Self { town, node, watchers, readings, promised: (0, 0) })
+        Ok(Self { town, node, watchers, promised: (0, 0) })
     }
 
     pub(super) const fn town(&self) -> &SharedWorld {
@@ -136,11 +115,10 @@ impl Observers {
                 link.map(|link| link.streams.iter().map(|stream| stream.counters.bytes).sum());
             watcher.second(bytes.unwrap_or(0));
         }
-        self.readings = self.watchers.iter().map(|watcher| watcher.reading.clone()).collect();
     }
 
-    pub(super) fn readings(&self) -> &[Reading] {
-        &self.readings
+    pub(super) fn readings(&self) -> Vec<&Reading> {
+        self.watchers.iter().map(|watcher| &watcher.reading).collect()
     }
 
     /// Returns the readings of promised cars, and those that were late.
@@ -149,11 +127,9 @@ impl Observers {
     }
 
     pub(super) fn granted(&self) -> bool {
-        self.watchers.iter().any(|watcher| watcher.reading.contract == GRANTED)
+        self.watchers.iter().any(|watcher| watcher.reading.contract == ContractState::Granted)
     }
 }
-
-const GRANTED: &str = "granted";
 
 impl Watcher {
     fn open(name: &'static str, port: u16, number: usize) -> anyhow::Result<Self> {
@@ -163,8 +139,8 @@ impl Watcher {
         let ms = Duration::from_millis;
         let steps = [(NEAR * 1.2, ms(50)), (400.0, ms(200)), (1_500.0, ms(1_000))];
         let interest = match name {
-            "tower" => Interest::every(ms(500)),
-            "radio" => {
+            TOWER => Interest::every(ms(500)),
+            RADIO => {
                 let (objects, updates, bytes, delay) = PROMISED;
                 let contract = ObjectContract::per_second(updates, bytes, delay);
                 Interest::by_distance(&steps).with_contract(contract, objects)
@@ -172,7 +148,7 @@ impl Watcher {
             _ => Interest::by_distance(&steps),
         };
         world.observe(Some(interest))?;
-        let contract = if name == "radio" { "requested" } else { "none" };
+        let contract = if name == RADIO { ContractState::Requested } else { ContractState::None };
         let reading = Reading {
             name,
             cars: 0,
@@ -185,7 +161,7 @@ impl Watcher {
         };
         Ok(Self {
             world,
-            node,
+            _node: node,
             follows: number * 7,
             reading,
             position: [0.0; 2],
@@ -200,9 +176,9 @@ impl Watcher {
     fn look(&mut self, town: &Town) -> (u64, u64) {
         while let Some(event) = self.world.try_service() {
             self.reading.contract = match event {
-                ServiceEvent::Granted(_) => GRANTED,
-                ServiceEvent::Refused(..) => "refused",
-                ServiceEvent::Withdrawn(_) | _ => "withdrawn",
+                ServiceEvent::Granted(_) => ContractState::Granted,
+                ServiceEvent::Refused(..) => ContractState::Refused,
+                ServiceEvent::Withdrawn(_) | _ => ContractState::Withdrawn,
             };
         }
         if let Some(Car { position, velocity, .. }) = town.cars.get(self.follows) {
@@ -234,7 +210,7 @@ impl Watcher {
             self.second.age = self.second.age.max(age.unwrap_or_default());
             let since = *near_since.get_or_insert(now);
             // A car that has just come near is promised from the next evaluation and exchange on.
-            if self.reading.contract == GRANTED
+            if self.reading.contract == ContractState::Granted
                 && now.duration_since(since) > Duration::from_secs(1)
             {
                 promised.0 += 1;
@@ -252,14 +228,9 @@ impl Watcher {
         self.reading.near = most;
         self.reading.near_error_m = rounded(mean(near));
         self.reading.far_error_m = rounded(mean(far));
-        self.reading.near_age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        self.reading.near_age_ms = millis(age);
         self.reading.bits_per_s = bytes.saturating_sub(self.bytes) * 8;
         self.bytes = bytes;
-    }
-
-    /// Returns the name of its node.
-    pub(super) fn name(&self) -> &str {
-        self.node.name()
     }
 }
 
@@ -278,6 +249,6 @@ fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,12 +1,13 @@
 //! The page of the town.
 
-use super::observers::Observers;
+use super::observers::{Observers, RADIO, RADIO_CAPACITY, millis};
 use super::town::Town;
-use crate::http::{Change, Neighbours, NoPicture, OwnSource, Shown, Source, State};
+use crate::http::{
+    Change, Neighbours, NoPicture, ObserverState, OwnSource, Shown, Source, State, WorldState,
+};
 use bytes::Bytes;
 use hyper::StatusCode;
 use paceline::{Capacity, Node};
-use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
 /// The node of the town, and what its observers see.
@@ -17,34 +18,13 @@ pub(super) struct WorldSource {
     capacity: Mutex<String>,
 }
 
-/// The town and its observers.
-#[derive(Serialize)]
-struct WorldState<'a> {
-    side_m: f64,
-    /// The capacity of the radio link.
-    capacity: &'a str,
-    /// The true position of each car.
-    cars: Vec<[f64; 2]>,
-    observers: Vec<ObserverState<'a>>,
-}
-
-/// An observer and what it sees.
-#[derive(Serialize)]
-struct ObserverState<'a> {
-    name: &'a str,
-    position: [f64; 2],
-    reading: &'a super::observers::Reading,
-    /// The number of a car, its seen position, its error in metres and its age in milliseconds.
-    seen: Vec<(usize, [f64; 2], f64, u128)>,
-}
-
 impl WorldSource {
     pub(super) fn new(node: &Node) -> Self {
         Self {
             own: OwnSource::new(node, Neighbours::No),
             node: node.clone(),
             world: Mutex::default(),
-            capacity: Mutex::new("256kbit".to_owned()),
+            capacity: Mutex::new(RADIO_CAPACITY.to_owned()),
         }
     }
 
@@ -54,21 +34,21 @@ impl WorldSource {
         let tenth = |[x, y]: [f64; 2]| [(x * 10.0).round() / 10.0, (y * 10.0).round() / 10.0];
         let state = WorldState {
             side_m: Town::SIDE,
-            capacity: &capacity,
+            capacity,
             cars: town.cars.iter().map(|car| tenth(car.position)).collect(),
             observers: observers
                 .watchers
                 .iter()
                 .map(|watcher| ObserverState {
-                    name: watcher.name(),
+                    name: watcher.reading.name,
                     position: tenth(watcher.position),
-                    reading: &watcher.reading,
+                    reading: watcher.reading.clone(),
                     seen: watcher
                         .seen
                         .iter()
                         .map(|seen| {
                             let error = (seen.error * 10.0).round() / 10.0;
-                            (seen.car, tenth(seen.position), error, seen.age.as_millis())
+                            (seen.car, tenth(seen.position), error, millis(seen.age))
                         })
                         .collect(),
                 })
@@ -115,8 +95,9 @@ impl Source for WorldSource {
     }
 
     fn set_world(&self, capacity: &str) -> Result<(), String> {
-        let bits: Capacity = crate::args::capacity(capacity)?;
-        self.node.set_capacity("radio", bits).map_err(|error| error.to_string())?;
+        let bits: Capacity = crate::args::capacity(capacity)
+            .map_err(|error| format!("capacity '{capacity}' {error}"))?;
+        self.node.set_capacity(RADIO, bits).map_err(|error| error.to_string())?;
         capacity.clone_into(&mut self.capacity.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }

@@ -3,7 +3,10 @@
 
 use super::super::history::{LinkPast, Past, SubscriptionPast};
 use super::super::values::{Value, Values};
-use super::{Change, Known, State, Switch, Turn};
+use super::{
+    Change, Comparison, ContractState, Known, ObserverState, Reading, State, Switch, Turn,
+    WorldChange, WorldState,
+};
 use crate::status::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, LinkBuffer, Mended, Muted, Neighbour, Node,
     NodeClock, Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
@@ -28,6 +31,12 @@ fn written() -> String {
         Switch::decl(&config),
         Turn::decl(&config),
         Change::decl(&config),
+        Comparison::decl(&config),
+        WorldChange::decl(&config),
+        WorldState::decl(&config),
+        ObserverState::decl(&config),
+        Reading::decl(&config),
+        ContractState::decl(&config),
         Past::decl(&config),
         SubscriptionPast::decl(&config),
         LinkPast::decl(&config),
