@@ -228,17 +228,30 @@ impl Replicas {
         if !applied.changed.is_empty() {
             self.events.push(ReplicaEvent::Changed(Arc::clone(&path), applied.changed));
         }
-        match update.fate {
-            None => {}
-            Some(Fate::Deleted) => {
-                self.end(owner, update.object);
+        if let Some(fate) = update.fate {
+            self.finish(owner, update.object, path, fate, made);
+        }
+    }
+
+    /// Ends the object of an owner.
+    fn finish(
+        &mut self,
+        owner: PeerId,
+        object: ObjectIndex,
+        path: Arc<str>,
+        fate: Fate,
+        made: Made,
+    ) {
+        match fate {
+            Fate::Deleted => {
+                self.end(owner, object);
                 self.remove(&path);
                 self.events.push(ReplicaEvent::Deleted(path));
             }
-            Some(Fate::Withdrawn) => {
+            Fate::Withdrawn => {
                 if let Some(table) = self.owners.get_mut(&owner) {
-                    table.objects.remove(&update.object);
-                    table.withdrawn.insert(update.object, made.stamp);
+                    table.objects.remove(&object);
+                    table.withdrawn.insert(object, made.stamp);
                     while table.withdrawn.len() > ENDED_MAX {
                         table.withdrawn.pop_first();
                     }
@@ -246,8 +259,8 @@ impl Replicas {
                 self.remove(&path);
                 self.events.push(ReplicaEvent::Withdrawn(path));
             }
-            Some(Fate::Moved(to)) => {
-                self.end(owner, update.object);
+            Fate::Moved(to) => {
+                self.end(owner, object);
                 let epoch = self.replicas.get(&path).map_or(0, Replica::epoch);
                 if self.next_epoch(&path) > epoch.saturating_add(1) {
                     // Its next ownership has ended already.
@@ -278,20 +291,7 @@ impl Replicas {
             let known = (replica.owner(), replica.epoch());
             if !outranks((owner, introduction.epoch), known) {
                 self.claims.push(claim(known.0, known.1));
-                let table = self.owners.entry(owner).or_default();
-                let rival = Replica::new(
-                    owner,
-                    object,
-                    introduction,
-                    table.schemas.get(&introduction.schema),
-                    made,
-                );
-                if table.objects.len() < self.limit {
-                    table.objects.insert(object, Arc::clone(&path));
-                    self.rivals.entry(path).or_default().insert((owner, object), rival);
-                } else {
-                    self.counts.too_many += 1;
-                }
+                self.introduce_rival(owner, object, introduction, made);
                 return;
             }
             if !self.moving.contains_key(&path) {
@@ -341,6 +341,25 @@ impl Replicas {
         if let Some(outranked) = outranked {
             self.rival(outranked);
         }
+    }
+
+    /// Takes the introduction of an object whose path belongs to an owner of higher rank.
+    fn introduce_rival(
+        &mut self,
+        owner: PeerId,
+        object: ObjectIndex,
+        introduction: &Introduction,
+        made: Made,
+    ) {
+        let table = self.owners.entry(owner).or_default();
+        if table.objects.len() >= self.limit {
+            self.counts.too_many += 1;
+            return;
+        }
+        let schema = table.schemas.get(&introduction.schema);
+        let rival = Replica::new(owner, object, introduction, schema, made);
+        table.objects.insert(object, Arc::clone(rival.path()));
+        self.rival(rival);
     }
 
     /// Keeps the copy of an object whose path belongs to an owner of higher rank, until its own owner ends it.

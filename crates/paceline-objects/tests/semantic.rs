@@ -39,7 +39,7 @@ fn every(millis: u64) -> ExchangeTerms {
 }
 
 fn decide(function: &mut dyn SemanticFunction, facts: &PairFacts) -> Option<ExchangeTerms> {
-    function.decide(&PairView { peer: PeerId(9), facts, fields: &Car }).unwrap()
+    function.decide(&PairView { peer: PeerId(9), facts, fields: &Car }).expect("it decides")
 }
 
 fn at(distance: f64, terms: Option<ExchangeTerms>) -> PairFacts {

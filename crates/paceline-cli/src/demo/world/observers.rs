@@ -17,6 +17,9 @@ pub(super) const RADIO: &str = "radio";
 /// The capacity of the radio link in the beginning, and of the other links.
 pub(super) const RADIO_CAPACITY: &str = "256kbit";
 const OTHER_CAPACITY: &str = "10mbit";
+/// The nearest distance of the observers' interest, and how much farther a car may be that leaves it.
+const NEAREST: f64 = NEAR * 1.2;
+const NEAREST_SLACK: f64 = 0.1;
 const WORLD: &str = "town";
 /// The radio operator's contract: cars, updates per second, bytes and delay.
 const PROMISED: (usize, u32, u32, Duration) = (12, 5, 64, Duration::from_millis(300));
@@ -137,7 +140,7 @@ impl Watcher {
         let node = Node::builder().name(name).isolated().link(link).open()?;
         let world = node.world(WORLD).join()?;
         let ms = Duration::from_millis;
-        let steps = [(NEAR * 1.2, ms(50)), (400.0, ms(200)), (1_500.0, ms(1_000))];
+        let steps = [(NEAREST, ms(50)), (400.0, ms(200)), (1_500.0, ms(1_000))];
         let interest = match name {
             TOWER => Interest::every(ms(500)),
             RADIO => {
@@ -197,6 +200,12 @@ impl Watcher {
             let sum = if is_near { &mut self.second.near } else { &mut self.second.far };
             *sum = (sum.0 + seen.error, sum.1 + 1);
         }
+        // The contract covers the cars of the nearest distance, also of those that are just leaving it, if they are few.
+        let nearest = NEAREST * (1.0 + NEAREST_SLACK);
+        let candidates =
+            town.cars.iter().filter(|car| distance(car.position, self.position) <= nearest);
+        let all_promised =
+            self.reading.contract == ContractState::Granted && candidates.count() <= PROMISED.0;
         let mut promised = (0, 0);
         let mut near = 0;
         for ((number, car), near_since) in town.cars.iter().enumerate().zip(&mut self.near_since) {
@@ -205,16 +214,14 @@ impl Watcher {
                 continue;
             }
             near += 1;
-            // A car that was never received is as old as can be.
-            let age = ages.get(&number).copied();
-            self.second.age = self.second.age.max(age.unwrap_or_default());
             let since = *near_since.get_or_insert(now);
+            // A car that was never received is as old as its time near.
+            let age = ages.get(&number).copied().unwrap_or(now.duration_since(since));
+            self.second.age = self.second.age.max(age);
             // A car that has just come near is promised from the next evaluation and exchange on.
-            if self.reading.contract == ContractState::Granted
-                && now.duration_since(since) > Duration::from_secs(1)
-            {
+            if all_promised && now.duration_since(since) > Duration::from_secs(1) {
                 promised.0 += 1;
-                promised.1 += u64::from(age.is_none_or(|age| age > AGE_MAX));
+                promised.1 += u64::from(age > AGE_MAX);
             }
         }
         self.second.most = self.second.most.max(near);
