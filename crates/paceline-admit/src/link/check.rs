@@ -54,7 +54,9 @@ impl Admission {
                 left.test_charge(None, charge, demand)?;
                 left.add(charge);
             }
-            left.test_charge(None, &last, demand)?
+            left.test_charge(None, &last, demand)?;
+            // Any of the changed charges may cover `demand`, so only its deadline is its bound.
+            return Ok(self.grant(demand, None));
         };
         Ok(self.grant(demand, Some(now)))
     }

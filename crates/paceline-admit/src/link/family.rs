@@ -151,6 +151,7 @@ impl Admission {
 mod tests {
     use super::super::{Holder, LinkParameters};
     use super::*;
+    use crate::bounds::{LatencyRate, Sum, static_priority};
     use crate::link::AdmissionTest;
     use crate::traffic::Traffic;
     use crate::verdict::AdmissionResult;
@@ -189,6 +190,59 @@ mod tests {
         })
     }
 
+    /// Returns the charge that covers the stream `trunk` of a family.
+    fn covering(members: &[Member], trunk: Trunk) -> StreamDemand {
+        let carrier = |trunk| {
+            let mut all = members.iter().map(|(it, _)| *it);
+            all.find(|it| *it == trunk || it.carries(trunk)).unwrap()
+        };
+        let its = members.iter().filter(|(it, _)| carrier(*it) == carrier(trunk));
+        let [charge] = sent(&its.copied().collect::<Vec<_>>())[..] else { panic!("two charges") };
+        charge
+    }
+
+    /// Returns the delay bound of the level of `own` on a link of `capacity` with these charges, under static priority.
+    fn bound(charges: &[StreamDemand], own: &StreamDemand, capacity: Capacity) -> Duration {
+        let sum = |of: fn(&u32, &u32) -> bool| {
+            let its = charges.iter().filter(|it| of(&it.level(), &own.level()));
+            Sum::of(&its.map(|it| *it.traffic()).collect::<Vec<_>>())
+        };
+        let lower = charges.iter().filter(|it| it.level() > own.level());
+        let packet = lower.map(|it| it.traffic().packet()).max().unwrap_or(0);
+        let link = LatencyRate::link(capacity, Duration::ZERO);
+        static_priority(link, sum(u32::lt), sum(u32::eq), packet).unwrap()
+    }
+
+    #[test]
+    fn a_stream_that_reshapes_its_family_is_not_granted_the_bound_of_another_level() {
+        let capacity = Capacity::from_bits_per_s(3_000_000).unwrap();
+        let mut link =
+            Admission::new(LinkParameters::new(capacity, AdmissionTest::StaticPriority, 0));
+        let loss = LossTolerance::new(1, 4).unwrap();
+        // The slowest stream moves from the charge of the first one to that of the last one.
+        let [third, sixth, half] = [
+            (TrunkRate::Every(3), 10, loss),
+            (TrunkRate::Every(6), 50, LossTolerance::NONE),
+            (TrunkRate::Every(2), 30, LossTolerance::NONE),
+        ]
+        .map(|(rate, deadline, loss)| {
+            (Trunk::of_family(FAMILY, rate), demand(rate, deadline).with_loss(loss))
+        });
+        let holder = Holder { origin: 1, number: 1 };
+        for (trunk, demand) in [third, sixth] {
+            assert!(matches!(link.hold(trunk, holder, &demand), AdmissionResult::Granted(_)));
+            link.commit(trunk, holder, None);
+        }
+        let members = [half, third, sixth];
+        let least = bound(&sent(&members), &covering(&members, half.0), capacity);
+        assert!(bound(&sent(&members), &covering(&members, third.0), capacity) < least);
+        let AdmissionResult::Granted(grant) = link.hold(half.0, holder, &half.1) else {
+            panic!("refused");
+        };
+        assert!(grant.now >= least, "{} is less than {least}", grant.now);
+        assert!(grant.now <= grant.bound);
+    }
+
     /// Returns the bytes that must have been sent within `time`.
     fn due(charges: &[StreamDemand], time: Duration) -> u64 {
         let of = |one: &StreamDemand| match time >= one.deadline() {
@@ -213,6 +267,38 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn static_priority_grants_each_stream_the_bound_of_its_level(
+            members in family(),
+            losses in proptest::collection::vec(any::<bool>(), 7),
+            order in any::<prop::sample::Index>(),
+        ) {
+            let capacity = Capacity::from_bits_per_s(4_000_000).unwrap();
+            let rule = AdmissionTest::StaticPriority;
+            let mut link = Admission::new(LinkParameters::new(capacity, rule, 0));
+            let holder = Holder { origin: 1, number: 1 };
+            let (mut left, mut held) = (members, BTreeMap::new());
+            let loss = LossTolerance::new(1, 4).unwrap();
+            for ((_, demand), _) in left.iter_mut().zip(losses).filter(|(_, lossy)| *lossy) {
+                *demand = demand.with_loss(loss);
+            }
+            while !left.is_empty() {
+                let (trunk, demand) = left.remove(order.index(left.len()));
+                let AdmissionResult::Granted(grant) = link.hold(trunk, holder, &demand) else {
+                    continue;
+                };
+                link.commit(trunk, holder, None);
+                held.insert(trunk, demand);
+                let held: Vec<Member> = held.iter().map(|(trunk, it)| (*trunk, *it)).collect();
+                let (all, own) = (sent(&held), covering(&held, trunk));
+                prop_assert!(grant.now <= grant.bound && grant.bound == demand.deadline());
+                prop_assert!(grant.now >= bound(&all, &own, capacity), "{:?} in {:?}", trunk, held);
+                for charge in &all {
+                    prop_assert!(bound(&all, charge, capacity) <= charge.deadline());
+                }
+            }
+        }
+
         #[test]
         fn charges_cover_each_stream_and_never_grow_when_one_ends(members in family()) {
             let all = sent(&members);

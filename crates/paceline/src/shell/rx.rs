@@ -131,6 +131,7 @@ impl Sources {
     /// Applies posted changes, then delivers the samples that arrived before them.
     fn settle(&mut self, now: Instant, changes: &Mailbox<RxChange>, drops: &AtomicDrops) {
         let Self { seen, sources, replaced, early } = self;
+        let mut arrived = Vec::new();
         changes.collect(seen, |change| match change.installation {
             Some(installation) => {
                 if installation.outputs.iter().any(|(plan, _)| plan.until.is_some()) {
@@ -142,13 +143,31 @@ impl Sources {
                 source.set_paths(now, change.from);
                 installation.apply(&mut source.ingress);
                 let early = early.take(change.source, |from| source.is_from(now, from), drops);
-                early.into_iter().for_each(|item| item.offer(&mut source.ingress, now, &[]));
+                arrived.extend(early.into_iter().map(|item| (change.source, item)));
             }
             None => {
                 sources.remove(&change.source);
             }
         });
-        early.expire(now, drops);
+        // Only all changes together state which outputs a sample replaces.
+        arrived.into_iter().for_each(|(key, item)| self.offer(now, key, item, drops));
+        self.early.expire(now, drops);
+    }
+
+    /// Delivers an item to the outputs of its source. A sample first ends the outputs that it
+    /// replaces.
+    fn offer(&mut self, now: Instant, key: SourceKey, item: Item, drops: &AtomicDrops) {
+        let unreplaced = match &item {
+            Item::Sample(sample) => {
+                self.replace(key, sample.seq);
+                Vec::new()
+            }
+            Item::Lost(..) => self.unreplaced(key),
+        };
+        match self.sources.get_mut(&key) {
+            Some(source) => item.offer(&mut source.ingress, now, &unreplaced),
+            None => item.count(drops),
+        }
     }
 
     /// Returns the outputs of a source that have not replaced those of another form yet.
@@ -256,15 +275,6 @@ impl RxSources {
                 }
                 Received::Control(_) => continue,
             };
-            if let Item::Sample(sample) = &item
-                && guard.sources.get(&key).is_some_and(|source| source.is_from(now, from))
-            {
-                guard.replace(key, sample.seq);
-            }
-            let unreplaced = match &item {
-                Item::Lost(..) => guard.unreplaced(key),
-                Item::Sample(_) => Vec::new(),
-            };
             match guard.sources.get_mut(&key) {
                 Some(source) if !source.is_from(now, from) => {
                     waits(bytes);
@@ -274,7 +284,7 @@ impl RxSources {
                     if matches!(item, Item::Sample(_)) {
                         source.come_by(from);
                     }
-                    item.offer(&mut source.ingress, now, &unreplaced);
+                    guard.offer(now, key, item, &self.drops);
                 }
                 None if waits(bytes) => {
                     guard.early.push(Early { at: now, from, key, item }, &self.drops);
@@ -548,3 +558,6 @@ impl LinkRx {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
