@@ -132,8 +132,8 @@ pub struct SpacingReport {
 
 /// The measurements of a subscription with [`SubscriberBuilder::sync_group`](crate::SubscriberBuilder::sync_group).
 ///
-/// Two members of a group release samples of the same capture time within the sum of their [`bound`](Self::bound)s; add
-/// both publishers' errors if the samples are of different publishers' nodes.
+/// Two members of a group release samples of the same capture time within the sum of their [`bound`](Self::bound)s, as
+/// far as each bound applies; add both publishers' errors if the samples are of different publishers' nodes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SyncReport {
     /// The name of the group.
@@ -155,8 +155,8 @@ pub struct SyncReport {
     pub publisher_error: Option<Duration>,
     /// The time by which the thread woke up too late in 99 % of the last 512 releases.
     pub wakeup: Duration,
-    /// The largest difference of release and capture time plus delay by this node's clock: its error and the wake-up.
-    /// `None` if the error is unknown, and before the first sample released by clocks.
+    /// The clock error plus the wake-up that 99 % of the last 512 releases do not exceed. Late and early samples are not
+    /// included. `None` if the error is unknown, and before the first sample released by clocks.
     pub bound: Option<Duration>,
 }
 

@@ -92,7 +92,7 @@ fn sent(members: &[Member]) -> Vec<StreamDemand> {
     }
     let charge = |((_, own), carried): (Member, Vec<Member>)| {
         let together = sent(&carried).into_iter().reduce(|all, one| all.plus(&one));
-        // Windows of the streams lie across each other.
+        // The streams' loss windows do not coincide, so the joint stream tolerates no loss.
         together.map_or(own, |more| own.join(&more).with_loss(LossTolerance::NONE))
     };
     roots.into_iter().map(charge).collect()

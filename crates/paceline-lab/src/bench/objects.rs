@@ -36,10 +36,10 @@ pub(super) struct Args {
 const PROMISE: (usize, u32) = (105, 5);
 
 /// The tolerances of objects of relevance 1 that are tried, in millimetres.
-const TOLERANCES_MM: [f64; 6] = [3.0, 4.0, 4.5, 5.0, 5.5, 6.0];
+const TOLERANCES_MM: [f64; 8] = [3.0, 4.0, 5.0, 5.5, 6.0, 7.0, 8.0, 10.0];
 
-/// A way to send objects, and its best result.
-struct Way {
+/// A method to send objects, and its best result.
+struct Tuned {
     name: String,
     outcome: Outcome,
 }
@@ -47,6 +47,9 @@ struct Way {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install()?;
     let mut command = "paceline-lab bench objects".to_owned();
+    if args.seconds != 70 {
+        command.push_str(&format!(" --duration {}s", args.seconds));
+    }
     if args.seed != 1 {
         command.push_str(&format!(" --seed {}", args.seed));
     }
@@ -72,8 +75,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     report.finish(&args.output)
 }
 
-/// Returns the outcome of the usual ways, each with its best values.
-fn baselines(scenes: &[Scene]) -> Result<Vec<Way>> {
+/// Returns the outcomes of the usual methods, each with its best values.
+fn baselines(scenes: &[Scene]) -> Result<Vec<Tuned>> {
     let powers = [0.25, 0.5, 0.75, 1.0, 1.5, 2.0];
     Ok(vec![
         best("fixed rate to everybody", [0], scenes, |_| FixedRate::new(false)),
@@ -91,7 +94,7 @@ fn best<V: Copy + std::fmt::Debug, M: Method>(
     values: impl IntoIterator<Item = V>,
     scenes: &[Scene],
     method: impl Fn(V) -> M,
-) -> Way {
+) -> Tuned {
     let outcomes = values.into_iter().map(|value| (value, run::run(&mut method(value), scenes)));
     let p99 = |outcome: &Outcome| outcome.weighted_percentile(990);
     let least = outcomes.min_by(|(_, one), (_, other)| p99(one).total_cmp(&p99(other)));
@@ -99,13 +102,13 @@ fn best<V: Copy + std::fmt::Debug, M: Method>(
         || (name.to_owned(), Outcome::default()),
         |(value, outcome)| (format!("{name} [{value:?}]").replace(" [0]", ""), outcome),
     );
-    Way { name, outcome }
+    Tuned { name, outcome }
 }
 
 /// Returns the outcome of the lowest threshold that the bytes permit.
-fn dead_reckoning(name: &str, multicast: bool, scenes: &[Scene]) -> Result<Way> {
-    let (mut low, mut high) = (0.01, 100.0);
-    for _ in 0..12 {
+fn dead_reckoning(name: &str, multicast: bool, scenes: &[Scene]) -> Result<Tuned> {
+    let (mut low, mut high) = (1e-4, 100.0);
+    for _ in 0..18 {
         interrupt::check()?;
         let middle = f64::sqrt(low * high);
         let outcome = run::run(&mut DeadReckoning::new(middle, multicast), scenes);
@@ -116,15 +119,15 @@ fn dead_reckoning(name: &str, multicast: bool, scenes: &[Scene]) -> Result<Way> 
         }
     }
     let outcome = run::run(&mut DeadReckoning::new(high, multicast), scenes);
-    Ok(Way { name: format!("{name} [{high:.2} m]"), outcome })
+    Ok(Tuned { name: format!("{name} [{high:.2} m]"), outcome })
 }
 
 /// Returns the best outcome among tables whose rates use all bytes.
-fn distance_table(scenes: &[Scene]) -> Result<Way> {
+fn distance_table(scenes: &[Scene]) -> Result<Tuned> {
     let mut ways = Vec::new();
     for divisor in [1.2, 1.5, 2.0, 2.5] {
         let (mut low, mut high) = (0.1, 200.0);
-        for _ in 0..12 {
+        for _ in 0..18 {
             interrupt::check()?;
             let middle = f64::sqrt(low * high);
             let outcome = run::run(&mut DistanceTable::new(middle, divisor), scenes);
@@ -135,14 +138,14 @@ fn distance_table(scenes: &[Scene]) -> Result<Way> {
             }
         }
         let outcome = run::run(&mut DistanceTable::new(low, divisor), scenes);
-        ways.push(Way {
+        ways.push(Tuned {
             name: format!("table of rates by distance [{low:.1}/s ÷ {divisor}]"),
             outcome,
         });
     }
-    let p99 = |way: &Way| way.outcome.weighted_percentile(990);
+    let p99 = |way: &Tuned| way.outcome.weighted_percentile(990);
     let least = ways.into_iter().min_by(|one, other| p99(one).total_cmp(&p99(other)));
-    Ok(least.unwrap_or_else(|| Way { name: "table".to_owned(), outcome: Outcome::default() }))
+    Ok(least.unwrap_or_else(|| Tuned { name: "table".to_owned(), outcome: Outcome::default() }))
 }
 
 const HEADINGS: [&str; 6] = [
@@ -155,7 +158,7 @@ const HEADINGS: [&str; 6] = [
 ];
 
 fn table(ways: &[(&str, &Outcome)]) -> Table {
-    let mut headings = vec!["way to send".to_owned()];
+    let mut headings = vec!["method".to_owned()];
     headings.extend(HEADINGS.map(str::to_owned));
     let mut table = Table::new(headings);
     for (name, outcome) in ways {
@@ -172,12 +175,12 @@ fn table(ways: &[(&str, &Outcome)]) -> Table {
     table
 }
 
-fn rows<'a>(ours: &'a Way, others: &'a [Way]) -> Vec<(&'a str, &'a Outcome)> {
+fn rows<'a>(ours: &'a Tuned, others: &'a [Tuned]) -> Vec<(&'a str, &'a Outcome)> {
     let ways = std::iter::once(ours).chain(others);
     ways.map(|way| (way.name.as_str(), &way.outcome)).collect()
 }
 
-fn compared(ours: &Way, baselines: &[Way]) -> Section {
+fn compared(ours: &Tuned, baselines: &[Tuned]) -> Section {
     let mut section =
         Section::new("500 cars, 5 observers, 1 Mbit/s, the same bytes").alone("exchange list");
     section.table(table(&rows(ours, baselines)));
@@ -187,14 +190,14 @@ fn compared(ours: &Way, baselines: &[Way]) -> Section {
     };
     let p99 = |outcome: &Outcome| outcome.weighted_percentile(990);
     section.must(
-        "p99 / the best other way's",
+        "p99 / the best other method's",
         Unit::Ratio,
         p99(ours) / least(p99),
         f64::NAN,
         Bound::AtMost(0.5),
     );
     let mean = Outcome::weighted_mean;
-    section.show("mean / the best other way's", Unit::Ratio, mean(ours) / least(mean), f64::NAN);
+    section.show("mean / the best other method's", Unit::Ratio, mean(ours) / least(mean), f64::NAN);
     section.must(
         "promised updates past 100 ms",
         Unit::Count,
@@ -219,10 +222,10 @@ fn compared(ours: &Way, baselines: &[Way]) -> Section {
     section
 }
 
-fn further(ours: &Way, others: &[Way]) -> Section {
+fn further(ours: &Tuned, others: &[Tuned]) -> Section {
     let mut section = Section::new("Other conditions").alone("exchange list");
     section.table(table(&rows(ours, others)));
-    let p99 = |way: &Way| way.outcome.weighted_percentile(990);
+    let p99 = |way: &Tuned| way.outcome.weighted_percentile(990);
     for other in others {
         let name = format!("p99 / {}", other.name);
         section.show(&name, Unit::Ratio, p99(ours) / p99(other), f64::NAN);

@@ -114,7 +114,7 @@ impl Label {
 }
 
 /// Returns the identifier of one publisher's samples in one form, equal on all nodes: its rate, and FNV-1a in 128 bits
-/// for all else. Of a stream that stays apart from other forms, the rate is part of the rest.
+/// for all else. If the stream stays apart from other forms, the hash also covers the rate.
 pub(super) fn trunk(publisher: PublisherId, stays_apart: bool, form: Form) -> Trunk {
     let (rate, apart) = match form.rate {
         Rate::All => (TrunkRate::All, [0, 0]),

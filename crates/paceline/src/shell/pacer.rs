@@ -103,12 +103,12 @@ const PROBE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 /// One measured wake-up.
 struct Probe {
     at: Instant,
-    late: Mutex<Sender<Duration>>,
+    late: Sender<Duration>,
 }
 
 impl Wake for Probe {
     fn wake(&self) {
-        let _ = lock(&self.late).send(clock::now().since(self.at));
+        let _ = self.late.send(clock::now().since(self.at));
     }
 
     fn fail(&self) {}
@@ -121,7 +121,7 @@ pub(crate) fn measure_wakeups() -> Option<(Duration, Duration)> {
     for _ in 0..PROBES {
         let (late, measured) = channel();
         let at = clock::now() + PROBE_STEP;
-        let probe = Arc::new(Probe { at, late: Mutex::new(late) });
+        let probe = Arc::new(Probe { at, late });
         let wake: Arc<dyn Wake> = probe;
         wake_at(at, true, &Arc::downgrade(&wake));
         lateness.push(measured.recv_timeout(PROBE_PATIENCE).ok()?);
@@ -191,7 +191,9 @@ impl Pacer {
             std::thread::park();
             return;
         };
-        let margin = if exact { sleeper.margin(at) } else { Duration::ZERO };
+        // Every sleep counts for the mean interval, or others would stay coarse after the exact ones ended.
+        let margin = sleeper.margin(at);
+        let margin = if exact { margin } else { Duration::ZERO };
         let before = clock::now();
         let wakes = (at - margin).max(before + sleeper.grain());
         if wakes > before {

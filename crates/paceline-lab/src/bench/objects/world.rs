@@ -100,8 +100,13 @@ impl Scene {
     pub(super) fn relevance(&self, observer: usize, car: usize) -> f64 {
         let [observer, car] = [self.observers.get(observer), self.cars.get(car)];
         let between = observer.zip(car).map(|(from, to)| distance(from.position, to.position));
-        10.0 / (10.0 + between.unwrap_or(f64::INFINITY))
+        relevance(between.unwrap_or(f64::INFINITY))
     }
+}
+
+/// Returns the relevance of an object at a distance in metres.
+pub(super) fn relevance(distance: f64) -> f64 {
+    10.0 / (10.0 + distance)
 }
 
 /// Drives all cars for a time. Returns the scene at each tick; the same for the same seed.

@@ -99,7 +99,10 @@ fn cells(row: &Row, without_second: &str) -> [String; 5] {
     let bound = row.must_be.map(|bound| match bound {
         Bound::AtMost(most) => format!("≤ {}", value(row.unit, most)),
         Bound::AtLeast(least) => format!("≥ {}", value(row.unit, least)),
-        Bound::Near(middle, off) => format!("{middle:.1} ± {}", value(row.unit, off)),
+        Bound::Near(middle, off) => {
+            // As many digits as both need.
+            format!("{middle} ± {off}")
+        }
     });
     let holds = row.holds.map(|holds| if holds { "yes" } else { "NO" });
     [

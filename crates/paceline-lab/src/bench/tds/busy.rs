@@ -1,4 +1,4 @@
-//! Spacing on an idle machine and next to four programs that use all processors.
+//! Spacing next to four threads that use all processors, and without them.
 
 use super::{errors, micros, run_once};
 use crate::bench::machine::Watch;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const HOGS: usize = 4;
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// Measures the spacing errors with and without the other programs.
+/// Measures the spacing errors with and without the threads.
 pub(super) fn measure(
     node: &Node,
     seconds: u32,

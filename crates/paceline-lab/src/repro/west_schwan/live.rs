@@ -37,7 +37,7 @@ pub(super) struct Measured {
 /// The greatest number of messages of an interactor that wait; a newer one is dropped.
 const QUEUE: usize = 8;
 
-/// What the interactors and the scheduler share, guarded by one lock as in the paper.
+/// The state that interactors and scheduler share, guarded by one lock as in the paper.
 struct Shared {
     turns: Turns,
     discipline: Discipline,
@@ -206,7 +206,7 @@ fn schedule(run: Run, socket: UnixDatagram) -> JoinHandle<Result<Vec<Duration>>>
     })
 }
 
-/// Counts what arrives. Returns the rate between the first and the last arrival in Mbit/s.
+/// Counts received bytes. Returns the rate between the first and the last arrival in Mbit/s.
 fn receive(run: Run, socket: UnixDatagram) -> Result<JoinHandle<f64>> {
     socket.set_read_timeout(Some(Duration::from_millis(100)))?;
     Ok(std::thread::spawn(move || {

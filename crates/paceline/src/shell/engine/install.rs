@@ -110,7 +110,7 @@ pub(crate) struct Outgoing {
     scalers: BTreeMap<Form, FormTask>,
     /// The neighbours from which its samples may arrive.
     from: Vec<NodeId>,
-    /// What else the outputs take: only aligned samples, and those before a successor.
+    /// Per output: whether it takes only aligned samples, and its successor.
     takes: BTreeMap<Key, (bool, Option<Form>)>,
 }
 

@@ -3,7 +3,7 @@
 use crate::bench::objects::budget::ByteBucket;
 use crate::bench::objects::link::{LARGEST, MESSAGE_BYTES, Packet, UPDATE_BYTES};
 use crate::bench::objects::run::{DELAY, Method};
-use crate::bench::objects::world::{CARS, OBSERVERS, Scene, TICK};
+use crate::bench::objects::world::{CARS, OBSERVERS, Scene, TICK, relevance};
 use paceline_objects::exchange::{
     Exchange, ExchangeClass, ExchangeList, ExchangeSettings, ObjectFacts, Observer,
 };
@@ -66,12 +66,12 @@ impl OurExchange {
 
     fn evaluate(&mut self, now: Instant) {
         let terms = ExchangeTerms { refresh: REFRESH, ..ExchangeTerms::every(TICK) };
-        let mut relevance = |pair: &PairView<'_>| {
-            let relevance = 10.0 / (10.0 + pair.facts.distance.unwrap_or(0.0));
+        let mut decide = |pair: &PairView<'_>| {
+            let relevance = relevance(pair.facts.distance.unwrap_or(0.0));
             Some(terms.weight(relevance).tolerance(self.tolerance / relevance))
         };
         while let Some(batch) = self.list.next_batch(now) {
-            if let Ok(decided) = batch.decide(&mut relevance, &()) {
+            if let Ok(decided) = batch.decide(&mut decide, &()) {
                 self.list.accept(&decided, now);
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::bench::objects::link::Packet;
 use crate::bench::objects::run::Method;
-use crate::bench::objects::world::{CARS, OBSERVERS, Scene};
+use crate::bench::objects::world::{CARS, OBSERVERS, Scene, TICK};
 use paceline_objects::Motion;
 use paceline_objects::motion::distance;
 use paceline_sched::Duration;
@@ -30,8 +30,9 @@ impl Method for DeadReckoning {
         let mut cars = Vec::new();
         for (number, (car, sent)) in scene.cars.iter().zip(&mut self.sent).enumerate() {
             // The first heartbeats are spread over the time of one.
-            let phase = TICKS_PER_HEARTBEAT.min(number % TICKS_PER_HEARTBEAT);
-            let first = sent.is_none() && scene.now.as_nanos() / 50_000_000 % 100 == as_u64(phase);
+            let tick = scene.now.as_nanos() / TICK.as_nanos();
+            let first =
+                sent.is_none() && tick % TICKS_PER_HEARTBEAT == number as u64 % TICKS_PER_HEARTBEAT;
             let wrong = sent.is_some_and(|sent| {
                 let error = distance(car.position, sent.position_at(scene.now));
                 error > self.threshold || scene.now.since(sent.at) >= HEARTBEAT
@@ -49,9 +50,5 @@ impl Method for DeadReckoning {
     }
 }
 
-/// A heartbeat in ticks of 50 ms.
-const TICKS_PER_HEARTBEAT: usize = 100;
-
-fn as_u64(value: usize) -> u64 {
-    u64::try_from(value).unwrap_or_default()
-}
+/// A heartbeat in ticks.
+const TICKS_PER_HEARTBEAT: u64 = HEARTBEAT.as_nanos() / TICK.as_nanos();
