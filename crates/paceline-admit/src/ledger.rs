@@ -65,7 +65,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Returns the tentative part of `held`.
+    /// Returns the tentative part of `held`. Streams of shared samples can be fewer held than installed: one is charged
+    /// for several.
     #[must_use]
     pub const fn tentative(&self) -> Amounts {
         Amounts {

@@ -193,6 +193,13 @@ fn signed(nanos: u64) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
+/// Returns sixteen times the jitter of RFC 3550, section 6.4.1, after a change of the transit time, all in nanoseconds.
+/// A change of 1 s or more is a jump of the time stamps, which is no jitter.
+#[must_use]
+pub const fn jitter_step(scaled: u64, change: u64) -> u64 {
+    if change < JUMP.unsigned_abs() { scaled - ((scaled + 8) >> 4) + change } else { scaled }
+}
+
 /// The interarrival jitter of RFC 3550, section 6.4.1: a running mean of the differences of transit times.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Jitter {
@@ -207,10 +214,7 @@ impl Jitter {
         let transit = signed(now.as_nanos()).saturating_sub(signed(stamp_nanos));
         if let Some(last) = self.last {
             let change = transit.saturating_sub(last).unsigned_abs();
-            // A jump of the time stamps is no jitter.
-            if change < JUMP.unsigned_abs() {
-                self.scaled = self.scaled - ((self.scaled + 8) >> 4) + change;
-            }
+            self.scaled = jitter_step(self.scaled, change);
         }
         self.last = Some(transit);
     }

@@ -124,10 +124,10 @@ fn picture(
     begun: &mut Vec<u8>,
     number: u64,
 ) -> io::Result<Option<Bytes>> {
-    // Without the end of a picture in the new bytes, the others need not be read again.
-    let mut has_end = true;
+    // Only the first bytes, which must begin a picture, and bytes with the end of one are worth reading.
+    let mut worth_reading = true;
     loop {
-        let mut pictures = mjpeg::split(if has_end { begun } else { &[] });
+        let mut pictures = mjpeg::split(if worth_reading { begun } else { &[] });
         match pictures.next() {
             Some(Ok(picture)) => {
                 let picture = Bytes::copy_from_slice(picture);
@@ -150,7 +150,7 @@ fn picture(
         begun.extend_from_slice(more);
         input.consume(read);
         let new = begun.get(from..).unwrap_or_default();
-        has_end = new.windows(2).any(|marker| marker == [0xff, 0xd9]);
+        worth_reading = from == 0 || new.windows(2).any(|marker| marker == [0xff, 0xd9]);
         if read == 0 {
             // A picture that was cut off is left out.
             return Ok(None);

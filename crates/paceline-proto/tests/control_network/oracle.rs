@@ -62,6 +62,18 @@ impl Net {
         }
     }
 
+    /// An output that ends with the first sample of its successor has one, which delivers to the same.
+    fn check_successor(&self, node: usize, publisher: PublisherId, output: &OutputPlan) {
+        let Some(next) = output.until else { return };
+        let successors = self.outputs(node, publisher, next);
+        let lasting =
+            successors.iter().filter(|it| it.until.is_none() && it.target == output.target);
+        let delivers =
+            |subscription| lasting.clone().any(|it| it.subscriptions.contains(subscription));
+        let found = lasting.clone().next().is_some() && output.subscriptions.iter().all(delivers);
+        assert!(found, "no successor {next} of {output:?} at {node}: {successors:?}");
+    }
+
     fn follow(&self, publisher: PublisherId) -> BTreeMap<SubscriptionId, Form> {
         let mut got = BTreeMap::new();
         let mut visited = BTreeSet::new();
@@ -70,6 +82,9 @@ impl Net {
             assert!(visited.insert((node, form)), "{form} of {publisher} twice at {node}");
             // Outputs with a successor end with its first sample, so what they deliver must also come from that.
             let lasting = |output: &&OutputPlan| output.until.is_none();
+            for output in self.outputs(node, publisher, form) {
+                self.check_successor(node, publisher, output);
+            }
             for output in self.outputs(node, publisher, form).iter().filter(lasting) {
                 let scaled = if output.scale == Form::FULL { form } else { output.scale };
                 let scaled = scaled.without_via();

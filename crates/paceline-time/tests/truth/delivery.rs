@@ -167,7 +167,8 @@ fn a_million_samples_of_ten_publishers_on_three_nodes_are_in_order() {
     assert_eq!((out.violations, out.beyond, out.late), (0, 0, 0), "{out:?}");
     assert_eq!(out.released, 1_000_000, "none is lost");
     assert!(out.longest <= HOLD.as_nanos(), "{out:?}");
-    assert!(out.inverted > 0 && out.unknown < out.released, "{out:?}");
+    // Clocks that are off by up to 50 ms do not decide the order of most neighbours, but of some.
+    assert!(out.inverted > 0 && out.unknown * 100 < out.released * 95, "{out:?}");
 }
 
 const LIMIT: u64 = 100 * MILLI;
@@ -274,7 +275,7 @@ fn actuate(seed: u64, commands: u64) -> Decided {
                 break;
             }
             let instant = Instant::from_nanos(at);
-            if due <= arrives || Instant::from_nanos(due) <= instant {
+            if Instant::from_nanos(due) <= instant {
                 if freshness.poll_silence(instant) {
                     out.silences += 1;
                     let true_end = acts_until.take().unwrap();

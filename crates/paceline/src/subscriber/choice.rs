@@ -98,9 +98,9 @@ impl Choice {
         if realtime {
             pacer::use_realtime();
         }
-        let Some((median, achievable)) = pacer::measure_wakeups() else { return Ok(()) };
-        if *jitter < Duration::from(median) {
-            let (jitter, achievable) = (*jitter, achievable.into());
+        let Some(achievable) = pacer::measure_wakeups().map(Duration::from) else { return Ok(()) };
+        if *jitter < achievable {
+            let jitter = *jitter;
             return Err(SubscribeError::MaxJitterRefused { jitter, achievable });
         }
         Ok(())

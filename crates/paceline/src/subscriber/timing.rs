@@ -62,7 +62,7 @@ impl SubscriberBuilder<'_> {
     /// the error of the measured ages. Requires [`Self::within`].
     ///
     /// `jitter` is the largest variation that the application accepts, above 0 and at most 60 s. The declaration measures
-    /// 15 wake-ups, which takes some 15 ms, and refuses a jitter that half of them exceed with
+    /// 15 wake-ups, which takes some 15 ms, and refuses a jitter that more than one in ten of them exceed with
     /// [`SubscribeError::MaxJitterRefused`](crate::SubscribeError::MaxJitterRefused), which names an achievable one.
     /// Afterwards [`SpacingReport::beyond`] counts the samples whose lateness plus the error of their measured age exceeded
     /// it.

@@ -8,6 +8,7 @@
 //! of samples published meanwhile.
 
 use paceline_proto::PublisherId;
+use paceline_time::spacing::jitter_step;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +17,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PRUNE_AT: usize = 1_024;
 /// The value of [`Order::next`] before the first sample.
 const NONE: u64 = u64::MAX;
-/// A larger difference of ages counts as this one: 100 s.
-const JUMP: u64 = 100_000_000_000;
 
 /// The newest sample of one publisher that a subscription received, shared by the delivering ports.
 #[derive(Debug)]
@@ -66,8 +65,7 @@ impl Order {
         let last = self.transit.swap(age, Ordering::Relaxed);
         if last != NONE {
             let scaled = self.jitter.load(Ordering::Relaxed);
-            let scaled = scaled - ((scaled + 8) >> 4) + age.abs_diff(last).min(JUMP);
-            self.jitter.store(scaled, Ordering::Relaxed);
+            self.jitter.store(jitter_step(scaled, age.abs_diff(last)), Ordering::Relaxed);
         }
     }
 }
@@ -111,8 +109,10 @@ mod tests {
         (0..200).for_each(|n| order.arrived(5_000_000 + n % 2 * 16_000_000));
         let jitter = order.jitter.load(Ordering::Relaxed) >> 4;
         assert!((15_900_000..=16_000_000).contains(&jitter), "{jitter}");
+        // A jump of an age is no jitter.
+        let before = order.jitter.load(Ordering::Relaxed);
         order.arrived(u64::MAX - 1);
-        assert!(order.jitter.load(Ordering::Relaxed) < 2 * JUMP);
+        assert_eq!(order.jitter.load(Ordering::Relaxed), before);
     }
 
     const PUBLISHER: PublisherId = PublisherId { node: NodeId(1), index: 0 };

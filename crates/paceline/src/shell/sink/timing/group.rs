@@ -53,7 +53,6 @@ pub(super) struct Member {
     group: Arc<Group>,
     /// Samples released by clocks with known errors.
     by_clocks: u64,
-    released: u64,
     /// The largest error of a publisher's clock among samples released by clocks, in nanoseconds.
     publisher_error: u64,
 }
@@ -68,7 +67,7 @@ pub(super) struct ReleaseTime {
 
 impl Member {
     pub(super) const fn new(group: Arc<Group>) -> Self {
-        Self { group, by_clocks: 0, released: 0, publisher_error: 0 }
+        Self { group, by_clocks: 0, publisher_error: 0 }
     }
 
     /// Returns the name and the delay.
@@ -112,9 +111,8 @@ impl Member {
         (left > NEAR).then(|| now + left)
     }
 
-    /// Counts a release.
+    /// Notes the capture time of a release.
     pub(super) fn count(&mut self, captured: Option<TimeBounds>) {
-        self.released += 1;
         if let Some(captured) = captured {
             self.by_clocks += 1;
             let error = (captured.latest - captured.earliest) / 2;
@@ -135,7 +133,7 @@ impl Member {
         SyncReport {
             group: self.group.name.clone(),
             delay: self.group.delay.into(),
-            released: self.released,
+            released: counts.released,
             late: counts.late,
             early: counts.early,
             by_clocks: self.by_clocks,
