@@ -594,6 +594,13 @@ class Quote:
     def refusal(self) -> Refusal | None:
         """The refusal that a subscription would receive; ``None`` if nothing prevents it."""
     @property
+    def opposite_grant(self) -> Grant | None:
+        """The contract of the stream of ``with_tag`` that would be granted together with this one;
+        ``None`` without such a stream, or if it would be best effort."""
+    @property
+    def opposite_refusal(self) -> Refusal | None:
+        """The refusal of the stream of ``with_tag``; ``None`` if nothing prevents it."""
+    @property
     def estimate_ms(self) -> float | None:
         """The delay that the period of the samples suggests, in milliseconds: one period on each hop. It is an
         estimate; None if the publisher declares no period."""

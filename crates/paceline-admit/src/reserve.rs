@@ -252,7 +252,7 @@ impl Reservations {
     /// second.
     #[must_use]
     pub fn processor_held(&self) -> u64 {
-        self.links.values().fold(0, |sum, link| sum.saturating_add(link.ledger().held.cpu))
+        legs::processor_held(&self.links)
     }
 
     /// Returns a link with its reservations.

@@ -88,22 +88,7 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
-    let builder =
-        node.subscriber(args.pattern.as_str()).proxy(args.proxy.clone()).queue(args.queue);
-    let builder = args.wish.apply(builder).retransmit(args.retransmit);
-    let mut builder = args.timing.apply(builder);
-    if let Some(level) = args.priority {
-        builder = builder.priority(level);
-    }
-    if let Some(tag) = &args.with {
-        builder = builder.with_tag(tag.as_str());
-    }
-    if let Some(idle) = args.idle {
-        builder = builder.idle(idle);
-    }
-    if args.require_encrypted {
-        builder = builder.require_encrypted();
-    }
+    let mut builder = args.apply(node.subscriber(args.pattern.as_str())).queue(args.queue);
     if let Some(history) = args.history {
         builder = builder.history(history);
     }

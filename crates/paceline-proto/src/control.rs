@@ -71,7 +71,7 @@ pub use scaled::FormBudget;
 pub use spec::{
     BEST_EFFORT_WAIT_MAX, HOST_LINK, HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec,
 };
-pub use survey::Estimate;
+pub use survey::{Estimate, OppositeStream};
 pub use ways::{WayChange, Ways};
 
 use crate::carrier::Carrier;

@@ -4,7 +4,7 @@ use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wa
 use super::state::{Leg, Version};
 use super::{LinkId, Reservations, ReserveOutput};
 use crate::demand::StreamDemand;
-use crate::link::{Holder, Trunk};
+use crate::link::{Admission, Holder, Trunk};
 use crate::verdict::AdmissionResult;
 use paceline_sched::{Duration, Instant, LossTolerance};
 use std::collections::BTreeMap;
@@ -225,32 +225,24 @@ impl Reservations {
     /// Informs each link of the processor time and of its buffer's space that the other links have
     /// reserved.
     pub(super) fn share_host(&mut self) {
-        self.share_processor();
-        self.share_buffers();
+        share_host(&mut self.links);
     }
 
-    fn share_buffers(&mut self) {
-        let mut held: BTreeMap<u32, u64> = BTreeMap::new();
-        for link in self.links.values() {
-            if let Some(buffer) = link.spec().buffer {
-                *held.entry(buffer.number).or_default() += link.ledger().held.buffer;
-            }
-        }
-        for link in self.links.values_mut() {
-            if let Some(sum) = link.spec().buffer.and_then(|buffer| held.get(&buffer.number)) {
-                link.set_buffer_elsewhere(sum.saturating_sub(link.ledger().held.buffer));
-            }
-        }
-    }
-
-    fn share_processor(&mut self) {
-        if !self.links.values().any(|link| link.spec().cpu.is_some()) {
-            return;
-        }
-        let held = self.processor_held();
-        for link in self.links.values_mut() {
-            link.set_cpu_elsewhere(held.saturating_sub(link.ledger().held.cpu));
-        }
+    /// Returns a link as it would be if a link of this node also had the reservation `more` of a holder; nothing is
+    /// reserved. A demand that would be refused changes nothing. Returns `None` if there is no such link.
+    #[must_use]
+    pub fn link_with(
+        &self,
+        link: LinkId,
+        (at, trunk, holder): (LinkId, Trunk, Holder),
+        more: &StreamDemand,
+    ) -> Option<Admission> {
+        let mut links = self.links.clone();
+        let other = links.get_mut(&at)?;
+        let seen = other.seen(more);
+        let _ = other.hold(trunk, holder, &seen);
+        share_host(&mut links);
+        links.remove(&link)
     }
 
     /// Outputs the demand that a stream's policer has to enforce now.
@@ -262,4 +254,38 @@ impl Reservations {
         };
         self.outputs.push_back(output);
     }
+}
+
+fn share_host(links: &mut BTreeMap<LinkId, Admission>) {
+    share_processor(links);
+    share_buffers(links);
+}
+
+fn share_buffers(links: &mut BTreeMap<LinkId, Admission>) {
+    let mut held: BTreeMap<u32, u64> = BTreeMap::new();
+    for link in links.values() {
+        if let Some(buffer) = link.spec().buffer {
+            *held.entry(buffer.number).or_default() += link.ledger().held.buffer;
+        }
+    }
+    for link in links.values_mut() {
+        if let Some(sum) = link.spec().buffer.and_then(|buffer| held.get(&buffer.number)) {
+            link.set_buffer_elsewhere(sum.saturating_sub(link.ledger().held.buffer));
+        }
+    }
+}
+
+fn share_processor(links: &mut BTreeMap<LinkId, Admission>) {
+    if !links.values().any(|link| link.spec().cpu.is_some()) {
+        return;
+    }
+    let held = processor_held(links);
+    for link in links.values_mut() {
+        link.set_cpu_elsewhere(held.saturating_sub(link.ledger().held.cpu));
+    }
+}
+
+/// Returns the processor time reserved by all links, in nanoseconds per second.
+pub(super) fn processor_held(links: &BTreeMap<LinkId, Admission>) -> u64 {
+    links.values().fold(0, |sum, link| sum.saturating_add(link.ledger().held.cpu))
 }

@@ -19,7 +19,7 @@ const RATE_PARTS: u64 = 32;
 /// The steps between nothing and the requested size of pictures.
 const SIXTEENTHS: u64 = 16;
 /// A holder for demands that are only tested, never reserved.
-const NOBODY: Holder = Holder { origin: u128::MAX, number: u64::MAX };
+pub(super) const NOBODY: Holder = Holder { origin: u128::MAX, number: u64::MAX };
 
 /// A demand of one stream to test on one link.
 pub(super) struct Tried<'t> {

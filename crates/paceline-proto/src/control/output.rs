@@ -4,6 +4,7 @@ use super::best_effort::BestEffort;
 use super::grant::Grant;
 use super::refusal::Refusal;
 use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::survey::OppositeStream;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use crate::reason::Excess;
@@ -138,6 +139,8 @@ pub enum ControlOutput {
         grant: Option<Grant>,
         /// The obstacle; `None` if all nodes that have answered would grant the contract.
         refusal: Option<Refusal>,
+        /// The opposite stream, if the request is tied to one.
+        opposite: Option<OppositeStream>,
     },
     /// The request of a subscription of this node has changed. The previous grant stays in force until
     /// [`ControlOutput::InForce`].

@@ -1,34 +1,37 @@
 //! Surveys: ask all nodes of a path at once for the contract that they would currently grant.
 //!
 //! Each node answers from the current reservations of its link, without a reservation. The question has the
-//! topic [`Topic::Room`]. Every node answers for its own link of the path, so an offer was tested on every
-//! hop.
+//! topic [`Topic::Room`](super::Topic::Room). Every node answers for its own link of the path, so an offer was tested
+//! on every hop. A request that is tied to an opposite stream also asks the nodes of that stream's path, which test it
+//! beside the first one.
+
+mod prospect;
+mod query;
+
+pub use prospect::OppositeStream;
 
 use super::admission::{Survey, blank};
-use super::ask::Topic;
-use super::booking::{trunk, wanted};
-use super::codec::{
-    put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
-};
-use super::detour::StreamPath;
-use super::grant::Grant;
-use super::graph::HOPS_MAX;
-use super::offer::{Tried, both, name_lack};
+use super::booking::trunk;
+use super::contract::asked;
+use super::links::Seat;
+use super::offer::{NOBODY, Tried, both, name_lack};
 use super::pair::{Pair, Place};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
 use super::request::Ask;
 use super::shares::stays_apart;
-use super::spec::SubscriptionSpec;
+use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use super::{Control, ControlOutput};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_admit::reserve::{NodeIndex, Reservations};
 use paceline_admit::{Admission, StreamDemand, Trunk};
 use paceline_sched::{Duration, Instant};
+use prospect::{Hoped, Prospect};
+use query::{Half, Obstacles, Query};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The time for the nodes of a path to answer.
@@ -60,18 +63,37 @@ impl Estimate {
 enum Cause {
     /// A pair of a publisher here was refused; contains the original refusal.
     Refused(Refusal),
-    /// A local caller requested it; contains the contract that would be granted, if any.
-    Curious(Option<Grant>),
+    /// A local caller requested it.
+    Curious(Hoped),
 }
 
 #[derive(Debug)]
 struct Open {
     cause: Cause,
-    pair: PairKey,
-    path: Vec<NodeId>,
+    query: Query,
     waiting: BTreeSet<u64>,
     found: Vec<Refusal>,
+    /// The obstacles of the opposite pair.
+    opposed: Vec<Refusal>,
     until: Instant,
+}
+
+/// A pair's stream on a node's link of its path.
+struct Leg<'c> {
+    spec: &'c PublisherSpec,
+    hop: &'c HopInfo,
+    seat: Seat,
+    trunk: Trunk,
+    form: Form,
+    ask: Ask,
+    next: NodeId,
+}
+
+impl Leg<'_> {
+    /// Returns the demand of the stream; `None` if it is unknown or nothing is promised.
+    fn demand(&self) -> Option<StreamDemand> {
+        asked(self.spec, self.form, &self.ask)?
+    }
 }
 
 /// The open surveys.
@@ -84,6 +106,11 @@ pub(super) struct State {
 }
 
 impl State {
+    const fn next_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
     /// Returns true if the question belongs to a survey.
     pub(super) fn asked(&self, question: u64) -> bool {
         self.questions.contains_key(&question)
@@ -94,61 +121,9 @@ impl State {
     }
 }
 
-/// The question to each node of a path.
-#[derive(Clone, Debug)]
-struct Query {
-    pair: PairKey,
-    request: SubscriptionSpec,
-    path: Vec<NodeId>,
-    split: Split,
-}
-
-impl Query {
-    fn encode(&self) -> Bytes {
-        let mut out = vec![Topic::Room.code()];
-        put_pair(&mut out, self.pair.0, self.pair.1);
-        put_subscription(&mut out, &self.request);
-        out.put_varint(self.path.len() as u64);
-        for node in &self.path {
-            out.put_u64(node.0);
-        }
-        out.put_varint(self.split.code().into());
-        out.into()
-    }
-
-    /// Decodes the body after the topic.
-    fn decode(body: Bytes) -> Result<Self, WireError> {
-        let mut reader = Reader::new(body);
-        let pair = read_pair(&mut reader)?;
-        let request = read_subscription(&mut reader)?;
-        let count = reader.len(HOPS_MAX + 1, "path")?;
-        let path = (0..count).map(|_| reader.u64("path").map(NodeId)).collect::<Result<_, _>>()?;
-        let split = Split::from_code(count, reader.varint32("split")?);
-        reader.finish()?;
-        Ok(Self { pair, request, path, split })
-    }
-}
-
-/// Encodes a node's answer: the obstacle on its link, or none.
-fn encode_answer(refusal: Option<&Refusal>) -> Bytes {
-    let mut out = Vec::new();
-    out.put_flag(refusal.is_some());
-    if let Some(refusal) = refusal {
-        put_refusal(&mut out, refusal);
-    }
-    out.into()
-}
-
-fn decode_answer(body: Bytes) -> Result<Option<Refusal>, WireError> {
-    let mut reader = Reader::new(body);
-    let refusal = if reader.flag("refusal")? { Some(read_refusal(&mut reader)?) } else { None };
-    reader.finish()?;
-    Ok(refusal)
-}
-
 impl Control {
     /// Asks whether the path from `publisher` to this node would currently grant `request`. Nothing is
-    /// reserved.
+    /// reserved. A request that is tied to an opposite stream is granted if both paths would grant both.
     ///
     /// Returns the number of the survey. [`ControlOutput::Surveyed`] with that number carries the answer,
     /// after 500 ms at most. Returns `None` if the publisher, or a path from it to this node, is unknown.
@@ -159,16 +134,18 @@ impl Control {
         request: SubscriptionSpec,
     ) -> Option<u64> {
         self.advance(now);
-        let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
         let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
-        let StreamPath { nodes: path, proxy, .. } = self.way(pair, spec, &request)?;
-        let proxy = path.iter().position(|node| *node == proxy).unwrap_or_default();
-        let split = Split::of(&self.registry, &path).with_proxy(proxy);
-        let wanted =
-            wanted(publisher, spec, &request, (split, spec.form_behind(&request, &path, split)));
-        let grant = wanted.map(|demanded| self.grant_of(pair, &request, &path, &demanded));
-        let query = Query { pair, request, path, split };
-        Some(self.send_queries(&query, Cause::Curious(grant)))
+        let prospect = self.prospect(pair, request)?;
+        Some(match prospect {
+            Prospect::Open(query, hoped) => self.send_queries(&query, Cause::Curious(hoped)),
+            Prospect::Refused(refusal, opposite) => {
+                let survey = self.surveys.next_number();
+                let (complete, grant, refusal) = (true, None, Some(refusal));
+                let output = ControlOutput::Surveyed { survey, complete, grant, refusal, opposite };
+                self.outputs.push_back(output);
+                survey
+            }
+        })
     }
 
     /// Predicts the longest delay of the samples from `publisher` to this node by the model of Juvva (1999): each hop
@@ -198,8 +175,8 @@ impl Control {
         name_lack(&mut refusal, &lack, rate);
         if self.surveys.open.len() < OPEN_MAX {
             let split = Split::of(&self.registry, &path).with_proxy(proxy);
-            let query = Query { pair, request, path, split };
-            self.send_queries(&query, Cause::Refused(refusal));
+            let first = Half { pair, request, path, split };
+            self.send_queries(&Query { first, opposite: None }, Cause::Refused(refusal));
         } else {
             self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
         }
@@ -224,20 +201,26 @@ impl Control {
     }
 
     fn send_queries(&mut self, query: &Query, cause: Cause) -> u64 {
-        let number = self.surveys.next;
-        self.surveys.next += 1;
+        let number = self.surveys.next_number();
         let mut open = Open {
             cause,
-            pair: query.pair,
-            path: query.path.clone(),
+            query: query.clone(),
             waiting: BTreeSet::new(),
             found: Vec::new(),
+            opposed: Vec::new(),
             until: self.now + WAIT,
         };
-        for &node in &query.path {
+        let Query { first, opposite } = query;
+        // The node of a refused subscription knows its own obstacles.
+        let last = first.path.last().filter(|node| **node != self.me && opposite.is_none());
+        let asked = first.path.iter().filter(|node| Some(*node) != last);
+        let back = opposite.iter().flat_map(|half| &half.path);
+        for node in asked.chain(back).copied().collect::<BTreeSet<NodeId>>() {
             if node == self.me {
-                open.found.extend(self.tell_obstacle(query));
-            } else if Some(&node) != query.path.last() {
+                let Obstacles { first, opposite } = self.tell_obstacles(query);
+                open.found.extend(first);
+                open.opposed.extend(opposite);
+            } else {
                 let question = self.ask(self.now, node, query.encode());
                 self.surveys.questions.insert(question, number);
                 open.waiting.insert(question);
@@ -248,37 +231,59 @@ impl Control {
         number
     }
 
-    /// Returns the obstacle at this node, if any: a missing right, or its link of the path.
-    fn tell_obstacle(&self, query: &Query) -> Option<Refusal> {
-        let Query { pair, request, path, split } = query;
+    /// Returns the obstacles at this node: of the first pair, and of the opposite one beside it.
+    fn tell_obstacles(&self, query: &Query) -> Obstacles {
+        let Query { first, opposite } = query;
+        let beside = |opposite: &Half| self.tell_obstacle(opposite, Some(first));
+        Obstacles {
+            first: self.tell_obstacle(first, None),
+            opposite: opposite.as_ref().and_then(beside),
+        }
+    }
+
+    /// Returns the obstacle at this node, if any: a missing right, or its link of the path. The pair `beside` counts as
+    /// reserved.
+    fn tell_obstacle(&self, half: &Half, beside: Option<&Half>) -> Option<Refusal> {
+        let Half { pair, request, path, split } = half;
         let spec = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
         let place = Place::on(path, *split, self.me)?;
         let seen = Pair::at(*pair, spec, request, place);
-        self.access.prospect(&self.registry, &seen).or_else(|| self.tell_room(query))
+        self.access.prospect(&self.registry, &seen).or_else(|| self.tell_room(half, beside))
     }
 
-    /// Returns the obstacle on this node's link of the path, if any.
-    fn tell_room(&self, query: &Query) -> Option<Refusal> {
-        let Query { pair, request, path, split } = query;
+    /// Returns the stream of a pair on this node's link of its path, if that limits anything.
+    fn leg(&self, half: &Half) -> Option<Leg<'_>> {
+        let Half { pair, request, path, split } = half;
         let at = path.iter().position(|node| *node == self.me)?;
         let next = *path.get(at + 1)?;
         let counted = self.admission.links.processor.is_some();
         let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some() || counted)?;
-        let record = self.registry.record(pair.1.node)?;
-        let spec = record.publishers.get(&pair.1)?;
+        let spec = self.publisher(pair.1)?;
         let behind = spec.form_behind(request, path, *split);
         let form = if split.is_scaled(at) { behind } else { Form::FULL };
         let ask = Ask::new(request, spec, at, *split)?;
         let seat = self.admission.links.seat(&self.registry, self.me, (pair.1, next))?;
-        let link = self.admission.reservations.link(seat.link)?;
-        let trunk = Reservations::trunk_to(
-            trunk(pair.1, stays_apart(spec, request), form),
-            NodeIndex(next.0),
-        );
-        let left = self.left_for(*pair, next, link, trunk);
+        let trunk = trunk(pair.1, stays_apart(spec, request), form);
+        let trunk = Reservations::trunk_to(trunk, NodeIndex(next.0));
+        Some(Leg { spec, hop, seat, trunk, form, ask, next })
+    }
+
+    /// Returns the obstacle on this node's link of the path, if any.
+    fn tell_room(&self, half: &Half, beside: Option<&Half>) -> Option<Refusal> {
+        let Leg { spec, hop, seat, trunk, form, ask, next } = self.leg(half)?;
+        let reservations = &self.admission.reservations;
+        let held = beside.and_then(|half| self.leg(half));
+        let held = held.and_then(|leg| Some((leg.seat.link, leg.trunk, leg.demand()?)));
+        let link = match held {
+            Some((at, trunk, demand)) => {
+                Cow::Owned(reservations.link_with(seat.link, (at, trunk, NOBODY), &demand)?)
+            }
+            None => Cow::Borrowed(reservations.link(seat.link)?),
+        };
+        let left = self.left_for(half.pair, next, &link, trunk);
         let (link, before) =
-            left.as_ref().map_or((link, None), |(link, before)| (link, Some(before)));
-        let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);
+            left.as_ref().map_or((&*link, None), |(link, before)| (link, Some(before)));
+        let mut refusal = blank(half.pair, self.me, &self.registry, RefusalReason::Capacity);
         refusal.link.clone_from(&hop.link_name);
         refusal.class = seat.class;
         let mut refusal = Tried { spec, form, ask, link, trunk, before }.explain(refusal)?;
@@ -311,7 +316,7 @@ impl Control {
             self.rejected += 1;
             return;
         };
-        let answer = encode_answer(self.tell_obstacle(&query).as_ref());
+        let answer = self.tell_obstacles(&query).encode();
         self.answer(self.now, request, from, answer);
     }
 
@@ -320,8 +325,11 @@ impl Control {
         let Some(number) = self.surveys.questions.remove(&question) else { return };
         if let Some(open) = self.surveys.open.get_mut(&number) {
             open.waiting.remove(&question);
-            match decode_answer(body) {
-                Ok(refusal) => open.found.extend(refusal),
+            match Obstacles::decode(body) {
+                Ok(Obstacles { first, opposite }) => {
+                    open.found.extend(first);
+                    open.opposed.extend(opposite);
+                }
                 Err(_) => self.rejected += 1,
             }
         }
@@ -345,38 +353,58 @@ impl Control {
         }
     }
 
-    fn end_survey(&mut self, number: u64, mut open: Open) {
+    fn end_survey(&mut self, number: u64, open: Open) {
         let complete = open.waiting.is_empty();
-        let path = open.path;
-        // An offer does not help where a right is missing.
-        let lacks_room = |it: &Refusal| {
-            !matches!(it.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
-        };
-        open.found
-            .sort_by_key(|it| (lacks_room(it), path.iter().position(|node| *node == it.node)));
-        let offer = open.found.iter().all(lacks_room);
-        let offer = open.found.iter().filter(|_| offer).map(|it| it.offer).reduce(both);
-        let mut worst = open.found.into_iter().next();
-        if let (Some(worst), Some(offer)) = (&mut worst, offer) {
-            worst.offer = offer;
-            (worst.subscription, worst.publisher) = open.pair;
-        }
+        let Query { first, opposite: second } = open.query;
+        let leads = worst(&first, open.found);
         match open.cause {
             Cause::Refused(known) => {
                 // The refusing node may not have answered; then its original refusal applies.
-                let refusal = worst.or_else(|| (!complete).then(|| known.clone()));
-                self.admission.surveyed(self.now, open.pair, refusal, known);
+                let refusal = leads.or_else(|| (!complete).then(|| known.clone()));
+                self.admission.surveyed(self.now, first.pair, refusal, known);
                 self.dirty = true;
             }
-            Cause::Curious(grant) => {
-                let (survey, refusal) = (number, worst);
+            Cause::Curious(Hoped { grant, mut opposite, follows }) => {
+                let mut refusal = leads;
+                if let Some((half, stream)) = second.zip(opposite.as_mut()) {
+                    let mut back = worst(&half, open.opposed);
+                    let own = if follows { half.pair } else { first.pair };
+                    if follows {
+                        core::mem::swap(&mut refusal, &mut back);
+                    }
+                    let opposed =
+                        back.as_ref().map(|it| self.opposed(own, it.node, (&stream.tag, false)));
+                    // A pair that follows is requested after the other one is reserved.
+                    refusal = if follows { opposed.or(refusal) } else { refusal.or(opposed) };
+                    stream.refusal = back;
+                }
+                let survey = number;
                 self.outputs.push_back(ControlOutput::Surveyed {
                     survey,
                     complete,
                     grant,
                     refusal,
+                    opposite,
                 });
             }
         }
     }
+}
+
+/// Returns the first obstacle on a path, with an offer that fits all its nodes.
+fn worst(half: &Half, mut found: Vec<Refusal>) -> Option<Refusal> {
+    // An offer does not help where a right is missing.
+    let lacks_room = |it: &Refusal| {
+        !matches!(it.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
+    };
+    let place = |it: &Refusal| half.path.iter().position(|node| *node == it.node);
+    found.sort_by_key(|it| (lacks_room(it), place(it)));
+    let offer = found.iter().all(lacks_room);
+    let offer = found.iter().filter(|_| offer).map(|it| it.offer).reduce(both);
+    let mut worst = found.into_iter().next();
+    if let (Some(worst), Some(offer)) = (&mut worst, offer) {
+        worst.offer = offer;
+        (worst.subscription, worst.publisher) = half.pair;
+    }
+    worst
 }

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
-    BestEffort, Control, ControlOutput, Grant, HopInfo, PublisherSpec, Refusal, SubscriptionSpec,
+    BestEffort, Control, ControlOutput, Grant, HopInfo, OppositeStream, PublisherSpec, Refusal,
+    SubscriptionSpec,
 };
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::rights::Lack;
@@ -31,6 +32,8 @@ pub(crate) struct Seen {
     /// Notifications to local subscriptions and publishers about contracts, in order.
     pub(crate) told: Vec<Told>,
     pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
+    /// The opposite stream of the last survey.
+    pub(crate) opposite: Option<OppositeStream>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
@@ -228,8 +231,9 @@ impl Net {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     seen.taken_back.push((subscription, refusals, spec));
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal } => {
+                ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } => {
                     seen.surveyed.push((survey, complete, grant, refusal));
+                    seen.opposite = opposite;
                 }
                 ControlOutput::Asked { request, from, body, .. } => {
                     seen.asked.push((request, from, body))

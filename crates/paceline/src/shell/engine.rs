@@ -31,6 +31,7 @@ use super::sink::Sink;
 use super::source::PublisherShared;
 use super::vitals::{Pulse, Vitals};
 use crate::config::LinkConfig;
+use crate::contract::Quote;
 use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
@@ -417,8 +418,14 @@ impl Engine {
                     let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
                     self.tell(subscription, told);
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal } => {
-                    self.tell_prospect(survey, complete, grant, refusal);
+                ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } => {
+                    self.tell_prospect(survey, |known| Quote {
+                        complete,
+                        grant,
+                        refusal,
+                        opposite,
+                        ..known
+                    });
                 }
                 ControlOutput::Changed { subscription, spec } => self.changed(subscription, spec),
                 ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::contract::Quote;
-use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
+use paceline_proto::control::SubscriptionSpec;
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
@@ -29,7 +29,17 @@ impl Engine {
                     let complete = false;
                     let (grant, refusal) = (None, None);
                     let estimate = self.control.estimate(publisher, spec);
-                    let known = Quote { publisher, tag, node, complete, grant, refusal, estimate };
+                    let opposite = None;
+                    let known = Quote {
+                        publisher,
+                        tag,
+                        node,
+                        complete,
+                        grant,
+                        refusal,
+                        opposite,
+                        estimate,
+                    };
                     matching.push(known);
                 }
             }
@@ -41,16 +51,10 @@ impl Engine {
         }
     }
 
-    pub(super) fn tell_prospect(
-        &mut self,
-        survey: u64,
-        complete: bool,
-        grant: Option<Grant>,
-        refusal: Option<Refusal>,
-    ) {
+    pub(super) fn tell_prospect(&mut self, survey: u64, answer: impl FnOnce(Quote) -> Quote) {
         if let Some(Asking { known, reply }) = self.asking.remove(&survey) {
             // The caller may have stopped waiting.
-            let _ = reply.send(Quote { complete, grant, refusal, ..known });
+            let _ = reply.send(answer(known));
         }
     }
 }
