@@ -488,7 +488,8 @@ class Refusal:
         name of the node without the right."""
     @property
     def reason(self) -> str:
-        """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``, ``no_guarantee``,
+        """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``,
+        ``host_buffer``, ``no_guarantee``,
         ``no_answer``, ``size_above_source``, ``opposite``,
         ``unscalable``, ``rights``, ``unencrypted``, ``no_proxy`` or ``other``."""
     @property

@@ -67,10 +67,10 @@ enum End {
 
 /// Subscribes until `--count`, `--timeout` or a signal ends it.
 pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
+    args.timing.check()?;
     if args.dry_run {
         return dry_run::run(args);
     }
-    args.timing.check()?;
     let stop = Stop::on_signals()?;
     let sink = match args.play {
         true => Sink::window()?,

@@ -41,6 +41,9 @@ pub struct Here {
     pub work: u64,
 }
 
+/// The part of a delay bound for the end of a path, which is none; demands must have one.
+const NO_PART: Duration = Duration::from_nanos(1);
+
 fn share_of(leg: &Leg) -> Share {
     let traffic = leg.demand.traffic();
     Share { rate: traffic.rate(), burst: traffic.burst(), bound: leg.bound }
@@ -89,6 +92,17 @@ impl Reservations {
             }
             onward.spent = version.ask.spent.saturating_add(leg.bound);
         }
+        if let (Some(wanted), None, Some(link)) =
+            (version.ask.forward_at(at), version.next(), self.delivery)
+        {
+            // The end of the path sends nothing: the leg reserves space for its subscribers.
+            let here = Here { link: Some(link), work: 0 };
+            let (name, spent) = (version.ask.name, version.ask.spent);
+            let place = Place { name, to: self.me, forward: true, here, spent };
+            let mine = borne(&version.ask, wanted, at);
+            version.forward =
+                Some(Leg { bound: Duration::ZERO, ..self.leg(place, &mine, NO_PART)? });
+        }
         if let (Some(wanted), Some(previous)) = (version.ask.backward, version.previous()) {
             // The hops before this one on the data's path have not reserved yet. Assume the worst
             // delay variation that their shares of the delay allow; ACCEPT relaxes it.
@@ -122,7 +136,8 @@ impl Reservations {
         let Place { name, to, forward, here: Here { link, work }, spent } = place;
         let installed = self.entries.get(&name.key).and_then(|entry| entry.installed.as_ref());
         let earlier = installed.and_then(|it| if forward { it.forward } else { it.backward });
-        let next = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
+        let next = self.neighbours.get(&to).map(|it| it.link);
+        let next = next.or(self.delivery.filter(|_| to == self.me)).ok_or(Reason::NoRoute)?;
         let link = link.unwrap_or(next);
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
         let demand = StreamDemand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
@@ -259,6 +274,20 @@ impl Reservations {
 fn share_host(links: &mut BTreeMap<LinkId, Admission>) {
     share_processor(links);
     share_buffers(links);
+    share_host_buffer(links);
+}
+
+fn share_host_buffer(links: &mut BTreeMap<LinkId, Admission>) {
+    let held = host_buffer_held(links);
+    for link in links.values_mut().filter(|link| link.spec().host_buffer.is_some()) {
+        link.set_host_buffer_elsewhere(held.saturating_sub(link.ledger().held.buffer));
+    }
+}
+
+/// Returns the queue space reserved by all links that count for the host's buffer, in bytes.
+pub(super) fn host_buffer_held(links: &BTreeMap<LinkId, Admission>) -> u64 {
+    let counts = links.values().filter(|link| link.spec().host_buffer.is_some());
+    counts.fold(0, |sum, link| sum.saturating_add(link.ledger().held.buffer))
 }
 
 fn share_buffers(links: &mut BTreeMap<LinkId, Admission>) {

@@ -19,7 +19,7 @@ mod turns;
 use super::booking::{Booking, request};
 use super::cut;
 use super::graph::Tree;
-use super::links::Links;
+use super::links::{DELIVERY, Links};
 use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, Registry};
@@ -195,8 +195,10 @@ pub(super) struct Round<'r> {
 
 impl Admission {
     pub(super) fn new(me: NodeId) -> Self {
+        let mut reservations = Reservations::new(NodeIndex(me.0), 1, TIMING, me.0);
+        reservations.set_delivery(DELIVERY);
         Self {
-            reservations: Reservations::new(NodeIndex(me.0), 1, TIMING, me.0),
+            reservations,
             links: Links::default(),
             bookings: BTreeMap::new(),
             asks: BTreeMap::new(),

@@ -57,6 +57,10 @@ pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::LinkRefusa
             let (needed, available) = (lack.needed, lack.available);
             refusal.reason = RefusalReason::Buffer { needed, available };
         }
+        Resource::HostBuffer => {
+            let (needed, available) = (lack.needed, lack.available);
+            refusal.reason = RefusalReason::HostBuffer { needed, available };
+        }
         Resource::Guarantee => {
             refusal.reason = RefusalReason::NoGuarantee { why: Unguaranteed::NoCurve };
         }

@@ -81,7 +81,8 @@ struct Open {
 /// A pair's stream on a node's link of its path.
 struct Leg<'c> {
     spec: &'c PublisherSpec,
-    hop: &'c HopInfo,
+    /// The hop to the next node; `None` at the end of the path.
+    hop: Option<&'c HopInfo>,
     seat: Seat,
     trunk: Trunk,
     form: Form,
@@ -211,11 +212,8 @@ impl Control {
             until: self.now + WAIT,
         };
         let Query { first, opposite } = query;
-        // The node of a refused subscription knows its own obstacles.
-        let last = first.path.last().filter(|node| **node != self.me && opposite.is_none());
-        let asked = first.path.iter().filter(|node| Some(*node) != last);
-        let back = opposite.iter().flat_map(|half| &half.path);
-        for node in asked.chain(back).copied().collect::<BTreeSet<NodeId>>() {
+        let nodes = first.path.iter().chain(opposite.iter().flat_map(|half| &half.path));
+        for node in nodes.copied().collect::<BTreeSet<NodeId>>() {
             if node == self.me {
                 let Obstacles { first, opposite } = self.tell_obstacles(query);
                 open.found.extend(first);
@@ -251,18 +249,26 @@ impl Control {
         self.access.prospect(&self.registry, &seen).or_else(|| self.tell_room(half, beside))
     }
 
-    /// Returns the stream of a pair on this node's link of its path, if that limits anything.
+    /// Returns the stream of a pair on this node's link of its path, if that limits anything. At the end of the path, its
+    /// link is the one to the subscribers.
     fn leg(&self, half: &Half) -> Option<Leg<'_>> {
         let Half { pair, request, path, split } = half;
         let at = path.iter().position(|node| *node == self.me)?;
-        let next = *path.get(at + 1)?;
+        let next = path.get(at + 1).copied();
         let counted = self.admission.links.processor.is_some();
-        let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some() || counted)?;
-        let spec = self.publisher(pair.1)?;
+        let limits = |hop: &&HopInfo| hop.capacity.is_some() || counted;
+        let hop = next.map(|next| self.hops.get(&next).filter(limits));
+        let hop = if let Some(hop) = hop { Some(hop?) } else { None };
+        // Without a link that limits the path, nothing is reserved.
+        let spec = self.publisher(pair.1).filter(|_| hop.is_some() || split.is_limited())?;
         let behind = spec.form_behind(request, path, *split);
         let form = if split.is_scaled(at) { behind } else { Form::FULL };
         let ask = Ask::new(request, spec, at, *split)?;
-        let seat = self.admission.links.seat(&self.registry, self.me, (pair.1, next))?;
+        let seat = match next {
+            Some(next) => self.admission.links.seat(&self.registry, self.me, (pair.1, next))?,
+            None => Seat::of_subscribers(),
+        };
+        let next = next.unwrap_or(self.me);
         let trunk = trunk(pair.1, stays_apart(spec, request), form);
         let trunk = Reservations::trunk_to(trunk, NodeIndex(next.0));
         Some(Leg { spec, hop, seat, trunk, form, ask, next })
@@ -284,7 +290,7 @@ impl Control {
         let (link, before) =
             left.as_ref().map_or((&*link, None), |(link, before)| (link, Some(before)));
         let mut refusal = blank(half.pair, self.me, &self.registry, RefusalReason::Capacity);
-        refusal.link.clone_from(&hop.link_name);
+        refusal.link = hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
         refusal.class = seat.class;
         let mut refusal = Tried { spec, form, ask, link, trunk, before }.explain(refusal)?;
         if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, seat.unguaranteed)
