@@ -18,7 +18,7 @@ use crate::shell::host::Host;
 use crate::shell::opening::WaitingBytes;
 use crate::shell::rx::RxSources;
 use crate::shell::vitals::{Vitals, Watchdog};
-use crate::status::{NodeStatus, SourceView};
+use crate::status::{NetworkView, NodeStatus, SourceView};
 use crate::time::{Clock, ClockConfig};
 use crate::view::View;
 use link::open_link;
@@ -283,6 +283,18 @@ impl Node {
         let (reply, answer) = std::sync::mpsc::channel();
         if !self.inner.commands.send(Command::Sources(pattern.clone(), reply)) {
             return Vec::new();
+        }
+        answer.recv().unwrap_or_default()
+    }
+
+    /// Returns the topology, and the streams of the tags that match `pattern` with their places.
+    ///
+    /// Reads the registry of this node and sends nothing.
+    #[must_use]
+    pub fn network(&self, pattern: &Pattern) -> NetworkView {
+        let (reply, answer) = std::sync::mpsc::channel();
+        if !self.inner.commands.send(Command::Network(pattern.clone(), reply)) {
+            return NetworkView::default();
         }
         answer.recv().unwrap_or_default()
     }

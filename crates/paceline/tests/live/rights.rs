@@ -80,6 +80,9 @@ fn without_a_policy_a_member_that_connects_has_no_rights() {
         )
     });
     assert!(viewer.status(Duration::from_secs(1)).iter().all(|node| node.name != "robot"));
+    let ordered = viewer.pull("camera").hold_at("robot", 5).timeout(SOON).run();
+    let why = ordered.map(drop).unwrap_err().to_string();
+    assert!(why.contains("the policy of 'robot' does not allow it"), "{why}");
 }
 
 #[test]
