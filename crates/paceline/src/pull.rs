@@ -78,7 +78,14 @@ impl Draft {
         let selection = Selection::Newest(1);
         let find = Find { tag, publisher: None, selection, rate: Rate::All, after: None };
         let wanted = Wanted { find, form: Form::FULL, from: None, order: None, until: None };
-        Self { wanted, timeout: None, selected_by: None, rate_by: None, scaled_by: None, from_by: None }
+        Self {
+            wanted,
+            timeout: None,
+            selected_by: None,
+            rate_by: None,
+            scaled_by: None,
+            from_by: None,
+        }
     }
 
     fn every(&mut self, n: u32) -> Result<(), PullError> {

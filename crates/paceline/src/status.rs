@@ -20,7 +20,6 @@
 //! [`Publisher::feedback`]: crate::Publisher::feedback
 
 use crate::delivery::TimedStatus;
-pub use crate::network::{NetworkNode, NetworkStream, NetworkView};
 use crate::time::ClockReport;
 #[doc(inline)]
 pub use paceline_proto::control::{BufferUse, ClassUse, ProcessorUse};

@@ -6,8 +6,9 @@ use crate::config::NodeArgs;
 use crate::exit;
 use crate::status::{describe_tags, settle};
 use crate::stop::Stop;
-use paceline::status::{HopView, LinkStatus, NetworkStream, NetworkView, NodeId, NodeStatus};
+use paceline::network::{NetworkStream, NetworkView};
 use paceline::status::PublisherId;
+use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus};
 use paceline::{Node, Pattern};
 use paceline_plan::{PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag, Planned, SampleCpu};
 use paceline_sched::{Capacity, Duration};
@@ -145,7 +146,8 @@ impl Live {
             _ => format!("{} of {}", first.tag, first.publisher),
         };
         let Some(full) = first.full_bytes_per_s else {
-            self.notes.push(format!("{name} is left out: its size is unknown before its first sample"));
+            self.notes
+                .push(format!("{name} is left out: its size is unknown before its first sample"));
             return;
         };
         let Some(&publisher) = hosts.index.get(&first.publisher.node) else { return };
@@ -177,7 +179,7 @@ impl Live {
             let capacity = self.problem.links.get(*links.first()?)?.capacity?.bits_per_s();
             let sum: f64 = links.iter().map(load).sum();
             let node = &self.problem.nodes.get(*node)?.id;
-            (links.len() > 1 && sum > super::print::bits_of(capacity)).then(|| {
+            (links.len() > 1 && sum > bits_of(capacity)).then(|| {
                 format!(
                     "the neighbours on the link {name} of {node} share {capacity} bit/s; the plan \
                      needs {sum:.0} bit/s"
@@ -238,6 +240,11 @@ impl Hosts<'_> {
         self.status.get(&hop.from)?.links.iter().find(|link| link.name == hop.link)
     }
 
+    /// Returns the smallest round trip of a hop's link; zero before the first measurement.
+    fn round_trip(&self, hop: &HopView) -> Wait {
+        self.link_of(hop).map_or(Wait::ZERO, |link| link.least_round_trip)
+    }
+
     /// Returns the bits per second that contracts of other tags reserve on the link of a hop.
     fn reserved(&self, hop: &HopView) -> u64 {
         let streams = self.link_of(hop).into_iter().flat_map(|link| &link.streams);
@@ -245,9 +252,13 @@ impl Hosts<'_> {
         kept.filter_map(|stream| stream.contract).map(|it| it.bits_per_s).sum()
     }
 
-    /// Returns half of the smallest round trip of a hop's link.
+    /// Returns half of the smallest round trip of a hop's link, or of the opposite one if only that measured it.
     fn delay(&self, hop: &HopView) -> Duration {
-        self.link_of(hop).map_or(Duration::ZERO, |link| (link.least_round_trip / 2).into())
+        let own = Some(self.round_trip(hop)).filter(|trip| !trip.is_zero());
+        let mut hops = self.network.hops.iter();
+        let back = hops.find(|other| (other.from, other.to) == (hop.to, hop.from));
+        let trip = own.or_else(|| back.map(|back| self.round_trip(back)));
+        (trip.unwrap_or_default() / 2).into()
     }
 
     /// Returns the nodes that may scale a tag: those with the right to relay, and the ends.
@@ -263,6 +274,13 @@ impl Hosts<'_> {
         let all: BTreeSet<usize> = self.index.values().copied().collect();
         Some(all.into_iter().filter(|it| !leaves.contains(it) || ends.contains(it)).collect())
     }
+}
+
+/// Converts a rate for comparisons.
+pub(super) fn bits_of(bits: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "only printed")]
+    let bits = bits as f64;
+    bits
 }
 
 /// Returns the number of published samples for each sample of a stream, rounded.

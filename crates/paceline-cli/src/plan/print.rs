@@ -1,12 +1,10 @@
 //! A plan as JSON and as tables.
 
-use super::live::Live;
+use super::live::{Live, bits_of};
 use crate::show;
 use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use anyhow::Context as _;
-use paceline_plan::{
-    Objective, PlanError, PlanProblem, PlanState, Planned, PlannedProxy, cost_of,
-};
+use paceline_plan::{Objective, PlanError, PlanProblem, PlanState, Planned, PlannedProxy, cost_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -115,11 +113,7 @@ impl Present {
 }
 
 /// Returns the JSON object of a plan.
-pub(super) fn json(
-    problem: &PlanProblem,
-    planned: &Planned,
-    present: Option<&Present>,
-) -> Value {
+pub(super) fn json(problem: &PlanProblem, planned: &Planned, present: Option<&Present>) -> Value {
     let proxies: Vec<Value> = planned
         .proxies
         .iter()
@@ -185,11 +179,7 @@ pub(super) fn infeasible(
 }
 
 /// Formats a plan as tables.
-pub(super) fn text(
-    problem: &PlanProblem,
-    planned: &Planned,
-    present: Option<&Present>,
-) -> String {
+pub(super) fn text(problem: &PlanProblem, planned: &Planned, present: Option<&Present>) -> String {
     let quality = match planned.state {
         PlanState::Optimal => "optimal".to_owned(),
         PlanState::Gap => {
@@ -260,12 +250,6 @@ fn links(out: &mut String, problem: &PlanProblem, planned: &Planned) {
         table.row(vec![ends, rate(*bits), rate(*most), format!("{:.1} %", part * 100.0)]);
     }
     add(out, &table, used.len());
-}
-
-pub(super) fn bits_of(bits: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "only printed")]
-    let bits = bits as f64;
-    bits
 }
 
 fn rate(bits: f64) -> String {

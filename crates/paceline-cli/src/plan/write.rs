@@ -92,7 +92,8 @@ fn size(bytes: u64) -> Value {
 fn time(time: Duration) -> Value {
     let nanos = time.as_nanos();
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
-    let (unit, name) = units.into_iter().find(|(unit, _)| nanos % unit == 0).unwrap_or((1, "ns"));
+    let (unit, name) =
+        units.into_iter().find(|(unit, _)| nanos.is_multiple_of(*unit)).unwrap_or((1, "ns"));
     json!(format!("{}{name}", nanos / unit))
 }
 
@@ -117,7 +118,8 @@ mod tests {
             PlanSubscriber { node: 1, scale: 3, bytes: 999, within },
             PlanSubscriber { node: 1, scale: 1, bytes: 10_001, within: None },
         ];
-        first.tags = vec![PlanTag { allowed: Some(vec![1]), tag: "u".to_owned(), ..tag.clone() }, tag];
+        first.tags =
+            vec![PlanTag { allowed: Some(vec![1]), tag: "u".to_owned(), ..tag.clone() }, tag];
         first.proxies = 3;
         for (objective, cost, delays) in [
             (Objective::Bandwidth, CostModel::PerSubscriber, DelayModel::Periods),

@@ -157,9 +157,10 @@ fn a_plan_of_the_running_network_names_a_cheaper_place() {
         format!("name={name},connect=tcp/127.0.0.1:{},capacity=20mbit", ports[place])
     };
     operator.run(&["plan", "--live"]).said(3, "--live: no node is reachable: start one");
-    let (radio, lan, sea) = (connect("radio", 0), listen("lan", 1, "50mbit"), listen("sea", 2, "5mbit"));
-    let _mast = mast
-        .start(&["node", "--name", "mast", "--link", &radio, "--link", &lan, "--link", &sea]);
+    let (radio, lan, sea) =
+        (connect("radio", 0), listen("lan", 1, "50mbit"), listen("sea", 2, "5mbit"));
+    let _mast =
+        mast.start(&["node", "--name", "mast", "--link", &radio, "--link", &lan, "--link", &sea]);
     let radio = listen("radio", 0, "20mbit");
     let card = ["pub", "camera", "--test-card", "320x240@10", "--name", "robot", "--link", &radio];
     let _camera = robot.start(&card);

@@ -1,7 +1,8 @@
 //! The topology and the streams of tags, from the registry.
 
 use super::Engine;
-use crate::status::{HopView, NetworkNode, NetworkStream, NetworkView};
+use crate::network::{NetworkNode, NetworkStream, NetworkView};
+use crate::status::HopView;
 use paceline_proto::control::{NodeView, PublisherSpec};
 use paceline_proto::{Form, NodeId, Pattern, PublisherId};
 use std::cmp::Reverse;

@@ -56,8 +56,13 @@ impl OrderedBuffers {
 
     /// Removes the buffers that are no longer used, and returns their subscriptions.
     fn take_unused(&mut self, now: Instant) -> Vec<SubscriptionId> {
-        let unused = self.0.extract_if(.., |_, (_, used)| now.since(*used) >= IDLE);
-        unused.map(|(_, (id, _))| id).collect()
+        let mut unused = Vec::new();
+        self.0.retain(|_, (id, used)| {
+            let is_used = now.since(*used) < IDLE;
+            unused.extend((!is_used).then_some(*id));
+            is_used
+        });
+        unused
     }
 }
 

@@ -47,9 +47,9 @@ impl Engine {
                 let now = clock::now();
                 let answer = match (self.may_pull((via, from), &question), question) {
                     (Err(why), _) => Answer::Refused(why),
-                    (Ok(()), Question::Order { tag, samples }) => {
-                        self.order(now, &tag, samples).map_or_else(Answer::Refused, |()| Answer::Ordered)
-                    }
+                    (Ok(()), Question::Order { tag, samples }) => self
+                        .order(now, &tag, samples)
+                        .map_or_else(Answer::Refused, |()| Answer::Ordered),
                     (
                         Ok(()),
                         question @ (Question::Find(_) | Question::Fetch(_) | Question::Done { .. }),

@@ -1,7 +1,7 @@
 //! The first phase of a pull: finds the nodes with buffers and their selected samples.
 
 use super::super::command::{Command, Commands, Holders, PullCommand, Reply};
-use super::{Pipe, order};
+use super::Pipe;
 use crate::summary::PullError;
 use paceline_proto::pull::{Answer, Answered, Find, Found, ITEMS_MAX, PullPlan, Question, merge};
 use paceline_proto::{Form, NodeId};
@@ -115,24 +115,8 @@ impl Holders {
     }
 }
 
-/// Finds the requested samples. Orders a buffer first if the pull does so, and waits until it has them.
+/// Finds the requested samples.
 pub(super) fn look(commands: &Commands, wanted: &Wanted, pipe: &Pipe) -> Result<Lookup, PullError> {
-    let Some(samples) = wanted.order else { return find(commands, wanted, pipe) };
-    order::place(commands, wanted, samples, pipe)?;
-    let enough = order::enough(&wanted.find.selection, samples);
-    let until = order::filled_until(wanted);
-    loop {
-        let found = find(commands, wanted, pipe);
-        let is_over = Instant::now() >= until || pipe.is_closed();
-        match found {
-            Ok(lookup) if is_over || lookup.plan.items.len() >= enough => return Ok(lookup),
-            Err(error) if is_over || !matches!(error, PullError::Nothing(_)) => return Err(error),
-            Ok(_) | Err(_) => std::thread::sleep(order::FILL_EVERY),
-        }
-    }
-}
-
-fn find(commands: &Commands, wanted: &Wanted, pipe: &Pipe) -> Result<Lookup, PullError> {
     let (holders, chosen) = holders(commands, wanted, pipe)?;
     let (replies, inbox) = channel();
     let asking = Asking {

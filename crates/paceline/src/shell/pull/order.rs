@@ -2,7 +2,7 @@
 
 use super::super::command::{Command, Commands, Holders, PullCommand, Reply};
 use super::Pipe;
-use super::lookup::{ASKED_MAX, LOOK_EVERY, NEWS_WITHIN, Wanted};
+use super::lookup::{ASKED_MAX, LOOK_EVERY, Lookup, NEWS_WITHIN, Wanted, look};
 use crate::summary::PullError;
 use paceline_proto::NodeId;
 use paceline_proto::pull::{Answer, Question, Selection};
@@ -12,12 +12,33 @@ use std::time::{Duration, Instant};
 /// The longest wait for samples in an ordered buffer.
 const FILL_WITHIN: Duration = Duration::from_secs(10);
 /// The interval of checks for them.
-pub(super) const FILL_EVERY: Duration = Duration::from_millis(200);
+const FILL_EVERY: Duration = Duration::from_millis(200);
 /// The size of the order and of its answer in bytes, at most.
 const ORDER_BYTES: u64 = 1_024;
 
+/// Orders a buffer of `samples` samples, and finds the requested ones when it has them.
+pub(super) fn look_in_ordered(
+    commands: &Commands,
+    wanted: &Wanted,
+    samples: u32,
+    pipe: &Pipe,
+) -> Result<Lookup, PullError> {
+    place(commands, wanted, samples, pipe)?;
+    let enough = enough(&wanted.find.selection, samples);
+    let until = filled_until(wanted);
+    loop {
+        let found = look(commands, wanted, pipe);
+        let is_over = Instant::now() >= until || pipe.is_closed();
+        match found {
+            Ok(lookup) if is_over || lookup.plan.items.len() >= enough => return Ok(lookup),
+            Err(error) if is_over || !matches!(error, PullError::Nothing(_)) => return Err(error),
+            Ok(_) | Err(_) => std::thread::sleep(FILL_EVERY),
+        }
+    }
+}
+
 /// Returns the number of samples to wait for: the newest ones as far as the buffer has room, otherwise the first.
-pub(super) fn enough(selection: &Selection, samples: u32) -> usize {
+fn enough(selection: &Selection, samples: u32) -> usize {
     let count = match selection {
         Selection::Newest(n) => (*n).min(samples),
         Selection::Nth(_) | Selection::Seq { .. } | Selection::Time { .. } => 1,
@@ -26,19 +47,14 @@ pub(super) fn enough(selection: &Selection, samples: u32) -> usize {
 }
 
 /// Returns the end of the wait for samples: with a timeout at its half, so that time is left to fetch them.
-pub(super) fn filled_until(wanted: &Wanted) -> Instant {
+fn filled_until(wanted: &Wanted) -> Instant {
     let now = Instant::now();
     let half = wanted.until.map(|until| until.saturating_duration_since(now) / 2);
     now + half.map_or(FILL_WITHIN, |half| half.min(FILL_WITHIN))
 }
 
 /// Orders a buffer of `samples` samples at the node that the pull names. Returns when the node keeps it.
-pub(super) fn place(
-    commands: &Commands,
-    wanted: &Wanted,
-    samples: u32,
-    pipe: &Pipe,
-) -> Result<(), PullError> {
+fn place(commands: &Commands, wanted: &Wanted, samples: u32, pipe: &Pipe) -> Result<(), PullError> {
     let (node, holders) = named(commands, wanted, pipe)?;
     let (reply, inbox) = channel();
     for _ in 0..ASKED_MAX {

@@ -11,8 +11,10 @@ use std::time::Duration;
 fn a_puller_orders_a_buffer_at_a_node_between_and_pulls_from_it() {
     let (near, far) = (free_endpoint(), free_endpoint());
     let robot = isolated("robot", [LinkConfig::new("near").listen(&near)]);
-    let gate =
-        isolated("gate", [LinkConfig::new("near").connect(&near), LinkConfig::new("far").listen(&far)]);
+    let _gate = isolated(
+        "gate",
+        [LinkConfig::new("near").connect(&near), LinkConfig::new("far").listen(&far)],
+    );
     let operator = isolated("operator", [LinkConfig::new("far").connect(&far)]);
     meets(&operator, 2);
     let mut log = robot.publisher("log").declare().unwrap();
