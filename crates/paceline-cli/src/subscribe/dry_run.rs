@@ -310,7 +310,7 @@ impl Line {
             hops: reserved_hops(grant),
             refusal: quote.refusal.as_ref().map(RefusalLine::new),
             opposite,
-            idle_us: idle.map(|idle| show::micros(idle)),
+            idle_us: idle.map(show::micros),
             taken: taken.to_vec(),
         }
     }

@@ -140,7 +140,7 @@ pub enum ControlOutput {
         /// The obstacle; `None` if all nodes that have answered would grant the contract.
         refusal: Option<Refusal>,
         /// The opposite stream, if the request is tied to one.
-        opposite: Option<OppositeStream>,
+        opposite: Option<Box<OppositeStream>>,
     },
     /// The request of a subscription of this node has changed. The previous grant stays in force until
     /// [`ControlOutput::InForce`].

@@ -62,9 +62,9 @@ impl Estimate {
 #[derive(Debug)]
 enum Cause {
     /// A pair of a publisher here was refused; contains the original refusal.
-    Refused(Refusal),
+    Refused(Box<Refusal>),
     /// A local caller requested it.
-    Curious(Hoped),
+    Curious(Box<Hoped>),
 }
 
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Control {
             Prospect::Open(query, hoped) => self.send_queries(&query, Cause::Curious(hoped)),
             Prospect::Refused(refusal, opposite) => {
                 let survey = self.surveys.next_number();
-                let (complete, grant, refusal) = (true, None, Some(refusal));
+                let (complete, grant, refusal) = (true, None, Some(*refusal));
                 let output = ControlOutput::Surveyed { survey, complete, grant, refusal, opposite };
                 self.outputs.push_back(output);
                 survey
@@ -177,7 +177,7 @@ impl Control {
         if self.surveys.open.len() < OPEN_MAX {
             let split = Split::of(&self.registry, &path).with_proxy(proxy);
             let first = Half { pair, request, path, split };
-            self.send_queries(&Query { first, opposite: None }, Cause::Refused(refusal));
+            self.send_queries(&Query { first, opposite: None }, Cause::Refused(Box::new(refusal)));
         } else {
             self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
         }
@@ -366,11 +366,12 @@ impl Control {
         match open.cause {
             Cause::Refused(known) => {
                 // The refusing node may not have answered; then its original refusal applies.
-                let refusal = leads.or_else(|| (!complete).then(|| known.clone()));
-                self.admission.surveyed(self.now, first.pair, refusal, known);
+                let refusal = leads.or_else(|| (!complete).then(|| (*known).clone()));
+                self.admission.surveyed(self.now, first.pair, refusal, *known);
                 self.dirty = true;
             }
-            Cause::Curious(Hoped { grant, mut opposite, follows }) => {
+            Cause::Curious(hoped) => {
+                let Hoped { grant, mut opposite, follows } = *hoped;
                 let mut refusal = leads;
                 if let Some((half, stream)) = second.zip(opposite.as_mut()) {
                     let mut back = worst(&half, open.opposed);

@@ -233,7 +233,7 @@ impl Net {
                 }
                 ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } => {
                     seen.surveyed.push((survey, complete, grant, refusal));
-                    seen.opposite = opposite;
+                    seen.opposite = opposite.map(|it| *it);
                 }
                 ControlOutput::Asked { request, from, body, .. } => {
                     seen.asked.push((request, from, body))

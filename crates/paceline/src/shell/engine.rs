@@ -430,7 +430,7 @@ impl Engine {
                         complete,
                         grant,
                         refusal,
-                        opposite,
+                        opposite: opposite.map(|it| *it),
                         ..known
                     });
                 }

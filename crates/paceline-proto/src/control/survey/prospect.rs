@@ -33,7 +33,7 @@ pub struct OppositeStream {
 #[derive(Debug)]
 pub(super) struct Hoped {
     pub(super) grant: Option<Grant>,
-    pub(super) opposite: Option<OppositeStream>,
+    pub(super) opposite: Option<Box<OppositeStream>>,
     /// True if the opposite pair leads: then it is the first one of the question.
     pub(super) follows: bool,
 }
@@ -41,9 +41,15 @@ pub(super) struct Hoped {
 /// What is known of a request before any node is asked.
 pub(super) enum Prospect {
     /// The nodes of the paths decide.
-    Open(Query, Hoped),
+    Open(Box<Query>, Box<Hoped>),
     /// No node could grant it. If the opposite stream is the reason, its obstacle.
-    Refused(Refusal, Option<OppositeStream>),
+    Refused(Box<Refusal>, Option<Box<OppositeStream>>),
+}
+
+impl Prospect {
+    fn open(query: Query, hoped: Hoped) -> Self {
+        Self::Open(Box::new(query), Box::new(hoped))
+    }
 }
 
 impl Control {
@@ -52,7 +58,7 @@ impl Control {
         let publisher = pair.1;
         let spec = self.publisher(publisher)?;
         if let Some(refusal) = self.impossible(pair, spec, &request) {
-            return Some(Prospect::Refused(refusal, None));
+            return Some(Prospect::Refused(Box::new(refusal), None));
         }
         let first = self.half(pair, request)?;
         let grant = self.hoped(&first);
@@ -60,11 +66,11 @@ impl Control {
         let tie = tie_of(&self.registry, &tree, pair, (&spec.tag, &first.request));
         let Some((tag, other)) = first.request.with.clone().zip(tie) else {
             let hoped = Hoped { grant, opposite: None, follows: false };
-            return Some(Prospect::Open(Query { first, opposite: None }, hoped));
+            return Some(Prospect::open(Query { first, opposite: None }, hoped));
         };
         let Some(key) = other else {
             let refusal = self.opposed(pair, publisher.node, (&tag, true));
-            return Some(Prospect::Refused(refusal, None));
+            return Some(Prospect::Refused(Box::new(refusal), None));
         };
         Some(match self.opposite_half(key) {
             Ok(half) => {
@@ -72,13 +78,13 @@ impl Control {
                 // Of two pairs that name each other, the first one leads.
                 let follows = half.request.with.as_ref() == Some(&spec.tag) && key < pair;
                 let (first, second) = if follows { (half, first) } else { (first, half) };
-                let hoped = Hoped { grant, opposite: Some(opposite), follows };
-                Prospect::Open(Query { first, opposite: Some(second) }, hoped)
+                let hoped = Hoped { grant, opposite: Some(Box::new(opposite)), follows };
+                Prospect::open(Query { first, opposite: Some(second) }, hoped)
             }
             Err(reason) => {
                 let refusal = self.opposed(pair, key.1.node, (&tag, false));
                 let opposite = OppositeStream { tag, grant: None, refusal: reason.map(|it| *it) };
-                Prospect::Refused(refusal, Some(opposite))
+                Prospect::Refused(Box::new(refusal), Some(Box::new(opposite)))
             }
         })
     }
