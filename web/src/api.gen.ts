@@ -163,6 +163,11 @@ reservations: Array<Reservation>,
  */
 processor: Processor | null, 
 /**
+ * Queue space of the node for contracts, on all its links and for its subscribers together; null for an earlier
+ * version. `greatest_bytes` includes payloads that its subscribers had not read.
+ */
+buffer: QueueBuffer | null, 
+/**
  * Samples that arrived without any recipient.
  */
 dropped: Drops, 
@@ -259,7 +264,7 @@ neighbours: Array<Neighbour>, wire_bytes: number, frames: number, frames_lost: n
 /**
  * Null for a link without a capacity or a neighbour.
  */
-buffer: LinkBuffer | null, };
+buffer: QueueBuffer | null, };
 
 export type Neighbour = { id: string, 
 /**
@@ -384,7 +389,7 @@ repeated_bytes: number,
  */
 given_up: number, };
 
-export type LinkBuffer = { 
+export type QueueBuffer = { 
 /**
  * Most bytes that all contracts together can have queued.
  */

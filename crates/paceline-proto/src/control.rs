@@ -29,6 +29,7 @@ mod linger;
 mod links;
 mod message;
 mod offer;
+mod opposite;
 mod outcome;
 mod output;
 mod pair;
@@ -61,6 +62,7 @@ pub use links::{BUFFER_DEFAULT, BufferUse, ClassUse, HOST_BUFFER_DEFAULT};
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
+pub use opposite::OppositeStream;
 pub use outcome::ChangeOutcome;
 pub use output::ControlOutput;
 pub use refusal::{Offer, Refusal, RefusalReason};
@@ -71,7 +73,7 @@ pub use scaled::FormBudget;
 pub use spec::{
     BEST_EFFORT_WAIT_MAX, HOST_LINK, HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec,
 };
-pub use survey::{Estimate, OppositeStream};
+pub use survey::Estimate;
 pub use ways::{WayChange, Ways};
 
 use crate::carrier::Carrier;

@@ -2,9 +2,9 @@
 
 use super::best_effort::BestEffort;
 use super::grant::Grant;
+use super::opposite::OppositeStream;
 use super::refusal::Refusal;
 use super::spec::{PublisherSpec, SubscriptionSpec};
-use super::survey::OppositeStream;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use crate::reason::Excess;

@@ -223,6 +223,29 @@ impl Refusal {
         }
     }
 
+    fn fmt_buffer(&self, f: &mut fmt::Formatter<'_>, needed: u64, available: u64) -> fmt::Result {
+        write!(
+            f,
+            "the buffer of link '{}' of '{}' is too small: with existing contracts up to {needed} bytes \
+             could wait there, of at most {available}; {}, or raise the link's buffer",
+            self.link, self.node_name, self.offer,
+        )
+    }
+
+    fn fmt_host_buffer(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        needed: u64,
+        available: u64,
+    ) -> fmt::Result {
+        write!(
+            f,
+            "the host buffer of '{}' is too small: with existing contracts up to {needed} bytes could wait \
+             on its links and for its subscribers, of at most {available}; {}, or raise its host_buffer",
+            self.node_name, self.offer,
+        )
+    }
+
     fn fmt_opposite(&self, f: &mut fmt::Formatter<'_>, missing: bool) -> fmt::Result {
         let (tag, node) = (&self.link, &self.node_name);
         if missing {
@@ -276,18 +299,10 @@ impl fmt::Display for Refusal {
                 Duration::from_nanos(available),
                 self.offer,
             ),
-            RefusalReason::Buffer { needed, available } => write!(
-                f,
-                "the buffer of link '{}' of '{}' is too small: with existing contracts up to {needed} bytes \
-                 could wait there, of at most {available}; {}, or raise the link's buffer",
-                self.link, self.node_name, self.offer,
-            ),
-            RefusalReason::HostBuffer { needed, available } => write!(
-                f,
-                "the host buffer of '{}' is too small: with existing contracts up to {needed} bytes could wait \
-                 on its links and for its subscribers, of at most {available}; {}, or raise its host_buffer",
-                self.node_name, self.offer,
-            ),
+            RefusalReason::Buffer { needed, available } => self.fmt_buffer(f, needed, available),
+            RefusalReason::HostBuffer { needed, available } => {
+                self.fmt_host_buffer(f, needed, available)
+            }
             RefusalReason::NoGuarantee { why } => write!(f, "{on} {why}"),
             RefusalReason::NoAnswer => write!(
                 f,

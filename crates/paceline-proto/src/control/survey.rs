@@ -8,8 +8,6 @@
 mod prospect;
 mod query;
 
-pub use prospect::OppositeStream;
-
 use super::admission::{Survey, blank};
 use super::booking::trunk;
 use super::contract::asked;

@@ -129,6 +129,15 @@ impl Seen {
     }
 }
 
+impl Seen {
+    fn note_survey(&mut self, output: ControlOutput) {
+        if let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } = output {
+            self.surveyed.push((survey, complete, grant, refusal));
+            self.opposite = opposite.map(|it| *it);
+        }
+    }
+}
+
 impl Net {
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
@@ -231,10 +240,7 @@ impl Net {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     seen.taken_back.push((subscription, refusals, spec));
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } => {
-                    seen.surveyed.push((survey, complete, grant, refusal));
-                    seen.opposite = opposite.map(|it| *it);
-                }
+                output @ ControlOutput::Surveyed { .. } => seen.note_survey(output),
                 ControlOutput::Asked { request, from, body, .. } => {
                     seen.asked.push((request, from, body))
                 }

@@ -1,12 +1,14 @@
 //! Films: samples whose sizes are those of recorded pictures, in order.
 
-use super::source::LONGEST;
 use paceline_proto::Envelope;
 use paceline_sched::Duration;
 use std::sync::Arc;
 
 /// The sizes of a film's pictures in bytes, in the order of transmission. It starts again after the last one.
 pub type Film = Arc<[u64]>;
+
+/// The longest sample of a source in bytes.
+pub(super) const LONGEST: u64 = 64_000;
 
 /// Parts of a size, for films that are made larger or smaller.
 const PARTS: u128 = 1_000_000;

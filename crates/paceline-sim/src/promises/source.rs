@@ -1,6 +1,6 @@
 //! The timing and sizes of a source's samples, as bad as its declaration permits.
 
-use super::film::{Clip, Film};
+use super::film::{Clip, Film, LONGEST};
 use crate::ask::payload;
 use crate::driver::Times;
 use crate::handle::Payload;
@@ -14,9 +14,6 @@ use paceline_sched::{Duration, Instant};
 const JITTER_PART: u64 = 10;
 /// Samples between two pauses of a source that pauses.
 const BETWEEN_PAUSES: u64 = 40;
-
-/// The longest sample of a source in bytes.
-pub(super) const LONGEST: u64 = 64_000;
 
 /// The timing pattern of a source.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -33,7 +33,6 @@ use super::sink::Sink;
 use super::source::PublisherShared;
 use super::vitals::{Pulse, Vitals};
 use crate::config::LinkConfig;
-use crate::contract::Quote;
 use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
@@ -425,15 +424,7 @@ impl Engine {
                     let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
                     self.tell(subscription, told);
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } => {
-                    self.tell_prospect(survey, |known| Quote {
-                        complete,
-                        grant,
-                        refusal,
-                        opposite: opposite.map(|it| *it),
-                        ..known
-                    });
-                }
+                output @ ControlOutput::Surveyed { .. } => self.tell_prospect(output),
                 ControlOutput::Changed { subscription, spec } => self.changed(subscription, spec),
                 ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {

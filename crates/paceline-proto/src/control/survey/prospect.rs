@@ -7,6 +7,7 @@ use crate::control::booking::wanted;
 use crate::control::detour::{Router, StreamPath};
 use crate::control::grant::Grant;
 use crate::control::graph::Tree;
+use crate::control::opposite::OppositeStream;
 use crate::control::pair::{Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::PairKey;
@@ -17,17 +18,6 @@ use crate::control::{Control, cut};
 use crate::form::Proxy;
 use crate::ids::NodeId;
 use crate::tag::Tag;
-
-/// The opposite stream of a request with [`SubscriptionSpec::with`], as a survey found it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct OppositeStream {
-    /// Its tag.
-    pub tag: Tag,
-    /// The contract that its path would grant; `None` if it would be carried with best effort.
-    pub grant: Option<Grant>,
-    /// The obstacle on its path; `None` if there is none.
-    pub refusal: Option<Refusal>,
-}
 
 /// The answer of a survey if no node has an obstacle.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::contract::Quote;
-use paceline_proto::control::SubscriptionSpec;
+use paceline_proto::control::{ControlOutput, SubscriptionSpec};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
@@ -51,10 +51,15 @@ impl Engine {
         }
     }
 
-    pub(super) fn tell_prospect(&mut self, survey: u64, answer: impl FnOnce(Quote) -> Quote) {
+    /// Passes on the answer to a survey.
+    pub(super) fn tell_prospect(&mut self, answer: ControlOutput) {
+        let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } = answer else {
+            return;
+        };
         if let Some(Asking { known, reply }) = self.asking.remove(&survey) {
+            let opposite = opposite.map(|it| *it);
             // The caller may have stopped waiting.
-            let _ = reply.send(answer(known));
+            let _ = reply.send(Quote { complete, grant, refusal, opposite, ..known });
         }
     }
 }
