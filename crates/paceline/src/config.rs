@@ -354,7 +354,7 @@ impl NodeBuilder {
     }
 
     /// Sets the queue space of this node for contracts, in bytes with headers: on all its links and for its subscribers
-    /// together. Defaults to 1 GB; each link also has a [buffer](LinkConfig::buffer) of its own.
+    /// together. Defaults to 1 GB; each link also has a [buffer](LinkConfig::buffer_bytes) of its own.
     ///
     /// A contract that does not fit is refused with the figures.
     #[must_use]
