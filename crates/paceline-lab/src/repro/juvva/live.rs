@@ -18,24 +18,16 @@ const TRIPS_CPU: u32 = 5_000;
 /// The stream of tables 1 and 2: samples per second, bytes, and one sample in this many.
 const STREAM: (f64, usize, u32) = (500.0, 10_000, 5);
 
-/// The number of repetitions, which a short run reduces.
+/// The measurements of a run. A short one has no figures by message length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    lengths: usize,
-    trips_cpu: u32,
+    is_short: bool,
     seconds: u64,
 }
 
 impl Effort {
     pub(super) const fn new(is_short: bool) -> Self {
-        match is_short {
-            true => Self { lengths: 1, trips_cpu: 100, seconds: 1 },
-            false => Self { lengths: LENGTHS.len(), trips_cpu: TRIPS_CPU, seconds: 10 },
-        }
-    }
-
-    fn lengths(self) -> &'static [usize] {
-        LENGTHS.get(..self.lengths).unwrap_or_default()
+        Self { is_short, seconds: if is_short { 1 } else { 10 } }
     }
 }
 
@@ -47,10 +39,18 @@ fn between() -> String {
 pub(super) fn sections(effort: Effort) -> Result<Vec<Section>> {
     let scratch = Scratch::new("juvva")?;
     let mut sections = vec![tables_1_and_2(effort, &scratch)?, figure_5(&scratch)?];
-    sections.push(table_4(effort, &scratch)?);
-    let (lengths, remote) = (effort.lengths(), between());
+    if effort.is_short {
+        return Ok(sections);
+    }
+    sections.push(table_4(&scratch)?);
+    sections.extend(figures_6_to_10(&scratch)?);
+    Ok(sections)
+}
+
+fn figures_6_to_10(scratch: &Scratch) -> Result<Vec<Section>> {
+    let (mut sections, remote) = (Vec::new(), between());
     let ends = ["publisher", "subscriber"];
-    let same = Figure::measure(Way::OneHost, &ends, lengths, &scratch)?;
+    let same = Figure::measure(Way::OneHost, &ends, scratch)?;
     let mut section = same.section("Figure 6: publisher and subscriber on one host");
     section.note(
         "A path over another host would visit the host of publisher and subscriber twice. Paceline refuses it, so there \
@@ -58,14 +58,14 @@ pub(super) fn sections(effort: Effort) -> Result<Vec<Section>> {
     );
     sections.push(section);
     let places = ["publisher", "subscriber", &remote];
-    let one = Figure::measure(Way::Beside, &places, lengths, &scratch)?;
+    let one = Figure::measure(Way::Beside, &places, scratch)?;
     let mut section = one.section("Figure 7: one hop, and a third host beside it");
     let added = one.added(2);
     section.show("a proxy on the third host adds", Unit::Micros, added, 2_500.0);
     sections.push(section);
-    let two = Figure::measure(Way::Relays(1), &ends, lengths, &scratch)?;
+    let two = Figure::measure(Way::Relays(1), &ends, scratch)?;
     sections.push(two.section("Figure 8: two hops over one relay"));
-    let three = Figure::measure(Way::Relays(2), &ends, lengths, &scratch)?;
+    let three = Figure::measure(Way::Relays(2), &ends, scratch)?;
     sections.push(three.section("Figure 9: three hops over two relays"));
     sections.push(figure_10([&one, &two, &three]));
     Ok(sections)
@@ -78,9 +78,9 @@ struct Figure {
 }
 
 impl Figure {
-    fn measure(way: Way, places: &[&str], lengths: &[usize], scratch: &Scratch) -> Result<Self> {
+    fn measure(way: Way, places: &[&str], scratch: &Scratch) -> Result<Self> {
         let mut rows = Vec::new();
-        for &bytes in lengths {
+        for bytes in LENGTHS {
             eprintln!("{way:?}, {bytes} bytes");
             let cell = |place: &&str| {
                 let trips = round_trips((way, Some(*place)), bytes, TRIPS, scratch)?;
@@ -161,7 +161,7 @@ fn figure_5(scratch: &Scratch) -> Result<Section> {
     Ok(section)
 }
 
-fn table_4(effort: Effort, scratch: &Scratch) -> Result<Section> {
+fn table_4(scratch: &Scratch) -> Result<Section> {
     let title =
         format!("Table 4: processor time per round trip of {SHORTEST} bytes, by process, in µs");
     let mut section = Section::new(title).against_paper();
@@ -174,7 +174,7 @@ fn table_4(effort: Effort, scratch: &Scratch) -> Result<Section> {
     ];
     for (name, place, paper) in places {
         let way = (Way::Beside, Some(place));
-        let trips = round_trips(way, SHORTEST, effort.trips_cpu, scratch)?;
+        let trips = round_trips(way, SHORTEST, TRIPS_CPU, scratch)?;
         let [publisher, third, subscriber] = trips.cpu_micros[..] else { continue };
         let rows = [("publisher", publisher), ("subscriber", subscriber), ("third host", third)];
         for ((process, cpu), paper) in rows.into_iter().zip(paper) {
