@@ -16,6 +16,7 @@ __all__ = [
     "Bell",
     "Buffer",
     "Decider",
+    "EndsTooSlow",
     "ExchangeTerms",
     "Interest",
     "ObjectView",
@@ -913,7 +914,32 @@ class ServiceRefused:
         """The refusal, with the node and the link."""
     @property
     def offer(self) -> dict[str, Any]:
-        """The arguments of ``Interest.with_contract`` that would be granted instead, each by itself."""
+        """The arguments of ``Interest.with_contract`` that every node of the path would grant instead: each
+        by itself, unless ``together`` is true."""
+    @property
+    def together(self) -> bool:
+        """True if the offered values suffice only together."""
+    def apply(self, interest: Interest) -> Interest | None:
+        """Returns the interest with an offered contract: all values if they suffice only together, else
+        one of the number of updates, the delay and the fidelity. ``None`` if nothing is offered, or if the
+        interest has no contract."""
+
+@final
+class EndsTooSlow:
+    """The ends need the whole delay of a contract for one owner, whose updates are best effort."""
+
+    @property
+    def owner(self) -> str:
+        """The id of the owner."""
+    @property
+    def sending_s(self) -> float:
+        """The time that is debited for deciding, writing and sending at the owner."""
+    @property
+    def observer_s(self) -> float:
+        """The time that is debited for reading and applying at this participant."""
+    @property
+    def delay_s(self) -> float:
+        """The least delay that leaves time for the links."""
 
 @final
 class World:
@@ -957,7 +983,7 @@ class World:
         """
     def try_event(self) -> WorldEvent | None:
         """Returns the next event, or ``None`` if there is none."""
-    def services(self) -> list[Grant | ServiceRefused | Withdrawn]:
+    def services(self) -> list[Grant | ServiceRefused | EndsTooSlow | Withdrawn]:
         """Returns the answers to the requested contract since the last call, oldest first."""
     def report(self) -> dict[str, Any]:
         """Returns what this participant knows of the others, and counts."""

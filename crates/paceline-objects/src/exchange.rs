@@ -24,7 +24,7 @@ pub use settings::{ExchangeError, ExchangeSettings};
 pub use timetable::PeerTimetable;
 pub use update::{Exchange, ExchangeBudget, ExchangeClass, ExchangeUpdate, UpdateKind};
 
-use crate::contract::ObjectContract;
+use crate::contract::PromisedService;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::schema::GroupMask;
 use crate::semantic::{DecidedTerms, EvaluationBatch, ExchangeTerms, SemanticError};
@@ -188,26 +188,24 @@ impl ExchangeList {
         Ok(())
     }
 
-    /// Sets the contract of the `count` objects with the greatest weights for an observer, and no promise without
-    /// one. Objects larger than the contract's size have no place. It holds from the next exchange.
+    /// Sets the service of the objects with the greatest weights for an observer, and no promise without one. Objects
+    /// that the reserved traffic does not cover have no place, and an object is introduced as best effort. It holds
+    /// from the next exchange.
     ///
     /// # Errors
     /// There is no such observer, or a value of the contract is out of range.
     pub fn promise(
         &mut self,
         peer: PeerId,
-        contract: Option<(ObjectContract, usize)>,
+        service: Option<PromisedService>,
         now: Instant,
     ) -> Result<(), ExchangeError> {
-        if let Some((contract, _)) = &contract {
-            contract.check()?;
+        if let Some(service) = &service {
+            service.each.check()?;
         }
-        let count = contract.map_or(0, |(_, count)| count);
         let context = Context { objects: &self.objects, settings: &self.settings, now };
         self.slots
-            .with(peer, context, |peer, context| {
-                peer.promise(contract.map(|(contract, _)| contract), count, context);
-            })
+            .with(peer, context, |peer, context| peer.promise(service, context))
             .ok_or(ExchangeError::NoPeer(peer))
     }
 

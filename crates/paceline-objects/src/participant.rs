@@ -16,6 +16,7 @@ pub use cost::ModuleCost;
 pub use deciding::FieldSnapshot;
 pub use settings::{ParticipantSettings, SettingsError};
 
+use crate::contract::UpdateSizes;
 use crate::exchange::ExchangeList;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::interest::{Interest, InterestError};
@@ -74,6 +75,7 @@ pub struct Participant {
 #[derive(Debug)]
 struct Own {
     interest: Option<Interest>,
+    sizes: UpdateSizes,
     motion: Option<([f64; 3], [f64; 3])>,
     direction: Option<[f64; 3]>,
     applying: ModuleCost,
@@ -189,6 +191,11 @@ impl Participant {
             claims: BTreeMap::new(),
             own: Own {
                 interest: None,
+                sizes: UpdateSizes {
+                    groups: 0,
+                    largest_group: 0,
+                    fragment_bytes: u32::try_from(settings.fragment_bytes).unwrap_or(u32::MAX),
+                },
                 motion: None,
                 direction: None,
                 applying: ModuleCost::new(now),

@@ -43,6 +43,7 @@ mod report;
 mod reservation;
 mod service;
 mod state;
+mod trials;
 mod worker;
 
 pub use builder::WorldBuilder;

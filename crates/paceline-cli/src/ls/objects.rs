@@ -70,6 +70,8 @@ struct BudgetRow {
     sending_us: u64,
     /// The time that is debited for reading and applying at the observer.
     observer_us: u64,
+    /// The time in which updates that are due together leave.
+    spread_us: u64,
     /// What remains for the network, and null if nothing remains.
     network_us: Option<u64>,
 }
@@ -195,7 +197,8 @@ fn budgets(report: &WorldReport, rows: &[ParticipantRow]) -> Vec<BudgetRow> {
                 delay_us: micros(contract.each.delay),
                 sending_us: micros(sending),
                 observer_us: micros(at_observer),
-                network_us: parts.network(contract.each.delay).map(micros),
+                spread_us: micros(contract.each.spread()),
+                network_us: parts.network(&contract.each).map(micros),
             });
         }
     }
@@ -292,6 +295,7 @@ fn delays(document: &WorldDocument) -> Table {
         ("delay", Right),
         ("sending", Right),
         ("observing", Right),
+        ("spread", Right),
         ("network", Right),
     ]);
     for budget in &document.budgets {
@@ -301,6 +305,7 @@ fn delays(document: &WorldDocument) -> Table {
             millis(budget.delay_us),
             millis(budget.sending_us),
             millis(budget.observer_us),
+            millis(budget.spread_us),
             budget.network_us.map_or_else(|| "nothing".to_owned(), millis),
         ]);
     }

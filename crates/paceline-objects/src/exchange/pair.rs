@@ -196,6 +196,11 @@ impl Pair {
         };
     }
 
+    /// Returns whether the observer is known to have a replica.
+    pub(super) const fn is_introduced(&self) -> bool {
+        self.introduced && self.ending.is_none()
+    }
+
     /// Returns whether the observer cannot have a replica.
     pub(super) const fn is_unknown(&self) -> bool {
         !self.sent

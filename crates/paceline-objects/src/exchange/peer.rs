@@ -8,7 +8,7 @@ use super::places::Places;
 use super::queue::SlotQueue;
 use super::settings::ExchangeSettings;
 use super::update::{Exchange, ExchangeClass, ExchangeUpdate};
-use crate::contract::ObjectContract;
+use crate::contract::PromisedService;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::schema::GroupMask;
 use crate::semantic::ExchangeTerms;
@@ -119,7 +119,7 @@ impl Peer {
 
     /// Returns the earliest time of an exchange.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.queue.next()
+        self.queue.next(self.places.opens())
     }
 
     /// Returns the number of objects that wait for room.
@@ -147,7 +147,7 @@ impl Peer {
             self.pairs.insert(object, pair);
             self.counters.offered += 1;
         }
-        self.propose(object, Some(terms.weight), state.bytes(), context);
+        self.propose(object, Some(terms.weight), &state.group_bytes, context);
         self.requeue(object, context);
     }
 
@@ -169,7 +169,7 @@ impl Peer {
                 self.counters.suppress(reason, 1);
             }
         }
-        self.propose(object, Some(weight), state.bytes(), context);
+        self.propose(object, Some(weight), &state.group_bytes, context);
         self.requeue(object, context);
     }
 
@@ -184,7 +184,7 @@ impl Peer {
         }
         self.counters.offered += u64::from(ending == Ending::Deleted);
         let unknown = pair.is_unknown();
-        self.propose(object, None, 0, context);
+        self.propose(object, None, &[], context);
         if unknown {
             self.free(object, context.now);
         } else {
@@ -199,21 +199,16 @@ impl Peer {
         (self.counters, self.pairs.into_keys().collect())
     }
 
-    /// Sets the contract of the objects with the greatest weights, and their number.
-    pub(super) fn promise(
-        &mut self,
-        contract: Option<ObjectContract>,
-        count: usize,
-        context: Context<'_>,
-    ) {
-        if !self.places.set(contract, count) {
+    /// Sets the service of the objects with the greatest weights.
+    pub(super) fn promise(&mut self, service: Option<PromisedService>, context: Context<'_>) {
+        if !self.places.set(service) {
             return;
         }
         let objects: Vec<_> = self.pairs.keys().copied().collect();
         for object in objects {
             let weight = self.pairs.get(&object).filter(|pair| pair.ending.is_none());
             let weight = weight.map(|pair| pair.terms.weight);
-            let bytes = context.objects.get(object).map_or(0, ObjectState::bytes);
+            let bytes = context.objects.get(object).map_or(&[][..], |state| &state.group_bytes);
             self.propose(object, weight, bytes, context);
             self.requeue(object, context);
         }
@@ -223,10 +218,10 @@ impl Peer {
         &mut self,
         object: ObjectIndex,
         weight: Option<f64>,
-        bytes: u64,
+        group_bytes: &[u32],
         context: Context<'_>,
     ) {
-        for other in self.places.propose(object, weight, bytes) {
+        for other in self.places.propose(object, weight, group_bytes) {
             if other != object {
                 self.requeue(other, context);
             }
@@ -249,10 +244,17 @@ impl Peer {
         }
     }
 
+    /// Returns the place in which an object has the promised service. An object is introduced as best effort, because
+    /// the reserved traffic has no room for its path.
+    fn promised_place(&self, object: ObjectIndex) -> Option<usize> {
+        let introduced = self.pairs.get(&object).is_some_and(Pair::is_introduced);
+        self.places.place_of(object).filter(|_| introduced)
+    }
+
     /// Puts an object where its state and time belong.
     fn requeue(&mut self, object: ObjectIndex, context: Context<'_>) {
         let Context { now, .. } = context;
-        let place = self.places.place_of(object);
+        let place = self.promised_place(object);
         let Some(pair) = self.pairs.get_mut(&object) else { return };
         pair.hold(context.objects.get(object), now);
         let pace = pair.pace(self.places.contract().filter(|_| place.is_some()));
@@ -286,8 +288,16 @@ impl Peer {
 
     /// Returns a message of the promised objects whose time has come.
     pub(super) fn promised(&mut self, largest: u64, context: Context<'_>) -> Option<Exchange> {
+        if self.places.opens() > context.now {
+            return None;
+        }
         self.queue.first_reserved(context.now)?;
-        self.message(ExchangeClass::Promised, u64::MAX, largest, context)
+        let message = self.message(ExchangeClass::Promised, u64::MAX, largest, context)?;
+        let header = context.settings.message_header_bytes as u64;
+        let room = largest.saturating_sub(header);
+        let head = context.settings.update_header_bytes as u64;
+        self.places.left(message.bytes.saturating_sub(header), (room, head), context.now);
+        Some(message)
     }
 
     /// Returns a message of objects that waited for room, if there is room by now.
@@ -362,7 +372,7 @@ impl Peer {
     ) -> Option<(ExchangeUpdate, u64)> {
         let Context { objects, settings, now } = context;
         let state = objects.get(object);
-        let place = self.places.place_of(object);
+        let place = self.promised_place(object);
         let pair = self.pairs.get_mut(&object)?;
         let pace = pair.pace(self.places.contract().filter(|_| place.is_some()));
         let plan = pair.plan(state, pace, settings);

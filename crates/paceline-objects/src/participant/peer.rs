@@ -1,5 +1,6 @@
 //! Another participant of the world.
 
+use crate::contract::PromisedService;
 use crate::flight::{Flight, OpenExchanges};
 use crate::ids::PeerId;
 use crate::packet::{FragmentAck, ObserverView, PeerDescription, UpdateClass};
@@ -19,8 +20,8 @@ pub(super) struct Peer {
     pub(super) applying: Duration,
     /// The time that it is charged to decide on updates, to write and to send them.
     pub(super) sending: Duration,
-    /// Whether its path has granted its contract.
-    pub(super) granted: bool,
+    /// The service that its path has granted.
+    pub(super) granted: Option<PromisedService>,
     /// The fragments on their way to it.
     pub(super) flights: PerClass<Flight>,
     /// Their exchanges.
@@ -83,7 +84,7 @@ impl Peer {
             view: None,
             applying: Duration::from_nanos(0),
             sending: Duration::from_nanos(0),
-            granted: false,
+            granted: None,
             flights: PerClass { promised: Flight::new(now), best_effort: Flight::new(now) },
             open: OpenExchanges::default(),
             run,

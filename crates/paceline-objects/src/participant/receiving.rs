@@ -2,7 +2,7 @@
 
 use super::{Participant, SILENCE, WorldEvent, WorldTime};
 use crate::codec::PacketError;
-use crate::contract::{ContractTraffic, DelayParts};
+use crate::contract::{DelayParts, PromisedService, UpdateSizes};
 use crate::exchange::Observer;
 use crate::flight::Arrival;
 use crate::ids::PeerId;
@@ -15,10 +15,6 @@ use crate::replicas::{ReplicaEvent, outranks};
 use crate::schema::GroupMask;
 use paceline_sched::{Duration, Instant};
 
-/// The bytes of an update besides its groups: index, flags, age and the set of groups.
-const UPDATE_HEAD: u64 = 14;
-/// The bytes of the length of a group.
-const GROUP_HEAD: u64 = 2;
 /// How soon a claim is published.
 const CLAIM_DELAY: Duration = Duration::from_millis(20);
 /// How long a claim is repeated.
@@ -83,6 +79,8 @@ impl Participant {
     #[must_use]
     pub fn delay_parts(&self, owner: PeerId) -> Option<DelayParts> {
         let peer = self.peers.get(&owner)?;
+        // Its view states them.
+        peer.view?;
         Some(DelayParts { sending: peer.sending, observer: self.own.applying.charged() })
     }
 
@@ -171,6 +169,9 @@ impl Participant {
             return;
         }
         let (id, name, interest) = (about.peer, about.name.clone(), about.interest.clone());
+        if peer.about.as_ref().is_none_or(|known| known.sizes != about.sizes) {
+            self.interest_changes += 1;
+        }
         self.replicas.describe(id, &about.schemas);
         if peer.about.replace(about).is_none() {
             self.events.push_back(WorldEvent::Joined(id, name));
@@ -207,9 +208,9 @@ impl Participant {
         self.promise(peer, now);
     }
 
-    /// Notes whether the path to an observer has granted the contract of its interest. Until it has, all updates for
-    /// it are best effort.
-    pub fn grant(&mut self, observer: PeerId, granted: bool, now: Instant) {
+    /// Notes the service that the path to an observer has granted. While its interest has no contract or another one,
+    /// all updates for it are best effort, so that no more is sent than reserved.
+    pub fn grant(&mut self, observer: PeerId, granted: Option<PromisedService>, now: Instant) {
         if let Some(peer) = self.peers.get_mut(&observer) {
             peer.granted = granted;
             self.promise(observer, now);
@@ -218,30 +219,42 @@ impl Participant {
 
     /// Promises the contract of an observer if its path has granted it.
     fn promise(&mut self, observer: PeerId, now: Instant) {
-        let granted = self.peers.get(&observer).is_some_and(|peer| peer.granted);
+        let granted = self.peers.get(&observer).and_then(|peer| peer.granted);
         let contract = self.interests.get(&observer).and_then(|interest| interest.contract);
-        let contract =
-            contract.filter(|_| granted).map(|contract| (contract.each, contract.objects));
+        let service =
+            granted.zip(contract).filter(|(granted, InterestContract { each, objects })| {
+                (granted.each, granted.objects) == (*each, *objects)
+            });
         // It was checked when it was received, and an observer that is not served needs none.
-        let _promised = self.exchanges.promise(observer, contract, now);
+        let _promised = self.exchanges.promise(observer, service.map(|(granted, _)| granted), now);
     }
 
-    /// Returns the traffic of the promised updates to an observer; `None` without a contract.
+    /// Returns the service of an observer's contract, with the traffic to be reserved; `None` without a contract, and
+    /// while this participant has never owned an object.
     #[must_use]
-    pub fn promised_traffic(&self, observer: PeerId) -> Option<ContractTraffic> {
-        let InterestContract { each, objects } = self.interests.get(&observer)?.contract?;
-        let groups = self.schemas.values().map(|schema| schema.groups().len()).max().unwrap_or(1);
-        let head = UPDATE_HEAD + GROUP_HEAD * groups as u64;
-        Some(ContractTraffic::new(
-            &each,
-            objects,
-            head,
-            self.settings.fragment_bytes,
-            Fragment::HEADER,
-        ))
+    pub fn promised_service(&self, observer: PeerId) -> Option<PromisedService> {
+        let contract = self.interests.get(&observer)?.contract?;
+        (self.own.sizes.groups > 0).then(|| self.service_with(&contract, &self.own.sizes))
     }
 
-    /// Returns a number that grows whenever [`Self::promised_traffic`] may have changed.
+    /// Returns the service of a contract of this participant with the objects of an owner, as that owner computes it;
+    /// `None` if the owner is not known or has never owned an object.
+    #[must_use]
+    pub fn service_from(
+        &self,
+        owner: PeerId,
+        contract: &InterestContract,
+    ) -> Option<PromisedService> {
+        let sizes = self.peers.get(&owner)?.about.as_ref()?.sizes;
+        (sizes.groups > 0).then(|| self.service_with(contract, &sizes))
+    }
+
+    fn service_with(&self, contract: &InterestContract, sizes: &UpdateSizes) -> PromisedService {
+        let headers = self.settings.exchange().headers();
+        PromisedService::new(contract.each, contract.objects, sizes, &headers)
+    }
+
+    /// Returns a number that grows whenever [`Self::promised_service`] or [`Self::service_from`] may have changed.
     #[must_use]
     pub const fn interest_changes(&self) -> u64 {
         self.interest_changes

@@ -86,6 +86,7 @@ impl Participant {
                 name: self.name.clone(),
                 revision: self.own.revision,
                 schemas: self.schemas.values().map(|schema| (**schema).clone()).collect(),
+                sizes: self.own.sizes,
                 interest: self.own.interest.clone(),
             };
             self.outgoing.push_back(Outgoing {

@@ -8,6 +8,7 @@ mod random;
 mod rules;
 
 use network::{Fate, Network};
+use paceline_objects::contract::{PromisedService, UpdateSizes};
 use paceline_objects::exchange::{ExchangeList, ExchangeSettings, ObjectFacts, Observer};
 use paceline_objects::semantic::{ExchangeTerms, PairView};
 use paceline_objects::{GroupMask, Motion, ObjectContract, ObjectIndex, PeerId};
@@ -182,7 +183,14 @@ impl World {
             fidelity_permille: u16::try_from(1 + self.random.below(1_000)).unwrap(),
         };
         let count = usize::try_from(1 + self.random.below(4)).unwrap();
-        let promised = self.random.percent(80).then_some((contract, count));
+        let sizes = UpdateSizes {
+            groups: 4,
+            largest_group: 60,
+            fragment_bytes: u32::try_from(LARGEST).unwrap(),
+        };
+        let headers = ExchangeSettings::default().headers();
+        let service = PromisedService::new(contract, count, &sizes, &headers);
+        let promised = self.random.percent(80).then_some(service);
         self.list.promise(peer, promised, self.now).unwrap();
         self.rules.peers.get_mut(&peer).unwrap().promise(promised);
     }

@@ -31,6 +31,8 @@ pub(crate) struct Seen {
     /// Notifications to local subscriptions and publishers about contracts, in order.
     pub(crate) told: Vec<Told>,
     pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
+    /// The granted trials of the last survey.
+    pub(crate) fits: u64,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
@@ -228,7 +230,8 @@ impl Net {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     seen.taken_back.push((subscription, refusals, spec));
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal } => {
+                ControlOutput::Surveyed { survey, complete, grant, refusal, fits } => {
+                    seen.fits = fits;
                     seen.surveyed.push((survey, complete, grant, refusal));
                 }
                 ControlOutput::Asked { request, from, body, .. } => {

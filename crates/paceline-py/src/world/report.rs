@@ -82,6 +82,15 @@ pub(super) fn of<'py>(py: Python<'py>, report: &WorldReport) -> PyResult<Bound<'
         }
         dict.set_item(name, inner)?;
     }
-    dict.set_item("events_dropped", report.events_dropped)?;
+    // Why packets and events were not used.
+    let dropped = PyDict::new(py);
+    for (reason, count) in [
+        ("inbox_full", report.packets_dropped),
+        ("forged", report.packets_forged),
+        ("events_full", report.events_dropped),
+    ] {
+        dropped.set_item(reason, count)?;
+    }
+    dict.set_item("dropped", dropped)?;
     Ok(dict)
 }
