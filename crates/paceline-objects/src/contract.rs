@@ -26,6 +26,8 @@ pub struct ObjectContract {
 }
 
 impl ObjectContract {
+    /// The longest delay: 1 min.
+    pub const DELAY_MAX: Duration = Duration::from_secs(60);
     /// The largest state: 16 MiB.
     pub const BYTES_MAX: u32 = 16 << 20;
 
@@ -76,7 +78,7 @@ impl ObjectContract {
             Err(ObjectContractError::Refresh { refresh: self.refresh, gap: self.gap() })
         } else if self.bytes == 0 || self.bytes > Self::BYTES_MAX {
             Err(ObjectContractError::Bytes(self.bytes))
-        } else if self.delay < millisecond || self.delay > Duration::from_secs(60) {
+        } else if self.delay < millisecond || self.delay > Self::DELAY_MAX {
             Err(ObjectContractError::Delay(self.delay))
         } else if self.fidelity_permille == 0 || self.fidelity_permille > 1_000 {
             Err(ObjectContractError::Fidelity(self.fidelity_permille))

@@ -1,6 +1,6 @@
 //! The interest of an observer.
 
-use crate::codec::{PacketError, Reader, Writer};
+use crate::codec::{PacketError, Reader, Writer, fnv};
 use crate::contract::{ObjectContract, ObjectContractError};
 use crate::semantic::{
     DeclaredError, DeclaredFunction, DeclaredRule, DistanceLadder, DistanceStep, ExchangeTerms,
@@ -186,14 +186,7 @@ impl Interest {
             None => {
                 writer.u8(0);
             }
-            Some(InterestContract { each, objects }) => {
-                writer.u8(1).varint(u64::from(each.max_updates)).varint(each.per.as_nanos());
-                writer
-                    .varint(each.refresh.as_nanos())
-                    .varint(u64::from(each.bytes))
-                    .varint(each.delay.as_nanos());
-                writer.u16(each.fidelity_permille).varint(*objects as u64);
-            }
+            Some(contract) => contract.write(writer.u8(1)),
         }
     }
 
@@ -229,6 +222,25 @@ impl Interest {
 }
 
 impl InterestContract {
+    /// Returns a number that identifies the contract: the tag of its updates has it, so that a subscription never
+    /// receives the updates of an earlier contract.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let mut writer = Writer::default();
+        self.write(&mut writer);
+        fnv(writer.finish())
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        let Self { each, objects } = self;
+        writer.varint(u64::from(each.max_updates)).varint(each.per.as_nanos());
+        writer
+            .varint(each.refresh.as_nanos())
+            .varint(u64::from(each.bytes))
+            .varint(each.delay.as_nanos());
+        writer.u16(each.fidelity_permille).varint(*objects as u64);
+    }
+
     fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
         let each = ObjectContract {
             max_updates: reader.varint32()?,

@@ -7,10 +7,10 @@ use crate::status::SubscriptionId;
 use crate::{
     Node, PublishError, Publisher, PublisherBuilder, PublisherEvent, Sample, Subscription,
 };
-use paceline_objects::PeerId;
 use paceline_objects::contract::{ContractTraffic, PromisedService};
 use paceline_objects::packet::{Packet, UpdateClass};
 use paceline_objects::participant::{Destination, Outgoing};
+use paceline_objects::{InterestContract, PeerId};
 use paceline_proto::{Envelope, NodeId};
 use paceline_sched::{Duration, Instant};
 use std::collections::btree_map::Entry;
@@ -117,7 +117,7 @@ impl Channels {
             Destination::Peer(peer, UpdateClass::BestEffort) => match self.updates.entry(peer) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(place) => {
-                    let tag = tag(&self.world, UpdateClass::BestEffort, peer, self.id);
+                    let tag = format!("{}/@updates/{peer}/{}", self.world, self.id);
                     let builder = self.node.publisher(&tag).bytes_max(self.fragment_bytes as u64);
                     place.insert(builder.declare()?)
                 }
@@ -150,7 +150,9 @@ impl Channels {
         for (peer, service) in peers {
             let Some(service) = *service else { continue };
             if let Entry::Vacant(place) = self.promised.entry(*peer) {
-                let tag = tag(&self.world, UpdateClass::Promised, *peer, self.id);
+                let PromisedService { each, objects, .. } = service;
+                let contract = InterestContract { each, objects };
+                let tag = promised(&self.world, *peer, &contract, self.id);
                 let publisher = declare(self.node.publisher(&tag), &service.traffic)?;
                 let (granted, in_force) = (BTreeSet::new(), false);
                 place.insert(PromisedChannel { publisher, service, granted, in_force });
@@ -205,21 +207,14 @@ pub(super) const fn requested(network: Duration) -> Duration {
     network.mul_div(9, 10)
 }
 
-/// Returns the tag of the updates of an owner to an observer.
-fn tag(world: &str, class: UpdateClass, observer: PeerId, owner: PeerId) -> String {
-    format!("{world}/{}/{observer}/{owner}", chunk(class))
-}
-
-/// Returns the tag of the promised updates of an owner to an observer.
-pub(super) fn promised(world: &str, observer: PeerId, owner: PeerId) -> String {
-    tag(world, UpdateClass::Promised, observer, owner)
-}
-
-const fn chunk(class: UpdateClass) -> &'static str {
-    match class {
-        UpdateClass::Promised => "@promised",
-        UpdateClass::BestEffort => "@updates",
-    }
+/// Returns the tag of the promised updates of an owner to an observer, under one contract.
+pub(super) fn promised(
+    world: &str,
+    observer: PeerId,
+    contract: &InterestContract,
+    owner: PeerId,
+) -> String {
+    format!("{world}/@promised/{observer}/{:016x}/{owner}", contract.fingerprint())
 }
 
 /// Passes a sample of the world to its thread.

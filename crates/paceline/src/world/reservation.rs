@@ -84,12 +84,15 @@ impl Reservations {
         for (owner, parts) in parts {
             let network = parts.network(&contract.each).filter(|left| *left >= channels::SHORTEST);
             let within = network.map_or(Duration::ZERO, channels::requested);
-            if self.owners.get(owner).is_some_and(|known| known.suits(network)) {
+            if let Some(known) = self.owners.get_mut(owner)
+                && (known.suits(network) || known.change(*parts, within, shared))
+            {
                 continue;
             }
             let too_slow = network.is_none();
             self.requests += 1;
-            let tag = channels::promised(shared.world(), shared.lock().participant.id(), *owner);
+            let own = shared.lock().participant.id();
+            let tag = channels::promised(shared.world(), own, &contract, *owner);
             let request = network.and_then(|_| request(shared, &tag, within));
             let request = request.map(|subscription| (self.requests, subscription));
             let reservation = OwnerReservation { parts: *parts, within, request, refused: None };
@@ -112,7 +115,7 @@ impl Reservations {
             while let Some(event) = subscription.try_event() {
                 match event {
                     SubscriberEvent::Granted(grant) => {
-                        *waiting = None;
+                        waiting.take_if(|it| *it == grant.publisher);
                         events.push(ServiceEvent::Granted(grant));
                     }
                     SubscriberEvent::Refused(publisher, refusal) => {
@@ -121,7 +124,7 @@ impl Reservations {
                         let refused = Refused {
                             node: shared.node().clone(),
                             owner: *owner,
-                            tag: channels::promised(shared.world(), own, *owner),
+                            tag: channels::promised(shared.world(), own, &contract, *owner),
                             contract,
                             parts: *parts,
                             refusal,
@@ -133,7 +136,7 @@ impl Reservations {
                     }
                     SubscriberEvent::Withdrawn(publisher)
                     | SubscriberEvent::BestEffort(publisher, _) => {
-                        *waiting = None;
+                        waiting.take_if(|it| *it == publisher);
                         events.push(ServiceEvent::Withdrawn(publisher));
                     }
                     SubscriberEvent::Publishers(_)
@@ -175,6 +178,19 @@ impl OwnerReservation {
             }
             None => self.request.is_none(),
         }
+    }
+
+    /// Changes the request to another delay of the network. The old contract stays in force until the path has
+    /// granted the new one; after a refusal, nothing is promised. Returns false if there is no request to change.
+    fn change(&mut self, parts: DelayParts, within: Duration, shared: &Shared) -> bool {
+        let Some((_, subscription)) = self.request.as_ref().filter(|_| !within.is_zero()) else {
+            return false;
+        };
+        let changed = shared
+            .node()
+            .change(subscription.id(), |request| request.within(within.into()).or_stop());
+        (self.parts, self.within) = (parts, within);
+        changed.inspect_err(|error| crate::warn_limited!("world: {error}")).is_ok()
     }
 }
 

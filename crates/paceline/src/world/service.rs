@@ -25,7 +25,7 @@ pub enum ServiceEvent {
 /// Contracts that every node of the path would grant instead of a refused one. Each value suffices by itself, unless
 /// [`Self::together`] is true; `None` if no value of this dimension suffices.
 ///
-/// Each value was tested by the admission test of every node of the path, in steps of 1/256 of the refused contract.
+/// Each value was tested by the admission test of every node of the path, in steps of at most 1/37 of the value.
 /// Other contracts may use up the capacity before it is requested.
 ///
 /// ```

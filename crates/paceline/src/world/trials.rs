@@ -89,16 +89,19 @@ impl Dimension {
     }
 }
 
-/// The parts of a contract in which it is made smaller.
-const PARTS: u64 = 256;
-/// The distance of the first trials, in parts; the second ones are between those of the first.
-const STEP: u64 = 16;
+/// The whole of a contract, of which trials leave a part in some dimensions.
+const WHOLE: u64 = 1_024;
+/// The parts of the first trials: each seven tenths of the one before. The second ones divide the step above the
+/// largest part that was granted.
+const COARSE: [u64; 15] = [716, 501, 351, 246, 172, 120, 84, 59, 41, 29, 20, 14, 10, 7, 5];
+/// The fine steps in each coarse one.
+const FINE: u64 = 16;
 
-/// A contract made smaller by `less` of [`PARTS`] in some dimensions, as an offer.
-fn smaller(contract: &ObjectContract, dimension: Dimension, less: u64) -> ServiceOffer {
-    let left = PARTS - less;
-    let updates = u64::from(contract.max_updates) * left / PARTS;
-    let fidelity = u64::from(contract.fidelity_permille) * left / PARTS;
+/// Returns the offer of a contract of which `left` parts are left in some dimensions.
+fn smaller(contract: &ObjectContract, dimension: Dimension, left: u64) -> ServiceOffer {
+    let updates = u64::from(contract.max_updates) * left / WHOLE;
+    let fidelity = u64::from(contract.fidelity_permille) * left / WHOLE;
+    let delay = contract.delay.mul_div(WHOLE, left).min(ObjectContract::DELAY_MAX);
     let within = |of: Dimension| dimension.includes(of);
     ServiceOffer {
         max_updates: u32::try_from(updates)
@@ -107,26 +110,29 @@ fn smaller(contract: &ObjectContract, dimension: Dimension, less: u64) -> Servic
         fidelity_permille: u16::try_from(fidelity)
             .ok()
             .filter(|share| *share > 0 && within(Dimension::Fidelity)),
-        delay: Some(contract.delay.mul_div(PARTS, left).into())
-            .filter(|_| within(Dimension::Delay)),
+        delay: Some(delay.into()).filter(|_| within(Dimension::Delay)),
         together: dimension == Dimension::All,
     }
 }
 
 /// Asks the path, first in coarse and then in fine steps.
 fn search(refused: &Refused, shared: &Weak<Shared>) -> Option<ServiceOffer> {
-    let coarse = |_| (1..PARTS / STEP).map(|step| step * STEP).collect();
-    let first = ask(refused, shared, coarse)?;
+    let first = ask(refused, shared, |_| COARSE.to_vec())?;
     let fine = |dimension: Dimension| {
         let found = first.get(dimension as usize).copied().flatten();
-        found.map_or_else(Vec::new, |found| (found - STEP + 1..found).collect())
+        let place = COARSE.iter().position(|part| Some(*part) == found);
+        let above =
+            place.and_then(|place| place.checked_sub(1)).and_then(|place| COARSE.get(place));
+        let above = above.copied().unwrap_or(WHOLE);
+        let step = |found: u64| (1..FINE).map(move |step| found + (above - found) * step / FINE);
+        found.map_or_else(Vec::new, |found| step(found).collect())
     };
     let second = ask(refused, shared, fine)?;
     let best = |dimension: Dimension| {
         let place = dimension as usize;
         let found = second.get(place).copied().flatten();
         let found = found.or_else(|| first.get(place).copied().flatten());
-        found.map(|less| smaller(&refused.contract.each, dimension, less))
+        found.map(|left| smaller(&refused.contract.each, dimension, left))
     };
     let alone = ServiceOffer {
         max_updates: best(Dimension::Rate).and_then(|offer| offer.max_updates),
@@ -137,7 +143,7 @@ fn search(refused: &Refused, shared: &Weak<Shared>) -> Option<ServiceOffer> {
     if alone == ServiceOffer::default() { best(Dimension::All) } else { Some(alone) }
 }
 
-/// Asks the path for contracts that are smaller by some parts in each dimension, and returns for each the least part
+/// Asks the path for contracts of which some parts are left in each dimension, and returns for each the largest part
 /// that it would grant.
 fn ask(
     refused: &Refused,
@@ -148,14 +154,14 @@ fn ask(
     let mut asked = Vec::new();
     let world = shared.upgrade()?;
     for dimension in Dimension::EACH {
-        for less in parts(dimension) {
-            let offer = smaller(&refused.contract.each, dimension, less);
+        for left in parts(dimension) {
+            let offer = smaller(&refused.contract.each, dimension, left);
             let Some(contract) = offer.apply(&refused.contract) else { continue };
             let service = world.lock().participant.service_from(refused.owner, &contract)?;
             let network = refused.parts.network(&contract.each).map(channels::requested);
             if let Some(within) = network.filter(|_| contract.each.check().is_ok()) {
                 trials.push(trial(&service, within));
-                asked.push((dimension, less));
+                asked.push((dimension, left));
             }
         }
     }
@@ -167,7 +173,7 @@ fn ask(
         quotes.into_iter().find(|(quote, _)| quote.publisher == refused.refusal.publisher)?;
     let granted = |dimension: Dimension| {
         let numbered = asked.iter().enumerate().filter(|(_, (of, _))| *of == dimension);
-        numbered.filter(|(bit, _)| fits >> bit & 1 == 1).map(|(_, (_, less))| *less).min()
+        numbered.filter(|(bit, _)| fits >> bit & 1 == 1).map(|(_, (_, left))| *left).max()
     };
     Some(Dimension::EACH.map(granted).to_vec())
 }
