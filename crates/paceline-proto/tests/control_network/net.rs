@@ -30,9 +30,7 @@ pub(crate) struct Seen {
     pub(crate) standing: BTreeSet<(SubscriptionId, PublisherId)>,
     /// Notifications to local subscriptions and publishers about contracts, in order.
     pub(crate) told: Vec<Told>,
-    pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
-    /// The granted trials of the last survey.
-    pub(crate) fits: u64,
+    pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>, u64)>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
@@ -231,8 +229,7 @@ impl Net {
                     seen.taken_back.push((subscription, refusals, spec));
                 }
                 ControlOutput::Surveyed { survey, complete, grant, refusal, fits } => {
-                    seen.fits = fits;
-                    seen.surveyed.push((survey, complete, grant, refusal));
+                    seen.surveyed.push((survey, complete, grant, refusal, fits));
                 }
                 ControlOutput::Asked { request, from, body, .. } => {
                     seen.asked.push((request, from, body))

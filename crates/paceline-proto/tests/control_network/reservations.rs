@@ -203,7 +203,7 @@ fn a_dry_run_reserves_nothing() {
         let number = net.nodes[3].survey(now, left, request).unwrap();
         net.drain(3);
         net.settle();
-        let (survey, complete, grant, refusal) = net.seen[3].surveyed.pop().unwrap();
+        let (survey, complete, grant, refusal, _) = net.seen[3].surveyed.pop().unwrap();
         let grant = grant.unwrap();
         assert_eq!((survey, complete, grant.hops.len()), (number, true, 3));
         assert_eq!(grant.within, Some(Duration::from_millis(within)));
@@ -222,13 +222,13 @@ fn a_dry_run_reserves_nothing() {
     net.drain(3);
     net.queues.clear();
     net.run(Duration::from_secs(1));
-    let (_, complete, _, refusal) = net.seen[3].surveyed.pop().unwrap();
+    let (_, complete, _, refusal, _) = net.seen[3].surveyed.pop().unwrap();
     assert_eq!((complete, refusal), (false, None));
     // Best effort needs no reservation.
     net.nodes[3].survey(net.now, left, all("left")).unwrap();
     net.drain(3);
     net.settle();
-    let (_, complete, grant, refusal) = net.seen[3].surveyed.pop().unwrap();
+    let (_, complete, grant, refusal, _) = net.seen[3].surveyed.pop().unwrap();
     assert_eq!((complete, grant, refusal), (true, None, None));
 }
 
@@ -259,9 +259,10 @@ fn granted_trials_are_granted_when_they_are_declared() {
     net.nodes[3].survey_trials(net.now, left, request.clone(), trials.clone()).unwrap();
     net.drain(3);
     net.settle();
-    let granted = net.seen[3].fits.count_ones();
+    let (.., fits) = net.seen[3].surveyed.pop().unwrap();
+    let granted = fits.count_ones();
     assert!((1..40).contains(&granted), "{granted} granted");
-    assert_eq!(net.seen[3].fits, (1 << granted) - 1);
+    assert_eq!(fits, (1 << granted) - 1);
     for (number, fits) in [(granted - 1, true), (granted, false)] {
         let mut net = chain(3, 1);
         let left = net.publish(0, of(&trials[number as usize]));

@@ -20,8 +20,7 @@ impl Engine {
         &mut self,
         now: Instant,
         spec: &SubscriptionSpec,
-        trials: &[TrafficTrial],
-        reply: &Sender<TriedQuote>,
+        (trials, reply): (&[TrafficTrial], &Sender<TriedQuote>),
     ) {
         let mut matching = Vec::new();
         for node in self.control.nodes() {
