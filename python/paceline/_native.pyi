@@ -781,6 +781,16 @@ class Interest:
         objects of at most ``bytes``, ``delay_s`` after the change, each with at least the share
         ``fidelity`` of the object.
         """
+    def with_modules(
+        self,
+        *,
+        error_control: Literal["acknowledged", "refreshed"] = "acknowledged",
+        policing: Literal["shape", "drop"] = "shape",
+        fragment_bytes: int | None = None,
+    ) -> Interest:
+        """The same with other modules: ``error_control`` is ``acknowledged`` or ``refreshed``,
+        ``policing`` is ``shape`` or ``drop``, and ``fragment_bytes`` the greatest size of a fragment, by
+        default the owner's."""
 
 @final
 class PairView:
@@ -860,6 +870,15 @@ class SharedObject:
 
         Raises ``WorldError`` if the object was deleted or handed over.
         """
+    def set_with(
+        self, values: dict[str, Any], /, *, fidelity: float | None = None, within_s: float | None = None
+    ) -> None:
+        """Sets fields, given as a dict, with constraints of this change: the least share of the object that
+        the update carries, and the seconds in which it must leave. A later one is dropped, and the next
+        change or refresh carries the state.
+
+        Raises ``WorldError`` if the object was deleted or handed over, or for a constraint out of range.
+        """
     def delete(self) -> None:
         """Deletes the object; its replicas end. Raises ``WorldError`` if it was deleted or handed
         over."""
@@ -932,11 +951,8 @@ class EndsTooSlow:
     def owner(self) -> str:
         """The id of the owner."""
     @property
-    def sending_s(self) -> float:
-        """The time that is debited for deciding, writing and sending at the owner."""
-    @property
-    def observer_s(self) -> float:
-        """The time that is debited for reading and applying at this participant."""
+    def ends_s(self) -> float:
+        """The time that is debited for the modules at both ends."""
     @property
     def delay_s(self) -> float:
         """The least delay that leaves time for the links."""

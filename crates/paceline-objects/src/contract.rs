@@ -124,15 +124,20 @@ pub enum ObjectContractError {
     Fidelity(u16),
 }
 
-/// The times at both ends that are debited from an object's delay.
+/// The measured times of the modules at both ends, which are debited from an object's delay.
 ///
 /// Paper: West and Schwan 1997, sections 3.1 and 3.2, which debits twice the times of one end,
 /// `δ_n ≈ δ − 2 (d_c + d_n)`. Here both ends measure their own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DelayParts {
-    /// The greatest time to decide on an update at the owner, to write, fragment and send it: `d_c + d_n` there.
+    /// Consistency: the greatest time to decide on updates at the owner, `d_c` there.
+    pub deciding: Duration,
+    /// Policing and fragmentation: the greatest time to choose the updates of messages and to write their fragments.
+    pub fragmenting: Duration,
+    /// The greatest time to pass fragments to the links. With the one before, it is `d_n` at the owner.
     pub sending: Duration,
-    /// The greatest time to read it at the observer and apply it: `d_n + d_c` there.
+    /// Error control and consistency: the greatest time to read a fragment at the observer and apply it, `d_n + d_c`
+    /// there.
     pub observer: Duration,
 }
 
@@ -141,14 +146,16 @@ impl DelayParts {
     /// nothing remains, and the contract cannot be kept.
     #[must_use]
     pub fn network(&self, each: &ObjectContract) -> Option<Duration> {
-        let left = each.delay.as_nanos().checked_sub(self.spent(each).as_nanos());
+        let spent = self.ends().saturating_add(each.spread());
+        let left = each.delay.as_nanos().checked_sub(spent.as_nanos());
         left.filter(|left| *left > 0).map(Duration::from_nanos)
     }
 
-    /// Returns the time that does not remain for the network.
+    /// Returns the time of all modules at both ends.
     #[must_use]
-    pub fn spent(&self, each: &ObjectContract) -> Duration {
-        self.sending.saturating_add(self.observer).saturating_add(each.spread())
+    pub fn ends(&self) -> Duration {
+        let Self { deciding, fragmenting, sending, observer } = *self;
+        [fragmenting, sending, observer].into_iter().fold(deciding, Duration::saturating_add)
     }
 }
 
@@ -196,6 +203,8 @@ pub struct ContractTraffic {
     pub carried: u64,
     /// The greatest number of groups of an object.
     pub groups: u32,
+    /// The greatest number of bytes of a group: one that is larger makes a larger fragment.
+    pub group_room: u64,
 }
 
 impl ContractTraffic {
@@ -235,6 +244,7 @@ impl ContractTraffic {
             spacing,
             carried,
             groups: sizes.groups,
+            group_room: room.saturating_sub(headers.update + headers.group),
         }
     }
 }
@@ -270,6 +280,7 @@ impl PromisedService {
         let most = carried(state, u64::from(largest), self.each.fidelity_permille);
         state <= u64::from(self.each.bytes)
             && group_bytes.len() as u64 <= u64::from(self.traffic.groups)
+            && u64::from(largest) <= self.traffic.group_room
             && most <= self.traffic.carried
     }
 }
@@ -325,7 +336,8 @@ mod tests {
 
     #[test]
     fn delays_are_debited_at_both_ends() {
-        let parts = DelayParts { sending: MS.mul_div(3, 1), observer: MS.mul_div(3, 1) };
+        let parts =
+            DelayParts { deciding: MS, fragmenting: MS, sending: MS, observer: MS.mul_div(3, 1) };
         let network =
             |delay| parts.network(&ObjectContract::per_second(10, 60, MS.mul_div(delay, 1)));
         assert_eq!(network(20), Some(MS.mul_div(9, 1)), "a quarter is for the spread");

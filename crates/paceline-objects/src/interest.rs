@@ -2,6 +2,7 @@
 
 use crate::codec::{PacketError, Reader, Writer, fnv};
 use crate::contract::{ObjectContract, ObjectContractError};
+use crate::modules::{InteractorModules, ModulesError};
 use crate::semantic::{
     DeclaredError, DeclaredFunction, DeclaredRule, DistanceLadder, DistanceStep, ExchangeTerms,
     FieldOfView, LadderError, Periodic, SemanticFunction, TermsError,
@@ -18,6 +19,8 @@ pub struct Interest {
     pub rule: InterestRule,
     /// The contract of the most important of them, if any; the others are best effort.
     pub contract: Option<InterestContract>,
+    /// The modules through which updates pass.
+    pub modules: InteractorModules,
 }
 
 /// A semantic function that travels.
@@ -78,6 +81,7 @@ impl Interest {
             range: f64::INFINITY,
             rule: InterestRule::Periodic(ExchangeTerms::every(gap.into())),
             contract: None,
+            modules: InteractorModules::default(),
         }
     }
 
@@ -105,7 +109,8 @@ impl Interest {
             .collect();
         let range =
             steps.last().map_or(0.0, |step| step.within * (1.0 + DistanceLadder::HYSTERESIS));
-        Self { range, rule: InterestRule::Distance(steps), contract: None }
+        let (rule, modules) = (InterestRule::Distance(steps), InteractorModules::default());
+        Self { range, rule, contract: None, modules }
     }
 
     /// Returns the same with a contract for up to `objects` of each owner.
@@ -114,11 +119,18 @@ impl Interest {
         Self { contract: Some(InterestContract { each, objects }), ..self }
     }
 
+    /// Returns the same with other modules.
+    #[must_use]
+    pub fn with_modules(self, modules: InteractorModules) -> Self {
+        Self { modules, ..self }
+    }
+
     /// Checks the values.
     ///
     /// # Errors
     /// The first value that is out of range.
     pub fn check(&self) -> Result<(), InterestError> {
+        self.modules.check()?;
         if self.range.is_nan() || self.range < 0.0 {
             return Err(InterestError::Range(self.range));
         }
@@ -188,6 +200,7 @@ impl Interest {
             }
             Some(contract) => contract.write(writer.u8(1)),
         }
+        self.modules.write(writer);
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
@@ -214,8 +227,8 @@ impl Interest {
             1 => Some(InterestContract::read(reader)?),
             other => return Err(PacketError::Unknown(other)),
         };
-        let interest =
-            Self { range: if range < 0.0 { f64::INFINITY } else { range }, rule, contract };
+        let range = if range < 0.0 { f64::INFINITY } else { range };
+        let interest = Self { range, rule, contract, modules: InteractorModules::read(reader)? };
         interest.check().map_err(|_| PacketError::Form)?;
         Ok(interest)
     }
@@ -300,6 +313,9 @@ pub enum InterestError {
     /// The number of objects of a contract.
     #[error("a contract for {0} objects: must be from 1 to 10000, such as 20")]
     Objects(usize),
+    /// The modules.
+    #[error(transparent)]
+    Modules(#[from] ModulesError),
     /// The contract.
     #[error(transparent)]
     Contract(#[from] ObjectContractError),

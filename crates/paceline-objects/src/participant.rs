@@ -13,6 +13,7 @@ mod sending;
 mod settings;
 
 pub use cost::ModuleCost;
+use cost::ModuleCosts;
 pub use deciding::FieldSnapshot;
 pub use settings::{ParticipantSettings, SettingsError};
 
@@ -78,8 +79,7 @@ struct Own {
     sizes: UpdateSizes,
     motion: Option<([f64; 3], [f64; 3])>,
     direction: Option<[f64; 3]>,
-    applying: ModuleCost,
-    sending: ModuleCost,
+    costs: ModuleCosts,
     /// The number of the description, and whether it is to be published.
     revision: u32,
     unpublished: bool,
@@ -198,8 +198,7 @@ impl Participant {
                 },
                 motion: None,
                 direction: None,
-                applying: ModuleCost::new(now),
-                sending: ModuleCost::new(now),
+                costs: ModuleCosts::new(now),
                 revision: 0,
                 unpublished: true,
                 publish_at: now,

@@ -5,11 +5,12 @@
 use paceline_objects::contract::{PromisedService, UpdateSizes};
 use paceline_objects::exchange::{
     ExchangeClass, ExchangeError, ExchangeList, ExchangeSettings, ObjectFacts, Observer,
-    SuppressReason, UpdateKind,
+    SuppressReason, UpdateConstraints, UpdateKind,
 };
 use paceline_objects::semantic::{ExchangeTerms, PairView, SemanticError, TermsError};
 use paceline_objects::{
-    GroupMask, Motion, ObjectContract, ObjectContractError, ObjectIndex, PeerId,
+    ErrorControl, GroupMask, InteractorModules, Motion, ObjectContract, ObjectContractError,
+    ObjectIndex, PeerId, UpdatePolicing,
 };
 use paceline_sched::{Duration, Instant};
 
@@ -217,6 +218,98 @@ fn promised_objects_leave_without_a_budget_and_others_keep_their_terms() {
     list.change(BUS, &facts(10.0, &[20, 20], START), ALL, at(201)).unwrap();
     assert_eq!(list.poll(at(299), &0, 1_000), None);
     assert_eq!(list.poll(at(300), &0, 1_000).unwrap().updates[0].object, BUS);
+}
+
+/// Returns the updates of the next messages of both objects, which arrive or are lost.
+fn exchanged(
+    list: &mut ExchangeList,
+    millis: u64,
+    arrives: bool,
+) -> Vec<(ObjectIndex, UpdateKind)> {
+    let mut updates = Vec::new();
+    while let Some(message) = list.poll(at(millis), &1_000, 1_000) {
+        updates.extend(message.updates.iter().map(|update| (update.object, update.kind)));
+        if arrives {
+            list.delivered(message.peer, message.number, at(millis));
+        } else {
+            list.lost(message.peer, message.number, at(millis));
+        }
+    }
+    updates
+}
+
+#[test]
+fn without_acknowledgements_a_refresh_repairs_a_loss() {
+    for (error_control, due) in [(ErrorControl::Acknowledged, 100), (ErrorControl::Refreshed, 300)]
+    {
+        let mut list = list();
+        let terms = ExchangeTerms { refresh: Duration::from_millis(250), ..every(50) };
+        list.set_terms(ANN, BUS, None, START).unwrap();
+        list.set_terms(ANN, CAR, Some(terms), START).unwrap();
+        list.choose(ANN, InteractorModules { error_control, ..Default::default() }, START).unwrap();
+        introduce(&mut list);
+        list.change(CAR, &facts(11.0, &[20, 20], at(50)), GroupMask::of(1), at(50)).unwrap();
+        assert_eq!(exchanged(&mut list, 50, false), [(CAR, UpdateKind::Change)]);
+        let mut again = None;
+        for millis in (60..400).step_by(10) {
+            let updates = exchanged(&mut list, millis, true);
+            if again.is_none() && updates == [(CAR, UpdateKind::Change)] {
+                again = Some(millis);
+            }
+        }
+        assert_eq!(again, Some(due), "{error_control:?}");
+    }
+}
+
+#[test]
+fn policing_drops_early_changes_until_the_refresh() {
+    let mut list = list();
+    let terms = ExchangeTerms { refresh: Duration::from_millis(250), ..every(50) };
+    list.set_terms(ANN, BUS, None, START).unwrap();
+    list.set_terms(ANN, CAR, Some(terms), START).unwrap();
+    let policing = UpdatePolicing::Drop;
+    list.choose(ANN, InteractorModules { policing, ..Default::default() }, START).unwrap();
+    introduce(&mut list);
+    let set = |list: &mut ExchangeList, millis| {
+        let change = facts(11.0, &[20, 20], at(millis));
+        list.change(CAR, &change, GroupMask::of(1), at(millis)).unwrap();
+    };
+    set(&mut list, 60);
+    assert_eq!(exchanged(&mut list, 60, true), [(CAR, UpdateKind::Change)]);
+    set(&mut list, 70);
+    for millis in (70..310).step_by(10) {
+        assert_eq!(exchanged(&mut list, millis, true), [], "dropped at 70 ms");
+    }
+    assert_eq!(exchanged(&mut list, 310, true), [(CAR, UpdateKind::Change)], "the refresh");
+    assert_eq!(list.counters().suppressed(SuppressReason::Gap), 1);
+}
+
+#[test]
+fn a_change_has_constraints_of_its_own() {
+    let mut list = list();
+    list.set_terms(ANN, BUS, None, START).unwrap();
+    introduce(&mut list);
+    let change = |list: &mut ExchangeList, millis, constraints| {
+        let facts = facts(11.0, &[20, 20], at(millis));
+        list.change_with(CAR, &facts, (GroupMask::of(1), constraints), at(millis))
+    };
+    let half = UpdateConstraints { fidelity_permille: Some(500), within: None };
+    change(&mut list, 50, half).unwrap();
+    let message = list.poll(at(50), &1_000, 1_000).unwrap();
+    assert_eq!(message.updates[0].groups, GroupMask::of(1), "the terms require both groups");
+    list.delivered(ANN, message.number, at(50));
+    let soon = UpdateConstraints {
+        within: Some(Duration::from_millis(20)),
+        ..UpdateConstraints::default()
+    };
+    change(&mut list, 60, soon).unwrap();
+    assert_eq!(exchanged(&mut list, 100, true), [], "40 ms are too late");
+    assert_eq!(list.counters().suppressed(SuppressReason::Expired), 1);
+    change(&mut list, 110, soon).unwrap();
+    assert_eq!(exchanged(&mut list, 110, true), [(CAR, UpdateKind::Change)]);
+    let wrong = UpdateConstraints { fidelity_permille: Some(0), within: None };
+    let error = change(&mut list, 120, wrong).unwrap_err().to_string();
+    assert_eq!(error, "fidelity of 0/1000: must be from 1 to 1000, such as 500");
 }
 
 #[test]

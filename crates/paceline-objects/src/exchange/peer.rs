@@ -7,9 +7,10 @@ use super::pair::{Ending, Pair, Queued};
 use super::places::Places;
 use super::queue::SlotQueue;
 use super::settings::ExchangeSettings;
-use super::update::{Exchange, ExchangeClass, ExchangeUpdate};
+use super::update::{Exchange, ExchangeClass, ExchangeUpdate, UpdateConstraints};
 use crate::contract::PromisedService;
 use crate::ids::{ObjectIndex, PeerId};
+use crate::modules::{ErrorControl, InteractorModules, UpdatePolicing};
 use crate::schema::GroupMask;
 use crate::semantic::ExchangeTerms;
 use paceline_sched::{Duration, Instant};
@@ -30,6 +31,7 @@ pub(super) struct Peer {
     rested: BTreeMap<ObjectIndex, Instant>,
     queue: SlotQueue,
     places: Places,
+    pub(super) modules: InteractorModules,
     flights: BTreeMap<u64, Vec<ObjectIndex>>,
     next_number: u64,
     /// The bytes of best-effort messages, and what they would be if it had always had as many as others.
@@ -45,6 +47,7 @@ impl Peer {
             rested: BTreeMap::new(),
             queue: SlotQueue::default(),
             places: Places::default(),
+            modules: InteractorModules::default(),
             flights: BTreeMap::new(),
             next_number: 0,
             share: 0,
@@ -155,17 +158,26 @@ impl Peer {
     pub(super) fn offer(
         &mut self,
         object: ObjectIndex,
-        groups: GroupMask,
+        (groups, constraints): (GroupMask, UpdateConstraints),
         state: &ObjectState,
         context: Context<'_>,
     ) {
+        let now = context.now;
         let Some(pair) = self.pairs.get_mut(&object).filter(|pair| pair.ending.is_none()) else {
             return;
         };
         let weight = pair.terms.weight;
         if !groups.is_empty() {
             self.counters.offered += 1;
-            if let Some(reason) = pair.offer(groups, context.now) {
+            let drops = self.modules.policing == UpdatePolicing::Drop;
+            let contract =
+                self.places.contract().filter(|_| self.places.place_of(object).is_some());
+            if drops && pair.is_introduced() && pair.comes_early(pair.pace(contract).gap, now) {
+                pair.drop_change(groups);
+                self.counters.suppress(SuppressReason::Gap, 1);
+                return;
+            }
+            if let Some(reason) = pair.offer(groups, constraints, now) {
                 self.counters.suppress(reason, 1);
             }
         }
@@ -294,7 +306,7 @@ impl Peer {
         self.queue.first_reserved(context.now)?;
         let message = self.message(ExchangeClass::Promised, u64::MAX, largest, context)?;
         let header = context.settings.message_header_bytes as u64;
-        let room = largest.saturating_sub(header);
+        let room = self.largest(largest).saturating_sub(header);
         let head = context.settings.update_header_bytes as u64;
         self.places.left(message.bytes.saturating_sub(header), (room, head), context.now);
         Some(message)
@@ -321,12 +333,16 @@ impl Peer {
         let header = u64::try_from(context.settings.message_header_bytes).unwrap_or(u64::MAX);
         let number = self.next_number;
         let (mut updates, mut bytes) = (Vec::new(), header);
+        let largest = self.largest(largest);
         loop {
             let object = match class {
                 ExchangeClass::Promised => self.queue.first_reserved(context.now),
                 ExchangeClass::BestEffort => self.queue.first_ready(),
             };
             let Some(object) = object else { break };
+            if self.expire(object, context) {
+                continue;
+            }
             let room = if updates.is_empty() { u64::MAX } else { largest.saturating_sub(bytes) };
             // An update larger than a message leaves when there is budget for a message.
             let allowed = if budget >= largest && updates.is_empty() {
@@ -351,6 +367,22 @@ impl Peer {
             self.settle(oldest.unwrap_or(number), |_| None, context);
         }
         Some(Exchange { peer: self.id, class, number, updates, bytes })
+    }
+
+    /// Drops the update of an object that could not leave in the time of its constraints.
+    fn expire(&mut self, object: ObjectIndex, context: Context<'_>) -> bool {
+        let expired = self.pairs.get_mut(&object).is_some_and(|pair| pair.expire(context.now));
+        if expired {
+            self.counters.suppress(SuppressReason::Expired, 1);
+            self.requeue(object, context);
+        }
+        expired
+    }
+
+    /// Returns the size of a message of which the owner permits `largest` bytes.
+    fn largest(&self, largest: u64) -> u64 {
+        let bytes = usize::try_from(largest).unwrap_or(usize::MAX);
+        self.modules.fragment_bytes(bytes) as u64
     }
 
     fn count(&mut self, class: ExchangeClass, updates: &[ExchangeUpdate], bytes: u64) {
@@ -411,11 +443,12 @@ impl Peer {
         arrived: impl Fn(ObjectIndex) -> Option<GroupMask>,
         context: Context<'_>,
     ) {
+        let repeats = self.modules.error_control == ErrorControl::Acknowledged;
         for object in self.flights.remove(&number).unwrap_or_default() {
             let Some(pair) = self.pairs.get_mut(&object) else { continue };
             let settled = match arrived(object) {
-                Some(groups) => pair.arrived(number, groups),
-                None => pair.missed(number),
+                Some(groups) => pair.arrived(number, groups, repeats),
+                None => pair.missed(number, repeats),
             };
             self.counters.lost += u64::from(settled.lost);
             if settled.freed {

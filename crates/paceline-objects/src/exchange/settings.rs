@@ -135,6 +135,9 @@ pub enum ExchangeError {
     /// The terms of an object.
     #[error(transparent)]
     Terms(#[from] crate::semantic::TermsError),
+    /// The constraints of a change.
+    #[error(transparent)]
+    Constraint(#[from] super::update::ConstraintError),
     /// The contract of an observer.
     #[error(transparent)]
     Contract(#[from] crate::contract::ObjectContractError),

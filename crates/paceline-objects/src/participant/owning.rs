@@ -2,6 +2,7 @@
 
 use super::peer::Peer;
 use super::{Participant, WorldEvent};
+use crate::exchange::{ExchangeError, UpdateConstraints};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::owned::{ObjectError, OwnedObject};
 use crate::packet::{Claim, Fate, Hand, PeerDescription};
@@ -102,6 +103,21 @@ impl Participant {
         fields: &[(&str, FieldValue)],
         now: Instant,
     ) -> Result<GroupMask, ObjectError> {
+        self.set_with(index, fields, UpdateConstraints::default(), now)
+    }
+
+    /// As [`Self::set`], with constraints of this change.
+    ///
+    /// # Errors
+    /// As [`Self::set`], and constraints that are out of range.
+    pub fn set_with(
+        &mut self,
+        index: ObjectIndex,
+        fields: &[(&str, FieldValue)],
+        constraints: UpdateConstraints,
+        now: Instant,
+    ) -> Result<GroupMask, ObjectError> {
+        constraints.check().map_err(ExchangeError::from)?;
         if self.hand_overs.has(index) {
             return Err(ObjectError::NotOwned);
         }
@@ -110,7 +126,8 @@ impl Participant {
             && let Some(object) = self.owned.get(index)
         {
             let bytes: Vec<_> = object.group_bytes().collect();
-            self.exchanges.change(index, &object.facts(&bytes), changed, now)?;
+            let update = (changed, constraints);
+            self.exchanges.change_with(index, &object.facts(&bytes), update, now)?;
             self.note_groups(&bytes);
         }
         Ok(changed)

@@ -7,6 +7,7 @@ use crate::exchange::Observer;
 use crate::flight::Arrival;
 use crate::ids::PeerId;
 use crate::interest::{Interest, InterestContract};
+use crate::modules::InteractorModules;
 use crate::motion::Motion;
 use crate::owned::OwnedObject;
 use crate::packet::{Claim, Fragment, ObserverView, Packet, PeerDescription, UpdateClass};
@@ -65,14 +66,21 @@ impl Participant {
         Ok(())
     }
 
-    /// Takes the measured time of reading a packet and applying its updates.
-    pub fn note_applying(&mut self, cost: Duration, now: Instant) {
-        self.own.applying.add(cost, now);
-    }
-
-    /// Takes the measured time of [`Self::poll`] and of sending its packets.
-    pub fn note_sending(&mut self, cost: Duration, now: Instant) {
-        self.own.sending.add(cost, now);
+    /// Takes the measured times of modules: of [`Self::poll_decisions`], of [`Self::poll_messages`] if it made one, of
+    /// sending its packets, and of applying packets. Zero leaves a module as it is.
+    pub fn note_costs(&mut self, costs: DelayParts, now: Instant) {
+        let DelayParts { deciding, fragmenting, sending, observer } = costs;
+        let own = &mut self.own.costs;
+        for (cost, known) in [
+            (deciding, &mut own.deciding),
+            (fragmenting, &mut own.fragmenting),
+            (sending, &mut own.sending),
+            (observer, &mut own.applying),
+        ] {
+            if !cost.is_zero() {
+                known.add(cost, now);
+            }
+        }
     }
 
     /// Returns the times that are charged for an update of an owner to this participant.
@@ -81,7 +89,7 @@ impl Participant {
         let peer = self.peers.get(&owner)?;
         // Its view states them.
         peer.view?;
-        Some(DelayParts { sending: peer.sending, observer: self.own.applying.charged() })
+        Some(DelayParts { observer: self.own.costs.applying.charged(), ..peer.parts })
     }
 
     /// Returns the times that are charged for an update of this participant to an observer, and the observer's
@@ -89,10 +97,7 @@ impl Participant {
     #[must_use]
     pub fn service(&self, observer: PeerId) -> Option<(DelayParts, &Interest)> {
         let (peer, interest) = (self.peers.get(&observer)?, self.interests.get(&observer)?);
-        Some((
-            DelayParts { sending: self.own.sending.charged(), observer: peer.applying },
-            interest,
-        ))
+        Some((DelayParts { observer: peer.parts.observer, ..self.own.costs.charged() }, interest))
     }
 
     fn take_fragment(
@@ -203,6 +208,8 @@ impl Participant {
                 self.functions.insert(peer, function);
             }
         }
+        // The observer has joined.
+        let _chosen = self.exchanges.choose(peer, interest.modules, now);
         self.interests.insert(peer, interest);
         self.interest_changes += 1;
         self.promise(peer, now);
@@ -234,7 +241,9 @@ impl Participant {
     #[must_use]
     pub fn promised_service(&self, observer: PeerId) -> Option<PromisedService> {
         let contract = self.interests.get(&observer)?.contract?;
-        (self.own.sizes.groups > 0).then(|| self.service_with(&contract, &self.own.sizes))
+        let modules = self.interests.get(&observer)?.modules;
+        let sizes = self.own.sizes;
+        (sizes.groups > 0).then(|| self.service_with(&contract, modules, sizes))
     }
 
     /// Returns the service of a contract of this participant with the objects of an owner, as that owner computes it;
@@ -246,12 +255,21 @@ impl Participant {
         contract: &InterestContract,
     ) -> Option<PromisedService> {
         let sizes = self.peers.get(&owner)?.about.as_ref()?.sizes;
-        (sizes.groups > 0).then(|| self.service_with(contract, &sizes))
+        let modules = self.own.interest.as_ref()?.modules;
+        (sizes.groups > 0).then(|| self.service_with(contract, modules, sizes))
     }
 
-    fn service_with(&self, contract: &InterestContract, sizes: &UpdateSizes) -> PromisedService {
+    fn service_with(
+        &self,
+        contract: &InterestContract,
+        modules: InteractorModules,
+        sizes: UpdateSizes,
+    ) -> PromisedService {
         let headers = self.settings.exchange().headers();
-        PromisedService::new(contract.each, contract.objects, sizes, &headers)
+        let bytes = usize::try_from(sizes.fragment_bytes).unwrap_or(usize::MAX);
+        let fragment_bytes = u32::try_from(modules.fragment_bytes(bytes)).unwrap_or(u32::MAX);
+        let sizes = UpdateSizes { fragment_bytes, ..sizes };
+        PromisedService::new(contract.each, contract.objects, &sizes, &headers)
     }
 
     /// Returns a number that grows whenever [`Self::promised_service`] or [`Self::service_from`] may have changed.
@@ -287,7 +305,7 @@ impl Participant {
             return;
         }
         peer.view = Some(view.number);
-        (peer.applying, peer.sending) = (view.applying, view.sending);
+        peer.parts = view.parts;
         let forgotten = peer.report(view, own, now);
         let ends = peer.open.ended();
         self.settle(view.peer, &ends, now);

@@ -146,10 +146,8 @@ impl ServiceRefused {
 pub(crate) struct EndsTooSlow {
     /// The id of the owner.
     owner: String,
-    /// The time that is debited for deciding, writing and sending at the owner.
-    sending_s: f64,
-    /// The time that is debited for reading and applying at this participant.
-    observer_s: f64,
+    /// The time that is debited for the modules at both ends.
+    ends_s: f64,
     /// The least delay that leaves time for the links.
     delay_s: f64,
 }
@@ -169,11 +167,9 @@ pub(super) fn service(py: Python<'_>, event: ServiceEvent) -> Option<PyResult<Bo
             Some(Bound::new(py, ServiceRefused { refusal, offer }).map(Bound::into_any))
         }
         ServiceEvent::EndsTooSlow(owner, parts, delay) => {
-            let seconds = |part| Duration::from(part).as_secs_f64();
             let slow = EndsTooSlow {
                 owner: owner.to_string(),
-                sending_s: seconds(parts.sending),
-                observer_s: seconds(parts.observer),
+                ends_s: Duration::from(parts.ends()).as_secs_f64(),
                 delay_s: delay.as_secs_f64(),
             };
             Some(Bound::new(py, slow).map(Bound::into_any))

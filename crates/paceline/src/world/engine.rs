@@ -6,8 +6,9 @@ use super::state::Shared;
 use super::worker;
 use crate::shell::clock;
 use paceline_objects::PeerId;
-use paceline_objects::contract::PromisedService;
+use paceline_objects::contract::{DelayParts, PromisedService};
 use paceline_objects::participant::Outgoing;
+use paceline_sched::Duration as Span;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ impl Engine {
             state.participant.grant(peer, service, time.now);
         }
         let begin = clock::now();
-        let count = packets.len() as u64;
+        let count = packets.len();
         for packet in packets {
             // Packets that cannot be read are counted there.
             let _counted = state.participant.receive(
@@ -83,12 +84,12 @@ impl Engine {
             );
         }
         let applied = clock::now();
-        if count > 0 {
-            // A packet may wait for all that arrived with it.
-            state.participant.note_applying(applied.since(begin), time.now);
-        }
-        let wake = state.participant.poll(time);
+        let decisions = state.participant.poll_decisions(time);
+        let decided = clock::now();
+        let messages = state.participant.poll_messages(time);
+        let wake = decisions.into_iter().chain(messages).min();
         let outgoing: Vec<_> = std::iter::from_fn(|| state.participant.outgoing()).collect();
+        let written = clock::now();
         let notify = state.collect();
         let changes = state.participant.interest_changes();
         let peers = (changes != self.changes).then(|| {
@@ -104,10 +105,16 @@ impl Engine {
         for packet in outgoing {
             self.send(packet);
         }
-        if sends {
-            let now = clock::now();
-            self.shared.lock().participant.note_sending(now.since(applied), now);
-        }
+        let sent = clock::now();
+        // Only iterations in which a module did its work count; a packet may wait for all that arrived with it.
+        let if_any = |any: bool, cost| if any { cost } else { Span::ZERO };
+        let costs = DelayParts {
+            deciding: if_any(sends, decided.since(applied)),
+            fragmenting: if_any(sends, written.since(decided)),
+            sending: if_any(sends, sent.since(written)),
+            observer: if_any(count > 0, applied.since(begin)),
+        };
+        self.shared.lock().participant.note_costs(costs, sent);
         if notify {
             self.shared.arrived.notify(usize::MAX);
         }

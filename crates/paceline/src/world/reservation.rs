@@ -208,7 +208,7 @@ fn request(shared: &Arc<Shared>, tag: &str, within: Duration) -> Option<Subscrip
 
 /// Returns a delay of which the ends leave [`channels::SHORTEST`] for the network.
 fn achievable(each: &ObjectContract, parts: &DelayParts) -> Duration {
-    let ends = parts.sending.saturating_add(parts.observer).saturating_add(channels::SHORTEST);
+    let ends = parts.ends().saturating_add(channels::SHORTEST);
     // The spread is at most a quarter.
     let quarter = Duration::from_nanos(ends.as_nanos().saturating_mul(4).div_ceil(3));
     quarter.min(ends.saturating_add(each.gap()))
