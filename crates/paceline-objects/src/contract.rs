@@ -134,7 +134,8 @@ pub struct DelayParts {
     pub deciding: Duration,
     /// Policing and fragmentation: the greatest time to choose the updates of messages and to write their fragments.
     pub fragmenting: Duration,
-    /// The greatest time to pass fragments to the links. With the one before, it is `d_n` at the owner.
+    /// The greatest time of all modules of the owner together, with passing the fragments to the links: `d_c + d_n`
+    /// there. It is less than the sum of the greatest times of each.
     pub sending: Duration,
     /// Error control and consistency: the greatest time to read a fragment at the observer and apply it, `d_n + d_c`
     /// there.
@@ -154,8 +155,7 @@ impl DelayParts {
     /// Returns the time of all modules at both ends.
     #[must_use]
     pub fn ends(&self) -> Duration {
-        let Self { deciding, fragmenting, sending, observer } = *self;
-        [fragmenting, sending, observer].into_iter().fold(deciding, Duration::saturating_add)
+        self.sending.saturating_add(self.observer)
     }
 }
 
@@ -336,8 +336,12 @@ mod tests {
 
     #[test]
     fn delays_are_debited_at_both_ends() {
-        let parts =
-            DelayParts { deciding: MS, fragmenting: MS, sending: MS, observer: MS.mul_div(3, 1) };
+        let parts = DelayParts {
+            deciding: MS,
+            fragmenting: MS,
+            sending: MS.mul_div(3, 1),
+            observer: MS.mul_div(3, 1),
+        };
         let network =
             |delay| parts.network(&ObjectContract::per_second(10, 60, MS.mul_div(delay, 1)));
         assert_eq!(network(20), Some(MS.mul_div(9, 1)), "a quarter is for the spread");

@@ -85,8 +85,8 @@ struct BudgetRow {
     owner: String,
     observer: String,
     delay_us: u64,
-    /// The time that is debited for each module: deciding, policing with fragmentation, and sending at the owner, and
-    /// reading with applying at the observer.
+    /// The greatest times of modules: deciding, and policing with fragmentation; then the debited times, of all modules
+    /// of the owner together, and of reading with applying at the observer.
     deciding_us: u64,
     fragmenting_us: u64,
     sending_us: u64,

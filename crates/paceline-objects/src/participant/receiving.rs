@@ -66,8 +66,8 @@ impl Participant {
         Ok(())
     }
 
-    /// Takes the measured times of modules: of [`Self::poll_decisions`], of [`Self::poll_messages`] if it made one, of
-    /// sending its packets, and of applying packets. Zero leaves a module as it is.
+    /// Takes the measured times of modules: of [`Self::poll_decisions`], of [`Self::poll_messages`], of both and sending
+    /// their packets, and of applying packets. Zero leaves a module as it is.
     pub fn note_costs(&mut self, costs: DelayParts, now: Instant) {
         let DelayParts { deciding, fragmenting, sending, observer } = costs;
         let own = &mut self.own.costs;

@@ -15,6 +15,9 @@ use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+/// The number of a survey, whether it is complete, its grant and refusal, and the granted trials.
+pub(crate) type Surveyed = (u64, bool, Option<Grant>, Option<Refusal>, u64);
+
 /// The latest outputs of a node, by subject.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -30,7 +33,7 @@ pub(crate) struct Seen {
     pub(crate) standing: BTreeSet<(SubscriptionId, PublisherId)>,
     /// Notifications to local subscriptions and publishers about contracts, in order.
     pub(crate) told: Vec<Told>,
-    pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>, u64)>,
+    pub(crate) surveyed: Vec<Surveyed>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,

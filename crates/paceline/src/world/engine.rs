@@ -111,7 +111,7 @@ impl Engine {
         let costs = DelayParts {
             deciding: if_any(sends, decided.since(applied)),
             fragmenting: if_any(sends, written.since(decided)),
-            sending: if_any(sends, sent.since(written)),
+            sending: if_any(sends, sent.since(applied)),
             observer: if_any(count > 0, applied.since(begin)),
         };
         self.shared.lock().participant.note_costs(costs, sent);

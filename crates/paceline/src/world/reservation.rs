@@ -31,6 +31,10 @@ struct OwnerReservation {
     parts: DelayParts,
     /// The requested delay of the network.
     within: Duration,
+    /// The one before the last change.
+    before: Duration,
+    /// Whether the ends were reported as too slow.
+    too_slow: bool,
     /// The number of the request, and the subscription of promised updates; `None` if the ends are too slow, or if it
     /// could not be declared.
     request: Option<(u64, Subscription)>,
@@ -84,23 +88,37 @@ impl Reservations {
         for (owner, parts) in parts {
             let network = parts.network(&contract.each).filter(|left| *left >= channels::SHORTEST);
             let within = network.map_or(Duration::ZERO, channels::requested);
-            if let Some(known) = self.owners.get_mut(owner)
-                && (known.suits(network) || known.change(*parts, within, shared))
-            {
-                continue;
+            if let Some(known) = self.owners.get_mut(owner) {
+                known.too_slow &= network.is_none();
+                if known.suits(network) {
+                    continue;
+                }
             }
             let too_slow = network.is_none();
+            if too_slow {
+                let delay = achievable(&contract.each, parts, channels::SHORTEST);
+                events.push(ServiceEvent::EndsTooSlow(*owner, *parts, delay.into()));
+            }
+            if let Some(known) = self.owners.get_mut(owner)
+                && (too_slow || known.change(*parts, within, shared))
+            {
+                known.too_slow = too_slow;
+                continue;
+            }
             self.requests += 1;
             let own = shared.lock().participant.id();
             let tag = channels::promised(shared.world(), own, &contract, *owner);
             let request = network.and_then(|_| request(shared, &tag, within));
             let request = request.map(|subscription| (self.requests, subscription));
-            let reservation = OwnerReservation { parts: *parts, within, request, refused: None };
+            let reservation = OwnerReservation {
+                parts: *parts,
+                within,
+                before: within,
+                too_slow,
+                request,
+                refused: None,
+            };
             self.owners.insert(*owner, reservation);
-            if too_slow {
-                let delay = achievable(&contract.each, parts);
-                events.push(ServiceEvent::EndsTooSlow(*owner, *parts, delay.into()));
-            }
         }
         events
     }
@@ -110,7 +128,7 @@ impl Reservations {
         let Some(contract) = self.contract else { return Vec::new() };
         let mut events = Vec::new();
         for (owner, reservation) in &mut self.owners {
-            let OwnerReservation { parts, request, refused: waiting, .. } = reservation;
+            let OwnerReservation { parts, before, request, refused: waiting, .. } = reservation;
             let Some((number, subscription)) = request else { continue };
             while let Some(event) = subscription.try_event() {
                 match event {
@@ -139,10 +157,13 @@ impl Reservations {
                         waiting.take_if(|it| *it == publisher);
                         events.push(ServiceEvent::Withdrawn(publisher));
                     }
+                    SubscriberEvent::ChangeRefused { .. } => {
+                        let delay = achievable(&contract.each, parts, *before);
+                        events.push(ServiceEvent::EndsTooSlow(*owner, *parts, delay.into()));
+                    }
                     SubscriberEvent::Publishers(_)
                     | SubscriberEvent::Excess { .. }
                     | SubscriberEvent::Changed { .. }
-                    | SubscriberEvent::ChangeRefused { .. }
                     | SubscriberEvent::Silent(_)
                     | SubscriberEvent::Resumed(_) => {}
                 }
@@ -168,7 +189,7 @@ impl Reservations {
 
 impl OwnerReservation {
     /// Returns whether the request is still right for the delay that is left to the network: not longer, so that the
-    /// delay of the contract is kept, and not much shorter.
+    /// delay of the contract is kept, and not much shorter. Without such a delay, it is right once that was reported.
     fn suits(&self, network: Option<Duration>) -> bool {
         match network {
             Some(network) => {
@@ -176,20 +197,19 @@ impl OwnerReservation {
                     && self.within <= network
                     && network <= self.within.mul_div(2, 1)
             }
-            None => self.request.is_none(),
+            None => self.too_slow,
         }
     }
 
     /// Changes the request to another delay of the network. The old contract stays in force until the path has
-    /// granted the new one; after a refusal, nothing is promised. Returns false if there is no request to change.
+    /// granted the new one, and after a refusal. Returns false if there is no request to change.
     fn change(&mut self, parts: DelayParts, within: Duration, shared: &Shared) -> bool {
-        let Some((_, subscription)) = self.request.as_ref().filter(|_| !within.is_zero()) else {
+        let Some((_, subscription)) = &self.request else {
             return false;
         };
-        let changed = shared
-            .node()
-            .change(subscription.id(), |request| request.within(within.into()).or_stop());
-        (self.parts, self.within) = (parts, within);
+        let changed =
+            shared.node().change(subscription.id(), |request| request.within(within.into()));
+        (self.parts, self.before, self.within) = (parts, self.within, within);
         changed.inspect_err(|error| crate::warn_limited!("world: {error}")).is_ok()
     }
 }
@@ -206,10 +226,10 @@ fn request(shared: &Arc<Shared>, tag: &str, within: Duration) -> Option<Subscrip
     declared.inspect_err(|error| crate::warn_limited!("world: {error}")).ok()
 }
 
-/// Returns a delay of which the ends leave [`channels::SHORTEST`] for the network.
-fn achievable(each: &ObjectContract, parts: &DelayParts) -> Duration {
-    let ends = parts.ends().saturating_add(channels::SHORTEST);
-    // The spread is at most a quarter.
-    let quarter = Duration::from_nanos(ends.as_nanos().saturating_mul(4).div_ceil(3));
-    quarter.min(ends.saturating_add(each.gap()))
+/// Returns a delay of which the ends leave `network`.
+fn achievable(each: &ObjectContract, parts: &DelayParts, network: Duration) -> Duration {
+    let needed = parts.ends().saturating_add(network);
+    // The spread is at most a quarter, and at most the gap.
+    let quarter = Duration::from_nanos(needed.as_nanos().saturating_mul(4).div_ceil(3));
+    quarter.min(needed.saturating_add(each.gap()))
 }

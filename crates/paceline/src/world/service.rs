@@ -15,8 +15,9 @@ pub enum ServiceEvent {
     /// A link cannot keep it: the updates of an owner are best effort. The offer was tested by every node of the path
     /// right after the refusal.
     Refused(Refusal, ServiceOffer),
-    /// The modules at both ends need the whole delay, so that nothing is requested from the links to an owner, whose
-    /// updates are best effort. The last value is the least delay that leaves time for the links.
+    /// The modules at both ends need so much of the delay that the links to an owner cannot keep the rest. A granted
+    /// contract stays in force, but its updates may be later; without one they are best effort. The last value is the
+    /// least delay that leaves enough time for the links.
     EndsTooSlow(PeerId, DelayParts, Duration),
     /// Nothing is reserved for the updates of a publisher any more; they are best effort.
     Withdrawn(PublisherId),
