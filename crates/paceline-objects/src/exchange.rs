@@ -23,8 +23,8 @@ pub use observer::Observer;
 pub use settings::{ExchangeError, ExchangeSettings};
 pub use timetable::PeerTimetable;
 pub use update::{
-    ConstraintError, Exchange, ExchangeBudget, ExchangeClass, ExchangeUpdate, UpdateConstraints,
-    UpdateKind,
+    Exchange, ExchangeBudget, ExchangeClass, ExchangeUpdate, UpdateConstraintError,
+    UpdateConstraints, UpdateKind,
 };
 
 use crate::contract::PromisedService;

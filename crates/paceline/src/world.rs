@@ -54,7 +54,7 @@ pub use object::{ObjectView, SharedObject};
 pub use paceline_objects::contract::DelayParts;
 #[doc(inline)]
 pub use paceline_objects::exchange::{
-    ConstraintError, ExchangeCounters, SuppressReason, UpdateConstraints,
+    ExchangeCounters, SuppressReason, UpdateConstraintError, UpdateConstraints,
 };
 #[doc(inline)]
 pub use paceline_objects::interest::InterestError;

@@ -137,7 +137,7 @@ pub enum ExchangeError {
     Terms(#[from] crate::semantic::TermsError),
     /// The constraints of a change.
     #[error(transparent)]
-    Constraint(#[from] super::update::ConstraintError),
+    Constraint(#[from] super::update::UpdateConstraintError),
     /// The contract of an observer.
     #[error(transparent)]
     Contract(#[from] crate::contract::ObjectContractError),

@@ -91,13 +91,15 @@ impl UpdateConstraints {
     ///
     /// # Errors
     /// The first value that is out of range.
-    pub fn check(&self) -> Result<(), ConstraintError> {
+    pub fn check(&self) -> Result<(), UpdateConstraintError> {
         let range = Duration::from_millis(1)..=Duration::from_secs(3_600);
         match (self.fidelity_permille, self.within) {
             (Some(share), _) if share == 0 || share > 1_000 => {
-                Err(ConstraintError::Fidelity(share))
+                Err(UpdateConstraintError::Fidelity(share))
             }
-            (_, Some(within)) if !range.contains(&within) => Err(ConstraintError::Within(within)),
+            (_, Some(within)) if !range.contains(&within) => {
+                Err(UpdateConstraintError::Within(within))
+            }
             (Some(_) | None, Some(_) | None) => Ok(()),
         }
     }
@@ -105,7 +107,7 @@ impl UpdateConstraints {
 
 /// The error of [`UpdateConstraints`].
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-pub enum ConstraintError {
+pub enum UpdateConstraintError {
     /// The fidelity.
     #[error("fidelity of {0}/1000: must be from 1 to 1000, such as 500")]
     Fidelity(u16),
