@@ -4,7 +4,8 @@
 //! `cargo run --release --manifest-path benches/Cargo.toml --example objects [-- OBJECTS OBSERVERS RANGE]`
 //!
 //! With `-- exchanges OBJECTS COUNT` it only changes, sends and delivers COUNT objects of OBJECTS for one observer, to
-//! count the instructions: `valgrind --tool=callgrind …`. With `-- participants` it only measures an iteration of a world
+//! count the instructions: `valgrind --tool=callgrind benches/target/release/examples/objects exchanges 10000 1000`.
+//! With `-- participants` it only measures an iteration of a world
 //! in which nothing is due.
 
 use paceline_benches::world::CarWorld;
