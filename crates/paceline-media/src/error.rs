@@ -1,6 +1,7 @@
 //! The error type of the crate.
 
 use crate::pixel::PixelFormat;
+use crate::ros::RosMessage;
 use crate::size::{PIXELS_MAX, SIDE_MAX, Size};
 
 /// The reasons for rejecting a picture, an encoding or a file.
@@ -292,6 +293,18 @@ pub enum MediaError {
         size: Size,
         /// The encoder's message.
         reason: String,
+    },
+    /// A message of ROS 2 is invalid, or its picture is of a kind that is not scaled.
+    #[error("{message} at byte {at}: {reason}; {fix}")]
+    Ros {
+        /// The type of the message.
+        message: RosMessage,
+        /// The offset of the invalid bytes.
+        at: usize,
+        /// The reason.
+        reason: String,
+        /// The remedy.
+        fix: &'static str,
     },
     /// An encoding string of sound is unknown.
     #[error(

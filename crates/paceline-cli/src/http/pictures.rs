@@ -4,7 +4,7 @@
 use super::watched::{NoPicture, Watched, id};
 use bytes::Bytes;
 use paceline::{Node, Sample, View};
-use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
+use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg, ros};
 use std::time::{Duration, Instant};
 
 /// The longest side of a preview in pixels.
@@ -114,9 +114,17 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
         } else {
             scaler.scale(&format, &delivery.payload, to)?.into()
         };
+        let (format, picture) = if let Format::Ros(message) = format {
+            let (format, inner) = ros::picture(message, &picture)?;
+            (format, inner.into_owned().into())
+        } else {
+            (format, picture)
+        };
         let (kind, picture) = match format {
             Format::Png => ("image/png", picture),
-            Format::Jpeg | Format::H264 | Format::H265 | Format::Av1 => ("image/jpeg", picture),
+            Format::Jpeg | Format::H264 | Format::H265 | Format::Av1 | Format::Ros(_) => {
+                ("image/jpeg", picture)
+            }
             Format::I420(_) => ("image/jpeg", coded(PixelFormat::I420, to, &picture)?),
             Format::Rgb8(_) => ("image/jpeg", coded(PixelFormat::Rgb8, to, &picture)?),
         };

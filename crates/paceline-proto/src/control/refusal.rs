@@ -283,6 +283,11 @@ impl fmt::Display for Refusal {
                 f,
                 "size {asked} is above the publisher's {source}: ask for {source} or a smaller size"
             ),
+            RefusalReason::Unscalable { asked, why: why @ Unscalable::Pixels } => write!(
+                f,
+                "these pictures cannot be scaled to {asked}: {why}; ask for them without a size (rates work), or \
+                 publish rgb8, bgr8, mono8, mono16, rgba8, yuv422, JPEG or PNG"
+            ),
             RefusalReason::Unscalable { asked, why } => write!(
                 f,
                 "this video cannot be scaled to {asked}: {why}; ask for it without a size (rates work), or \
