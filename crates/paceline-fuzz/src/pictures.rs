@@ -1,7 +1,7 @@
 //! Fuzz bodies for pictures, picture files, and the names of their formats.
 
 use paceline_media::audio::AudioFormat;
-use paceline_media::ros::RosMessage;
+use paceline_media::ros::{RosMessage, RosPicture};
 use paceline_media::{
     Format, MediaError, Picture, PixelFormat, Scaler, Size, Y4mReader, Y4mWriter, jpeg as codec,
     mjpeg as file, ros as messages,
@@ -58,8 +58,8 @@ pub fn ros(data: &[u8]) {
         let scalable = messages::is_scalable(message, data);
         let picture = messages::picture(message, data);
         assert_eq!(Some(picture.is_ok()), scalable, "{:?}", picture.err());
-        if let Ok((format, inner)) = picture {
-            assert_eq!(format.picture_size(&inner), Ok(size));
+        if let Ok(RosPicture::Pixels(rgb)) = picture {
+            assert_eq!(rgb.size(), size);
         }
         let (format, mut scaler) = (Format::Ros(message), Scaler::new());
         let wider = Size { width: size.width + 1, ..size };

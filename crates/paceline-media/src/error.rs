@@ -1,7 +1,6 @@
 //! The error type of the crate.
 
 use crate::pixel::PixelFormat;
-use crate::ros::RosMessage;
 use crate::size::{PIXELS_MAX, SIDE_MAX, Size};
 
 /// The reasons for rejecting a picture, an encoding or a file.
@@ -298,7 +297,7 @@ pub enum MediaError {
     #[error("{message} at byte {at}: {reason}; {fix}")]
     Ros {
         /// The type of the message.
-        message: RosMessage,
+        message: &'static str,
         /// The offset of the invalid bytes.
         at: usize,
         /// The reason.

@@ -17,15 +17,17 @@ mod convert;
 mod image;
 mod pixels;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::MediaError;
-use crate::format::Format;
+use crate::jpeg;
+use crate::picture::PictureBuf;
+use crate::pixel::PixelFormat;
+use crate::png;
 use crate::size::Size;
 
-pub(crate) use compressed::Compressed;
+pub(crate) use compressed::{Compressed, FileFormat};
 pub(crate) use convert::{join_422, split_422};
 pub(crate) use image::Image;
 pub(crate) use pixels::Pixels;
@@ -64,17 +66,31 @@ impl FromStr for RosMessage {
     }
 }
 
+/// The picture in a message, for programs that show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RosPicture<'a> {
+    /// A JPEG picture.
+    Jpeg(&'a [u8]),
+    /// A PNG picture.
+    Png(&'a [u8]),
+    /// An uncompressed picture, converted to RGB of 8 bits.
+    Pixels(PictureBuf),
+}
+
 /// Returns the size of the picture in a message, without decoding pixels.
 ///
 /// # Errors
-/// [`MediaError::Ros`] for a message that is cut off or contradicts itself; the errors of
-/// [`Format::picture_size`] for the picture in a `CompressedImage`.
+/// [`MediaError::Ros`] for a message that is cut off or contradicts itself; the errors of [`jpeg::dimensions`] and
+/// [`png::dimensions`] for the picture in a `CompressedImage`.
 pub fn picture_size(message: RosMessage, payload: &[u8]) -> Result<Size, MediaError> {
     match message {
         RosMessage::Image => Image::read(payload).map(|image| image.size),
         RosMessage::CompressedImage => {
             let message = Compressed::read(payload)?;
-            message.format()?.picture_size(message.data)
+            match message.format()? {
+                FileFormat::Jpeg => jpeg::dimensions(message.data),
+                FileFormat::Png => png::dimensions(message.data),
+            }
         }
     }
 }
@@ -89,14 +105,14 @@ pub fn is_scalable(message: RosMessage, payload: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the picture in a message as JPEG, PNG or RGB of 8 bits, for programs that show it.
+/// Returns the picture in a message.
 ///
 /// Uncompressed pictures are converted: of 16 bits the upper 8 remain, alpha is left out, and YUV is full-range
 /// BT.601, as in JPEG.
 ///
 /// # Errors
-/// The errors of [`picture_size`], and [`MediaError::Ros`] for a picture of another kind.
-pub fn picture(message: RosMessage, payload: &[u8]) -> Result<(Format, Cow<'_, [u8]>), MediaError> {
+/// [`MediaError::Ros`] for a message that is cut off or contradicts itself, and for a picture of another kind.
+pub fn picture(message: RosMessage, payload: &[u8]) -> Result<RosPicture<'_>, MediaError> {
     match message {
         RosMessage::Image => {
             let image = Image::read(payload)?;
@@ -104,11 +120,14 @@ pub fn picture(message: RosMessage, payload: &[u8]) -> Result<(Format, Cow<'_, [
             let mut packed = Vec::new();
             image.pack(pixels, &mut packed);
             let rgb = convert::to_rgb(pixels, &packed, image.size);
-            Ok((Format::Rgb8(image.size), Cow::Owned(rgb)))
+            PictureBuf::new(PixelFormat::Rgb8, image.size, rgb).map(RosPicture::Pixels)
         }
         RosMessage::CompressedImage => {
             let message = Compressed::read(payload)?;
-            Ok((message.format()?, Cow::Borrowed(message.data)))
+            Ok(match message.format()? {
+                FileFormat::Jpeg => RosPicture::Jpeg(message.data),
+                FileFormat::Png => RosPicture::Png(message.data),
+            })
         }
     }
 }

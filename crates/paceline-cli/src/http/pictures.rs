@@ -4,7 +4,8 @@
 use super::watched::{NoPicture, Watched, id};
 use bytes::Bytes;
 use paceline::{Node, Sample, View};
-use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg, ros};
+use paceline_media::ros::{self, RosPicture};
+use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
 use std::time::{Duration, Instant};
 
 /// The longest side of a preview in pixels.
@@ -115,8 +116,11 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
             scaler.scale(&format, &delivery.payload, to)?.into()
         };
         let (format, picture) = if let Format::Ros(message) = format {
-            let (format, inner) = ros::picture(message, &picture)?;
-            (format, inner.into_owned().into())
+            match ros::picture(message, &picture)? {
+                RosPicture::Jpeg(jpeg) => (Format::Jpeg, picture.slice_ref(jpeg)),
+                RosPicture::Png(png) => (Format::Png, picture.slice_ref(png)),
+                RosPicture::Pixels(rgb) => (Format::Rgb8(to), rgb.into_bytes().into()),
+            }
         } else {
             (format, picture)
         };

@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
             Some([high, low, ..]) => {
                 let reason = format!("its encapsulation is 0x{high:02x}{low:02x}, not plain CDR");
                 let fix = "publish with a CDR of version 1 (0x0000 or 0x0001), as rmw_zenoh does";
-                return Err(MediaError::Ros { message, at: 0, reason, fix });
+                return Err(MediaError::Ros { message: message.name(), at: 0, reason, fix });
             }
             _ => return Err(cut(message, payload.len(), "encapsulation")),
         };
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         let bytes = self.sequence(field)?;
         let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
         std::str::from_utf8(text).map_err(|_| MediaError::Ros {
-            message: self.message,
+            message: self.message.name(),
             at: self.at - bytes.len(),
             reason: format!("its {field} is not UTF-8"),
             fix: "have the publisher write text there",
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         }
         let reason = format!("{extra} bytes follow its last field");
         let fix = "check the type of the message";
-        Err(MediaError::Ros { message: self.message, at: self.at, reason, fix })
+        Err(MediaError::Ros { message: self.message.name(), at: self.at, reason, fix })
     }
 
     fn take(&mut self, bytes: usize, field: &'static str) -> Result<&'a [u8], MediaError> {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
 fn cut(message: RosMessage, at: usize, field: &'static str) -> MediaError {
     let reason = format!("it ends within its {field}");
     let fix = "pass the whole message, and check its type and lengths";
-    MediaError::Ros { message, at, reason, fix }
+    MediaError::Ros { message: message.name(), at, reason, fix }
 }
 
 /// Writes the fields of a message in order, behind fields that are kept as they are.

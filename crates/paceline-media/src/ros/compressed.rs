@@ -3,7 +3,13 @@
 use super::RosMessage;
 use super::cdr::{Order, Reader, Writer};
 use crate::error::{MediaError, excerpt};
-use crate::format::Format;
+
+/// The file format of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileFormat {
+    Jpeg,
+    Png,
+}
 
 /// A message whose lengths agree with each other.
 pub(crate) struct Compressed<'a> {
@@ -32,15 +38,15 @@ impl<'a> Compressed<'a> {
     ///
     /// # Errors
     /// [`MediaError::Ros`] if it is neither JPEG nor PNG.
-    pub(crate) fn format(&self) -> Result<Format, MediaError> {
+    pub(crate) fn format(&self) -> Result<FileFormat, MediaError> {
         if self.data.starts_with(&[0xff, 0xd8]) {
-            return Ok(Format::Jpeg);
+            return Ok(FileFormat::Jpeg);
         }
         if self.data.starts_with(b"\x89PNG") {
-            return Ok(Format::Png);
+            return Ok(FileFormat::Png);
         }
         Err(MediaError::Ros {
-            message: RosMessage::CompressedImage,
+            message: RosMessage::CompressedImage.name(),
             at: self.head.len(),
             reason: format!("its picture ({:?}) is neither JPEG nor PNG", excerpt(self.name)),
             fix: "request the full size, or publish JPEG or PNG",

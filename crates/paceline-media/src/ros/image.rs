@@ -50,7 +50,8 @@ impl<'a> Image<'a> {
     /// Checks the lengths; `at` is the offset of the data.
     fn check(&self, at: usize) -> Result<(), MediaError> {
         let (width, height) = self.size.usizes();
-        let wrong = |reason, fix| MediaError::Ros { message: RosMessage::Image, at, reason, fix };
+        let wrong =
+            |reason, fix| MediaError::Ros { message: RosMessage::Image.name(), at, reason, fix };
         if let Some(pixels) = self.pixels {
             let least = width * pixels.bytes();
             if self.step < least {
@@ -85,7 +86,7 @@ impl<'a> Image<'a> {
         }
         let encoding = self.encoding;
         Err(MediaError::Ros {
-            message: RosMessage::Image,
+            message: RosMessage::Image.name(),
             at: self.head.len(),
             reason: format!("a picture of {size} cannot be {encoding}, which has pairs of pixels"),
             fix: "choose an even width",
@@ -98,7 +99,7 @@ impl<'a> Image<'a> {
     /// [`MediaError::Ros`] if they are not scaled.
     pub(crate) fn known_pixels(&self) -> Result<Pixels, MediaError> {
         self.pixels.ok_or_else(|| MediaError::Ros {
-            message: RosMessage::Image,
+            message: RosMessage::Image.name(),
             at: self.head.len(),
             reason: format!("pixels of encoding {:?} are not scaled", excerpt(self.encoding)),
             fix: "request the full size, or publish rgb8, bgr8, mono8, mono16, rgba8 or yuv422",

@@ -2,8 +2,9 @@
 
 use super::Scaler;
 use crate::error::MediaError;
+use crate::format::Format;
 use crate::picture::area;
-use crate::ros::{Compressed, Image, Pixels, RosMessage, join_422, split_422};
+use crate::ros::{Compressed, FileFormat, Image, Pixels, RosMessage, join_422, split_422};
 use crate::size::Size;
 
 impl Scaler {
@@ -20,7 +21,10 @@ impl Scaler {
                 let message = Compressed::read(payload)?;
                 let limit = self.limit;
                 self.limit = limit.map(|limit| limit.saturating_sub(message.overhead()));
-                let scaled = message.format().and_then(|it| self.scale(&it, message.data, to));
+                let scaled = message.format().and_then(|format| match format {
+                    FileFormat::Jpeg => self.scale(&Format::Jpeg, message.data, to),
+                    FileFormat::Png => self.scale(&Format::Png, message.data, to),
+                });
                 self.limit = limit;
                 scaled.map(|scaled| message.with_data(&scaled))
             }
