@@ -20,9 +20,10 @@ pub(crate) fn schema(name: &str) -> Option<Vec<u8>> {
     let mut schema = definition(name)?.as_bytes().to_vec();
     let mut at = 0;
     while let Some(name) = names.get(at).cloned() {
-        for part in
-            parts(definition(&name)?).filter(|part| !names.contains(part)).collect::<Vec<_>>()
-        {
+        for part in parts(definition(&name)?) {
+            if names.contains(&part) {
+                continue;
+            }
             schema.push(b'\n');
             schema.extend(SEPARATOR);
             schema.extend(format!("\nMSG: {}\n", part.replace("/msg/", "/")).as_bytes());

@@ -1,9 +1,11 @@
-//! Pictures of ROS 2 programs over rmw_zenoh, across a thin link.
+//! Pictures and latched topics of ROS 2 programs over rmw_zenoh, across a thin link.
 
 use crate::host::LIMIT;
 use crate::plain::{Pair, listen, node_of, wait_for};
 use paceline_media::Size;
 use paceline_media::ros::{self, RosMessage};
+use paceline_record::{McapReader, Message};
+use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use zenoh::liveliness::LivelinessToken as Token;
@@ -202,5 +204,78 @@ fn late_joiners_get_the_history_without_a_late_command() {
     wait_for("the token of the other one", || {
         let found = there.liveliness().get(&tokens).timeout(LIMIT).wait().unwrap();
         (found.iter().count() == 1).then_some(())
+    });
+}
+
+/// A message of a recorded session.
+struct Recorded {
+    key: String,
+    payload: Vec<u8>,
+    attachment: Vec<u8>,
+}
+
+/// Returns the messages of examples/ros2/session.mcap under the keys on which they were put.
+fn session() -> Vec<Recorded> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/ros2/session.mcap");
+    let mut reader = McapReader::new(std::fs::File::open(file).unwrap()).unwrap();
+    let (mut messages, mut attachment) = (Vec::new(), Vec::new());
+    while let Some(Message { channel, data, .. }) = reader.next_message().unwrap() {
+        // The attachment of a message is directly before it.
+        if channel.topic.ends_with("/@attachment") {
+            attachment = data;
+        } else if let Some(topic) = channel.topic.strip_prefix("robot/") {
+            let attachment = std::mem::take(&mut attachment);
+            messages.push(Recorded { key: format!("0/{topic}"), payload: data, attachment });
+        }
+    }
+    messages
+}
+
+#[test]
+fn a_recorded_session_arrives_small_and_otherwise_unchanged() {
+    let session = session();
+    assert_eq!(session.len(), 187);
+    let pair = Pair::new();
+    let _robot = pair.start(&pair.robot, IMPORT);
+    let rule = |topic: &str, more: &str| {
+        format!("[[export]]\ntag = \"robot/{topic}/*/*\"\nkey = \"0/{topic}/{{1}}/{{2}}\"\n{more}")
+    };
+    let small = "size = \"80x60\"\n";
+    let rules = [
+        rule("camera/image_raw", small),
+        rule("camera/image_raw/compressed", small),
+        rule("imu/data", ""),
+        rule("chatter", ""),
+        rule("tf_static", ""),
+    ];
+    let _operator = pair.start(&pair.operator, &rules.concat());
+    let (here, there) = (pair.session_at(1), pair.session_at(2));
+    let got = listen(&there, "0/**");
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut messages = session.iter().cycle();
+    wait_for("each topic arrives", || {
+        let Recorded { key, payload, attachment } = messages.next()?;
+        here.put(key, payload.clone()).attachment(attachment.clone()).wait().unwrap();
+        for sample in got.try_iter() {
+            let (key, payload) = (sample.key_expr().as_str(), sample.payload().to_bytes());
+            let attachment = sample.attachment().unwrap().to_bytes();
+            let sent = session.iter().find(|it| it.key == key && it.attachment == *attachment);
+            let Recorded { key, payload: sent, .. } = sent.expect(key);
+            let kind = if key.contains("::Image_") {
+                Some(RosMessage::Image)
+            } else {
+                key.contains("::CompressedImage_").then_some(RosMessage::CompressedImage)
+            };
+            match kind {
+                Some(kind) => {
+                    let small = Size { width: 80, height: 60 };
+                    assert_eq!(ros::picture_size(kind, &payload), Ok(small));
+                    assert_eq!(payload[..23], sent[..23], "stamp and frame stay");
+                }
+                None => assert_eq!(*payload, sent[..], "{key}"),
+            }
+            *counts.entry(key).or_default() += 1;
+        }
+        (counts.len() == 5 && counts.values().sum::<u32>() > 100).then_some(())
     });
 }
