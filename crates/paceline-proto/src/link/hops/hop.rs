@@ -7,7 +7,8 @@ use super::transit::Transit;
 use crate::carrier::Carrier;
 use crate::link::contents::Item;
 use crate::receive::Heard;
-use crate::wire::frame::{Ack, Echo, FrameHeader};
+use crate::wire::ack::Ack;
+use crate::wire::frame::{Echo, FrameHeader};
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
