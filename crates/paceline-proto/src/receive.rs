@@ -185,7 +185,10 @@ impl Receiver {
     /// # Errors
     /// Returns a [`WireError`] if the frame is malformed. Contents before the error have been passed on, and
     /// the frame counts as received; the rest of it is ignored.
-    #[expect(clippy::result_large_err, reason = "success is as large, and an allocation costs more")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "success is as large, and an allocation costs more"
+    )]
     pub fn handle_frame(
         &mut self,
         now: Instant,

@@ -56,6 +56,14 @@ impl Wire {
         self.frame_time().max(CATCH_UP)
     }
 
+    /// Returns the longest delay of acknowledgements: half of [`Self::grain`] where several frames fit into it. Each answer
+    /// costs both ends a wake-up of several threads, and so much may be in flight beyond the path.
+    pub(in crate::link) fn answers_within(&self) -> Duration {
+        let delay = self.grain().mul_div(1, 2);
+        let several = self.is_paced() && self.frame_time() <= delay.mul_div(1, 2);
+        if several { delay } else { Duration::ZERO }
+    }
+
     /// Returns the bytes that a frame of `bytes` occupies on this wire. A link without a capacity is usually
     /// loopback or a unix socket, which adds no per-packet overhead.
     pub(in crate::link) fn occupied(&self, bytes: u64) -> u64 {
