@@ -129,14 +129,14 @@ fn the_session_of_a_robot_plays_small_over_the_link_and_into_a_recording() {
         std::thread::sleep(PAUSE);
     }
     let sub = line(&ros, "paceline sub 'robot/camera", "/tmp/operator");
-    lines.done(&format!("{sub} --count 3 --timeout 20s --out /tmp/messages"));
+    lines.done(&format!("{sub} --count 3 --timeout 20s --out messages"));
     // Each has 80 * 60 pixels of 3 bytes and the same header.
     let messages = std::fs::read(lines.host.path("messages")).unwrap();
     for payload in messages.chunks(messages.len() / 3) {
         let size = ros::picture_size(RosMessage::Image, payload).unwrap();
         assert_eq!(size.to_string(), "80x60");
     }
-    lines.done(line(&ros, "paceline record", "/tmp/small.mcap"));
+    lines.done(line(&ros, "paceline record", "small.mcap"));
     let schemas = schemas(&lines.host.path("small.mcap"));
     for (topic, name) in [
         ("image_raw/sensor", "Image"),
@@ -147,5 +147,5 @@ fn the_session_of_a_robot_plays_small_over_the_link_and_into_a_recording() {
             schemas.iter().find(|(tag, _)| tag.contains(topic)).map(|(_, name)| name.as_str());
         assert_eq!(found, Some(format!("sensor_msgs/msg/{name}").as_str()), "{schemas:?}");
     }
-    lines.done("paceline judge /tmp/small.mcap");
+    lines.done("paceline judge small.mcap");
 }
