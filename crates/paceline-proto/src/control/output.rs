@@ -141,6 +141,9 @@ pub enum ControlOutput {
         refusal: Option<Refusal>,
         /// The opposite stream, if the request is tied to one.
         opposite: Option<Box<OppositeStream>>,
+        /// The trials of [`Control::survey_trials`](super::Control::survey_trials) that all nodes of the path would
+        /// grant, one bit each.
+        fits: u64,
     },
     /// The request of a subscription of this node has changed. The previous grant stays in force until
     /// [`ControlOutput::InForce`].

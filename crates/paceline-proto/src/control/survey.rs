@@ -20,7 +20,9 @@ use super::request::Ask;
 use super::shares::stays_apart;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
+use super::trial::TrafficTrial;
 use super::{Control, ControlOutput};
+use crate::classes::Unguaranteed;
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use bytes::Bytes;
@@ -31,6 +33,7 @@ use prospect::{Hoped, Prospect};
 use query::{Half, Obstacles, Query};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The time for the nodes of a path to answer.
 const WAIT: Duration = Duration::from_millis(500);
@@ -69,11 +72,22 @@ enum Cause {
 struct Open {
     cause: Cause,
     query: Query,
+    /// The trials that every node that has answered would grant, one bit each.
+    fits: u64,
     waiting: BTreeSet<u64>,
     found: Vec<Refusal>,
     /// The obstacles of the opposite pair.
     opposed: Vec<Refusal>,
     until: Instant,
+}
+
+impl Open {
+    /// Adds the answer of a node.
+    fn hear(&mut self, Obstacles { first, opposite, fits }: Obstacles) {
+        self.found.extend(first);
+        self.opposed.extend(opposite);
+        self.fits &= fits;
+    }
 }
 
 /// A pair's stream on a node's link of its path.
@@ -132,16 +146,37 @@ impl Control {
         publisher: PublisherId,
         request: SubscriptionSpec,
     ) -> Option<u64> {
+        self.survey_trials(now, publisher, request, Vec::new())
+    }
+
+    /// As [`Self::survey`], and asks for each of `trials` whether the path would grant it instead; those beyond
+    /// [`TrafficTrial::TRIALS_MAX`] are ignored.
+    pub fn survey_trials(
+        &mut self,
+        now: Instant,
+        publisher: PublisherId,
+        request: SubscriptionSpec,
+        mut trials: Vec<TrafficTrial>,
+    ) -> Option<u64> {
+        trials.truncate(TrafficTrial::TRIALS_MAX);
         self.advance(now);
         let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
         let prospect = self.prospect(pair, request)?;
         Some(match prospect {
-            Prospect::Open(query, hoped) => self.send_queries(&query, Cause::Curious(hoped)),
+            Prospect::Open(query, hoped) => {
+                self.send_queries(Query { trials, ..*query }, Cause::Curious(hoped))
+            }
             Prospect::Refused(refusal, opposite) => {
                 let survey = self.surveys.next_number();
                 let (complete, grant, refusal) = (true, None, Some(*refusal));
-                let output = ControlOutput::Surveyed { survey, complete, grant, refusal, opposite };
-                self.outputs.push_back(output);
+                self.outputs.push_back(ControlOutput::Surveyed {
+                    survey,
+                    complete,
+                    grant,
+                    refusal,
+                    opposite,
+                    fits: 0,
+                });
                 survey
             }
         })
@@ -175,7 +210,8 @@ impl Control {
         if self.surveys.open.len() < OPEN_MAX {
             let split = Split::of(&self.registry, &path).with_proxy(proxy);
             let first = Half { pair, request, path, split };
-            self.send_queries(&Query { first, opposite: None }, Cause::Refused(Box::new(refusal)));
+            let query = Query { first, opposite: None, trials: Vec::new() };
+            self.send_queries(query, Cause::Refused(Box::new(refusal)));
         } else {
             self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
         }
@@ -199,25 +235,24 @@ impl Control {
         hop.map(|hop| hop.link_name.clone()).unwrap_or_default()
     }
 
-    fn send_queries(&mut self, query: &Query, cause: Cause) -> u64 {
+    fn send_queries(&mut self, query: Query, cause: Cause) -> u64 {
         let number = self.surveys.next_number();
         let mut open = Open {
             cause,
-            query: query.clone(),
+            fits: u64::MAX,
             waiting: BTreeSet::new(),
             found: Vec::new(),
             opposed: Vec::new(),
             until: self.now + WAIT,
+            query,
         };
-        let Query { first, opposite } = query;
+        let Query { first, opposite, .. } = &open.query;
         let nodes = first.path.iter().chain(opposite.iter().flat_map(|half| &half.path));
         for node in nodes.copied().collect::<BTreeSet<NodeId>>() {
             if node == self.me {
-                let Obstacles { first, opposite } = self.tell_obstacles(query);
-                open.found.extend(first);
-                open.opposed.extend(opposite);
+                open.hear(self.tell_obstacles(&open.query));
             } else {
-                let question = self.ask(self.now, node, query.encode());
+                let question = self.ask(self.now, node, open.query.encode());
                 self.surveys.questions.insert(question, number);
                 open.waiting.insert(question);
             }
@@ -229,12 +264,25 @@ impl Control {
 
     /// Returns the obstacles at this node: of the first pair, and of the opposite one beside it.
     fn tell_obstacles(&self, query: &Query) -> Obstacles {
-        let Query { first, opposite } = query;
+        let Query { first, opposite, trials } = query;
         let beside = |opposite: &Half| self.tell_obstacle(opposite, Some(first));
+        let fits = |trial: &TrafficTrial| self.grants_trial(first, trial).unwrap_or(false);
+        let granted = trials.iter().enumerate().filter(|(_, trial)| fits(trial));
         Obstacles {
             first: self.tell_obstacle(first, None),
             opposite: opposite.as_ref().and_then(beside),
+            fits: granted.fold(0, |bits, (number, _)| bits | 1 << number),
         }
+    }
+
+    /// Returns true if this node would grant a trial instead of a pair's request.
+    fn grants_trial(&self, half: &Half, trial: &TrafficTrial) -> Option<bool> {
+        let Half { pair, request, path, split } = half;
+        let (spec, request) = trial.apply(self.publisher(pair.1)?, request);
+        let spec = Arc::new(spec);
+        let seen = Pair::at(*pair, &spec, &request, Place::on(path, *split, self.me)?);
+        let room = self.on_link(half, (&spec, &request), None, |tried, _, _| tried.is_granted());
+        Some(self.access.prospect(&self.registry, &seen).is_none() && room.unwrap_or(true))
     }
 
     /// Returns the obstacle at this node, if any: a missing right, or its link of the path. The pair `beside` counts as
@@ -244,13 +292,26 @@ impl Control {
         let spec = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
         let place = Place::on(path, *split, self.me)?;
         let seen = Pair::at(*pair, spec, request, place);
-        self.access.prospect(&self.registry, &seen).or_else(|| self.tell_room(half, beside))
+        let room = || {
+            self.on_link(half, (spec, request), beside, |tried, refusal, why| {
+                let mut refusal = tried.explain(refusal)?;
+                if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, why) {
+                    refusal.reason = RefusalReason::NoGuarantee { why };
+                }
+                Some(refusal)
+            })
+        };
+        self.access.prospect(&self.registry, &seen).or_else(|| room().flatten())
     }
 
     /// Returns the stream of a pair on this node's link of its path, if that limits anything. At the end of the path, its
     /// link is the one to the subscribers.
-    fn leg(&self, half: &Half) -> Option<Leg<'_>> {
-        let Half { pair, request, path, split } = half;
+    fn leg<'a>(
+        &'a self,
+        half: &Half,
+        (spec, request): (&'a PublisherSpec, &SubscriptionSpec),
+    ) -> Option<Leg<'a>> {
+        let Half { pair, path, split, .. } = half;
         let at = path.iter().position(|node| *node == self.me)?;
         let next = path.get(at + 1).copied();
         let counted = self.admission.links.processor.is_some();
@@ -258,7 +319,9 @@ impl Control {
         let hop = next.map(|next| self.hops.get(&next).filter(limits));
         let hop = if let Some(hop) = hop { Some(hop?) } else { None };
         // Without a link that limits the path, nothing is reserved.
-        let spec = self.publisher(pair.1).filter(|_| hop.is_some() || split.is_limited())?;
+        if hop.is_none() && !split.is_limited() {
+            return None;
+        }
         let behind = spec.form_behind(request, path, *split);
         let form = if split.is_scaled(at) { behind } else { Form::FULL };
         let ask = Ask::new(request, spec, at, *split)?;
@@ -272,16 +335,23 @@ impl Control {
         Some(Leg { spec, hop, seat, trunk, form, ask, next })
     }
 
-    /// Returns the obstacle on this node's link of the path, if any.
-    fn tell_room(&self, half: &Half, beside: Option<&Half>) -> Option<Refusal> {
-        let Leg { spec, hop, seat, trunk, form, ask, next } = self.leg(half)?;
+    /// Tests a demand on this node's link of the path, with the reservation of the pair `beside`. Returns `None` if the
+    /// link has no limit.
+    fn on_link<T>(
+        &self,
+        half: &Half,
+        asked: (&PublisherSpec, &SubscriptionSpec),
+        beside: Option<&Half>,
+        test: impl FnOnce(Tried<'_>, Refusal, Option<Unguaranteed>) -> T,
+    ) -> Option<T> {
+        let Leg { spec, hop, seat, trunk, form, ask, next } = self.leg(half, asked)?;
         let reservations = &self.admission.reservations;
-        let held = beside.and_then(|half| self.leg(half));
-        let held = held.and_then(|leg| Some((leg.seat.link, leg.trunk, leg.demand()?)));
+        let held = beside.and_then(|half| {
+            let leg = self.leg(half, (self.publisher(half.pair.1)?, &half.request))?;
+            Some(((leg.seat.link, leg.trunk, NOBODY), leg.demand()?))
+        });
         let link = match held {
-            Some((at, trunk, demand)) => {
-                Cow::Owned(reservations.link_with(seat.link, (at, trunk, NOBODY), &demand)?)
-            }
+            Some((at, demand)) => Cow::Owned(reservations.link_with(seat.link, at, &demand)?),
             None => Cow::Borrowed(reservations.link(seat.link)?),
         };
         let left = self.left_for(half.pair, next, &link, trunk);
@@ -290,12 +360,8 @@ impl Control {
         let mut refusal = blank(half.pair, self.me, &self.registry, RefusalReason::Capacity);
         refusal.link = hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
         refusal.class = seat.class;
-        let mut refusal = Tried { spec, form, ask, link, trunk, before }.explain(refusal)?;
-        if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, seat.unguaranteed)
-        {
-            refusal.reason = RefusalReason::NoGuarantee { why };
-        }
-        Some(refusal)
+        let tried = Tried { spec, form, ask, link, trunk, before };
+        Some(test(tried, refusal, seat.unguaranteed))
     }
 
     /// Returns the link without the pair's reservation for an earlier request, and that reservation's demand.
@@ -330,10 +396,7 @@ impl Control {
         if let Some(open) = self.surveys.open.get_mut(&number) {
             open.waiting.remove(&question);
             match Obstacles::decode(body) {
-                Ok(Obstacles { first, opposite }) => {
-                    open.found.extend(first);
-                    open.opposed.extend(opposite);
-                }
+                Ok(obstacles) => open.hear(obstacles),
                 Err(_) => self.rejected += 1,
             }
         }
@@ -359,7 +422,7 @@ impl Control {
 
     fn end_survey(&mut self, number: u64, open: Open) {
         let complete = open.waiting.is_empty();
-        let Query { first, opposite: second } = open.query;
+        let Query { first, opposite: second, .. } = open.query;
         let leads = worst(&first, open.found);
         match open.cause {
             Cause::Refused(known) => {
@@ -383,13 +446,14 @@ impl Control {
                     refusal = if follows { opposed.or(refusal) } else { refusal.or(opposed) };
                     stream.refusal = back;
                 }
-                let survey = number;
+                let (survey, fits) = (number, open.fits);
                 self.outputs.push_back(ControlOutput::Surveyed {
                     survey,
                     complete,
                     grant,
                     refusal,
                     opposite,
+                    fits,
                 });
             }
         }

@@ -16,6 +16,9 @@ use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+/// The number of a survey, whether it is complete, its grant and refusal, and the granted trials.
+pub(crate) type Surveyed = (u64, bool, Option<Grant>, Option<Refusal>, u64);
+
 /// The latest outputs of a node, by subject.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -31,7 +34,7 @@ pub(crate) struct Seen {
     pub(crate) standing: BTreeSet<(SubscriptionId, PublisherId)>,
     /// Notifications to local subscriptions and publishers about contracts, in order.
     pub(crate) told: Vec<Told>,
-    pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
+    pub(crate) surveyed: Vec<Surveyed>,
     /// The opposite stream of the last survey.
     pub(crate) opposite: Option<OppositeStream>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
@@ -131,8 +134,9 @@ impl Seen {
 
 impl Seen {
     fn note_survey(&mut self, output: ControlOutput) {
-        if let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } = output {
-            self.surveyed.push((survey, complete, grant, refusal));
+        if let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite, fits } = output
+        {
+            self.surveyed.push((survey, complete, grant, refusal, fits));
             self.opposite = opposite.map(|it| *it);
         }
     }

@@ -20,7 +20,7 @@ fn ask(net: &mut Net, publisher: PublisherId, request: SubscriptionSpec) -> Answ
     let number = net.nodes[2].survey(now, publisher, request).unwrap();
     net.drain(2);
     net.settle();
-    let (survey, complete, _, refusal) = net.seen[2].surveyed.pop().unwrap();
+    let (survey, complete, _, refusal, _) = net.seen[2].surveyed.pop().unwrap();
     assert_eq!((survey, complete, net.held()), (number, true, before), "nothing is reserved");
     Answer { refusal, opposite: net.seen[2].opposite.take() }
 }

@@ -310,7 +310,7 @@ impl Engine {
             Command::Passages { publisher, nodes, from, reply } => {
                 self.ask_passages(now, (publisher, from), &nodes, &reply);
             }
-            Command::Ask(spec, reply) => self.ask_prospects(now, &spec, &reply),
+            Command::Ask(spec, trials, reply) => self.ask_prospects(now, &spec, (&trials, &reply)),
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));
             }

@@ -9,6 +9,7 @@ use crate::control::refusal::Refusal;
 use crate::control::registry::PairKey;
 use crate::control::spec::SubscriptionSpec;
 use crate::control::split::Split;
+use crate::control::trial::TrafficTrial;
 use crate::ids::NodeId;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -28,6 +29,8 @@ pub(super) struct Query {
     pub(super) first: Half,
     /// The opposite pair, of which both are granted or neither.
     pub(super) opposite: Option<Half>,
+    /// At most [`TrafficTrial::TRIALS_MAX`], for the first pair.
+    pub(super) trials: Vec<TrafficTrial>,
 }
 
 /// The obstacles of a node's links: of the first pair, and of the opposite one beside it.
@@ -35,6 +38,8 @@ pub(super) struct Query {
 pub(super) struct Obstacles {
     pub(super) first: Option<Refusal>,
     pub(super) opposite: Option<Refusal>,
+    /// The trials that the node would grant, one bit each.
+    pub(super) fits: u64,
 }
 
 impl Half {
@@ -64,6 +69,8 @@ impl Query {
         self.first.write(&mut out);
         out.put_flag(self.opposite.is_some());
         self.opposite.iter().for_each(|half| half.write(&mut out));
+        out.put_varint(self.trials.len() as u64);
+        self.trials.iter().for_each(|trial| trial.write(&mut out));
         out.into()
     }
 
@@ -73,14 +80,18 @@ impl Query {
         let first = Half::read(&mut reader)?;
         let tied = reader.flag("opposite")?;
         let opposite = if tied { Some(Half::read(&mut reader)?) } else { None };
+        let count = reader.len(TrafficTrial::TRIALS_MAX, "trials")?;
+        let trials =
+            (0..count).map(|_| TrafficTrial::read(&mut reader)).collect::<Result<_, _>>()?;
         reader.finish()?;
-        Ok(Self { first, opposite })
+        Ok(Self { first, opposite, trials })
     }
 }
 
 impl Obstacles {
     pub(super) fn encode(&self) -> Bytes {
         let mut out = Vec::new();
+        out.put_u64(self.fits);
         for refusal in [&self.first, &self.opposite] {
             out.put_flag(refusal.is_some());
             refusal.iter().for_each(|refusal| put_refusal(&mut out, refusal));
@@ -90,11 +101,12 @@ impl Obstacles {
 
     pub(super) fn decode(body: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
+        let fits = reader.u64("trials")?;
         let mut next = || {
             let refused = reader.flag("refusal")?;
             if refused { read_refusal(&mut reader).map(Some) } else { Ok(None) }
         };
-        let found = Self { first: next()?, opposite: next()? };
+        let found = Self { first: next()?, opposite: next()?, fits };
         reader.finish()?;
         Ok(found)
     }
@@ -104,8 +116,10 @@ impl Obstacles {
 mod tests {
     use super::*;
     use crate::control::refusal::{Offer, RefusalReason};
+    use crate::envelope::Envelope;
     use crate::ids::{PublisherId, SubscriptionId};
     use crate::tag::{Pattern, Tag};
+    use paceline_sched::Duration;
 
     fn half(node: u64, tag: &str, with: Option<&str>) -> Half {
         let request = SubscriptionSpec::all_of(Pattern::new(tag).unwrap());
@@ -125,7 +139,12 @@ mod tests {
     fn questions_and_answers_keep_both_halves() {
         let first = half(1, "camera", Some("cmd"));
         for opposite in [None, Some(half(2, "cmd", None))] {
-            let query = Query { first: first.clone(), opposite };
+            let envelope = Envelope { burst: 9_000, bytes_per_s: 700, learned: false };
+            let within = Duration::from_millis(80);
+            let period = Duration::from_millis(40);
+            let trial = TrafficTrial { period, bytes_max: 500, envelope, within };
+            let trials = vec![trial; usize::from(opposite.is_some())];
+            let query = Query { first: first.clone(), opposite, trials };
             let body = query.encode();
             assert_eq!(Query::decode(body.slice(1..)), Ok(query));
             assert!(Query::decode(body.slice(1..body.len() - 1)).is_err(), "cut");
@@ -145,7 +164,7 @@ mod tests {
         };
         let some = || Some(refusal.clone());
         for (first, opposite) in [(None, None), (some(), None), (None, some()), (some(), some())] {
-            let found = Obstacles { first, opposite };
+            let found = Obstacles { first, opposite, fits: 5 };
             assert_eq!(Obstacles::decode(found.encode()), Ok(found));
         }
     }

@@ -2,14 +2,15 @@
 
 use super::Engine;
 use crate::contract::Quote;
-use paceline_proto::control::{ControlOutput, SubscriptionSpec};
+use crate::shell::command::TriedQuote;
+use paceline_proto::control::{ControlOutput, SubscriptionSpec, TrafficTrial};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
 /// A pending request and the known part of its answer.
 pub(crate) struct Asking {
     known: Quote,
-    reply: Sender<Quote>,
+    reply: Sender<TriedQuote>,
 }
 
 impl Engine {
@@ -19,7 +20,7 @@ impl Engine {
         &mut self,
         now: Instant,
         spec: &SubscriptionSpec,
-        reply: &Sender<Quote>,
+        (trials, reply): (&[TrafficTrial], &Sender<TriedQuote>),
     ) {
         let mut matching = Vec::new();
         for node in self.control.nodes() {
@@ -45,7 +46,9 @@ impl Engine {
             }
         }
         for known in matching {
-            if let Some(survey) = self.control.survey(now, known.publisher, spec.clone()) {
+            if let Some(survey) =
+                self.control.survey_trials(now, known.publisher, spec.clone(), trials.to_vec())
+            {
                 self.asking.insert(survey, Asking { known, reply: reply.clone() });
             }
         }
@@ -53,13 +56,14 @@ impl Engine {
 
     /// Passes on the answer to a survey.
     pub(super) fn tell_prospect(&mut self, answer: ControlOutput) {
-        let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite } = answer else {
+        let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite, fits } = answer
+        else {
             return;
         };
         if let Some(Asking { known, reply }) = self.asking.remove(&survey) {
             let opposite = opposite.map(|it| *it);
             // The caller may have stopped waiting.
-            let _ = reply.send(Quote { complete, grant, refusal, opposite, ..known });
+            let _ = reply.send((Quote { complete, grant, refusal, opposite, ..known }, fits));
         }
     }
 }
