@@ -6,7 +6,7 @@ use super::interrupt;
 use super::machine::cpu_seconds;
 use super::meet::free_port;
 use super::protocol::{Message, NetLink, Proxied, ProxiedTask, Role};
-use super::stats::{count, float};
+use super::stats::{count, float, median};
 use anyhow::{Context as _, Result};
 use paceline::class::Policy;
 use paceline_cli::support::scratch::Scratch;
@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const WARM_UP: u32 = 50;
+/// The round trips of a mean, as in the paper.
+pub(crate) const GROUP: usize = 100;
 /// The node that neither publishes nor subscribes, between or beside the others.
 pub(crate) const BETWEEN: &str = "m";
 
@@ -31,6 +33,7 @@ pub(crate) enum Way {
 /// Measured round trips.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrips {
+    /// The median of the means of each [`GROUP`].
     pub(crate) mean_micros: f64,
     /// The processor time of each process per round trip: publisher, nodes between, subscriber.
     pub(crate) cpu_micros: Vec<f64>,
@@ -130,9 +133,9 @@ pub(crate) fn round_trips(
     children.iter_mut().try_for_each(Child::stop)?;
     let all = f64::from(trips + WARM_UP);
     let cpu = after.iter().zip(&before).map(|(after, before)| (after - before) * 1e6 / all);
-    let sum: u64 = nanos.iter().sum();
-    let mean_micros = float(sum) / count(nanos.len().max(1)) / 1e3;
-    Ok(RoundTrips { mean_micros, cpu_micros: cpu.collect() })
+    let mean = |group: &[u64]| float(group.iter().sum()) / count(group.len()) / 1e3;
+    let means: Vec<f64> = nanos.chunks(GROUP).map(mean).collect();
+    Ok(RoundTrips { mean_micros: median(&means), cpu_micros: cpu.collect() })
 }
 
 /// Measures a stream over one node between publisher and subscriber, of which one sample in `every` is subscribed to.
