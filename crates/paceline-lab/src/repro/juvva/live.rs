@@ -12,7 +12,7 @@ use std::time::Duration;
 const LENGTHS: [usize; 6] = [64, 256, 512, 1_024, 2_048, 4_096];
 /// The message length of figure 5.
 const SHORTEST: usize = 64;
-/// The round trips of figures 5 to 9: several means, of which the median is shown.
+/// The round trips of figures 5 to 9: ten means, of which the least is shown.
 const TRIPS: u32 = 1_000;
 /// The round trips for processor times, which the kernel counts in steps of 10 ms.
 const TRIPS_CPU: u32 = 5_000;
@@ -94,7 +94,7 @@ impl Figure {
     }
 
     fn section(&self, title: &str) -> Section {
-        let title = format!("{title}: median of means of {GROUP} round trips, in µs");
+        let title = format!("{title}: least of ten means of {GROUP} round trips, in µs");
         let mut section = Section::new(title).against_paper();
         let headings = self.places.iter().map(|place| match place.starts_with("node:") {
             true => "proxy on the third host".to_owned(),
@@ -137,7 +137,7 @@ fn figure_10([one, two, three]: [&Figure; 3]) -> Section {
 
 fn figure_5(scratch: &Scratch) -> Result<Section> {
     let title = format!(
-        "Figure 5: echo of {SHORTEST} bytes over one hop, median of means of {GROUP} round trips"
+        "Figure 5: echo of {SHORTEST} bytes over one hop, least of ten means of {GROUP} round trips"
     );
     let mut section = Section::new(title).against_paper();
     let remote = between();
