@@ -2,9 +2,9 @@
 
 use crate::clock::page::{ClockReading, ClockStatus};
 use crate::clock::service::ServerFacts;
-use crate::ntp::packet::{
-    Leap, MODE_CLIENT, MODE_SERVER, NtpPacket, NtpShort, NtpTime, PACKET_BYTES,
-};
+use crate::ntp::keys::NtpKeys;
+use crate::ntp::packet::{Leap, MODE_CLIENT, MODE_SERVER, NtpPacket, NtpShort, NtpTime};
+use crate::ntp::seal::{NtpDatagram, Seal};
 use crate::ntp::{PHI, STRATUM_MAX, growth};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -37,11 +37,14 @@ pub struct ServerCounters {
     pub limited: u64,
     /// Packets that are not requests.
     pub malformed: u64,
+    /// Requests with an authentication code by no key of this server; they were answered with a crypto-NAK.
+    pub unauthenticated: u64,
 }
 
 /// A server of NTP. Its memory is bounded.
 #[derive(Clone, Debug, Default)]
 pub struct NtpServer {
+    keys: NtpKeys,
     clients: BTreeMap<IpAddr, Bucket>,
     counters: ServerCounters,
 }
@@ -54,6 +57,12 @@ enum Admitted {
 }
 
 impl NtpServer {
+    /// Creates a server that also answers requests with authentication codes by `keys`, and seals those answers.
+    #[must_use]
+    pub fn new(keys: NtpKeys) -> Self {
+        Self { keys, ..Self::default() }
+    }
+
     /// Returns the answer to a request that arrived from `client` at the instant `raw` of the raw clock, when the clock
     /// read `received`. `transmitted` is the reading for the answer, as late as possible.
     ///
@@ -66,7 +75,7 @@ impl NtpServer {
         raw: u64,
         facts: &ServerFacts,
         (received, transmitted): (ClockReading, ClockReading),
-    ) -> Option<[u8; PACKET_BYTES]> {
+    ) -> Option<NtpDatagram> {
         let packet = NtpPacket::decode(request);
         let packet = packet.filter(|it| it.mode == MODE_CLIENT && (1..=4).contains(&it.version));
         let Some(packet) = packet else {
@@ -83,21 +92,26 @@ impl NtpServer {
             transmit: NtpTime::from_unix(transmitted.nanos.max(received.nanos)),
             ..NtpPacket::default()
         };
-        match self.admit(client, raw) {
-            Admitted::Yes => {
-                self.counters.answered += 1;
-                Some(filled(reply, facts, &transmitted).encode())
-            }
-            Admitted::Kiss => {
-                self.counters.kissed += 1;
-                let kiss = NtpPacket { leap: Leap::Unknown, reference_id: *b"RATE", ..reply };
-                Some(kiss.encode())
-            }
-            Admitted::No => {
-                self.counters.limited += 1;
-                None
-            }
+        let admitted = self.admit(client, raw);
+        if matches!(admitted, Admitted::No) {
+            self.counters.limited += 1;
+            return None;
         }
+        let seal = Seal::of(request);
+        let key = seal.key_in(&self.keys);
+        if key.is_none() && matches!(seal, Seal::Code { .. }) {
+            self.counters.unauthenticated += 1;
+            let refusal = NtpPacket { leap: Leap::Unknown, stratum: STRATUM_MAX, ..reply };
+            return Some(NtpDatagram::refusal(&refusal));
+        }
+        let reply = if matches!(admitted, Admitted::Yes) {
+            self.counters.answered += 1;
+            filled(reply, facts, &transmitted)
+        } else {
+            self.counters.kissed += 1;
+            NtpPacket { leap: Leap::Unknown, reference_id: *b"RATE", ..reply }
+        };
+        Some(NtpDatagram::new(&reply, key))
     }
 
     /// Returns the counters.

@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod config;
+pub(crate) mod config;
 mod handle;
 pub(crate) mod host;
 mod report;

@@ -37,7 +37,11 @@ pub(crate) fn text(document: &ClockDocument) -> String {
     }
     if let Some(serves) = &document.serves {
         let over = serves.kissed + serves.limited;
-        let counts = format!("{} answered, {over} over the rate limit", serves.answered);
+        let wrong = match serves.unauthenticated {
+            0 => String::new(),
+            count => format!(", {count} by unknown keys"),
+        };
+        let counts = format!("{} answered, {over} over the rate limit{wrong}", serves.answered);
         row("serves", format!("{}: {counts}", serves.address));
     }
     if document.servers.is_empty() {
@@ -47,6 +51,14 @@ pub(crate) fn text(document: &ClockDocument) -> String {
         return out;
     }
     let _ = write!(out, "\nSERVERS\n{}", servers(&document.servers).render(WIDTH));
+    let silent = |row: &&ServerRow| row.address.contains(' ') && row.part == "unreachable";
+    for row in document.servers.iter().filter(silent) {
+        let _ = writeln!(
+            out,
+            "{}: no answer; some servers drop requests by a key that they do not have, so compare the key files",
+            row.address
+        );
+    }
     out
 }
 

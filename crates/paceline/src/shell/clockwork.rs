@@ -15,6 +15,7 @@ use crate::time::{Clock, ClockConfig};
 use paceline_sched::Duration;
 use paceline_time::ClockStatus;
 use paceline_time::clock::service::{ClockService, ClockSettings};
+use paceline_time::ntp::keys::NtpKeys;
 use page::PageFile;
 use peers::{Listener, Peer, random, wait};
 use std::io::Write as _;
@@ -47,14 +48,12 @@ impl Clockwork {
         vitals: &Arc<Vitals>,
         dir: Option<&Path>,
     ) -> Result<Self, OpenError> {
-        config.check().map_err(OpenError::Clock)?;
-        let range = config.range().map_err(OpenError::Clock)?;
-        let listener = config.serve.as_deref().map(Listener::bind).transpose();
-        let listener = listener.map_err(OpenError::Clock)?;
-        let (stop, stopped) = UnixStream::pair().map_err(OpenError::Thread)?;
         let system_error = config.system_error.map(|it| Duration::from(it).as_nanos());
-        let ranges = vec![range; config.servers.len()];
-        let service = ClockService::new(ClockSettings { system_error }, &ranges, clock::raw());
+        let settings = ClockSettings { system_error };
+        let (service, keys) = service(config, settings).map_err(OpenError::Clock)?;
+        let listener = config.serve.as_deref().map(|address| Listener::bind(address, keys));
+        let listener = listener.transpose().map_err(OpenError::Clock)?;
+        let (stop, stopped) = UnixStream::pair().map_err(OpenError::Thread)?;
         let peers = config.servers.iter().map(|server| Peer::new(server)).collect();
         let pulse = vitals.pulse(THREAD);
         let file = dir.map(PageFile::new);
@@ -71,6 +70,19 @@ impl Clockwork {
         let thread = named.spawn(run).map_err(OpenError::Thread)?;
         Ok(Self { stop, thread: Some(thread) })
     }
+}
+
+/// Creates the state of a clock that follows the servers of `config`, and reads the keys for its clients.
+fn service(
+    config: &ClockConfig,
+    settings: ClockSettings,
+) -> Result<(ClockService, NtpKeys), String> {
+    config.check()?;
+    let ranges = vec![config.range()?; config.servers.len()];
+    let (keys, used) = config.read_keys()?;
+    let mut service = ClockService::new(settings, &ranges, clock::raw());
+    used.into_iter().for_each(|(server, key)| service.set_key(server, key));
+    Ok((service, keys))
 }
 
 impl Drop for Clockwork {
@@ -150,7 +162,7 @@ impl State {
         while let Some((at, packet)) = self.service.request(clock::raw(), random()) {
             let Some(peer) = self.peers.get_mut(at) else { continue };
             let raw = clock::raw();
-            if peer.send(&packet.encode()) {
+            if peer.send(&packet) {
                 self.service.sent(at, raw);
                 sent = true;
             }

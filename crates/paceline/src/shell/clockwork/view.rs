@@ -36,7 +36,13 @@ pub(super) fn report(
         disruptions,
         disruption: cause.map(|cause| cause.name().to_owned()),
         serves: listener.map(|listener| listener.address().to_owned()),
-        served: [served.answered, served.kissed, served.limited, served.malformed],
+        served: [
+            served.answered,
+            served.kissed,
+            served.limited,
+            served.malformed,
+            served.unauthenticated,
+        ],
         is_follower: false,
         sources,
         // The handle fills in the reading.
