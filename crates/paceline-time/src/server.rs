@@ -76,21 +76,9 @@ impl NtpServer {
         facts: &ServerFacts,
         (received, transmitted): (ClockReading, ClockReading),
     ) -> Option<NtpDatagram> {
-        let packet = NtpPacket::decode(request);
-        let packet = packet.filter(|it| it.mode == MODE_CLIENT && (1..=4).contains(&it.version));
-        let Some(packet) = packet else {
+        let Some(reply) = reply_to(request, (received, transmitted)) else {
             self.counters.malformed += 1;
             return None;
-        };
-        let reply = NtpPacket {
-            version: packet.version,
-            mode: MODE_SERVER,
-            poll: packet.poll,
-            precision: -22,
-            origin: packet.transmit,
-            receive: NtpTime::from_unix(received.nanos),
-            transmit: NtpTime::from_unix(transmitted.nanos.max(received.nanos)),
-            ..NtpPacket::default()
         };
         let admitted = self.admit(client, raw);
         if matches!(admitted, Admitted::No) {
@@ -136,6 +124,39 @@ impl NtpServer {
         bucket.over += 1;
         if bucket.over % KISS_EVERY == 1 { Admitted::Kiss } else { Admitted::No }
     }
+}
+
+/// Returns the answer to the request of a neighbour over a link, as [`NtpServer::answer`] does without keys and rate limit.
+/// Without `facts` the answer says that the clock is not synchronised. `None` if `request` is not one.
+#[must_use]
+pub fn answer_neighbour(
+    request: &[u8],
+    facts: Option<&ServerFacts>,
+    (received, transmitted): (ClockReading, ClockReading),
+) -> Option<NtpDatagram> {
+    let reply = reply_to(request, (received, transmitted))?;
+    let filled = facts.map(|facts| filled(reply, facts, &transmitted));
+    let unknown = NtpPacket { leap: Leap::Unknown, stratum: STRATUM_MAX, ..reply };
+    Some(NtpDatagram::new(&filled.unwrap_or(unknown), None))
+}
+
+/// Returns the answer to a request without the state of the clock; `None` if it is not one.
+fn reply_to(
+    request: &[u8],
+    (received, transmitted): (ClockReading, ClockReading),
+) -> Option<NtpPacket> {
+    let packet = NtpPacket::decode(request);
+    let packet = packet.filter(|it| it.mode == MODE_CLIENT && (1..=4).contains(&it.version))?;
+    Some(NtpPacket {
+        version: packet.version,
+        mode: MODE_SERVER,
+        poll: packet.poll,
+        precision: -22,
+        origin: packet.transmit,
+        receive: NtpTime::from_unix(received.nanos),
+        transmit: NtpTime::from_unix(transmitted.nanos.max(received.nanos)),
+        ..NtpPacket::default()
+    })
 }
 
 /// Adds the state of the clock to an answer.

@@ -25,7 +25,7 @@
 //! ```
 
 pub(crate) mod config;
-mod handle;
+pub(crate) mod handle;
 pub(crate) mod host;
 mod report;
 

@@ -2,14 +2,15 @@
 
 use super::section::{Problems, Section};
 use super::units::amount;
-use super::value::text;
+use super::value::{text, truth};
 use paceline::time::ClockConfig;
 use paceline_sched::units::Quantity;
 use std::time::Duration;
 use toml::de::DeValue;
 
 /// The keys of the table.
-pub(super) const CLOCK_KEYS: [&str; 6] = ["servers", "keys", "poll", "poll_max", "system", "serve"];
+pub(super) const CLOCK_KEYS: [&str; 7] =
+    ["servers", "keys", "poll", "poll_max", "system", "serve", "neighbours"];
 
 const CLOCK: &str = "clock must be a table: write [clock] above its keys";
 const SERVERS: &str = "must be a list of 1 to 16 servers HOST:PORT or \"HOST:PORT key ID\", such as \
@@ -20,6 +21,7 @@ const POLL_MAX: &str = "must be from 62.5ms to 36h, such as \"64s\"; leave it ou
 const SYSTEM: &str =
     "must be from 1us to 1s, such as \"1ms\"; leave it out if nothing adjusts the system clock";
 const SERVE: &str = "must be text: a UDP address of this host HOST:PORT, such as \"192.0.2.7:123\"";
+const NEIGHBOURS: &str = "must be true (follow all neighbours) or false (none); leave it out for those to which the node connects";
 
 /// The default interval of requests, if only one of the two is given.
 const DEFAULTS: (Duration, Duration) = (Duration::from_secs(16), Duration::from_secs(1_024));
@@ -54,6 +56,8 @@ pub(super) fn clock(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> O
     if let Some(address) = serve {
         config = config.serve(&address);
     }
+    let neighbours = table.read("neighbours", problems, |value| truth(value, NEIGHBOURS));
+    config = neighbours.into_iter().fold(config, ClockConfig::neighbours);
     if problems.is_empty()
         && let Err(what) = config.check()
     {

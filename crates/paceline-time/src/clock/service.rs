@@ -186,6 +186,22 @@ impl ClockService {
         }
     }
 
+    /// Adds a server after the others, from the instant `raw` on.
+    pub fn add_server(&mut self, range: PollRange, raw: u64) {
+        self.selections.insert(self.sources.len(), SourcePart::Unreachable);
+        self.sources.push(NtpSource::new(range, raw));
+    }
+
+    /// Removes server number `source` with its measurements at the instant `raw`; the numbers of those after it decrease by
+    /// one.
+    pub fn remove_server(&mut self, source: usize, raw: u64) {
+        if source < self.sources.len() {
+            self.sources.remove(source);
+            self.selections.remove(source);
+            self.select(raw);
+        }
+    }
+
     /// Uses only answers of server number `source` with an authentication code by `key`.
     pub fn set_key(&mut self, source: usize, key: NtpKey) {
         self.sources.get_mut(source).into_iter().for_each(|source| source.set_key(key.clone()));

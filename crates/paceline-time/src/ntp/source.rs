@@ -14,6 +14,8 @@ pub const BURST: u8 = 8;
 const HYSTERESIS: i32 = 30;
 /// An offset below this multiple of the jitter lengthens the poll interval (PGATE).
 const GATE: u64 = 4;
+/// A server that is not synchronised is asked more and more rarely, up to this interval (2^4 s) or the shortest one.
+const POLL_ABSTAINING: i8 = 4;
 /// The distance of requests in a burst is at most 2 s.
 const BURST_SPACING: u64 = 2_000_000_000;
 /// The number of unanswered requests after which a server counts as dead.
@@ -289,10 +291,12 @@ impl NtpSource {
         if packet.leap == Leap::Unknown || packet.stratum >= STRATUM_MAX {
             self.state = None;
             self.is_abstaining = true;
+            let rarest = POLL_ABSTAINING.min(self.range.max).max(self.floor);
+            self.poll = self.poll.saturating_add(1).min(rarest);
             return Err(Rejected::Unsynchronised);
         }
         let measurement = measure(&packet, pending.sent, raw.max(pending.sent), wall)?;
-        let was_silent = self.reach == 0 && self.answers > 0;
+        let was_silent = (self.reach == 0 && self.answers > 0) || self.is_abstaining;
         self.reach |= 1;
         self.unanswered = 0;
         self.answers += 1;
@@ -307,6 +311,7 @@ impl NtpSource {
             root_dispersion: packet.root_dispersion.as_nanos(),
         });
         if was_silent {
+            self.poll = self.floor;
             self.restart(raw);
         }
         Ok(())

@@ -23,6 +23,7 @@ pub struct ClockConfig {
     pub(crate) poll_min: Option<Duration>,
     pub(crate) poll_max: Option<Duration>,
     pub(crate) system_error: Option<Duration>,
+    pub(crate) neighbours: Option<bool>,
 }
 
 /// The shortest and the longest interval of requests, in nanoseconds.
@@ -78,7 +79,15 @@ impl ClockConfig {
         self
     }
 
-    /// Returns true if the clock has a reference.
+    /// Follows the clocks of all neighbours, or of none. By default, a node without servers and system clock follows the
+    /// neighbours to which it connects. The processes of a host follow the clock of the host's node anyway.
+    #[must_use]
+    pub const fn neighbours(mut self, follow: bool) -> Self {
+        self.neighbours = Some(follow);
+        self
+    }
+
+    /// Returns true if the clock has a reference of its own.
     pub(crate) const fn has_source(&self) -> bool {
         !self.servers.is_empty() || self.system_error.is_some()
     }
@@ -116,8 +125,9 @@ impl ClockConfig {
         if self.keys.is_some() && !has_key && self.serve.is_none() {
             return Err(KEYS_UNUSED.to_owned());
         }
-        if self.serve.is_some() && !self.has_source() {
-            return Err("clock: serve needs a reference: add servers or system".to_owned());
+        if self.serve.is_some() && !self.has_source() && self.neighbours != Some(true) {
+            let what = "clock: serve needs a reference: add servers, system or neighbours = true";
+            return Err(what.to_owned());
         }
         self.range()?;
         match self.system_error {

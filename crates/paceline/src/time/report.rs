@@ -45,7 +45,7 @@ pub struct ClockReport {
 /// The state of a server.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SourceReport {
-    /// Its configured address, with its key if it has one; `system` for the system clock.
+    /// Its configured address, with its key if it has one; `node NAME` for a neighbour, `system` for the system clock.
     pub address: String,
     /// Its part in the selection.
     pub selection: SourcePart,

@@ -1,6 +1,8 @@
 //! The clock of nodes: a node as a server of others, the processes of a host, and real chronyd servers.
 
 mod keys;
+mod neighbours;
+mod order;
 
 use crate::hosts::Hosts;
 use crate::support::{HostDir, SOON, wait_until};

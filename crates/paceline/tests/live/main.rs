@@ -39,6 +39,7 @@ mod rights;
 mod rogue;
 mod scenarios;
 mod shared;
+mod stale;
 mod strangers;
 mod sums;
 mod support;

@@ -9,7 +9,7 @@ use paceline_time::ntp::keys::NtpKeys;
 use paceline_time::server::{NtpServer, ServerCounters};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// The size of the buffer for a packet. Extension fields beyond it are ignored.
@@ -166,7 +166,7 @@ impl Listener {
 /// Waits for `nanos`, or for a packet. Returns true if the clock must stop.
 pub(super) fn wait(
     stopped: &UnixStream,
-    listener: Option<&Listener>,
+    (listener, neighbours): (Option<&Listener>, Option<&UnixDatagram>),
     peers: &[Peer],
     nanos: u64,
 ) -> bool {
@@ -174,6 +174,7 @@ pub(super) fn wait(
     let sockets = sockets.chain(listener.map(|listener| &listener.socket));
     let mut files = vec![PollFd::new(stopped, PollFlags::IN)];
     files.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
+    files.extend(neighbours.map(|socket| PollFd::new(socket, PollFlags::IN)));
     let timeout = Timespec {
         tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or_default(),

@@ -41,7 +41,7 @@ fn probe(config: &ClockConfig, time: std::time::Duration) -> Result<ClockReport,
             }
         }
         let next = service.next_wakeup().unwrap_or(u64::MAX).min(until);
-        wait(&stopped, None, &peers, next.saturating_sub(clock::raw()).min(1_000_000_000));
+        wait(&stopped, (None, None), &peers, next.saturating_sub(clock::raw()).min(1_000_000_000));
         let mut buffer = [0; peers::BYTES_MAX];
         for (at, peer) in peers.iter().enumerate() {
             while let Some((bytes, raw)) = peer.receive(&mut buffer) {
@@ -57,6 +57,6 @@ fn probe(config: &ClockConfig, time: std::time::Duration) -> Result<ClockReport,
         error_nanos: Some(reading.error()).filter(|error| *error != u64::MAX),
         epoch: reading.epoch,
         system_offset_nanos: i64::try_from(off).unwrap_or_default(),
-        ..view::report(&service, &peers, None, now)
+        ..view::report(&service, peers.iter().map(Peer::name), None, now)
     })
 }
