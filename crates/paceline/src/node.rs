@@ -113,9 +113,7 @@ impl Node {
         let identity = identity(&builder.links)?;
         let name = name(&builder, identity.as_deref())?;
         let gate = Gate::open(&builder)?;
-        let introduction = identity
-            .as_ref()
-            .map_or_else(|| Introduction::anonymous(random()), |identity| *identity.introduction());
+        let introduction = introduction(identity.as_deref());
         let id = introduction.id();
         let audit = gate.audit();
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
@@ -399,6 +397,11 @@ fn control(id: NodeId, name: &str, processor: Option<CpuBudget>) -> Control {
     let mut control = Control::new(id, name);
     processor.into_iter().for_each(|budget| control.set_processor(budget));
     control
+}
+
+/// Returns the introduction of a node on its connections, with the key of its certificate if it has one.
+fn introduction(identity: Option<&Identity>) -> Introduction {
+    identity.map_or_else(|| Introduction::anonymous(random()), |own| *own.introduction())
 }
 
 /// Declares a link and its settings to the control part.

@@ -17,7 +17,7 @@ const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_100_000_000 * SECOND;
 /// The simulated time.
 const HOURS: u64 = 3;
-const SERVERS: u64 = 4;
+const SERVERS: usize = 4;
 /// The root dispersion of the servers.
 const ERROR: u64 = 500_000;
 
@@ -105,7 +105,7 @@ struct Run {
 
 impl Run {
     fn new(machine: Machine) -> Self {
-        let ranges = [PollRange::PUBLIC; SERVERS as usize];
+        let ranges = [PollRange::PUBLIC; SERVERS];
         let service = ClockService::new(ClockSettings::default(), &ranges, machine.raw(START));
         let server = NtpServer::default();
         Self {
