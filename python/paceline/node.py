@@ -411,6 +411,8 @@ class Node(_native.Node):
         from_ns: int | None = None,
         to_ns: int | None = None,
         at: str | None = None,
+        hold_at: str | None = None,
+        samples: int | None = None,
         every: int | None = None,
         max_hz: float | None = None,
         size: _Pair | None = None,
@@ -425,6 +427,9 @@ class Node(_native.Node):
         Select by one of: ``newest``, a number of samples; ``nth``, the n-th newest alone; ``seq``,
         a range that includes both ends; ``from_ns`` and ``to_ns``, capture times in nanoseconds since
         1970 UTC, of which either may be left out. ``at`` names the node to fetch from.
+        ``hold_at`` orders a buffer of the newest ``samples`` samples at a node, 100 by default and
+        10,000 at most, and pulls from it. The pull waits up to 10 s for them. The buffer ends one
+        minute after its last use.
         ``timeout_s`` limits the whole pull; by default it ends when all samples arrived or the
         missing ones were requested in vain.
 
@@ -439,6 +444,8 @@ class Node(_native.Node):
             "from_ns": from_ns,
             "to_ns": to_ns,
             "at": at,
+            "hold_at": hold_at,
+            "samples": samples,
             "every": every,
             "max_hz": max_hz,
             "size": size,

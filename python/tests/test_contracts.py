@@ -1,5 +1,7 @@
 """Grants and refusals."""
 
+import threading
+
 import paceline
 import pytest
 from conftest import SOON_S, wait_until
@@ -241,6 +243,30 @@ def test_past_samples_are_pulled(node: paceline.Node) -> None:
     assert [sample.seq for sample in node.pull("a", nth=2, timeout_s=SOON_S)] == [18]
     last = next(iter(node.pull("a")))
     assert [s.seq for s in node.pull("a", from_ns=last.captured_ns, to_ns=last.captured_ns)][-1] == 19
+
+
+def test_a_pull_orders_a_buffer_at_a_node(node: paceline.Node) -> None:
+    publisher = node.publisher("a")
+    is_over = threading.Event()
+
+    def publish() -> None:
+        while not is_over.wait(0.01):
+            publisher.put(b"x")
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        pulled = node.pull("a", newest=3, hold_at="test", samples=3, timeout_s=SOON_S)
+        assert len(list(pulled)) == 3
+        with pytest.raises(paceline.PullError, match="10001 samples: must be from 1 to 10000"):
+            node.pull("a", hold_at="test", samples=10_001, timeout_s=SOON_S)
+        with pytest.raises(paceline.PullError, match="no node 'mast'"):
+            node.pull("a", hold_at="mast", timeout_s=1)
+    finally:
+        is_over.set()
+        thread.join()
+    with pytest.raises(ValueError, match="samples needs hold_at"):
+        node.pull("a", samples=3)
 
 
 def test_an_empty_pull_reports_the_reason(node: paceline.Node) -> None:

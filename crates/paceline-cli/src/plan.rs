@@ -1,15 +1,21 @@
 //! `paceline plan`: places the proxies of a problem on the nodes of a network.
 
 mod draw;
+mod live;
 mod print;
 mod read;
+mod write;
 
+use crate::config::NodeArgs;
 use crate::exit;
 use crate::show;
 use crate::simulate::source;
 use anyhow::Context as _;
 use clap::ValueEnum;
+use live::Live;
+use paceline::Pattern;
 use paceline_plan::{PlanError, PlanProblem, Planned, exhaustive, graphml, integer, plan};
+use print::Present;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -17,14 +23,25 @@ use std::time::{Duration, Instant};
 const AFTER: &str = "\
 docs/guides/plan-proxies.md explains the file, and examples/plans has example files.
 Cost: bits per second on all links, processor seconds per second, or bits per second + weight × processor seconds.
-Exit codes: 0 a plan; 1 no plan within the time limit; 2 the file is invalid; 3 the problem is infeasible.";
+Exit codes: 0 a plan; 1 no plan within the time limit; 2 the file is invalid; 3 the problem is infeasible, or --live
+found nothing to plan.";
 
 /// Arguments of `paceline plan`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct PlanArgs {
     /// The problem, a JSON file; - for standard input
-    file: PathBuf,
+    #[arg(required_unless_present = "live")]
+    file: Option<PathBuf>,
+    /// Plans for the running network and the tags of this pattern, default: all; changes nothing
+    #[arg(
+        long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "**",
+        value_parser = Pattern::new, conflicts_with_all = ["file", "topology"]
+    )]
+    live: Option<Pattern>,
+    /// Also writes the problem as a JSON file that this command reads
+    #[arg(long, value_name = "FILE")]
+    problem: Option<PathBuf>,
     /// Reads nodes and links from a GraphML file instead of the problem
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
@@ -55,6 +72,8 @@ pub(crate) struct PlanArgs {
     /// Prints one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
 /// The method of `--solver`.
@@ -80,7 +99,12 @@ fn proxies(text: &str) -> Result<usize, String> {
 
 /// Plans and prints the result.
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
-    let problem = problem(args)?;
+    let (problem, live) = problem(args)?;
+    if let Some(path) = &args.problem {
+        let text = format!("{:#}\n", write::json(&problem));
+        std::fs::write(path, text).with_context(|| format!("--problem {}", path.display()))?;
+    }
+    let present = live.as_ref().map(|live| Present::new(&problem, live)).transpose()?;
     let start = Instant::now();
     let mut remaining = || args.timeout.saturating_sub(start.elapsed());
     let planned = match args.solver {
@@ -89,34 +113,53 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
         Solver::Integer => integer(&problem, &mut remaining),
     };
     match planned {
-        Ok(planned) => success(args, &problem, &planned),
-        Err(error) => failure(args, &error),
+        Ok(planned) => success(args, &problem, &planned, live.as_ref().zip(present)),
+        Err(error) => failure(args, &problem, &error, present.as_ref()),
     }
 }
 
-fn success(args: &PlanArgs, problem: &PlanProblem, planned: &Planned) -> anyhow::Result<ExitCode> {
+fn success(
+    args: &PlanArgs,
+    problem: &PlanProblem,
+    planned: &Planned,
+    live: Option<(&Live, Present)>,
+) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.svg {
         let text = draw::svg(problem, planned);
         std::fs::write(path, text).with_context(|| format!("--svg {}", path.display()))?;
     }
+    let present = live.map(|(live, mut present)| {
+        present.notes.extend(live.overloads(planned));
+        present
+    });
     match args.json {
-        true => show::json(&print::json(problem, planned))?,
-        false => show::text(&print::text(problem, planned))?,
+        true => show::json(&print::json(problem, planned, present.as_ref()))?,
+        false => show::text(&print::text(problem, planned, present.as_ref()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn failure(args: &PlanArgs, error: &PlanError) -> anyhow::Result<ExitCode> {
-    let name = name(&args.file);
+fn failure(
+    args: &PlanArgs,
+    problem: &PlanProblem,
+    error: &PlanError,
+    present: Option<&Present>,
+) -> anyhow::Result<ExitCode> {
     match error {
         PlanError::Infeasible { .. } | PlanError::Disconnected { .. } => {
             if args.json {
-                show::json(&print::infeasible(error))?;
+                show::json(&print::infeasible(problem, error, present))?;
                 return Ok(ExitCode::from(exit::REFUSED));
+            }
+            if let Some(present) = present {
+                show::text(&present.text(problem, None))?;
             }
             Err(exit::refused(error))
         }
-        PlanError::Value(_) | PlanError::GraphMl(_) => Err(exit::usage(format!("{name}: {error}"))),
+        PlanError::Value(_) | PlanError::GraphMl(_) => {
+            let name = args.file.as_deref().map_or_else(|| "--live".to_owned(), name);
+            Err(exit::usage(format!("{name}: {error}")))
+        }
         PlanError::Unknown | _ => Err(anyhow::anyhow!("--timeout: {error}")),
     }
 }
@@ -125,7 +168,21 @@ fn name(file: &Path) -> String {
     if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
 }
 
-fn problem(args: &PlanArgs) -> anyhow::Result<PlanProblem> {
+/// Reads the problem from the network or from files.
+fn problem(args: &PlanArgs) -> anyhow::Result<(PlanProblem, Option<Live>)> {
+    let choices = read::Choices {
+        objective: args.objective,
+        weight: args.weight,
+        cost: args.cost,
+        delay_model: args.delay_model,
+        proxies: args.proxies,
+    };
+    let Some(file) = &args.file else {
+        let all = Pattern::new("**")?;
+        let pattern = args.live.as_ref().unwrap_or(&all);
+        let live = live::read(&args.node, pattern, &choices)?;
+        return Ok((live.problem.clone(), Some(live)));
+    };
     let topology = match &args.topology {
         Some(path) => {
             let (name, text) = source(path)?;
@@ -134,14 +191,7 @@ fn problem(args: &PlanArgs) -> anyhow::Result<PlanProblem> {
         }
         None => None,
     };
-    let (name, text) = source(&args.file)?;
-    let choices = read::Choices {
-        objective: args.objective,
-        weight: args.weight,
-        cost: args.cost,
-        delay_model: args.delay_model,
-        proxies: args.proxies,
-    };
+    let (name, text) = source(file)?;
     let problem = read::problem(&text, topology, &choices);
-    problem.map_err(|error| exit::usage(format!("{name}: {error}")))
+    Ok((problem.map_err(|error| exit::usage(format!("{name}: {error}")))?, None))
 }

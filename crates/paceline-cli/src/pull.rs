@@ -67,7 +67,7 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let here = args.node.link.is_empty() && args.node.config.is_none();
     let begun = asked(&node, args, times).and_then(|pull| {
         crate::status::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
-        if node.nodes().len() <= 1 && args.at.is_none() {
+        if node.nodes().len() <= 1 && args.at.is_none() && args.hold_at.is_none() {
             // No other node was found. A pull would still wait for buffer announcements.
             return Err(PullError::NoBuffer(args.tag.clone()));
         }
@@ -102,6 +102,9 @@ fn asked<'a>(
     }
     if let Some(at) = &args.at {
         pull = pull.from(at);
+    }
+    if let Some(node) = &args.hold_at {
+        pull = pull.hold_at(node, args.samples);
     }
     if let Some(publisher) = args.publisher {
         pull = pull.publisher(publisher);

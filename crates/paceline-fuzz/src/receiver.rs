@@ -61,7 +61,7 @@ fn hear(receiver: &mut Receiver, frame: &Bytes, heard: usize) {
         Err((None, _)) => None,
     };
     if let Some(owed) = header.and_then(|heard| heard.owed) {
-        assert!(owed.end() >= owed.next);
+        assert!(owed.end() >= owed.next());
     }
     // A frame refused for its sequence number may be acceptable now.
     let mut reader = Reader::new(frame.clone());

@@ -66,5 +66,5 @@ pub use problem::{
     CostModel, DelayModel, Objective, PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag,
     SampleCpu,
 };
-pub use solution::{PlanState, Planned, PlannedProxy, PlannedStream};
+pub use solution::{PlanState, Planned, PlannedProxy, PlannedStream, cost_of};
 pub use solve::plan;

@@ -1,7 +1,9 @@
 //! A plan: the proxies, and the path and delay of each stream.
 
+use crate::error::PlanError;
 use crate::list::{Assignment, TOLERANCE, at};
 use crate::model::Model;
+use crate::problem::{PlanProblem, PlanTag};
 use crate::reason::because;
 use paceline_sched::Duration;
 use std::collections::BTreeMap;
@@ -73,6 +75,26 @@ pub struct Planned {
     pub node_cpu: Vec<f64>,
     /// The reason for each place, compared with the alternatives.
     pub because: String,
+}
+
+/// Returns the cost of given places: for each tag, the node of each subscriber's proxy. Delay bounds and limits are not
+/// checked.
+///
+/// # Errors
+/// [`PlanError::Value`] for an invalid problem or if `places` does not have a known node for each subscriber, and
+/// [`PlanError::Disconnected`].
+pub fn cost_of(problem: &PlanProblem, places: &[Vec<usize>]) -> Result<f64, PlanError> {
+    let model = Model::new(problem)?;
+    let fits = |(tag, nodes): (&PlanTag, &Vec<usize>)| {
+        let reached = model.candidates(&PlanTag { allowed: None, ..tag.clone() });
+        nodes.len() == tag.subscribers.len() && nodes.iter().all(|node| reached.contains(node))
+    };
+    if places.len() != problem.tags.len() || !problem.tags.iter().zip(places).all(fits) {
+        return Err(PlanError::Value(
+            "places must have a reachable node for each subscriber of each tag".to_owned(),
+        ));
+    }
+    Ok(model.total(&places.to_vec()))
 }
 
 impl Model<'_> {

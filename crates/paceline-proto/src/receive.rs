@@ -13,8 +13,9 @@ use crate::ids::PublisherId;
 use crate::reason::DropReason;
 use crate::sample::{Kind, RawSample};
 use crate::wire::NUMBER_STEP_MAX;
+use crate::wire::ack::{Ack, Arrivals};
 use crate::wire::codec::{Reader, WireError};
-use crate::wire::frame::{Ack, FrameHeader};
+use crate::wire::frame::FrameHeader;
 use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
 use bytes::{Bytes, BytesMut};
 use mender::{Arrival, Mender};
@@ -126,7 +127,7 @@ impl Incoming {
 #[derive(Debug, Default)]
 pub struct Receiver {
     epoch: u32,
-    ack: Ack,
+    arrivals: Arrivals,
     /// Streams by slot, at most [`crate::wire::STREAMS_MAX`].
     streams: Vec<Option<Incoming>>,
     control: Option<(usize, BytesMut)>,
@@ -174,7 +175,7 @@ impl Receiver {
     /// Delivers samples that have waited long enough for missing ones before them.
     pub fn handle_timeout(&mut self, now: Instant, mut found: impl FnMut(Received)) {
         if let Some(mender) = &mut self.mender {
-            mender.release(now, self.ack, &mut found);
+            mender.release(now, &self.arrivals, &mut found);
         }
     }
 
@@ -184,6 +185,10 @@ impl Receiver {
     /// # Errors
     /// Returns a [`WireError`] if the frame is malformed. Contents before the error have been passed on, and
     /// the frame counts as received; the rest of it is ignored.
+    #[expect(
+        clippy::result_large_err,
+        reason = "success is as large, and an allocation costs more"
+    )]
     pub fn handle_frame(
         &mut self,
         now: Instant,
@@ -217,16 +222,16 @@ impl Receiver {
         {
             if header.datagrams {
                 let result = self.handle_datagram(now, (seq, transit), &mut reader, &mut found);
-                heard.owed = Some(self.ack);
+                heard.owed = Some(self.arrivals.ack());
                 return result.map(|()| heard).map_err(|error| (Some(heard), error));
             }
-            let seen = self.ack.covers(seq);
-            if seq > self.ack.end() {
+            let seen = self.arrivals.covers(seq);
+            if seq > self.arrivals.end() {
                 // A frame was lost, possibly with a piece of this message.
                 self.control = None;
             }
-            self.ack.note(seq);
-            heard.owed = Some(self.ack);
+            self.arrivals.note(seq);
+            heard.owed = Some(self.arrivals.ack());
             while !reader.is_empty() && !seen {
                 let segment = transit.read(&mut reader);
                 let handled = segment.and_then(|it| self.handle_segment(now, it, &mut found));
@@ -246,7 +251,7 @@ impl Receiver {
         reader: &mut Reader,
         found: &mut impl FnMut(Received),
     ) -> Result<(), WireError> {
-        if self.ack.covers(seq) {
+        if self.arrivals.covers(seq) {
             return Ok(());
         }
         let mender = self.mender.get_or_insert_default();
@@ -261,9 +266,9 @@ impl Receiver {
             }
         }
         if in_turn {
-            self.ack.note(seq);
+            self.arrivals.note(seq);
         }
-        mender.release(now, self.ack, found);
+        mender.release(now, &self.arrivals, found);
         result
     }
 
@@ -278,7 +283,7 @@ impl Receiver {
                 found(incoming.lost_one(&unfinished.head, DropReason::LinkDown));
             }
         }
-        self.ack = Ack::default();
+        self.arrivals = Arrivals::default();
         self.control = None;
         self.unfinished_bytes = 0;
     }

@@ -1,8 +1,9 @@
-//! The wire format of a link, version 3 (docs/internals/wire.md).
+//! The wire format of a link, version 4 (docs/internals/wire.md).
 //!
 //! Every parser here is strict and bounded. An unknown value is an error that names the field, and no length
 //! from the wire is trusted before its bytes have been seen.
 
+pub mod ack;
 pub mod codec;
 pub mod frame;
 pub mod segment;

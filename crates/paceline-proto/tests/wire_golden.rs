@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use paceline_proto::wire::Reader;
-use paceline_proto::wire::frame::{Ack, FrameHeader};
+use paceline_proto::wire::ack::Ack;
+use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
     ControlHead, DataHead, Mend, Place, SampleHead, Segment, read_encoding, write_abort,
     write_close, write_encoding, write_open, write_open_mended, write_part,
@@ -30,7 +31,7 @@ fn a_header_with_everything() {
         epoch: 7,
         known: 0x0102_0304,
         seq: Some(300),
-        ack: Some(Ack { next: 5, selective: 0b101 }),
+        ack: Ack::new(5, 4, 0b101),
         ack_now: true,
         datagrams: false,
         held: None,
@@ -40,12 +41,12 @@ fn a_header_with_everything() {
     };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "04070700000004030201ac02050500000000000000");
+    assert_eq!(hex(&out), "04070700000004030201ac0205040500000000000000");
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
     let mut header = FrameHeader { held: Some(Duration::from_micros(0x0102)), ..header };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "0417070000000403020102010000ac02050500000000000000");
+    assert_eq!(hex(&out), "0417070000000403020102010000ac0205040500000000000000");
     FrameHeader::set_held(&mut out, Duration::from_micros(3));
     header.held = Some(Duration::from_micros(3));
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
@@ -53,7 +54,7 @@ fn a_header_with_everything() {
     let mut out = Vec::new();
     header.write(&mut out);
     FrameHeader::set_transit(&mut out, Duration::from_micros(0x0405));
-    assert_eq!(hex(&out), "043707000000040302010300000005040000ac02050500000000000000");
+    assert_eq!(hex(&out), "043707000000040302010300000005040000ac0205040500000000000000");
     header.transit = Some(Duration::from_micros(0x0405));
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
 }

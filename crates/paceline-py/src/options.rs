@@ -4,7 +4,7 @@ use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
 use crate::errors;
 use crate::timing;
 use crate::wish::Wish;
-use paceline::pull::{BufferBuilder, History, PullBuilder};
+use paceline::pull::{BufferBuilder, History, ORDERED_SAMPLES, PullBuilder};
 use paceline::{Encoding, Late, Node, PublisherBuilder, Size, SubscriberBuilder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -134,6 +134,12 @@ pub(crate) fn pull<'a>(
     let mut builder = selection(node.pull(tag), asked)?;
     if let Some(holder) = option::<String>(asked, "at", TEXT)? {
         builder = builder.from(&holder);
+    }
+    let samples: Option<u32> = option(asked, "samples", WHOLE)?;
+    if let Some(node) = option::<String>(asked, "hold_at", TEXT)? {
+        builder = builder.hold_at(&node, samples.unwrap_or(ORDERED_SAMPLES));
+    } else if samples.is_some() {
+        return Err(errors::value("samples needs hold_at, the node that keeps them".to_owned()));
     }
     if let Some(n) = option(asked, "every", WHOLE)? {
         builder = builder.every(n);

@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 /// The most samples queued per stream in a link, and in the ring before the link.
 const WAITING_MAX: usize = 256;
 const RING_MAX: usize = 512;
-/// The most frames on a wire: the window, control beyond it, and probes.
-const ON_WIRE_MAX: usize = 64;
 
 impl World {
     /// Checks that all sums agree and that nothing has exceeded its bound.
@@ -24,7 +22,7 @@ impl World {
         }
         for wire in &self.wires {
             let counters = wire.counters();
-            assert!(counters.in_flight_max <= ON_WIRE_MAX, "{counters:?}");
+            assert!(counters.in_flight_max <= wire.packets_max(), "{counters:?}");
         }
         self.check_hops();
     }

@@ -21,8 +21,17 @@ const ACKNOWLEDGEMENTS: u64 = 3;
 const ACKNOWLEDGEMENT_ALONE: u64 = 66;
 /// The size of a beacon.
 const BEACON_BYTES: u64 = 60;
-/// Frames that the layers below buffer for a node that does not read; further frames are lost.
-const IN_FLIGHT_MAX: usize = 64;
+/// Frames that the layers below buffer for a node that does not read, beyond those on a long path; further frames are lost.
+const BUFFERED_MAX: usize = 64;
+/// The size on the wire of short frames.
+const SHORT_BYTES: u64 = 200;
+
+/// Returns the most frames under way on a path.
+fn in_flight_max(path: &Impairment) -> usize {
+    let longest = path.delay.saturating_add(path.jitter);
+    let bytes = path.rate.map_or(0, |rate| rate.bytes_in(longest));
+    BUFFERED_MAX.saturating_add(usize::try_from(bytes / SHORT_BYTES).unwrap_or(usize::MAX))
+}
 
 /// The properties of one direction of a wire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -144,7 +153,12 @@ impl Wire {
             unheard: 0,
             log: None,
             acknowledged: 0,
-            emulator: Emulator::new(spec.kind, spec.impairment, IN_FLIGHT_MAX, seed),
+            emulator: Emulator::new(
+                spec.kind,
+                spec.impairment,
+                in_flight_max(&spec.impairment),
+                seed,
+            ),
         }
     }
 
@@ -172,12 +186,18 @@ impl Wire {
         }
     }
 
+    /// Returns the limit of frames under way, over all impairments so far.
+    pub(super) const fn packets_max(&self) -> usize {
+        self.emulator.packets_max()
+    }
+
     pub(super) const fn impairment(&self) -> Impairment {
         self.emulator.impairment()
     }
 
     pub(super) fn impair(&mut self, now: Instant, impairment: Impairment) {
         self.emulator.set(now, impairment);
+        self.emulator.allow(in_flight_max(&impairment));
     }
 
     pub(super) const fn spec(&self) -> WireSpec {

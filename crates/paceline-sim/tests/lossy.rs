@@ -5,6 +5,7 @@
 #[path = "lossy"]
 mod lossy {
     mod choices;
+    mod far;
     mod network;
     mod path;
     mod promised;

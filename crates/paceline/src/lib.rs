@@ -30,7 +30,7 @@
 //! - [`Node::status`] reads the counters of every reachable node.
 //!
 //! The modules hold the types of these calls: [`contract`] requests, grants and refusals, [`status`]
-//! counters and identifiers, [`class`] the sharing of links, [`pull`] past samples, and [`delivery`] delivery by time.
+//! counters and identifiers, [`network`] the topology, [`class`] the sharing of links, [`pull`] past samples, and [`delivery`] delivery by time.
 //! [`world`] shares objects instead of samples.
 //!
 //! Builders take plain values and check all of them at the end, in `declare`, `open` or `run`. The
@@ -56,6 +56,7 @@ mod identity;
 mod label;
 mod limit;
 mod limits;
+pub mod network;
 mod node;
 mod passages;
 mod proxy;

@@ -9,6 +9,7 @@ use crate::error::{CapacityError, ClassesError, OpenError};
 use crate::identity::{Identity, Introduction};
 use crate::label::{self, Claim};
 use crate::limits;
+use crate::network::NetworkView;
 use crate::shell::clockwork::Clockwork;
 use crate::shell::clockwork::follow::Follower;
 use crate::shell::clockwork::neighbours::NeighbourPort;
@@ -285,6 +286,18 @@ impl Node {
         let (reply, answer) = std::sync::mpsc::channel();
         if !self.inner.commands.send(Command::Sources(pattern.clone(), reply)) {
             return Vec::new();
+        }
+        answer.recv().unwrap_or_default()
+    }
+
+    /// Returns the topology, and the streams of the tags that match `pattern` with their places.
+    ///
+    /// Reads the registry of this node and sends nothing.
+    #[must_use]
+    pub fn network(&self, pattern: &Pattern) -> NetworkView {
+        let (reply, answer) = std::sync::mpsc::channel();
+        if !self.inner.commands.send(Command::Network(pattern.clone(), reply)) {
+            return NetworkView::default();
         }
         answer.recv().unwrap_or_default()
     }

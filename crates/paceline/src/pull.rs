@@ -37,6 +37,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The number of samples of an ordered buffer ([`PullBuilder::hold_at`]) on the command line and in Python, unless
+/// specified.
+pub const ORDERED_SAMPLES: u32 = 100;
+
 /// Configures and starts a pull from pull buffers. Created by [`Node::pull`].
 ///
 /// ```no_run
@@ -65,14 +69,23 @@ struct Draft {
     selected_by: Option<&'static str>,
     rate_by: Option<&'static str>,
     scaled_by: Option<&'static str>,
+    /// The option that named the node.
+    from_by: Option<&'static str>,
 }
 
 impl Draft {
     const fn new(tag: Tag) -> Self {
         let selection = Selection::Newest(1);
         let find = Find { tag, publisher: None, selection, rate: Rate::All, after: None };
-        let wanted = Wanted { find, form: Form::FULL, from: None, until: None };
-        Self { wanted, timeout: None, selected_by: None, rate_by: None, scaled_by: None }
+        let wanted = Wanted { find, form: Form::FULL, from: None, order: None, until: None };
+        Self {
+            wanted,
+            timeout: None,
+            selected_by: None,
+            rate_by: None,
+            scaled_by: None,
+            from_by: None,
+        }
     }
 
     fn every(&mut self, n: u32) -> Result<(), PullError> {
@@ -171,7 +184,23 @@ impl<'a> PullBuilder<'a> {
     /// nearest node with a buffer provides the samples.
     pub fn from(self, node: &str) -> Self {
         self.set(|draft| {
+            Contradiction::refuse(&mut draft.from_by, "from")?;
             draft.wanted.from = Some(node.to_owned());
+            Ok(())
+        })
+    }
+
+    /// Orders a buffer of the newest `samples` samples at this node, given by name or identifier, and
+    /// pulls only from that node. The pull waits until the buffer has the selected newest samples, for
+    /// at most 10 s and half of [`Self::timeout`].
+    ///
+    /// The node keeps 1 to 10,000 samples and at most 64 MiB. The buffer ends one minute after the last
+    /// pull of its tag from that node; an order with the same number of samples renews it. Use this or
+    /// [`Self::from`].
+    pub fn hold_at(self, node: &str, samples: u32) -> Self {
+        self.set(|draft| {
+            Contradiction::refuse(&mut draft.from_by, "hold_at")?;
+            (draft.wanted.from, draft.wanted.order) = (Some(node.to_owned()), Some(samples));
             Ok(())
         })
     }

@@ -1,13 +1,17 @@
 //! A plan as JSON and as tables.
 
+use super::live::{Live, bits_of};
 use crate::show;
 use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
-use paceline_plan::{Objective, PlanError, PlanProblem, PlanState, Planned};
+use anyhow::Context as _;
+use paceline_plan::{Objective, PlanError, PlanProblem, PlanState, Planned, PlannedProxy, cost_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Limit of the rows in a text table; JSON has all rows.
 const ROWS_SHOWN: usize = 50;
+/// Differences from the present cost below this are not reported, in percent.
+const SAVES_MIN: f64 = 0.05;
 
 fn name(problem: &PlanProblem, node: usize) -> String {
     problem.nodes.get(node).map_or_else(String::new, |node| node.id.clone())
@@ -22,8 +26,94 @@ fn subscriber(problem: &PlanProblem, tag: usize, subscriber: usize) -> String {
     found.map_or_else(String::new, |found| name(problem, found.node))
 }
 
+/// The present places of the running network, for comparison with a plan.
+pub(super) struct Present {
+    /// The present place of each tag's subscribers.
+    places: Vec<Vec<usize>>,
+    cost: f64,
+    /// The known limits of the comparison.
+    pub(super) notes: Vec<String>,
+}
+
+impl Present {
+    pub(super) fn new(problem: &PlanProblem, live: &Live) -> anyhow::Result<Self> {
+        let cost = cost_of(problem, &live.places).context("--live: the present places")?;
+        Ok(Self { places: live.places.clone(), cost, notes: live.notes.clone() })
+    }
+
+    /// Returns each tag and subscriber with its present place, by index.
+    fn rows(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+        let tags = self.places.iter().enumerate();
+        tags.flat_map(|(tag, nodes)| nodes.iter().enumerate().map(move |(to, &at)| (tag, to, at)))
+    }
+
+    /// Returns the rows of scaled streams with another place in the plan, and that place.
+    fn moves(&self, problem: &PlanProblem, planned: &Planned) -> Vec<[String; 4]> {
+        let planned_at = |tag: usize, to: usize| {
+            let serves = |it: &&PlannedProxy| it.tag == tag && it.subscribers.contains(&to);
+            planned.proxies.iter().find(serves).map(|proxy| proxy.node)
+        };
+        let is_scaled = |tag: usize, to: usize| {
+            let tag = problem.tags.get(tag);
+            let form = tag.and_then(|tag| Some((tag.bytes, tag.subscribers.get(to)?)));
+            form.is_some_and(|(bytes, to)| (1, bytes) != (to.scale, to.bytes))
+        };
+        let moved = self.rows().filter_map(|(tag, to, at)| {
+            let proxy = planned_at(tag, to).filter(|proxy| *proxy != at && is_scaled(tag, to))?;
+            let names = [self::tag(problem, tag), subscriber(problem, tag, to)];
+            let [tag, subscriber] = names;
+            Some([tag, subscriber, name(problem, at), name(problem, proxy)])
+        });
+        moved.collect()
+    }
+
+    fn json(&self, problem: &PlanProblem) -> Value {
+        let streams = self.rows().map(|(tag, to, at)| {
+            json!({
+                "tag": self::tag(problem, tag),
+                "subscriber": subscriber(problem, tag, to),
+                "proxy": name(problem, at),
+            })
+        });
+        json!({ "cost": self.cost, "streams": streams.collect::<Vec<_>>() })
+    }
+
+    /// Compares the present places with a plan, or describes them alone.
+    pub(super) fn text(&self, problem: &PlanProblem, planned: Option<&Planned>) -> String {
+        let mut out = format!("at the present places: {}", cost(problem, self.cost));
+        let Some(planned) = planned else { return out + "\n" + &self.notes() };
+        let saves = match self.cost > 0.0 {
+            true => (1.0 - planned.cost / self.cost) * 100.0,
+            false => 0.0,
+        };
+        if saves.abs() < SAVES_MIN {
+            return out + "; no plan is cheaper\n" + &self.notes();
+        }
+        let _ = match saves < 0.0 {
+            true => writeln!(
+                out,
+                "; they exceed a limit or delay bound, and the plan costs {:.1} % more",
+                -saves
+            ),
+            false => writeln!(out, "; the plan saves {saves:.1} %"),
+        };
+        out.push_str(&self.notes());
+        let columns = [("TAG", Name), ("SUBSCRIBER", Name), ("NOW AT", Name), ("PLANNED AT", Name)];
+        let mut table = Table::new(&columns);
+        let moves = self.moves(problem, planned);
+        let count = moves.len();
+        moves.into_iter().take(ROWS_SHOWN).for_each(|row| table.row(row.into()));
+        add(&mut out, &table, count);
+        out
+    }
+
+    fn notes(&self) -> String {
+        self.notes.iter().map(|note| format!("note: {note}\n")).collect()
+    }
+}
+
 /// Returns the JSON object of a plan.
-pub(super) fn json(problem: &PlanProblem, planned: &Planned) -> Value {
+pub(super) fn json(problem: &PlanProblem, planned: &Planned, present: Option<&Present>) -> Value {
     let proxies: Vec<Value> = planned
         .proxies
         .iter()
@@ -51,30 +141,45 @@ pub(super) fn json(problem: &PlanProblem, planned: &Planned) -> Value {
             })
         })
         .collect();
-    json!({
+    let plan = json!({
         "status": planned.state.to_string(),
         "gap": planned.gap,
         "cost": planned.cost,
         "proxies": proxies,
         "streams": streams,
         "because": planned.because,
-    })
+    });
+    with_present(plan, problem, present)
+}
+
+/// Adds the fields of `--live`.
+fn with_present(mut plan: Value, problem: &PlanProblem, present: Option<&Present>) -> Value {
+    if let (Some(fields), Some(present)) = (plan.as_object_mut(), present) {
+        fields.insert("present".to_owned(), present.json(problem));
+        fields.insert("notes".to_owned(), json!(present.notes));
+    }
+    plan
 }
 
 /// Returns the JSON object of a problem without a plan.
-pub(super) fn infeasible(error: &PlanError) -> Value {
-    json!({
+pub(super) fn infeasible(
+    problem: &PlanProblem,
+    error: &PlanError,
+    present: Option<&Present>,
+) -> Value {
+    let plan = json!({
         "status": "infeasible",
         "gap": null,
         "cost": null,
         "proxies": [],
         "streams": [],
         "because": error.to_string(),
-    })
+    });
+    with_present(plan, problem, present)
 }
 
 /// Formats a plan as tables.
-pub(super) fn text(problem: &PlanProblem, planned: &Planned) -> String {
+pub(super) fn text(problem: &PlanProblem, planned: &Planned, present: Option<&Present>) -> String {
     let quality = match planned.state {
         PlanState::Optimal => "optimal".to_owned(),
         PlanState::Gap => {
@@ -82,6 +187,9 @@ pub(super) fn text(problem: &PlanProblem, planned: &Planned) -> String {
         }
     };
     let mut out = format!("{}: {quality}\n", cost(problem, planned.cost));
+    if let Some(present) = present {
+        out.push_str(&present.text(problem, Some(planned)));
+    }
     let mut table = Table::new(&[("TAG", Name), ("PROXY AT", Name), ("SUBSCRIBERS", Left)]);
     for proxy in planned.proxies.iter().take(ROWS_SHOWN) {
         let names = proxy.subscribers.iter().map(|&to| subscriber(problem, proxy.tag, to));
@@ -142,12 +250,6 @@ fn links(out: &mut String, problem: &PlanProblem, planned: &Planned) {
         table.row(vec![ends, rate(*bits), rate(*most), format!("{:.1} %", part * 100.0)]);
     }
     add(out, &table, used.len());
-}
-
-fn bits_of(bits: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "only printed")]
-    let bits = bits as f64;
-    bits
 }
 
 fn rate(bits: f64) -> String {

@@ -76,6 +76,43 @@ pub(super) struct Choices {
     pub(super) proxies: Option<usize>,
 }
 
+impl Choices {
+    /// Returns these choices, with those of `other` where there is none.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            objective: self.objective.or(other.objective),
+            weight: self.weight.or(other.weight),
+            cost: self.cost.or(other.cost),
+            delay_model: self.delay_model.or(other.delay_model),
+            proxies: self.proxies.or(other.proxies),
+        }
+    }
+
+    /// Sets the models of a problem; those that are not chosen get the defaults.
+    pub(super) fn apply(self, problem: &mut PlanProblem) -> Result<(), String> {
+        problem.objective = match self.objective {
+            Some(ObjectiveName::Bandwidth) | None => Objective::Bandwidth,
+            Some(ObjectiveName::Cpu) => Objective::Cpu,
+            Some(ObjectiveName::Weighted) => Objective::Weighted(self.weight.ok_or_else(|| {
+                "weight is missing: the objective weighted needs it, in bit/s per processor"
+                    .to_owned()
+            })?),
+        };
+        problem.cost = match self.cost {
+            Some(CostName::PerSubscriber) | None => CostModel::PerSubscriber,
+            Some(CostName::SharedUpstream) => CostModel::SharedUpstream,
+            Some(CostName::Multicast) => CostModel::Multicast,
+        };
+        problem.delays = match self.delay_model {
+            Some(DelayName::Periods) | None => DelayModel::Periods,
+            Some(DelayName::Links) => DelayModel::Links,
+            Some(DelayName::Bounds) => DelayModel::Bounds,
+        };
+        problem.proxies = self.proxies.unwrap_or(1);
+        Ok(())
+    }
+}
+
 /// Reads a problem. Its nodes and links are those of the topology, if there is one.
 pub(super) fn problem(
     text: &str,
@@ -110,32 +147,15 @@ pub(super) fn problem(
 }
 
 fn models(problem: &mut PlanProblem, fields: &mut Fields, choices: &Choices) -> Result<(), String> {
-    let objective = choice::<ObjectiveName>(fields, "objective")?;
-    let cost = choice::<CostName>(fields, "cost")?;
-    let delays = choice::<DelayName>(fields, "delay_model")?;
-    let weight = number(fields, "weight", "0 to 1e15 bit/s per processor", 1e15)?;
     let proxies = fields.whole("proxies", 1..=32, "the default is 1 per tag")?;
-    let weight = choices.weight.or(weight);
-    problem.objective = match choices.objective.or(objective) {
-        Some(ObjectiveName::Bandwidth) | None => Objective::Bandwidth,
-        Some(ObjectiveName::Cpu) => Objective::Cpu,
-        Some(ObjectiveName::Weighted) => Objective::Weighted(weight.ok_or_else(|| {
-            fields.missing("weight", "the objective weighted needs it, in bit/s per processor")
-        })?),
+    let own = Choices {
+        objective: choice::<ObjectiveName>(fields, "objective")?,
+        weight: number(fields, "weight", "0 to 1e15 bit/s per processor", 1e15)?,
+        cost: choice::<CostName>(fields, "cost")?,
+        delay_model: choice::<DelayName>(fields, "delay_model")?,
+        proxies: proxies.and_then(|count| usize::try_from(count).ok()),
     };
-    problem.cost = match choices.cost.or(cost) {
-        Some(CostName::PerSubscriber) | None => CostModel::PerSubscriber,
-        Some(CostName::SharedUpstream) => CostModel::SharedUpstream,
-        Some(CostName::Multicast) => CostModel::Multicast,
-    };
-    problem.delays = match choices.delay_model.or(delays) {
-        Some(DelayName::Periods) | None => DelayModel::Periods,
-        Some(DelayName::Links) => DelayModel::Links,
-        Some(DelayName::Bounds) => DelayModel::Bounds,
-    };
-    let proxies = proxies.and_then(|count| usize::try_from(count).ok());
-    problem.proxies = choices.proxies.or(proxies).unwrap_or(1);
-    Ok(())
+    choices.or(own).apply(problem)
 }
 
 /// Removes a list of a field. Returns its items with their paths; a missing list is empty.

@@ -7,6 +7,7 @@ use crate::config::NodeArgs;
 use crate::payload::is_stdout;
 use clap::ArgGroup;
 use paceline::Tag;
+use paceline::pull::ORDERED_SAMPLES;
 use paceline::status::PublisherId;
 use paceline_media::Size;
 use std::ops::RangeInclusive;
@@ -49,6 +50,13 @@ pub(crate) struct PullArgs {
     /// Uses only the buffers of this node, given by name or id
     #[arg(long, value_name = "NODE")]
     pub(crate) at: Option<String>,
+    /// Orders a buffer at this node, given by name or id, and pulls from it; it ends one minute after its last use
+    #[arg(long, value_name = "NODE", conflicts_with = "at")]
+    pub(crate) hold_at: Option<String>,
+    /// The number of samples that --hold-at keeps, 1 to 10000
+    #[arg(long, value_name = "N", value_parser = ordered,
+          default_value_t = ORDERED_SAMPLES, requires = "hold_at")]
+    pub(crate) samples: u32,
     /// Pulls only samples of this publisher, given by its id from ls --json
     #[arg(long, value_name = "ID", value_parser = args::publisher)]
     pub(crate) publisher: Option<PublisherId>,
@@ -75,6 +83,11 @@ pub(crate) struct PullArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) node: NodeArgs,
+}
+
+fn ordered(text: &str) -> Result<u32, String> {
+    let n = args::whole(text, 1, u64::from(u32::MAX), "a node keeps at most 10000")?;
+    u32::try_from(n).map_err(|error| error.to_string())
 }
 
 impl PullArgs {

@@ -1,8 +1,9 @@
 //! `paceline plan`: the example files and those of the guide, and named errors.
 
-use crate::host::{Ended, Host, arg};
+use crate::host::{Ended, Host, LIMIT, arg, free_port};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plans")
@@ -143,4 +144,67 @@ fn invalid_files_are_named_with_the_field() {
         .said(2, "loop.graphml: line 1: the edge a → a is a loop");
     plan(&[arg(&file), "--proxies", "99"]).said(2, "must be a whole number from 1 to 32");
     plan(&["absent.json"]).said(1, "cannot open absent.json");
+}
+
+#[test]
+fn a_plan_of_the_running_network_names_a_cheaper_place() {
+    let [robot, mast, office, operator] = [(); 4].map(|()| Host::new());
+    let ports = [(); 3].map(|()| free_port());
+    let listen = |name: &str, place: usize, bits: &str| {
+        format!("name={name},listen=tcp/127.0.0.1:{},capacity={bits}", ports[place])
+    };
+    let connect = |name: &str, place: usize| {
+        format!("name={name},connect=tcp/127.0.0.1:{},capacity=20mbit", ports[place])
+    };
+    operator.run(&["plan", "--live"]).said(3, "--live: no node is reachable: start one");
+    let (radio, lan, sea) =
+        (connect("radio", 0), listen("lan", 1, "50mbit"), listen("sea", 2, "5mbit"));
+    let _mast =
+        mast.start(&["node", "--name", "mast", "--link", &radio, "--link", &lan, "--link", &sea]);
+    let radio = listen("radio", 0, "20mbit");
+    let card = ["pub", "camera", "--test-card", "320x240@10", "--name", "robot", "--link", &radio];
+    let _camera = robot.start(&card);
+    let lan = connect("lan", 1);
+    let _office = office.start(&["sub", "camera", "--name", "office", "--link", &lan]);
+    let here = |args: &[&str]| office.run(&[&["plan", "--live"], args].concat());
+    let until = Instant::now() + LIMIT;
+    let mut ended = here(&["camera", "--json"]);
+    while ended.code != Some(0) && Instant::now() < until {
+        ended = here(&["camera", "--json"]);
+    }
+    let full: Value = serde_json::from_str(&ended.text()).unwrap();
+    assert_eq!(full["cost"], full["present"]["cost"], "no stream is scaled: {full}");
+    here(&["lidar"]).said(3, "--live: no publisher on lidar; published tags: camera");
+    let _alone = robot.start(&["pub", "alone", "--test-card", "160x120@5"]);
+    let alone = || robot.run(&["plan", "--live", "alone"]);
+    while !alone().stderr.contains("nothing to plan") {
+        assert!(Instant::now() < until, "{:?}", alone());
+    }
+    alone().said(3, "nothing to plan: no other host subscribes to alone");
+    let sea = connect("sea", 2);
+    let thin = ["sub", "camera", "--every", "5", "--size", "160x120", "--link", &sea];
+    let _operator = operator.start(&[&thin[..], &["--name", "operator"]].concat());
+    let (file, picture) = (office.path("live.json"), office.path("live.svg"));
+    let planned = loop {
+        let ended = here(&["--json", "--problem", arg(&file), "--svg", arg(&picture)]);
+        let planned: Value = serde_json::from_str(&ended.text()).unwrap();
+        if planned["streams"].as_array().is_some_and(|streams| streams.len() == 2) {
+            break planned;
+        }
+        assert!(Instant::now() < until, "{planned}");
+    };
+    assert_eq!(planned["status"], "optimal", "{planned}");
+    let proxy = |of: &Value, to: &str| {
+        let mut streams = of["streams"].as_array().unwrap().iter();
+        streams.find(|stream| stream["subscriber"] == to).unwrap()["proxy"].clone()
+    };
+    assert_eq!(proxy(&planned, "operator"), "mast", "{planned}");
+    assert_eq!(proxy(&planned["present"], "operator"), "robot", "{planned}");
+    let cost = |of: &Value| of["cost"].as_f64().unwrap();
+    assert!(cost(&planned) < cost(&planned["present"]), "{planned}");
+    let read = json(&[arg(&file)]);
+    assert_eq!((&read["cost"], &read["streams"]), (&planned["cost"], &planned["streams"]));
+    assert!(std::fs::read_to_string(picture).unwrap().contains("proxy of camera"));
+    let text = here(&[]).text();
+    assert!(text.contains("; the plan saves ") && text.contains("NOW AT"), "{text}");
 }

@@ -4,7 +4,8 @@ use crate::{Seed, with_cuts};
 use core::num::NonZeroU32;
 use paceline_proto::form::Audio;
 use paceline_proto::wire::Writer;
-use paceline_proto::wire::frame::{Ack, FrameHeader};
+use paceline_proto::wire::ack::Ack;
+use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
     ControlHead, DataHead, SampleHead, write_abort, write_close, write_open,
 };
@@ -163,12 +164,12 @@ fn sequences() -> Vec<Seed> {
 
 pub(crate) fn seeds() -> Vec<Seed> {
     let mut seeds = sequences();
-    let ack = Ack { next: 1_000, selective: 0x8000_0000_0000_0005 };
+    let ack = Ack::new(1_000, 4_096, 0x8000_0000_0000_0005).unwrap();
     let headers = [
         ("bare", header(None, None)),
         ("numbered", header(Some(0), None)),
         ("answer", header(Some(1 << 40), Some(ack))),
-        ("furthest", header(Some(u64::MAX / 2), Some(Ack { next: u64::MAX / 2, selective: 1 }))),
+        ("furthest", header(Some(u64::MAX / 2), Ack::new(u64::MAX / 2, 2, 1))),
     ];
     for (name, bytes) in &headers {
         seeds.extend(with_cuts("frame", name, bytes));

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec};
 use paceline_proto::receive::{Received, Receiver};
 use paceline_proto::wire::Writer;
+use paceline_proto::wire::ack::Ack;
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
     ControlHead, DataHead, Mend, SampleHead, write_abort, write_close, write_open,
@@ -59,7 +60,7 @@ pub(super) struct Attacker {
     known: u32,
     up: bool,
     next_seq: u64,
-    owed: Option<paceline_proto::wire::frame::Ack>,
+    owed: Option<Ack>,
     flight: BTreeSet<u64>,
     datagrams: bool,
     messages: VecDeque<Bytes>,
@@ -273,8 +274,11 @@ impl Attacker {
         if let Some(ack) = header.ack.as_mut()
             && self.chance.below(64) == 0
         {
-            ack.next = EXTREMES[self.chance.below(EXTREMES.len())].min(u64::MAX / 2);
-            ack.selective = self.chance.next();
+            let next = EXTREMES[self.chance.below(EXTREMES.len())].min(u64::MAX / 2);
+            let ahead = [0, 9, 64, 4_096][self.chance.below(4)];
+            let described = if ahead == 0 { 0 } else { u64::MAX >> (65 - ahead.min(64)) };
+            let newest = (self.chance.next() | 1) & described;
+            *ack = Ack::new(next, ahead, newest).unwrap_or(*ack);
         }
         header
     }

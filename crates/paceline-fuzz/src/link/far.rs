@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use paceline_proto::receive::{Heard, Received, Receiver};
-use paceline_proto::wire::frame::{Ack, FrameHeader};
+use paceline_proto::wire::ack::Ack;
+use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{Place, Segment};
 use paceline_proto::{DropReason, Form, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};

@@ -12,8 +12,9 @@ use super::model::{Model, Piece};
 use crate::input::Input;
 use bytes::Bytes;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
+use paceline_proto::wire::ack::Ack;
 use paceline_proto::wire::codec::Reader;
-use paceline_proto::wire::frame::{Ack, FrameBuf, FrameHeader};
+use paceline_proto::wire::frame::{FrameBuf, FrameHeader};
 use paceline_proto::wire::segment::Segment;
 use paceline_proto::{
     ATTACHMENT_BYTES_MAX, DropReason, Encoding, Form, Kind, NodeId, PublisherId, RawSample,
@@ -302,8 +303,9 @@ impl Lab {
             2 => self.pass(Duration::from_millis(1_800)),
             3 => self.pass(Duration::from_millis(5_000)),
             4 if self.setup.lossy => {
-                let odd = Ack { next: u64::from(input.u16()), selective: u64::from(input.byte()) };
-                self.fars[hop].owed = Some(odd);
+                let next = u64::from(input.u16());
+                let odd = Ack::new(next, 9, u64::from(input.byte() | 1));
+                self.fars[hop].owed = odd;
                 self.answer(hop);
             }
             _ if self.setup.lossy => self.lose = input.below(6),

@@ -1,7 +1,9 @@
 //! The planner, the mixed-integer program and the exhaustive search have equal costs.
 
 use crate::random::{Sizes, problem};
-use paceline_plan::{PlanError, PlanProblem, PlanState, Planned, exhaustive, integer, plan};
+use paceline_plan::{
+    PlanError, PlanProblem, PlanState, PlanTag, Planned, cost_of, exhaustive, integer, plan,
+};
 use std::time::Duration;
 
 fn long() -> Duration {
@@ -16,6 +18,7 @@ fn compare(seed: u64, problem: &PlanProblem) -> Option<f64> {
         (Ok(all), Ok(planned), Ok(program)) => {
             for other in [&planned, &program] {
                 check(seed, &all, other);
+                check_cost_of(seed, problem, other);
             }
             Some(all.cost)
         }
@@ -38,6 +41,20 @@ fn check(seed: u64, all: &Planned, other: &Planned) {
     assert_eq!(other.state, PlanState::Optimal, "{seed}: {all:?}\n{other:?}");
     let late = |it: &&paceline_plan::PlannedStream| it.within.is_some_and(|most| it.delay > most);
     assert_eq!(other.streams.iter().find(late), None, "{seed}");
+}
+
+/// Checks that the places of a plan have its cost, and that places for fewer subscribers are refused.
+fn check_cost_of(seed: u64, problem: &PlanProblem, planned: &Planned) {
+    let of = |tag: &PlanTag| vec![usize::MAX; tag.subscribers.len()];
+    let mut places: Vec<Vec<usize>> = problem.tags.iter().map(of).collect();
+    assert!(matches!(cost_of(problem, &places), Err(PlanError::Value(_))), "{seed}");
+    for stream in &planned.streams {
+        places[stream.tag][stream.subscriber] = stream.proxy;
+    }
+    let cost = cost_of(problem, &places).unwrap();
+    assert!((cost - planned.cost).abs() <= 1e-9 * cost, "{seed}: {cost}\n{planned:?}");
+    places[0].pop();
+    assert!(matches!(cost_of(problem, &places), Err(PlanError::Value(_))), "{seed}");
 }
 
 #[test]

@@ -16,7 +16,6 @@ use super::shares::{Forms, carriers};
 use super::spec::PublisherSpec;
 use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, PublisherId};
-use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Streams move if that saves at least this part of the traffic.
@@ -24,8 +23,6 @@ const GAIN_PERCENT: u64 = 10;
 /// The largest number of subscriptions of a publisher whose places are improved further. With more, all of them behind
 /// one node get the same place.
 const SINGLE_MAX: usize = 32;
-/// The period of a publisher whose rate is unknown.
-const PERIOD_UNKNOWN: Duration = Duration::from_millis(100);
 
 /// The previous decisions of this node.
 #[derive(Debug, Default)]
@@ -77,14 +74,7 @@ impl Item {
 
 /// Returns the bytes per second of a form; at least 1, so that unknown sizes count as streams.
 fn rate(spec: &PublisherSpec, form: Form) -> u64 {
-    let Some(budget) = spec.budget(form) else { return 1 };
-    if let Some(envelope) = budget.envelope {
-        return envelope.bytes_per_s.max(1);
-    }
-    let period = form.rate.period(Some(spec.period.unwrap_or(PERIOD_UNKNOWN)));
-    let nanos = period.map_or(1, Duration::as_nanos).max(1);
-    let bytes = u128::from(budget.bytes_max) * 1_000_000_000 / u128::from(nanos);
-    u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
+    spec.bytes_per_s(form).unwrap_or(1).max(1)
 }
 
 /// Returns the bytes per second on all links if each item has its place.
@@ -303,6 +293,7 @@ mod tests {
     use crate::sample::{Encoding, Kind};
     use crate::tag::Tag;
     use core::num::NonZeroU32;
+    use paceline_sched::Duration;
     use proptest::prelude::*;
 
     fn camera() -> PublisherSpec {

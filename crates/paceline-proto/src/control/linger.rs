@@ -116,12 +116,15 @@ impl Lingering {
             }
             // For the same reason, only streams of the same change linger together.
             let last = going.iter().map(|(end, ..)| *end).max().filter(|last| *last > now);
+            going.sort_by_key(|(.., until)| until.is_some());
             for (end, key, output, until) in going {
                 if Some(end) == last || until.is_some() && end > now {
-                    self.until.insert((key, source), end);
                     let output = carried.continued(key, output, booked.contains(&key));
                     let output = OutputPlan { until, ..output };
-                    add(installed, source, old, &output, key.0);
+                    if !add(installed, source, old, &output, key.0) {
+                        continue;
+                    }
+                    self.until.insert((key, source), end);
                     if !carried.live.contains_key(&key) {
                         only.insert(key);
                     }
@@ -139,26 +142,27 @@ fn has(installed: Option<&Installed>, of: &OutputPlan, subscription: Subscriptio
     output.is_some_and(|output| output.subscriptions.binary_search(&subscription).is_ok())
 }
 
-/// Adds one subscription to the output that equals `of`, or to a copy of it.
+/// Adds one subscription to the output that equals `of`, or to a copy of it. Returns false if there is such an output
+/// which ends at another time.
 fn add(
     installed: &mut BTreeMap<SourceKey, Installed>,
     source: SourceKey,
     old: &Installed,
     of: &OutputPlan,
     subscription: SubscriptionId,
-) {
+) -> bool {
     let entry =
         installed.entry(source).or_insert_with(|| Installed { outputs: Vec::new(), ..old.clone() });
-    entry.from.extend(&old.from);
     let place =
         entry.outputs.binary_search_by_key(&(of.target, of.form), |it| (it.target, it.form));
     match place {
         Ok(place) => {
-            let output = entry.outputs.get_mut(place).map(|output| &mut output.subscriptions);
-            if let Some(behind) = output
-                && let Err(at) = behind.binary_search(&subscription)
-            {
-                behind.insert(at, subscription);
+            let Some(output) = entry.outputs.get_mut(place).filter(|it| it.until == of.until)
+            else {
+                return false;
+            };
+            if let Err(at) = output.subscriptions.binary_search(&subscription) {
+                output.subscriptions.insert(at, subscription);
             }
         }
         Err(place) => {
@@ -167,4 +171,6 @@ fn add(
             entry.outputs.insert(place, alone);
         }
     }
+    entry.from.extend(&old.from);
+    true
 }

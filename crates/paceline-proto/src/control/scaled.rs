@@ -6,6 +6,8 @@ use crate::form::{Form, Rate, ScaledForm, Size};
 use crate::sample::Encoding;
 use paceline_sched::Duration;
 
+/// The period that planners assume of a publisher whose rate is unknown.
+const PERIOD_ASSUMED: Duration = Duration::from_millis(100);
 /// The default bit rate that is reserved for coded video: one bit for this number of pixels. The encoder aims at 0.1
 /// bit per pixel by itself; the rest is for pictures with much detail or motion.
 const PIXELS_PER_BIT: u128 = 4;
@@ -64,6 +66,31 @@ impl PublisherSpec {
             (None, ..) => full,
         };
         Some(FormBudget { bytes_max, envelope: None })
+    }
+
+    /// Returns the time between two samples; 100 ms if the rate is unknown.
+    #[must_use]
+    pub fn assumed_period(&self) -> Duration {
+        self.period.unwrap_or(PERIOD_ASSUMED)
+    }
+
+    /// Returns the payload bytes per second of this publisher's samples in `form`, at most those of the largest sample
+    /// in each [period](Self::assumed_period); `None` if no size is known.
+    #[must_use]
+    pub fn bytes_per_s(&self, form: Form) -> Option<u64> {
+        let budget = self.budget(form)?;
+        if let Some(envelope) = budget.envelope {
+            return Some(envelope.bytes_per_s);
+        }
+        let period = form.rate.period(Some(self.assumed_period()));
+        let nanos = u128::from(period.map_or(1, Duration::as_nanos).max(1));
+        Some(narrow(u128::from(budget.bytes_max) * 1_000_000_000 / nanos))
+    }
+
+    /// Returns the longest measured processor time of scaling a sample; zero before the first measurement.
+    #[must_use]
+    pub fn longest_work(&self) -> Duration {
+        self.scaled.iter().map(|form| form.work).max().unwrap_or(Duration::ZERO)
     }
 
     /// Returns the budget of video that is coded again: in each second the bytes of the bit rate, which a key picture

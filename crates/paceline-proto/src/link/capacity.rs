@@ -14,6 +14,7 @@ impl Link {
         }
         let before = self.curved();
         self.pacer.set_capacity(now, capacity);
+        self.hops.set_answers_within(self.pacer.wire.answers_within());
         // The service time of each head changes.
         for index in self.streams.indexes() {
             let Some(stream) = self.streams.get(index).filter(|stream| stream.head().is_some())

@@ -40,6 +40,7 @@ impl Hops {
         self.neighbours.entry(node).or_insert_with(|| {
             let mut hop = Hop::new(now, epoch, wire.is_paced());
             hop.set_frame_bytes_max(wire.carrier.frame_bytes_max());
+            hop.set_answers_within(wire.answers_within());
             if wire.carrier == Carrier::Datagrams {
                 hop.expect_loss();
             }
@@ -99,6 +100,11 @@ impl Hops {
             Some(neighbour) => neighbour.notify_close(close),
             None => self.parted.keep(node, close),
         }
+    }
+
+    /// Sets the longest delay of acknowledgements to all neighbours.
+    pub(super) fn set_answers_within(&mut self, delay: Duration) {
+        self.neighbours.values_mut().for_each(|it| it.hop.set_answers_within(delay));
     }
 
     /// Sends again the closes that a neighbour may not have received.

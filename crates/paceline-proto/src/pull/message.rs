@@ -24,10 +24,12 @@ pub const REFUSED_BYTES_MAX: usize = 255;
 const FIND: u8 = 0;
 const FETCH: u8 = 1;
 const DONE: u8 = 2;
+const ORDER: u8 = 3;
 
 const HELD: u8 = 0;
 const FETCHING: u8 = 1;
 const REFUSED: u8 = 2;
+const ORDERED: u8 = 3;
 
 const NEWEST: u8 = 0;
 const NTH: u8 = 1;
@@ -54,6 +56,13 @@ pub enum Question {
     Done {
         /// The pull's number at the puller.
         pull: u64,
+    },
+    /// Orders a buffer of the newest samples of a tag, or renews it. Answered by [`Answer::Ordered`].
+    Order {
+        /// The tag.
+        tag: Tag,
+        /// The number of samples.
+        samples: u32,
     },
 }
 
@@ -106,6 +115,8 @@ pub enum Answer {
     },
     /// The holder refuses the question; contains the reason. It is truncated to [`REFUSED_BYTES_MAX`] bytes.
     Refused(String),
+    /// The holder keeps the ordered buffer.
+    Ordered,
 }
 
 fn put_publisher(out: &mut Vec<u8>, publisher: PublisherId) {
@@ -372,6 +383,11 @@ impl Question {
                 out.put_u8(DONE);
                 out.put_varint(*pull);
             }
+            Self::Order { tag, samples } => {
+                out.put_u8(ORDER);
+                put_tag(&mut out, tag);
+                out.put_varint(u64::from(*samples));
+            }
         }
         out.into()
     }
@@ -386,6 +402,10 @@ impl Question {
             FIND => Self::Find(read_find(&mut reader)?),
             FETCH => Self::Fetch(read_fetch(&mut reader)?),
             DONE => Self::Done { pull: reader.varint("pull")? },
+            ORDER => {
+                let tag = read_tag(&mut reader)?;
+                Self::Order { tag, samples: reader.varint32("samples")? }
+            }
             _ => return Err(WireError::Invalid("pull question")),
         };
         reader.finish()?;
@@ -419,6 +439,7 @@ impl Answer {
                 out.put_u8(REFUSED);
                 put_reason(&mut out, reason);
             }
+            Self::Ordered => out.put_u8(ORDERED),
         }
         out.into()
     }
@@ -437,6 +458,7 @@ impl Answer {
                 why: reader.text(REFUSED_BYTES_MAX, "reason")?,
             },
             REFUSED => Self::Refused(reader.text(REFUSED_BYTES_MAX, "reason")?),
+            ORDERED => Self::Ordered,
             _ => return Err(WireError::Invalid("pull answer")),
         };
         reader.finish()?;

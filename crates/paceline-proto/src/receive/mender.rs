@@ -7,8 +7,8 @@ use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::reason::DropReason;
 use crate::wire::NUMBER_STEP_MAX;
+use crate::wire::ack::Arrivals;
 use crate::wire::codec::WireError;
-use crate::wire::frame::Ack;
 use crate::wire::segment::{CONTROL_BYTES_MAX, Mend, Place, Segment, stream_place};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
@@ -187,12 +187,17 @@ impl Mender {
         *self = Self { streams, unknown_stream: self.unknown_stream, sorted, ..Self::default() };
     }
 
-    /// Delivers samples that need not wait any longer. `ack` describes the received frames.
-    pub(super) fn release(&mut self, now: Instant, ack: Ack, found: &mut impl FnMut(Received)) {
+    /// Delivers samples that need not wait any longer.
+    pub(super) fn release(
+        &mut self,
+        now: Instant,
+        arrivals: &Arrivals,
+        found: &mut impl FnMut(Received),
+    ) {
         if self.blocked.is_empty() {
             return;
         }
-        let missing = missing(ack);
+        let missing = missing(arrivals);
         let mut sorted = core::mem::take(&mut self.sorted);
         let Self { streams, blocked, bytes, .. } = self;
         blocked.retain(|place| {
@@ -274,8 +279,6 @@ fn find(streams: &mut BTreeMap<u32, Stream>, stream: u32) -> Option<&mut Stream>
 }
 
 /// Returns the missing frames that may merely be reordered.
-fn missing(ack: Ack) -> Missing {
-    let end = ack.end();
-    let from = end.saturating_sub(OVERTAKEN_FRAMES).max(ack.next);
-    Missing { first: (from..end).find(|seq| !ack.covers(*seq)) }
+fn missing(arrivals: &Arrivals) -> Missing {
+    Missing { first: arrivals.missing_among(OVERTAKEN_FRAMES) }
 }

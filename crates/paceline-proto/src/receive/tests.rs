@@ -85,7 +85,7 @@ fn pieces_assemble_a_sample_with_its_age() {
                 published_at = Some(sample.published_at);
             }
         });
-        assert_eq!(heard.unwrap().owed.unwrap().next, seq + 1);
+        assert_eq!(heard.unwrap().owed.unwrap().next(), seq + 1);
     }
     assert_eq!(published_at, Some(Instant::from_millis(1_001 - 3 - 2)), "as of its first piece");
 }
@@ -251,7 +251,7 @@ fn foreign_versions_and_garbage_are_errors_without_effect() {
     let mut samples = 0;
     let (heard, _) = receiver.handle_frame(NOW, US, half, |_| samples += 1).unwrap_err();
     assert_eq!(samples, 1, "items before the error count");
-    assert_eq!(heard.unwrap().owed.unwrap().next, 2, "and the frame has arrived");
+    assert_eq!(heard.unwrap().owed.unwrap().next(), 2, "and the frame has arrived");
 }
 
 #[test]

@@ -130,6 +130,17 @@ impl<T: Clone> Emulator<T> {
         self.impairment
     }
 
+    /// Returns the limit of packets in flight.
+    #[must_use]
+    pub const fn packets_max(&self) -> usize {
+        self.packets_max
+    }
+
+    /// Raises the limit of packets in flight to at least `packets_max`.
+    pub fn allow(&mut self, packets_max: usize) {
+        self.packets_max = self.packets_max.max(packets_max);
+    }
+
     /// Changes the impairment of packets sent from now on. Packets in flight are unaffected, and a shorter
     /// delay does not let later packets overtake them.
     pub fn set(&mut self, now: Instant, impairment: Impairment) {

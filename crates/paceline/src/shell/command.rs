@@ -8,6 +8,7 @@ use super::sink::Sink;
 use super::source::PublisherShared;
 use crate::contract::Quote;
 use crate::error::{CapacityError, ClassesError};
+use crate::network::NetworkView;
 use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, SubscriptionView};
 use bytes::Bytes;
 use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec};
@@ -72,6 +73,7 @@ pub(crate) enum Command {
     Nodes(Sender<Vec<(NodeId, String)>>),
     Near(Sender<Vec<NodeId>>),
     Sources(Pattern, Sender<Vec<SourceView>>),
+    Network(Pattern, Sender<NetworkView>),
     /// Reads the feedback of a publisher's subscriptions. Replies with all rows, then with the
     /// counters of each node if `measured`.
     Feedback {

@@ -6,7 +6,9 @@ mod change;
 mod feedback;
 mod install;
 mod linger;
+mod network;
 mod opening;
+mod ordered;
 mod passages;
 mod place;
 mod pull;
@@ -40,6 +42,7 @@ use crate::time::Clock;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
+use ordered::OrderedBuffers;
 use paceline_proto::control::{
     Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec, WayChange, Ways,
 };
@@ -123,6 +126,8 @@ pub(crate) struct Engine {
     opening: BTreeMap<PublisherId, Opening>,
     /// The pull buffers of this node, and the thread that answers for them.
     holder: Holder,
+    /// The pull buffers that other nodes ordered.
+    ordered: OrderedBuffers,
     /// The number of the next pull that starts on this node.
     next_pull: u64,
     latch: Latch,
@@ -175,6 +180,7 @@ impl Engine {
             lingering: BTreeMap::new(),
             opening: BTreeMap::new(),
             holder: Holder::new(commands.clone()),
+            ordered: OrderedBuffers::default(),
             latch: Latch::new(commands.clone()),
             commands,
             next_pull: 0,
@@ -304,6 +310,7 @@ impl Engine {
             Command::Nodes(reply) => self.tell_nodes(&reply),
             Command::Near(reply) => self.tell_near(&reply),
             Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
+            Command::Network(pattern, reply) => self.tell_network(&pattern, &reply),
             Command::Feedback { publisher, measured, reply } => {
                 self.handle_feedback(now, publisher, measured, &reply);
             }
@@ -480,6 +487,7 @@ impl Engine {
         self.tell_silence(now);
         self.tell_scaling(now);
         self.keep_place();
+        self.end_unused_buffers(now);
         self.follower.iter_mut().for_each(Follower::tick);
         self.note_neighbours();
         self.gate.renew(now, &mut self.control, self.links.iter().map(|link| &link.config));

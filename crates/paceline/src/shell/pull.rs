@@ -15,6 +15,7 @@ mod holder;
 mod ledger;
 mod lookup;
 mod making;
+mod order;
 mod pipe;
 mod puller;
 

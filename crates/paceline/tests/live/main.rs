@@ -25,6 +25,7 @@ mod large;
 mod latch;
 mod late_joiner;
 mod meeting;
+mod moves;
 mod net;
 mod opus;
 mod pictures;

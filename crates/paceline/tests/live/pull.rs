@@ -2,6 +2,7 @@
 
 mod faults;
 mod links;
+mod ordered;
 mod scaled;
 mod selections;
 

@@ -145,6 +145,9 @@ fn questions_of_members_need_rights() {
     };
     wait_until("a pull that is granted", || pulled("log/a"));
     assert!(!pulled("secret"));
+    let ordered = viewer.pull("secret").hold_at("robot", 5).timeout(SOON).run();
+    let why = ordered.map(drop).unwrap_err().to_string();
+    assert!(why.contains("node robot: the policy of 'robot' does not allow it"), "{why}");
     audit(&authority, &["\"pulled\"", "log/a"]);
     assert!(viewer.status(Duration::from_secs(1)).iter().all(|node| node.name != "robot"));
     audit(&authority, &["\"denied\"", "\"observe\""]);

@@ -3,7 +3,8 @@
 use paceline::contract::Form;
 use paceline::status::{NodeId, PublisherId};
 use paceline::{Encoding, Kind, Timestamp};
-use paceline_proto::wire::frame::{Ack, FrameHeader};
+use paceline_proto::wire::ack::Ack;
+use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{DataHead, SampleHead, write_open};
 use paceline_proto::wire::{Reader, VERSION};
 use std::io::{Read, Write};
@@ -95,7 +96,7 @@ impl Rogue {
             let header = FrameHeader::read(&mut Reader::new(frame.into())).unwrap();
             let mut said = its.lock().unwrap();
             let next = if header.epoch == said.epoch { said.next } else { 0 };
-            let acknowledged = header.ack.map_or(said.acknowledged, |ack| ack.next);
+            let acknowledged = header.ack.map_or(said.acknowledged, |ack| ack.next());
             let next = header.seq.map_or(next, |seq| seq + 1);
             *said = Said { epoch: header.epoch, known: header.known, next, acknowledged };
         });
@@ -146,7 +147,7 @@ impl Rogue {
 
     fn send_of(&mut self, publisher: PublisherId, (number, seq): (u64, u64), bytes: usize) {
         let Said { epoch, next, .. } = *self.said.lock().unwrap();
-        let (frame, ack) = (Some(self.seq), Some(Ack { next, selective: 0 }));
+        let (frame, ack) = (Some(self.seq), Some(Ack::of_all_below(next)));
         let mut out = Vec::new();
         let (known, ack_now) = (epoch, true);
         let header =

@@ -7,7 +7,8 @@ use super::transit::Transit;
 use crate::carrier::Carrier;
 use crate::link::contents::Item;
 use crate::receive::Heard;
-use crate::wire::frame::{Ack, Echo, FrameHeader};
+use crate::wire::ack::Ack;
+use crate::wire::frame::{Echo, FrameHeader};
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -74,7 +75,10 @@ pub struct Hop {
     owed: Option<Ack>,
     /// `owed` has not been sent yet.
     owes: bool,
-    owe_now: bool,
+    /// The time at which `owed` is due.
+    owed_at: Instant,
+    /// The longest delay of an acknowledgement, so that one answers several frames.
+    answers_within: Duration,
     /// The arrival time of the newest frame that `owed` covers.
     owed_since: Instant,
     rtt: RttEstimator,
@@ -110,7 +114,8 @@ impl Hop {
             last_sent: Instant::ZERO,
             owed: None,
             owes: false,
-            owe_now: false,
+            owed_at: Instant::FAR,
+            answers_within: Duration::ZERO,
             owed_since: now,
             rtt: RttEstimator::new(),
             transit: Transit::new(),
@@ -207,6 +212,11 @@ impl Hop {
     /// Sets the maximum frame length, in bytes.
     pub(in crate::link) const fn set_frame_bytes_max(&mut self, bytes: u64) {
         self.frame_bytes_max = bytes;
+    }
+
+    /// Sets the longest delay of acknowledgements.
+    pub(in crate::link) const fn set_answers_within(&mut self, delay: Duration) {
+        self.answers_within = delay;
     }
 
     /// Returns the most bytes that the transport may still queue. On a link with a capacity, frames of the last
@@ -325,7 +335,9 @@ impl Hop {
         }
         if heard.known != self.epoch {
             // The hop does not know us yet: answer a new incarnation at once.
-            self.owe_now |= newer;
+            if newer {
+                self.owed_at = now;
+            }
             return (None, 0);
         }
         if let Some(stamp) = heard.stamp {
@@ -339,7 +351,13 @@ impl Hop {
             }
             self.owes |= heard.ack_now || heard.owed != self.owed;
             self.owed = heard.owed;
-            self.owe_now |= heard.ack_now;
+            if heard.ack_now {
+                // A gap may be a loss, which the other end should know at once.
+                let whole = heard.owed.is_some_and(|owed| owed.next() == owed.end());
+                let delay =
+                    if whole && self.is_lossy() { self.answers_within } else { Duration::ZERO };
+                self.owed_at = self.owed_at.min(now + delay);
+            }
         }
         let ack = heard.ack.map(|ack| self.handle_ack(now, (ack, heard.held), wire_time));
         let lost = ack.unwrap_or_default();
@@ -400,9 +418,17 @@ impl Hop {
     pub fn restart(&mut self, now: Instant) {
         let (known, wire_bytes) = (self.known, self.wire_bytes);
         let ledger = self.ledger.as_ref().map(|_| Box::default());
-        let frame_bytes_max = self.frame_bytes_max;
+        let (frame_bytes_max, answers_within) = (self.frame_bytes_max, self.answers_within);
         let new = Self::new(now, self.epoch.saturating_add(1), self.paced);
-        *self = Self { last_heard: now, known, ledger, frame_bytes_max, wire_bytes, ..new };
+        *self = Self {
+            last_heard: now,
+            known,
+            ledger,
+            frame_bytes_max,
+            answers_within,
+            wire_bytes,
+            ..new
+        };
     }
 
     /// Processes timeouts at `now`: detects lost frames and takes a silent hop down.
@@ -435,12 +461,17 @@ impl Hop {
     /// immediate acknowledgement, or a request for one.
     #[must_use]
     pub fn wants_frame(&self, now: Instant) -> bool {
-        self.owe_now || now >= self.next_frame()
+        now >= self.next_frame()
     }
 
     /// Returns the time at which [`Self::wants_frame`] becomes true if nothing else happens.
     #[must_use]
     pub fn next_frame(&self) -> Instant {
+        self.owed_at.min(self.next_request())
+    }
+
+    /// Returns the time at which a frame should request an acknowledgement although no segment is queued.
+    fn next_request(&self) -> Instant {
         if !self.up {
             return self.last_sent + GREET_EVERY;
         }
@@ -462,7 +493,7 @@ impl Hop {
     /// Returns the header of a frame without segments that occupies the wire for `wire_time`. It carries the
     /// owed acknowledgement and, if due, requests one.
     pub fn bare_header(&mut self, now: Instant, wire_time: Duration) -> FrameHeader {
-        let asks = self.up && now >= self.next_frame();
+        let asks = self.up && now >= self.next_request();
         let seq = asks.then_some(self.next_seq);
         if asks {
             self.note_sent(now, 0, true, wire_time);
@@ -568,7 +599,7 @@ impl Hop {
     }
 
     const fn pay(&mut self) -> Option<Ack> {
-        self.owe_now = false;
+        self.owed_at = Instant::FAR;
         self.owes = false;
         self.owed
     }

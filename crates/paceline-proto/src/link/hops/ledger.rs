@@ -5,17 +5,18 @@
 
 use super::losses::Losses;
 use crate::link::contents::{Item, Piece};
-use crate::wire::frame::Ack;
+use crate::wire::ack::{Ack, DISTINGUISHED};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// The range of an acknowledgement behind the newest frame. An acknowledgement describes 64 frames after its
-/// first gap, and a frame must be settled before it leaves that range.
-const TOLD_OF: u64 = 60;
+/// A frame this far behind the newest one is settled, before the receiver cannot distinguish it any more.
+const SETTLED: u64 = DISTINGUISHED - 4;
 /// The maximum distance from the oldest unacknowledged frame to the next frame with segments. The rest of the
 /// range is for bare frames.
-const FRAMES_MAX: u64 = 52;
+const FRAMES_MAX: u64 = DISTINGUISHED - 12;
+/// A lost frame is remembered until one sent this number of frames later has arrived, so that its late arrival is noticed.
+const REMEMBERED: u64 = 512;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
@@ -32,7 +33,7 @@ struct Sent {
     left: Instant,
     background: bool,
     state: State,
-    /// A later frame was acknowledged first.
+    /// An acknowledgement has shown that a later frame arrived before it.
     overtaken: bool,
     items: Vec<Item>,
 }
@@ -51,6 +52,9 @@ pub struct Fates {
 pub(in crate::link) struct Ledger {
     sent: VecDeque<Sent>,
     next_seq: u64,
+    /// No frame before this one waits for its acknowledgement.
+    oldest: u64,
+    waiting: usize,
     /// One more than the newest frame that has arrived.
     arrived_end: u64,
     bytes: u64,
@@ -74,8 +78,20 @@ impl Ledger {
     }
 
     /// Returns the number of unacknowledged frames.
-    pub(in crate::link) fn waiting(&self) -> usize {
-        self.sent.iter().filter(|sent| sent.state == State::Waits).count()
+    pub(in crate::link) const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Returns the index of the first frame that may wait.
+    fn first(&self) -> usize {
+        let front = self.sent.front().map_or(self.next_seq, |sent| sent.seq);
+        usize::try_from(self.oldest.saturating_sub(front)).unwrap_or(usize::MAX)
+    }
+
+    /// Iterates over the frames that wait for their acknowledgement, in the order of departure.
+    fn all_waiting(&self) -> impl Iterator<Item = &Sent> {
+        let waits = |sent: &&Sent| sent.state == State::Waits;
+        self.sent.range(self.first().min(self.sent.len())..).filter(waits)
     }
 
     /// Returns the number of unacknowledged frames that left more than `trip` ago.
@@ -90,11 +106,11 @@ impl Ledger {
     }
 
     fn overdue_frames(&self, now: Instant, trip: Duration) -> impl Iterator<Item = &Sent> {
-        self.sent.iter().filter(move |it| it.state == State::Waits && it.left + trip < now)
+        self.all_waiting().take_while(move |it| it.left + trip < now)
     }
 
     fn oldest_waiting(&self) -> Option<u64> {
-        self.sent.iter().find(|sent| sent.state == State::Waits).map(|sent| sent.seq)
+        self.all_waiting().next().map(|sent| sent.seq)
     }
 
     /// Returns `true` if a frame with segments may be sent. The range of an acknowledgement is bounded.
@@ -127,6 +143,7 @@ impl Ledger {
         let (background, overtaken) = (false, false);
         self.sent.push_back(Sent { seq, bytes, left, background, state, overtaken, items });
         self.next_seq = seq + 1;
+        self.waiting += 1;
         self.bytes += bytes;
         self.unanswered = self.unanswered.or(Some(now));
         self.forget();
@@ -155,37 +172,33 @@ impl Ledger {
         let newer = end > self.arrived_end;
         let mut measured = None;
         for sent in self.sent.iter_mut().take_while(|sent| sent.seq < end) {
-            let came = ack.covers(sent.seq);
-            if !came {
-                sent.overtaken = true;
+            if !ack.covers(sent.seq) {
+                sent.overtaken |= ack.lacks(sent.seq);
                 continue;
             }
-            // An acknowledgement does not describe frames beyond its range.
-            let told = sent.seq + TOLD_OF >= end;
-            let took = now.since(sent.left);
-            if sent.overtaken && told && sent.state != State::Arrived {
-                self.losses.note_reordered(now, took);
+            // Older frames count as received although the receiver does not distinguish them.
+            let known = sent.seq + SETTLED >= end;
+            if sent.state == State::Arrived || sent.state == State::Lost && !known {
+                continue;
+            }
+            if sent.overtaken && known {
+                self.losses.note_reordered(now, now.since(sent.left));
             }
             // A frame that was declared lost too early counts too; otherwise the estimate would never grow.
-            if newer && sent.seq + 1 == end && told && sent.state != State::Arrived {
+            if newer && sent.seq + 1 == end && known {
                 measured = Some((sent.bytes, sent.left));
             }
-            match sent.state {
-                State::Arrived => {}
-                State::Lost if told => {
-                    sent.state = State::Arrived;
-                    self.fates.mistaken += 1;
-                }
-                State::Lost => {}
-                State::Waits => {
-                    sent.state = State::Arrived;
-                    self.bytes -= sent.bytes;
-                    self.background -= if sent.background { sent.bytes } else { 0 };
-                    self.losses.note_progress();
-                    let opens = |item: &Item| matches!(item, Item::Open(..));
-                    self.opened.extend(core::mem::take(&mut sent.items).into_iter().filter(opens));
-                }
+            if sent.state == State::Lost {
+                self.fates.mistaken += 1;
+            } else {
+                self.waiting -= 1;
+                self.bytes -= sent.bytes;
+                self.background -= if sent.background { sent.bytes } else { 0 };
+                self.losses.note_progress();
+                let opens = |item: &Item| matches!(item, Item::Open(..));
+                self.opened.extend(core::mem::take(&mut sent.items).into_iter().filter(opens));
             }
+            sent.state = State::Arrived;
         }
         self.arrived_end = self.arrived_end.max(end);
         if let Some((_, left)) = measured {
@@ -200,19 +213,26 @@ impl Ledger {
     pub(in crate::link) fn detect(&mut self, now: Instant) {
         let later = self.losses.later_frames(now);
         let mut silent = false;
-        for at in 0..self.sent.len() {
+        let end = self.sent.len();
+        for at in self.first().min(end)..end {
             let Some(sent) = self.sent.get(at).filter(|sent| sent.state == State::Waits) else {
                 continue;
             };
-            let overtaken = sent.seq < self.arrived_end;
-            let passed = later.is_some_and(|later| sent.seq + later < self.arrived_end);
-            let untold = sent.seq + TOLD_OF < self.next_seq;
-            if !passed && !untold && now < self.lost_at(now, sent) {
+            let overtaken = sent.overtaken;
+            let passed =
+                later.is_some_and(|later| overtaken && sent.seq + later < self.arrived_end);
+            let unknown = sent.seq + SETTLED < self.next_seq;
+            if !passed && !unknown && now < self.lost_at(now, sent) {
+                // Later frames left later.
+                if sent.seq >= self.arrived_end {
+                    break;
+                }
                 continue;
             }
             silent |= !overtaken;
             let Some(sent) = self.sent.get_mut(at) else { continue };
             sent.state = State::Lost;
+            self.waiting -= 1;
             self.bytes -= sent.bytes;
             self.background -= if sent.background { sent.bytes } else { 0 };
             self.fates.lost += 1;
@@ -221,10 +241,11 @@ impl Ledger {
         if silent {
             self.losses.note_silence(now);
         }
+        self.forget();
     }
 
     fn lost_at(&self, now: Instant, sent: &Sent) -> Instant {
-        if sent.seq < self.arrived_end {
+        if sent.overtaken {
             sent.left + self.losses.overtaken_for(now)
         } else {
             sent.left + self.losses.silent_for(now)
@@ -235,7 +256,8 @@ impl Ledger {
     /// them.
     pub(in crate::link) fn take_back(&mut self, stream: StreamIndex) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        for sent in self.sent.iter_mut().filter(|sent| sent.state == State::Waits) {
+        let from = self.first().min(self.sent.len());
+        for sent in self.sent.range_mut(from..).filter(|sent| sent.state == State::Waits) {
             let its = |item: &Item| matches!(item, Item::Piece(piece) if piece.stream == stream);
             let (taken, left) = core::mem::take(&mut sent.items).into_iter().partition(its);
             sent.items = left;
@@ -247,8 +269,11 @@ impl Ledger {
 
     /// Returns the time at which [`Self::detect`] finds a loss if no acknowledgement arrives.
     pub(in crate::link) fn next_loss(&self, now: Instant) -> Instant {
-        let waiting = self.sent.iter().filter(|sent| sent.state == State::Waits);
-        waiting.map(|sent| self.lost_at(now, sent)).min().unwrap_or(Instant::FAR)
+        // Of the frames that no later one has overtaken, the first is lost first.
+        let overtaken = self.all_waiting().take_while(|sent| sent.seq < self.arrived_end);
+        let next = self.all_waiting().find(|sent| !sent.overtaken);
+        let first = overtaken.chain(next).map(|sent| self.lost_at(now, sent)).min();
+        first.unwrap_or(Instant::FAR)
     }
 
     /// Takes the lost contents in sending order, and the announcements that arrived.
@@ -261,11 +286,14 @@ impl Ledger {
         !self.lost.is_empty() || !self.opened.is_empty()
     }
 
-    /// Forgets frames about which no acknowledgement can report anything new.
+    /// Forgets settled frames about which nothing new matters.
     fn forget(&mut self) {
-        let next = self.next_seq;
-        let over = |sent: &Sent| {
-            sent.state == State::Arrived || sent.state == State::Lost && sent.seq + TOLD_OF < next
+        self.oldest = self.oldest_waiting().unwrap_or(self.next_seq);
+        let arrived = self.arrived_end;
+        let over = |sent: &Sent| match sent.state {
+            State::Waits => false,
+            State::Arrived => true,
+            State::Lost => sent.seq + REMEMBERED < arrived,
         };
         while self.sent.front().is_some_and(over) {
             self.sent.pop_front();

@@ -14,7 +14,7 @@ const BACKGROUND_PART: u64 = 4;
 /// peer seems unreachable.
 const OVERDUE_FRAMES: u64 = 4;
 /// The queue below the link that is accepted before the link lets it drain, as the fraction 1/`QUEUED_PART`
-/// of a frame's time.
+/// of a frame's time, or of 1 ms if that is longer.
 const QUEUED_PART: u64 = 4;
 
 /// The data in flight to all hops that answer.
@@ -44,7 +44,7 @@ impl Hops {
     /// that the wire does not idle while an acknowledgement is in transit. It consists of:
     /// - the bandwidth-delay product,
     /// - the bytes sent during the acknowledgement delay at the hop, behind its own frames,
-    /// - one more frame.
+    /// - one more frame, or what the wire carries in 1 ms if that is more.
     ///
     /// Pacing prevents queues below the link as long as the configured capacity and header sizes are correct.
     /// If they are not, acknowledgements arrive late. Then the next frame waits for the acknowledgement of
@@ -61,7 +61,8 @@ impl Hops {
             return live > holds.max(wire.frame_bytes / 2);
         }
         let frame = wire.frame_on_wire();
-        live.saturating_sub(overdue.min(OVERDUE_FRAMES * frame)) >= holds + answers + frame
+        let known = live.saturating_sub(overdue.min(OVERDUE_FRAMES * frame));
+        known >= holds + answers + wire.carried(wire.grain())
     }
 
     /// Returns the maximum size on the wire of the next background frame, in bytes; `None` if none may leave.
@@ -105,7 +106,7 @@ impl Hops {
             flight.answers = flight.answers.max(answers);
             queued = queued.max(neighbour.hop.queued_below());
         }
-        flight.queues = queued > wire.frame_time().mul_div(1, QUEUED_PART);
+        flight.queues = queued > wire.grain().mul_div(1, QUEUED_PART);
         flight
     }
 

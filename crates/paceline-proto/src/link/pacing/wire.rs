@@ -1,5 +1,6 @@
 //! The wire of a link: its capacity, its carrier and the length of its frames.
 
+use super::CATCH_UP;
 use crate::budget::{counted, in_the_way, piece_on_wire};
 use crate::carrier::{Carrier, WIRE_OVERHEAD, off_wire, on_wire};
 use paceline_sched::discipline::Left;
@@ -47,6 +48,20 @@ impl Wire {
     /// Returns the size of a full frame on the wire, in bytes.
     pub(in crate::link) const fn frame_on_wire(&self) -> u64 {
         on_wire(self.frame_bytes)
+    }
+
+    /// Returns the time that counts as none on this wire: that of a full frame, or [`CATCH_UP`] if that is longer. Threads
+    /// do not wake up more exactly.
+    pub(in crate::link) fn grain(&self) -> Duration {
+        self.frame_time().max(CATCH_UP)
+    }
+
+    /// Returns the longest delay of acknowledgements: half of [`Self::grain`] where several frames fit into it. Each answer
+    /// costs both ends a wake-up of several threads, and so much may be in flight beyond the path.
+    pub(in crate::link) fn answers_within(&self) -> Duration {
+        let delay = self.grain().mul_div(1, 2);
+        let several = self.is_paced() && self.frame_time() <= delay.mul_div(1, 2);
+        if several { delay } else { Duration::ZERO }
     }
 
     /// Returns the bytes that a frame of `bytes` occupies on this wire. A link without a capacity is usually

@@ -51,6 +51,7 @@ fn question() -> impl Strategy<Value = Question> {
             }
         ),
         any::<u64>().prop_map(|pull| Question::Done { pull }),
+        (tag(), any::<u32>()).prop_map(|(tag, samples)| Question::Order { tag, samples }),
     ]
 }
 
@@ -90,6 +91,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         1 => (seqs(), seqs(), "[a-zäöü ]{0,80}")
             .prop_map(|(missing, failed, why)| Answer::Fetching { missing, failed, why }),
         1 => "[a-zäöü ]{0,80}".prop_map(Answer::Refused),
+        1 => Just(Answer::Ordered),
     ]
 }
 
@@ -200,6 +202,7 @@ fn queries_have_golden_bytes() {
         (Question::Fetch(fetch), "01010703612f62080706050403020105 00 0203c801 00"),
         (Question::Fetch(made), "01010703612f62080706050403020105 0f a00178 c03e01 0103 02c80105"),
         (Question::Done { pull: 300 }, "0102ac02"),
+        (Question::Order { tag: Tag::new("a/b").unwrap(), samples: 300 }, "0103 03612f62 ac02"),
     ] {
         assert_eq!(hex(&question.encode()), bytes.replace(' ', ""), "{question:?}");
     }
@@ -223,6 +226,7 @@ fn answers_have_golden_bytes() {
             "010201c801 0102 026e6f",
         ),
         (Answer::Refused("no".into()), "02026e6f"),
+        (Answer::Ordered, "03"),
     ] {
         let bytes = bytes.replace(' ', "");
         assert_eq!(hex(&answer.encode()), bytes, "{answer:?}");

@@ -43,13 +43,20 @@ impl Engine {
         body: Bytes,
     ) {
         match Question::decode(body) {
-            Ok(question) => match self.may_pull((via, from), &question) {
-                Ok(()) => self.holder.ask(request, from, question),
-                Err(why) => {
-                    let answer = Answer::Refused(why).encode();
-                    self.control.answer(clock::now(), request, from, answer);
-                }
-            },
+            Ok(question) => {
+                let now = clock::now();
+                let answer = match (self.may_pull((via, from), &question), question) {
+                    (Err(why), _) => Answer::Refused(why),
+                    (Ok(()), Question::Order { tag, samples }) => self
+                        .order(now, &tag, samples)
+                        .map_or_else(Answer::Refused, |()| Answer::Ordered),
+                    (
+                        Ok(()),
+                        question @ (Question::Find(_) | Question::Fetch(_) | Question::Done { .. }),
+                    ) => return self.holder.ask(request, from, question),
+                };
+                self.control.answer(now, request, from, answer.encode());
+            }
             Err(error) => crate::warn_limited!("invalid pull from {from}: {error}"),
         }
     }
@@ -57,12 +64,15 @@ impl Engine {
     /// Checks the rights of a puller, and records each pull of another node.
     fn may_pull(&mut self, asked: (NodeId, NodeId), question: &Question) -> Result<(), String> {
         let tag = match question {
-            Question::Find(Find { tag, .. }) | Question::Fetch(Fetch { tag, .. }) => tag,
+            Question::Find(Find { tag, .. })
+            | Question::Fetch(Fetch { tag, .. })
+            | Question::Order { tag, .. } => tag,
             Question::Done { .. } => return Ok(()),
         };
         if let Err(lack) = self.control.may(asked, Right::Pull, tag) {
             return Err(format!("the policy of '{}' does not allow it: {lack}", self.name));
         }
+        self.ordered.note_used(clock::now(), tag);
         if matches!(question, Question::Find(_)) && asked.1 != self.control.me() {
             self.gate.note_pulled(asked.1, tag.as_str());
         }

@@ -297,7 +297,7 @@ impl<'a> Fetch<'a> {
                     }
                 }
                 Answer::Refused(why) => return Some(Outcome::Failed(MissingReason::Refused(why))),
-                Answer::Held(_) => {}
+                Answer::Held(_) | Answer::Ordered => {}
             }
         }
         while let Some(event) = self.sink.pop_event() {

@@ -136,6 +136,8 @@ impl Responder {
                 self.ending.extend(over.map(Feeder::end));
                 None
             }
+            // The engine answers it.
+            Question::Order { .. } => None,
         };
         let Some(answer) = answer else { return };
         let answer = PullCommand::Answer { request, to: from, answer };

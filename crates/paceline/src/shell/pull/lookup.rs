@@ -9,9 +9,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// The longest time until a new buffer or node is known.
-const NEWS_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const NEWS_WITHIN: Duration = Duration::from_secs(2);
 /// The interval of checks for it.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// The reaction time to the end of the pull.
 const SLICE: Duration = Duration::from_millis(100);
 /// The timeout for short messages.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A pull is assumed to get at least one part in this many of a link's capacity.
 const SHARE: u64 = 4;
 /// The largest number of requests to a node.
-const ASKED_MAX: u32 = 3;
+pub(super) const ASKED_MAX: u32 = 3;
 /// The largest number of pages in a node's answer: enough for any number of samples and publishers.
 const PAGES_MAX: u64 = 1_024;
 /// The approximate size of an answer's page in bytes.
@@ -33,6 +33,8 @@ pub(crate) struct Wanted {
     pub(crate) form: Form,
     /// The only node to ask, by name or identifier.
     pub(crate) from: Option<String>,
+    /// The samples of a buffer to order at that node first.
+    pub(crate) order: Option<u32>,
     /// The end of the pull's timeout.
     pub(crate) until: Option<Instant>,
 }
@@ -81,7 +83,7 @@ impl Holders {
     }
 
     /// Returns the node whose name or identifier is `asked`.
-    fn node(&self, asked: &str) -> Result<NodeId, PullError> {
+    pub(super) fn node(&self, asked: &str) -> Result<NodeId, PullError> {
         let is = |(id, name): &&(NodeId, String)| name == asked || id.to_string() == asked;
         let mut found = self.nodes.iter().filter(is);
         match (found.next(), found.next()) {
@@ -261,7 +263,7 @@ impl Asking<'_> {
                 asked.state = State::Failed;
                 *refused = Some(format!("node {}: {why}", self.holders.name(reply.node)));
             }
-            Answer::Fetching { .. } => asked.state = State::Failed,
+            Answer::Fetching { .. } | Answer::Ordered => asked.state = State::Failed,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::command::Commands;
 use super::fetch::Fetch;
 use super::lookup::{self, Wanted};
-use super::{Pipe, PullEvent};
+use super::{Pipe, PullEvent, order};
 use crate::summary::{PullError, PullSummary};
 use std::sync::Arc;
 
@@ -41,7 +41,10 @@ pub(crate) fn pull_into(
     wanted: &Wanted,
     pipe: &Pipe,
 ) -> Result<PullSummary, PullError> {
-    let lookup = lookup::look(commands, wanted, pipe)?;
+    let lookup = match wanted.order {
+        Some(samples) => order::look_in_ordered(commands, wanted, samples, pipe)?,
+        None => lookup::look(commands, wanted, pipe)?,
+    };
     let found = lookup.plan.items.len() as u64;
     let mut fetch = Fetch::new(commands, wanted, pipe, lookup)?;
     if pipe.push(PullEvent::Found(found)) {

@@ -1,0 +1,297 @@
+//! The problem of the running network: its hosts and links with their free capacities, and the streams
+//! with their present places.
+
+use super::read::{Choices, CostName, DelayName};
+use crate::config::NodeArgs;
+use crate::exit;
+use crate::status::{describe_tags, settle};
+use crate::stop::Stop;
+use paceline::network::{NetworkStream, NetworkView};
+use paceline::status::PublisherId;
+use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus};
+use paceline::{Node, Pattern};
+use paceline_plan::{PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag, Planned, SampleCpu};
+use paceline_sched::{Capacity, Duration};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration as Wait;
+
+/// Limits of the wait for nodes, and for their status.
+const SETTLE: Wait = Wait::from_millis(2_500);
+const ANSWER: Wait = Wait::from_millis(1_500);
+/// The smallest free capacity, in bits per second: a full link is not an absent one.
+const FREE_LEAST: u64 = 8;
+/// The models by which the network sends streams: each form crosses a link once, and any node may scale.
+const MODELS: Choices = Choices {
+    objective: None,
+    weight: None,
+    cost: Some(CostName::Multicast),
+    delay_model: Some(DelayName::Links),
+    proxies: Some(32),
+};
+
+/// The problem of the running network.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) problem: PlanProblem,
+    /// The present place of each tag's subscribers.
+    pub(super) places: Vec<Vec<usize>>,
+    /// The known limits of this problem.
+    pub(super) notes: Vec<String>,
+    /// The indices of the links that share the capacity of one link of a node.
+    shared: BTreeMap<(usize, String), Vec<usize>>,
+}
+
+/// Reads the running network, with the tags that match `pattern`.
+pub(super) fn read(args: &NodeArgs, pattern: &Pattern, choices: &Choices) -> anyhow::Result<Live> {
+    let stop = Stop::on_signals()?;
+    let node = args.open_guest("plan")?;
+    settle(&node, SETTLE, &stop);
+    let live = read_from(&node, pattern, choices);
+    node.close();
+    live
+}
+
+fn read_from(node: &Node, pattern: &Pattern, choices: &Choices) -> anyhow::Result<Live> {
+    if node.nodes().len() <= 1 {
+        return Err(exit::refused(
+            "--live: no node is reachable: start one on this host with `paceline node`, or name one \
+             with --link connect=tcp/HOST:PORT",
+        ));
+    }
+    let all = node.sources(&Pattern::new("**")?);
+    if !all.iter().any(|source| pattern.matches(&source.tag)) {
+        let tags = describe_tags(&all.iter().map(|source| source.tag.to_string()).collect());
+        return Err(exit::refused(format!("--live: no publisher on {pattern}; {tags}")));
+    }
+    let network = node.network(pattern);
+    let live = Live::new(&network, &node.status(ANSWER), node.id(), pattern, choices)?;
+    if live.problem.tags.is_empty() {
+        let unknown = live.notes.iter().map(|note| format!("; {note}"));
+        return Err(exit::refused(format!(
+            "--live: nothing to plan: no other host subscribes to {pattern}{}",
+            unknown.collect::<String>()
+        )));
+    }
+    Ok(live)
+}
+
+/// The tables that a problem is built from.
+struct Hosts<'a> {
+    network: &'a NetworkView,
+    status: BTreeMap<NodeId, &'a NodeStatus>,
+    /// The publishers of the planned tags; contracts of all others keep their part of the links.
+    planned: BTreeSet<PublisherId>,
+    /// The index of each node's host in the problem.
+    index: BTreeMap<NodeId, usize>,
+}
+
+impl Live {
+    fn new(
+        network: &NetworkView,
+        status: &[NodeStatus],
+        me: NodeId,
+        pattern: &Pattern,
+        choices: &Choices,
+    ) -> anyhow::Result<Self> {
+        let publishers = status.iter().flat_map(|node| &node.publishers);
+        let planned = publishers.filter(|it| pattern.matches(&it.tag)).map(|it| it.id);
+        let mut hosts = Hosts {
+            network,
+            status: status.iter().map(|node| (node.id, node)).collect(),
+            planned: planned.chain(network.streams.iter().map(|it| it.publisher)).collect(),
+            index: BTreeMap::new(),
+        };
+        let mut live = Self {
+            problem: PlanProblem::default(),
+            places: Vec::new(),
+            notes: Vec::new(),
+            shared: BTreeMap::new(),
+        };
+        live.problem.nodes = hosts.nodes(me, &mut live.notes);
+        for hop in &network.hops {
+            live.link(&hosts, hop);
+        }
+        let mut streams: BTreeMap<PublisherId, Vec<&NetworkStream>> = BTreeMap::new();
+        for stream in &network.streams {
+            streams.entry(stream.publisher).or_default().push(stream);
+        }
+        for streams in streams.into_values() {
+            live.tag(&hosts, &streams);
+        }
+        choices.or(MODELS).apply(&mut live.problem).map_err(exit::usage)?;
+        Ok(live)
+    }
+
+    fn link(&mut self, hosts: &Hosts<'_>, hop: &HopView) {
+        let ends = (hosts.index.get(&hop.from), hosts.index.get(&hop.to));
+        let (Some(&from), Some(&to)) = ends else { return };
+        if from == to {
+            return;
+        }
+        let capacity = hop.capacity.and_then(|capacity| {
+            let free = capacity.bits_per_s().saturating_sub(hosts.reserved(hop));
+            Capacity::from_bits_per_s(free.max(FREE_LEAST)).ok()
+        });
+        let shared = self.shared.entry((from, hop.link.clone())).or_default();
+        shared.push(self.problem.links.len());
+        self.problem.links.push(PlanLink { from, to, capacity, delay: hosts.delay(hop) });
+    }
+
+    /// Adds the streams of one publisher.
+    fn tag(&mut self, hosts: &Hosts<'_>, streams: &[&NetworkStream]) {
+        let Some(first) = streams.first() else { return };
+        let others = self.problem.tags.iter().map(|tag| tag.tag.as_str());
+        let name = match others.filter(|name| *name == first.tag.as_str()).count() {
+            0 => first.tag.to_string(),
+            _ => format!("{} of {}", first.tag, first.publisher),
+        };
+        let Some(full) = first.full_bytes_per_s else {
+            self.notes
+                .push(format!("{name} is left out: its size is unknown before its first sample"));
+            return;
+        };
+        let Some(&publisher) = hosts.index.get(&first.publisher.node) else { return };
+        let period = Duration::from(first.period);
+        let mut tag = PlanTag::new(&name, publisher, period, bytes(full, period, 1));
+        let scale = first.work.as_secs_f64();
+        tag.cpu = SampleCpu { scale, ..SampleCpu::default() };
+        let mut places = Vec::new();
+        for stream in streams {
+            let node = hosts.index.get(&stream.subscription.node);
+            let place = hosts.index.get(&stream.place);
+            let (Some(&node), Some(&place)) = (node, place) else { continue };
+            let every = every(stream);
+            let sent = stream.bytes_per_s.unwrap_or(full);
+            let within = stream.within.map(Duration::from);
+            let bytes = bytes(sent, period, every);
+            tag.subscribers.push(PlanSubscriber { node, scale: every, bytes, within });
+            places.push(place);
+        }
+        tag.allowed = hosts.allowed(&tag);
+        self.problem.tags.push(tag);
+        self.places.push(places);
+    }
+
+    /// Returns a note for each link whose neighbours together get more than its free capacity.
+    pub(super) fn overloads(&self, planned: &Planned) -> Vec<String> {
+        let load = |link: &usize| planned.link_bits.get(*link).copied().unwrap_or_default();
+        let over = self.shared.iter().filter_map(|((node, name), links)| {
+            let capacity = self.problem.links.get(*links.first()?)?.capacity?.bits_per_s();
+            let sum: f64 = links.iter().map(load).sum();
+            let node = &self.problem.nodes.get(*node)?.id;
+            (links.len() > 1 && sum > bits_of(capacity)).then(|| {
+                format!(
+                    "the neighbours on the link {name} of {node} share {capacity} bit/s; the plan \
+                     needs {sum:.0} bit/s"
+                )
+            })
+        });
+        over.collect()
+    }
+}
+
+impl Hosts<'_> {
+    /// Returns the nodes of the problem, one for each host. The node of this command is left out.
+    fn nodes(&mut self, me: NodeId, notes: &mut Vec<String>) -> Vec<PlanNode> {
+        let hosts = self.network.nodes.iter().filter(|node| node.host == node.id && node.id != me);
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        for node in hosts.clone() {
+            *names.entry(&node.name).or_default() += 1;
+        }
+        let mut found = Vec::new();
+        for node in hosts {
+            self.index.insert(node.id, found.len());
+            let id = match names.get(node.name.as_str()) {
+                Some(1) => node.name.clone(),
+                Some(_) | None => format!("{} ({})", node.name, node.id),
+            };
+            match self.status.get(&node.id) {
+                Some(status) => found.push(PlanNode { id, cpu: self.cpu(status) }),
+                None => {
+                    notes.push(format!("{id} did not answer: its reservations are unknown"));
+                    found.push(PlanNode::new(&id));
+                }
+            }
+        }
+        for node in self.network.nodes.iter().filter(|node| node.host != node.id) {
+            if let Some(&host) = self.index.get(&node.host) {
+                self.index.insert(node.id, host);
+            }
+        }
+        found
+    }
+
+    fn is_kept(&self, link: &LinkStatus) -> bool {
+        let kept = |publisher| !self.planned.contains(publisher);
+        link.streams.iter().any(|it| it.contract.is_some() && kept(&it.publisher))
+    }
+
+    /// Returns the processors of a host for streams. Contracts of other tags keep their part.
+    fn cpu(&self, status: &NodeStatus) -> Option<f64> {
+        let processor = status.processor?;
+        let held = match status.links.iter().any(|link| self.is_kept(link)) {
+            true => processor.held,
+            false => 0,
+        };
+        Some(Wait::from_nanos(processor.most.saturating_sub(held)).as_secs_f64())
+    }
+
+    fn link_of(&self, hop: &HopView) -> Option<&LinkStatus> {
+        self.status.get(&hop.from)?.links.iter().find(|link| link.name == hop.link)
+    }
+
+    /// Returns the smallest round trip of a hop's link; zero before the first measurement.
+    fn round_trip(&self, hop: &HopView) -> Wait {
+        self.link_of(hop).map_or(Wait::ZERO, |link| link.least_round_trip)
+    }
+
+    /// Returns the bits per second that contracts of other tags reserve on the link of a hop.
+    fn reserved(&self, hop: &HopView) -> u64 {
+        let streams = self.link_of(hop).into_iter().flat_map(|link| &link.streams);
+        let kept = streams.filter(|stream| !self.planned.contains(&stream.publisher));
+        kept.filter_map(|stream| stream.contract).map(|it| it.bits_per_s).sum()
+    }
+
+    /// Returns half of the smallest round trip of a hop's link, or of the opposite one if only that measured it.
+    fn delay(&self, hop: &HopView) -> Duration {
+        let own = Some(self.round_trip(hop)).filter(|trip| !trip.is_zero());
+        let mut hops = self.network.hops.iter();
+        let back = hops.find(|other| (other.from, other.to) == (hop.to, hop.from));
+        let trip = own.or_else(|| back.map(|back| self.round_trip(back)));
+        (trip.unwrap_or_default() / 2).into()
+    }
+
+    /// Returns the nodes that may scale a tag: those with the right to relay, and the ends.
+    fn allowed(&self, tag: &PlanTag) -> Option<Vec<usize>> {
+        let leaves = self.network.nodes.iter().filter(|node| node.host == node.id && !node.relays);
+        let leaves: BTreeSet<usize> =
+            leaves.filter_map(|node| self.index.get(&node.id)).copied().collect();
+        if leaves.is_empty() {
+            return None;
+        }
+        let ends = tag.publishers.iter().chain(tag.subscribers.iter().map(|it| &it.node));
+        let ends: BTreeSet<usize> = ends.copied().collect();
+        let all: BTreeSet<usize> = self.index.values().copied().collect();
+        Some(all.into_iter().filter(|it| !leaves.contains(it) || ends.contains(it)).collect())
+    }
+}
+
+/// Converts a rate for comparisons.
+pub(super) fn bits_of(bits: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "only printed")]
+    let bits = bits as f64;
+    bits
+}
+
+/// Returns the number of published samples for each sample of a stream, rounded.
+fn every(stream: &NetworkStream) -> u32 {
+    let (one, other) = (stream.period.as_nanos().max(1), stream.form_period.as_nanos());
+    u32::try_from((other + one / 2) / one).unwrap_or(u32::MAX).max(1)
+}
+
+/// Returns the bytes of one in `every` samples at a rate in bytes per second, at least 1.
+fn bytes(bytes_per_s: u64, period: Duration, every: u32) -> u64 {
+    let nanos = u128::from(period.as_nanos()) * u128::from(every);
+    let bytes = u128::from(bytes_per_s) * nanos / 1_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
+}
