@@ -4,6 +4,7 @@
 mod bad_input;
 mod calibration;
 mod clock;
+mod commands;
 mod daemon;
 mod doctor;
 mod documented;

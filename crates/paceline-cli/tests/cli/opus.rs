@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Writes two seconds of a tone of 440 Hz, in stereo at 48 kHz.
 #[expect(clippy::cast_possible_truncation, reason = "at most 12,000")]
-fn tone(file: &Path) {
+pub(crate) fn tone(file: &Path) {
     let level = |frame: u32| {
         let turns = f64::from(frame) * 440.0 / 48_000.0;
         ((turns * std::f64::consts::TAU).sin() * 12_000.0) as i16
