@@ -5,6 +5,7 @@ import { SECONDS_MAX } from "./chart";
 import { Delays, type Part } from "./delay";
 import { expectedRate, grantsOf, type Leg, legsOf, legsTo } from "./legs";
 import { type Broken, broken, type Counted, counted, isBeyond, isBrokenNow, isStricter, tolerance } from "./promise";
+import { decodesH264, H264 } from "./video";
 
 /** The number of kept readings of counters: those of the last ten seconds, and the one before. */
 const COUNTED_MAX = 11;
@@ -41,6 +42,8 @@ export interface Sub {
   age: Ages | null;
   health: Health;
   isPicture: boolean;
+  /** Its pictures can be shown here. */
+  isShown: boolean;
   /** One entry per second, the newest last. */
   ages: Ages[];
   /** The number of the last change of the request, or of the appearance; 0 since the start of the page. */
@@ -148,12 +151,14 @@ export class Store {
     const age = fresh ?? (isFlowing(history) ? (before?.age ?? null) : null);
     const near = sub.publishers[0]?.startsWith(`${node.id}.`) ?? false;
     const end = legs.length > 0 ? "propagation and delivery" : near ? "on this host" : "path to this node";
+    const isPicture = publishers.some(({ encoding: kind }) => kind.startsWith("image/") || kind.startsWith("video/raw"));
     const view = {
       node, sub, publishers, grants, legs, near, history, ages, age, changed,
       expected: expectedRate(sub, publishers),
       broken: broken(legs.map(({ stream }) => stream)),
       parts: age === null ? [] : this.#delays.parts(legs, age.mean, end),
-      isPicture: publishers.some(({ encoding: kind }) => kind.startsWith("image/") || kind.startsWith("video/raw")),
+      isPicture,
+      isShown: isPicture || (decodesH264() && publishers.some(({ encoding: kind }) => kind.startsWith(H264))),
     };
     return { ...view, health: health(view) };
   }

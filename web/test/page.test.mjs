@@ -400,6 +400,32 @@ test("the tour is on the first screen", async () => {
   await shoot("tour", demo.url, async (shot) => (await shot.textContent("#news")).startsWith("Steering takes ") && (await shot.locator("#versus canvas").count()) === 2);
 });
 
+test("a video in H.264 has pictures", async (t) => {
+  const node = await startNode();
+  const film = await open(browser, node.url, complaints);
+  try {
+    const can = async () => "VideoDecoder" in globalThis && (await VideoDecoder.isConfigSupported({ codec: "avc1.42E01E" })).supported;
+    if (!(await film.evaluate(can))) return t.skip("this browser does not decode H.264");
+    node.run(["pub", "robot/film", "--file", "../xtask/src/film.264", "--loop"]);
+    node.run(["sub", "robot/film", "--json"]);
+    const figure = film.locator(".card figure[data-seq]");
+    await figure.waitFor();
+    assert.match(await figure.locator("figcaption").textContent(), /^#\d+ · 160×120 · .* kB · .* old$/);
+    const image = figure.locator("img");
+    const seen = await image.evaluate((img) => {
+      const canvas = new OffscreenCanvas(img.naturalWidth, img.naturalHeight);
+      const context = canvas.getContext("2d");
+      context.drawImage(img, 0, 0);
+      return { size: [img.naturalWidth, img.naturalHeight], colours: new Set(context.getImageData(0, 0, canvas.width, canvas.height).data).size };
+    });
+    assert.deepEqual(seen.size, [160, 120]);
+    assert.ok(seen.colours > 10, "it is not one grey area");
+  } finally {
+    await film.close();
+    await node.end();
+  }
+});
+
 test("an empty node shows commands, and a pattern its tags with values", async () => {
   const node = await startNode();
   try {

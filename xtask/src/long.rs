@@ -48,6 +48,12 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     if !status.context("cannot start cargo; is it on the PATH?")?.success() {
         return Ok(ExitCode::FAILURE);
     }
+    let mut proxies = crate::cargo(root);
+    proxies.args(["test", "--quiet", "--package", "paceline-sim", "--test", "proxies", "--"]);
+    let status = proxies.args(["a_thousand", "--ignored", "--nocapture"]).status();
+    if !status.context("cannot start cargo; is it on the PATH?")?.success() {
+        return Ok(ExitCode::FAILURE);
+    }
     // A clock in random networks, in virtual time: a billion readings take a few minutes.
     let mut clock = crate::cargo(root);
     clock.args(["test", "--quiet", "--package", "paceline-time", "--test", "truth", "--"]);

@@ -11,6 +11,7 @@ mod events;
 mod gateway;
 mod guard;
 mod history;
+mod look;
 mod metrics;
 mod pages;
 mod patience;

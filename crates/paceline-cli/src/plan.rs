@@ -99,7 +99,9 @@ fn proxies(text: &str) -> Result<usize, String> {
 
 /// Plans and prints the result.
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
-    let (problem, live) = problem(args)?;
+    let Some((problem, live)) = problem(args)? else {
+        return Ok(ExitCode::from(exit::INTERRUPTED));
+    };
     if let Some(path) = &args.problem {
         let text = format!("{:#}\n", write::json(&problem));
         std::fs::write(path, text).with_context(|| format!("--problem {}", path.display()))?;
@@ -168,8 +170,8 @@ fn name(file: &Path) -> String {
     if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
 }
 
-/// Reads the problem from the network or from files.
-fn problem(args: &PlanArgs) -> anyhow::Result<(PlanProblem, Option<Live>)> {
+/// Reads the problem from the network or from files. Returns `None` if a signal interrupts it.
+fn problem(args: &PlanArgs) -> anyhow::Result<Option<(PlanProblem, Option<Live>)>> {
     let choices = read::Choices {
         objective: args.objective,
         weight: args.weight,
@@ -181,7 +183,7 @@ fn problem(args: &PlanArgs) -> anyhow::Result<(PlanProblem, Option<Live>)> {
         let all = Pattern::new("**")?;
         let pattern = args.live.as_ref().unwrap_or(&all);
         let live = live::read(&args.node, pattern, &choices)?;
-        return Ok((live.problem.clone(), Some(live)));
+        return Ok(live.map(|live| (live.problem.clone(), Some(live))));
     };
     let topology = match &args.topology {
         Some(path) => {
@@ -193,5 +195,5 @@ fn problem(args: &PlanArgs) -> anyhow::Result<(PlanProblem, Option<Live>)> {
     };
     let (name, text) = source(file)?;
     let problem = read::problem(&text, topology, &choices);
-    Ok((problem.map_err(|error| exit::usage(format!("{name}: {error}")))?, None))
+    Ok(Some((problem.map_err(|error| exit::usage(format!("{name}: {error}")))?, None)))
 }

@@ -14,6 +14,7 @@ mod objects;
 mod plain;
 mod playout;
 mod protocol;
+pub(crate) mod proxied;
 mod pull;
 mod recordings;
 pub(crate) mod report;

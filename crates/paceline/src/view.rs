@@ -23,6 +23,12 @@ impl View {
         self.sink.seen().newest()
     }
 
+    /// Returns the newest video picture at which decoding can start, since this view was opened.
+    #[must_use]
+    pub fn newest_start(&self) -> Option<Sample> {
+        self.sink.seen().newest_start()
+    }
+
     /// Returns the newest sample of each tag since this view was opened, by tag; of at most 64 tags.
     #[must_use]
     pub fn newest_of_tags(&self) -> Vec<Sample> {

@@ -4,8 +4,11 @@
 import { picture } from "../api";
 import { attribute, el, text } from "../dom";
 import { time } from "../format";
+import { H264, still } from "../video";
 
 const EVERY_MS = 200;
+/** The longest side of a picture on the page, in pixels. */
+const SIDE = 320;
 
 /** The picture of one subscription. */
 export class PictureView {
@@ -43,7 +46,8 @@ export class PictureView {
     try {
       const found = await picture(this.subscription, this.#seq);
       if (!found) return;
-      const url = URL.createObjectURL(found.blob);
+      const shown = found.blob.type === H264 ? await still(found.blob, SIDE) : found.blob;
+      const url = URL.createObjectURL(shown);
       const before = this.#shown;
       this.#image.src = url;
       // Decode first, so that no gap is visible between two pictures. A failure leaves the old
@@ -56,7 +60,7 @@ export class PictureView {
       attribute(this.element, "data-seq", found.seq);
       text(this.#caption, `#${found.seq} · ${found.size} · ${(found.bytes / 1000).toFixed(1)} kB · ${time(found.ageUs)} old`);
     } catch {
-      // The server is unreachable; the next call tries again.
+      // The server is unreachable, or the picture cannot be decoded; the next call tries again.
     } finally {
       this.#asking = false;
     }

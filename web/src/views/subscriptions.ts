@@ -141,7 +141,7 @@ function card(first: Sub): Shown<Sub> {
         chart?.gone();
         picture = chart = null;
         if (media.firstElementChild !== no) media.replaceChildren(no);
-      } else if (sub.isPicture && !picture) {
+      } else if (sub.isShown && !picture) {
         chart?.gone();
         chart = null;
         picture = new PictureView(sub.sub.id, `${sub.node.name} ${sub.sub.pattern}`);

@@ -298,11 +298,15 @@ impl Reservations {
     }
 
     pub(super) fn answer_denied(&mut self, key: Key, deny: Deny) {
-        let repairs = self
-            .entries
-            .get(&key)
-            .is_some_and(|entry| entry.origin.is_some_and(|origin| origin.repairs));
-        if repairs {
+        if let Some(entry) = self.entries.get_mut(&key)
+            && let Some(origin) = entry.origin.as_mut().filter(|origin| origin.repairs)
+        {
+            let end = entry.installed.as_ref().and_then(|version| version.ask.path.last());
+            if deny.reason == Reason::Declined && end == Some(&deny.node) {
+                // The other end has changed its request. The installed version stays until the new request arrives.
+                origin.repairs = false;
+                return;
+            }
             // The installed version has lost a node, which now refuses it.
             return self.end(key, deny.reason, None, deny.node);
         }

@@ -2,7 +2,7 @@
 //! links.
 
 use super::api::{Change, SCHEMA, State, Switch};
-use super::pictures::Shown;
+use super::pictures::{H264, Shown};
 use super::source::{ANSWERS_WITHIN, Source, now_ms};
 use super::watched::NoPicture;
 use crate::status::Node;
@@ -198,13 +198,14 @@ impl Answered {
             let (width, height) = text.split_once('x')?;
             Some((width.parse().ok()?, height.parse().ok()?))
         });
-        let png = self.headers.get("content-type").is_some_and(|kind| kind == "image/png");
+        let kind = self.headers.get("content-type").map(String::as_str);
+        let known = ["image/png", H264].into_iter().find(|known| kind == Some(*known));
         Shown {
             seq: self.number("x-paceline-seq"),
             age_us: self.number("x-paceline-age-us"),
             size: size.unwrap_or_default(),
             bytes: self.number("x-paceline-bytes"),
-            kind: if png { "image/png" } else { "image/jpeg" },
+            kind: known.unwrap_or("image/jpeg"),
             picture: self.body,
         }
     }

@@ -1,10 +1,13 @@
 //! Previews of a subscriber's pictures: small, at a low rate, and only while a client displays
 //! them.
 
+use super::look::Look;
 use super::watched::{NoPicture, Watched, id};
 use bytes::Bytes;
-use paceline::{Node, Sample, View};
+use paceline::{Node, Sample};
+use paceline_media::codec::Codec;
 use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The longest side of a preview in pixels.
@@ -14,8 +17,13 @@ const SIDE_MAX: u32 = 320;
 const EVERY: Duration = Duration::from_millis(190);
 /// The time without requests after which a subscription is no longer observed.
 const UNWATCHED: Duration = Duration::from_secs(3);
+/// The rate of each publisher at an observer.
+const OBSERVED_HZ: f64 = 5.0;
 /// The JPEG quality of previews.
 const QUALITY: u8 = 80;
+
+/// The media type of H.264 pictures in the format of Annex B.
+pub(super) const H264: &str = "video/h264";
 
 /// A preview.
 #[derive(Clone, Debug)]
@@ -36,7 +44,7 @@ pub(crate) struct Shown {
 
 /// An observed subscription, and its newest preview.
 struct Preview {
-    view: View,
+    look: Look,
     made: Option<(Instant, Result<Shown, NoPicture>)>,
 }
 
@@ -58,16 +66,20 @@ impl Pictures {
     ) -> Result<Option<Shown>, NoPicture> {
         let id = id(subscription)?;
         let now = Instant::now();
-        let watched = self.watched.get(id, || {
-            let view = node.view(id).ok_or(NoPicture::Unknown)?;
-            Ok(Preview { view, made: None })
-        })?;
-        if watched.view.is_closed() {
+        let watched = self
+            .watched
+            .get(id, || Ok(Preview { look: Look::open(node, id, OBSERVED_HZ)?, made: None }))?;
+        if watched.look.is_closed() {
             self.watched.remove(id);
             return Err(NoPicture::Unknown);
         }
+        let newest = watched.look.newest(node);
+        if let Err(why) = newest {
+            self.watched.remove(id);
+            return Err(why);
+        }
         let rested = watched.made.as_ref().is_none_or(|(at, _)| now.duration_since(*at) >= EVERY);
-        if rested && let Some(delivery) = watched.view.newest() {
+        if rested && let Ok(Some(delivery)) = newest {
             let last = watched.made.as_ref().and_then(|(_, made)| made.as_ref().ok());
             if last.is_none_or(|last| last.seq != delivery.seq) {
                 watched.made = Some((now, show(&mut self.scaler, &delivery)));
@@ -78,6 +90,11 @@ impl Pictures {
             Some((_, Err(why))) => Err(why.clone()),
             Some((_, Ok(_))) | None => Ok(None),
         }
+    }
+
+    /// Returns the ids of the observers, which the page does not show.
+    pub(super) fn observers(&self) -> BTreeSet<String> {
+        self.watched.all().filter_map(|preview| preview.look.observer()).collect()
     }
 
     /// Ends the observation of subscriptions without recent requests.
@@ -103,11 +120,15 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
     let encoding = delivery.encoding.as_str();
     let not_shown = |why: &dyn std::fmt::Display| NoPicture::NotShown(format!("{encoding}: {why}"));
     let format: Format = encoding.parse().map_err(|_| not_shown(&"no picture"))?;
-    if format.codec().is_some() {
-        return Err(not_shown(&"the dashboard does not decode video; subscribe to it"));
+    if format.codec().is_some_and(|codec| codec != Codec::H264) {
+        return Err(not_shown(&"the dashboard shows no video but H.264; subscribe to it"));
     }
     let made = (|| {
         let size = format.picture_size(&delivery.payload)?;
+        if format == Format::H264 {
+            // The page decodes it.
+            return Ok((size, H264, delivery.payload.clone()));
+        }
         let to = fitting(size);
         let picture = if to == size {
             delivery.payload.clone()

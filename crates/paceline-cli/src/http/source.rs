@@ -114,7 +114,8 @@ impl OwnSource {
     fn hide_observers(&self, nodes: &mut [crate::status::Node]) {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         values.forget_unwatched();
-        let observers = values.observers();
+        let mut observers = values.observers();
+        observers.extend(self.pictures.lock().unwrap_or_else(PoisonError::into_inner).observers());
         for node in nodes.iter_mut().filter(|_| !observers.is_empty()) {
             node.subscriptions.retain(|it| !observers.contains(&it.id));
         }

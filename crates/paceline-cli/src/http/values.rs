@@ -1,12 +1,10 @@
 //! The newest value of each tag of a subscription, as text, while a client displays them.
 
+use super::look::Look;
 use super::watched::{NoPicture, Watched, id};
-use paceline::contract::Retransmit;
-use paceline::status::SubscriptionId;
-use paceline::{Node, Pattern, Sample, Subscription, Tag, View};
+use paceline::{Node, Sample};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The longest displayed text in characters; the rest is cut.
@@ -15,8 +13,6 @@ const TEXT_MAX: usize = 120;
 const UNWATCHED: Duration = Duration::from_secs(5);
 /// The rate of each publisher at an observer.
 const OBSERVED_HZ: f64 = 2.0;
-/// The most tags whose values an observer keeps.
-const TAGS_MAX: usize = 64;
 
 /// The newest value of a tag.
 #[derive(Debug, Serialize)]
@@ -38,66 +34,6 @@ pub(super) struct Values {
     rows: Vec<Value>,
 }
 
-/// The newest samples of a subscription.
-enum Look {
-    /// A subscription of this process.
-    Own(View),
-    /// One of another process: an observer with the same pattern. It exists only while no link with a capacity would
-    /// carry anything for it.
-    Observer {
-        pattern: Pattern,
-        subscription: Subscription,
-        newest: Arc<Mutex<BTreeMap<Tag, Sample>>>,
-    },
-}
-
-impl Look {
-    fn open(node: &Node, id: SubscriptionId) -> Result<Self, NoPicture> {
-        if let Some(view) = node.view(id) {
-            return Ok(Self::Own(view));
-        }
-        let mut all = node.subscriptions().into_iter();
-        let pattern = all.find(|known| known.id == id).ok_or(NoPicture::Unknown)?.pattern;
-        check_free(node, &pattern)?;
-        let newest = Arc::<Mutex<BTreeMap<Tag, Sample>>>::default();
-        let keep = newest.clone();
-        let builder = node.subscriber(pattern.as_str()).max_hz(OBSERVED_HZ);
-        let subscription = builder.retransmit(Retransmit::None).callback(move |sample| {
-            let mut newest = keep.lock().unwrap_or_else(PoisonError::into_inner);
-            if newest.len() < TAGS_MAX || newest.contains_key(&sample.tag) {
-                newest.insert(sample.tag.clone(), sample);
-            }
-        });
-        let subscription = subscription.map_err(|error| NoPicture::NotShown(error.to_string()))?;
-        Ok(Self::Observer { pattern, subscription, newest })
-    }
-
-    /// Returns the newest sample of each tag.
-    ///
-    /// # Errors
-    /// Returns [`NoPicture::NotShown`] if a publisher has appeared behind a link with a capacity.
-    fn newest(&self, node: &Node) -> Result<Vec<Sample>, NoPicture> {
-        match self {
-            Self::Own(view) => Ok(view.newest_of_tags()),
-            Self::Observer { pattern, newest, .. } => {
-                check_free(node, pattern)?;
-                let newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(newest.values().cloned().collect())
-            }
-        }
-    }
-}
-
-/// Returns an error if samples of this pattern come over a link with a capacity.
-fn check_free(node: &Node, pattern: &Pattern) -> Result<(), NoPicture> {
-    let sources = node.sources(pattern);
-    if sources.iter().all(|source| source.hops.iter().all(|hop| hop.capacity.is_none())) {
-        return Ok(());
-    }
-    let why = "its samples come over a link with a capacity, which the page does not use: open the page of its own node";
-    Err(NoPicture::NotShown(why.to_owned()))
-}
-
 /// The observed subscriptions.
 #[derive(Default)]
 pub(super) struct Watching(Watched<Look>);
@@ -107,7 +43,7 @@ impl Watching {
     pub(super) fn newest(&mut self, node: &Node, subscription: &str) -> Result<Values, NoPicture> {
         let id = id(subscription)?;
         self.forget_unwatched();
-        let newest = self.0.get(id, || Look::open(node, id))?.newest(node);
+        let newest = self.0.get(id, || Look::open(node, id, OBSERVED_HZ))?.newest_of_tags(node);
         if newest.is_err() {
             self.0.remove(id);
         }
@@ -116,17 +52,12 @@ impl Watching {
 
     /// Ends the observation of subscriptions without recent requests, and of those that have ended.
     pub(super) fn forget_unwatched(&mut self) {
-        let ended = |look: &Look| matches!(look, Look::Own(view) if view.is_closed());
-        self.0.forget(UNWATCHED, ended);
+        self.0.forget(UNWATCHED, Look::is_closed);
     }
 
     /// Returns the ids of the observers, which the page does not show.
     pub(super) fn observers(&self) -> BTreeSet<String> {
-        let ids = self.0.all().filter_map(|look| match look {
-            Look::Own(_) => None,
-            Look::Observer { subscription, .. } => Some(subscription.id().to_string()),
-        });
-        ids.collect()
+        self.0.all().filter_map(Look::observer).collect()
     }
 }
 

@@ -41,12 +41,16 @@ pub(super) struct Live {
     shared: BTreeMap<(usize, String), Vec<usize>>,
 }
 
-/// Reads the running network, with the tags that match `pattern`.
-pub(super) fn read(args: &NodeArgs, pattern: &Pattern, choices: &Choices) -> anyhow::Result<Live> {
+/// Reads the running network, with the tags that match `pattern`. Returns `None` if a signal interrupts it.
+pub(super) fn read(
+    args: &NodeArgs,
+    pattern: &Pattern,
+    choices: &Choices,
+) -> anyhow::Result<Option<Live>> {
     let stop = Stop::on_signals()?;
     let node = args.open_guest("plan")?;
     settle(&node, SETTLE, &stop);
-    let live = read_from(&node, pattern, choices);
+    let live = (!stop.requested()).then(|| read_from(&node, pattern, choices)).transpose();
     node.close();
     live
 }

@@ -105,6 +105,8 @@ pub(super) enum Role {
     },
     /// Receives as a member of a synchronised group, from `go` to `stop`.
     Playout(Playout),
+    /// Runs a node on a path with a proxy.
+    Proxied(Proxied),
     /// Runs a node of a scenario; waits for `go` and the end of the warm-up.
     Scene(Scene),
 }
@@ -124,6 +126,7 @@ impl Role {
             | Self::Streams { .. }
             | Self::Decide(_)
             | Self::Playout(_)
+            | Self::Proxied(_)
             | Self::Scene(_) => false,
         }
     }
@@ -243,10 +246,48 @@ pub(super) enum Message {
     Scene(Report),
     /// The releases of a group's member: capture time, release and clock error of each; late samples, and the wake-up.
     Playout { released: Vec<(u64, u64, u64)>, late: u64, wakeup: u64 },
+    /// The samples and the sum of their ages at a subscriber, and the bytes of the stream on each link.
+    Proxied { samples: u64, age_ns: u64, links: Vec<u64> },
     /// The role has reported everything.
     Done,
     /// The number of samples counted in an interval.
     Counted { samples: u64, nanos: u64 },
+}
+
+/// A node on a path with a proxy.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Proxied {
+    pub(super) name: String,
+    /// True unless it joins the other processes of its host.
+    pub(super) isolated: bool,
+    pub(super) links: Vec<NetLink>,
+    pub(super) task: ProxiedTask,
+}
+
+/// The task of a node on a path with a proxy.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) enum ProxiedTask {
+    Relay,
+    /// Publishes samples and waits for the echo of each.
+    Ping {
+        bytes: usize,
+        warm_up: u32,
+        count: u32,
+    },
+    /// Publishes every received sample again. The proxy is that of the received samples.
+    Pong {
+        proxy: Option<String>,
+    },
+    /// Publishes samples of this size at a rate until `stop`.
+    Publish {
+        hz: f64,
+        bytes: usize,
+    },
+    /// Receives one sample in `every` from `go` to `stop`.
+    Subscribe {
+        every: u32,
+        proxy: String,
+    },
 }
 
 /// The decisions that a child process makes.

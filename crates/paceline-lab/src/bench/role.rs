@@ -5,6 +5,7 @@ mod fanout;
 mod flood;
 mod ping;
 mod playout;
+mod proxied;
 mod publish;
 mod router;
 mod scene;
@@ -39,6 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Role::Router { listen } => router::run(&listen)?,
         Role::Sink { place } => flood::sink(&place)?,
         Role::Playout(task) => playout::run(&task)?,
+        Role::Proxied(task) => proxied::run(&task)?,
         Role::Scene(scene) => scene::run(&scene)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,9 @@
 //! `paceline-lab repro juvva-1999`: the placement of proxies: the star of appendix A, the seven-node
-//! program with its errors, and the run times of table 3.
+//! program with its errors, and the run times of table 3; live, tables 1, 2 and 4 and figures 5 to 10.
 //!
 //! The paper's column has only figures that its text and tables state.
+
+mod live;
 
 use crate::bench::OutputArgs;
 use crate::bench::report::{Bound, Report, Section, Unit};
@@ -13,7 +15,7 @@ use paceline_sched::Duration;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The star of appendix A, the seven-node program and table 3
+/// The star of appendix A, the seven-node program, tables 1 to 4 and figures 5 to 10
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -38,6 +40,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     report.add(rows(), &args.output);
     report.add(by_bound()?, &args.output);
     report.add(table_3(runs)?, &args.output);
+    for section in live::sections(live::Effort::new(args.output.short))? {
+        report.add(section, &args.output);
+    }
     report.finish(&args.output)
 }
 

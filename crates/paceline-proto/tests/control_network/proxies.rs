@@ -1,10 +1,10 @@
 //! Proxies at named nodes between publisher and subscriber.
 
-use super::net::{Net, all, camera, id, link, one_in, promised};
+use super::net::{Net, Told, all, camera, id, link, one_in, promised};
 use paceline_proto::control::{CpuBudget, CpuCost, PublisherSpec, RefusalReason, SubscriptionSpec};
 use paceline_proto::form::ScaledForm;
 use paceline_proto::plan::Target;
-use paceline_proto::{Form, Proxy, Size};
+use paceline_proto::{Form, Proxy, PublisherId, Size};
 use paceline_sched::Duration;
 
 const SMALL: Form = Form { size: Some(Size { width: 320, height: 240 }), ..Form::FULL };
@@ -285,4 +285,76 @@ fn a_chosen_proxy_that_fails_is_replaced() {
     net.unsubscribe(full);
     net.run(Duration::from_secs(10));
     assert_eq!(net.held(), [0; 4]);
+}
+
+/// A pseudo-random sequence.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) % most
+    }
+
+    fn place(&mut self, most: usize) -> usize {
+        usize::try_from(self.below(most as u64)).unwrap()
+    }
+}
+
+/// Delivers some messages in random order, lets a millisecond pass, and sometimes changes the scaling time that a node
+/// between the ends has measured.
+fn jostle(net: &mut Net, chance: &mut Chance, publisher: PublisherId) {
+    loop {
+        let ready = net.queues.iter().filter(|(_, queue)| !queue.is_empty());
+        let ready: Vec<_> = ready.map(|(hop, _)| *hop).collect();
+        if ready.is_empty() || chance.below(4) == 0 {
+            break;
+        }
+        let (from, to) = ready[chance.place(ready.len())];
+        net.deliver(from, to);
+    }
+    net.now += Duration::from_millis(1);
+    if chance.below(6) == 0 {
+        let (node, takes) = (1 + chance.place(2), Duration::from_millis(1 + chance.below(4)));
+        let form = ScaledForm { form: SMALL, bytes_max: 500, takes, work: takes };
+        net.nodes[node].set_scaling(net.now, publisher, vec![form]);
+        net.drain(node);
+    }
+    for node in 0..net.nodes.len() {
+        if net.nodes[node].poll_timeout() <= net.now {
+            net.nodes[node].handle_timeout(net.now);
+            net.drain(node);
+        }
+    }
+}
+
+#[test]
+fn a_moved_contract_is_never_withdrawn() {
+    for seed in 0..100 {
+        let mut net = Net::new(4);
+        let eth = || link("eth", Some(1_000_000));
+        (1..4).for_each(|n| net.join_over(n - 1, n, eth(), eth()));
+        net.settle();
+        let publisher = net.publish(0, camera("camera"));
+        let asked = SubscriptionSpec { form: SMALL, ..promised("camera") };
+        let user = net.subscribe(3, asked.clone());
+        net.run(Duration::from_secs(1));
+        assert_eq!(net.heard(user), [publisher]);
+        let mut chance = Chance(seed);
+        for _ in 0..20 {
+            let spec = match chance.place(4) {
+                0 => asked.clone(),
+                3 => SubscriptionSpec { proxy: Proxy::Subscriber, ..asked.clone() },
+                node => at(node, asked.clone()),
+            };
+            let _ = net.nodes[3].change_subscription(net.now, user, &spec);
+            net.drain(3);
+            for _ in 0..30 {
+                jostle(&mut net, &mut chance, publisher);
+                assert_eq!(net.heard(user), [publisher], "{seed}: to {}", spec.proxy);
+            }
+            net.run(Duration::from_secs(chance.below(3)));
+        }
+        assert!(!net.seen[3].told.contains(&Told::Withdrawn), "{seed}: {:?}", net.seen[3].told);
+    }
 }

@@ -111,7 +111,8 @@ fn move_proxies(moves: usize) {
     sums::check(&[&robot, &mast, &relay, &operator]);
 }
 
-/// Checks that a stream has neither gaps nor repeated samples, and that none was late or dropped. Returns the number
+/// Checks that a stream has neither gaps nor repeated samples, that none was late or dropped, and that its contract never
+/// ended. Returns the number
 /// of samples.
 fn check(operator: &Node, stream: &mut Subscriber) -> usize {
     let seqs: Vec<u64> = std::iter::from_fn(|| stream.try_recv()).map(|it| it.seq).collect();
@@ -122,11 +123,16 @@ fn check(operator: &Node, stream: &mut Subscriber) -> usize {
     assert_eq!(wrong, None, "{}: {seqs:?}", row.pattern);
     assert!(seqs.len() > 20, "{}: {seqs:?}", row.pattern);
     assert_eq!((row.late, row.drops.total()), (0, 0), "{row:?}");
+    let ends = |event: &SubscriberEvent| {
+        matches!(event, SubscriberEvent::Refused(..) | SubscriberEvent::Withdrawn(_))
+    };
+    let ended = std::iter::from_fn(|| stream.try_event()).find(ends);
+    assert!(ended.is_none(), "the contract ended: {ended:?}");
     seqs.len()
 }
 
 #[test]
-fn proxies_move_under_load_without_a_gap_a_repetition_or_a_late_sample() {
+fn proxies_move_under_load_without_a_gap_or_the_end_of_a_contract() {
     move_proxies(12);
 }
 

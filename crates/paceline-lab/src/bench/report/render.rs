@@ -8,6 +8,11 @@ fn headings(section: &Section) -> [&'static str; 5] {
     ["", ours, second, "bound", "met"]
 }
 
+/// Returns true for a section that has figures only in its table.
+fn is_only_table(section: &Section, rows: &[[String; 5]]) -> bool {
+    section.table.is_some() && rows.is_empty()
+}
+
 /// Formats a section for a terminal, with aligned columns.
 pub(super) fn text(section: &Section) -> String {
     let mut out = format!("\n{}\n", section.title);
@@ -16,7 +21,9 @@ pub(super) fn text(section: &Section) -> String {
         out.push('\n');
     }
     let headings = headings(section).map(str::to_owned);
-    let table: Vec<_> = std::iter::once(headings).chain(rows(section)).collect();
+    let rows = rows(section);
+    let headings = (!is_only_table(section, &rows)).then_some(headings);
+    let table: Vec<_> = headings.into_iter().chain(rows).collect();
     let width = |column: usize| {
         let cells = table.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -43,9 +50,12 @@ pub(super) fn markdown(report: &Report) -> String {
         if let Some(table) = &section.table {
             let _ = writeln!(out, "{}", table.markdown());
         }
-        let _ = writeln!(out, "| {} |", headings(section).join(" | "));
-        let _ = writeln!(out, "| --- | ---: | ---: | ---: | --- |");
-        for row in rows(section) {
+        let rows = rows(section);
+        if !is_only_table(section, &rows) {
+            let _ = writeln!(out, "| {} |", headings(section).join(" | "));
+            let _ = writeln!(out, "| --- | ---: | ---: | ---: | --- |");
+        }
+        for row in rows {
             let _ = writeln!(out, "| {} |", row.join(" | "));
         }
         for (index, note) in section.notes.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use crate::sample::Sample;
 use paceline_proto::Tag;
+use paceline_proto::sample::Kind;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -21,6 +22,8 @@ pub(crate) struct Seen {
 struct Newest {
     /// Boxed, because most subscriptions have no view.
     of_all: Option<Box<Sample>>,
+    /// Of video pictures at which decoding can start.
+    of_starts: Option<Box<Sample>>,
     /// By tag, at most [`TAGS_MAX`].
     of_tags: BTreeMap<Tag, Sample>,
 }
@@ -49,6 +52,9 @@ impl Seen {
             if newest.of_tags.len() < TAGS_MAX || newest.of_tags.contains_key(&delivery.tag) {
                 newest.of_tags.insert(delivery.tag.clone(), delivery.clone());
             }
+            if delivery.kind == Kind::VideoI {
+                newest.of_starts = Some(Box::new(delivery.clone()));
+            }
             newest.of_all = Some(Box::new(delivery.clone()));
         }
     }
@@ -56,6 +62,11 @@ impl Seen {
     pub(crate) fn newest(&self) -> Option<Sample> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         newest.of_all.as_deref().cloned()
+    }
+
+    pub(crate) fn newest_start(&self) -> Option<Sample> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.of_starts.as_deref().cloned()
     }
 
     pub(crate) fn newest_of_tags(&self) -> Vec<Sample> {

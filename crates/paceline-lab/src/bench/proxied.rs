@@ -1,0 +1,166 @@
+//! Round trips and streams over paths with a proxy, each node a process on this machine, for the experiments of
+//! Juvva 1999.
+
+use super::child::Child;
+use super::interrupt;
+use super::machine::cpu_seconds;
+use super::meet::free_port;
+use super::protocol::{Message, NetLink, Proxied, ProxiedTask, Role};
+use super::stats::{count, float};
+use anyhow::{Context as _, Result};
+use paceline::class::Policy;
+use paceline_cli::support::scratch::Scratch;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const WARM_UP: u32 = 50;
+/// The node that neither publishes nor subscribes, between or beside the others.
+pub(crate) const BETWEEN: &str = "m";
+
+/// The path from the publisher to the subscriber.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    /// Two processes of one host.
+    OneHost,
+    /// Separate hosts with this number of relays between them.
+    Relays(usize),
+    /// Two linked hosts, both also linked to a third one.
+    Beside,
+}
+
+/// Measured round trips.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundTrips {
+    pub(crate) mean_micros: f64,
+    /// The processor time of each process per round trip: publisher, nodes between, subscriber.
+    pub(crate) cpu_micros: Vec<f64>,
+}
+
+/// A measured stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Streamed {
+    pub(crate) age_micros: f64,
+    /// The processor time of publisher, proxy's host and subscriber, in percent of one processor.
+    pub(crate) cpu_percent: Vec<f64>,
+    /// The payload bytes per second on the links from the publisher and to the subscriber.
+    pub(crate) bytes_per_s: [f64; 2],
+}
+
+/// A link between two nodes of the list.
+type Join = (usize, usize);
+
+/// Starts the processes of a way, the publisher first and the subscriber last.
+fn start(way: Way, scratch: &Scratch, ends: [ProxiedTask; 2]) -> Result<Vec<Child>> {
+    interrupt::install()?;
+    let (count, joins): (usize, Vec<Join>) = match way {
+        Way::OneHost => (2, Vec::new()),
+        Way::Relays(relays) => (relays + 2, (0..=relays).map(|at| (at, at + 1)).collect()),
+        Way::Beside => (3, vec![(0, 2), (0, 1), (1, 2)]),
+    };
+    let mut links: Vec<Vec<NetLink>> = vec![Vec::new(); count];
+    for (number, (from, to)) in joins.into_iter().enumerate() {
+        let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
+        let link = NetLink {
+            name: format!("link{number}"),
+            listen: None,
+            connect: None,
+            capacity: None,
+            policy: Policy::default().name().to_owned(),
+            tls: None,
+        };
+        for (node, listens) in [(from, true), (to, false)] {
+            let at = Some(endpoint.clone());
+            let (listen, connect) = if listens { (at, None) } else { (None, at) };
+            if let Some(links) = links.get_mut(node) {
+                links.push(NetLink { listen, connect, ..link.clone() });
+            }
+        }
+    }
+    let [first, last] = ends;
+    let mut tasks = vec![first];
+    tasks.resize(count - 1, ProxiedTask::Relay);
+    tasks.push(last);
+    let shared = scratch.host();
+    let mut children = Vec::new();
+    for (number, (task, links)) in tasks.into_iter().zip(links).enumerate() {
+        let name = match number {
+            0 => "a".to_owned(),
+            last if last + 1 == count => "z".to_owned(),
+            1 => BETWEEN.to_owned(),
+            other => format!("{BETWEEN}{other}"),
+        };
+        let isolated = !matches!(way, Way::OneHost);
+        let dir = if isolated { scratch.host() } else { shared.clone() };
+        let task = Proxied { name: name.clone(), isolated, links, task };
+        let mut child = Child::start(&name, &Role::Proxied(task), None, &dir)?;
+        child.expect_ready()?;
+        children.push(child);
+    }
+    // The publisher begins last.
+    children.iter_mut().rev().try_for_each(Child::go)?;
+    Ok(children)
+}
+
+/// Returns the processor times of all processes so far.
+fn used(children: &[Child]) -> Result<Vec<f64>> {
+    children.iter().map(|child| cpu_seconds(child.id())).collect()
+}
+
+fn wait_for(child: &mut Child, what: &str, is: impl Fn(&Message) -> bool) -> Result<Message> {
+    child.expect(what, PATIENCE, |message| is(&message).then_some(message))
+}
+
+/// Measures round trips of `bytes` bytes: there with the proxy, and back without one.
+pub(crate) fn round_trips(
+    (way, proxy): (Way, Option<&str>),
+    bytes: usize,
+    trips: u32,
+    scratch: &Scratch,
+) -> Result<RoundTrips> {
+    let ping = ProxiedTask::Ping { bytes, warm_up: WARM_UP, count: trips };
+    let pong = ProxiedTask::Pong { proxy: proxy.map(str::to_owned) };
+    let mut children = start(way, scratch, [ping, pong])?;
+    let first = children.first_mut().context("the publisher")?;
+    wait_for(first, "the path", |message| matches!(message, Message::Started))?;
+    let before = used(&children)?;
+    let first = children.first_mut().context("the publisher")?;
+    let done = wait_for(first, "round trips", |it| matches!(it, Message::RoundTrips { .. }))?;
+    let after = used(&children)?;
+    let Message::RoundTrips { nanos } = done else { anyhow::bail!("no round trips") };
+    children.iter_mut().try_for_each(Child::stop)?;
+    let all = f64::from(trips + WARM_UP);
+    let cpu = after.iter().zip(&before).map(|(after, before)| (after - before) * 1e6 / all);
+    let sum: u64 = nanos.iter().sum();
+    let mean_micros = float(sum) / count(nanos.len().max(1)) / 1e3;
+    Ok(RoundTrips { mean_micros, cpu_micros: cpu.collect() })
+}
+
+/// Measures a stream over one node between publisher and subscriber, of which one sample in `every` is subscribed to.
+pub(crate) fn stream(
+    proxy: &str,
+    (hz, bytes, every): (f64, usize, u32),
+    time: Duration,
+    scratch: &Scratch,
+) -> Result<Streamed> {
+    let publish = ProxiedTask::Publish { hz, bytes };
+    let subscribe = ProxiedTask::Subscribe { every, proxy: proxy.to_owned() };
+    let mut children = start(Way::Relays(1), scratch, [publish, subscribe])?;
+    let last = children.last_mut().context("the subscriber")?;
+    wait_for(last, "the stream", |message| matches!(message, Message::Started))?;
+    let (began, before) = (Instant::now(), used(&children)?);
+    std::thread::sleep(time);
+    let after = used(&children)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let last = children.last_mut().context("the subscriber")?;
+    last.stop()?;
+    let found = wait_for(last, "its report", |it| matches!(it, Message::Proxied { .. }))?;
+    let whole = began.elapsed().as_secs_f64();
+    let Message::Proxied { samples, age_ns, links } = found else { anyhow::bail!("no report") };
+    children.iter_mut().rev().skip(1).try_for_each(Child::stop)?;
+    let cpu = after.iter().zip(&before).map(|(after, before)| (after - before) * 100.0 / seconds);
+    // Both nodes of a link have counters of it. Only the sending ones of this direction are not zero.
+    let mut sent = links.into_iter().filter(|bytes| *bytes > 0).map(|bytes| float(bytes) / whole);
+    let bytes_per_s = [sent.next().unwrap_or_default(), sent.next().unwrap_or_default()];
+    let age_micros = float(age_ns) / float(samples.max(1)) / 1e3;
+    Ok(Streamed { age_micros, cpu_percent: cpu.collect(), bytes_per_s })
+}

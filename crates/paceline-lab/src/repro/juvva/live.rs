@@ -1,0 +1,272 @@
+//! Tables 1, 2 and 4 and figures 5 to 10, measured live: each node is a process of this machine, joined by TCP on the
+//! loopback interface.
+
+use crate::bench::proxied::{BETWEEN, Streamed, Way, round_trips, stream};
+use crate::bench::report::{Bound, Section, Table, Unit};
+use crate::bench::stats::count;
+use anyhow::Result;
+use paceline_cli::support::scratch::Scratch;
+use std::time::Duration;
+
+/// The message lengths of figures 6 to 10. The paper's axes are not part of its text.
+const LENGTHS: [usize; 6] = [64, 256, 512, 1_024, 2_048, 4_096];
+/// The message length and the number of round trips of figure 5.
+const SHORTEST: usize = 64;
+const TRIPS: u32 = 100;
+/// The round trips for processor times, which the kernel counts in steps of 10 ms.
+const TRIPS_CPU: u32 = 5_000;
+/// The stream of tables 1 and 2: samples per second, bytes, and one sample in this many.
+const STREAM: (f64, usize, u32) = (500.0, 10_000, 5);
+
+/// The measurements of a run. A short one has no figures by message length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    is_short: bool,
+    seconds: u64,
+}
+
+impl Effort {
+    pub(super) const fn new(is_short: bool) -> Self {
+        Self { is_short, seconds: if is_short { 1 } else { 10 } }
+    }
+}
+
+fn between() -> String {
+    format!("node:{BETWEEN}")
+}
+
+/// Returns all sections.
+pub(super) fn sections(effort: Effort) -> Result<Vec<Section>> {
+    let scratch = Scratch::new("juvva")?;
+    let mut sections = vec![tables_1_and_2(effort, &scratch)?, figure_5(&scratch)?];
+    if effort.is_short {
+        return Ok(sections);
+    }
+    sections.push(table_4(&scratch)?);
+    sections.extend(figures_6_to_10(&scratch)?);
+    Ok(sections)
+}
+
+fn figures_6_to_10(scratch: &Scratch) -> Result<Vec<Section>> {
+    let (mut sections, remote) = (Vec::new(), between());
+    let ends = ["publisher", "subscriber"];
+    let same = Figure::measure(Way::OneHost, &ends, scratch)?;
+    let mut section = same.section("Figure 6: publisher and subscriber on one host");
+    section.note(
+        "A path over another host would visit the host of publisher and subscriber twice. Paceline refuses it, so there \
+         is no proxy on a remote node.",
+    );
+    sections.push(section);
+    let places = ["publisher", "subscriber", &remote];
+    let one = Figure::measure(Way::Beside, &places, scratch)?;
+    let mut section = one.section("Figure 7: one hop, and a third host beside it");
+    let added = one.added(2);
+    section.show("a proxy on the third host adds", Unit::Micros, added, 2_500.0);
+    sections.push(section);
+    let two = Figure::measure(Way::Relays(1), &ends, scratch)?;
+    sections.push(two.section("Figure 8: two hops over one relay"));
+    let three = Figure::measure(Way::Relays(2), &ends, scratch)?;
+    sections.push(three.section("Figure 9: three hops over two relays"));
+    sections.push(figure_10([&one, &two, &three]));
+    Ok(sections)
+}
+
+/// Mean round-trip times by message length and place of the proxy.
+struct Figure {
+    places: Vec<String>,
+    rows: Vec<(usize, Vec<f64>)>,
+}
+
+impl Figure {
+    fn measure(way: Way, places: &[&str], scratch: &Scratch) -> Result<Self> {
+        let mut rows = Vec::new();
+        for bytes in LENGTHS {
+            eprintln!("{way:?}, {bytes} bytes");
+            let cell = |place: &&str| {
+                let trips = round_trips((way, Some(*place)), bytes, TRIPS, scratch)?;
+                anyhow::Ok(trips.mean_micros)
+            };
+            rows.push((bytes, places.iter().map(cell).collect::<Result<Vec<f64>>>()?));
+        }
+        let places = places.iter().map(|place| (*place).to_owned()).collect();
+        Ok(Self { places, rows })
+    }
+
+    fn section(&self, title: &str) -> Section {
+        let title = format!("{title}: mean of {TRIPS} round trips in µs");
+        let mut section = Section::new(title).against_paper();
+        let headings = self.places.iter().map(|place| match place.starts_with("node:") {
+            true => "proxy on the third host".to_owned(),
+            false => format!("proxy at the {place}"),
+        });
+        let first = std::iter::once("bytes".to_owned());
+        let mut table = Table::new(first.chain(headings).collect());
+        for (bytes, means) in &self.rows {
+            table.row(bytes.to_string(), means.clone());
+        }
+        section.table(table);
+        section
+    }
+
+    /// Returns the mean of a place minus that of the first one, over all lengths.
+    fn added(&self, place: usize) -> f64 {
+        let differences = self.rows.iter().map(|(_, means)| {
+            means.get(place).zip(means.first()).map_or(f64::NAN, |(other, first)| other - first)
+        });
+        differences.sum::<f64>() / count(self.rows.len().max(1))
+    }
+}
+
+fn figure_10([one, two, three]: [&Figure; 3]) -> Section {
+    let title = "Figure 10: delay that relays add to a round trip, by figures 7 to 9, in µs; proxy at the publisher";
+    let mut section = Section::new(title).against_paper();
+    let headings = ["bytes", "one relay", "two relays"].map(str::to_owned);
+    let mut table = Table::new(headings.to_vec());
+    for ((bytes, a), ((_, b), (_, c))) in one.rows.iter().zip(two.rows.iter().zip(&three.rows)) {
+        let at = |means: &[f64]| means.first().copied().unwrap_or(f64::NAN);
+        table.row(bytes.to_string(), vec![at(b) - at(a), at(c) - at(a)]);
+    }
+    section.table(table);
+    section.note(
+        "The paper states that the delay of a router grows roughly linearly with the message length, and faster above \
+         256 bytes; it prints no figures. The loopback interface has no rate, so the length matters little here.",
+    );
+    section
+}
+
+fn figure_5(scratch: &Scratch) -> Result<Section> {
+    let title =
+        format!("Figure 5: echo of {SHORTEST} bytes over one hop, mean of {TRIPS} round trips");
+    let mut section = Section::new(title).against_paper();
+    let remote = between();
+    let places: [(&str, Option<&str>); 4] = [
+        ("no proxy", None),
+        ("proxy at the publisher", Some("publisher")),
+        ("proxy at the subscriber", Some("subscriber")),
+        ("proxy on a third host", Some(&remote)),
+    ];
+    let mut means = Vec::new();
+    for (name, place) in places {
+        let trips = round_trips((Way::Beside, place), SHORTEST, TRIPS, scratch)?;
+        section.show(name, Unit::Micros, trips.mean_micros, f64::NAN);
+        means.push(trips.mean_micros);
+    }
+    if let [none, .., remote] = means[..] {
+        section.show("a proxy on a third host adds", Unit::Micros, remote - none, 3_000.0);
+    }
+    section.note(
+        "The proxy has factor 1: at an end it changes no sample and is no extra step. The paper draws figure 5; its text \
+         states the added 3 ms.",
+    );
+    Ok(section)
+}
+
+fn table_4(scratch: &Scratch) -> Result<Section> {
+    let title =
+        format!("Table 4: processor time per round trip of {SHORTEST} bytes, by process, in µs");
+    let mut section = Section::new(title).against_paper();
+    let remote = between();
+    // The sums of the paper's components in ms: Δpubcpu + Δpubcom, Δsubipc + Δsubcpu, Δproxycpu + Δproxycom.
+    let places: [(&str, &str, [f64; 3]); 3] = [
+        ("the subscriber", "subscriber", [0.2816 + 0.4920, 0.3601 + 0.33, f64::NAN]),
+        ("the publisher", "publisher", [0.2871 + 0.498, 0.364 + 0.328, f64::NAN]),
+        ("a third host", &remote, [0.2807 + 0.494, 0.3626 + 0.3329, 0.042 + 0.49664]),
+    ];
+    for (name, place, paper) in places {
+        let way = (Way::Beside, Some(place));
+        let trips = round_trips(way, SHORTEST, TRIPS_CPU, scratch)?;
+        let [publisher, third, subscriber] = trips.cpu_micros[..] else { continue };
+        let rows = [("publisher", publisher), ("subscriber", subscriber), ("third host", third)];
+        for ((process, cpu), paper) in rows.into_iter().zip(paper) {
+            let row = format!("proxy at {name}: {process}");
+            section.show(&row, Unit::Micros, cpu, paper * 1e3);
+        }
+    }
+    section.note(
+        "Ours is the processor time of a whole process, with the kernel, for both directions of a round trip. The paper's \
+         column sums its components for the path there, without network protocols: computation and communication at the \
+         publisher and at the proxy, IPC and computation at the subscriber.",
+    );
+    Ok(section)
+}
+
+fn tables_1_and_2(effort: Effort, scratch: &Scratch) -> Result<Section> {
+    let (hz, bytes, every) = STREAM;
+    let title = format!(
+        "Tables 1 and 2: {hz} samples of {bytes} bytes per second, one in {every} for a subscriber behind one node"
+    );
+    let mut section = Section::new(title).headings(["ours", ""]);
+    let remote = between();
+    let places: [(&str, &str); 3] = [
+        ("the node between", &remote),
+        ("the publisher", "publisher"),
+        ("the subscriber", "subscriber"),
+    ];
+    let headings = [
+        "proxy at",
+        "publisher: CPU %",
+        "publisher: MB/s",
+        "node between: CPU %",
+        "subscriber: CPU %",
+        "subscriber: MB/s",
+        "age, µs",
+    ];
+    let mut table = Table::new(headings.map(str::to_owned).to_vec());
+    let mut all = Vec::new();
+    for (name, place) in places {
+        eprintln!("a stream that is scaled at {name}");
+        let one = stream(place, STREAM, Duration::from_secs(effort.seconds), scratch)?;
+        let cpu = |at: usize| one.cpu_percent.get(at).copied().unwrap_or(f64::NAN);
+        let [from, to] = one.bytes_per_s.map(|bytes| bytes / 1e6);
+        table.row(name.to_owned(), vec![cpu(0), from, cpu(1), cpu(2), to, one.age_micros]);
+        all.push(one);
+    }
+    section.table(table);
+    if let [between, publisher, subscriber] = &all[..] {
+        rank(&mut section, [between, publisher, subscriber], every);
+    }
+    Ok(section)
+}
+
+/// Compares the bytes on the links with the paper's ranking.
+fn rank(section: &mut Section, [between, publisher, subscriber]: [&Streamed; 3], every: u32) {
+    let low = Bound::Near(1.0 / f64::from(every), 0.05);
+    let same = Bound::Near(1.0, 0.05);
+    let ratio = |one: &Streamed, other: &Streamed, link: usize| {
+        let at = |of: &Streamed| of.bytes_per_s.get(link).copied().unwrap_or(f64::NAN);
+        at(one) / at(other)
+    };
+    for (name, value, bound) in [
+        (
+            "publisher's link, proxy at the publisher ÷ between (paper: low ÷ high)",
+            ratio(publisher, between, 0),
+            low,
+        ),
+        (
+            "publisher's link, proxy at the subscriber ÷ between (paper: high ÷ high)",
+            ratio(subscriber, between, 0),
+            same,
+        ),
+        (
+            "subscriber's link, proxy between ÷ at the subscriber (paper: low ÷ high)",
+            ratio(between, subscriber, 1),
+            low,
+        ),
+        (
+            "subscriber's link, proxy at the publisher ÷ between (paper: low ÷ low)",
+            ratio(publisher, between, 1),
+            same,
+        ),
+    ] {
+        section.must(name, Unit::Ratio, value, f64::NAN, bound);
+    }
+    section.note(
+        "The paper ranks the delay low with the proxy at the subscriber, medium with one between and high at the \
+         publisher, because each hop waits for a period of its stream. Paceline forwards a sample when it arrives, so the \
+         ages differ only by the work on the path.",
+    );
+    section.note(
+        "Table 2 has the publisher low with a proxy between, for several subscribers behind it that share a multicast \
+         address. Live links are unicast, and streams to one next hop are shared. Multicast is not measured.",
+    );
+}
