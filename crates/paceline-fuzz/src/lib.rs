@@ -38,7 +38,7 @@ pub use hostile::{HostileOutcome, hostile};
 pub use ingress::ingress;
 pub use intruder::{IntruderOutcome, intruder};
 pub use link::link;
-pub use pictures::{encoding, jpeg, mjpeg, y4m};
+pub use pictures::{encoding, jpeg, mjpeg, ros, y4m};
 pub use receiver::receiver;
 pub use recording::recording;
 pub use repair::repair;
@@ -78,6 +78,7 @@ pub const BODIES: &[FuzzBody] = &[
     body("jpeg", 3_000, jpeg),
     body("mjpeg", 3_000, mjpeg),
     body("y4m", 3_000, y4m),
+    body("ros", 3_000, ros),
     body("png", 1_000, png),
     body("wav", 2_000, wav),
     body("sound", 10, sound),

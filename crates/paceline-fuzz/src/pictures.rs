@@ -1,9 +1,10 @@
 //! Fuzz bodies for pictures, picture files, and the names of their formats.
 
 use paceline_media::audio::AudioFormat;
+use paceline_media::ros::{RosMessage, RosPicture};
 use paceline_media::{
     Format, MediaError, Picture, PixelFormat, Scaler, Size, Y4mReader, Y4mWriter, jpeg as codec,
-    mjpeg as file,
+    mjpeg as file, ros as messages,
 };
 
 /// Pictures with more pixels are skipped: they take time and find nothing new.
@@ -38,6 +39,37 @@ pub fn jpeg(data: &[u8]) {
         assert_eq!(scaled.is_ok(), planes.is_ok(), "{size} to {to}: {:?}", scaled.err());
         if let Ok(scaled) = scaled {
             assert_eq!(codec::dimensions(&scaled), Ok(to));
+        }
+    }
+}
+
+/// Checks the size, the pixels and a scaled version of the picture in a message of ROS 2.
+pub fn ros(data: &[u8]) {
+    for message in [RosMessage::Image, RosMessage::CompressedImage] {
+        let Ok(size) = messages::picture_size(message, data) else {
+            // Bytes that begin like JPEG or PNG are returned as they are.
+            let returned = messages::picture(message, data).is_ok();
+            assert!(!returned || message == RosMessage::CompressedImage);
+            continue;
+        };
+        if size.pixels() > PIXELS_MAX {
+            continue;
+        }
+        let scalable = messages::is_scalable(message, data);
+        let picture = messages::picture(message, data);
+        assert_eq!(Some(picture.is_ok()), scalable, "{:?}", picture.err());
+        if let Ok(RosPicture::Pixels(rgb)) = picture {
+            assert_eq!(rgb.size(), size);
+        }
+        let (format, mut scaler) = (Format::Ros(message), Scaler::new());
+        let wider = Size { width: size.width + 1, ..size };
+        assert!(scaler.scale(&format, data, wider).is_err(), "nothing is made larger");
+        let to = Size { width: size.width.div_ceil(2), height: size.height.div_ceil(3) };
+        if let Ok(scaled) = scaler.scale(&format, data, to) {
+            assert_eq!(messages::picture_size(message, &scaled), Ok(to));
+            assert_eq!(scaler.scale(&format, &scaled, to), Ok(scaled.clone()), "it stays");
+            // Encapsulation, stamp, and the length of the frame.
+            assert_eq!(scaled.get(4..16), data.get(4..16), "the header stays");
         }
     }
 }

@@ -293,6 +293,18 @@ pub enum MediaError {
         /// The encoder's message.
         reason: String,
     },
+    /// A message of ROS 2 is invalid, or its picture is of a kind that is not scaled.
+    #[error("{message} at byte {at}: {reason}; {fix}")]
+    Ros {
+        /// The type of the message.
+        message: &'static str,
+        /// The offset of the invalid bytes.
+        at: usize,
+        /// The reason.
+        reason: String,
+        /// The remedy.
+        fix: &'static str,
+    },
     /// An encoding string of sound is unknown.
     #[error(
         "encoding {text:?}: {reason}; write audio/pcm;format=s16le;rate=48000;channels=2, audio/pcmu;rate=8000;channels=1 or audio/pcma;rate=8000;channels=1"

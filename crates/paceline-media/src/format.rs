@@ -12,6 +12,7 @@ use crate::h265;
 use crate::jpeg;
 use crate::pixel::PixelFormat;
 use crate::png;
+use crate::ros::{self, RosMessage};
 use crate::size::Size;
 
 /// The format of a message payload that is one picture.
@@ -21,7 +22,9 @@ use crate::size::Size;
 /// - `video/h264` and `video/h265`: an access unit in Annex B; units with an SPS contain the size;
 /// - `video/av1`: a temporal unit of low-overhead OBUs; units with a sequence header contain the size;
 /// - `video/raw;format=i420;width=640;height=480`;
-/// - `video/raw;format=rgb;width=640;height=480`.
+/// - `video/raw;format=rgb;width=640;height=480`;
+/// - `application/cdr;sensor_msgs/msg/Image` and `application/cdr;sensor_msgs/msg/CompressedImage`: a message of
+///   ROS 2 that contains a picture and its size.
 ///
 /// Parsing accepts the parameters in any order with blanks around the semicolons. Each parameter must
 /// occur exactly once, and others are rejected.
@@ -50,7 +53,12 @@ pub enum Format {
     I420(Size),
     /// One [`PixelFormat::Rgb8`] picture of this size.
     Rgb8(Size),
+    /// A message of ROS 2 with one picture (see [`ros`]).
+    Ros(RosMessage),
 }
+
+/// The media type of messages of ROS 2. As in Zenoh, the name of their type follows a semicolon.
+const CDR: &str = "application/cdr";
 
 impl Format {
     /// Returns the size of the picture in `payload`, from its header or from the format, without
@@ -58,12 +66,14 @@ impl Format {
     ///
     /// # Errors
     /// The errors of [`jpeg::dimensions`] for JPEG, of [`png::dimensions`] for PNG, and of
-    /// [`h264::info`], [`h265::info`] and [`av1::info`] for video. [`MediaError::VideoNoSize`] for a unit without an SPS or sequence header. The errors of
+    /// [`h264::info`], [`h265::info`] and [`av1::info`] for video; those of [`ros::picture_size`] for messages of
+    /// ROS 2. [`MediaError::VideoNoSize`] for a unit without an SPS or sequence header. The errors of
     /// [`crate::Picture::new`] otherwise.
     pub fn picture_size(&self, payload: &[u8]) -> Result<Size, MediaError> {
         let (format, size) = match *self {
             Self::Jpeg => return jpeg::dimensions(payload),
             Self::Png => return png::dimensions(payload),
+            Self::Ros(message) => return ros::picture_size(message, payload),
             Self::H264 => {
                 let none = h264::no_size(payload.len());
                 return h264::info(payload)?.map(|info| info.size).ok_or(none);
@@ -96,8 +106,14 @@ impl Format {
             Self::H264 => Some(Codec::H264),
             Self::H265 => Some(Codec::H265),
             Self::Av1 => Some(Codec::Av1),
-            Self::Jpeg | Self::Png | Self::I420(_) | Self::Rgb8(_) => None,
+            Self::Jpeg | Self::Png | Self::I420(_) | Self::Rgb8(_) | Self::Ros(_) => None,
         }
+    }
+
+    /// Returns true for JPEG, alone or in a message: a scaler chooses its quality and so its bytes.
+    #[must_use]
+    pub const fn has_quality(&self) -> bool {
+        matches!(self, Self::Jpeg | Self::Ros(RosMessage::CompressedImage))
     }
 
     /// Returns the same format for a picture of `size`: the format of a payload scaled to `size`.
@@ -111,6 +127,7 @@ impl Format {
             Self::Av1 => Self::Av1,
             Self::I420(_) => Self::I420(size),
             Self::Rgb8(_) => Self::Rgb8(size),
+            Self::Ros(message) => Self::Ros(*message),
         }
     }
 }
@@ -133,6 +150,7 @@ impl fmt::Display for Format {
             Self::H264 => return f.write_str("video/h264"),
             Self::H265 => return f.write_str("video/h265"),
             Self::Av1 => return f.write_str("video/av1"),
+            Self::Ros(message) => return write!(f, "{CDR};{message}"),
             Self::I420(size) => (PixelFormat::I420, size),
             Self::Rgb8(size) => (PixelFormat::Rgb8, size),
         };
@@ -154,6 +172,7 @@ impl FromStr for Format {
             "video/h265" => Self::H265,
             "video/av1" => Self::Av1,
             "video/raw" => return parse_raw(parts, refuse),
+            CDR => return parse_ros(parts, refuse),
             _ => {
                 return Err(refuse(format!(
                     "type {:?} is neither image/jpeg, image/png, video/h264, video/h265, video/av1 nor video/raw",
@@ -165,6 +184,22 @@ impl FromStr for Format {
             None => Ok(plain),
             Some(extra) => Err(refuse(format!("{kind} has no {:?}", excerpt(extra)))),
         }
+    }
+}
+
+/// Parses the name of the type after `application/cdr`.
+fn parse_ros<'a>(
+    mut parts: impl Iterator<Item = &'a str>,
+    refuse: impl Fn(String) -> MediaError,
+) -> Result<Format, MediaError> {
+    let (name, more) = (parts.next().unwrap_or_default(), parts.next());
+    match name.parse() {
+        Ok(message) if more.is_none() => Ok(Format::Ros(message)),
+        Ok(_) | Err(()) => Err(refuse(format!(
+            "{CDR} contains a picture as {} or {}",
+            RosMessage::Image,
+            RosMessage::CompressedImage
+        ))),
     }
 }
 
@@ -210,7 +245,8 @@ mod tests {
         let size = Size::new(640, 480).unwrap();
         let video = [Format::H264, Format::H265, Format::Av1];
         let raw = [Format::I420(size), Format::Rgb8(size)];
-        for format in [&[Format::Jpeg, Format::Png][..], &video, &raw].concat() {
+        let ros = [Format::Ros(RosMessage::Image), Format::Ros(RosMessage::CompressedImage)];
+        for format in [&[Format::Jpeg, Format::Png][..], &video, &raw, &ros].concat() {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let text = "video/raw; height=480 ;width=640; format=rgb";
@@ -230,6 +266,9 @@ mod tests {
             ("video/h264;rate=1", "video/h264 has no \"rate=1\""),
             ("video/av1;rate=1", "video/av1 has no \"rate=1\""),
             ("video/H265", "type \"video/H265\" is neither"),
+            ("application/cdr", "application/cdr contains a picture as sensor_msgs/msg/Image or"),
+            ("application/cdr;std_msgs/msg/String", "contains a picture as"),
+            ("application/cdr;sensor_msgs/msg/Image;x", "contains a picture as"),
             ("video/raw", "format and width and height missing"),
             ("video/raw;format=i420;width=2", "height missing"),
             ("video/raw;format=nv12;width=2;height=2", "format \"nv12\" is neither i420 nor rgb"),

@@ -15,6 +15,7 @@
 //! | [`h265`], [`av1`] | H.265 and AV1 streams: units and their dependencies, without decoding |
 //! | [`video`] | the classes of the units of all three |
 //! | [`png`] | size, decoding and encoding of one PNG picture |
+//! | [`ros`] | pictures in messages of ROS 2 (CDR) |
 //! | [`mjpeg`] | a file of concatenated JPEG pictures, split into pictures |
 //! | (root) | [`Y4mReader`], [`Y4mWriter`]: uncompressed video files |
 //! | [`audio`] | formats of sound, WAV files, G.711, Opus, and scaling of rate and channels |
@@ -50,6 +51,7 @@ mod picture;
 mod pixel;
 pub mod png;
 mod resize;
+pub mod ros;
 mod scale;
 mod size;
 pub mod ulog;

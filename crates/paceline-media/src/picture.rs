@@ -193,7 +193,7 @@ pub(crate) fn split_planes(size: Size, bytes: &mut [u8]) -> Option<[&mut [u8]; 3
 }
 
 /// Converts full-range BT.601 in 16-bit fixed point.
-fn ycbcr_to_rgb(luma: u8, cb: u8, cr: u8) -> [u8; 3] {
+pub(crate) fn ycbcr_to_rgb(luma: u8, cb: u8, cr: u8) -> [u8; 3] {
     let luma = (i32::from(luma) << 16) + (1 << 15);
     let (cb, cr) = (i32::from(cb) - 128, i32::from(cr) - 128);
     [luma + 91_881 * cr, luma - 22_554 * cb - 46_802 * cr, luma + 116_130 * cb]

@@ -1,6 +1,7 @@
 //! Spatial scaling of a payload to a smaller one of the same format.
 
 mod png;
+mod ros;
 
 use fast_image_resize::images::TypedImageRef;
 use fast_image_resize::pixels::{U8, U8x3};
@@ -90,6 +91,8 @@ impl Scaler {
     /// - [`MediaError::Length`] for a raw payload that does not match its format.
     /// - The errors of [`crate::jpeg::decode`] or [`crate::png::decode`], and of [`Size::check`] for
     ///   `to`.
+    /// - [`MediaError::Ros`] for a message of ROS 2 that is cut off or contradicts itself, or whose picture is of a
+    ///   kind that is not scaled ([`crate::ros`]).
     /// - [`MediaError::H264Scale`] for H.264, whose units depend on each other.
     /// - [`MediaError::VideoScale`] for H.265 and AV1, which are not decoded.
     pub fn scale(
@@ -108,7 +111,7 @@ impl Scaler {
             return Err(MediaError::SizeAboveSource { asked: to, source_size: from });
         }
         let fits = self.quality.is_none() && self.limit.is_none_or(|limit| payload.len() <= limit);
-        if to == from && (fits || *format != Format::Jpeg) {
+        if to == from && (fits || !format.has_quality()) {
             return Ok(payload.to_vec());
         }
         match format {
@@ -122,6 +125,7 @@ impl Scaler {
                 self.resize.view(&view, from, (&mut out, to))?;
                 Ok(out)
             }
+            Format::Ros(message) => self.scale_ros(*message, payload, to),
             Format::H264 | Format::H265 | Format::Av1 => {
                 Err(refused(format).unwrap_or(MediaError::H264Scale))
             }
@@ -185,7 +189,7 @@ fn refused(format: &Format) -> Option<MediaError> {
         Format::H264 => Some(MediaError::H264Scale),
         Format::H265 => Some(MediaError::VideoScale { codec: h265::CODEC }),
         Format::Av1 => Some(MediaError::VideoScale { codec: av1::CODEC }),
-        Format::Jpeg | Format::Png | Format::I420(_) | Format::Rgb8(_) => None,
+        Format::Jpeg | Format::Png | Format::I420(_) | Format::Rgb8(_) | Format::Ros(_) => None,
     }
 }
 

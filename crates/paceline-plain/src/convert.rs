@@ -1,5 +1,6 @@
 //! Conversions between Zenoh's types and Paceline's.
 
+use crate::ros;
 use bytes::Bytes;
 use paceline::{Encoding, Timestamp};
 use std::borrow::Cow;
@@ -49,8 +50,10 @@ impl<From, To> Default for Encodings<From, To> {
 
 impl Encodings<ZenohEncoding, Encoding> {
     /// Returns the media type with the same name. A name that is not plain text is no media type,
-    /// and becomes [`Encoding::Bytes`].
-    pub(crate) fn import(&mut self, encoding: &ZenohEncoding) -> Encoding {
+    /// and becomes [`Encoding::Bytes`]. Without a name, the key of a ROS 2 program states the type.
+    ///
+    /// Use one cache per key.
+    pub(crate) fn import(&mut self, encoding: &ZenohEncoding, key: &str) -> Encoding {
         if let Some((from, to)) = &self.0
             && from == encoding
         {
@@ -58,7 +61,9 @@ impl Encodings<ZenohEncoding, Encoding> {
         }
         let name: Cow<'static, str> = encoding.into();
         let named = Encoding::new(&name);
-        let to = if named.is_plain() { named } else { Encoding::Bytes };
+        let named = if named.is_plain() { named } else { Encoding::Bytes };
+        let unnamed = [ZenohEncoding::default(), ZenohEncoding::APPLICATION_CDR].contains(encoding);
+        let to = if unnamed { ros::encoding_of(key).unwrap_or(named) } else { named };
         self.0 = Some((encoding.clone(), to.clone()));
         to
     }
@@ -95,18 +100,28 @@ mod tests {
             ZenohEncoding::from("something/else;of=its own"),
         ] {
             for _ in 0..2 {
-                let imported = import.import(&encoding);
+                let imported = import.import(&encoding, "robot/imu");
                 assert_eq!(export.export(&imported), encoding, "{imported}");
             }
         }
-        assert_eq!(import.import(&ZenohEncoding::default()).as_str(), "zenoh/bytes");
+        assert_eq!(import.import(&ZenohEncoding::default(), "robot/imu").as_str(), "zenoh/bytes");
+    }
+
+    #[test]
+    fn only_samples_without_a_type_get_that_of_their_key() {
+        let key = format!("0/a/std_msgs::msg::dds_::String_/RIHS01_{}", "0".repeat(64));
+        let import = |encoding: ZenohEncoding| Encodings::default().import(&encoding, &key);
+        let typed = Encoding::new("application/cdr;std_msgs/msg/String");
+        assert_eq!(import(ZenohEncoding::default()), typed);
+        assert_eq!(import(ZenohEncoding::APPLICATION_CDR), typed);
+        assert_eq!(import(ZenohEncoding::TEXT_PLAIN), Encoding::Text);
     }
 
     #[test]
     fn an_encoding_that_is_not_plain_text_is_ignored() {
         for bad in ["text/plain;\x1b[2J", "a/b\nerror: all is lost", "image/\u{202e}gpj"] {
             assert_eq!(
-                Encodings::default().import(&ZenohEncoding::from(bad)),
+                Encodings::default().import(&ZenohEncoding::from(bad), "robot/imu"),
                 Encoding::Bytes,
                 "{bad:?}"
             );

@@ -377,7 +377,7 @@ fn incoming(
     let encoding = match &rule.encoding {
         _ if deleted => Encoding::new(DELETION),
         Some(encoding) => encoding.clone(),
-        None => encodings.import(sample.encoding()),
+        None => encodings.import(sample.encoding(), sample.key_expr().as_str()),
     };
     let options = PutOptions {
         encoding: Some(encoding),

@@ -89,6 +89,11 @@ impl KeyPattern {
         self.canon.as_str()
     }
 
+    /// Returns the pattern as a key expression.
+    pub(crate) fn as_keyexpr(&self) -> &keyexpr {
+        &self.canon
+    }
+
     /// Returns true if at least one key matches both patterns.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {

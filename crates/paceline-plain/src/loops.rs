@@ -1,5 +1,6 @@
 //! Checks for conflicting rules of one node: rules that duplicate samples or form a loop.
 
+use crate::history;
 use crate::key::KeyError;
 use crate::rule::{QueryRule, Rules};
 
@@ -152,7 +153,7 @@ fn check_queries(rules: &[QueryRule]) -> Result<(), RuleConflict> {
         for (first, earlier) in rules.iter().enumerate().take(second) {
             let what = if earlier.tag == later.tag {
                 format!("have the same tag '{}'", later.tag)
-            } else if earlier.key.intersects(&later.key) {
+            } else if history::overlap(&earlier.key, &later.key) {
                 "have keys in common".to_owned()
             } else {
                 continue;
@@ -233,7 +234,10 @@ mod tests {
         );
         let same = found([rule("a/**", "x"), rule("a/b", "y")]).unwrap();
         assert!(same.contains("have keys in common"), "{same}");
+        let same = found([rule("a/*/@adv/**", "x"), rule("a/**", "y")]).unwrap();
+        assert!(same.contains("have keys in common"), "{same}");
         assert_eq!(found([rule("a/**", "x"), rule("b", "y")]), None);
+        assert_eq!(found([rule("a/**", "x"), rule("b/@adv/**", "y")]), None);
     }
 
     #[test]

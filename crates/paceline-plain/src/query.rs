@@ -20,6 +20,7 @@ mod waiting;
 
 use crate::lock;
 use crate::rule::QueryRule;
+use crate::tokens::Own;
 use answerer::Answerer;
 use asker::Asker;
 use offers::Offers;
@@ -58,7 +59,9 @@ impl Queries {
         number: usize,
         rule: &QueryRule,
     ) -> zenoh::Result<Self> {
+        let own_tokens = Own::default();
         let common = || Common {
+            own_tokens: own_tokens.clone(),
             node: node.clone(),
             session: session.clone(),
             number,
@@ -84,6 +87,8 @@ impl Queries {
 
 /// State shared by all parts of a running rule.
 struct Common {
+    /// The tokens of other nodes' programs that the rule declares here.
+    own_tokens: Own,
     node: Node,
     session: Session,
     number: usize,

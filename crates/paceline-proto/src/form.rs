@@ -6,7 +6,8 @@ use core::num::{NonZeroU8, NonZeroU32};
 use paceline_sched::Duration;
 use std::sync::Arc;
 
-/// The reason why the pictures of a video cannot be scaled: the decoder lacks a feature that they use.
+/// The reason why pictures cannot be scaled: the decoder lacks a feature that they use, or a mean of pixels has no
+/// meaning.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Unscalable {
@@ -20,12 +21,14 @@ pub enum Unscalable {
     Profile,
     /// There is no decoder for its media type, or for any in this build.
     Codec,
+    /// They are Bayer patterns, depth or another kind of picture that is not scaled.
+    Pixels,
 }
 
 impl Unscalable {
     /// All reasons; the index is the byte on the wire.
-    const ALL: [Self; 5] =
-        [Self::Interlaced, Self::Chroma, Self::Depth, Self::Profile, Self::Codec];
+    const ALL: [Self; 6] =
+        [Self::Interlaced, Self::Chroma, Self::Depth, Self::Profile, Self::Codec, Self::Pixels];
 
     /// Returns the byte on the wire.
     #[must_use]
@@ -36,6 +39,7 @@ impl Unscalable {
             Self::Depth => 2,
             Self::Profile => 3,
             Self::Codec => 4,
+            Self::Pixels => 5,
         }
     }
 
@@ -54,6 +58,9 @@ impl fmt::Display for Unscalable {
             Self::Depth => "its samples have more than 8 bits",
             Self::Profile => "the decoder does not support its profile",
             Self::Codec => "there is no decoder for it",
+            Self::Pixels => {
+                "its pixels are of an encoding that is not scaled, such as Bayer or depth"
+            }
         })
     }
 }

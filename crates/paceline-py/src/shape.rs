@@ -27,7 +27,9 @@ fn picture(encoding: &str) -> Option<Shape> {
         Format::I420(size) => sides(size)
             .filter(|(width, height)| width % 2 == 0 && height % 2 == 0)
             .map(|(width, height)| vec![height / 2 * 3, width])?,
-        Format::Jpeg | Format::Png | Format::H264 | Format::H265 | Format::Av1 => return None,
+        Format::Jpeg | Format::Png | Format::H264 | Format::H265 | Format::Av1 | Format::Ros(_) => {
+            return None;
+        }
     };
     Some((shape, "|u1", 1))
 }

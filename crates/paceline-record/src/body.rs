@@ -1,6 +1,7 @@
 //! Conversions between payloads and messages of a file, lossless to the bit.
 
 use crate::protobuf::{Fields, Value, put_bytes, put_fixed32, put_time, put_varint};
+use crate::ros::{self, ROS_SCHEMA};
 use crate::schema::{LEVEL_INFO, Schema};
 use paceline_media::audio::{AudioFormat, Coding};
 use paceline_media::codec::Codec;
@@ -11,6 +12,8 @@ use serde_json::{Map, Value as Json, json};
 /// The encoding of JSON schemas.
 pub const JSON_SCHEMA: &str = "jsonschema";
 const PROTOBUF: &str = "protobuf";
+/// The media type of messages of ROS 2. The name of their type may follow a semicolon.
+const CDR: &str = "application/cdr";
 
 /// The message format of a channel.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -76,7 +79,7 @@ impl Body {
             Ok(Format::Av1) => return Self::Video(Codec::Av1),
             Ok(Format::Rgb8(Size { width, height })) => return Self::Pixels { width, height },
             // Foxglove has no planar format.
-            Ok(Format::I420(_)) => return Self::Bytes,
+            Ok(Format::I420(_) | Format::Ros(_)) => return Self::Bytes,
             Err(_) => {}
         }
         match encoding.parse() {
@@ -122,13 +125,15 @@ impl Body {
         match self.schema() {
             Some(_) => PROTOBUF,
             None if *self == Self::Json => "json",
-            None if encoding == "application/cdr" => "cdr",
-            None => encoding.split(';').next().unwrap_or_default(),
+            None => match encoding.split(';').next().unwrap_or_default() {
+                CDR => "cdr",
+                other => other,
+            },
         }
     }
 
-    /// Returns the schema of a channel, derived from its first payload. The schema of bytes only
-    /// names their media type.
+    /// Returns the schema of a channel, derived from its first payload. The schema of bytes names their
+    /// media type, or the type of a message of ROS 2 with its definition, if that is known.
     pub(crate) fn describe(&self, tag: &str, encoding: &str, payload: &[u8]) -> Described {
         if let Some(schema) = self.schema() {
             return (schema.name().to_owned(), PROTOBUF, schema.descriptor_set());
@@ -136,7 +141,13 @@ impl Body {
         if *self == Self::Json {
             return (tag.to_owned(), JSON_SCHEMA, json_schema(payload));
         }
-        (encoding.to_owned(), "", Vec::new())
+        match ros::type_of(encoding) {
+            Some(name) => match ros::schema(name) {
+                Some(schema) => (name.to_owned(), ROS_SCHEMA, schema),
+                None => (name.to_owned(), "", Vec::new()),
+            },
+            None => (encoding.to_owned(), "", Vec::new()),
+        }
     }
 
     /// Appends the message of a payload to `out`.
@@ -224,6 +235,7 @@ impl Body {
         }
         let encoding = match message_encoding {
             "json" => "application/json".to_owned(),
+            "cdr" if !schema.is_empty() => format!("{CDR};{schema}"),
             "" => "application/octet-stream".to_owned(),
             other if other.contains('/') => other.to_owned(),
             // Not all of these are registered; rmw_zenoh and others use this form.
@@ -365,6 +377,7 @@ mod tests {
             ("application/json", b"{\"a\":1}".to_vec(), Body::Json),
             ("application/json", b"{\"a\":".to_vec(), Body::Bytes),
             ("application/x-ulog;message=att", vec![1, 2], Body::Bytes),
+            ("application/cdr;sensor_msgs/msg/Image", vec![0, 1, 0, 0], Body::Bytes),
         ]
     }
 
@@ -403,7 +416,8 @@ mod tests {
             }
         }
         let ros = Body::read("cdr", "sensor_msgs/msg/Imu", None, &[0, 1, 0, 0]);
-        assert_eq!(ros, (Body::Bytes, "application/cdr".to_owned()));
+        assert_eq!(ros, (Body::Bytes, "application/cdr;sensor_msgs/msg/Imu".to_owned()));
+        assert_eq!(Body::read("cdr", "", None, &[0, 1, 0, 0]).1, "application/cdr");
         assert_eq!(Body::read("", "", None, &[]).1, "application/octet-stream");
     }
 

@@ -25,6 +25,7 @@ mod order;
 mod protobuf;
 mod reader;
 mod recording;
+mod ros;
 mod schema;
 mod span;
 mod survey;

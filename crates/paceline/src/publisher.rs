@@ -18,8 +18,8 @@ use crate::time::Clock;
 use bytes::Bytes;
 use draft::{Draft, check_encoding, public_tag};
 use event_listener::{EventListener, Listener};
-use paceline_media::Format;
 use paceline_media::audio::{AudioFormat, OpusFormat};
+use paceline_media::{Format, ros};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
@@ -542,8 +542,7 @@ impl Publisher {
             _ => None,
         };
         let new_size = size.is_some() && size != self.spec.size;
-        let is_h264 = self.format == Some(Format::H264);
-        let unscalable = if is_h264 { video::unscalable(payload) } else { None };
+        let unscalable = self.format.and_then(|format| unscalable(format, payload));
         let new_reason = unscalable.is_some_and(|why| why != self.spec.unscalable);
         let key_interval = self.video.as_ref().and_then(|video| video.key_interval());
         let new_interval = key_interval != self.spec.key_interval;
@@ -571,6 +570,24 @@ impl Publisher {
     /// full.
     fn announce(&self) -> bool {
         self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()))
+    }
+}
+
+/// Returns the reason why the pictures of this format cannot be scaled, `Some(None)` if they can, and `None` if this
+/// payload does not show it.
+fn unscalable(format: Format, payload: &[u8]) -> Option<Option<Unscalable>> {
+    match format {
+        Format::H264 => video::unscalable(payload),
+        Format::Ros(message) => {
+            let scalable = ros::is_scalable(message, payload)?;
+            Some((!scalable).then_some(Unscalable::Pixels))
+        }
+        Format::Jpeg
+        | Format::Png
+        | Format::H265
+        | Format::Av1
+        | Format::I420(_)
+        | Format::Rgb8(_) => None,
     }
 }
 

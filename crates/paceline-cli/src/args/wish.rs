@@ -163,10 +163,10 @@ impl FormFlag {
         match self {
             Self::Size => format.is_ok(),
             Self::Bitrate => {
-                matches!(format, Ok(Format::Jpeg | Format::H264))
+                format.is_ok_and(|it| it.has_quality() || it == Format::H264)
                     || encoding.parse::<AudioFormat>().is_ok()
             }
-            Self::Quality => matches!(format, Ok(Format::Jpeg)),
+            Self::Quality => format.is_ok_and(|it| it.has_quality()),
             Self::Audio => encoding.parse::<AudioFormat>().is_ok(),
         }
     }

@@ -102,7 +102,7 @@ fn arguments(sample: &Sample) -> anyhow::Result<Vec<String>> {
         Ok(Format::Av1) => "-f obu".to_owned(),
         Ok(Format::I420(size)) => raw("yuv420p", size),
         Ok(Format::Rgb8(size)) => raw("rgb24", size),
-        Err(_) => {
+        Ok(Format::Ros(_)) | Err(_) => {
             return Err(anyhow!(
                 "--play: samples of {} are {}, and only pictures and video can be played: image/jpeg, image/png, \
                  video/h264, video/h265, video/av1 and video/raw; write them with --out FILE",

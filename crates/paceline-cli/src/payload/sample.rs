@@ -129,7 +129,7 @@ fn read_card(delivery: &Sample) -> Option<CardReading> {
             let picture = png::decode(&delivery.payload, PixelFormat::I420).ok()?;
             return paceline_media::read_card(&picture.as_picture());
         }
-        Format::H264 | Format::H265 | Format::Av1 => return None,
+        Format::H264 | Format::H265 | Format::Av1 | Format::Ros(_) => return None,
         Format::I420(size) => raw(PixelFormat::I420, size),
         Format::Rgb8(size) => raw(PixelFormat::Rgb8, size),
     };

@@ -197,7 +197,8 @@ impl Output {
                 let picture = Picture::new(PixelFormat::I420, size, &delivery.payload);
                 writer.append_frame(&picture.with_context(here)?, &mut self.buffer)
             }
-            Ok(Format::Rgb8(_) | Format::H264 | Format::H265 | Format::Av1) | Err(_) => {
+            Ok(Format::Rgb8(_) | Format::H264 | Format::H265 | Format::Av1 | Format::Ros(_))
+            | Err(_) => {
                 return Err(self.no_picture(delivery));
             }
         }

@@ -1,7 +1,11 @@
-//! The first commands of the guides "Connect two machines" and "Size a link", with two nodes on this host.
+//! Commands of the guides "Connect two machines", "Size a link", "Connect a ROS 2 robot" and "Record and open in Foxglove",
+//! with two nodes on this host.
 
 use crate::ffmpeg::shell;
 use crate::host::{Host, LIMIT, Running, free_port};
+use paceline_media::ros::{self, RosMessage};
+use paceline_record::{Channel, McapReader};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,27 +25,47 @@ fn line<'a>(guide: &'a str, begin: &str, part: &str) -> &'a str {
     found
 }
 
-#[test]
-fn two_nodes_meet_and_a_request_is_sized_as_in_the_guides() {
-    let host = Host::new();
-    let (robot, operator) = (host.path("robot"), host.path("operator"));
-    let (robot, operator) = (robot.display().to_string(), operator.display().to_string());
-    let port = free_port().to_string();
-    let here = |line: &str| {
-        let line = line.replace("/tmp/robot", &robot).replace("/tmp/operator", &operator);
-        line.replace(":7600", &format!(":{port}"))
-    };
-    // The program replaces the shell, so that it ends with the test.
-    let replaced = format!("exec '{}' ", crate::BINARY);
-    let start = |line: &str| {
-        let line = here(line).replacen("paceline ", &replaced, 1);
-        Running::gathered(shell(&host, &line).spawn().unwrap())
-    };
-    let done = |line: &str| {
-        let output = shell(&host, &here(line)).output().unwrap();
+/// Runs lines of guides on this host, with folders and a port of its own.
+struct Lines {
+    host: Host,
+    port: String,
+}
+
+impl Lines {
+    fn new() -> Self {
+        Self { host: Host::new(), port: free_port().to_string() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.host.path(name).display().to_string()
+    }
+
+    /// Returns a line with the folders and the port of this host.
+    fn here(&self, line: &str) -> String {
+        let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
+        let line = line.replace(" examples/", &format!(" {examples}"));
+        line.replace("/tmp/", &self.path("")).replace(":7600", &format!(":{}", self.port))
+    }
+
+    /// Starts a program, which replaces the shell, so that it ends with the test.
+    fn start(&self, line: &str) -> Running {
+        let replaced = format!("exec '{}' ", crate::BINARY);
+        let line = self.here(line).replacen("paceline ", &replaced, 1);
+        Running::gathered(shell(&self.host, &line).spawn().unwrap())
+    }
+
+    /// Runs a program to its end.
+    fn done(&self, line: &str) -> String {
+        let output = shell(&self.host, &self.here(line)).output().unwrap();
         assert!(output.status.success(), "{line}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
-    };
+    }
+}
+
+#[test]
+fn two_nodes_meet_and_a_request_is_sized_as_in_the_guides() {
+    let lines = Lines::new();
+    let (start, done) = (|line: &str| lines.start(line), |line: &str| lines.done(line));
     let connect = guide("connect-two-machines.md");
     let _robot = start(line(&connect, "paceline node --name robot", "--runtime-dir /tmp/robot"));
     let _operator =
@@ -54,8 +78,9 @@ fn two_nodes_meet_and_a_request_is_sized_as_in_the_guides() {
     // The rate of the camera is known a moment later.
     let until = Instant::now() + LIMIT;
     loop {
-        let output =
-            shell(&host, &here(&format!("{ask} --runtime-dir /tmp/operator"))).output().unwrap();
+        let output = shell(&lines.host, &lines.here(&format!("{ask} --runtime-dir /tmp/operator")))
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         if text.contains("robot/camera of pub-camera: yes: within ") {
             assert!(text.contains(" over radio of robot (2 Mbit/s)\n"), "{text}");
@@ -77,4 +102,50 @@ fn two_nodes_meet_and_a_request_is_sized_as_in_the_guides() {
         assert!(Instant::now() < until, "{table}");
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Returns the name of the schema of each topic of a recording.
+fn schemas(file: &Path) -> BTreeMap<String, String> {
+    let mut reader = McapReader::new(std::fs::File::open(file).unwrap()).unwrap();
+    let mut schemas = BTreeMap::new();
+    while let Some(message) = reader.next_message().unwrap() {
+        let Channel { topic, schema, .. } = &*message.channel;
+        schemas.insert(topic.clone(), schema.clone());
+    }
+    schemas
+}
+
+#[test]
+fn the_session_of_a_robot_plays_small_over_the_link_and_into_a_recording() {
+    let lines = Lines::new();
+    let ros = guide("ros2.md");
+    let _robot = lines.start(line(&ros, "paceline node --name robot", "/tmp/robot"));
+    let _operator = lines.start(line(&ros, "paceline node --name operator", "/tmp/operator"));
+    let _session = lines.start(line(&ros, "paceline replay", "session.mcap"));
+    let list = line(&ros, "paceline ls --tags", "/tmp/operator");
+    let until = Instant::now() + LIMIT;
+    while !lines.done(list).contains("robot/chatter/") {
+        assert!(Instant::now() < until, "{}", lines.done(list));
+        std::thread::sleep(PAUSE);
+    }
+    let sub = line(&ros, "paceline sub 'robot/camera", "/tmp/operator");
+    lines.done(&format!("{sub} --count 3 --timeout 20s --out messages"));
+    // Each has 80 * 60 pixels of 3 bytes and the same header.
+    let messages = std::fs::read(lines.host.path("messages")).unwrap();
+    for payload in messages.chunks(messages.len() / 3) {
+        let size = ros::picture_size(RosMessage::Image, payload).unwrap();
+        assert_eq!(size.to_string(), "80x60");
+    }
+    lines.done(line(&ros, "paceline record", "small.mcap"));
+    let schemas = schemas(&lines.host.path("small.mcap"));
+    for (topic, name) in [
+        ("image_raw/sensor", "Image"),
+        ("compressed/sensor", "CompressedImage"),
+        ("imu/data", "Imu"),
+    ] {
+        let found =
+            schemas.iter().find(|(tag, _)| tag.contains(topic)).map(|(_, name)| name.as_str());
+        assert_eq!(found, Some(format!("sensor_msgs/msg/{name}").as_str()), "{schemas:?}");
+    }
+    lines.done("paceline judge small.mcap");
 }

@@ -27,6 +27,7 @@ mod plain_askers;
 mod plain_bounds;
 mod plain_first;
 mod plain_queries;
+mod plain_ros;
 mod plan;
 mod pull;
 mod record;

@@ -35,11 +35,71 @@ fn y4m(width: u32, height: u32) -> Vec<u8> {
     out
 }
 
+/// A message of ROS 2: numbers, aligned to 4 bytes, and texts.
+struct Message {
+    big: bool,
+    out: Vec<u8>,
+}
+
+impl Message {
+    /// Starts a message with a header.
+    fn new(big: bool) -> Self {
+        let mut message = Self { big, out: vec![0, u8::from(!big), 0, 0] };
+        message.number(1_700_000_000);
+        message.number(5);
+        message.bytes(b"camera\0");
+        message
+    }
+
+    fn number(&mut self, number: u32) {
+        self.out.resize(self.out.len().next_multiple_of(4), 0);
+        self.out.extend(if self.big { number.to_be_bytes() } else { number.to_le_bytes() });
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(u32::try_from(bytes.len()).unwrap());
+        self.out.extend(bytes);
+    }
+}
+
+fn image(big: bool, encoding: &str, (width, height): (u32, u32), step: u32) -> Vec<u8> {
+    let mut message = Message::new(big);
+    message.number(height);
+    message.number(width);
+    message.bytes(format!("{encoding}\0").as_bytes());
+    message.out.push(u8::from(big));
+    message.number(step);
+    let bytes = usize::try_from(step * height).unwrap();
+    message.bytes(&(0..=u8::MAX).cycle().take(bytes).collect::<Vec<_>>());
+    message.out
+}
+
+fn ros() -> Vec<Seed> {
+    let jpeg = grey(17, 9, PixelFormat::I420);
+    let mut compressed = Message::new(false);
+    compressed.bytes(b"rgb8; jpeg compressed bgr8\0");
+    compressed.bytes(&jpeg);
+    let mut other = Message::new(true);
+    other.bytes(b"h264\0");
+    other.bytes(&[0, 0, 1, 0x67]);
+    let messages = [
+        ("rgb", image(false, "rgb8", (5, 3), 17)),
+        ("grey", image(true, "mono16", (4, 4), 8)),
+        ("alpha", image(false, "bgra8", (3, 5), 12)),
+        ("yuyv", image(true, "yuv422_yuy2", (6, 4), 16)),
+        ("depth", image(false, "32FC1", (2, 2), 8)),
+        ("compressed", compressed.out),
+        ("other", other.out),
+    ];
+    messages.iter().flat_map(|(name, bytes)| with_cuts("ros", name, bytes)).collect()
+}
+
 pub(crate) fn seeds() -> Vec<Seed> {
     let card = TestCard::new(size(160, 120)).unwrap().draw_jpeg(7, 1_000_000, 30).unwrap();
     let small = grey(17, 9, PixelFormat::I420);
     let rgb = grey(24, 16, PixelFormat::Rgb8);
-    let mut seeds = with_cuts("jpeg", "card", &card);
+    let mut seeds = ros();
+    seeds.extend(with_cuts("jpeg", "card", &card));
     seeds.extend(with_cuts("jpeg", "small", &small));
     seeds.extend(with_cuts("jpeg", "rgb", &rgb));
     let promises = [
@@ -87,6 +147,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
         "audio/pcma;rate=8000;channels=1",
         "image/png",
         "0x0",
+        "application/cdr;sensor_msgs/msg/Image",
     ];
     for (place, word) in words.iter().enumerate() {
         seeds.push(("encoding", format!("word-{place}"), word.as_bytes().to_vec()));

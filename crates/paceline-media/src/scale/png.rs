@@ -23,7 +23,7 @@ impl Scaler {
         result
     }
 
-    fn resize_samples(
+    pub(super) fn resize_samples(
         &mut self,
         kind: Samples,
         source: (&mut [u8], Size),

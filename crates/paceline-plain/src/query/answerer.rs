@@ -5,7 +5,7 @@ use super::message::{Ask, Body, Message, Value};
 use super::plainly::answer;
 use super::pool::{Next, Watch, Work, WorkerPool};
 use super::{Common, LOOK_EVERY, MARK};
-use crate::convert;
+use crate::{convert, history};
 use paceline::status::{DropReason, NodeId};
 use paceline::{RecvError, Sample, Subscriber};
 use std::collections::BTreeMap;
@@ -135,7 +135,7 @@ impl Answers {
         let Common { rule, session, .. } = &*answers.common;
         let to_text = |error: zenoh::Error| error.to_string();
         let asked = <&keyexpr>::try_from(ask.key.as_str()).map_err(to_text)?;
-        let Some(key) = rule.key.narrowed(asked) else {
+        let Some(key) = history::narrowed(&rule.key, asked) else {
             return Err(format!("'{asked}' exceeds this rule; query '{}'", rule.key));
         };
         let mut parameters = Parameters::from(ask.parameters);

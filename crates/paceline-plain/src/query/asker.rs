@@ -6,12 +6,14 @@ use super::channel::Channel;
 use super::offers::{self, Key, Keys, OFFERS_MAX};
 use super::pool::{Next, Watch, Work, WorkerPool};
 use super::{Common, LOOK_EVERY};
+use crate::{history, lock};
 use paceline::status::NodeId;
 use paceline::{RecvError, Sample, Subscriber};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 use zenoh::Wait;
+use zenoh::liveliness::LivelinessToken;
 use zenoh::query::Queryable;
 use zenoh::sample::Locality;
 
@@ -38,6 +40,14 @@ impl Asker {
     }
 }
 
+/// A queryable here that represents remote ones.
+struct Declared {
+    complete: bool,
+    /// The token of an AdvancedPublisher, which makes subscribers query its history. Undeclared first.
+    _token: Option<LivelinessToken>,
+    _queryable: Queryable<()>,
+}
+
 struct Worker {
     asking: Arc<Asking>,
     offers: Subscriber,
@@ -45,7 +55,7 @@ struct Worker {
     /// The nodes whose answers can reach this node.
     heard: BTreeSet<NodeId>,
     /// The local queryables that represent remote ones, with their completeness.
-    declared: BTreeMap<Key, (bool, Queryable<()>)>,
+    declared: BTreeMap<Key, Declared>,
     looked: Option<Instant>,
     /// Messages to deliver to programs here.
     todo: VecDeque<Work>,
@@ -129,7 +139,7 @@ impl Worker {
             return;
         }
         let carried = |(key, complete): (Key, bool)| {
-            common.rule.key.narrowed(&key.0).map(|key| (Key(key), complete))
+            history::narrowed(&common.rule.key, &key.0).map(|key| (Key(key), complete))
         };
         let offers: Keys =
             offers::read(&delivery.payload).into_iter().filter_map(carried).collect();
@@ -149,26 +159,39 @@ impl Worker {
     /// Makes the local queryables equal to `wanted`.
     fn declare(&mut self, wanted: &Keys) {
         let is_same = |key: &Key, complete: bool| wanted.get(key) == Some(&complete);
-        self.declared.retain(|key, (complete, _)| is_same(key, *complete));
+        let own = &self.asking.common.own_tokens;
+        self.declared.retain(|key, declared| {
+            let stays = is_same(key, declared.complete);
+            if !stays {
+                lock(own).remove(key.0.as_str());
+            }
+            stays
+        });
         for (key, complete) in wanted.iter().take(OFFERS_MAX) {
             if self.declared.contains_key(key) {
                 continue;
             }
-            let asking = self.asking.clone();
-            let name = key.0.to_string();
-            let queryable = self
-                .asking
-                .common
-                .session
-                .declare_queryable(key.0.clone())
-                .complete(*complete)
-                .allowed_origin(Locality::Remote)
-                .callback(move |query| asking.ask(&query, &name))
-                .wait();
-            match queryable {
-                Ok(queryable) => drop(self.declared.insert(key.clone(), (*complete, queryable))),
+            match self.represent(key, *complete) {
+                Ok(declared) => drop(self.declared.insert(key.clone(), declared)),
                 Err(error) => tracing::debug!("queryable {}: {error}", key.0),
             }
         }
+    }
+
+    fn represent(&self, key: &Key, complete: bool) -> zenoh::Result<Declared> {
+        let (asking, name) = (self.asking.clone(), key.0.to_string());
+        let session = &self.asking.common.session;
+        let queryable = session
+            .declare_queryable(key.0.clone())
+            .complete(complete)
+            .allowed_origin(Locality::Remote)
+            .callback(move |query| asking.ask(&query, &name))
+            .wait()?;
+        // After the queryable, which the subscribers query at once.
+        let token = history::is_history(&key.0).then(|| {
+            lock(&self.asking.common.own_tokens).insert(key.0.to_string());
+            session.liveliness().declare_token(key.0.clone()).wait()
+        });
+        Ok(Declared { complete, _token: token.transpose()?, _queryable: queryable })
     }
 }

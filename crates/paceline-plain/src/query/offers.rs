@@ -2,17 +2,20 @@
 //! announcement is a text sample, published on each change and periodically for late joiners.
 
 use super::Common;
+use crate::{history, lock};
 use paceline::status::DropReason;
 use paceline::{Encoding, Kind, Publisher};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use zenoh::Wait;
 use zenoh::key_expr::OwnedKeyExpr;
+use zenoh::pubsub::Subscriber;
 use zenoh::query::QueryTarget;
-use zenoh::sample::Locality;
+use zenoh::sample::{Locality, Sample, SampleKind};
 
 /// The media type of an announcement.
 const ENCODING: &str = "text/plain;queryables";
@@ -45,8 +48,12 @@ impl PartialOrd for Key {
 /// Queryable keys, each with whether one complete queryable covers it.
 pub(super) type Keys = BTreeMap<Key, bool>;
 
+/// The histories of AdvancedPublishers here, by their tokens. The admin space does not list their queryables.
+type Histories = Arc<Mutex<BTreeSet<Key>>>;
+
 /// Announces queryables to other nodes. Stops when dropped.
 pub(super) struct Offers {
+    _watch: Subscriber<()>,
     end: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -55,10 +62,12 @@ impl Offers {
     pub(super) fn open(common: Common) -> zenoh::Result<Self> {
         let publisher = common.node.publisher(&common.offers_tag()).kind(Kind::State);
         let publisher = publisher.encoding(Encoding::new(ENCODING)).declare()?;
+        let histories = Histories::default();
+        let watch = watch(&common, histories.clone())?;
         let (end, ended) = sync_channel(0);
         let named = std::thread::Builder::new().name(format!("paceline-offer-{}", common.number));
-        let thread = named.spawn(move || run(&common, publisher, &ended))?;
-        Ok(Self { end: Some(end), thread: Some(thread) })
+        let thread = named.spawn(move || run(&common, &histories, publisher, &ended))?;
+        Ok(Self { _watch: watch, end: Some(end), thread: Some(thread) })
     }
 }
 
@@ -71,7 +80,27 @@ impl Drop for Offers {
     }
 }
 
-fn run(common: &Common, mut publisher: Publisher, ended: &Receiver<()>) {
+/// Follows the tokens of the AdvancedPublishers of programs here.
+fn watch(common: &Common, histories: Histories) -> zenoh::Result<Subscriber<()>> {
+    let (own, node) = (common.own_tokens.clone(), common.node.clone());
+    let tokens = common.session.liveliness();
+    let watch = tokens.declare_subscriber(history::of_all(&common.rule.key)).history(true);
+    let follow = move |sample: Sample| {
+        let key = Key(sample.key_expr().clone().into());
+        let mut histories = lock(&histories);
+        match sample.kind() {
+            SampleKind::Delete => drop(histories.remove(&key)),
+            SampleKind::Put if lock(&own).contains(key.0.as_str()) => {}
+            SampleKind::Put if histories.len() >= OFFERS_MAX && !histories.contains(&key) => {
+                node.note_dropped(DropReason::NotImported, 1);
+            }
+            SampleKind::Put => drop(histories.insert(key)),
+        }
+    };
+    watch.callback(follow).wait()
+}
+
+fn run(common: &Common, histories: &Histories, mut publisher: Publisher, ended: &Receiver<()>) {
     let (mut keys, mut matching, mut announced, mut pause) =
         (Keys::new(), false, Instant::now(), Duration::ZERO);
     while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
@@ -80,7 +109,7 @@ fn run(common: &Common, mut publisher: Publisher, ended: &Receiver<()>) {
         matching = publisher.matching();
         let again = announced.elapsed() > REPEAT;
         // Skip the scan while no other node subscribes.
-        let found = if matching { scan(common, &keys, again) } else { Keys::new() };
+        let found = if matching { scan(common, histories, &keys, again) } else { Keys::new() };
         if newly || again || found != keys {
             (keys, announced) = (found, began);
             if let Err(error) = publisher.put(write(&keys).into_bytes()) {
@@ -93,7 +122,7 @@ fn run(common: &Common, mut publisher: Publisher, ended: &Receiver<()>) {
 
 /// Returns the current queryables. The completeness of `known` ones is checked only if `again` is
 /// true.
-fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
+fn scan(common: &Common, histories: &Histories, known: &Keys, again: bool) -> Keys {
     let own = common.session.zid().to_string();
     let prefix = format!("@/{own}/router/queryable/");
     let selector = format!("{prefix}{}", common.rule.key.as_str());
@@ -110,6 +139,7 @@ fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
         // Queries beyond the keys of the rule are not forwarded.
         found.extend(key.and_then(|key| common.rule.key.narrowed(&key)).map(Key));
     }
+    found.extend(lock(histories).iter().cloned());
     if found.len() > OFFERS_MAX {
         let over = found.len() - OFFERS_MAX;
         common.node.note_dropped(DropReason::NotImported, over.try_into().unwrap_or(u64::MAX));
@@ -118,6 +148,7 @@ fn scan(common: &Common, known: &Keys, again: bool) -> Keys {
         });
     }
     let complete = |key: &Key| match known.get(key) {
+        _ if history::is_history(&key.0) => false,
         Some(complete) if !again => *complete,
         _ => is_complete(common, &key.0),
     };

@@ -1,7 +1,7 @@
 //! Conversions between Zenoh's queries and replies and the messages between nodes.
 
 use super::message::{Ask, Sample, Stamp, Value};
-use crate::convert;
+use crate::{convert, history, ros};
 use std::time::Duration;
 use zenoh::Wait;
 use zenoh::bytes::Encoding;
@@ -26,7 +26,17 @@ pub(super) fn ask(query: &Query, patience: Duration) -> Ask {
 }
 
 /// Sends an answer to a program here.
-pub(super) fn reply(query: &Query, sample: Sample) -> zenoh::Result<()> {
+///
+/// A subscriber queries a history twice, and drops the second answer by its source info. That does not cross links, so a
+/// ROS 2 message gets the time and the publisher of its attachment as a timestamp, by which subscribers drop it too.
+pub(super) fn reply(query: &Query, mut sample: Sample) -> zenoh::Result<()> {
+    if sample.stamp.is_none() && history::is_history(query.key_expr()) {
+        let attachment = sample.attachment.as_deref();
+        sample.stamp = attachment.and_then(ros::published).map(|(nanos, publisher)| {
+            let ntp64 = NTP64::from(Duration::from_nanos(nanos)).as_u64();
+            Stamp { ntp64, id: publisher }
+        });
+    }
     let stamp = stamp(&sample);
     let Sample { key, attachment, value: Value { encoding, payload }, .. } = sample;
     let attachment = attachment.map(|bytes| bytes.to_vec());

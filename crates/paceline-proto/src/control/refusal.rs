@@ -283,11 +283,7 @@ impl fmt::Display for Refusal {
                 f,
                 "size {asked} is above the publisher's {source}: ask for {source} or a smaller size"
             ),
-            RefusalReason::Unscalable { asked, why } => write!(
-                f,
-                "this video cannot be scaled to {asked}: {why}; ask for it without a size (rates work), or \
-                 publish progressive 8-bit 4:2:0 H.264"
-            ),
+            RefusalReason::Unscalable { asked, why } => fmt_unscalable(f, asked, why),
             RefusalReason::Rights { lack, .. } => write!(
                 f,
                 "the policy of '{}' does not allow it: {lack} for '{}'; a rule there must grant it",
@@ -345,6 +341,26 @@ impl Offer {
             .map(|within| format!("--within {}ms", within.as_nanos().div_ceil(1_000_000)));
         let loss = self.loss.map(|loss| format!("--loss {}/{}", loss.x(), loss.y()));
         [hertz, size, bitrate, within, loss].into_iter().flatten().collect()
+    }
+}
+
+/// Writes the reason why pictures of a publisher have no other size.
+fn fmt_unscalable(f: &mut fmt::Formatter<'_>, asked: Size, why: Unscalable) -> fmt::Result {
+    match why {
+        Unscalable::Pixels => write!(
+            f,
+            "these pictures cannot be scaled to {asked}: {why}; ask for them without a size (rates work), or publish \
+             rgb8, bgr8, mono8, mono16, rgba8, yuv422, JPEG or PNG"
+        ),
+        Unscalable::Interlaced
+        | Unscalable::Chroma
+        | Unscalable::Depth
+        | Unscalable::Profile
+        | Unscalable::Codec => write!(
+            f,
+            "this video cannot be scaled to {asked}: {why}; ask for it without a size (rates work), or publish \
+             progressive 8-bit 4:2:0 H.264"
+        ),
     }
 }
 

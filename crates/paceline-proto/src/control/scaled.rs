@@ -3,7 +3,6 @@
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
 use crate::form::{Form, Rate, ScaledForm, Size};
-use crate::sample::Encoding;
 use paceline_sched::Duration;
 
 /// The period that planners assume of a publisher whose rate is unknown.
@@ -157,7 +156,7 @@ impl PublisherSpec {
 
     /// Returns true if scaled pictures are coded again so that they fit a budget.
     fn is_coded(&self) -> bool {
-        self.encoding == Encoding::Jpeg || self.kind.is_video()
+        self.is_jpeg() || self.kind.is_video()
     }
 
     fn measured(&self, form: Form) -> Option<&ScaledForm> {
@@ -201,7 +200,7 @@ fn narrow(wide: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Kind;
+    use crate::sample::{Encoding, Kind};
     use crate::tag::Tag;
     use core::num::NonZeroU32;
 

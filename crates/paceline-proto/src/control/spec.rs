@@ -50,6 +50,9 @@ pub struct PublisherSpec {
 /// exceeds the silence after which a hop counts as down, so a pause that the hop survives expires no samples.
 pub const BEST_EFFORT_WAIT_MAX: Duration = Duration::from_secs(2);
 
+/// The media types of the messages of ROS 2 that contain a picture.
+const ROS_IMAGE: &str = "application/cdr;sensor_msgs/msg/Image";
+const ROS_COMPRESSED_IMAGE: &str = "application/cdr;sensor_msgs/msg/CompressedImage";
 /// The highest bit rate of Opus.
 const OPUS_BITS_MAX: NonZeroU32 = NonZeroU32::new(510_000).unwrap();
 
@@ -101,11 +104,11 @@ impl PublisherSpec {
         let size =
             asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
         let audio = asked.audio.filter(|_| self.has_sound());
-        let coded = self.encoding == Encoding::Jpeg || self.kind.is_video() || self.is_pcm();
+        let coded = self.is_jpeg() || self.kind.is_video() || self.is_pcm();
         // A pattern may request the bit rate of video, which is more than sound can use.
         let most = if self.is_pcm() { OPUS_BITS_MAX } else { NonZeroU32::MAX };
         let bitrate = asked.bitrate.filter(|_| coded).map(|bits| bits.min(most));
-        let quality = asked.quality.filter(|_| self.encoding == Encoding::Jpeg);
+        let quality = asked.quality.filter(|_| self.is_jpeg());
         Form { rate, size, audio, bitrate, quality, via: None }
     }
 
@@ -128,14 +131,19 @@ impl PublisherSpec {
 
     /// Returns true if its pictures can be made smaller.
     pub(super) fn has_scalable_pictures(&self) -> bool {
-        let video = self.kind.is_video() && self.unscalable.is_none();
-        let picture = self.encoding == Encoding::Jpeg || self.encoding.as_str() == "image/png";
-        self.size.is_some() && (video || picture || self.is_raw())
+        let picture = self.is_jpeg() || self.encoding.as_str() == "image/png" || self.is_raw();
+        let scalable = self.unscalable.is_none() && (picture || self.kind.is_video());
+        self.size.is_some() && scalable
+    }
+
+    /// Returns true if its pictures are JPEG, whose bytes the quality determines. Those in messages of ROS 2 usually are.
+    pub(super) fn is_jpeg(&self) -> bool {
+        self.encoding == Encoding::Jpeg || self.encoding.as_str() == ROS_COMPRESSED_IMAGE
     }
 
     /// Returns true if its pictures are not compressed.
     pub(super) fn is_raw(&self) -> bool {
-        self.encoding.as_str().starts_with("video/raw")
+        self.encoding.as_str().starts_with("video/raw") || self.encoding.as_str() == ROS_IMAGE
     }
 
     /// Returns true if its samples are sound that is not compressed: PCM, µ-law or A-law.

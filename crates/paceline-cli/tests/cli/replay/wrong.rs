@@ -71,7 +71,11 @@ fn samples_of_other_recorders_are_published_unchanged() {
     replay.said(0, "its 5 messages are left out; try --remap");
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");
-    assert!(sub.json()[..5].iter().all(|line| line["encoding"] == "application/cdr"));
+    assert!(
+        sub.json()[..5]
+            .iter()
+            .all(|line| line["encoding"] == "application/cdr;sensor_msgs/msg/Imu")
+    );
     assert!(sub.json()[..5].iter().all(|line| line["bytes"] == 5));
     let both =
         ["replay", arg(&file), "--speed", "max", "--wait", "0s", "--remap", "//odd topic*=odd"];

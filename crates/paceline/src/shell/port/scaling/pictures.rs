@@ -42,7 +42,7 @@ impl Pictures {
             }
             let scaled = self.convert(&job.sample, budget);
             if let Err(error) = &scaled {
-                tracing::debug!("picture {seq}: {error}");
+                crate::warn_limited!("picture {seq} cannot be scaled to {}: {error}", self.form);
             }
             bytes = scaled.as_ref().ok().map(|scaled| scaled.payload.len());
             self.last = Some((seq, scaled));
@@ -72,8 +72,9 @@ impl Pictures {
         self.scaler.set_limit(limit.and_then(|limit| usize::try_from(limit).ok()));
         let scaled = scale(&mut self.scaler, sample, self.form.size)?;
         let excess = limit.map_or(0, |limit| (scaled.payload.len() as u64).saturating_sub(limit));
-        // The sizes of other formats are not chosen here.
-        if excess > 0 && scaled.encoding == Encoding::Jpeg {
+        // The bytes of other formats are not chosen here.
+        let format = scaled.encoding.as_str().parse::<Format>();
+        if excess > 0 && format.is_ok_and(|format| format.has_quality()) {
             crate::warn_limited!(
                 "a picture of {} bytes exceeds the {} bytes of {} even at the lowest quality: its rate is reduced",
                 scaled.payload.len(),
