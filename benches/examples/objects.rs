@@ -4,15 +4,19 @@
 //! `cargo run --release --manifest-path benches/Cargo.toml --example objects [-- OBJECTS OBSERVERS RANGE]`
 //!
 //! With `-- exchanges OBJECTS COUNT` it only changes, sends and delivers COUNT objects of OBJECTS for one observer, to
-//! count the instructions: `valgrind --tool=callgrind …`.
+//! count the instructions: `valgrind --tool=callgrind benches/target/release/examples/objects exchanges 10000 1000`.
+//! With `-- participants` it only measures an iteration of a world
+//! in which nothing is due.
 
 use paceline_benches::world::CarWorld;
-use paceline_objects::PeerId;
 use paceline_objects::exchange::PeerTimetable;
+use paceline_objects::packet::UpdateClass;
+use paceline_objects::participant::{Destination, WorldTime};
 use paceline_objects::semantic::{
     DeclaredFunction, DeclaredRule, DistanceLadder, DistanceStep, ExchangeTerms, Periodic,
     SemanticFunction,
 };
+use paceline_objects::{Interest, Participant, ParticipantSettings, PeerId};
 use paceline_sched::{Duration, Instant};
 
 fn main() {
@@ -20,6 +24,9 @@ fn main() {
     if arguments.next_if(|argument| argument == "exchanges").is_some() {
         let mut number = || arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000);
         return count(number(), number());
+    }
+    if arguments.next_if(|argument| argument == "participants").is_some() {
+        return [10, 100, 1_000].into_iter().for_each(participants);
     }
     let mut argument =
         |default: u32| arguments.next().and_then(|text| text.parse().ok()).unwrap_or(default);
@@ -55,6 +62,49 @@ fn count(objects: u32, count: u32) {
         world.change(car.wrapping_mul(7_919) % objects);
         world.exchange(u64::MAX);
     }
+}
+
+/// Prints the time of an iteration of a world with this number of observers, of which one sends a view, or none.
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+fn participants(count: u64) {
+    const ITERATIONS: u32 = 1_000;
+    let mut time = WorldTime { now: Instant::from_millis(1), stamp: 1, error: u8::MAX };
+    let join = |id| {
+        let settings = ParticipantSettings::default();
+        Participant::new(PeerId(id), "car", settings, Instant::from_millis(1)).expect("valid")
+    };
+    let mut owner = join(0);
+    let mut views = Vec::new();
+    for id in 1..=count {
+        let mut observer = join(id);
+        observer.observe(Some(Interest::every(std::time::Duration::from_secs(1)))).expect("valid");
+        observer.look([0.0; 3], [0.0; 3], None);
+        observer.poll(time);
+        while let Some(packet) = observer.outgoing() {
+            let age = Duration::from_nanos(0);
+            let class = UpdateClass::BestEffort;
+            owner.receive(&packet.payload, class, age, time).expect("a packet");
+            if packet.to == Destination::ObserverView {
+                views.push(packet.payload);
+            }
+        }
+    }
+    let mut measure = |with_view: bool| {
+        let begin = std::time::Instant::now();
+        for number in 0..ITERATIONS {
+            time.now += Duration::from_micros(1);
+            if with_view && let Some(view) = views.get(number as usize % views.len()) {
+                let age = Duration::from_nanos(0);
+                let _read = owner.receive(view, UpdateClass::BestEffort, age, time);
+            }
+            owner.poll(time);
+            while owner.outgoing().is_some() {}
+        }
+        begin.elapsed().as_secs_f64() / f64::from(ITERATIONS) * 1e6
+    };
+    measure(false);
+    let (idle, view) = (measure(false), measure(true));
+    println!("{count} participants: {idle:.2} us per iteration, {view:.2} us with a view");
 }
 
 fn ladder(range: u32) -> DistanceLadder {

@@ -16,6 +16,7 @@ __all__ = [
     "Bell",
     "Buffer",
     "Decider",
+    "EndsTooSlow",
     "ExchangeTerms",
     "Interest",
     "ObjectView",
@@ -780,6 +781,16 @@ class Interest:
         objects of at most ``bytes``, ``delay_s`` after the change, each with at least the share
         ``fidelity`` of the object.
         """
+    def with_modules(
+        self,
+        *,
+        error_control: Literal["acknowledged", "refreshed"] = "acknowledged",
+        policing: Literal["shape", "drop"] = "shape",
+        fragment_bytes: int | None = None,
+    ) -> Interest:
+        """The same with other modules: ``error_control`` is ``acknowledged`` or ``refreshed``,
+        ``policing`` is ``shape`` or ``drop``, and ``fragment_bytes`` the greatest size of a fragment, by
+        default the owner's."""
 
 @final
 class PairView:
@@ -859,6 +870,15 @@ class SharedObject:
 
         Raises ``WorldError`` if the object was deleted or handed over.
         """
+    def set_with(
+        self, values: dict[str, Any], /, *, fidelity: float | None = None, within_s: float | None = None
+    ) -> None:
+        """Sets fields, given as a dict, with constraints of this change: the least share of the object that
+        the update carries, and the seconds in which it must leave. A later one is dropped, and the next
+        change or refresh carries the state.
+
+        Raises ``WorldError`` if the object was deleted or handed over, or for a constraint out of range.
+        """
     def delete(self) -> None:
         """Deletes the object; its replicas end. Raises ``WorldError`` if it was deleted or handed
         over."""
@@ -913,7 +933,29 @@ class ServiceRefused:
         """The refusal, with the node and the link."""
     @property
     def offer(self) -> dict[str, Any]:
-        """The arguments of ``Interest.with_contract`` that would be granted instead, each by itself."""
+        """The arguments of ``Interest.with_contract`` that every node of the path would grant instead: each
+        by itself, unless ``together`` is true."""
+    @property
+    def together(self) -> bool:
+        """True if the offered values suffice only together."""
+    def apply(self, interest: Interest) -> Interest | None:
+        """Returns the interest with an offered contract: all values if they suffice only together, else
+        one of the number of updates, the delay and the fidelity. ``None`` if nothing is offered, or if the
+        interest has no contract."""
+
+@final
+class EndsTooSlow:
+    """The ends need the whole delay of a contract for one owner, whose updates are best effort."""
+
+    @property
+    def owner(self) -> str:
+        """The id of the owner."""
+    @property
+    def ends_s(self) -> float:
+        """The time that is debited for the modules at both ends."""
+    @property
+    def delay_s(self) -> float:
+        """The least delay that leaves time for the links."""
 
 @final
 class World:
@@ -957,7 +999,7 @@ class World:
         """
     def try_event(self) -> WorldEvent | None:
         """Returns the next event, or ``None`` if there is none."""
-    def services(self) -> list[Grant | ServiceRefused | Withdrawn]:
+    def services(self) -> list[Grant | ServiceRefused | EndsTooSlow | Withdrawn]:
         """Returns the answers to the requested contract since the last call, oldest first."""
     def report(self) -> dict[str, Any]:
         """Returns what this participant knows of the others, and counts."""

@@ -72,10 +72,39 @@ def test_a_contract_is_granted_or_refused_with_an_offer(town: Pair) -> None:
     observer.observe(near.with_contract(max_updates=10, bytes=60, delay_s=0.3, objects=2))
     wait_until("it is granted", lambda: has_answer(paceline.Grant))
     wait_until("the object arrives", lambda: observer.object("car/1"))
-    observer.observe(near.with_contract(max_updates=500, bytes=2_000, delay_s=0.3, objects=20))
+    greedy = near.with_contract(max_updates=500, bytes=60, delay_s=0.3, refresh_s=2, objects=20)
+    observer.observe(greedy)
     wait_until("it is refused", lambda: has_answer(paceline.ServiceRefused))
     refused = next(answer for answer in answers if isinstance(answer, paceline.ServiceRefused))
-    assert refused.refusal.link == "radio" and set(refused.offer) <= {"max_updates", "fidelity", "delay_s"}
+    assert refused.refusal.link == "radio" and not refused.together
+    assert 1 <= refused.offer["max_updates"] < 500
+    answers.clear()
+    observer.observe(refused.apply(greedy))
+    wait_until("the offer is granted", lambda: has_answer(paceline.Grant))
+    dropped = observer.report()["dropped"]
+    assert set(dropped) == {"inbox_full", "forged", "events_full"} and dropped["forged"] == 0
+
+
+def test_modules_and_constraints_of_one_change(town: Pair) -> None:
+    owner, observer = town
+    car = owner.create("car/1", CAR, paint="red")
+    interest = paceline.Interest.every(0.02)
+    observer.observe(interest.with_modules(error_control="refreshed", policing="drop", fragment_bytes=600))
+    wait_until("the object arrives", lambda: observer.object("car/1"))
+    with pytest.raises(ValueError, match="must be shape or drop"):
+        interest.with_modules(policing="mark")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="must be from 512 to 65536"):
+        interest.with_modules(fragment_bytes=100)
+    time.sleep(0.1)
+    car.set_with({"paint": "blue"}, fidelity=0.5, within_s=2)
+    wait_until("the change arrives", lambda: paint_of(observer) == "blue")
+    with pytest.raises(paceline.WorldError, match="must be from 1ms to 1h"):
+        car.set_with({"paint": "green"}, within_s=0)
+
+
+def paint_of(world: paceline.World) -> object:
+    view = world.object("car/1")
+    return view.fields.get("paint") if view else None
 
 
 def test_a_declared_rule_selects_objects(town: Pair) -> None:

@@ -107,6 +107,13 @@ impl Writer {
     }
 }
 
+/// Returns the FNV-1a hash of bytes.
+pub(crate) fn fnv(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 /// Returns the number of bytes of a variable-length integer.
 pub(crate) const fn varint_len(value: u64) -> usize {
     let bits = 64 - value.leading_zeros() as usize;

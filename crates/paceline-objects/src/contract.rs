@@ -26,6 +26,8 @@ pub struct ObjectContract {
 }
 
 impl ObjectContract {
+    /// The longest delay: 1 min.
+    pub const DELAY_MAX: Duration = Duration::from_secs(60);
     /// The largest state: 16 MiB.
     pub const BYTES_MAX: u32 = 16 << 20;
 
@@ -52,6 +54,13 @@ impl ObjectContract {
         }))
     }
 
+    /// Returns the time in which the updates of all objects leave if they are due together: a quarter of the delay, and
+    /// at most the gap. It is debited from the delay.
+    #[must_use]
+    pub fn spread(&self) -> Duration {
+        self.gap().min(self.delay.mul_div(1, 4))
+    }
+
     /// Checks the values.
     ///
     /// # Errors
@@ -69,7 +78,7 @@ impl ObjectContract {
             Err(ObjectContractError::Refresh { refresh: self.refresh, gap: self.gap() })
         } else if self.bytes == 0 || self.bytes > Self::BYTES_MAX {
             Err(ObjectContractError::Bytes(self.bytes))
-        } else if self.delay < millisecond || self.delay > Duration::from_secs(60) {
+        } else if self.delay < millisecond || self.delay > Self::DELAY_MAX {
             Err(ObjectContractError::Delay(self.delay))
         } else if self.fidelity_permille == 0 || self.fidelity_permille > 1_000 {
             Err(ObjectContractError::Fidelity(self.fidelity_permille))
@@ -115,34 +124,71 @@ pub enum ObjectContractError {
     Fidelity(u16),
 }
 
-/// The measured processing times that are debited from an object's delay.
+/// The measured times of the modules at both ends, which are debited from an object's delay.
 ///
 /// Paper: West and Schwan 1997, sections 3.1 and 3.2, which debits twice the times of one end,
 /// `δ_n ≈ δ − 2 (d_c + d_n)`. Here both ends measure their own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DelayParts {
-    /// The greatest time to decide on an update at the owner, to write, fragment and send it: `d_c + d_n` there.
+    /// Consistency: the greatest time to decide on updates at the owner, `d_c` there.
+    pub deciding: Duration,
+    /// Policing and fragmentation: the greatest time to choose the updates of messages and to write their fragments.
+    pub fragmenting: Duration,
+    /// The greatest time of all modules of the owner together, with passing the fragments to the links: `d_c + d_n`
+    /// there. It is less than the sum of the greatest times of each.
     pub sending: Duration,
-    /// The greatest time to read it at the observer and apply it: `d_n + d_c` there.
+    /// Error control and consistency: the greatest time to read a fragment at the observer and apply it, `d_n + d_c`
+    /// there.
     pub observer: Duration,
 }
 
 impl DelayParts {
-    /// Returns the time that remains for the network, `δ_n`; `None` if nothing remains, and the contract cannot be
-    /// kept.
+    /// Returns the time that remains for the network, `δ_n`, after both ends and [`ObjectContract::spread`]; `None` if
+    /// nothing remains, and the contract cannot be kept.
     #[must_use]
-    pub fn network(&self, delay: Duration) -> Option<Duration> {
-        let spent = self.sending.saturating_add(self.observer);
-        let left = delay.as_nanos().checked_sub(spent.as_nanos());
+    pub fn network(&self, each: &ObjectContract) -> Option<Duration> {
+        let spent = self.ends().saturating_add(each.spread());
+        let left = each.delay.as_nanos().checked_sub(spent.as_nanos());
         left.filter(|left| *left > 0).map(Duration::from_nanos)
     }
+
+    /// Returns the time of all modules at both ends.
+    #[must_use]
+    pub fn ends(&self) -> Duration {
+        self.sending.saturating_add(self.observer)
+    }
+}
+
+/// The sizes of an owner's updates, from which the traffic of a contract follows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct UpdateSizes {
+    /// The greatest number of groups of its schemas.
+    pub groups: u32,
+    /// At least the greatest number of encoded bytes of one group.
+    pub largest_group: u32,
+    /// The greatest size of its fragments with their headers, `l` of the paper, in bytes.
+    pub fragment_bytes: u32,
+}
+
+/// The bytes of headers, in addition to the state.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HeaderSizes {
+    /// Of a message or fragment.
+    pub message: u64,
+    /// Of an update.
+    pub update: u64,
+    /// Of a group.
+    pub group: u64,
 }
 
 /// The traffic that a contract permits an owner to send to an observer.
 ///
-/// Paper: West and Schwan 1997, section 3.2: `n_max (l (1 + h) ⌈s/l⌉) / t` for each object, where the last packet
-/// counts with its useful bytes. All fragments of a message are sent at once, each with the whole delay `δ_n` of the
-/// network, so that none needs the shorter one of the paper's first fragment.
+/// Promised messages leave at least [`Self::spacing`] apart, and each carries the updates that are due then. So the
+/// traffic is at most [`Self::burst`] and [`Self::bytes_per_s`], whenever the objects change.
+///
+/// Paper: West and Schwan 1997, section 3.2: `n_max (l (1 + h) ⌈s/l⌉) / t` for each object. Here the objects share
+/// packets. All fragments of a message are sent at once, each with the whole delay `δ_n` of the network, so that none
+/// needs the shorter one of the paper's first fragment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ContractTraffic {
     /// Bytes per second.
@@ -151,37 +197,113 @@ pub struct ContractTraffic {
     pub burst: u64,
     /// The largest fragment, in bytes.
     pub largest: u64,
-    /// Fragments per second.
-    pub fragments_per_s: u64,
+    /// The least time between two fragments.
+    pub spacing: Duration,
+    /// The greatest number of encoded bytes of the groups of an update.
+    pub carried: u64,
+    /// The greatest number of groups of an object.
+    pub groups: u32,
+    /// The greatest number of bytes of a group: one that is larger makes a larger fragment.
+    pub group_room: u64,
 }
 
 impl ContractTraffic {
-    /// Returns the traffic of `objects` with a contract each, in fragments of at most `fragment_bytes` with a header of
-    /// `header` bytes, and `head` bytes for each update in addition to its state.
+    /// Returns the traffic of `objects` with a contract each.
     #[must_use]
     pub fn new(
         each: &ObjectContract,
         objects: usize,
-        head: u64,
-        fragment_bytes: usize,
-        header: usize,
+        sizes: &UpdateSizes,
+        headers: &HeaderSizes,
     ) -> Self {
-        let payload = fragment_bytes.saturating_sub(header).max(1) as u64;
-        let round = u64::from(each.bytes).saturating_add(head).saturating_mul(objects as u64);
-        let fragments = round.div_ceil(payload) + 1;
-        let burst = round.saturating_add(fragments * header as u64);
-        let per_second = |amount: u64| {
-            let total = u128::from(amount) * u128::from(each.max_updates) * 1_000_000_000;
-            u64::try_from(total.div_ceil(u128::from(each.per.as_nanos().max(1))))
-                .unwrap_or(u64::MAX)
+        let carried =
+            carried(u64::from(each.bytes), u64::from(sizes.largest_group), each.fidelity_permille);
+        let limit = u64::from(sizes.fragment_bytes);
+        let room = limit.saturating_sub(headers.message).max(1);
+        let groups = u64::from(sizes.groups.max(1));
+        let state = carried.saturating_add(groups * headers.group);
+        let whole = state.saturating_add(headers.update);
+        let objects = (objects as u64).max(1);
+        // The fragments of one update of each object, and their bytes.
+        let (fragments, bytes) = if whole <= room {
+            let fragments = objects.div_ceil(room / whole);
+            (fragments, objects.saturating_mul(whole))
+        } else {
+            let parts = parts(state, groups, room.saturating_sub(headers.update));
+            let each = state.saturating_add(parts * headers.update);
+            (objects.saturating_mul(parts), objects.saturating_mul(each))
         };
+        let spacing = each.spread().mul_div(1, fragments).max(Duration::from_nanos(1));
+        let burst = bytes.saturating_add(fragments.saturating_mul(headers.message));
+        let updates = per_second(bytes, each.gap());
+        let whole_fragments = per_second(headers.message, spacing);
         Self {
-            bytes_per_s: per_second(burst),
+            bytes_per_s: updates.saturating_add(whole_fragments),
             burst,
-            largest: burst.min(fragment_bytes as u64),
-            fragments_per_s: per_second(fragments),
+            largest: burst.min(limit),
+            spacing,
+            carried,
+            groups: sizes.groups,
+            group_room: room.saturating_sub(headers.update + headers.group),
         }
     }
+}
+
+/// The service of the most important objects of an observer, and the traffic that is reserved for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PromisedService {
+    /// The service of each.
+    pub each: ObjectContract,
+    /// Their greatest number.
+    pub objects: usize,
+    /// Their traffic.
+    pub traffic: ContractTraffic,
+}
+
+impl PromisedService {
+    /// Returns a service and the traffic that it needs.
+    #[must_use]
+    pub fn new(
+        each: ObjectContract,
+        objects: usize,
+        sizes: &UpdateSizes,
+        headers: &HeaderSizes,
+    ) -> Self {
+        Self { each, objects, traffic: ContractTraffic::new(&each, objects, sizes, headers) }
+    }
+
+    /// Returns whether every update of an object with groups of these sizes is within the traffic.
+    #[must_use]
+    pub fn covers(&self, group_bytes: &[u32]) -> bool {
+        let state = group_bytes.iter().map(|bytes| u64::from(*bytes)).sum();
+        let largest = group_bytes.iter().max().copied().unwrap_or(0);
+        let most = carried(state, u64::from(largest), self.each.fidelity_permille);
+        state <= u64::from(self.each.bytes)
+            && group_bytes.len() as u64 <= u64::from(self.traffic.groups)
+            && u64::from(largest) <= self.traffic.group_room
+            && most <= self.traffic.carried
+    }
+}
+
+/// Returns the greatest number of bytes that an update carries of `state` bytes: groups are added until the fidelity is
+/// reached, so the last one exceeds it by less than its size.
+fn carried(state: u64, largest_group: u64, fidelity_permille: u16) -> u64 {
+    let needed = (u128::from(state) * u128::from(fidelity_permille)).div_ceil(1_000);
+    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+    if fidelity_permille >= 1_000 {
+        return state;
+    }
+    state.min(needed.saturating_add(largest_group.saturating_sub(1)))
+}
+
+/// Returns the greatest number of fragments of an update that is split: two neighbours together exceed `room`.
+pub(crate) fn parts(state: u64, groups: u64, room: u64) -> u64 {
+    (2 * (state / room.max(1)) + 1).min(groups).max(1)
+}
+
+fn per_second(bytes: u64, time: Duration) -> u64 {
+    let total = u128::from(bytes) * 1_000_000_000;
+    u64::try_from(total.div_ceil(u128::from(time.as_nanos().max(1)))).unwrap_or(u64::MAX)
 }
 
 /// Returns how many of `fragments` may be lost, so that at least a share of `fidelity_permille` of a state of
@@ -214,19 +336,46 @@ mod tests {
 
     #[test]
     fn delays_are_debited_at_both_ends() {
-        let parts = DelayParts { sending: MS.mul_div(3, 1), observer: MS.mul_div(3, 1) };
-        assert_eq!(parts.network(Duration::from_millis(20)), Some(Duration::from_millis(14)));
-        assert_eq!(parts.network(Duration::from_millis(6)), None);
+        let parts = DelayParts {
+            deciding: MS,
+            fragmenting: MS,
+            sending: MS.mul_div(3, 1),
+            observer: MS.mul_div(3, 1),
+        };
+        let network =
+            |delay| parts.network(&ObjectContract::per_second(10, 60, MS.mul_div(delay, 1)));
+        assert_eq!(network(20), Some(MS.mul_div(9, 1)), "a quarter is for the spread");
+        assert_eq!(network(8), None);
+    }
+
+    const HEADERS: HeaderSizes = HeaderSizes { message: 40, update: 16, group: 2 };
+
+    fn sizes(fragment_bytes: u32) -> UpdateSizes {
+        UpdateSizes { groups: 2, largest_group: 100, fragment_bytes }
     }
 
     #[test]
-    fn traffic_counts_headers_and_the_useful_bytes_of_the_last_fragment() {
-        let contract = ObjectContract::per_second(10, 230, Duration::from_millis(50));
-        let traffic = ContractTraffic::new(&contract, 10, 20, 1_040, 40);
-        // 2,500 bytes need three fragments, and one more that is not full because no update is split.
-        assert_eq!(traffic.burst, 2_500 + 4 * 40);
-        assert_eq!((traffic.bytes_per_s, traffic.fragments_per_s), (10 * traffic.burst, 40));
+    fn traffic_counts_headers_and_a_fragment_per_spacing() {
+        let contract = ObjectContract::per_second(10, 230, Duration::from_millis(400));
+        let traffic = ContractTraffic::new(&contract, 10, &sizes(1_040), &HEADERS);
+        // Updates of 250 bytes, four to a fragment, within the gap of 100 ms.
+        assert_eq!(traffic.burst, 2_500 + 3 * 40);
+        assert_eq!(traffic.spacing, Duration::from_nanos(33_333_333));
+        assert_eq!(traffic.bytes_per_s, 25_000 + 1_201);
         assert_eq!(traffic.largest, 1_040);
+    }
+
+    #[test]
+    fn less_fidelity_needs_less_traffic() {
+        let whole = ObjectContract::per_second(10, 1_000, Duration::from_millis(400));
+        let half = ObjectContract { fidelity_permille: 500, ..whole };
+        let service = PromisedService::new(half, 1, &sizes(1_200), &HEADERS);
+        assert_eq!(service.traffic.carried, 500 + 99);
+        assert!(service.covers(&[100; 2]));
+        assert!(!service.covers(&[500; 2]), "an update carries 500 + 499 bytes at most");
+        assert!(!service.covers(&[10; 3]), "more groups than declared");
+        let whole = ContractTraffic::new(&whole, 1, &sizes(1_200), &HEADERS);
+        assert!(service.traffic.bytes_per_s < whole.bytes_per_s);
     }
 
     #[test]

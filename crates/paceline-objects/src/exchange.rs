@@ -22,10 +22,14 @@ pub use objects::ObjectFacts;
 pub use observer::Observer;
 pub use settings::{ExchangeError, ExchangeSettings};
 pub use timetable::PeerTimetable;
-pub use update::{Exchange, ExchangeBudget, ExchangeClass, ExchangeUpdate, UpdateKind};
+pub use update::{
+    Exchange, ExchangeBudget, ExchangeClass, ExchangeUpdate, UpdateConstraintError,
+    UpdateConstraints, UpdateKind,
+};
 
-use crate::contract::ObjectContract;
+use crate::contract::PromisedService;
 use crate::ids::{ObjectIndex, PeerId};
+use crate::modules::InteractorModules;
 use crate::schema::GroupMask;
 use crate::semantic::{DecidedTerms, EvaluationBatch, ExchangeTerms, SemanticError};
 use objects::Objects;
@@ -122,6 +126,21 @@ impl ExchangeList {
         groups: GroupMask,
         now: Instant,
     ) -> Result<(), ExchangeError> {
+        self.change_with(object, facts, (groups, UpdateConstraints::default()), now)
+    }
+
+    /// As [`Self::change`], with constraints of this change.
+    ///
+    /// # Errors
+    /// As [`Self::change`], and constraints that are out of range.
+    pub fn change_with(
+        &mut self,
+        object: ObjectIndex,
+        facts: &ObjectFacts<'_>,
+        (groups, constraints): (GroupMask, UpdateConstraints),
+        now: Instant,
+    ) -> Result<(), ExchangeError> {
+        constraints.check()?;
         let state = self.objects.change(object, facts, now)?;
         let groups = GroupMask(groups.0 & state.groups().0);
         if !groups.is_empty() {
@@ -131,7 +150,7 @@ impl ExchangeList {
         let Some(state) = self.objects.get(object) else { return Ok(()) };
         for peer in &state.peers {
             self.slots.with(*peer, context, |peer, context| {
-                peer.offer(object, groups, state, context);
+                peer.offer(object, (groups, constraints), state, context);
             });
         }
         Ok(())
@@ -188,26 +207,40 @@ impl ExchangeList {
         Ok(())
     }
 
-    /// Sets the contract of the `count` objects with the greatest weights for an observer, and no promise without
-    /// one. Objects larger than the contract's size have no place. It holds from the next exchange.
+    /// Sets the service of the objects with the greatest weights for an observer, and no promise without one. Objects
+    /// that the reserved traffic does not cover have no place, and an object is introduced as best effort. It holds
+    /// from the next exchange.
     ///
     /// # Errors
     /// There is no such observer, or a value of the contract is out of range.
     pub fn promise(
         &mut self,
         peer: PeerId,
-        contract: Option<(ObjectContract, usize)>,
+        service: Option<PromisedService>,
         now: Instant,
     ) -> Result<(), ExchangeError> {
-        if let Some((contract, _)) = &contract {
-            contract.check()?;
+        if let Some(service) = &service {
+            service.each.check()?;
         }
-        let count = contract.map_or(0, |(_, count)| count);
         let context = Context { objects: &self.objects, settings: &self.settings, now };
         self.slots
-            .with(peer, context, |peer, context| {
-                peer.promise(contract.map(|(contract, _)| contract), count, context);
-            })
+            .with(peer, context, |peer, context| peer.promise(service, context))
+            .ok_or(ExchangeError::NoPeer(peer))
+    }
+
+    /// Sets the modules of the updates for an observer. They hold from the next exchange.
+    ///
+    /// # Errors
+    /// There is no such observer.
+    pub fn choose(
+        &mut self,
+        peer: PeerId,
+        modules: InteractorModules,
+        now: Instant,
+    ) -> Result<(), ExchangeError> {
+        let context = Context { objects: &self.objects, settings: &self.settings, now };
+        self.slots
+            .with(peer, context, |peer, _| peer.modules = modules)
             .ok_or(ExchangeError::NoPeer(peer))
     }
 

@@ -1,7 +1,8 @@
 //! The interest of an observer.
 
-use crate::codec::{PacketError, Reader, Writer};
+use crate::codec::{PacketError, Reader, Writer, fnv};
 use crate::contract::{ObjectContract, ObjectContractError};
+use crate::modules::{InteractorModules, ModulesError};
 use crate::semantic::{
     DeclaredError, DeclaredFunction, DeclaredRule, DistanceLadder, DistanceStep, ExchangeTerms,
     FieldOfView, LadderError, Periodic, SemanticFunction, TermsError,
@@ -18,6 +19,8 @@ pub struct Interest {
     pub rule: InterestRule,
     /// The contract of the most important of them, if any; the others are best effort.
     pub contract: Option<InterestContract>,
+    /// The modules through which updates pass.
+    pub modules: InteractorModules,
 }
 
 /// A semantic function that travels.
@@ -78,6 +81,7 @@ impl Interest {
             range: f64::INFINITY,
             rule: InterestRule::Periodic(ExchangeTerms::every(gap.into())),
             contract: None,
+            modules: InteractorModules::default(),
         }
     }
 
@@ -105,7 +109,8 @@ impl Interest {
             .collect();
         let range =
             steps.last().map_or(0.0, |step| step.within * (1.0 + DistanceLadder::HYSTERESIS));
-        Self { range, rule: InterestRule::Distance(steps), contract: None }
+        let (rule, modules) = (InterestRule::Distance(steps), InteractorModules::default());
+        Self { range, rule, contract: None, modules }
     }
 
     /// Returns the same with a contract for up to `objects` of each owner.
@@ -114,11 +119,18 @@ impl Interest {
         Self { contract: Some(InterestContract { each, objects }), ..self }
     }
 
+    /// Returns the same with other modules.
+    #[must_use]
+    pub fn with_modules(self, modules: InteractorModules) -> Self {
+        Self { modules, ..self }
+    }
+
     /// Checks the values.
     ///
     /// # Errors
     /// The first value that is out of range.
     pub fn check(&self) -> Result<(), InterestError> {
+        self.modules.check()?;
         if self.range.is_nan() || self.range < 0.0 {
             return Err(InterestError::Range(self.range));
         }
@@ -186,15 +198,9 @@ impl Interest {
             None => {
                 writer.u8(0);
             }
-            Some(InterestContract { each, objects }) => {
-                writer.u8(1).varint(u64::from(each.max_updates)).varint(each.per.as_nanos());
-                writer
-                    .varint(each.refresh.as_nanos())
-                    .varint(u64::from(each.bytes))
-                    .varint(each.delay.as_nanos());
-                writer.u16(each.fidelity_permille).varint(*objects as u64);
-            }
+            Some(contract) => contract.write(writer.u8(1)),
         }
+        self.modules.write(writer);
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
@@ -221,14 +227,33 @@ impl Interest {
             1 => Some(InterestContract::read(reader)?),
             other => return Err(PacketError::Unknown(other)),
         };
-        let interest =
-            Self { range: if range < 0.0 { f64::INFINITY } else { range }, rule, contract };
+        let range = if range < 0.0 { f64::INFINITY } else { range };
+        let interest = Self { range, rule, contract, modules: InteractorModules::read(reader)? };
         interest.check().map_err(|_| PacketError::Form)?;
         Ok(interest)
     }
 }
 
 impl InterestContract {
+    /// Returns a number that identifies the contract: the tag of its updates has it, so that a subscription never
+    /// receives the updates of an earlier contract.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let mut writer = Writer::default();
+        self.write(&mut writer);
+        fnv(writer.finish())
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        let Self { each, objects } = self;
+        writer.varint(u64::from(each.max_updates)).varint(each.per.as_nanos());
+        writer
+            .varint(each.refresh.as_nanos())
+            .varint(u64::from(each.bytes))
+            .varint(each.delay.as_nanos());
+        writer.u16(each.fidelity_permille).varint(*objects as u64);
+    }
+
     fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
         let each = ObjectContract {
             max_updates: reader.varint32()?,
@@ -288,6 +313,9 @@ pub enum InterestError {
     /// The number of objects of a contract.
     #[error("a contract for {0} objects: must be from 1 to 10000, such as 20")]
     Objects(usize),
+    /// The modules.
+    #[error(transparent)]
+    Modules(#[from] ModulesError),
     /// The contract.
     #[error(transparent)]
     Contract(#[from] ObjectContractError),

@@ -15,6 +15,7 @@ pub use hand::Hand;
 pub use view::{Claim, FragmentAck, ObserverView};
 
 use crate::codec::{PacketError, Reader, Writer};
+use crate::ids::PeerId;
 
 /// The version of the packets.
 const VERSION: u8 = 1;
@@ -56,6 +57,16 @@ impl Packet {
             Self::Hand(hand) => hand.write(writer.u8(4)),
         }
         writer.finish()
+    }
+
+    /// Returns the participant that a packet names as its sender; `None` for bytes that are no packet. It is in the same
+    /// place in all kinds.
+    #[must_use]
+    pub fn sender(bytes: &[u8]) -> Option<PeerId> {
+        let mut reader = Reader::new(bytes);
+        let (version, kind) = (reader.u8().ok()?, reader.u8().ok()?);
+        let sender = reader.u64().ok()?;
+        (version == VERSION && (1..=4).contains(&kind)).then_some(PeerId(sender))
     }
 
     /// Reads a packet.

@@ -13,9 +13,11 @@ mod sending;
 mod settings;
 
 pub use cost::ModuleCost;
+use cost::ModuleCosts;
 pub use deciding::FieldSnapshot;
 pub use settings::{ParticipantSettings, SettingsError};
 
+use crate::contract::UpdateSizes;
 use crate::exchange::ExchangeList;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::interest::{Interest, InterestError};
@@ -74,10 +76,10 @@ pub struct Participant {
 #[derive(Debug)]
 struct Own {
     interest: Option<Interest>,
+    sizes: UpdateSizes,
     motion: Option<([f64; 3], [f64; 3])>,
     direction: Option<[f64; 3]>,
-    applying: ModuleCost,
-    sending: ModuleCost,
+    costs: ModuleCosts,
     /// The number of the description, and whether it is to be published.
     revision: u32,
     unpublished: bool,
@@ -189,10 +191,14 @@ impl Participant {
             claims: BTreeMap::new(),
             own: Own {
                 interest: None,
+                sizes: UpdateSizes {
+                    groups: 0,
+                    largest_group: 0,
+                    fragment_bytes: u32::try_from(settings.fragment_bytes).unwrap_or(u32::MAX),
+                },
                 motion: None,
                 direction: None,
-                applying: ModuleCost::new(now),
-                sending: ModuleCost::new(now),
+                costs: ModuleCosts::new(now),
                 revision: 0,
                 unpublished: true,
                 publish_at: now,

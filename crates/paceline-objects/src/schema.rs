@@ -6,6 +6,7 @@ mod value;
 pub use encode::FieldValues;
 pub use value::{FieldKind, FieldValue};
 
+use crate::codec::fnv;
 use std::fmt;
 use thiserror::Error;
 
@@ -148,9 +149,7 @@ impl Schema {
     /// Returns a number that differs for schemas that differ in anything (FNV-1a of the textual form).
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        self.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+        fnv(self.to_string().bytes())
     }
 
     fn check(&self) -> Result<(), SchemaError> {

@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use paceline_objects::contract::{PromisedService, UpdateSizes};
 use paceline_objects::exchange::{
     ExchangeClass, ExchangeError, ExchangeList, ExchangeSettings, ObjectFacts, Observer,
-    SuppressReason, UpdateKind,
+    SuppressReason, UpdateConstraints, UpdateKind,
 };
 use paceline_objects::semantic::{ExchangeTerms, PairView, SemanticError, TermsError};
 use paceline_objects::{
-    GroupMask, Motion, ObjectContract, ObjectContractError, ObjectIndex, PeerId,
+    ErrorControl, GroupMask, InteractorModules, Motion, ObjectContract, ObjectContractError,
+    ObjectIndex, PeerId, UpdatePolicing,
 };
 use paceline_sched::{Duration, Instant};
 
@@ -171,27 +173,143 @@ fn those_of_the_greatest_weight_and_error_leave_first() {
     assert_eq!(first(&mut list), Some(BUS));
 }
 
+fn promised(contract: ObjectContract, count: usize) -> PromisedService {
+    let sizes = UpdateSizes { groups: 2, largest_group: 20, fragment_bytes: 1_000 };
+    PromisedService::new(contract, count, &sizes, &ExchangeSettings::default().headers())
+}
+
+/// Introduces both objects, as best effort.
+fn introduce(list: &mut ExchangeList) {
+    while let Some(message) = list.poll(START, &1_000, 1_000) {
+        assert_eq!(message.class, ExchangeClass::BestEffort);
+        list.delivered(message.peer, message.number, START);
+    }
+}
+
+/// Changes both objects.
+fn change(list: &mut ExchangeList, millis: u64) {
+    for object in [CAR, BUS] {
+        list.change(object, &facts(11.0, &[20, 20], at(millis)), ALL, at(millis)).unwrap();
+    }
+}
+
 #[test]
 fn promised_objects_leave_without_a_budget_and_others_keep_their_terms() {
     let mut list = list();
     list.set_terms(ANN, BUS, Some(every(50).weight(2.0)), START).unwrap();
     let contract = ObjectContract::per_second(10, 40, Duration::from_millis(30));
-    list.promise(ANN, Some((contract, 1)), START).unwrap();
-    let message = list.poll(START, &0, 1_000).unwrap();
-    assert_eq!((message.class, message.updates[0].object), (ExchangeClass::Promised, BUS));
+    list.promise(ANN, Some(promised(contract, 1)), START).unwrap();
+    // The reservation has no room for the introduction.
     assert_eq!(list.poll(START, &0, 1_000), None);
-    list.delivered(ANN, message.number, START);
+    introduce(&mut list);
+    change(&mut list, 1);
+    let message = list.poll(at(100), &0, 1_000).unwrap();
+    assert_eq!((message.class, message.updates[0].object), (ExchangeClass::Promised, BUS));
+    assert_eq!(list.poll(at(100), &0, 1_000), None);
+    list.delivered(ANN, message.number, at(100));
     // A little more weight does not take the place; much more does, after the gap of the place.
-    list.set_terms(ANN, CAR, Some(every(50).weight(2.4)), at(10)).unwrap();
-    assert_eq!(list.poll(at(90), &0, 1_000), None);
-    list.set_terms(ANN, CAR, Some(every(50).weight(2.6)), at(90)).unwrap();
-    assert_eq!(list.poll(at(99), &0, 1_000), None);
-    assert_eq!(list.poll(at(100), &0, 1_000).unwrap().updates[0].object, CAR);
-    // An object that grows beyond the contract loses its place.
-    list.change(CAR, &facts(10.0, &[20, 21], START), ALL, at(101)).unwrap();
-    list.change(BUS, &facts(10.0, &[20, 20], START), ALL, at(101)).unwrap();
+    list.set_terms(ANN, CAR, Some(every(50).weight(2.4)), at(110)).unwrap();
+    assert_eq!(list.poll(at(190), &0, 1_000), None);
+    list.set_terms(ANN, CAR, Some(every(50).weight(2.6)), at(190)).unwrap();
     assert_eq!(list.poll(at(199), &0, 1_000), None);
-    assert_eq!(list.poll(at(200), &0, 1_000).unwrap().updates[0].object, BUS);
+    assert_eq!(list.poll(at(200), &0, 1_000).unwrap().updates[0].object, CAR);
+    // An object that grows beyond the contract loses its place.
+    list.change(CAR, &facts(10.0, &[20, 21], START), ALL, at(201)).unwrap();
+    list.change(BUS, &facts(10.0, &[20, 20], START), ALL, at(201)).unwrap();
+    assert_eq!(list.poll(at(299), &0, 1_000), None);
+    assert_eq!(list.poll(at(300), &0, 1_000).unwrap().updates[0].object, BUS);
+}
+
+/// Returns the updates of the next messages of both objects, which arrive or are lost.
+fn exchanged(
+    list: &mut ExchangeList,
+    millis: u64,
+    arrives: bool,
+) -> Vec<(ObjectIndex, UpdateKind)> {
+    let mut updates = Vec::new();
+    while let Some(message) = list.poll(at(millis), &1_000, 1_000) {
+        updates.extend(message.updates.iter().map(|update| (update.object, update.kind)));
+        if arrives {
+            list.delivered(message.peer, message.number, at(millis));
+        } else {
+            list.lost(message.peer, message.number, at(millis));
+        }
+    }
+    updates
+}
+
+#[test]
+fn without_acknowledgements_a_refresh_repairs_a_loss() {
+    for (error_control, due) in [(ErrorControl::Acknowledged, 100), (ErrorControl::Refreshed, 300)]
+    {
+        let mut list = list();
+        let terms = ExchangeTerms { refresh: Duration::from_millis(250), ..every(50) };
+        list.set_terms(ANN, BUS, None, START).unwrap();
+        list.set_terms(ANN, CAR, Some(terms), START).unwrap();
+        list.choose(ANN, InteractorModules { error_control, ..Default::default() }, START).unwrap();
+        introduce(&mut list);
+        list.change(CAR, &facts(11.0, &[20, 20], at(50)), GroupMask::of(1), at(50)).unwrap();
+        assert_eq!(exchanged(&mut list, 50, false), [(CAR, UpdateKind::Change)]);
+        let mut again = None;
+        for millis in (60..400).step_by(10) {
+            let updates = exchanged(&mut list, millis, true);
+            if again.is_none() && updates == [(CAR, UpdateKind::Change)] {
+                again = Some(millis);
+            }
+        }
+        assert_eq!(again, Some(due), "{error_control:?}");
+    }
+}
+
+#[test]
+fn policing_drops_early_changes_until_the_refresh() {
+    let mut list = list();
+    let terms = ExchangeTerms { refresh: Duration::from_millis(250), ..every(50) };
+    list.set_terms(ANN, BUS, None, START).unwrap();
+    list.set_terms(ANN, CAR, Some(terms), START).unwrap();
+    let policing = UpdatePolicing::Drop;
+    list.choose(ANN, InteractorModules { policing, ..Default::default() }, START).unwrap();
+    introduce(&mut list);
+    let set = |list: &mut ExchangeList, millis| {
+        let change = facts(11.0, &[20, 20], at(millis));
+        list.change(CAR, &change, GroupMask::of(1), at(millis)).unwrap();
+    };
+    set(&mut list, 60);
+    assert_eq!(exchanged(&mut list, 60, true), [(CAR, UpdateKind::Change)]);
+    set(&mut list, 70);
+    for millis in (70..310).step_by(10) {
+        assert_eq!(exchanged(&mut list, millis, true), [], "dropped at 70 ms");
+    }
+    assert_eq!(exchanged(&mut list, 310, true), [(CAR, UpdateKind::Change)], "the refresh");
+    assert_eq!(list.counters().suppressed(SuppressReason::Gap), 1);
+}
+
+#[test]
+fn a_change_has_constraints_of_its_own() {
+    let mut list = list();
+    list.set_terms(ANN, BUS, None, START).unwrap();
+    introduce(&mut list);
+    let change = |list: &mut ExchangeList, millis, constraints| {
+        let facts = facts(11.0, &[20, 20], at(millis));
+        list.change_with(CAR, &facts, (GroupMask::of(1), constraints), at(millis))
+    };
+    let half = UpdateConstraints { fidelity_permille: Some(500), within: None };
+    change(&mut list, 50, half).unwrap();
+    let message = list.poll(at(50), &1_000, 1_000).unwrap();
+    assert_eq!(message.updates[0].groups, GroupMask::of(1), "the terms require both groups");
+    list.delivered(ANN, message.number, at(50));
+    let soon = UpdateConstraints {
+        within: Some(Duration::from_millis(20)),
+        ..UpdateConstraints::default()
+    };
+    change(&mut list, 60, soon).unwrap();
+    assert_eq!(exchanged(&mut list, 100, true), [], "40 ms are too late");
+    assert_eq!(list.counters().suppressed(SuppressReason::Expired), 1);
+    change(&mut list, 110, soon).unwrap();
+    assert_eq!(exchanged(&mut list, 110, true), [(CAR, UpdateKind::Change)]);
+    let wrong = UpdateConstraints { fidelity_permille: Some(0), within: None };
+    let error = change(&mut list, 120, wrong).unwrap_err().to_string();
+    assert_eq!(error, "fidelity of 0/1000: must be from 1 to 1000, such as 500");
 }
 
 #[test]
@@ -315,10 +433,12 @@ fn the_same_contract_again_changes_no_place() {
     let mut list = list();
     list.set_terms(ANN, CAR, Some(every(50).weight(1.0)), START).unwrap();
     let contract = ObjectContract::per_second(10, 40, Duration::from_millis(30));
-    list.promise(ANN, Some((contract, 1)), START).unwrap();
+    list.promise(ANN, Some(promised(contract, 1)), START).unwrap();
     // Heavier, but not by a quarter, so the car keeps its place.
     list.set_terms(ANN, BUS, Some(every(50).weight(1.2)), START).unwrap();
-    let promised = |list: &mut ExchangeList, now| {
+    introduce(&mut list);
+    change(&mut list, 1);
+    let leaving = |list: &mut ExchangeList, now| {
         let mut promised = Vec::new();
         while let Some(message) = list.poll(now, &0, 1_000) {
             assert_eq!(message.class, ExchangeClass::Promised);
@@ -327,16 +447,14 @@ fn the_same_contract_again_changes_no_place() {
         }
         promised
     };
-    assert_eq!(promised(&mut list, at(0)), [CAR]);
-    let bytes = [20, 20];
-    for (millis, count) in [(50, 1), (60, 1), (70, 2)] {
-        list.change(CAR, &facts(11.0, &bytes, at(millis)), ALL, at(millis)).unwrap();
-        list.change(BUS, &facts(21.0, &bytes, at(millis)), ALL, at(millis)).unwrap();
-        list.promise(ANN, Some((contract, count)), at(millis)).unwrap();
+    assert_eq!(leaving(&mut list, at(100)), [CAR]);
+    for (millis, count) in [(150, 1), (160, 1), (170, 2)] {
+        change(&mut list, millis);
+        list.promise(ANN, Some(promised(contract, count)), at(millis)).unwrap();
     }
     // With a second place the bus has it, and the car keeps the first one and its gap.
-    assert_eq!(promised(&mut list, at(99)), [BUS]);
-    assert_eq!(promised(&mut list, at(100)), [CAR]);
+    assert_eq!(leaving(&mut list, at(192)), [BUS]);
+    assert_eq!(leaving(&mut list, at(200)), [CAR]);
 }
 
 #[test]
@@ -386,7 +504,7 @@ fn wrong_values_are_named_and_change_nothing() {
     let third = list.join(PeerId(3), Observer::EVERYWHERE, START);
     assert_eq!(third, Err(ExchangeError::Peers { limit: 2 }));
     let contract = ObjectContract::per_second(0, 1, Duration::from_millis(5));
-    let promise = list.promise(ANN, Some((contract, 1)), START);
+    let promise = list.promise(ANN, Some(promised(contract, 1)), START);
     assert_eq!(promise, Err(ExchangeError::Contract(ObjectContractError::MaxUpdates(0))));
     let terms = list.set_terms(ANN, CAR, Some(every(50).fidelity(1_001)), START);
     assert_eq!(terms, Err(ExchangeError::Terms(TermsError::Fidelity(1_001))));

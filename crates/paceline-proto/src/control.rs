@@ -47,6 +47,7 @@ mod spec;
 mod split;
 mod survey;
 mod tie;
+mod trial;
 mod ways;
 
 pub use access::TOKENS_MAX;
@@ -72,6 +73,7 @@ pub use spec::{
     BEST_EFFORT_WAIT_MAX, HOST_LINK, HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec,
 };
 pub use survey::Estimate;
+pub use trial::TrafficTrial;
 pub use ways::{WayChange, Ways};
 
 use crate::carrier::Carrier;

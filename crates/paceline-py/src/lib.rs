@@ -78,7 +78,7 @@ mod native {
     use super::view::SubscriptionView;
     #[pymodule_export]
     use super::world::{
-        Decider, ExchangeTerms, Interest, ObjectView, PairView, ServiceRefused, SharedObject,
-        World, WorldEvent,
+        Decider, EndsTooSlow, ExchangeTerms, Interest, ObjectView, PairView, ServiceRefused,
+        SharedObject, World, WorldEvent,
     };
 }

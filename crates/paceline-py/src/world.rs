@@ -8,7 +8,7 @@ mod object;
 mod report;
 
 pub(crate) use decider::{Decider, PairView};
-pub(crate) use event::{ServiceRefused, WorldEvent};
+pub(crate) use event::{EndsTooSlow, ServiceRefused, WorldEvent};
 pub(crate) use interest::{ExchangeTerms, Interest};
 pub(crate) use object::{ObjectView, SharedObject};
 
@@ -189,7 +189,7 @@ impl World {
     }
 
     /// Returns the answers to the requested contract since the last call, oldest first: `Grant`,
-    /// `ServiceRefused` or `Withdrawn`.
+    /// `ServiceRefused`, `EndsTooSlow` or `Withdrawn`.
     fn services<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let answers: Vec<_> =
             self.with(py, |world| std::iter::from_fn(|| world.try_service()).collect())?;

@@ -12,12 +12,12 @@ use crate::event::SubscriberEvent;
 use crate::history::History;
 use crate::node::Node;
 use crate::sample::Sample;
-use crate::shell::command::Command;
+use crate::shell::command::{Command, TriedQuote};
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
 use draft::{Draft, public_pattern};
 use event_listener::{EventListener, Listener};
-use paceline_proto::control::SubscriptionSpec;
+use paceline_proto::control::{SubscriptionSpec, TrafficTrial};
 use paceline_proto::{Drops, Form, Proxy, Retransmit, SubscriptionId};
 use paceline_sched::LossTolerance;
 use std::sync::Arc;
@@ -306,13 +306,22 @@ impl<'a> SubscriberBuilder<'a> {
     /// # Errors
     /// The errors of [`Self::declare`].
     pub fn quotes(&self) -> Result<Vec<Quote>, SubscribeError> {
+        let quotes = self.quotes_of(Vec::new())?;
+        Ok(quotes.into_iter().map(|(quote, _)| quote).collect())
+    }
+
+    /// As [`Self::quotes`], with the trials that each path would grant instead, one bit each.
+    pub(crate) fn quotes_of(
+        &self,
+        trials: Vec<TrafficTrial>,
+    ) -> Result<Vec<TriedQuote>, SubscribeError> {
         let spec = self.checked()?.spec.clone();
         let (reply, answers) = std::sync::mpsc::channel();
-        if !self.node.commands().send(Command::Ask(spec, reply)) {
+        if !self.node.commands().send(Command::Ask(spec, trials, reply)) {
             return Err(SubscribeError::Closed);
         }
-        let mut quotes: Vec<Quote> = answers.iter().collect();
-        quotes.sort_by(|a, b| (&a.tag, a.publisher).cmp(&(&b.tag, b.publisher)));
+        let mut quotes: Vec<_> = answers.iter().collect();
+        quotes.sort_by(|(a, _), (b, _)| (&a.tag, a.publisher).cmp(&(&b.tag, b.publisher)));
         Ok(quotes)
     }
 

@@ -43,6 +43,7 @@ mod report;
 mod reservation;
 mod service;
 mod state;
+mod trials;
 mod worker;
 
 pub use builder::WorldBuilder;
@@ -52,7 +53,9 @@ pub use object::{ObjectView, SharedObject};
 #[doc(inline)]
 pub use paceline_objects::contract::DelayParts;
 #[doc(inline)]
-pub use paceline_objects::exchange::{ExchangeCounters, SuppressReason};
+pub use paceline_objects::exchange::{
+    ExchangeCounters, SuppressReason, UpdateConstraintError, UpdateConstraints,
+};
 #[doc(inline)]
 pub use paceline_objects::interest::InterestError;
 #[doc(inline)]
@@ -72,8 +75,9 @@ pub use paceline_objects::semantic::{
 };
 #[doc(inline)]
 pub use paceline_objects::{
-    FieldKind, FieldValue, GroupMask, Interest, InterestContract, InterestRule, ObjectContract,
-    ObjectContractError, ObjectIndex, PeerId, Schema, SchemaError,
+    ErrorControl, FieldKind, FieldValue, GroupMask, InteractorModules, Interest, InterestContract,
+    InterestRule, ObjectContract, ObjectContractError, ObjectIndex, PeerId, Schema, SchemaError,
+    UpdatePolicing,
 };
 pub use report::{ObserverReport, ParticipantReport, WorldReport};
 pub use service::{ServiceEvent, ServiceOffer};

@@ -5,8 +5,8 @@ use crate::stop::Stop;
 use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use paceline::Node;
 use paceline::world::{
-    DelayParts, DistanceStep, FieldValue, Interest, InterestContract, InterestRule, ObjectView,
-    SharedWorld, WorldReport,
+    DelayParts, DistanceStep, FieldValue, InteractorModules, Interest, InterestContract,
+    InterestRule, ObjectView, SharedWorld, WorldReport,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,6 +47,17 @@ struct ParticipantRow {
     /// What it receives, in words, and null if it observes nothing.
     interest: Option<String>,
     contract: Option<ContractRow>,
+    /// The modules that it chose, and null if it observes nothing.
+    modules: Option<ModulesRow>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct ModulesRow {
+    consistency: &'static str,
+    error_control: &'static str,
+    policing: &'static str,
+    /// The size of fragments, and null for that of the owner.
+    fragment_bytes: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -60,16 +71,28 @@ struct ContractRow {
     objects: usize,
 }
 
+impl ModulesRow {
+    fn in_words(self) -> String {
+        let Self { consistency, error_control, policing, fragment_bytes } = self;
+        let bytes = fragment_bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
+        format!("{consistency}, {error_control}, {policing}{bytes}")
+    }
+}
+
 /// The delay of a contract from an owner to an observer, and its parts.
 #[derive(Debug, Serialize)]
 struct BudgetRow {
     owner: String,
     observer: String,
     delay_us: u64,
-    /// The time that is debited for deciding, writing and sending at the owner.
+    /// The greatest times of modules: deciding, and policing with fragmentation; then the debited times, of all modules
+    /// of the owner together, and of reading with applying at the observer.
+    deciding_us: u64,
+    fragmenting_us: u64,
     sending_us: u64,
-    /// The time that is debited for reading and applying at the observer.
     observer_us: u64,
+    /// The time in which updates that are due together leave.
+    spread_us: u64,
     /// What remains for the network, and null if nothing remains.
     network_us: Option<u64>,
 }
@@ -101,6 +124,7 @@ fn document(world: &SharedWorld) -> WorldDocument {
                 name: other.name.clone(),
                 interest: interest.map(describe),
                 contract: interest.and_then(|interest| interest.contract.as_ref()).map(contract),
+                modules: interest.map(|interest| modules(interest.modules)),
             }
         })
         .collect();
@@ -149,6 +173,15 @@ fn contract(contract: &InterestContract) -> ContractRow {
     }
 }
 
+const fn modules(modules: InteractorModules) -> ModulesRow {
+    ModulesRow {
+        consistency: "owner",
+        error_control: modules.error_control.name(),
+        policing: modules.policing.name(),
+        fragment_bytes: modules.fragment_bytes,
+    }
+}
+
 /// Describes an interest in words.
 fn describe(interest: &Interest) -> String {
     let steps = |steps: &[DistanceStep]| {
@@ -187,15 +220,17 @@ fn budgets(report: &WorldReport, rows: &[ParticipantRow]) -> Vec<BudgetRow> {
             if owner.id == observer.id {
                 continue;
             }
-            let (sending, at_observer) = (as_owner.sending, known.parts.observer);
-            let parts = DelayParts { sending, observer: at_observer };
+            let parts = DelayParts { observer: known.parts.observer, ..as_owner };
             budgets.push(BudgetRow {
                 owner: owner_row.name.clone(),
                 observer: row.name.clone(),
                 delay_us: micros(contract.each.delay),
-                sending_us: micros(sending),
-                observer_us: micros(at_observer),
-                network_us: parts.network(contract.each.delay).map(micros),
+                deciding_us: micros(parts.deciding),
+                fragmenting_us: micros(parts.fragmenting),
+                sending_us: micros(parts.sending),
+                observer_us: micros(parts.observer),
+                spread_us: micros(contract.each.spread()),
+                network_us: parts.network(&contract.each).map(micros),
             });
         }
     }
@@ -245,13 +280,19 @@ fn objects(document: &WorldDocument) -> Table {
 }
 
 fn participants(document: &WorldDocument) -> Table {
-    let columns = [("participant", Left), ("id", Left), ("objects", Right), ("interest", Left)];
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&[
+        ("participant", Left),
+        ("id", Left),
+        ("objects", Right),
+        ("modules", Left),
+        ("interest", Left),
+    ]);
     for other in &document.participants {
         table.row(vec![
             other.name.clone(),
             other.id.clone(),
             other.objects.to_string(),
+            other.modules.map_or_else(|| "-".to_owned(), ModulesRow::in_words),
             other.interest.clone().unwrap_or_else(|| "-".to_owned()),
         ]);
     }
@@ -290,8 +331,11 @@ fn delays(document: &WorldDocument) -> Table {
         ("owner", Left),
         ("observer", Left),
         ("delay", Right),
+        ("deciding", Right),
+        ("fragmenting", Right),
         ("sending", Right),
         ("observing", Right),
+        ("spread", Right),
         ("network", Right),
     ]);
     for budget in &document.budgets {
@@ -299,8 +343,11 @@ fn delays(document: &WorldDocument) -> Table {
             budget.owner.clone(),
             budget.observer.clone(),
             millis(budget.delay_us),
+            millis(budget.deciding_us),
+            millis(budget.fragmenting_us),
             millis(budget.sending_us),
             millis(budget.observer_us),
+            millis(budget.spread_us),
             budget.network_us.map_or_else(|| "nothing".to_owned(), millis),
         ]);
     }
@@ -328,7 +375,7 @@ mod tests {
         );
         let rule = DeclaredRule { whom: Some("speed > 1.0".to_owned()), ..DeclaredRule::default() };
         let rule = InterestRule::Declared { rule, base: terms };
-        let declared = Interest { range: 80.0, rule, contract: None };
+        let declared = Interest { range: 80.0, rule, ..Interest::every(ms(50)) };
         assert_eq!(describe(&declared), "whom: speed > 1.0; else every 500 ms within 80");
     }
 }

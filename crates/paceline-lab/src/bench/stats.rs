@@ -23,7 +23,7 @@ impl Samples {
 }
 
 /// Returns the middle value, or the mean of the two middle ones; NaN for no values.
-pub(super) fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;

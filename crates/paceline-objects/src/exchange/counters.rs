@@ -3,7 +3,8 @@
 /// Why an update of an object was not carried to an observer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SuppressReason {
-    /// A newer one replaced it before the least time between two updates had passed.
+    /// A newer one replaced it before the least time between two updates had passed, or it came before and was
+    /// dropped.
     Gap,
     /// A newer one replaced it before there was room for it: its weight and error were the lower ones.
     Budget,
@@ -11,6 +12,8 @@ pub enum SuppressReason {
     Fidelity,
     /// A newer one replaced it while the replica's extrapolation was within the tolerance.
     Tolerance,
+    /// It could not leave in the time of its constraints; see [`super::UpdateConstraints`].
+    Expired,
     /// The observer has no interest in the object.
     Interest,
     /// The observer or the owner has too many objects of interest; see [`super::ExchangeSettings`].
@@ -19,8 +22,15 @@ pub enum SuppressReason {
 
 impl SuppressReason {
     /// All reasons.
-    pub const ALL: [Self; 6] =
-        [Self::Gap, Self::Budget, Self::Fidelity, Self::Tolerance, Self::Interest, Self::Limit];
+    pub const ALL: [Self; 7] = [
+        Self::Gap,
+        Self::Budget,
+        Self::Fidelity,
+        Self::Tolerance,
+        Self::Expired,
+        Self::Interest,
+        Self::Limit,
+    ];
 
     /// Returns the name.
     #[must_use]
@@ -30,6 +40,7 @@ impl SuppressReason {
             Self::Budget => "budget",
             Self::Fidelity => "fidelity",
             Self::Tolerance => "tolerance",
+            Self::Expired => "expired",
             Self::Interest => "interest",
             Self::Limit => "limit",
         }
@@ -61,7 +72,7 @@ pub struct ExchangeCounters {
     pub best_effort: u64,
     /// Evaluations of a pair.
     pub evaluated: u64,
-    suppressed: [u64; 6],
+    suppressed: [u64; SuppressReason::ALL.len()],
 }
 
 impl ExchangeCounters {

@@ -4,7 +4,7 @@ use super::counters::SuppressReason;
 use super::groups::GroupOrder;
 use super::objects::ObjectState;
 use super::settings::ExchangeSettings;
-use super::update::{UpdateKind, UpdatePlan};
+use super::update::{UpdateConstraints, UpdateKind, UpdatePlan};
 use crate::contract::ObjectContract;
 use crate::motion::{Motion, distance, seconds};
 use crate::schema::GroupMask;
@@ -59,6 +59,11 @@ pub(super) struct Pair {
     /// When its time came, if it waits for room.
     pub(super) ripe: Instant,
     dirty: GroupMask,
+    /// Groups that changed and that only a refresh carries: their changes were dropped, or lost without a repetition.
+    stale: GroupMask,
+    /// The constraints of the last change.
+    least: Option<u16>,
+    expires: Instant,
     /// Whether an update waits that is counted as offered or lost.
     waits: bool,
     /// Whether the fidelity left a part of it out.
@@ -83,6 +88,9 @@ impl Pair {
             ending: None,
             ripe: now,
             dirty: object.groups(),
+            stale: GroupMask::default(),
+            least: None,
+            expires: Instant::FAR,
             waits: true,
             cut: false,
             held: false,
@@ -104,12 +112,15 @@ impl Pair {
             Pace {
                 gap: self.terms.gap,
                 refresh: self.terms.refresh,
-                fidelity_permille: self.terms.fidelity_permille,
+                fidelity_permille: self.least.unwrap_or(self.terms.fidelity_permille),
             },
             |contract| Pace {
                 gap: contract.gap(),
                 refresh: contract.refresh,
-                fidelity_permille: contract.fidelity_permille,
+                // More than the contract's is not reserved.
+                fidelity_permille: contract
+                    .fidelity_permille
+                    .min(self.least.unwrap_or(contract.fidelity_permille)),
             },
         )
     }
@@ -119,6 +130,11 @@ impl Pair {
     pub(super) fn due(&self, pace: Pace) -> Instant {
         let Some(last) = self.last else { return self.since };
         last + if self.wants() { pace.gap } else { pace.refresh.max(pace.gap) }
+    }
+
+    /// Returns whether a change comes sooner than `gap` after the last exchange.
+    pub(super) fn comes_early(&self, gap: Duration, now: Instant) -> bool {
+        self.last.is_some_and(|last| now < last + gap)
     }
 
     /// Returns `due`, and now instead of a time that passed before the pair was queued for it: a time that lies in the
@@ -156,8 +172,33 @@ impl Pair {
         self.held = held;
     }
 
+    /// Drops a change, which the next refresh carries.
+    pub(super) fn drop_change(&mut self, groups: GroupMask) {
+        self.stale = self.stale.with(groups);
+    }
+
+    /// Drops the update that waits if it could not leave in the time of its constraints. Returns whether it did.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        let expired = now > self.expires && self.introduced && self.ending.is_none();
+        if expired {
+            let dropped = std::mem::take(&mut self.dirty);
+            self.drop_change(dropped);
+            self.expires = Instant::FAR;
+            self.waits = false;
+            self.cut = false;
+        }
+        expired
+    }
+
     /// Notes a change. Returns why the update that waited, if any, is not carried.
-    pub(super) fn offer(&mut self, groups: GroupMask, now: Instant) -> Option<SuppressReason> {
+    pub(super) fn offer(
+        &mut self,
+        groups: GroupMask,
+        constraints: UpdateConstraints,
+        now: Instant,
+    ) -> Option<SuppressReason> {
+        self.least = constraints.fidelity_permille;
+        self.expires = constraints.within.map_or(Instant::FAR, |within| now + within);
         let replaced = self.waits.then(|| self.reason(now));
         if !self.wants() && !self.held {
             self.since = now;
@@ -194,6 +235,11 @@ impl Pair {
             sent: self.sent,
             ..Self::new(self.terms, object, now)
         };
+    }
+
+    /// Returns whether the observer is known to have a replica.
+    pub(super) const fn is_introduced(&self) -> bool {
+        self.introduced && self.ending.is_none()
     }
 
     /// Returns whether the observer cannot have a replica.
@@ -252,17 +298,18 @@ impl Pair {
         pace: Pace,
         settings: &ExchangeSettings,
     ) -> UpdatePlan {
+        let repeated = self.unconfirmed().with(self.stale);
         let kind = match self.ending {
             Some(Ending::Deleted) => UpdateKind::Delete,
             Some(Ending::Withdrawn) => UpdateKind::Withdraw,
             None if !self.introduced => UpdateKind::Introduce,
-            None if self.dirty.is_empty() && self.unconfirmed().is_empty() => UpdateKind::Refresh,
+            None if self.dirty.is_empty() && repeated.is_empty() => UpdateKind::Refresh,
             None => UpdateKind::Change,
         };
         let groups = match (kind, object) {
             (UpdateKind::Introduce | UpdateKind::Change, Some(object)) => {
                 // Groups that were sent and not confirmed for the time of a refresh are sent again.
-                let waiting = if self.dirty.is_empty() { self.unconfirmed() } else { self.dirty };
+                let waiting = if self.dirty.is_empty() { repeated } else { self.dirty };
                 self.order.choose(object, waiting, pace.fidelity_permille)
             }
             _ => GroupMask::default(),
@@ -297,6 +344,10 @@ impl Pair {
             ends: plan.kind.ends(),
         });
         self.dirty = self.dirty.without(plan.groups);
+        self.stale = self.stale.without(plan.groups);
+        if self.dirty.is_empty() {
+            (self.least, self.expires) = (None, Instant::FAR);
+        }
         self.order.carried(plan.groups);
         self.last = Some(now);
         self.sent = true;
@@ -307,8 +358,8 @@ impl Pair {
         carried
     }
 
-    /// Notes that message `number` arrived with these groups.
-    pub(super) fn arrived(&mut self, number: u64, groups: GroupMask) -> Settled {
+    /// Notes that message `number` arrived with these groups; missing ones wait again if `repeats`.
+    pub(super) fn arrived(&mut self, number: u64, groups: GroupMask, repeats: bool) -> Settled {
         let Some(flight) = self.take(number) else { return Settled::default() };
         let arrived = GroupMask(flight.groups.0 & groups.0);
         for older in self.flights.iter_mut().filter(|older| older.number < number) {
@@ -330,18 +381,19 @@ impl Pair {
         if flight.ends && self.ending.is_some() {
             return Settled { freed: true, lost: false };
         }
-        Settled { freed: false, lost: self.wait_again(flight.groups.without(arrived), number) }
+        let missing = flight.groups.without(arrived);
+        Settled { freed: false, lost: self.wait_again(missing, number, repeats) }
     }
 
-    /// Notes that message `number` was lost.
-    pub(super) fn missed(&mut self, number: u64) -> Settled {
+    /// Notes that message `number` was lost; its groups wait again if `repeats`. The end of a replica always does.
+    pub(super) fn missed(&mut self, number: u64, repeats: bool) -> Settled {
         let Some(flight) = self.take(number) else { return Settled::default() };
         if flight.ends {
             let lost = self.ending == Some(Ending::Deleted) && !self.waits;
             self.waits |= lost;
             return Settled { freed: false, lost };
         }
-        Settled { freed: false, lost: self.wait_again(flight.groups, number) }
+        Settled { freed: false, lost: self.wait_again(flight.groups, number, repeats) }
     }
 
     fn take(&mut self, number: u64) -> Option<Flight> {
@@ -350,13 +402,17 @@ impl Pair {
     }
 
     /// Notes that groups did not arrive; those in newer messages need not be sent again. Returns whether an update
-    /// waits that did not before.
-    fn wait_again(&mut self, groups: GroupMask, number: u64) -> bool {
+    /// waits that did not before. Without `repeats`, they wait for the next refresh.
+    fn wait_again(&mut self, groups: GroupMask, number: u64, repeats: bool) -> bool {
         if self.ending.is_some() {
             return false;
         }
         let newer = self.flights.iter().filter(|flight| flight.number > number);
         let missing = newer.fold(groups, |groups, flight| groups.without(flight.groups));
+        if !repeats {
+            self.drop_change(missing);
+            return false;
+        }
         self.dirty = self.dirty.with(missing);
         let lost = !missing.is_empty() && !self.waits;
         self.waits |= lost;

@@ -7,9 +7,10 @@ use super::pair::{Ending, Pair, Queued};
 use super::places::Places;
 use super::queue::SlotQueue;
 use super::settings::ExchangeSettings;
-use super::update::{Exchange, ExchangeClass, ExchangeUpdate};
-use crate::contract::ObjectContract;
+use super::update::{Exchange, ExchangeClass, ExchangeUpdate, UpdateConstraints};
+use crate::contract::PromisedService;
 use crate::ids::{ObjectIndex, PeerId};
+use crate::modules::{ErrorControl, InteractorModules, UpdatePolicing};
 use crate::schema::GroupMask;
 use crate::semantic::ExchangeTerms;
 use paceline_sched::{Duration, Instant};
@@ -30,6 +31,7 @@ pub(super) struct Peer {
     rested: BTreeMap<ObjectIndex, Instant>,
     queue: SlotQueue,
     places: Places,
+    pub(super) modules: InteractorModules,
     flights: BTreeMap<u64, Vec<ObjectIndex>>,
     next_number: u64,
     /// The bytes of best-effort messages, and what they would be if it had always had as many as others.
@@ -45,6 +47,7 @@ impl Peer {
             rested: BTreeMap::new(),
             queue: SlotQueue::default(),
             places: Places::default(),
+            modules: InteractorModules::default(),
             flights: BTreeMap::new(),
             next_number: 0,
             share: 0,
@@ -119,7 +122,7 @@ impl Peer {
 
     /// Returns the earliest time of an exchange.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.queue.next()
+        self.queue.next(self.places.opens())
     }
 
     /// Returns the number of objects that wait for room.
@@ -147,7 +150,7 @@ impl Peer {
             self.pairs.insert(object, pair);
             self.counters.offered += 1;
         }
-        self.propose(object, Some(terms.weight), state.bytes(), context);
+        self.propose(object, Some(terms.weight), &state.group_bytes, context);
         self.requeue(object, context);
     }
 
@@ -155,21 +158,30 @@ impl Peer {
     pub(super) fn offer(
         &mut self,
         object: ObjectIndex,
-        groups: GroupMask,
+        (groups, constraints): (GroupMask, UpdateConstraints),
         state: &ObjectState,
         context: Context<'_>,
     ) {
+        let now = context.now;
         let Some(pair) = self.pairs.get_mut(&object).filter(|pair| pair.ending.is_none()) else {
             return;
         };
         let weight = pair.terms.weight;
         if !groups.is_empty() {
             self.counters.offered += 1;
-            if let Some(reason) = pair.offer(groups, context.now) {
+            let drops = self.modules.policing == UpdatePolicing::Drop;
+            let contract =
+                self.places.contract().filter(|_| self.places.place_of(object).is_some());
+            if drops && pair.is_introduced() && pair.comes_early(pair.pace(contract).gap, now) {
+                pair.drop_change(groups);
+                self.counters.suppress(SuppressReason::Gap, 1);
+                return;
+            }
+            if let Some(reason) = pair.offer(groups, constraints, now) {
                 self.counters.suppress(reason, 1);
             }
         }
-        self.propose(object, Some(weight), state.bytes(), context);
+        self.propose(object, Some(weight), &state.group_bytes, context);
         self.requeue(object, context);
     }
 
@@ -184,7 +196,7 @@ impl Peer {
         }
         self.counters.offered += u64::from(ending == Ending::Deleted);
         let unknown = pair.is_unknown();
-        self.propose(object, None, 0, context);
+        self.propose(object, None, &[], context);
         if unknown {
             self.free(object, context.now);
         } else {
@@ -199,21 +211,16 @@ impl Peer {
         (self.counters, self.pairs.into_keys().collect())
     }
 
-    /// Sets the contract of the objects with the greatest weights, and their number.
-    pub(super) fn promise(
-        &mut self,
-        contract: Option<ObjectContract>,
-        count: usize,
-        context: Context<'_>,
-    ) {
-        if !self.places.set(contract, count) {
+    /// Sets the service of the objects with the greatest weights.
+    pub(super) fn promise(&mut self, service: Option<PromisedService>, context: Context<'_>) {
+        if !self.places.set(service) {
             return;
         }
         let objects: Vec<_> = self.pairs.keys().copied().collect();
         for object in objects {
             let weight = self.pairs.get(&object).filter(|pair| pair.ending.is_none());
             let weight = weight.map(|pair| pair.terms.weight);
-            let bytes = context.objects.get(object).map_or(0, ObjectState::bytes);
+            let bytes = context.objects.get(object).map_or(&[][..], |state| &state.group_bytes);
             self.propose(object, weight, bytes, context);
             self.requeue(object, context);
         }
@@ -223,10 +230,10 @@ impl Peer {
         &mut self,
         object: ObjectIndex,
         weight: Option<f64>,
-        bytes: u64,
+        group_bytes: &[u32],
         context: Context<'_>,
     ) {
-        for other in self.places.propose(object, weight, bytes) {
+        for other in self.places.propose(object, weight, group_bytes) {
             if other != object {
                 self.requeue(other, context);
             }
@@ -249,10 +256,17 @@ impl Peer {
         }
     }
 
+    /// Returns the place in which an object has the promised service. An object is introduced as best effort, because
+    /// the reserved traffic has no room for its path.
+    fn promised_place(&self, object: ObjectIndex) -> Option<usize> {
+        let introduced = self.pairs.get(&object).is_some_and(Pair::is_introduced);
+        self.places.place_of(object).filter(|_| introduced)
+    }
+
     /// Puts an object where its state and time belong.
     fn requeue(&mut self, object: ObjectIndex, context: Context<'_>) {
         let Context { now, .. } = context;
-        let place = self.places.place_of(object);
+        let place = self.promised_place(object);
         let Some(pair) = self.pairs.get_mut(&object) else { return };
         pair.hold(context.objects.get(object), now);
         let pace = pair.pace(self.places.contract().filter(|_| place.is_some()));
@@ -286,8 +300,16 @@ impl Peer {
 
     /// Returns a message of the promised objects whose time has come.
     pub(super) fn promised(&mut self, largest: u64, context: Context<'_>) -> Option<Exchange> {
+        if self.places.opens() > context.now {
+            return None;
+        }
         self.queue.first_reserved(context.now)?;
-        self.message(ExchangeClass::Promised, u64::MAX, largest, context)
+        let message = self.message(ExchangeClass::Promised, u64::MAX, largest, context)?;
+        let header = context.settings.message_header_bytes as u64;
+        let room = self.largest(largest).saturating_sub(header);
+        let head = context.settings.update_header_bytes as u64;
+        self.places.left(message.bytes.saturating_sub(header), (room, head), context.now);
+        Some(message)
     }
 
     /// Returns a message of objects that waited for room, if there is room by now.
@@ -311,12 +333,16 @@ impl Peer {
         let header = u64::try_from(context.settings.message_header_bytes).unwrap_or(u64::MAX);
         let number = self.next_number;
         let (mut updates, mut bytes) = (Vec::new(), header);
+        let largest = self.largest(largest);
         loop {
             let object = match class {
                 ExchangeClass::Promised => self.queue.first_reserved(context.now),
                 ExchangeClass::BestEffort => self.queue.first_ready(),
             };
             let Some(object) = object else { break };
+            if self.expire(object, context) {
+                continue;
+            }
             let room = if updates.is_empty() { u64::MAX } else { largest.saturating_sub(bytes) };
             // An update larger than a message leaves when there is budget for a message.
             let allowed = if budget >= largest && updates.is_empty() {
@@ -343,6 +369,22 @@ impl Peer {
         Some(Exchange { peer: self.id, class, number, updates, bytes })
     }
 
+    /// Drops the update of an object that could not leave in the time of its constraints.
+    fn expire(&mut self, object: ObjectIndex, context: Context<'_>) -> bool {
+        let expired = self.pairs.get_mut(&object).is_some_and(|pair| pair.expire(context.now));
+        if expired {
+            self.counters.suppress(SuppressReason::Expired, 1);
+            self.requeue(object, context);
+        }
+        expired
+    }
+
+    /// Returns the size of a message of which the owner permits `largest` bytes.
+    fn largest(&self, largest: u64) -> u64 {
+        let bytes = usize::try_from(largest).unwrap_or(usize::MAX);
+        self.modules.fragment_bytes(bytes) as u64
+    }
+
     fn count(&mut self, class: ExchangeClass, updates: &[ExchangeUpdate], bytes: u64) {
         let count = u64::try_from(updates.len()).unwrap_or(u64::MAX);
         self.counters.messages += 1;
@@ -362,7 +404,7 @@ impl Peer {
     ) -> Option<(ExchangeUpdate, u64)> {
         let Context { objects, settings, now } = context;
         let state = objects.get(object);
-        let place = self.places.place_of(object);
+        let place = self.promised_place(object);
         let pair = self.pairs.get_mut(&object)?;
         let pace = pair.pace(self.places.contract().filter(|_| place.is_some()));
         let plan = pair.plan(state, pace, settings);
@@ -401,11 +443,12 @@ impl Peer {
         arrived: impl Fn(ObjectIndex) -> Option<GroupMask>,
         context: Context<'_>,
     ) {
+        let repeats = self.modules.error_control == ErrorControl::Acknowledged;
         for object in self.flights.remove(&number).unwrap_or_default() {
             let Some(pair) = self.pairs.get_mut(&object) else { continue };
             let settled = match arrived(object) {
-                Some(groups) => pair.arrived(number, groups),
-                None => pair.missed(number),
+                Some(groups) => pair.arrived(number, groups, repeats),
+                None => pair.missed(number, repeats),
             };
             self.counters.lost += u64::from(settled.lost);
             if settled.freed {

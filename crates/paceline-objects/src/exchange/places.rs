@@ -1,6 +1,6 @@
 //! The places of a contract: which objects of an observer have the promised service.
 
-use crate::contract::ObjectContract;
+use crate::contract::{ObjectContract, PromisedService, parts};
 use crate::ids::ObjectIndex;
 use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,12 +11,15 @@ const REPLACE: f64 = 1.25;
 /// The promised places of one observer.
 ///
 /// The objects with the greatest weights have them. The gap of the contract also holds for a place: an object that
-/// takes the place of another waits until its gap has passed, so the promised traffic never exceeds its reservation.
+/// takes the place of another waits until its gap has passed, and messages are as far apart as the traffic of the
+/// service states, so the promised traffic never exceeds its reservation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    contract: Option<ObjectContract>,
-    /// The last exchange of each place.
+    service: Option<PromisedService>,
+    /// The last exchange of each place, also of those without a service: a new one begins with their gaps.
     places: Vec<Option<Instant>>,
+    /// The earliest time of the next message.
+    opens: Instant,
     free: BTreeSet<usize>,
     candidates: BTreeMap<ObjectIndex, Candidate>,
     inside: BTreeSet<(u64, ObjectIndex)>,
@@ -30,15 +33,17 @@ struct Candidate {
 }
 
 impl Places {
-    /// Sets the contract and the number of places, and returns whether that is a change. Objects keep their places as
-    /// far as there are places; all have to be proposed again after a change.
-    pub(super) fn set(&mut self, contract: Option<ObjectContract>, count: usize) -> bool {
-        let count = if contract.is_some() { count } else { 0 };
-        if self.contract == contract && self.places.len() == count {
+    /// Sets the service, and returns whether that is a change. Objects keep their places as far as there are places;
+    /// all have to be proposed again after a change.
+    pub(super) fn set(&mut self, service: Option<PromisedService>) -> bool {
+        if self.service == service {
             return false;
         }
-        self.contract = contract;
-        self.places.resize(count, None);
+        self.service = service;
+        let count = service.map_or(0, |service| service.objects);
+        if self.places.len() < count {
+            self.places.resize(count, None);
+        }
         let candidates = std::mem::take(&mut self.candidates);
         self.inside.clear();
         self.outside.clear();
@@ -54,7 +59,23 @@ impl Places {
     }
 
     pub(super) fn contract(&self) -> Option<&ObjectContract> {
-        self.contract.as_ref()
+        self.service.as_ref().map(|service| &service.each)
+    }
+
+    /// Returns the earliest time of the next message.
+    pub(super) const fn opens(&self) -> Instant {
+        self.opens
+    }
+
+    /// Notes that a message of `bytes` without its header left, which is split into fragments of at most `room` bytes.
+    pub(super) fn left(&mut self, bytes: u64, (room, head): (u64, u64), now: Instant) {
+        let Some(PromisedService { traffic, .. }) = &self.service else { return };
+        let fragments = if bytes <= room {
+            1
+        } else {
+            parts(bytes.saturating_sub(head), traffic.groups.into(), room.saturating_sub(head))
+        };
+        self.opens = now + traffic.spacing.mul_div(fragments, 1);
     }
 
     /// Returns the last exchange of a place.
@@ -74,16 +95,16 @@ impl Places {
         self.candidates.get(&object).and_then(|candidate| candidate.place)
     }
 
-    /// Sets the weight of an object of `bytes`, and removes the object without one. Objects larger than the
-    /// contract's size have no place. Returns the objects whose place changed.
+    /// Sets the weight of an object with groups of these sizes, and removes the object without one. Objects that the
+    /// reserved traffic does not cover have no place. Returns the objects whose place changed.
     pub(super) fn propose(
         &mut self,
         object: ObjectIndex,
         weight: Option<f64>,
-        bytes: u64,
+        group_bytes: &[u32],
     ) -> Vec<ObjectIndex> {
-        let Some(contract) = &self.contract else { return Vec::new() };
-        let weight = weight.filter(|_| bytes <= u64::from(contract.bytes));
+        let Some(service) = &self.service else { return Vec::new() };
+        let weight = weight.filter(|_| service.covers(group_bytes));
         let before = self.candidates.get(&object).copied();
         let Some(weight) = weight else {
             let Some(before) = before else { return Vec::new() };

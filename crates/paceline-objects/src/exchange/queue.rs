@@ -53,9 +53,9 @@ impl SlotQueue {
         self.ready.len()
     }
 
-    /// Returns the earliest time of an object that has one.
-    pub(super) fn next(&self) -> Option<Instant> {
-        let reserved = self.reserved.first().map(|(at, _)| *at);
+    /// Returns the earliest time of an object that has one; that of a promised one is not before `opens`.
+    pub(super) fn next(&self, opens: Instant) -> Option<Instant> {
+        let reserved = self.reserved.first().map(|(at, _)| opens.max(*at));
         let upcoming = self.upcoming.first().map(|(at, _)| *at);
         reserved.into_iter().chain(upcoming).min()
     }

@@ -1,5 +1,6 @@
 //! The settings and limits of an exchange list, and its errors.
 
+use crate::contract::HeaderSizes;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::semantic::ExchangeTerms;
 use paceline_sched::Duration;
@@ -54,6 +55,18 @@ impl Default for ExchangeSettings {
             group_header_bytes: 2,
             waiting_error: 1.0,
             absence_error: 10.0,
+        }
+    }
+}
+
+impl ExchangeSettings {
+    /// Returns the bytes of headers.
+    #[must_use]
+    pub const fn headers(&self) -> HeaderSizes {
+        HeaderSizes {
+            message: self.message_header_bytes as u64,
+            update: self.update_header_bytes as u64,
+            group: self.group_header_bytes as u64,
         }
     }
 }
@@ -122,6 +135,9 @@ pub enum ExchangeError {
     /// The terms of an object.
     #[error(transparent)]
     Terms(#[from] crate::semantic::TermsError),
+    /// The constraints of a change.
+    #[error(transparent)]
+    Constraint(#[from] super::update::UpdateConstraintError),
     /// The contract of an observer.
     #[error(transparent)]
     Contract(#[from] crate::contract::ObjectContractError),

@@ -2,7 +2,8 @@
 
 use crate::ids::{ObjectIndex, PeerId};
 use crate::schema::GroupMask;
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
+use thiserror::Error;
 
 /// Which service a message has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -70,6 +71,49 @@ pub struct Exchange {
     pub updates: Vec<ExchangeUpdate>,
     /// Its bytes, by the sizes of groups and headers in the settings.
     pub bytes: u64,
+}
+
+/// Constraints of one change, in addition to the terms or the contract of its observers.
+///
+/// Paper: West and Schwan 1997, section 4.2.2: a message may have service parameters of its own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct UpdateConstraints {
+    /// The least share of the state that the update carries, in thousandths from 1 to 1,000, instead of that of the
+    /// terms. Under a contract, it can only be less than the contract's.
+    pub fidelity_permille: Option<u16>,
+    /// The time in which the update must leave, from 1 ms to 1 h; else it is dropped, and the next change or refresh
+    /// carries the state.
+    pub within: Option<Duration>,
+}
+
+impl UpdateConstraints {
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// The first value that is out of range.
+    pub fn check(&self) -> Result<(), UpdateConstraintError> {
+        let range = Duration::from_millis(1)..=Duration::from_secs(3_600);
+        match (self.fidelity_permille, self.within) {
+            (Some(share), _) if share == 0 || share > 1_000 => {
+                Err(UpdateConstraintError::Fidelity(share))
+            }
+            (_, Some(within)) if !range.contains(&within) => {
+                Err(UpdateConstraintError::Within(within))
+            }
+            (Some(_) | None, Some(_) | None) => Ok(()),
+        }
+    }
+}
+
+/// The error of [`UpdateConstraints`].
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+pub enum UpdateConstraintError {
+    /// The fidelity.
+    #[error("fidelity of {0}/1000: must be from 1 to 1000, such as 500")]
+    Fidelity(u16),
+    /// The time.
+    #[error("within {0}: must be from 1ms to 1h, such as 100ms")]
+    Within(Duration),
 }
 
 /// An update that may leave.

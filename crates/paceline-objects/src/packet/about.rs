@@ -1,6 +1,7 @@
 //! The description of a participant.
 
 use crate::codec::{PacketError, Reader, Writer};
+use crate::contract::UpdateSizes;
 use crate::ids::PeerId;
 use crate::interest::Interest;
 use crate::schema::Schema;
@@ -16,6 +17,8 @@ pub struct PeerDescription {
     pub revision: u32,
     /// The schemas of its objects.
     pub schemas: Vec<Schema>,
+    /// The sizes of its updates.
+    pub sizes: UpdateSizes,
     /// Its interest; `None` if it observes nothing.
     pub interest: Option<Interest>,
 }
@@ -34,6 +37,10 @@ impl PeerDescription {
         for schema in &self.schemas {
             writer.text(&schema.to_string());
         }
+        let UpdateSizes { groups, largest_group, fragment_bytes } = self.sizes;
+        for size in [groups, largest_group, fragment_bytes] {
+            writer.varint(u64::from(size));
+        }
         writer.u8(u8::from(self.interest.is_some()));
         if let Some(interest) = &self.interest {
             interest.write(writer);
@@ -49,11 +56,16 @@ impl PeerDescription {
                 Schema::parse(reader.text(Self::SCHEMA_BYTES_MAX)?).map_err(|_| PacketError::Form)
             })
             .collect::<Result<_, _>>()?;
+        let sizes = UpdateSizes {
+            groups: reader.varint32()?,
+            largest_group: reader.varint32()?,
+            fragment_bytes: reader.varint32()?,
+        };
         let interest = match reader.u8()? {
             0 => None,
             1 => Some(Interest::read(reader)?),
             other => return Err(PacketError::Unknown(other)),
         };
-        Ok(Self { peer, name, revision, schemas, interest })
+        Ok(Self { peer, name, revision, schemas, sizes, interest })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{UpdateClass, read_path};
 use crate::codec::{PacketError, Reader, Writer};
+use crate::contract::DelayParts;
 use crate::ids::PeerId;
 use paceline_sched::Duration;
 
@@ -16,10 +17,8 @@ pub struct ObserverView {
     pub motion: Option<([f64; 3], [f64; 3])>,
     /// The direction of its view, a vector of any length; `None` sees in all directions.
     pub direction: Option<[f64; 3]>,
-    /// The time that it needs to read a packet and apply its updates, `d_c + d_n` as an observer.
-    pub applying: Duration,
-    /// The time that it needs to decide on updates, to write and to send them, `d_c + d_n` as an owner.
-    pub sending: Duration,
+    /// The times of its modules, as an owner and as an observer.
+    pub parts: DelayParts,
     /// The received fragments.
     pub acks: Vec<FragmentAck>,
     /// Objects of which it knows the ownership better than an owner does.
@@ -79,7 +78,10 @@ impl ObserverView {
         for part in self.direction.iter().flatten() {
             writer.f32(*part);
         }
-        writer.varint(self.applying.as_nanos()).varint(self.sending.as_nanos());
+        let DelayParts { deciding, fragmenting, sending, observer } = self.parts;
+        for part in [deciding, fragmenting, sending, observer] {
+            writer.varint(part.as_nanos());
+        }
         writer.varint(self.acks.len() as u64);
         for FragmentAck { owner, class, generation, run, ranges } in &self.acks {
             writer
@@ -113,8 +115,9 @@ impl ObserverView {
         };
         let direction =
             if flags & 2 == 0 { None } else { Some([reader.f32()?, reader.f32()?, reader.f32()?]) };
-        let (applying, sending) =
-            (Duration::from_nanos(reader.varint()?), Duration::from_nanos(reader.varint()?));
+        let mut part = || reader.varint().map(Duration::from_nanos);
+        let (deciding, fragmenting, sending, observer) = (part()?, part()?, part()?, part()?);
+        let parts = DelayParts { deciding, fragmenting, sending, observer };
         let acks = (0..reader.count(Self::ACKS_MAX)?)
             .map(|_| FragmentAck::read(reader))
             .collect::<Result<_, _>>()?;
@@ -127,17 +130,7 @@ impl ObserverView {
                 })
             })
             .collect::<Result<_, PacketError>>()?;
-        Ok(Self {
-            peer,
-            number,
-            motion,
-            direction,
-            applying,
-            sending,
-            acks,
-            claims,
-            leaving: flags & 4 != 0,
-        })
+        Ok(Self { peer, number, motion, direction, parts, acks, claims, leaving: flags & 4 != 0 })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The measured processing time of a module.
 
+use crate::contract::DelayParts;
 use paceline_sched::{Duration, Instant};
 
 /// The greatest processing time of a module: it decays, so that an old maximum is forgotten, and contracts add a
@@ -42,6 +43,32 @@ impl ModuleCost {
     #[must_use]
     pub const fn charged(&self) -> Duration {
         self.greatest.mul_div(3, 2).saturating_add(Duration::from_micros(100))
+    }
+}
+
+/// The processing times of all modules of a participant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ModuleCosts {
+    pub(super) deciding: ModuleCost,
+    pub(super) fragmenting: ModuleCost,
+    pub(super) sending: ModuleCost,
+    pub(super) applying: ModuleCost,
+}
+
+impl ModuleCosts {
+    pub(super) const fn new(now: Instant) -> Self {
+        let cost = ModuleCost::new(now);
+        Self { deciding: cost, fragmenting: cost, sending: cost, applying: cost }
+    }
+
+    /// Returns the times that contracts are charged.
+    pub(super) const fn charged(&self) -> DelayParts {
+        DelayParts {
+            deciding: self.deciding.charged(),
+            fragmenting: self.fragmenting.charged(),
+            sending: self.sending.charged(),
+            observer: self.applying.charged(),
+        }
     }
 }
 

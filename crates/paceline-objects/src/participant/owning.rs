@@ -2,6 +2,7 @@
 
 use super::peer::Peer;
 use super::{Participant, WorldEvent};
+use crate::exchange::{ExchangeError, UpdateConstraints};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::owned::{ObjectError, OwnedObject};
 use crate::packet::{Claim, Fate, Hand, PeerDescription};
@@ -9,6 +10,9 @@ use crate::replicas::outranks;
 use crate::schema::{FieldValue, GroupMask, Schema};
 use paceline_sched::Instant;
 use std::sync::Arc;
+
+/// The steps in which the size of the largest group is published, in bytes.
+const GROUP_STEP: u32 = 32;
 
 impl Participant {
     /// Creates an object.
@@ -56,9 +60,24 @@ impl Participant {
         }
         let known = Arc::new(schema.clone());
         self.schemas.insert(schema.fingerprint(), Arc::clone(&known));
-        self.interest_changes += 1;
+        let groups = u32::try_from(schema.groups().len()).unwrap_or(u32::MAX);
+        if groups > self.own.sizes.groups {
+            self.own.sizes.groups = groups;
+            self.interest_changes += 1;
+        }
         self.describe();
         Ok(known)
+    }
+
+    /// Publishes a larger greatest group, of which the traffic of contracts with less than the whole state depends.
+    fn note_groups(&mut self, group_bytes: &[u32]) {
+        let largest = group_bytes.iter().max().copied().unwrap_or(0);
+        if largest > self.own.sizes.largest_group {
+            // In steps, so that a growing group does not need a new reservation with each byte.
+            self.own.sizes.largest_group = largest.next_multiple_of(GROUP_STEP);
+            self.interest_changes += 1;
+            self.describe();
+        }
     }
 
     /// Begins to exchange an object.
@@ -69,6 +88,7 @@ impl Participant {
             self.owned.remove(index);
             return Err(error.into());
         }
+        self.note_groups(&bytes);
         Ok(index)
     }
 
@@ -83,6 +103,21 @@ impl Participant {
         fields: &[(&str, FieldValue)],
         now: Instant,
     ) -> Result<GroupMask, ObjectError> {
+        self.set_with(index, fields, UpdateConstraints::default(), now)
+    }
+
+    /// As [`Self::set`], with constraints of this change.
+    ///
+    /// # Errors
+    /// As [`Self::set`], and constraints that are out of range.
+    pub fn set_with(
+        &mut self,
+        index: ObjectIndex,
+        fields: &[(&str, FieldValue)],
+        constraints: UpdateConstraints,
+        now: Instant,
+    ) -> Result<GroupMask, ObjectError> {
+        constraints.check().map_err(ExchangeError::from)?;
         if self.hand_overs.has(index) {
             return Err(ObjectError::NotOwned);
         }
@@ -91,7 +126,9 @@ impl Participant {
             && let Some(object) = self.owned.get(index)
         {
             let bytes: Vec<_> = object.group_bytes().collect();
-            self.exchanges.change(index, &object.facts(&bytes), changed, now)?;
+            let update = (changed, constraints);
+            self.exchanges.change_with(index, &object.facts(&bytes), update, now)?;
+            self.note_groups(&bytes);
         }
         Ok(changed)
     }

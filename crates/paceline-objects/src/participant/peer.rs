@@ -1,10 +1,11 @@
 //! Another participant of the world.
 
+use crate::contract::{DelayParts, PromisedService};
 use crate::flight::{Flight, OpenExchanges};
 use crate::ids::PeerId;
 use crate::packet::{FragmentAck, ObserverView, PeerDescription, UpdateClass};
 use crate::receipts::Receipts;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::Instant;
 
 /// Another participant of the world.
 #[derive(Debug)]
@@ -15,12 +16,10 @@ pub(super) struct Peer {
     pub(super) heard: Instant,
     /// The number of its newest view.
     pub(super) view: Option<u32>,
-    /// The time that it is charged to apply a packet.
-    pub(super) applying: Duration,
-    /// The time that it is charged to decide on updates, to write and to send them.
-    pub(super) sending: Duration,
-    /// Whether its path has granted its contract.
-    pub(super) granted: bool,
+    /// The times that its modules are charged.
+    pub(super) parts: DelayParts,
+    /// The service that its path has granted.
+    pub(super) granted: Option<PromisedService>,
     /// The fragments on their way to it.
     pub(super) flights: PerClass<Flight>,
     /// Their exchanges.
@@ -81,9 +80,8 @@ impl Peer {
             about: None,
             heard: now,
             view: None,
-            applying: Duration::from_nanos(0),
-            sending: Duration::from_nanos(0),
-            granted: false,
+            parts: DelayParts::default(),
+            granted: None,
             flights: PerClass { promised: Flight::new(now), best_effort: Flight::new(now) },
             open: OpenExchanges::default(),
             run,

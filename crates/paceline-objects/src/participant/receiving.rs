@@ -2,11 +2,12 @@
 
 use super::{Participant, SILENCE, WorldEvent, WorldTime};
 use crate::codec::PacketError;
-use crate::contract::{ContractTraffic, DelayParts};
+use crate::contract::{DelayParts, PromisedService, UpdateSizes};
 use crate::exchange::Observer;
 use crate::flight::Arrival;
 use crate::ids::PeerId;
 use crate::interest::{Interest, InterestContract};
+use crate::modules::InteractorModules;
 use crate::motion::Motion;
 use crate::owned::OwnedObject;
 use crate::packet::{Claim, Fragment, ObserverView, Packet, PeerDescription, UpdateClass};
@@ -15,10 +16,6 @@ use crate::replicas::{ReplicaEvent, outranks};
 use crate::schema::GroupMask;
 use paceline_sched::{Duration, Instant};
 
-/// The bytes of an update besides its groups: index, flags, age and the set of groups.
-const UPDATE_HEAD: u64 = 14;
-/// The bytes of the length of a group.
-const GROUP_HEAD: u64 = 2;
 /// How soon a claim is published.
 const CLAIM_DELAY: Duration = Duration::from_millis(20);
 /// How long a claim is repeated.
@@ -69,21 +66,30 @@ impl Participant {
         Ok(())
     }
 
-    /// Takes the measured time of reading a packet and applying its updates.
-    pub fn note_applying(&mut self, cost: Duration, now: Instant) {
-        self.own.applying.add(cost, now);
-    }
-
-    /// Takes the measured time of [`Self::poll`] and of sending its packets.
-    pub fn note_sending(&mut self, cost: Duration, now: Instant) {
-        self.own.sending.add(cost, now);
+    /// Takes the measured times of modules: of [`Self::poll_decisions`], of [`Self::poll_messages`], of both and sending
+    /// their packets, and of applying packets. Zero leaves a module as it is.
+    pub fn note_costs(&mut self, costs: DelayParts, now: Instant) {
+        let DelayParts { deciding, fragmenting, sending, observer } = costs;
+        let own = &mut self.own.costs;
+        for (cost, known) in [
+            (deciding, &mut own.deciding),
+            (fragmenting, &mut own.fragmenting),
+            (sending, &mut own.sending),
+            (observer, &mut own.applying),
+        ] {
+            if !cost.is_zero() {
+                known.add(cost, now);
+            }
+        }
     }
 
     /// Returns the times that are charged for an update of an owner to this participant.
     #[must_use]
     pub fn delay_parts(&self, owner: PeerId) -> Option<DelayParts> {
         let peer = self.peers.get(&owner)?;
-        Some(DelayParts { sending: peer.sending, observer: self.own.applying.charged() })
+        // Its view states them.
+        peer.view?;
+        Some(DelayParts { observer: self.own.costs.applying.charged(), ..peer.parts })
     }
 
     /// Returns the times that are charged for an update of this participant to an observer, and the observer's
@@ -91,10 +97,7 @@ impl Participant {
     #[must_use]
     pub fn service(&self, observer: PeerId) -> Option<(DelayParts, &Interest)> {
         let (peer, interest) = (self.peers.get(&observer)?, self.interests.get(&observer)?);
-        Some((
-            DelayParts { sending: self.own.sending.charged(), observer: peer.applying },
-            interest,
-        ))
+        Some((DelayParts { observer: peer.parts.observer, ..self.own.costs.charged() }, interest))
     }
 
     fn take_fragment(
@@ -171,6 +174,9 @@ impl Participant {
             return;
         }
         let (id, name, interest) = (about.peer, about.name.clone(), about.interest.clone());
+        if peer.about.as_ref().is_none_or(|known| known.sizes != about.sizes) {
+            self.interest_changes += 1;
+        }
         self.replicas.describe(id, &about.schemas);
         if peer.about.replace(about).is_none() {
             self.events.push_back(WorldEvent::Joined(id, name));
@@ -202,14 +208,16 @@ impl Participant {
                 self.functions.insert(peer, function);
             }
         }
+        // The observer has joined.
+        let _chosen = self.exchanges.choose(peer, interest.modules, now);
         self.interests.insert(peer, interest);
         self.interest_changes += 1;
         self.promise(peer, now);
     }
 
-    /// Notes whether the path to an observer has granted the contract of its interest. Until it has, all updates for
-    /// it are best effort.
-    pub fn grant(&mut self, observer: PeerId, granted: bool, now: Instant) {
+    /// Notes the service that the path to an observer has granted. While its interest has no contract or another one,
+    /// all updates for it are best effort, so that no more is sent than reserved.
+    pub fn grant(&mut self, observer: PeerId, granted: Option<PromisedService>, now: Instant) {
         if let Some(peer) = self.peers.get_mut(&observer) {
             peer.granted = granted;
             self.promise(observer, now);
@@ -218,30 +226,53 @@ impl Participant {
 
     /// Promises the contract of an observer if its path has granted it.
     fn promise(&mut self, observer: PeerId, now: Instant) {
-        let granted = self.peers.get(&observer).is_some_and(|peer| peer.granted);
+        let granted = self.peers.get(&observer).and_then(|peer| peer.granted);
         let contract = self.interests.get(&observer).and_then(|interest| interest.contract);
-        let contract =
-            contract.filter(|_| granted).map(|contract| (contract.each, contract.objects));
+        let service =
+            granted.zip(contract).filter(|(granted, InterestContract { each, objects })| {
+                (granted.each, granted.objects) == (*each, *objects)
+            });
         // It was checked when it was received, and an observer that is not served needs none.
-        let _promised = self.exchanges.promise(observer, contract, now);
+        let _promised = self.exchanges.promise(observer, service.map(|(granted, _)| granted), now);
     }
 
-    /// Returns the traffic of the promised updates to an observer; `None` without a contract.
+    /// Returns the service of an observer's contract, with the traffic to be reserved; `None` without a contract, and
+    /// while this participant has never owned an object.
     #[must_use]
-    pub fn promised_traffic(&self, observer: PeerId) -> Option<ContractTraffic> {
-        let InterestContract { each, objects } = self.interests.get(&observer)?.contract?;
-        let groups = self.schemas.values().map(|schema| schema.groups().len()).max().unwrap_or(1);
-        let head = UPDATE_HEAD + GROUP_HEAD * groups as u64;
-        Some(ContractTraffic::new(
-            &each,
-            objects,
-            head,
-            self.settings.fragment_bytes,
-            Fragment::HEADER,
-        ))
+    pub fn promised_service(&self, observer: PeerId) -> Option<PromisedService> {
+        let contract = self.interests.get(&observer)?.contract?;
+        let modules = self.interests.get(&observer)?.modules;
+        let sizes = self.own.sizes;
+        (sizes.groups > 0).then(|| self.service_with(&contract, modules, sizes))
     }
 
-    /// Returns a number that grows whenever [`Self::promised_traffic`] may have changed.
+    /// Returns the service of a contract of this participant with the objects of an owner, as that owner computes it;
+    /// `None` if the owner is not known or has never owned an object.
+    #[must_use]
+    pub fn service_from(
+        &self,
+        owner: PeerId,
+        contract: &InterestContract,
+    ) -> Option<PromisedService> {
+        let sizes = self.peers.get(&owner)?.about.as_ref()?.sizes;
+        let modules = self.own.interest.as_ref()?.modules;
+        (sizes.groups > 0).then(|| self.service_with(contract, modules, sizes))
+    }
+
+    fn service_with(
+        &self,
+        contract: &InterestContract,
+        modules: InteractorModules,
+        sizes: UpdateSizes,
+    ) -> PromisedService {
+        let headers = self.settings.exchange().headers();
+        let bytes = usize::try_from(sizes.fragment_bytes).unwrap_or(usize::MAX);
+        let fragment_bytes = u32::try_from(modules.fragment_bytes(bytes)).unwrap_or(u32::MAX);
+        let sizes = UpdateSizes { fragment_bytes, ..sizes };
+        PromisedService::new(contract.each, contract.objects, &sizes, &headers)
+    }
+
+    /// Returns a number that grows whenever [`Self::promised_service`] or [`Self::service_from`] may have changed.
     #[must_use]
     pub const fn interest_changes(&self) -> u64 {
         self.interest_changes
@@ -274,7 +305,7 @@ impl Participant {
             return;
         }
         peer.view = Some(view.number);
-        (peer.applying, peer.sending) = (view.applying, view.sending);
+        peer.parts = view.parts;
         let forgotten = peer.report(view, own, now);
         let ends = peer.open.ended();
         self.settle(view.peer, &ends, now);

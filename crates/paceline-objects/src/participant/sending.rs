@@ -39,10 +39,22 @@ impl Fates {
     }
 }
 
+/// Returns the earliest of some times, after `now`.
+fn after(now: Instant, wakes: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
+    wakes.into_iter().flatten().min().map(|wake| wake.max(now + Duration::from_nanos(1)))
+}
+
 impl Participant {
     /// Makes the packets that are due, and returns when to call it again at the latest. [`Self::outgoing`] returns
     /// them.
     pub fn poll(&mut self, time: WorldTime) -> Option<Instant> {
+        let wake = self.poll_decisions(time);
+        wake.into_iter().chain(self.poll_messages(time)).min()
+    }
+
+    /// The first part of [`Self::poll`]: ends what has timed out, and decides on updates. Its modules run to
+    /// completion, and so do those of the second part.
+    pub fn poll_decisions(&mut self, time: WorldTime) -> Option<Instant> {
         let WorldTime { now, .. } = time;
         let silent = self.forget_silent(now);
         self.replicas.expire(now);
@@ -50,19 +62,16 @@ impl Participant {
         self.publish(now);
         let expiry = self.expire(now);
         self.decide(now);
+        after(now, [silent, expiry, resolved, Some(self.own.publish_at)])
+    }
+
+    /// The second part of [`Self::poll`]: makes the messages that are due, and their fragments.
+    pub fn poll_messages(&mut self, time: WorldTime) -> Option<Instant> {
+        let WorldTime { now, .. } = time;
         self.hand(now);
         self.exchange(time);
         let own = self.exchanges.next_wake();
-        let wakes = [
-            silent,
-            expiry,
-            resolved,
-            own,
-            self.hand_overs.next_wake(),
-            Some(self.own.view_at),
-            Some(self.own.publish_at),
-        ];
-        wakes.into_iter().flatten().min().map(|wake| wake.max(now + Duration::from_nanos(1)))
+        after(now, [own, self.hand_overs.next_wake(), Some(self.own.view_at)])
     }
 
     /// Returns the next packet to send.
@@ -86,6 +95,7 @@ impl Participant {
                 name: self.name.clone(),
                 revision: self.own.revision,
                 schemas: self.schemas.values().map(|schema| (**schema).clone()).collect(),
+                sizes: self.own.sizes,
                 interest: self.own.interest.clone(),
             };
             self.outgoing.push_back(Outgoing {
@@ -126,8 +136,7 @@ impl Participant {
             number,
             motion: self.own.motion,
             direction: self.own.direction,
-            applying: self.own.applying.charged(),
-            sending: self.own.sending.charged(),
+            parts: self.own.costs.charged(),
             acks,
             claims: self.claims.values().map(|(claim, _)| claim.clone()).collect::<Vec<Claim>>(),
             leaving: false,
@@ -218,7 +227,9 @@ impl Participant {
     fn message(&mut self, exchange: &Exchange, time: WorldTime) {
         let updates =
             exchange.updates.iter().filter_map(|update| self.record(update, time.now)).collect();
-        let packed = pack(updates, self.settings.fragment_bytes);
+        let modules = self.interests.get(&exchange.peer).map(|interest| interest.modules);
+        let limit = modules.unwrap_or_default().fragment_bytes(self.settings.fragment_bytes);
+        let packed = pack(updates, limit);
         let Some(peer) = self.peers.get_mut(&exchange.peer) else { return };
         if packed.is_empty() {
             self.exchanges.delivered(exchange.peer, exchange.number, time.now);

@@ -1,5 +1,6 @@
 //! The limits of a participant.
 
+use crate::codec::varint_len;
 use crate::exchange::ExchangeSettings;
 use crate::packet::{Fragment, PATH_MAX, PeerDescription};
 use thiserror::Error;
@@ -32,6 +33,8 @@ impl ParticipantSettings {
 
     pub(super) fn exchange(&self) -> ExchangeSettings {
         ExchangeSettings {
+            // The length of a group.
+            group_header_bytes: varint_len(self.group_bytes_max() as u64),
             objects_max: self.objects_max,
             peers_max: self.peers_max,
             message_header_bytes: Fragment::HEADER,

@@ -98,7 +98,7 @@ fn a_declared_rule_decides_at_the_owner() {
     let rule =
         DeclaredRule { whom: Some("object.paint == 'red'".into()), ..DeclaredRule::default() };
     let rule = InterestRule::Declared { rule, base: ExchangeTerms::every(ms(50)) };
-    net.observe(1, Some(Interest { range: f64::INFINITY, rule, contract: None }));
+    net.observe(1, Some(Interest { rule, ..fast() }));
     net.run(ms(1_000));
     assert_eq!(net.value(1, "car/1", "paint"), Some("red".into()));
     assert_eq!(net.value(1, "car/2", "paint"), None);
@@ -116,7 +116,7 @@ fn a_rule_that_fails_is_disabled_with_its_reason() {
         ..DeclaredRule::default()
     };
     let rule = InterestRule::Declared { rule, base: ExchangeTerms::every(ms(50)) };
-    net.observe(1, Some(Interest { range: f64::INFINITY, rule, contract: None }));
+    net.observe(1, Some(Interest { rule, ..fast() }));
     net.run(ms(3_000));
     assert_eq!(net.value(1, "car/1", "paint"), Some("red".into()), "by the fallback rule");
     assert!(net.events(0).iter().any(|event| matches!(event, WorldEvent::Disabled(PeerId(2), _))));

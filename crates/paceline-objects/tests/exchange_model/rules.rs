@@ -1,8 +1,9 @@
 //! The rules that every message has to obey, checked without the machinery of the exchange list.
 
+use paceline_objects::contract::{ContractTraffic, PromisedService};
 use paceline_objects::exchange::{Exchange, ExchangeClass, ExchangeUpdate, UpdateKind};
 use paceline_objects::semantic::ExchangeTerms;
-use paceline_objects::{GroupMask, ObjectContract, ObjectIndex, PeerId};
+use paceline_objects::{GroupMask, ObjectIndex, PeerId};
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ pub(crate) struct ObjectModel {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerModel {
-    pub(crate) contract: Option<(ObjectContract, usize)>,
+    pub(crate) service: Option<PromisedService>,
     /// The terms of each object with interest.
     pub(crate) terms: BTreeMap<ObjectIndex, ExchangeTerms>,
     /// The terms of objects whose interest ended.
@@ -24,12 +25,35 @@ pub(crate) struct PeerModel {
     last: BTreeMap<ObjectIndex, Instant>,
     /// The times of promised updates since the contract was set.
     promised: Vec<Instant>,
+    /// The times and bytes of promised messages since the contract was set.
+    messages: Vec<(Instant, u64)>,
 }
 
 impl PeerModel {
-    pub(crate) fn promise(&mut self, contract: Option<(ObjectContract, usize)>) {
-        self.contract = contract;
-        self.promised.clear();
+    pub(crate) fn promise(&mut self, service: Option<PromisedService>) {
+        if self.service != service {
+            self.service = service;
+            self.promised.clear();
+            self.messages.clear();
+        }
+    }
+}
+
+impl PeerModel {
+    /// Checks that promised messages are within the reserved traffic over every time that ends now.
+    fn conforms(&self) {
+        let ContractTraffic { burst, bytes_per_s, spacing, .. } =
+            self.service.expect("a contract").traffic;
+        let now = self.messages.last().map_or(Instant::ZERO, |(at, _)| *at);
+        let mut sum = 0;
+        for (number, (at, bytes)) in self.messages.iter().rev().take(100).enumerate() {
+            sum += bytes;
+            let time = now.since(*at);
+            let messages = u64::try_from(number).unwrap();
+            assert!(time >= spacing.mul_div(messages, 1), "{number} messages in {time}");
+            let allowed = u128::from(bytes_per_s) * u128::from(time.as_nanos()) / 1_000_000_000;
+            assert!(u128::from(sum) <= u128::from(burst) + allowed + 1, "{sum} bytes in {time}");
+        }
     }
 }
 
@@ -56,6 +80,11 @@ impl Rules {
                 message.bytes <= budget || (budget >= largest && message.updates.len() == 1);
             assert!(allowed, "{} bytes with a budget of {budget}", message.bytes);
         }
+        if message.class == ExchangeClass::Promised {
+            let peer = self.peers.get_mut(&message.peer).expect("a peer that joined");
+            peer.messages.push((now, message.bytes));
+            peer.conforms();
+        }
         for update in &message.updates {
             self.update(message, update, now);
             self.checked += 1;
@@ -80,10 +109,12 @@ impl Rules {
         };
         let (gap, fidelity) = match message.class {
             ExchangeClass::Promised => {
-                let (contract, _) = peer.contract.expect("a contract");
+                let PromisedService { each, .. } = peer.service.expect("a contract");
                 promise(peer, &self.objects, update.object, now);
-                assert_eq!(update.due, now, "a promised update left late");
-                (contract.gap(), contract.fidelity_permille)
+                assert_ne!(update.kind, UpdateKind::Introduce, "no room is reserved for a path");
+                let waited = now.since(update.due);
+                assert!(waited <= each.spread(), "a promised update waited for {waited}");
+                (each.gap(), each.fidelity_permille)
             }
             ExchangeClass::BestEffort => (terms.gap, terms.fidelity_permille),
         };
@@ -119,9 +150,10 @@ fn promise(
     index: ObjectIndex,
     now: Instant,
 ) {
-    let (contract, count) = peer.contract.expect("a contract");
+    let service = peer.service.expect("a contract");
+    let (contract, count) = (service.each, service.objects);
     let object = objects.get(&index).expect("deletions are not promised");
-    assert!(bytes(object, GroupMask(u32::MAX)) <= u64::from(contract.bytes), "a larger object");
+    assert!(service.covers(&object.bytes), "a larger object");
     if let Some(earlier) = peer.promised.len().checked_sub(count) {
         let since = now.since(peer.promised[earlier]);
         assert!(since >= contract.gap(), "{count} places and {since} for one more update");
@@ -129,8 +161,7 @@ fn promise(
     let own = peer.terms[&index].weight;
     let heavier = peer.terms.iter().filter(|(_, terms)| terms.weight > own * 1.25);
     // Objects too large for the contract have no place, whatever their weight.
-    let fits = |object| bytes(&objects[object], GroupMask(u32::MAX)) <= u64::from(contract.bytes);
-    let heavier = heavier.filter(|(object, _)| fits(object)).count();
+    let heavier = heavier.filter(|(object, _)| service.covers(&objects[object].bytes)).count();
     assert!(heavier < count, "{heavier} heavier objects, {count} places");
 }
 

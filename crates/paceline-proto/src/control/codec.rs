@@ -242,7 +242,7 @@ fn read_unscalable(reader: &mut Reader) -> Result<Unscalable, WireError> {
     Unscalable::from_code(code).ok_or(WireError::Invalid("reason against scaling"))
 }
 
-fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelope, WireError> {
+pub(super) fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelope, WireError> {
     let (burst, bytes_per_s) = (reader.varint("burst")?, reader.varint("mean rate")?);
     if burst == 0 || bytes_per_s == 0 {
         return Err(WireError::Invalid("envelope"));

@@ -160,6 +160,11 @@ impl Tried<'_> {
         Some(refusal)
     }
 
+    /// Returns true if the link can promise the demand, or if no promise is needed.
+    pub(super) fn is_granted(&self) -> bool {
+        self.fits(self.spec, self.form, &self.ask)
+    }
+
     fn with_before(&self, demand: StreamDemand) -> StreamDemand {
         self.before.map_or(demand, |before| demand.join(before))
     }

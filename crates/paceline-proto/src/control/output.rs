@@ -138,6 +138,9 @@ pub enum ControlOutput {
         grant: Option<Grant>,
         /// The obstacle; `None` if all nodes that have answered would grant the contract.
         refusal: Option<Refusal>,
+        /// The trials of [`Control::survey_trials`](super::Control::survey_trials) that all nodes of the path would
+        /// grant, one bit each.
+        fits: u64,
     },
     /// The request of a subscription of this node has changed. The previous grant stays in force until
     /// [`ControlOutput::InForce`].

@@ -19,9 +19,11 @@ use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
 use super::request::Ask;
 use super::shares::stays_apart;
-use super::spec::SubscriptionSpec;
+use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
+use super::trial::TrafficTrial;
 use super::{Control, ControlOutput};
+use crate::classes::Unguaranteed;
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
@@ -30,6 +32,7 @@ use paceline_admit::reserve::{NodeIndex, Reservations};
 use paceline_admit::{Admission, StreamDemand, Trunk};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The time for the nodes of a path to answer.
 const WAIT: Duration = Duration::from_millis(500);
@@ -69,6 +72,8 @@ struct Open {
     cause: Cause,
     pair: PairKey,
     path: Vec<NodeId>,
+    /// The trials that every node that has answered would grant, one bit each.
+    fits: u64,
     waiting: BTreeSet<u64>,
     found: Vec<Refusal>,
     until: Instant,
@@ -101,6 +106,8 @@ struct Query {
     request: SubscriptionSpec,
     path: Vec<NodeId>,
     split: Split,
+    /// At most [`TrafficTrial::TRIALS_MAX`].
+    trials: Vec<TrafficTrial>,
 }
 
 impl Query {
@@ -113,6 +120,8 @@ impl Query {
             out.put_u64(node.0);
         }
         out.put_varint(self.split.code().into());
+        out.put_varint(self.trials.len() as u64);
+        self.trials.iter().for_each(|trial| trial.write(&mut out));
         out.into()
     }
 
@@ -124,14 +133,18 @@ impl Query {
         let count = reader.len(HOPS_MAX + 1, "path")?;
         let path = (0..count).map(|_| reader.u64("path").map(NodeId)).collect::<Result<_, _>>()?;
         let split = Split::from_code(count, reader.varint32("split")?);
+        let count = reader.len(TrafficTrial::TRIALS_MAX, "trials")?;
+        let trials =
+            (0..count).map(|_| TrafficTrial::read(&mut reader)).collect::<Result<_, _>>()?;
         reader.finish()?;
-        Ok(Self { pair, request, path, split })
+        Ok(Self { pair, request, path, split, trials })
     }
 }
 
-/// Encodes a node's answer: the obstacle on its link, or none.
-fn encode_answer(refusal: Option<&Refusal>) -> Bytes {
+/// Encodes a node's answer: the obstacle on its link, or none, and the trials that it would grant.
+fn encode_answer(refusal: Option<&Refusal>, fits: u64) -> Bytes {
     let mut out = Vec::new();
+    out.put_u64(fits);
     out.put_flag(refusal.is_some());
     if let Some(refusal) = refusal {
         put_refusal(&mut out, refusal);
@@ -139,11 +152,12 @@ fn encode_answer(refusal: Option<&Refusal>) -> Bytes {
     out.into()
 }
 
-fn decode_answer(body: Bytes) -> Result<Option<Refusal>, WireError> {
+fn decode_answer(body: Bytes) -> Result<(Option<Refusal>, u64), WireError> {
     let mut reader = Reader::new(body);
+    let fits = reader.u64("trials")?;
     let refusal = if reader.flag("refusal")? { Some(read_refusal(&mut reader)?) } else { None };
     reader.finish()?;
-    Ok(refusal)
+    Ok((refusal, fits))
 }
 
 impl Control {
@@ -158,6 +172,19 @@ impl Control {
         publisher: PublisherId,
         request: SubscriptionSpec,
     ) -> Option<u64> {
+        self.survey_trials(now, publisher, request, Vec::new())
+    }
+
+    /// As [`Self::survey`], and asks for each of `trials` whether the path would grant it instead; those beyond
+    /// [`TrafficTrial::TRIALS_MAX`] are ignored.
+    pub fn survey_trials(
+        &mut self,
+        now: Instant,
+        publisher: PublisherId,
+        request: SubscriptionSpec,
+        mut trials: Vec<TrafficTrial>,
+    ) -> Option<u64> {
+        trials.truncate(TrafficTrial::TRIALS_MAX);
         self.advance(now);
         let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
         let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
@@ -167,7 +194,7 @@ impl Control {
         let wanted =
             wanted(publisher, spec, &request, (split, spec.form_behind(&request, &path, split)));
         let grant = wanted.map(|demanded| self.grant_of(pair, &request, &path, &demanded));
-        let query = Query { pair, request, path, split };
+        let query = Query { pair, request, path, split, trials };
         Some(self.send_queries(&query, Cause::Curious(grant)))
     }
 
@@ -198,7 +225,7 @@ impl Control {
         name_lack(&mut refusal, &lack, rate);
         if self.surveys.open.len() < OPEN_MAX {
             let split = Split::of(&self.registry, &path).with_proxy(proxy);
-            let query = Query { pair, request, path, split };
+            let query = Query { pair, request, path, split, trials: Vec::new() };
             self.send_queries(&query, Cause::Refused(refusal));
         } else {
             self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
@@ -230,6 +257,7 @@ impl Control {
             cause,
             pair: query.pair,
             path: query.path.clone(),
+            fits: u64::MAX,
             waiting: BTreeSet::new(),
             found: Vec::new(),
             until: self.now + WAIT,
@@ -237,6 +265,7 @@ impl Control {
         for &node in &query.path {
             if node == self.me {
                 open.found.extend(self.tell_obstacle(query));
+                open.fits &= self.fitting(query);
             } else if Some(&node) != query.path.last() {
                 let question = self.ask(self.now, node, query.encode());
                 self.surveys.questions.insert(question, number);
@@ -250,22 +279,51 @@ impl Control {
 
     /// Returns the obstacle at this node, if any: a missing right, or its link of the path.
     fn tell_obstacle(&self, query: &Query) -> Option<Refusal> {
-        let Query { pair, request, path, split } = query;
+        let Query { pair, request, path, split, .. } = query;
         let spec = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
         let place = Place::on(path, *split, self.me)?;
         let seen = Pair::at(*pair, spec, request, place);
-        self.access.prospect(&self.registry, &seen).or_else(|| self.tell_room(query))
+        let room = || {
+            self.on_link(query, (spec, request), |tried, refusal, why| {
+                let mut refusal = tried.explain(refusal)?;
+                if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, why) {
+                    refusal.reason = RefusalReason::NoGuarantee { why };
+                }
+                Some(refusal)
+            })
+        };
+        self.access.prospect(&self.registry, &seen).or_else(|| room().flatten())
     }
 
-    /// Returns the obstacle on this node's link of the path, if any.
-    fn tell_room(&self, query: &Query) -> Option<Refusal> {
-        let Query { pair, request, path, split } = query;
+    /// Returns the trials of a question that this node would grant, one bit each.
+    fn fitting(&self, query: &Query) -> u64 {
+        let fits = |trial: &TrafficTrial| self.grants_trial(query, trial).unwrap_or(false);
+        let bits = query.trials.iter().enumerate();
+        bits.filter(|(_, trial)| fits(trial)).fold(0, |bits, (number, _)| bits | 1 << number)
+    }
+
+    fn grants_trial(&self, query: &Query, trial: &TrafficTrial) -> Option<bool> {
+        let Query { pair, request, path, split, .. } = query;
+        let declared = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
+        let (spec, request) = trial.apply(declared, request);
+        let spec = Arc::new(spec);
+        let seen = Pair::at(*pair, &spec, &request, Place::on(path, *split, self.me)?);
+        let room = self.on_link(query, (&spec, &request), |tried, _, _| tried.is_granted());
+        Some(self.access.prospect(&self.registry, &seen).is_none() && room.unwrap_or(true))
+    }
+
+    /// Tests a demand on this node's link of the path. Returns `None` if the link has no limit.
+    fn on_link<T>(
+        &self,
+        query: &Query,
+        (spec, request): (&PublisherSpec, &SubscriptionSpec),
+        test: impl FnOnce(Tried<'_>, Refusal, Option<Unguaranteed>) -> T,
+    ) -> Option<T> {
+        let Query { pair, path, split, .. } = query;
         let at = path.iter().position(|node| *node == self.me)?;
         let next = *path.get(at + 1)?;
         let counted = self.admission.links.processor.is_some();
         let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some() || counted)?;
-        let record = self.registry.record(pair.1.node)?;
-        let spec = record.publishers.get(&pair.1)?;
         let behind = spec.form_behind(request, path, *split);
         let form = if split.is_scaled(at) { behind } else { Form::FULL };
         let ask = Ask::new(request, spec, at, *split)?;
@@ -281,12 +339,8 @@ impl Control {
         let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);
         refusal.link.clone_from(&hop.link_name);
         refusal.class = seat.class;
-        let mut refusal = Tried { spec, form, ask, link, trunk, before }.explain(refusal)?;
-        if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, seat.unguaranteed)
-        {
-            refusal.reason = RefusalReason::NoGuarantee { why };
-        }
-        Some(refusal)
+        let tried = Tried { spec, form, ask, link, trunk, before };
+        Some(test(tried, refusal, seat.unguaranteed))
     }
 
     /// Returns the link without the pair's reservation for an earlier request, and that reservation's demand.
@@ -311,7 +365,7 @@ impl Control {
             self.rejected += 1;
             return;
         };
-        let answer = encode_answer(self.tell_obstacle(&query).as_ref());
+        let answer = encode_answer(self.tell_obstacle(&query).as_ref(), self.fitting(&query));
         self.answer(self.now, request, from, answer);
     }
 
@@ -321,7 +375,10 @@ impl Control {
         if let Some(open) = self.surveys.open.get_mut(&number) {
             open.waiting.remove(&question);
             match decode_answer(body) {
-                Ok(refusal) => open.found.extend(refusal),
+                Ok((refusal, fits)) => {
+                    open.found.extend(refusal);
+                    open.fits &= fits;
+                }
                 Err(_) => self.rejected += 1,
             }
         }
@@ -370,11 +427,13 @@ impl Control {
             }
             Cause::Curious(grant) => {
                 let (survey, refusal) = (number, worst);
+                let fits = if complete { open.fits } else { 0 };
                 self.outputs.push_back(ControlOutput::Surveyed {
                     survey,
                     complete,
                     grant,
                     refusal,
+                    fits,
                 });
             }
         }

@@ -15,6 +15,9 @@ use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+/// The number of a survey, whether it is complete, its grant and refusal, and the granted trials.
+pub(crate) type Surveyed = (u64, bool, Option<Grant>, Option<Refusal>, u64);
+
 /// The latest outputs of a node, by subject.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -30,7 +33,7 @@ pub(crate) struct Seen {
     pub(crate) standing: BTreeSet<(SubscriptionId, PublisherId)>,
     /// Notifications to local subscriptions and publishers about contracts, in order.
     pub(crate) told: Vec<Told>,
-    pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
+    pub(crate) surveyed: Vec<Surveyed>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
@@ -228,8 +231,8 @@ impl Net {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     seen.taken_back.push((subscription, refusals, spec));
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal } => {
-                    seen.surveyed.push((survey, complete, grant, refusal));
+                ControlOutput::Surveyed { survey, complete, grant, refusal, fits } => {
+                    seen.surveyed.push((survey, complete, grant, refusal, fits));
                 }
                 ControlOutput::Asked { request, from, body, .. } => {
                     seen.asked.push((request, from, body))

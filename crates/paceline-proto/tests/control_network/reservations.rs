@@ -2,9 +2,9 @@
 
 use super::net::{Net, all, camera, id, index, link, promised};
 use core::num::NonZeroU32;
-use paceline_proto::control::{Grant, SubscriptionSpec};
+use paceline_proto::control::{Grant, PublisherSpec, SubscriptionSpec, TrafficTrial};
 use paceline_proto::plan::Target;
-use paceline_proto::{Form, PublisherId, Rate, SubscriptionId};
+use paceline_proto::{Envelope, Form, PublisherId, Rate, SubscriptionId};
 use paceline_sched::Duration;
 
 /// Carries one camera with its headers, but not two.
@@ -203,7 +203,7 @@ fn a_dry_run_reserves_nothing() {
         let number = net.nodes[3].survey(now, left, request).unwrap();
         net.drain(3);
         net.settle();
-        let (survey, complete, grant, refusal) = net.seen[3].surveyed.pop().unwrap();
+        let (survey, complete, grant, refusal, _) = net.seen[3].surveyed.pop().unwrap();
         let grant = grant.unwrap();
         assert_eq!((survey, complete, grant.hops.len()), (number, true, 3));
         assert_eq!(grant.within, Some(Duration::from_millis(within)));
@@ -222,14 +222,54 @@ fn a_dry_run_reserves_nothing() {
     net.drain(3);
     net.queues.clear();
     net.run(Duration::from_secs(1));
-    let (_, complete, _, refusal) = net.seen[3].surveyed.pop().unwrap();
+    let (_, complete, _, refusal, _) = net.seen[3].surveyed.pop().unwrap();
     assert_eq!((complete, refusal), (false, None));
     // Best effort needs no reservation.
     net.nodes[3].survey(net.now, left, all("left")).unwrap();
     net.drain(3);
     net.settle();
-    let (_, complete, grant, refusal) = net.seen[3].surveyed.pop().unwrap();
+    let (_, complete, grant, refusal, _) = net.seen[3].surveyed.pop().unwrap();
     assert_eq!((complete, grant, refusal), (true, None, None));
+}
+
+/// Of trials with growing traffic, those up to some size are granted, and the largest of them is granted when the
+/// publisher declares it.
+#[test]
+fn granted_trials_are_granted_when_they_are_declared() {
+    let mut net = chain(3, 1);
+    let period = Duration::from_millis(40);
+    let within = Duration::from_millis(400);
+    let trials: Vec<_> = (1..=40)
+        .map(|step| TrafficTrial {
+            period,
+            bytes_max: 1_000 * step,
+            envelope: Envelope { burst: 1_000 * step, bytes_per_s: 25_000 * step, learned: false },
+            within,
+        })
+        .collect();
+    let of = |trial: &TrafficTrial| PublisherSpec {
+        period: Some(trial.period),
+        bytes_max: Some(trial.bytes_max),
+        envelope: Some(trial.envelope),
+        ..camera("left")
+    };
+    let left = net.publish(0, of(&trials[39]));
+    net.settle();
+    let request = SubscriptionSpec { within: Some(within), ..promised("left") };
+    net.nodes[3].survey_trials(net.now, left, request.clone(), trials.clone()).unwrap();
+    net.drain(3);
+    net.settle();
+    let (.., fits) = net.seen[3].surveyed.pop().unwrap();
+    let granted = fits.count_ones();
+    assert!((1..40).contains(&granted), "{granted} granted");
+    assert_eq!(fits, (1 << granted) - 1);
+    for (number, fits) in [(granted - 1, true), (granted, false)] {
+        let mut net = chain(3, 1);
+        let left = net.publish(0, of(&trials[number as usize]));
+        let asked = net.subscribe(3, request.clone());
+        net.settle();
+        assert_eq!(net.heard(asked) == [left], fits, "trial {number}");
+    }
 }
 
 #[test]

@@ -409,7 +409,7 @@ fn a_dry_run_names_the_limit_of_a_right() {
         net.nodes[1].survey(net.now, left, request).unwrap();
         net.drain(1);
         net.settle();
-        let (_, complete, _, refusal) = net.seen[1].surveyed.pop().unwrap();
+        let (_, complete, _, refusal, _) = net.seen[1].surveyed.pop().unwrap();
         let reason = refusal.map(|refusal| refusal.reason);
         let missing = matches!(reason, Some(RefusalReason::Rights { of, .. }) if of == id(1));
         assert!(complete && missing != fits && reason.is_none() == fits, "{reason:?}");

@@ -1,5 +1,6 @@
 //! Events of a world, and answers to its contracts.
 
+use super::interest::Interest;
 use super::object::SharedObject;
 use crate::event::Withdrawn;
 use crate::grant::Grant;
@@ -10,6 +11,7 @@ use paceline::world::{
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::time::Duration;
 
 /// A change in a world.
 #[pyclass(frozen, get_all, module = "paceline")]
@@ -97,11 +99,12 @@ impl ServiceRefused {
         Refusal(self.refusal.clone())
     }
 
-    /// The arguments of `Interest.with_contract` that would be granted instead, each by itself.
+    /// The arguments of `Interest.with_contract` that every node of the path would grant instead: each
+    /// by itself, unless `together` is true.
     #[getter]
     fn offer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        let ServiceOffer { max_updates, fidelity_permille, delay } = self.offer;
+        let ServiceOffer { max_updates, fidelity_permille, delay, .. } = self.offer;
         if let Some(updates) = max_updates {
             dict.set_item("max_updates", updates)?;
         }
@@ -114,6 +117,20 @@ impl ServiceRefused {
         Ok(dict)
     }
 
+    /// True if the offered values suffice only together.
+    #[getter]
+    fn together(&self) -> bool {
+        self.offer.together
+    }
+
+    /// Returns the interest with an offered contract: all values if they suffice only together, else
+    /// one of the number of updates, the delay and the fidelity. `None` if nothing is offered, or if the
+    /// interest has no contract.
+    fn apply(&self, interest: &Interest) -> Option<Interest> {
+        let contract = self.offer.apply(&interest.0.contract?)?;
+        Some(Interest(paceline::world::Interest { contract: Some(contract), ..interest.0.clone() }))
+    }
+
     fn __str__(&self) -> String {
         self.refusal.to_string()
     }
@@ -123,12 +140,39 @@ impl ServiceRefused {
     }
 }
 
+/// An answer to the contract of an interest: the ends need the whole delay for one owner, whose updates
+/// are best effort.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct EndsTooSlow {
+    /// The id of the owner.
+    owner: String,
+    /// The time that is debited for the modules at both ends.
+    ends_s: f64,
+    /// The least delay that leaves time for the links.
+    delay_s: f64,
+}
+
+#[pymethods]
+impl EndsTooSlow {
+    fn __repr__(&self) -> String {
+        format!("EndsTooSlow(owner='{}', delay_s={})", self.owner, self.delay_s)
+    }
+}
+
 /// Converts an answer.
 pub(super) fn service(py: Python<'_>, event: ServiceEvent) -> Option<PyResult<Bound<'_, PyAny>>> {
     match event {
         ServiceEvent::Granted(grant) => Some(Bound::new(py, Grant(grant)).map(Bound::into_any)),
         ServiceEvent::Refused(refusal, offer) => {
             Some(Bound::new(py, ServiceRefused { refusal, offer }).map(Bound::into_any))
+        }
+        ServiceEvent::EndsTooSlow(owner, parts, delay) => {
+            let slow = EndsTooSlow {
+                owner: owner.to_string(),
+                ends_s: Duration::from(parts.ends()).as_secs_f64(),
+                delay_s: delay.as_secs_f64(),
+            };
+            Some(Bound::new(py, slow).map(Bound::into_any))
         }
         ServiceEvent::Withdrawn(publisher) => {
             let withdrawn = Withdrawn::of(publisher.to_string());

@@ -3,7 +3,8 @@
 use super::from_s;
 use crate::errors;
 use paceline::world::{
-    DeclaredRule, ExchangeTerms as Terms, Interest as Inner, InterestRule, ObjectContract,
+    DeclaredRule, ErrorControl, ExchangeTerms as Terms, InteractorModules, Interest as Inner,
+    InterestRule, ObjectContract, UpdatePolicing,
 };
 use pyo3::prelude::*;
 
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 pub(crate) struct ExchangeTerms(pub(super) Terms);
 
 /// Converts a share from 0 to 1 to thousandths.
-fn permille(name: &str, share: f64) -> PyResult<u16> {
+pub(super) fn permille(name: &str, share: f64) -> PyResult<u16> {
     if !(0.0..=1.0).contains(&share) {
         return Err(errors::value(format!("{name}={share}: it must be from 0 to 1, such as 0.5")));
     }
@@ -110,7 +111,7 @@ impl Interest {
     ) -> PyResult<Self> {
         let rule = DeclaredRule { whom, every, fidelity, tolerance, weight };
         let rule = InterestRule::Declared { rule, base: terms.get().0 };
-        checked(Inner { range, rule, contract: None })
+        checked(Inner { range, rule, ..Inner::every(terms.get().0.gap) })
     }
 
     /// The same with a contract for the `objects` most important objects of each owner: at most
@@ -135,6 +136,30 @@ impl Interest {
             ..ObjectContract::per_second(max_updates, bytes, from_s("delay_s", delay_s)?)
         };
         checked(self.0.clone().with_contract(contract, objects))
+    }
+
+    /// The same with other modules: `error_control` is `acknowledged` or `refreshed`, `policing` is
+    /// `shape` or `drop`, and `fragment_bytes` the greatest size of a fragment, by default the owner's.
+    #[pyo3(signature = (*, error_control="acknowledged", policing="shape", fragment_bytes=None))]
+    fn with_modules(
+        &self,
+        error_control: &str,
+        policing: &str,
+        fragment_bytes: Option<u32>,
+    ) -> PyResult<Self> {
+        let wrong = |name: &str, value: &str, choices: [&str; 2]| {
+            errors::value(format!("{name}='{value}': must be {} or {}", choices[0], choices[1]))
+        };
+        let known = ErrorControl::ALL.into_iter().find(|known| known.name() == error_control);
+        let error_control = known.ok_or_else(|| {
+            wrong("error_control", error_control, ErrorControl::ALL.map(ErrorControl::name))
+        })?;
+        let known = UpdatePolicing::ALL.into_iter().find(|known| known.name() == policing);
+        let policing = known.ok_or_else(|| {
+            wrong("policing", policing, UpdatePolicing::ALL.map(UpdatePolicing::name))
+        })?;
+        let modules = InteractorModules { error_control, policing, fragment_bytes };
+        checked(self.0.clone().with_modules(modules))
     }
 
     fn __repr__(&self) -> String {

@@ -1,9 +1,10 @@
 //! Objects of a world.
 
-use super::field;
+use super::interest::permille;
+use super::{field, from_s};
 use crate::errors;
 use crate::life::Held;
-use paceline::world::{ObjectView as View, Schema, SharedObject as Inner};
+use paceline::world::{ObjectView as View, Schema, SharedObject as Inner, UpdateConstraints};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
@@ -50,6 +51,29 @@ impl SharedObject {
         let fields = field::read(&self.schema, values.as_ref(), fields.as_ref())?;
         let object = self.object.get()?;
         let set = py.detach(|| object.set(&field::borrowed(&fields)));
+        set.map(|_| ()).map_err(errors::object)
+    }
+
+    /// Sets fields, given as a dict, with constraints of this change: the least share of the object that
+    /// the update carries, and the seconds in which it must leave. A later one is dropped, and the next
+    /// change or refresh carries the state.
+    ///
+    /// Raises `WorldError` if the object was deleted or handed over, or for a constraint out of range.
+    #[pyo3(signature = (values, /, *, fidelity=None, within_s=None))]
+    fn set_with(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyDict>,
+        fidelity: Option<f64>,
+        within_s: Option<f64>,
+    ) -> PyResult<()> {
+        let fields = field::read(&self.schema, Some(values), None)?;
+        let fidelity = fidelity.map(|share| permille("fidelity", share)).transpose()?;
+        let within = within_s.map(|within| from_s("within_s", within)).transpose()?;
+        let constraints =
+            UpdateConstraints { fidelity_permille: fidelity, within: within.map(Into::into) };
+        let object = self.object.get()?;
+        let set = py.detach(|| object.set_with(&field::borrowed(&fields), constraints));
         set.map(|_| ()).map_err(errors::object)
     }
 

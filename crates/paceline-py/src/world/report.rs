@@ -9,8 +9,15 @@ use std::time::Duration;
 
 fn parts<'py>(py: Python<'py>, parts: DelayParts) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("sending_s", Duration::from(parts.sending).as_secs_f64())?;
-    dict.set_item("observer_s", Duration::from(parts.observer).as_secs_f64())?;
+    let DelayParts { deciding, fragmenting, sending, observer } = parts;
+    for (name, part) in [
+        ("deciding_s", deciding),
+        ("fragmenting_s", fragmenting),
+        ("sending_s", sending),
+        ("observer_s", observer),
+    ] {
+        dict.set_item(name, Duration::from(part).as_secs_f64())?;
+    }
     Ok(dict)
 }
 
@@ -82,6 +89,15 @@ pub(super) fn of<'py>(py: Python<'py>, report: &WorldReport) -> PyResult<Bound<'
         }
         dict.set_item(name, inner)?;
     }
-    dict.set_item("events_dropped", report.events_dropped)?;
+    // Why packets and events were not used.
+    let dropped = PyDict::new(py);
+    for (reason, count) in [
+        ("inbox_full", report.packets_dropped),
+        ("forged", report.packets_forged),
+        ("events_full", report.events_dropped),
+    ] {
+        dropped.set_item(reason, count)?;
+    }
+    dict.set_item("dropped", dropped)?;
     Ok(dict)
 }

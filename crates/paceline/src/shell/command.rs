@@ -11,7 +11,7 @@ use crate::error::{CapacityError, ClassesError};
 use crate::network::NetworkView;
 use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, SubscriptionView};
 use bytes::Bytes;
-use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec};
+use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec, TrafficTrial};
 use paceline_proto::link::LinkClass;
 use paceline_proto::rights::PeerName;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
@@ -24,6 +24,9 @@ use std::sync::mpsc::{Sender, SyncSender, TrySendError};
 ///
 /// Commands of a link beyond it are dropped; the next digest repairs the state.
 pub(crate) const COMMANDS_MAX: usize = 8_192;
+
+/// The answer of a path, and the trials that it would grant, one bit each.
+pub(crate) type TriedQuote = (Quote, u64);
 
 /// A command of the engine.
 pub(crate) enum Command {
@@ -88,8 +91,8 @@ pub(crate) enum Command {
         from: u64,
         reply: Sender<NodePassages>,
     },
-    /// Asks all matching paths for admission without a reservation; one reply per publisher.
-    Ask(SubscriptionSpec, Sender<Quote>),
+    /// Asks all matching paths for admission without a reservation, also of trials; one reply per publisher.
+    Ask(SubscriptionSpec, Vec<TrafficTrial>, Sender<TriedQuote>),
     SetCapacity {
         link: String,
         capacity: Capacity,

@@ -317,7 +317,7 @@ impl Engine {
             Command::Passages { publisher, nodes, from, reply } => {
                 self.ask_passages(now, (publisher, from), &nodes, &reply);
             }
-            Command::Ask(spec, reply) => self.ask_prospects(now, &spec, &reply),
+            Command::Ask(spec, trials, reply) => self.ask_prospects(now, &spec, (&trials, &reply)),
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));
             }
@@ -431,8 +431,8 @@ impl Engine {
                     let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
                     self.tell(subscription, told);
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal } => {
-                    self.tell_prospect(survey, complete, grant, refusal);
+                ControlOutput::Surveyed { survey, complete, grant, refusal, fits } => {
+                    self.tell_prospect(survey, complete, (grant, refusal), fits);
                 }
                 ControlOutput::Changed { subscription, spec } => self.changed(subscription, spec),
                 ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),

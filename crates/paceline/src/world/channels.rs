@@ -7,14 +7,18 @@ use crate::status::SubscriptionId;
 use crate::{
     Node, PublishError, Publisher, PublisherBuilder, PublisherEvent, Sample, Subscription,
 };
-use paceline_objects::PeerId;
-use paceline_objects::contract::ContractTraffic;
-use paceline_objects::packet::UpdateClass;
+use paceline_objects::contract::{ContractTraffic, PromisedService};
+use paceline_objects::packet::{Packet, UpdateClass};
 use paceline_objects::participant::{Destination, Outgoing};
+use paceline_objects::{InterestContract, PeerId};
+use paceline_proto::{Envelope, NodeId};
 use paceline_sched::{Duration, Instant};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// The greatest number of participants whose nodes are remembered: twice the greatest limit of participants.
+const NODES_MAX: usize = 20_000;
 
 /// The publishers and subscriptions of a participant. Chunks that begin with `@` match no wildcard, so subscriptions
 /// of applications do not receive these samples.
@@ -27,6 +31,8 @@ pub(super) struct Channels {
     view: Publisher,
     updates: BTreeMap<PeerId, Publisher>,
     promised: BTreeMap<PeerId, PromisedChannel>,
+    /// The node of each participant: that of its first packet.
+    nodes: BTreeMap<PeerId, NodeId>,
     /// The subscriptions, which end with the channels.
     _received: Vec<Subscription>,
 }
@@ -34,15 +40,20 @@ pub(super) struct Channels {
 /// The promised updates to one observer.
 struct PromisedChannel {
     publisher: Publisher,
-    traffic: ContractTraffic,
-    /// The subscriptions to which the path has granted them: that of the observer.
+    service: PromisedService,
+    /// The subscriptions to which the path has granted them, of any node.
     granted: BTreeSet<SubscriptionId>,
+    /// Whether one of them is the observer's, as last reported.
+    in_force: bool,
 }
 
 impl PromisedChannel {
-    /// Takes the answers of the path, and returns whether it has granted the contract if that has changed.
-    fn answers(&mut self) -> Option<bool> {
-        let before = self.granted.is_empty();
+    /// Takes the answers of the paths, and returns the service that the path to the observer has granted if that has
+    /// changed.
+    ///
+    /// Only subscriptions of the observer's node count. A grant to another node that subscribes to the same tag
+    /// reserves nothing on the path to the observer.
+    fn answers(&mut self, observer: Option<NodeId>) -> Option<Option<PromisedService>> {
         while let Some(event) = self.publisher.try_event() {
             match event {
                 PublisherEvent::Granted(grant) => {
@@ -57,7 +68,9 @@ impl PromisedChannel {
                 PublisherEvent::Excess(_) => {}
             }
         }
-        (self.granted.is_empty() != before).then_some(before)
+        let in_force = self.granted.iter().any(|granted| Some(granted.node) == observer);
+        let changed = std::mem::replace(&mut self.in_force, in_force) != in_force;
+        changed.then(|| in_force.then_some(self.service))
     }
 }
 
@@ -91,6 +104,7 @@ impl Channels {
             view,
             updates: BTreeMap::new(),
             promised: BTreeMap::new(),
+            nodes: BTreeMap::new(),
             _received: received,
         })
     }
@@ -103,7 +117,7 @@ impl Channels {
             Destination::Peer(peer, UpdateClass::BestEffort) => match self.updates.entry(peer) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(place) => {
-                    let tag = tag(&self.world, UpdateClass::BestEffort, peer, self.id);
+                    let tag = format!("{}/@updates/{peer}/{}", self.world, self.id);
                     let builder = self.node.publisher(&tag).bytes_max(self.fragment_bytes as u64);
                     place.insert(builder.declare()?)
                 }
@@ -118,67 +132,98 @@ impl Channels {
     }
 
     /// Declares the promised traffic to each participant, so that it can be reserved, and ends the publishers to those
-    /// that are gone.
+    /// that are gone. Returns the participants whose earlier traffic is not granted any more.
     pub(super) fn declare(
         &mut self,
-        peers: &BTreeMap<PeerId, Option<ContractTraffic>>,
-    ) -> Result<(), WorldError> {
+        peers: &BTreeMap<PeerId, Option<PromisedService>>,
+    ) -> Result<Vec<PeerId>, WorldError> {
         self.updates.retain(|peer, _| peers.contains_key(peer));
-        self.promised.retain(|peer, channel| peers.get(peer) == Some(&Some(channel.traffic)));
-        for (peer, traffic) in peers {
-            let Some(traffic) = *traffic else { continue };
+        self.nodes.retain(|peer, _| peers.contains_key(peer));
+        let mut ended = Vec::new();
+        self.promised.retain(|peer, channel| {
+            let same = peers.get(peer) == Some(&Some(channel.service));
+            if !same {
+                ended.push(*peer);
+            }
+            same
+        });
+        for (peer, service) in peers {
+            let Some(service) = *service else { continue };
             if let Entry::Vacant(place) = self.promised.entry(*peer) {
-                let tag = tag(&self.world, UpdateClass::Promised, *peer, self.id);
-                let publisher = declare(self.node.publisher(&tag), traffic)?;
-                place.insert(PromisedChannel { publisher, traffic, granted: BTreeSet::new() });
+                let PromisedService { each, objects, .. } = service;
+                let contract = InterestContract { each, objects };
+                let tag = promised(&self.world, *peer, &contract, self.id);
+                let publisher = declare(self.node.publisher(&tag), &service.traffic)?;
+                let (granted, in_force) = (BTreeSet::new(), false);
+                place.insert(PromisedChannel { publisher, service, granted, in_force });
             }
         }
-        Ok(())
+        Ok(ended)
     }
 
     /// Returns the observers whose path has granted their contract, or has withdrawn it, since the last call.
-    pub(super) fn grants(&mut self) -> Vec<(PeerId, bool)> {
+    pub(super) fn grants(&mut self) -> Vec<(PeerId, Option<PromisedService>)> {
+        let nodes = &self.nodes;
         let changes = self.promised.iter_mut();
-        changes.filter_map(|(peer, channel)| Some((*peer, channel.answers()?))).collect()
+        changes
+            .filter_map(|(peer, channel)| Some((*peer, channel.answers(nodes.get(peer).copied())?)))
+            .collect()
     }
 
-    /// Returns whether an observer has a granted contract.
-    pub(super) fn is_granted(&self, peer: PeerId) -> bool {
-        self.promised.get(&peer).is_some_and(|channel| !channel.granted.is_empty())
+    /// Returns whether a packet is from the participant that it names: that of its tag, on the node from which its
+    /// packets have come before. A packet that cannot be read names nobody.
+    pub(super) fn is_genuine(&mut self, packet: &ReceivedPacket) -> bool {
+        let Some(named) = Packet::sender(&packet.payload) else { return true };
+        let known = self.nodes.get(&named).copied();
+        if known.is_none() && self.nodes.len() < NODES_MAX {
+            self.nodes.insert(named, packet.node);
+        }
+        packet.peer == Some(named) && known.unwrap_or(packet.node) == packet.node
     }
 }
 
 /// Declares the publisher of promised updates.
 fn declare(
     builder: PublisherBuilder<'_>,
-    traffic: ContractTraffic,
+    traffic: &ContractTraffic,
 ) -> Result<Publisher, PublishError> {
-    let hertz = u32::try_from(traffic.fragments_per_s.max(1)).unwrap_or(u32::MAX);
-    let builder = builder.period(std::time::Duration::from_secs(1) / hertz);
-    let bits_per_s = traffic.bytes_per_s.saturating_mul(8);
-    builder.bytes_max(traffic.largest).traffic(bits_per_s, traffic.burst).declare()
+    let (period, largest, Envelope { burst, bytes_per_s, .. }) = declaration(traffic);
+    let builder = builder.period(period.into()).bytes_max(largest);
+    builder.traffic(bytes_per_s.saturating_mul(8), burst).declare()
 }
 
-/// Returns the tag of the updates of an owner to an observer.
-fn tag(world: &str, class: UpdateClass, observer: PeerId, owner: PeerId) -> String {
-    format!("{world}/{}/{observer}/{owner}", chunk(class))
+/// Returns the declared period, largest sample and envelope of promised updates.
+pub(super) const fn declaration(traffic: &ContractTraffic) -> (Duration, u64, Envelope) {
+    let ContractTraffic { bytes_per_s, burst, largest, spacing, .. } = *traffic;
+    (spacing, largest, Envelope { burst, bytes_per_s, learned: false })
 }
 
-/// Returns the pattern of the promised updates to an observer.
-pub(super) fn promised(world: &str, observer: PeerId) -> String {
-    format!("{world}/{}/{observer}/*", chunk(UpdateClass::Promised))
+/// The shortest delay that is requested from the network.
+pub(super) const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Returns the delay bound that is requested of the time that remains for the network. A tenth less, so that the
+/// measured times may grow a little without a new request.
+pub(super) const fn requested(network: Duration) -> Duration {
+    network.mul_div(9, 10)
 }
 
-const fn chunk(class: UpdateClass) -> &'static str {
-    match class {
-        UpdateClass::Promised => "@promised",
-        UpdateClass::BestEffort => "@updates",
-    }
+/// Returns the tag of the promised updates of an owner to an observer, under one contract.
+pub(super) fn promised(
+    world: &str,
+    observer: PeerId,
+    contract: &InterestContract,
+    owner: PeerId,
+) -> String {
+    format!("{world}/@promised/{observer}/{:016x}/{owner}", contract.fingerprint())
 }
 
 /// Passes a sample of the world to its thread.
 pub(super) fn take(shared: &Shared, sample: &Sample, class: UpdateClass) {
     let age = Duration::from(sample.age);
     let published = Instant::from_nanos(clock::now().as_nanos().saturating_sub(age.as_nanos()));
-    shared.deliver(ReceivedPacket { payload: sample.payload.clone(), class, published });
+    // The last chunk of each tag is the number of the participant that publishes on it.
+    let chunk = sample.tag.as_str().rsplit('/').next().unwrap_or_default();
+    let peer = u64::from_str_radix(chunk, 16).ok().map(PeerId);
+    let (payload, node) = (sample.payload.clone(), sample.publisher.node);
+    shared.deliver(ReceivedPacket { payload, class, published, peer, node });
 }

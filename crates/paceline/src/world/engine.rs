@@ -1,13 +1,14 @@
 //! The thread of a world.
 
 use super::channels::Channels;
-use super::reservation::Reservation;
+use super::reservation::Reservations;
 use super::state::Shared;
 use super::worker;
 use crate::shell::clock;
 use paceline_objects::PeerId;
-use paceline_objects::contract::ContractTraffic;
+use paceline_objects::contract::{DelayParts, PromisedService};
 use paceline_objects::participant::Outgoing;
+use paceline_sched::Duration as Span;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ const IDLE: Duration = Duration::from_millis(500);
 
 /// Starts the thread of a world.
 pub(super) fn start(channels: Channels, shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    let engine = Engine { channels, reservation: Reservation::default(), changes: 0, shared };
+    let engine = Engine { channels, reservations: Reservations::default(), changes: 0, shared };
     std::thread::Builder::new().name("paceline-world".to_owned()).spawn(move || engine.run())
 }
 
@@ -35,7 +36,7 @@ pub(super) fn random() -> u64 {
 
 struct Engine {
     channels: Channels,
-    reservation: Reservation,
+    reservations: Reservations,
     /// The changes of interests that the channels follow.
     changes: u64,
     shared: Arc<Shared>,
@@ -45,7 +46,7 @@ impl Engine {
     fn run(mut self) {
         while let Some(wake) = self.iterate() {
             worker::feed(&self.shared);
-            self.reservation.update(&self.shared);
+            self.reservations.update(&self.shared);
             self.shared.wait(wake.min(IDLE));
         }
         self.shared.lock().worker = None;
@@ -54,21 +55,25 @@ impl Engine {
     /// Applies the packets that have arrived, and sends those that are due. Returns the time until the next are, and
     /// `None` at the end.
     fn iterate(&mut self) -> Option<Duration> {
-        let (packets, dropped) = self.shared.take();
+        let (mut packets, dropped) = self.shared.take();
+        let arrived = packets.len();
+        packets.retain(|packet| self.channels.is_genuine(packet));
+        let forged = arrived - packets.len();
         let time = self.shared.time();
         let mut state = self.shared.lock();
         state.packets_dropped += dropped;
+        state.packets_forged += forged as u64;
         if state.ended {
             let farewell = state.participant.farewell();
             drop(state);
             self.send(farewell);
             return None;
         }
-        for (peer, granted) in self.channels.grants() {
-            state.participant.grant(peer, granted, time.now);
+        for (peer, service) in self.channels.grants() {
+            state.participant.grant(peer, service, time.now);
         }
         let begin = clock::now();
-        let count = packets.len() as u64;
+        let count = packets.len();
         for packet in packets {
             // Packets that cannot be read are counted there.
             let _counted = state.participant.receive(
@@ -79,18 +84,18 @@ impl Engine {
             );
         }
         let applied = clock::now();
-        if count > 0 {
-            // A packet may wait for all that arrived with it.
-            state.participant.note_applying(applied.since(begin), time.now);
-        }
-        let wake = state.participant.poll(time);
+        let decisions = state.participant.poll_decisions(time);
+        let decided = clock::now();
+        let messages = state.participant.poll_messages(time);
+        let wake = decisions.into_iter().chain(messages).min();
         let outgoing: Vec<_> = std::iter::from_fn(|| state.participant.outgoing()).collect();
+        let written = clock::now();
         let notify = state.collect();
         let changes = state.participant.interest_changes();
         let peers = (changes != self.changes).then(|| {
             self.changes = changes;
             let peers = state.participant.peers().map(|(peer, _)| peer);
-            peers.map(|peer| (peer, state.participant.promised_traffic(peer))).collect()
+            peers.map(|peer| (peer, state.participant.promised_service(peer))).collect()
         });
         drop(state);
         if let Some(peers) = peers {
@@ -100,10 +105,16 @@ impl Engine {
         for packet in outgoing {
             self.send(packet);
         }
-        if sends {
-            let now = clock::now();
-            self.shared.lock().participant.note_sending(now.since(applied), now);
-        }
+        let sent = clock::now();
+        // Only iterations in which a module did its work count; a packet may wait for all that arrived with it.
+        let if_any = |any: bool, cost| if any { cost } else { Span::ZERO };
+        let costs = DelayParts {
+            deciding: if_any(sends, decided.since(applied)),
+            fragmenting: if_any(sends, written.since(decided)),
+            sending: if_any(sends, sent.since(applied)),
+            observer: if_any(count > 0, applied.since(begin)),
+        };
+        self.shared.lock().participant.note_costs(costs, sent);
         if notify {
             self.shared.arrived.notify(usize::MAX);
         }
@@ -111,15 +122,16 @@ impl Engine {
     }
 
     /// Declares the promised traffic after a change of interests.
-    fn declare(&mut self, peers: &BTreeMap<PeerId, Option<ContractTraffic>>) {
-        if let Err(error) = self.channels.declare(peers) {
+    fn declare(&mut self, peers: &BTreeMap<PeerId, Option<PromisedService>>) {
+        let ended = self.channels.declare(peers).unwrap_or_else(|error| {
             crate::warn_limited!("{error}");
-        }
-        // A contract with other traffic needs a new grant.
-        let lost = peers.keys().filter(|peer| !self.channels.is_granted(**peer));
+            // None of them can be sure of its reservation.
+            peers.keys().copied().collect()
+        });
+        // Other traffic needs a new grant.
         let now = clock::now();
         let mut state = self.shared.lock();
-        lost.for_each(|peer| state.participant.grant(*peer, false, now));
+        ended.into_iter().for_each(|peer| state.participant.grant(peer, None, now));
     }
 
     fn send(&mut self, packet: Outgoing) {

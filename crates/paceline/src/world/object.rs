@@ -2,6 +2,7 @@
 
 use super::state::{Shared, State};
 use crate::shell::clock;
+use paceline_objects::exchange::UpdateConstraints;
 use paceline_objects::owned::{ObjectError, OwnedObject};
 use paceline_objects::replica::Replica;
 use paceline_objects::{FieldValue, GroupMask, ObjectIndex, PeerId, Schema};
@@ -50,6 +51,20 @@ impl SharedObject {
     /// The object was deleted or handed over, or a value does not match the schema. After an error nothing is changed.
     pub fn set(&self, fields: &[(&str, FieldValue)]) -> Result<GroupMask, ObjectError> {
         self.change(|state| state.participant.set(self.index, fields, clock::now()))
+    }
+
+    /// As [`Self::set`], with constraints of this change, such as a time after which it is not sent any more.
+    ///
+    /// # Errors
+    /// As [`Self::set`], and constraints that are out of range.
+    pub fn set_with(
+        &self,
+        fields: &[(&str, FieldValue)],
+        constraints: UpdateConstraints,
+    ) -> Result<GroupMask, ObjectError> {
+        self.change(|state| {
+            state.participant.set_with(self.index, fields, constraints, clock::now())
+        })
     }
 
     /// Deletes the object; its replicas end.

@@ -1,141 +1,235 @@
-//! The reservation of an observer's contract.
+//! The reservations of an observer's contract on the paths from all owners.
 
 use super::channels;
-use super::service::{ServiceEvent, ServiceOffer};
+use super::service::ServiceEvent;
 use super::state::Shared;
-use crate::contract::Refusal;
+use super::trials::{Refused, Searches};
 use crate::shell::clock;
+use crate::status::PublisherId;
 use crate::{SubscriberEvent, Subscription};
+use paceline_objects::contract::DelayParts;
 use paceline_objects::packet::UpdateClass;
-use paceline_objects::{InterestContract, Participant, PeerId};
+use paceline_objects::{InterestContract, ObjectContract, PeerId};
 use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The subscription of the promised updates.
+/// The reservations of the contract, one per owner: each has the delay that its ends leave.
 #[derive(Default)]
-pub(super) struct Reservation {
+pub(super) struct Reservations {
     contract: Option<InterestContract>,
-    /// Whether the request could be declared; it is repeated otherwise.
-    requested: bool,
-    network: Duration,
-    subscription: Option<Subscription>,
+    owners: BTreeMap<PeerId, OwnerReservation>,
+    searches: Searches,
+    requests: u64,
+    /// The changes of participants that the requests follow.
+    changes: u64,
     checked: Option<Instant>,
 }
 
-impl Reservation {
+/// The reservation on the path from one owner.
+struct OwnerReservation {
+    parts: DelayParts,
+    /// The requested delay of the network.
+    within: Duration,
+    /// The one before the last change.
+    before: Duration,
+    /// Whether the ends were reported as too slow.
+    too_slow: bool,
+    /// The number of the request, and the subscription of promised updates; `None` if the ends are too slow, or if it
+    /// could not be declared.
+    request: Option<(u64, Subscription)>,
+    /// The publisher whose refusal is not reported yet, because an offer is being searched.
+    refused: Option<PublisherId>,
+}
+
+impl Reservations {
     /// How often the measured times are compared with the requested ones.
     const CHECK: Duration = Duration::from_secs(1);
 
     /// Requests what the interest's contract leaves for the network, and takes the answers.
     pub(super) fn update(&mut self, shared: &Arc<Shared>) {
-        self.answers(shared);
+        let mut events = self.answers(shared);
+        events.extend(self.found());
         let now = clock::now();
         let state = shared.lock();
         let contract = state.participant.interest().and_then(|interest| interest.contract);
-        let id = state.participant.id();
-        if contract == self.contract
-            && self.checked.is_some_and(|checked| now.since(checked) < Self::CHECK)
-        {
-            return;
-        }
-        let Some(wanted) = contract else {
+        let changes = state.participant.interest_changes();
+        let same = contract == self.contract && changes == self.changes;
+        if !same || self.checked.is_none_or(|checked| now.since(checked) >= Self::CHECK) {
+            let owner = |(owner, _)| {
+                state.participant.service_from(owner, contract.as_ref()?)?;
+                Some((owner, state.participant.delay_parts(owner)?))
+            };
+            let parts: BTreeMap<_, _> = state.participant.peers().filter_map(owner).collect();
             drop(state);
-            *self = Self::default();
-            return;
-        };
-        let network = network(&state.participant, wanted.each.delay);
-        drop(state);
-        self.checked = Some(now);
-        // Smaller changes are not worth a new request.
-        let near = self.requested && self.network <= network.mul_div(11, 10);
-        if contract == self.contract && near {
-            return;
-        }
-        self.network = network;
-        self.contract = contract;
-        self.requested = self.request(shared, id);
-    }
-
-    /// Requests the contract; returns false if it could not be declared.
-    fn request(&mut self, shared: &Arc<Shared>, id: PeerId) -> bool {
-        let class = UpdateClass::Promised;
-        let receiver = Arc::clone(shared);
-        let pattern = channels::promised(shared.world(), id);
-        self.subscription = None;
-        let declared = shared
-            .node()
-            .subscriber(&pattern)
-            .within(self.network.into())
-            .callback(move |sample| channels::take(&receiver, &sample, class));
-        match declared {
-            Ok(subscription) => {
-                self.subscription = Some(subscription);
-                true
+            if contract != self.contract {
+                self.owners.clear();
             }
-            Err(error) => {
-                crate::warn_limited!("world: {error}");
-                false
-            }
-        }
-    }
-
-    fn answers(&self, shared: &Shared) {
-        let Some((subscription, contract)) = self.subscription.as_ref().zip(self.contract) else {
-            return;
-        };
-        let mut events = Vec::new();
-        while let Some(event) = subscription.try_event() {
-            match event {
-                SubscriberEvent::Granted(grant) => events.push(ServiceEvent::Granted(grant)),
-                SubscriberEvent::Refused(_, refusal) => {
-                    let offer = offer(&contract, self.network, &refusal);
-                    events.push(ServiceEvent::Refused(refusal, offer));
-                }
-                SubscriberEvent::Withdrawn(publisher)
-                | SubscriberEvent::BestEffort(publisher, _) => {
-                    events.push(ServiceEvent::Withdrawn(publisher));
-                }
-                SubscriberEvent::Publishers(_)
-                | SubscriberEvent::Excess { .. }
-                | SubscriberEvent::Changed { .. }
-                | SubscriberEvent::ChangeRefused { .. }
-                | SubscriberEvent::Silent(_)
-                | SubscriberEvent::Resumed(_) => {}
-            }
+            (self.contract, self.changes, self.checked) = (contract, changes, Some(now));
+            events.extend(self.follow(&parts, shared));
+        } else {
+            drop(state);
         }
         if !events.is_empty() {
             shared.lock().answer(events);
             shared.arrived.notify(usize::MAX);
         }
     }
-}
 
-/// Returns the delay that remains for the network, by the greatest measured times of all owners.
-fn network(participant: &Participant, delay: Duration) -> Duration {
-    let parts = participant.peers().filter_map(|(peer, _)| participant.delay_parts(peer));
-    let networks = parts.filter_map(|parts| parts.network(delay));
-    // Half of the delay if the rest is spent at the ends: the miss is visible in the report.
-    networks.min().unwrap_or_else(|| delay.mul_div(1, 2)).max(delay.mul_div(1, 2))
-}
-
-/// Returns a refusal's offer in the terms of the contract.
-fn offer(contract: &InterestContract, network: Duration, refusal: &Refusal) -> ServiceOffer {
-    let each = &contract.each;
-    let share = |needed: u64, available: u64| {
-        (needed > 0 && available < needed)
-            .then(|| u128::from(available) * 1_000 / u128::from(needed))
-    };
-    let share = share(refusal.needed_bytes_per_s, refusal.available_bytes_per_s);
-    let updates = share.map(|share| u128::from(each.max_updates) * share / 1_000);
-    let fidelity = share.map(|share| u128::from(each.fidelity_permille) * share / 1_000);
-    let spent = each.delay.saturating_sub(network);
-    ServiceOffer {
-        max_updates: updates
-            .and_then(|updates| u32::try_from(updates).ok())
-            .filter(|updates| *updates > 0),
-        fidelity_permille: fidelity
-            .and_then(|fidelity| u16::try_from(fidelity).ok())
-            .filter(|least| *least > 0),
-        delay: refusal.offer.within.map(|within| within.saturating_add(spent).into()),
+    /// Requests the contract from all owners with these times at the ends, unless a request in force is still right.
+    fn follow(
+        &mut self,
+        parts: &BTreeMap<PeerId, DelayParts>,
+        shared: &Arc<Shared>,
+    ) -> Vec<ServiceEvent> {
+        self.owners.retain(|owner, _| parts.contains_key(owner));
+        let Some(contract) = self.contract else { return Vec::new() };
+        let mut events = Vec::new();
+        for (owner, parts) in parts {
+            let network = parts.network(&contract.each).filter(|left| *left >= channels::SHORTEST);
+            let within = network.map_or(Duration::ZERO, channels::requested);
+            if let Some(known) = self.owners.get_mut(owner) {
+                known.too_slow &= network.is_none();
+                if known.suits(network) {
+                    continue;
+                }
+            }
+            let too_slow = network.is_none();
+            if too_slow {
+                let delay = achievable(&contract.each, parts, channels::SHORTEST);
+                events.push(ServiceEvent::EndsTooSlow(*owner, *parts, delay.into()));
+            }
+            if let Some(known) = self.owners.get_mut(owner)
+                && (too_slow || known.change(*parts, within, shared))
+            {
+                known.too_slow = too_slow;
+                continue;
+            }
+            self.requests += 1;
+            let own = shared.lock().participant.id();
+            let tag = channels::promised(shared.world(), own, &contract, *owner);
+            let request = network.and_then(|_| request(shared, &tag, within));
+            let request = request.map(|subscription| (self.requests, subscription));
+            let reservation = OwnerReservation {
+                parts: *parts,
+                within,
+                before: within,
+                too_slow,
+                request,
+                refused: None,
+            };
+            self.owners.insert(*owner, reservation);
+        }
+        events
     }
+
+    /// Takes the answers of the paths. A refusal is reported once an offer was searched.
+    fn answers(&mut self, shared: &Arc<Shared>) -> Vec<ServiceEvent> {
+        let Some(contract) = self.contract else { return Vec::new() };
+        let mut events = Vec::new();
+        for (owner, reservation) in &mut self.owners {
+            let OwnerReservation { parts, before, request, refused: waiting, .. } = reservation;
+            let Some((number, subscription)) = request else { continue };
+            while let Some(event) = subscription.try_event() {
+                match event {
+                    SubscriberEvent::Granted(grant) => {
+                        waiting.take_if(|it| *it == grant.publisher);
+                        events.push(ServiceEvent::Granted(grant));
+                    }
+                    SubscriberEvent::Refused(publisher, refusal) => {
+                        *waiting = Some(publisher);
+                        let own = shared.lock().participant.id();
+                        let refused = Refused {
+                            node: shared.node().clone(),
+                            owner: *owner,
+                            tag: channels::promised(shared.world(), own, &contract, *owner),
+                            contract,
+                            parts: *parts,
+                            refusal,
+                            number: *number,
+                        };
+                        if let Err(error) = self.searches.begin(refused, shared) {
+                            crate::warn_limited!("world: no thread for offers: {error}");
+                        }
+                    }
+                    SubscriberEvent::Withdrawn(publisher)
+                    | SubscriberEvent::BestEffort(publisher, _) => {
+                        waiting.take_if(|it| *it == publisher);
+                        events.push(ServiceEvent::Withdrawn(publisher));
+                    }
+                    SubscriberEvent::ChangeRefused { .. } => {
+                        let delay = achievable(&contract.each, parts, *before);
+                        events.push(ServiceEvent::EndsTooSlow(*owner, *parts, delay.into()));
+                    }
+                    SubscriberEvent::Publishers(_)
+                    | SubscriberEvent::Excess { .. }
+                    | SubscriberEvent::Changed { .. }
+                    | SubscriberEvent::Silent(_)
+                    | SubscriberEvent::Resumed(_) => {}
+                }
+            }
+        }
+        events
+    }
+
+    /// Takes the offers that were found for refusals that are still in force.
+    fn found(&mut self) -> Vec<ServiceEvent> {
+        let mut events = Vec::new();
+        while let Some((refused, offer)) = self.searches.found() {
+            let Refused { owner, number, refusal, .. } = refused;
+            let Some(reservation) = self.owners.get_mut(&owner) else { continue };
+            let current = reservation.request.as_ref().is_some_and(|(known, _)| *known == number);
+            if current && reservation.refused.take_if(|it| *it == refusal.publisher).is_some() {
+                events.push(ServiceEvent::Refused(refusal, offer));
+            }
+        }
+        events
+    }
+}
+
+impl OwnerReservation {
+    /// Returns whether the request is still right for the delay that is left to the network: not longer, so that the
+    /// delay of the contract is kept, and not much shorter. Without such a delay, it is right once that was reported.
+    fn suits(&self, network: Option<Duration>) -> bool {
+        match network {
+            Some(network) => {
+                self.request.is_some()
+                    && self.within <= network
+                    && network <= self.within.mul_div(2, 1)
+            }
+            None => self.too_slow,
+        }
+    }
+
+    /// Changes the request to another delay of the network. The old contract stays in force until the path has
+    /// granted the new one, and after a refusal. Returns false if there is no request to change.
+    fn change(&mut self, parts: DelayParts, within: Duration, shared: &Shared) -> bool {
+        let Some((_, subscription)) = &self.request else {
+            return false;
+        };
+        let changed =
+            shared.node().change(subscription.id(), |request| request.within(within.into()));
+        (self.parts, self.before, self.within) = (parts, self.within, within);
+        changed.inspect_err(|error| crate::warn_limited!("world: {error}")).is_ok()
+    }
+}
+
+/// Requests the contract of one owner; `None` if it could not be declared.
+fn request(shared: &Arc<Shared>, tag: &str, within: Duration) -> Option<Subscription> {
+    let receiver = Arc::clone(shared);
+    let class = UpdateClass::Promised;
+    let declared = shared
+        .node()
+        .subscriber(tag)
+        .within(within.into())
+        .callback(move |sample| channels::take(&receiver, &sample, class));
+    declared.inspect_err(|error| crate::warn_limited!("world: {error}")).ok()
+}
+
+/// Returns a delay of which the ends leave `network`.
+fn achievable(each: &ObjectContract, parts: &DelayParts, network: Duration) -> Duration {
+    let needed = parts.ends().saturating_add(network);
+    // The spread is at most a quarter, and at most the gap.
+    let quarter = Duration::from_nanos(needed.as_nanos().saturating_mul(4).div_ceil(3));
+    quarter.min(needed.saturating_add(each.gap()))
 }

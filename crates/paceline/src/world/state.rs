@@ -5,10 +5,11 @@ use crate::Node;
 use crate::shell::clock;
 use bytes::Bytes;
 use event_listener::Event;
-use paceline_objects::Participant;
 use paceline_objects::packet::UpdateClass;
 use paceline_objects::participant::{FieldSnapshot, WorldTime};
 use paceline_objects::semantic::EvaluationBatch;
+use paceline_objects::{Participant, PeerId};
+use paceline_proto::NodeId;
 use paceline_sched::Instant;
 use paceline_time::TimeBounds;
 use std::collections::VecDeque;
@@ -29,6 +30,8 @@ pub(super) struct State {
     pub(super) events_dropped: u64,
     /// Packets that arrived faster than they could be applied.
     pub(super) packets_dropped: u64,
+    /// Packets of another participant or node than they name.
+    pub(super) packets_forged: u64,
     /// The semantic function of the application.
     pub(super) worker: Option<SyncSender<(EvaluationBatch, FieldSnapshot)>>,
     pub(super) ended: bool,
@@ -60,6 +63,10 @@ pub(super) struct ReceivedPacket {
     pub(super) class: UpdateClass,
     /// When it was published, on the clock of this host.
     pub(super) published: Instant,
+    /// The participant in its tag.
+    pub(super) peer: Option<PeerId>,
+    /// The node that published it.
+    pub(super) node: NodeId,
 }
 
 /// The greatest number of packets in the inbox. Fragments beyond it are lost, and repeated like those that a link
@@ -74,6 +81,7 @@ impl State {
             events: VecDeque::new(),
             events_dropped: 0,
             packets_dropped: 0,
+            packets_forged: 0,
             worker: None,
             ended: false,
         }

@@ -2,10 +2,10 @@
 
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
 use paceline::world::{
-    ExchangeTerms, FieldValue, Interest, ObjectContract, PairView, ReplicaEvent, Schema,
-    ServiceEvent, SharedWorld, SuppressReason, WorldEvent,
+    ExchangeTerms, FieldValue, Interest, InterestContract, ObjectContract, PairView, ReplicaEvent,
+    Schema, ServiceEvent, SharedWorld, SuppressReason, WorldEvent,
 };
-use paceline::{Capacity, LinkConfig, Node};
+use paceline::{Capacity, LinkConfig, Node, SubscriberEvent};
 use std::time::{Duration, Instant};
 
 fn ms(millis: u64) -> Duration {
@@ -115,7 +115,10 @@ fn a_contract_is_reserved_and_kept_next_to_many_objects() {
         }
         std::thread::sleep(ms(20));
         let view = observer.object("car/near").unwrap();
-        oldest = oldest.max(view.age);
+        // The first change has the whole delay to arrive.
+        if start.elapsed() > ms(200) {
+            oldest = oldest.max(view.age);
+        }
         seen = view.updates;
     }
     let report = owner.report();
@@ -133,24 +136,82 @@ fn a_contract_is_reserved_and_kept_next_to_many_objects() {
     );
 }
 
+/// Observes with a contract, and waits for the answer from the owner.
+fn answer(observer: &SharedWorld, contract: InterestContract) -> ServiceEvent {
+    let interest = Interest { contract: Some(contract), ..Interest::every(ms(100)) };
+    observer.observe(Some(interest)).unwrap();
+    let mut answer = None;
+    wait_until("the contract is answered", || {
+        let events = std::iter::from_fn(|| observer.try_service());
+        answer = events.filter(|event| !matches!(event, ServiceEvent::Withdrawn(_))).last();
+        answer.is_some()
+    });
+    answer.unwrap()
+}
+
 #[test]
-fn a_contract_that_the_link_cannot_keep_is_refused_with_an_offer() {
+fn the_offer_of_a_refused_contract_is_granted() {
     let nodes = pair(64_000);
     let [owner, observer] = [join(&nodes[0], "owner"), join(&nodes[1], "observer")];
     owner.create("car/1", &car(), &[("paint", "red".into())]).unwrap();
-    let contract = ObjectContract::per_second(50, 400, ms(100));
-    observer.observe(Some(Interest::every(ms(100)).with_contract(contract, 20))).unwrap();
-    let mut offer = None;
-    let refused = || match observer.try_service() {
-        Some(ServiceEvent::Refused(_, found)) => {
-            offer = Some(found);
-            true
-        }
-        _ => false,
+    let each = ObjectContract::per_second(50, 400, ms(1_000));
+    // 20 objects of 400 bytes are too many even once per second; five are not.
+    for (objects, together) in [(20, true), (5, false)] {
+        let refused = InterestContract { each, objects };
+        let ServiceEvent::Refused(_, offer) = answer(&observer, refused) else {
+            panic!("{objects} objects are granted");
+        };
+        println!("{offer:?}");
+        assert_eq!(offer.together, together);
+        let smaller = offer.apply(&refused).expect("an offer");
+        let granted = answer(&observer, smaller);
+        assert!(matches!(granted, ServiceEvent::Granted(_)), "{smaller:?}: {granted:?}");
+    }
+    wait_until("the object arrives", || paint(&observer, "car/1") == Some("red".into()));
+    let short = InterestContract { each: ObjectContract::per_second(50, 400, ms(1)), objects: 1 };
+    let ServiceEvent::EndsTooSlow(_, _, delay) = answer(&observer, short) else {
+        panic!("1 ms is enough for both ends");
     };
-    wait_until("the contract is refused", refused);
-    println!("{offer:?}");
-    wait_until("as best effort", || paint(&observer, "car/1") == Some("red".into()));
+    assert!(delay > ms(1));
+}
+
+#[test]
+fn only_the_reservation_of_the_observer_and_its_own_packets_count() {
+    let [wide, thin] = [free_endpoint(), free_endpoint()];
+    let capacity = |bits_per_s| Capacity::from_bits_per_s(bits_per_s).unwrap();
+    let links = [
+        LinkConfig::new("wide").listen(&wide).capacity(capacity(100_000_000)),
+        LinkConfig::new("thin").listen(&thin).capacity(capacity(64_000)),
+    ];
+    let nodes = [
+        isolated("owner", links),
+        isolated("observer", [LinkConfig::new("thin").connect(&thin)]),
+        isolated("other", [LinkConfig::new("wide").connect(&wide)]),
+    ];
+    let [owner, observer] = [join(&nodes[0], "owner"), join(&nodes[1], "observer")];
+    owner.create("car/1", &car(), &[("paint", "red".into())]).unwrap();
+    let each = ObjectContract::per_second(50, 400, ms(100));
+    let contract = InterestContract { each, objects: 20 };
+    let refused = answer(&observer, contract);
+    assert!(matches!(refused, ServiceEvent::Refused(..)), "{refused:?}");
+    // Another node reserves the same tag on its own path.
+    let number = contract.fingerprint();
+    let tag = format!("town/@promised/{}/{number:016x}/{}", observer.id(), owner.id());
+    let other = nodes[2].subscriber(&tag).within(ms(500)).declare().unwrap();
+    let granted = || matches!(other.try_event(), Some(SubscriberEvent::Granted(_)));
+    wait_until("its path is granted", granted);
+    // It repeats the views of the observer.
+    let views = format!("town/@view/{}", observer.id());
+    let mut heard = nodes[2].subscriber(&views).declare().unwrap();
+    let view = heard.recv_timeout(SOON).unwrap();
+    let mut forged = nodes[2].publisher(&views).declare().unwrap();
+    wait_until("the owner counts them", || {
+        forged.put(view.payload.clone()).unwrap();
+        std::thread::sleep(ms(10));
+        owner.report().packets_forged > 0
+    });
+    wait_until("the object arrives", || paint(&observer, "car/1") == Some("red".into()));
+    assert_eq!(owner.report().exchanges.promised, 0);
 }
 
 #[test]

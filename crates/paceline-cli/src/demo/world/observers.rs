@@ -180,7 +180,7 @@ impl Watcher {
         while let Some(event) = self.world.try_service() {
             self.reading.contract = match event {
                 ServiceEvent::Granted(_) => ContractState::Granted,
-                ServiceEvent::Refused(..) => ContractState::Refused,
+                ServiceEvent::Refused(..) | ServiceEvent::EndsTooSlow(..) => ContractState::Refused,
                 ServiceEvent::Withdrawn(_) | _ => ContractState::Withdrawn,
             };
         }

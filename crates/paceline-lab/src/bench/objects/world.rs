@@ -3,6 +3,7 @@
 use paceline_objects::Motion;
 use paceline_objects::motion::distance;
 use paceline_sched::{Duration, Instant};
+use paceline_sim::Random;
 
 /// The time between two states of the world.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -13,18 +14,10 @@ pub(super) const OBSERVERS: usize = 5;
 /// The edge of the square world in metres.
 const EDGE: f64 = 2_000.0;
 
-/// A generator of pseudo-random numbers (a linear congruence; its upper bits are used).
-#[derive(Clone, Debug)]
-struct Chance(u64);
-
-impl Chance {
-    /// Returns a number from `low` to `high`.
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let upper = u32::try_from(self.0 >> 32).unwrap_or_default();
-        low + (high - low) * f64::from(upper) / f64::from(u32::MAX)
-    }
+/// Returns a number from `low` to `high`.
+fn between(random: &mut Random, low: f64, high: f64) -> f64 {
+    let drawn = u32::try_from(random.next() >> 32).unwrap_or_default();
+    low + (high - low) * f64::from(drawn) / f64::from(u32::MAX)
 }
 
 #[derive(Clone, Debug)]
@@ -42,25 +35,25 @@ struct Car {
 }
 
 impl Car {
-    fn new(chance: &mut Chance) -> Self {
+    fn new(random: &mut Random) -> Self {
         Self {
-            position: [chance.between(0.0, EDGE), chance.between(0.0, EDGE)],
-            heading: chance.between(0.0, std::f64::consts::TAU),
-            speed: chance.between(5.0, 25.0),
+            position: [between(random, 0.0, EDGE), between(random, 0.0, EDGE)],
+            heading: between(random, 0.0, std::f64::consts::TAU),
+            speed: between(random, 5.0, 25.0),
             turn: 0.0,
             acceleration: 0.0,
-            keeps: chance.between(0.0, 4.0),
+            keeps: between(random, 0.0, 4.0),
         }
     }
 
-    fn drive(&mut self, seconds: f64, chance: &mut Chance) {
+    fn drive(&mut self, seconds: f64, random: &mut Random) {
         self.keeps -= seconds;
         if self.keeps <= 0.0 {
             // Half of the time straight on at a steady speed.
-            let straight = chance.between(0.0, 1.0) < 0.5;
-            self.turn = if straight { 0.0 } else { chance.between(-0.4, 0.4) };
-            self.acceleration = if straight { 0.0 } else { chance.between(-3.0, 3.0) };
-            self.keeps = chance.between(1.0, 5.0);
+            let straight = between(random, 0.0, 1.0) < 0.5;
+            self.turn = if straight { 0.0 } else { between(random, -0.4, 0.4) };
+            self.acceleration = if straight { 0.0 } else { between(random, -3.0, 3.0) };
+            self.keeps = between(random, 1.0, 5.0);
         }
         self.heading += self.turn * seconds;
         self.speed = (self.speed + self.acceleration * seconds).clamp(2.0, 30.0);
@@ -111,14 +104,14 @@ pub(super) fn relevance(distance: f64) -> f64 {
 
 /// Drives all cars for a time. Returns the scene at each tick; the same for the same seed.
 pub(super) fn scenes(seconds: u64, seed: u64) -> Vec<Scene> {
-    let mut chance = Chance(seed);
-    let mut cars: Vec<_> = (0..CARS + OBSERVERS).map(|_| Car::new(&mut chance)).collect();
+    let mut random = Random::new(seed);
+    let mut cars: Vec<_> = (0..CARS + OBSERVERS).map(|_| Car::new(&mut random)).collect();
     let mut now = Instant::from_millis(1_000);
     let ticks = seconds * 1_000_000_000 / TICK.as_nanos();
     let step = |_| {
         now += TICK;
         for car in &mut cars {
-            car.drive(paceline_objects::motion::seconds(TICK), &mut chance);
+            car.drive(paceline_objects::motion::seconds(TICK), &mut random);
         }
         let motions: Vec<_> = cars.iter().map(|car| car.motion(now)).collect();
         let (observers, cars) = motions.split_at(OBSERVERS);

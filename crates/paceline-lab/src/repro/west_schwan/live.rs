@@ -145,15 +145,14 @@ pub(super) fn measure(
     for sender in senders {
         locked += join(sender)?;
     }
-    let mut empty = join(scheduler)??;
+    let empty = join(scheduler)??;
     let rate = join(receiver)?;
-    empty.sort_unstable();
-    let median = empty.get(empty.len() / 2).copied();
+    let empty: Vec<_> = empty.iter().map(|empty| empty.as_secs_f64() * 1e6).collect();
     let count = crate::bench::stats::count(interactors.count);
     Ok(Measured {
         mbits_each: rate / count,
         locked_percent: locked.as_secs_f64() / count / time.as_secs_f64() * 100.0,
-        empty_micros: median.map_or(f64::NAN, |empty| empty.as_secs_f64() * 1e6),
+        empty_micros: crate::bench::stats::median(&empty),
     })
 }
 

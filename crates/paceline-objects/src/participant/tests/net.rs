@@ -264,7 +264,9 @@ impl Net {
 
     pub(super) fn grant(&mut self, owner: usize, observer: usize) {
         let now = self.now;
-        self.peer(owner).grant(PeerId(observer as u64 + 1), true, now);
+        let observer = PeerId(observer as u64 + 1);
+        let service = self.peer(owner).promised_service(observer);
+        self.peer(owner).grant(observer, service, now);
     }
 
     pub(super) fn look(&mut self, peer: usize, position: [f64; 3]) {

@@ -2,14 +2,15 @@
 
 use super::Engine;
 use crate::contract::Quote;
-use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
+use crate::shell::command::TriedQuote;
+use paceline_proto::control::{Grant, Refusal, SubscriptionSpec, TrafficTrial};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
 /// A pending request and the known part of its answer.
 pub(crate) struct Asking {
     known: Quote,
-    reply: Sender<Quote>,
+    reply: Sender<TriedQuote>,
 }
 
 impl Engine {
@@ -19,7 +20,7 @@ impl Engine {
         &mut self,
         now: Instant,
         spec: &SubscriptionSpec,
-        reply: &Sender<Quote>,
+        (trials, reply): (&[TrafficTrial], &Sender<TriedQuote>),
     ) {
         let mut matching = Vec::new();
         for node in self.control.nodes() {
@@ -35,7 +36,9 @@ impl Engine {
             }
         }
         for known in matching {
-            if let Some(survey) = self.control.survey(now, known.publisher, spec.clone()) {
+            if let Some(survey) =
+                self.control.survey_trials(now, known.publisher, spec.clone(), trials.to_vec())
+            {
                 self.asking.insert(survey, Asking { known, reply: reply.clone() });
             }
         }
@@ -45,12 +48,12 @@ impl Engine {
         &mut self,
         survey: u64,
         complete: bool,
-        grant: Option<Grant>,
-        refusal: Option<Refusal>,
+        (grant, refusal): (Option<Grant>, Option<Refusal>),
+        fits: u64,
     ) {
         if let Some(Asking { known, reply }) = self.asking.remove(&survey) {
             // The caller may have stopped waiting.
-            let _ = reply.send(Quote { complete, grant, refusal, ..known });
+            let _ = reply.send((Quote { complete, grant, refusal, ..known }, fits));
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::bench::objects::budget::ByteBucket;
 use crate::bench::objects::link::{LARGEST, MESSAGE_BYTES, Packet, UPDATE_BYTES};
 use crate::bench::objects::run::{DELAY, Method};
 use crate::bench::objects::world::{CARS, OBSERVERS, Scene, TICK, relevance};
+use paceline_objects::contract::{PromisedService, UpdateSizes};
 use paceline_objects::exchange::{
     Exchange, ExchangeClass, ExchangeList, ExchangeSettings, ObjectFacts, Observer,
 };
@@ -30,11 +31,7 @@ pub(in crate::bench::objects) struct OurExchange {
 
 impl OurExchange {
     pub(in crate::bench::objects) fn new(promise: (usize, u32), tolerance: f64) -> Self {
-        let settings = ExchangeSettings {
-            message_header_bytes: usize::try_from(MESSAGE_BYTES).unwrap_or_default(),
-            ..ExchangeSettings::default()
-        };
-        let list = ExchangeList::new(settings);
+        let list = ExchangeList::new(settings());
         Self { list, bucket: ByteBucket::part(1), promise, tolerance, began: false }
     }
 
@@ -45,10 +42,16 @@ impl OurExchange {
         let (count, updates) = self.promise;
         let contract =
             ObjectContract { refresh: REFRESH, ..ObjectContract::per_second(updates, 24, DELAY) };
+        let sizes = UpdateSizes {
+            groups: 1,
+            largest_group: 24,
+            fragment_bytes: u32::try_from(LARGEST).unwrap_or(u32::MAX),
+        };
+        let service = PromisedService::new(contract, count, &sizes, &settings().headers());
         for (number, observer) in scene.observers.iter().enumerate() {
             self.list.join(peer(number), seeing(*observer), scene.now)?;
             if count > 0 {
-                self.list.promise(peer(number), Some((contract, count)), scene.now)?;
+                self.list.promise(peer(number), Some(service), scene.now)?;
             }
         }
         Ok(())
@@ -107,6 +110,13 @@ pub(in crate::bench::objects) fn reserved_bytes_per_second((count, updates): (us
     let messages = Duration::from_secs(1).as_nanos() / TICK.as_nanos();
     number(OBSERVERS)
         * (number(count) * u64::from(updates) * UPDATE_BYTES + messages * MESSAGE_BYTES)
+}
+
+fn settings() -> ExchangeSettings {
+    ExchangeSettings {
+        message_header_bytes: usize::try_from(MESSAGE_BYTES).unwrap_or_default(),
+        ..ExchangeSettings::default()
+    }
 }
 
 fn packet(message: &Exchange) -> Packet {
