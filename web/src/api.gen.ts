@@ -134,7 +134,19 @@ max_us: Array<number>,
  */
 rate_millihertz: Array<number>, };
 
-export type LinkPast = { use_bits_per_s: Array<number>, reserved_bits_per_s: Array<number>, };
+export type LinkPast = { use_bits_per_s: Array<number>, reserved_bits_per_s: Array<number>, 
+/**
+ * Round trips in microseconds.
+ */
+delay_us: Array<number>, 
+/**
+ * Their jitter in microseconds.
+ */
+jitter_us: Array<number>, 
+/**
+ * Lost frames per million.
+ */
+loss_ppm: Array<number>, };
 
 export type Values = { 
 /**
@@ -230,7 +242,11 @@ status: string,
 /**
  * Bound of its error; null if it is unknown.
  */
-error_us: number | null, };
+error_us: number | null, 
+/**
+ * The system clock minus this clock; null if its error is unknown.
+ */
+system_offset_us: number | null, };
 
 export type Asked = { 
 /**
@@ -256,11 +272,31 @@ use_bits_per_s: number | null,
 /**
  * Rate reserved by the contracts of its streams.
  */
-reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, 
+reserved_bits_per_s: number, 
+/**
+ * Minimum of 10 to 20 s.
+ */
+round_trip_us: number, 
+/**
+ * Last round trip of the slowest neighbour.
+ */
+delay_us: number, 
+/**
+ * Jitter of the round trips, by RFC 3550.
+ */
+jitter_us: number, hops: Array<string>, 
 /**
  * Traffic to each of the hops.
  */
-neighbours: Array<Neighbour>, wire_bytes: number, frames: number, frames_lost: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, 
+neighbours: Array<Neighbour>, wire_bytes: number, frames: number, frames_lost: number, 
+/**
+ * Frames lost by a carrier that may lose them.
+ */
+frames_dropped: number, 
+/**
+ * Part of the frames lost between the last two readings.
+ */
+loss: number | null, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, 
 /**
  * Null for a link without a capacity or a neighbour.
  */

@@ -5,6 +5,7 @@ import { range } from "./chart";
 import { attribute, byId, el, text, whileSeen } from "./dom";
 import { Store, type View } from "./store";
 import { verdict } from "./verdict";
+import { showClocks } from "./views/clocks";
 import { showLinks, showProcessors } from "./views/links";
 import { parts as rest } from "./views/rest";
 import { showStory } from "./views/story";
@@ -17,6 +18,7 @@ const parts: [string, (view: View) => void][] = [
   ["links", (view) => {
     showLinks(view.links);
     showProcessors(view.state.nodes);
+    showClocks(view.state.nodes);
   }],
   ...rest,
 ];

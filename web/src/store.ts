@@ -59,13 +59,22 @@ export interface Share {
   bits: number;
 }
 
+/** The state of a link in one second; `loss` is the part of lost frames in percent. */
+export interface LinkPoint {
+  use: number;
+  reserved: number;
+  delay: number;
+  jitter: number;
+  loss: number;
+}
+
 /** A link with its history. */
 export interface LinkView {
   shares: Share[];
   node: Node;
   link: Link;
   to: string[];
-  past: { use: number; reserved: number }[];
+  past: LinkPoint[];
 }
 
 export interface View {
@@ -122,7 +131,7 @@ export class Store {
     const key = `${node.id} ${link.name}`;
     const before = this.#links.get(key);
     const past = before ?? useOf(this.#past, key) ?? [];
-    if (before) push(past, { use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s }, SECONDS_MAX);
+    if (before) push(past, pointOf(link), SECONDS_MAX);
     const own = legs.filter((leg) => leg.node === node && leg.link === link);
     return { node, link, past, shares: sharesOf(own, names), to: link.hops.map((hop) => names.get(hop) ?? hop) };
   }
@@ -172,7 +181,20 @@ function agesOf(history: Past | null, id: string): Ages[] | undefined {
 
 function useOf(history: Past | null, key: string): LinkView["past"] | undefined {
   const past = history?.links[key];
-  return past?.use_bits_per_s.map((use, at) => ({ use, reserved: past.reserved_bits_per_s[at] ?? 0 }));
+  return past?.use_bits_per_s.map((use, at) => ({
+    use,
+    reserved: past.reserved_bits_per_s[at] ?? 0,
+    delay: past.delay_us[at] ?? 0,
+    jitter: past.jitter_us[at] ?? 0,
+    loss: (past.loss_ppm[at] ?? 0) / 1e4,
+  }));
+}
+
+function pointOf(link: Link): LinkPoint {
+  return {
+    use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s, delay: link.delay_us, jitter: link.jitter_us,
+    loss: (link.loss ?? 0) * 100,
+  };
 }
 
 /** Returns a text that changes with the request and its answer. */

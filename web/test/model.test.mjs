@@ -30,7 +30,7 @@ const stream = (second, more = {}) => ({
 });
 
 const link = (streams, more = {}) => ({
-  name: "thin", at_us: 0, capacity_bits_per_s: 2e6, use_bits_per_s: 1e6, reserved_bits_per_s: 100_000, round_trip_us: 100,
+  name: "thin", at_us: 0, capacity_bits_per_s: 2e6, use_bits_per_s: 1e6, reserved_bits_per_s: 100_000, round_trip_us: 100, delay_us: 120, jitter_us: 20, frames_dropped: 0, loss: 0,
   hops: [OPERATOR], neighbours: [{ id: OPERATOR, wire_bytes: 0, use_bits_per_s: 1e6 }], wire_bytes: 0, frames: 0, streams,
   closed: { offered: 0, sent: 0, late: 0, dropped: {} }, classes: [], muted: [], mended: { repeated: 0, repeated_bytes: 0, given_up: 0 }, ...more,
 });
@@ -69,7 +69,7 @@ function taken(store, second, shape = {}) {
 test("charts contain each second of the server's history once", () => {
   const history = (seconds) => {
     const values = Array.from({ length: seconds }, (_, second) => second);
-    const link = { use_bits_per_s: values, reserved_bits_per_s: values };
+    const link = { use_bits_per_s: values, reserved_bits_per_s: values, delay_us: values, jitter_us: values, loss_ppm: values };
     return { subscriptions: { [`${OPERATOR}.0`]: { mean_us: values, max_us: values, rate_millihertz: values } }, links: { [`${ROBOT} thin`]: link } };
   };
   const lengths = ({ subs, links }) => [subs[0].ages.length, links[0].past.length];
@@ -82,7 +82,8 @@ test("charts contain each second of the server's history once", () => {
   const view = taken(late, 599);
   assert.deepEqual(lengths(view), [1, 1]);
   late.remember(history(600));
-  assert.deepEqual(view.links[0].past.at(-1), { use: 599, reserved: 599 }, "it replaces the readings");
+  const last = { use: 599, reserved: 599, delay: 599, jitter: 599, loss: 0.0599 };
+  assert.deepEqual(view.links[0].past.at(-1), last, "it replaces the readings");
   const next = taken(late, 600);
   assert.deepEqual(lengths(next), [600, 600]);
   assert.deepEqual([next.subs[0].ages[0], next.subs[0].ages.at(-1)], [{ mean: 1, max: 1 }, { mean: 5_000, max: 9_000 }]);

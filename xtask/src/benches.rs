@@ -50,6 +50,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "schedule", &[], Nothing),
     (Repro, "christie-1995", &[], Nothing),
     (Repro, "juvva-1999", &[], Nothing),
+    (Repro, "narada-2005", &["time"], Nothing),
     (Repro, "west-schwan", &[], Nothing),
     (Example, "pub", &[], Nothing),
     (Example, "sub", &[], Nothing),

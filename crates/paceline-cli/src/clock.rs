@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use document::ClockDocument;
 use paceline::Node;
 use paceline::time::ClockConfig;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,9 +25,12 @@ pub(crate) struct ClockArgs {
     /// Prints one JSON document
     #[arg(long)]
     json: bool,
-    /// Measures this NTP server, HOST:PORT, instead of reading a node's clock; at most 16
+    /// Measures this NTP server, HOST:PORT or "HOST:PORT key ID", instead of reading a node's clock; at most 16
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "of")]
     server: Vec<String>,
+    /// Reads the symmetric keys of --server from this file, in the format of chrony's key file
+    #[arg(long, value_name = "FILE", requires = "server")]
+    keys: Option<PathBuf>,
     /// Reads the clock of the node with this name; default: this host's node
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
@@ -56,6 +60,7 @@ pub(crate) fn run(args: &ClockArgs) -> anyhow::Result<ExitCode> {
 /// Measures servers without a node.
 fn measure(args: &ClockArgs) -> anyhow::Result<ClockDocument> {
     let config = args.server.iter().fold(ClockConfig::new(), |config, name| config.server(name));
+    let config = args.keys.iter().fold(config, ClockConfig::keys);
     let config = config.poll(args.poll, args.poll.max(Duration::from_secs(1_024)));
     config.check().map_err(|what| exit::usage(what.replacen("clock: ", "--", 1)))?;
     let report = config.measure(args.timeout).map_err(anyhow::Error::msg)?;

@@ -167,6 +167,11 @@ pub(crate) fn millis(micros: u64) -> String {
     }
 }
 
+/// Formats a part of frames that were lost in percent: `-` if it is unknown.
+pub(crate) fn loss(part: Option<f64>) -> String {
+    part.map_or_else(|| "-".to_owned(), |part| format!("{:.1} %", part * 100.0))
+}
+
 /// Returns a duration in whole microseconds.
 pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)

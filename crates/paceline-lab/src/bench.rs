@@ -25,7 +25,7 @@ mod soak;
 mod stage;
 pub(crate) mod stats;
 mod storm;
-mod tds;
+pub(crate) mod tds;
 mod terminal;
 mod time;
 mod zenoh;

@@ -3,6 +3,7 @@
 
 mod christie;
 mod juvva;
+mod narada;
 mod west_schwan;
 
 use anyhow::Result;
@@ -24,6 +25,10 @@ enum Paper {
     /// Communications, 1999
     #[command(name = "juvva-1999")]
     Juvva1999(juvva::Args),
+    /// S. Pallickara et al.: Support for High Performance Real-time Collaboration within the NaradaBrokering Substrate,
+    /// 2005
+    #[command(name = "narada-2005")]
+    Narada2005(narada::Args),
     /// R. West and K. Schwan: Interactors: Capturing Tradeoffs in Bandwidth versus CPU Usage for Quality of Service
     /// Constrained Objects, 1997
     #[command(name = "west-schwan")]
@@ -35,6 +40,7 @@ pub(crate) fn run(args: &ReproArgs) -> Result<ExitCode> {
     match &args.paper {
         Paper::Christie1995(args) => christie::run(args),
         Paper::Juvva1999(args) => juvva::run(args),
+        Paper::Narada2005(args) => narada::run(args),
         Paper::WestSchwan(args) => west_schwan::run(args),
     }
 }

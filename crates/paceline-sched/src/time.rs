@@ -196,6 +196,14 @@ impl fmt::Display for Duration {
     }
 }
 
+/// Returns sixteen times the jitter of RFC 3550, section 6.4.1, after a change of the transit time, all in nanoseconds.
+/// A change of 1 s or more is a jump of the time stamps, which is no jitter.
+#[must_use]
+pub const fn jitter_step(scaled: u64, change: u64) -> u64 {
+    const JUMP: u64 = 1_000_000_000;
+    if change < JUMP { scaled - ((scaled + 8) >> 4) + change } else { scaled }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,8 @@
 //! NTPv4 (RFC 5905).
 //!
 //! * [`packet`]: the 48 bytes of a packet, and its formats of time.
+//! * [`keys`]: symmetric keys, and the files that contain them.
+//! * [`seal`]: the authentication code at the end of a packet.
 //! * [`filter`]: the clock filter of one server.
 //! * [`select`]: intersection, clustering and combination of several servers.
 //! * [`source`]: the client's state of one server: polls, bursts, back-off and the checks of its answers.
@@ -9,7 +11,9 @@
 //! adjusted. A change of the adjustment therefore never changes a stored measurement.
 
 pub mod filter;
+pub mod keys;
 pub mod packet;
+pub mod seal;
 pub mod select;
 pub mod source;
 

@@ -2,9 +2,9 @@
 
 use crate::clock::page::{ClockReading, ClockStatus};
 use crate::clock::service::ServerFacts;
-use crate::ntp::packet::{
-    Leap, MODE_CLIENT, MODE_SERVER, NtpPacket, NtpShort, NtpTime, PACKET_BYTES,
-};
+use crate::ntp::keys::NtpKeys;
+use crate::ntp::packet::{Leap, MODE_CLIENT, MODE_SERVER, NtpPacket, NtpShort, NtpTime};
+use crate::ntp::seal::{NtpDatagram, Seal};
 use crate::ntp::{PHI, STRATUM_MAX, growth};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -37,11 +37,14 @@ pub struct ServerCounters {
     pub limited: u64,
     /// Packets that are not requests.
     pub malformed: u64,
+    /// Requests with an authentication code by no key of this server; they were answered with a crypto-NAK.
+    pub unauthenticated: u64,
 }
 
 /// A server of NTP. Its memory is bounded.
 #[derive(Clone, Debug, Default)]
 pub struct NtpServer {
+    keys: NtpKeys,
     clients: BTreeMap<IpAddr, Bucket>,
     counters: ServerCounters,
 }
@@ -54,6 +57,12 @@ enum Admitted {
 }
 
 impl NtpServer {
+    /// Creates a server that also answers requests with authentication codes by `keys`, and seals those answers.
+    #[must_use]
+    pub fn new(keys: NtpKeys) -> Self {
+        Self { keys, ..Self::default() }
+    }
+
     /// Returns the answer to a request that arrived from `client` at the instant `raw` of the raw clock, when the clock
     /// read `received`. `transmitted` is the reading for the answer, as late as possible.
     ///
@@ -66,38 +75,31 @@ impl NtpServer {
         raw: u64,
         facts: &ServerFacts,
         (received, transmitted): (ClockReading, ClockReading),
-    ) -> Option<[u8; PACKET_BYTES]> {
-        let packet = NtpPacket::decode(request);
-        let packet = packet.filter(|it| it.mode == MODE_CLIENT && (1..=4).contains(&it.version));
-        let Some(packet) = packet else {
+    ) -> Option<NtpDatagram> {
+        let Some(reply) = reply_to(request, (received, transmitted)) else {
             self.counters.malformed += 1;
             return None;
         };
-        let reply = NtpPacket {
-            version: packet.version,
-            mode: MODE_SERVER,
-            poll: packet.poll,
-            precision: -22,
-            origin: packet.transmit,
-            receive: NtpTime::from_unix(received.nanos),
-            transmit: NtpTime::from_unix(transmitted.nanos.max(received.nanos)),
-            ..NtpPacket::default()
-        };
-        match self.admit(client, raw) {
-            Admitted::Yes => {
-                self.counters.answered += 1;
-                Some(filled(reply, facts, &transmitted).encode())
-            }
-            Admitted::Kiss => {
-                self.counters.kissed += 1;
-                let kiss = NtpPacket { leap: Leap::Unknown, reference_id: *b"RATE", ..reply };
-                Some(kiss.encode())
-            }
-            Admitted::No => {
-                self.counters.limited += 1;
-                None
-            }
+        let admitted = self.admit(client, raw);
+        if matches!(admitted, Admitted::No) {
+            self.counters.limited += 1;
+            return None;
         }
+        let seal = Seal::of(request);
+        let key = seal.key_in(&self.keys);
+        if key.is_none() && matches!(seal, Seal::Code { .. }) {
+            self.counters.unauthenticated += 1;
+            let refusal = NtpPacket { leap: Leap::Unknown, stratum: STRATUM_MAX, ..reply };
+            return Some(NtpDatagram::refusal(&refusal));
+        }
+        let reply = if matches!(admitted, Admitted::Yes) {
+            self.counters.answered += 1;
+            filled(reply, facts, &transmitted)
+        } else {
+            self.counters.kissed += 1;
+            NtpPacket { leap: Leap::Unknown, reference_id: *b"RATE", ..reply }
+        };
+        Some(NtpDatagram::new(&reply, key))
     }
 
     /// Returns the counters.
@@ -122,6 +124,39 @@ impl NtpServer {
         bucket.over += 1;
         if bucket.over % KISS_EVERY == 1 { Admitted::Kiss } else { Admitted::No }
     }
+}
+
+/// Returns the answer to the request of a neighbour over a link, as [`NtpServer::answer`] does without keys and rate limit.
+/// Without `facts` the answer says that the clock is not synchronised. `None` if `request` is not one.
+#[must_use]
+pub fn answer_neighbour(
+    request: &[u8],
+    facts: Option<&ServerFacts>,
+    (received, transmitted): (ClockReading, ClockReading),
+) -> Option<NtpDatagram> {
+    let reply = reply_to(request, (received, transmitted))?;
+    let filled = facts.map(|facts| filled(reply, facts, &transmitted));
+    let unknown = NtpPacket { leap: Leap::Unknown, stratum: STRATUM_MAX, ..reply };
+    Some(NtpDatagram::new(&filled.unwrap_or(unknown), None))
+}
+
+/// Returns the answer to a request without the state of the clock; `None` if it is not one.
+fn reply_to(
+    request: &[u8],
+    (received, transmitted): (ClockReading, ClockReading),
+) -> Option<NtpPacket> {
+    let packet = NtpPacket::decode(request);
+    let packet = packet.filter(|it| it.mode == MODE_CLIENT && (1..=4).contains(&it.version))?;
+    Some(NtpPacket {
+        version: packet.version,
+        mode: MODE_SERVER,
+        poll: packet.poll,
+        precision: -22,
+        origin: packet.transmit,
+        receive: NtpTime::from_unix(received.nanos),
+        transmit: NtpTime::from_unix(transmitted.nanos.max(received.nanos)),
+        ..NtpPacket::default()
+    })
 }
 
 /// Adds the state of the clock to an answer.

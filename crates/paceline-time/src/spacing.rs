@@ -5,6 +5,7 @@
 //! samples refer to one anchor instead, and the anchor follows the delays of a window: their minimum, plus a
 //! quantile of their variation. Clock skew moves the minimum, and the anchor slowly follows it.
 
+use paceline_sched::time::jitter_step;
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -191,13 +192,6 @@ impl Spacing {
 
 fn signed(nanos: u64) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
-}
-
-/// Returns sixteen times the jitter of RFC 3550, section 6.4.1, after a change of the transit time, all in nanoseconds.
-/// A change of 1 s or more is a jump of the time stamps, which is no jitter.
-#[must_use]
-pub const fn jitter_step(scaled: u64, change: u64) -> u64 {
-    if change < JUMP.unsigned_abs() { scaled - ((scaled + 8) >> 4) + change } else { scaled }
 }
 
 /// The interarrival jitter of RFC 3550, section 6.4.1: a running mean of the differences of transit times.

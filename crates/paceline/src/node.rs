@@ -12,6 +12,7 @@ use crate::limits;
 use crate::network::NetworkView;
 use crate::shell::clockwork::Clockwork;
 use crate::shell::clockwork::follow::Follower;
+use crate::shell::clockwork::neighbours::NeighbourPort;
 use crate::shell::command::{COMMANDS_MAX, Command, Commands};
 use crate::shell::depth::HostDepth;
 use crate::shell::engine::{Engine, Parts};
@@ -28,6 +29,7 @@ use paceline_proto::control::{Control, HOST_LINK};
 use paceline_proto::link::LinkClass;
 use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId};
 use paceline_sched::Capacity;
+use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -113,9 +115,7 @@ impl Node {
         let identity = identity(&builder.links)?;
         let name = name(&builder, identity.as_deref())?;
         let gate = Gate::open(&builder)?;
-        let introduction = identity
-            .as_ref()
-            .map_or_else(|| Introduction::anonymous(random()), |identity| *identity.introduction());
+        let introduction = introduction(identity.as_deref());
         let id = introduction.id();
         let audit = gate.audit();
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
@@ -126,9 +126,10 @@ impl Node {
         let mut host = place.map(|place| (place, 0));
         let place = host.as_ref().map(|(place, _)| place);
         let (name, claim) = name.map_or_else(|| labelled(&builder, place), |name| (name, None));
-        let (clock, follower) = start_clock(&builder.clock, &vitals, place)?;
         let mut control = control(id, &name, &builder);
         let configs: Vec<_> = host_link.into_iter().chain(builder.links).collect();
+        let (clock, follower, neighbours) =
+            start_clock(&builder.clock, (&vitals, &commands), place, &configs)?;
         let (mut threads, mut links) = (Vec::new(), Vec::new());
         for mut config in configs {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
@@ -155,6 +156,7 @@ impl Node {
                 gate,
                 clock: clock.handle.clone(),
                 follower,
+                neighbours,
             },
             vitals.pulse(ENGINE),
         );
@@ -417,6 +419,11 @@ fn control(id: NodeId, name: &str, builder: &NodeBuilder) -> Control {
     control
 }
 
+/// Returns the introduction of a node on its connections, with the key of its certificate if it has one.
+fn introduction(identity: Option<&Identity>) -> Introduction {
+    identity.map_or_else(|| Introduction::anonymous(random()), |own| *own.introduction())
+}
+
 /// Declares a link and its settings to the control part.
 fn declare_link(control: &mut Control, config: &LinkConfig) {
     control.set_link(&config.name, config.policy, config.carrier());
@@ -425,21 +432,40 @@ fn declare_link(control: &mut Control, config: &LinkConfig) {
     config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));
 }
 
-/// Starts the thread of a node's clock, or follows the clock of the host's node if the node has no servers.
+/// Starts the thread of a node's clock, or follows the clock of the host's node if the node has neither servers nor
+/// neighbours to follow.
 fn start_clock(
     config: &ClockConfig,
-    vitals: &Arc<Vitals>,
+    shared: (&Arc<Vitals>, &Commands),
     place: Option<&Host>,
-) -> Result<(NodeClock, Option<Follower>), OpenError> {
+    links: &[LinkConfig],
+) -> Result<(NodeClock, Option<Follower>, Option<NeighbourPort>), OpenError> {
     config.check().map_err(OpenError::Clock)?;
     let handle = Clock::default();
-    if !config.has_source() {
+    let followed = followed_links(config, place, links);
+    if !config.has_source() && followed.is_empty() {
         let follower = place.map(|place| Follower::new(place.dir(), handle.clone()));
-        return Ok((NodeClock { handle, work: Mutex::default() }, follower));
+        return Ok((NodeClock { handle, work: Mutex::default() }, follower, None));
     }
     let dir = place.filter(|place| place.listens()).map(Host::dir);
-    let work = Clockwork::start(config, handle.clone(), vitals, dir)?;
-    Ok((NodeClock { handle, work: Mutex::new(Some(work)) }, None))
+    let (work, port) = Clockwork::start(config, handle.clone(), shared, dir, followed)?;
+    Ok((NodeClock { handle, work: Mutex::new(Some(work)) }, None, port))
+}
+
+/// Returns the numbers of the links whose neighbours the clock follows. By default, those are the neighbours to which a node
+/// without servers connects: its configuration names them, whereas anybody may connect to a node that listens.
+fn followed_links(
+    config: &ClockConfig,
+    place: Option<&Host>,
+    links: &[LinkConfig],
+) -> BTreeSet<usize> {
+    let is_default = !config.has_source() && place.is_none_or(Host::listens);
+    let follows = |link: &LinkConfig| match config.neighbours {
+        Some(all) => all,
+        None => is_default && link.listen.is_empty(),
+    };
+    let others = links.iter().enumerate().filter(|(_, link)| !link.is_host());
+    others.filter(|(_, link)| follows(link)).map(|(number, _)| number).collect()
 }
 
 /// The monitor of a node's threads; a panic of one ends the node.

@@ -201,6 +201,12 @@ pub struct LinkStatus {
     pub frames_lost: u64,
     /// The smallest measured RTT; zero if none was measured.
     pub least_round_trip: Duration,
+    /// The last measured RTT without acknowledgement delay, of the slowest neighbour; zero if none was measured.
+    pub round_trip: Duration,
+    /// The jitter of the round trips by RFC 3550, of the neighbour with the largest; it includes both directions.
+    pub jitter: Duration,
+    /// Frames that a QUIC link lost; the losses of TCP are not visible, and appear as jitter.
+    pub frames_dropped: u64,
     /// Its open streams.
     pub streams: Vec<StreamStatus>,
     /// The sum of the counters of its closed streams.

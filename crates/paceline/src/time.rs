@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod config;
-mod handle;
+pub(crate) mod config;
+pub(crate) mod handle;
 pub(crate) mod host;
 mod report;
 

@@ -3,7 +3,7 @@
 import type { Node } from "../api.gen";
 import { Chart, recent } from "../chart";
 import { attribute, byId, el, Keyed, type Shown, text } from "../dom";
-import { bits, count, percent, time } from "../format";
+import { bits, count, fine, percent } from "../format";
 import type { LinkView, Share } from "../store";
 
 /** The number of contracts that a panel names; the rest are counted. */
@@ -36,6 +36,17 @@ function panel(first: LinkView): Shown<LinkView> {
   const capacity = el("strong");
   const rest = el("p", { class: "rest" });
   const chart = new Chart(`Use of link ${name} over time`, bits);
+  const delays = new Chart(`Round trip and jitter of link ${name} over time`, fine);
+  const trip = el("strong");
+  const jitter = el("strong");
+  const loss = el("strong");
+  const monitor = el(
+    "dl",
+    { class: "legend" },
+    el("div", { class: "use" }, el("dt", {}, "round trip"), el("dd", {}, trip)),
+    el("div", { class: "held" }, el("dt", {}, "jitter"), el("dd", {}, jitter)),
+    el("div", { class: "cap" }, el("dt", {}, "frames lost"), el("dd", {}, loss)),
+  );
   const legend = el(
     "dl",
     { class: "legend" },
@@ -45,7 +56,7 @@ function panel(first: LinkView): Shown<LinkView> {
   );
   const list = el("ul", { class: "shares", "aria-label": `Reservations by contracts on ${name}` });
   const parts = new Keyed<Part>(list, ({ key }) => key, shareRow);
-  const element = el("article", { class: "panel link", "data-link": name }, title, chart.element, legend, list, rest);
+  const element = el("article", { class: "panel link", "data-link": name }, title, chart.element, legend, list, delays.element, monitor, rest);
   return {
     element,
     update({ node, link, past, to, shares }) {
@@ -53,13 +64,23 @@ function panel(first: LinkView): Shown<LinkView> {
       text(use, bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
       text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
       text(capacity, link.capacity_bits_per_s === null ? "no limit" : bits(link.capacity_bits_per_s));
-      const trip = link.round_trip_us > 0 ? ` · round trip ${time(link.round_trip_us)}` : "";
       parts.update(shares.slice(0, SHARES_MAX).map((one) => ({ ...one, of: link.capacity_bits_per_s })));
       const others = shares.length > SHARES_MAX ? `${shares.length - SHARES_MAX} further contracts · ` : "";
-      text(rest, `${others}${link.streams.length} streams · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start${trip}`);
+      text(rest, `${others}${link.streams.length} streams · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start`);
       const full = link.capacity_bits_per_s !== null && (link.use_bits_per_s ?? 0) > link.capacity_bits_per_s * 0.97;
       attribute(element, "data-full", full ? "" : null);
       const seen = recent(past);
+      text(trip, link.delay_us > 0 ? fine(link.delay_us) : "–");
+      text(jitter, link.delay_us > 0 ? fine(link.jitter_us) : "–");
+      const worst = Math.max(...seen.map((at) => at.loss), 0);
+      text(loss, `${((link.loss ?? 0) * 100).toFixed(1)} %, at most ${worst.toFixed(1)} %`);
+      delays.draw(
+        [
+          { name: "round trip", values: seen.map((at) => at.delay), colour: "--accent", fill: true },
+          { name: "jitter", values: seen.map((at) => at.jitter), colour: "--held", fill: true },
+        ],
+        { top: Math.max(...seen.map((at) => Math.max(at.delay, at.jitter) * 1.1), 100), mark: null },
+      );
       const top = Math.max((link.capacity_bits_per_s ?? 0) * 1.12, ...seen.map((at) => at.use * 1.1), 1000);
       chart.draw(
         [
@@ -69,7 +90,10 @@ function panel(first: LinkView): Shown<LinkView> {
         { top, mark: link.capacity_bits_per_s },
       );
     },
-    gone: () => chart.gone(),
+    gone() {
+      chart.gone();
+      delays.gone();
+    },
   };
 }
 

@@ -14,7 +14,7 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-sched", uses: &["prefetch-index"] },
     Layer { folder: "crates/paceline-admit", uses: &["paceline-sched"] },
-    Layer { folder: "crates/paceline-time", uses: &["paceline-sched"] },
+    Layer { folder: "crates/paceline-time", uses: &["paceline-sched", "aes", "cmac"] },
     Layer {
         folder: "crates/paceline-objects",
         uses: &["paceline-sched", "paceline-time", "bytes", "cel", "thiserror"],

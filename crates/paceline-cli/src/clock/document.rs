@@ -34,6 +34,7 @@ pub(crate) struct Serves {
     pub(crate) kissed: u64,
     pub(crate) limited: u64,
     pub(crate) malformed: u64,
+    pub(crate) unauthenticated: u64,
 }
 
 /// A server of a clock.
@@ -55,7 +56,7 @@ pub(crate) struct ServerRow {
 impl ClockDocument {
     /// Returns the document of a clock; `node` is the name of its node.
     pub(crate) fn new(node: Option<&str>, report: &ClockReport) -> Self {
-        let [answered, kissed, limited, malformed] = report.served;
+        let [answered, kissed, limited, malformed, unauthenticated] = report.served;
         let serves = report.serves.clone();
         Self {
             schema: 1,
@@ -73,7 +74,14 @@ impl ClockDocument {
             disruptions: report.disruptions,
             disruption: report.disruption.clone(),
             follows_host: report.is_follower,
-            serves: serves.map(|address| Serves { address, answered, kissed, limited, malformed }),
+            serves: serves.map(|address| Serves {
+                address,
+                answered,
+                kissed,
+                limited,
+                malformed,
+                unauthenticated,
+            }),
             servers: report.sources.iter().map(server).collect(),
         }
     }

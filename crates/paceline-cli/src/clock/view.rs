@@ -37,16 +37,38 @@ pub(crate) fn text(document: &ClockDocument) -> String {
     }
     if let Some(serves) = &document.serves {
         let over = serves.kissed + serves.limited;
-        let counts = format!("{} answered, {over} over the rate limit", serves.answered);
+        let wrong = match serves.unauthenticated {
+            0 => String::new(),
+            count => format!(", {count} by unknown keys"),
+        };
+        let counts = format!("{} answered, {over} over the rate limit{wrong}", serves.answered);
         row("serves", format!("{}: {counts}", serves.address));
     }
     if document.servers.is_empty() {
         if !document.follows_host {
-            out.push_str("no servers: name some under [clock] in the configuration, or measure one with --server\n");
+            out.push_str(
+                "no servers: name some under [clock] in the configuration, connect to a node that has a clock, or measure \
+                 a server with --server\n",
+            );
         }
         return out;
     }
     let _ = write!(out, "\nSERVERS\n{}", servers(&document.servers).render(WIDTH));
+    let is_unsure =
+        |row: &ServerRow| row.address.starts_with("node ") && row.part == "unsynchronised";
+    if document.servers.iter().all(is_unsure) {
+        out.push_str(
+            "no neighbour has a clock of its own: name servers under [clock] there or here\n",
+        );
+    }
+    let silent = |row: &&ServerRow| row.address.contains(" key ") && row.part == "unreachable";
+    for row in document.servers.iter().filter(silent) {
+        let _ = writeln!(
+            out,
+            "{}: no answer; some servers drop requests by a key that they do not have, so compare the key files",
+            row.address
+        );
+    }
     out
 }
 

@@ -222,6 +222,7 @@ impl Settings {
         {
             return Err(exit::usage(http.needs()));
         }
+        self.clock.iter().try_for_each(ClockConfig::check_keys).map_err(exit::usage)?;
         match &self.policy {
             Some(policy) => paceline::check_policy(policy).map(drop).map_err(exit::usage),
             None => Ok(()),

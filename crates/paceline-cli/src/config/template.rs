@@ -58,10 +58,15 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Default: none.
 #token = "/etc/paceline/token"
 
-# The clock of the node (paceline clock). Without servers and system it is the system clock, with an unknown error.
+# The clock of the node (paceline clock). Without servers, system and neighbours to follow it is the system clock, with
+# an unknown error.
 #[clock]
-# The NTP servers that it follows, a list of 1 to 16 HOST:PORT. Of 2n+1 servers, n may be wrong. Default: none.
+# The NTP servers that it follows, a list of 1 to 16 HOST:PORT, or "HOST:PORT key ID" for one that must use key ID of
+# the key file. Of 2n+1 servers, n may be wrong. Default: none.
 #servers = ["ntp1.example:123", "ntp2.example:123", "ntp3.example:123", "ntp4.example:123"]
+# The symmetric keys of servers and clients: a file with one key per line, as number, AES128 or AES256, and key, in the
+# format of chrony's key file. Default: none.
+#keys = "/etc/paceline/ntp.keys"
 # The shortest and the longest interval of requests to each, from 62.5ms to 36h, rounded down to powers of two of a
 # second. The error bound grows between requests. Below 16s only for servers of your own. Default: "16s", "1024s".
 #poll = "16s"
@@ -69,6 +74,9 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # The largest error of the system clock, from 1us to 1s, if chrony or PTP adjusts it: then it counts as one more
 # server. Default: it does not count.
 #system = "1ms"
+# Whether the clock follows those of all neighbours (true) or of none (false). Default: a node without servers and
+# system follows the neighbours to which it connects.
+#neighbours = true
 # The UDP address HOST:PORT of this host at which the node serves time to NTP clients. Default: none.
 #serve = "192.0.2.7:123"
 

@@ -3,6 +3,7 @@
 use super::row::{Row, State, ok_if};
 use crate::args::{HttpAddress, LinkSpec};
 use crate::config::{self, Config};
+use paceline::time::ClockConfig;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -92,8 +93,9 @@ fn is_private(file: &Path) -> Option<bool> {
 }
 
 fn keys(config: &Config) -> Row {
-    let keys = config.links.iter().filter_map(|link| link.tls.key.as_ref());
-    let files: Vec<&PathBuf> = keys.chain(config.token.as_ref()).collect();
+    let keys = config.links.iter().filter_map(|link| link.tls.key.as_deref());
+    let clock = config.clock.as_ref().and_then(ClockConfig::key_file);
+    let files: Vec<&Path> = keys.chain(config.token.as_deref()).chain(clock).collect();
     let open = files.iter().filter(|file| is_private(file) != Some(true));
     let mut open: Vec<String> = open.map(|file| file.display().to_string()).collect();
     open.sort();

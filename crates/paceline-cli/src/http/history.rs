@@ -28,7 +28,7 @@ pub(super) struct SubscriptionPast {
     rate_millihertz: Values,
 }
 
-/// The history of a link. Both lists have the same length.
+/// The history of a link. All lists have the same length.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct LinkPast {
@@ -36,6 +36,15 @@ pub(super) struct LinkPast {
     use_bits_per_s: Values,
     #[cfg_attr(test, ts(as = "Vec<u64>"))]
     reserved_bits_per_s: Values,
+    /// Round trips in microseconds.
+    #[cfg_attr(test, ts(as = "Vec<u64>"))]
+    delay_us: Values,
+    /// Their jitter in microseconds.
+    #[cfg_attr(test, ts(as = "Vec<u64>"))]
+    jitter_us: Values,
+    /// Lost frames per million.
+    #[cfg_attr(test, ts(as = "Vec<u64>"))]
+    loss_ppm: Values,
 }
 
 /// The answer of `/api/v1/history`.
@@ -67,7 +76,7 @@ impl History {
                 push(&mut row.mean_us, subscription.age_mean_us.unwrap_or_default());
                 let arrived = subscription.age_mean_us.is_some();
                 push(&mut row.max_us, if arrived { subscription.age_max_us } else { 0 });
-                push(&mut row.rate_millihertz, millihertz(subscription.rate_hz));
+                push(&mut row.rate_millihertz, scaled(subscription.rate_hz, 1e3));
                 past.subscriptions.insert(id.clone(), row);
             }
             for link in node.links.iter() {
@@ -78,6 +87,9 @@ impl History {
                 let mut row = before.links.remove(&key).unwrap_or_default();
                 push(&mut row.use_bits_per_s, link.use_bits_per_s.unwrap_or_default());
                 push(&mut row.reserved_bits_per_s, link.reserved_bits_per_s);
+                push(&mut row.delay_us, link.delay_us);
+                push(&mut row.jitter_us, link.jitter_us);
+                push(&mut row.loss_ppm, scaled(link.loss.unwrap_or_default(), 1e6));
                 past.links.insert(key, row);
             }
         }
@@ -97,8 +109,8 @@ fn push(values: &mut Values, value: u64) {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range after clamp")]
-fn millihertz(rate_hz: f64) -> u64 {
-    (rate_hz * 1_000.0).clamp(0.0, 1e15) as u64
+fn scaled(value: f64, by: f64) -> u64 {
+    (value * by).clamp(0.0, 1e15) as u64
 }
 
 #[cfg(test)]
@@ -110,6 +122,6 @@ mod tests {
         let mut values = Values::new();
         (0..1_000).for_each(|value| push(&mut values, value));
         assert_eq!((values.len(), values.front(), values.back()), (600, Some(&400), Some(&999)));
-        assert_eq!((millihertz(4.9996), millihertz(f64::NAN)), (4_999, 0));
+        assert_eq!((scaled(4.9996, 1e3), scaled(f64::NAN, 1e3)), (4_999, 0));
     }
 }

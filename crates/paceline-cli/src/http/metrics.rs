@@ -101,6 +101,12 @@ fn write_node(to: &mut Families, at: &Labels<'_>, node: &Node) {
         let help = "Bound of the error of the node's clock; missing if it is unknown.";
         to.add(Kind::Gauge, name, help, at, &seconds(us));
     }
+    if let Some(us) = node.clock.as_ref().and_then(|clock| clock.system_offset_us) {
+        let name = "paceline_node_system_clock_offset_seconds";
+        let help = "The system clock minus the node's clock; missing if the error is unknown.";
+        let sign = if us < 0 { "-" } else { "" };
+        to.add(Kind::Gauge, name, help, at, &format!("{sign}{}", seconds(us.unsigned_abs())));
+    }
     to.drops(
         "paceline_node_dropped_samples_total",
         "Samples dropped at the node because no subscription matched.",
@@ -263,6 +269,13 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     }
     let (name, help) = ("paceline_link_round_trip_seconds", "Minimum round-trip time.");
     to.add(Kind::Gauge, name, help, &at, &seconds(link.round_trip_us));
+    let (name, help) = ("paceline_link_delay_seconds", "Last round-trip time.");
+    to.add(Kind::Gauge, name, help, &at, &seconds(link.delay_us));
+    let (name, help) = ("paceline_link_jitter_seconds", "Jitter of the round trips (RFC 3550).");
+    to.add(Kind::Gauge, name, help, &at, &seconds(link.jitter_us));
+    let (name, help) =
+        ("paceline_link_dropped_frames_total", "Frames that the network lost (QUIC).");
+    to.count(name, help, &at, link.frames_dropped);
     let repaired = link.mended;
     for (name, help, value) in [
         (

@@ -220,6 +220,8 @@ fn links(document: &Document) -> Table {
         ("capacity", Right),
         ("use", Right),
         ("round trip", Right),
+        ("jitter", Right),
+        ("loss", Right),
         ("wire bytes", Right),
         ("streams", Right),
     ]);
@@ -227,17 +229,17 @@ fn links(document: &Document) -> Table {
     for (node, link) in all_links(document) {
         let hops: Vec<&str> = link.hops.iter().map(|hop| named(&names, hop)).collect();
         let or_dash = |bits: Option<u64>| bits.map_or_else(|| "-".to_owned(), show::bits);
-        let round_trip = match link.round_trip_us {
-            0 => "-".to_owned(),
-            us => format!("{} ms", show::millis(us)),
-        };
+        let millis = |us| format!("{} ms", show::millis(us));
+        let measured = |us| if link.round_trip_us == 0 { "-".to_owned() } else { millis(us) };
         table.row(vec![
             node.name.clone(),
             link.name.clone(),
             hops.join(", "),
             or_dash(link.capacity_bits_per_s),
             or_dash(link.use_bits_per_s),
-            round_trip,
+            measured(link.round_trip_us),
+            measured(link.jitter_us),
+            show::loss(link.loss),
             link.wire_bytes.to_string(),
             link.streams.len().to_string(),
         ]);
@@ -362,8 +364,8 @@ pattern       node   samples   of   bytes         of  max age   spans
 robot/camera  robot      100  100  640000  268435456  86400 s  3.30 s
 
 LINKS
-node   link  to        capacity  use  round trip  wire bytes  streams
-robot  thin  operator  2 Mbit/s    -     0.15 ms      400000        1
+node   link  to        capacity  use  round trip   jitter  loss  wire bytes  streams
+robot  thin  operator  2 Mbit/s    -     0.15 ms  0.02 ms     -      400000        1
 
 CLASSES
 link        class  peer   share  served bytes  guaranteed  streams  sent  dropped

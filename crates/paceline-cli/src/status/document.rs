@@ -153,13 +153,22 @@ pub(crate) struct Link {
     pub(crate) use_bits_per_s: Option<u64>,
     /// Rate reserved by the contracts of its streams.
     pub(crate) reserved_bits_per_s: u64,
+    /// Minimum of 10 to 20 s.
     pub(crate) round_trip_us: u64,
+    /// Last round trip of the slowest neighbour.
+    pub(crate) delay_us: u64,
+    /// Jitter of the round trips, by RFC 3550.
+    pub(crate) jitter_us: u64,
     pub(crate) hops: Vec<String>,
     /// Traffic to each of the hops.
     pub(crate) neighbours: Vec<Neighbour>,
     pub(crate) wire_bytes: u64,
     pub(crate) frames: u64,
     pub(crate) frames_lost: u64,
+    /// Frames lost by a carrier that may lose them.
+    pub(crate) frames_dropped: u64,
+    /// Part of the frames lost between the last two readings.
+    pub(crate) loss: Option<f64>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) closed: Closed,
     pub(crate) classes: Vec<Class>,
@@ -444,11 +453,15 @@ impl Link {
                 .filter_map(|stream| stream.contract)
                 .fold(0, |sum, contract| sum.saturating_add(contract.bits_per_s)),
             round_trip_us: micros(link.least_round_trip),
+            delay_us: micros(link.round_trip),
+            jitter_us: micros(link.jitter),
             hops: link.hops.iter().map(ToString::to_string).collect(),
             neighbours: link.sent.iter().map(Neighbour::new).collect(),
             wire_bytes: link.wire_bytes,
             frames: link.frames,
             frames_lost: link.frames_lost,
+            frames_dropped: link.frames_dropped,
+            loss: None,
             streams: link.streams.iter().map(|stream| Stream::new(stream, all)).collect(),
             closed: Closed::new(&link.closed),
             classes: link.classes.iter().map(|class| Class::new(class, &link.reserved)).collect(),

@@ -41,6 +41,10 @@ struct Reading {
     at_us: u64,
     all: Sent,
     each: BTreeMap<String, Sent>,
+    frames: u64,
+    dropped: u64,
+    /// The part of the frames lost since the previous reading.
+    loss: Option<f64>,
 }
 
 /// The bytes sent so far, and the rate since the previous reading.
@@ -78,7 +82,23 @@ impl Reading {
             at_us: link.at_us,
             all: sent(link.wire_bytes).since(before.map(|before| &before.all), us),
             each: each.collect(),
+            frames: link.frames,
+            dropped: link.frames_dropped,
+            loss: before.and_then(|before| before.loss_until(link, us)),
         }
+    }
+
+    /// Returns the part of the frames lost from this reading until that of `link`, `us` microseconds later; `None` if none
+    /// was sent, or after a restart.
+    fn loss_until(&self, link: &Link, us: u64) -> Option<f64> {
+        if us == 0 {
+            return self.loss;
+        }
+        let sent = link.frames.checked_sub(self.frames).filter(|sent| *sent > 0)?;
+        let lost = link.frames_dropped.saturating_sub(self.dropped).min(sent);
+        #[expect(clippy::cast_precision_loss, reason = "counts of one second")]
+        let part = lost as f64 / sent as f64;
+        Some(part)
     }
 }
 
@@ -126,6 +146,7 @@ impl Reader {
                 let key = (node.id.clone(), link.name.clone());
                 let reading = Reading::new(link, before.get(&key));
                 link.use_bits_per_s = reading.all.bits_per_s;
+                link.loss = reading.loss;
                 for to in &mut link.neighbours {
                     to.use_bits_per_s = reading.each.get(&to.id).and_then(|sent| sent.bits_per_s);
                 }
@@ -186,6 +207,30 @@ mod tests {
             uses(&[(0, 0, 0), (1_000, 250_000, 0), (1_000, 250_000, 0)])[2].0,
             Some(2_000_000)
         );
+    }
+
+    #[test]
+    fn the_loss_of_a_link_is_that_since_the_last_reading() {
+        let mut reader = Reader::new(Duration::ZERO);
+        let mut status = status();
+        let mut read = |at, frames, dropped| {
+            let link = &mut status[0].links[0];
+            (link.at, link.frames, link.frames_dropped) =
+                (Duration::from_secs(at), frames, dropped);
+            let mut document = Document::new(&status);
+            reader.add_use(&mut document);
+            document.nodes[1].links[0].loss
+        };
+        let losses = [
+            (1, 1_000, 7),
+            (2, 1_100, 12),
+            (2, 1_100, 12),
+            (3, 1_100, 12),
+            (4, 1_200, 12),
+            (5, 3, 0),
+        ];
+        let losses = losses.map(|(at, frames, dropped)| read(at, frames, dropped));
+        assert_eq!(losses, [None, Some(0.05), Some(0.05), None, Some(0.0), None]);
     }
 
     #[test]

@@ -58,11 +58,14 @@ pub(crate) struct NodeClock {
     pub(crate) status: String,
     /// Bound of its error; null if it is unknown.
     pub(crate) error_us: Option<u64>,
+    /// The system clock minus this clock; null if its error is unknown.
+    pub(crate) system_offset_us: Option<i64>,
 }
 
 impl NodeClock {
     pub(super) fn new(report: &ClockReport) -> Self {
         let error_us = report.error_nanos.map(|nanos| nanos.div_ceil(1_000));
-        Self { status: report.status.to_string(), error_us }
+        let system_offset_us = error_us.map(|_| report.system_offset_nanos / 1_000);
+        Self { status: report.status.to_string(), error_us, system_offset_us }
     }
 }

@@ -87,7 +87,9 @@ pub(super) struct LinkRow {
     pub(super) capacity: Option<u64>,
     pub(super) used: Option<u64>,
     pub(super) reserved: u64,
-    pub(super) round_trip_us: u64,
+    pub(super) delay_us: u64,
+    pub(super) jitter_us: u64,
+    pub(super) loss: Option<f64>,
     pub(super) streams: usize,
     pub(super) gone: bool,
 }
@@ -255,7 +257,9 @@ impl Known {
             capacity: link.capacity_bits_per_s,
             used,
             reserved: link.reserved_bits_per_s,
-            round_trip_us: link.round_trip_us,
+            delay_us: link.delay_us,
+            jitter_us: link.jitter_us,
+            loss: link.loss,
             streams: link.streams.len(),
             gone,
         }

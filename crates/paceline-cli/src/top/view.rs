@@ -275,10 +275,13 @@ fn table_of_links(rows: &[LinkRow], width: usize) -> Vec<String> {
         ("held", Right),
         ("full", Right),
         ("trip ms", Right),
+        ("jitter", Right),
+        ("loss", Right),
         ("streams", Right),
     ]);
     for row in rows {
         let or_dash = |bits: Option<u64>| bits.map_or_else(|| "-".to_owned(), short);
+        let measured = |us| if row.delay_us == 0 { "-".to_owned() } else { show::millis(us) };
         let full = row.used.zip(row.capacity).and_then(|(used, capacity)| {
             Some(format!("{} %", used.saturating_mul(100).checked_div(capacity)?))
         });
@@ -289,7 +292,9 @@ fn table_of_links(rows: &[LinkRow], width: usize) -> Vec<String> {
             or_dash(row.used),
             short(row.reserved),
             full.unwrap_or_else(|| "-".to_owned()),
-            if row.round_trip_us == 0 { "-".to_owned() } else { show::millis(row.round_trip_us) },
+            measured(row.delay_us),
+            measured(row.jitter_us),
+            show::loss(row.loss),
             row.streams.to_string(),
         ]);
     }

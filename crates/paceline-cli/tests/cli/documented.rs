@@ -40,6 +40,8 @@ fn every_configuration_of_the_documentation_starts_a_node() {
     )
     .unwrap();
     std::fs::write(network.dir().join("http.tokens"), "read 0123456789abcdef\n").unwrap();
+    let keys: String = (7..10).map(|id| format!("{id} AES128 0123456789abcdef\n")).collect();
+    std::fs::write(network.dir().join("ntp.keys"), keys).unwrap();
     let blocks = blocks();
     assert!(blocks.len() > 10, "{}", blocks.len());
     std::thread::scope(|scope| {

@@ -13,7 +13,7 @@ mod busy;
 mod many;
 use anyhow::{Context as _, Result};
 use paceline::delivery::SpacingReport;
-use paceline::{Node, PutOptions, Sample, Timestamp};
+use paceline::{Node, Publisher, PutOptions, Sample, Timestamp};
 use paceline_time::spacing::{Anchor, Depth, Jitter, Spacing};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
@@ -59,9 +59,38 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// A released sample: its number, its arrival and its release, in nanoseconds from the start.
 #[derive(Clone, Copy)]
-struct Released {
-    number: u64,
-    at: u64,
+pub(crate) struct Released {
+    pub(crate) number: u64,
+    pub(crate) at: u64,
+}
+
+/// Samples with equally spaced capture times that arrive after random delays.
+#[derive(Clone, Copy)]
+pub(crate) struct Publishing {
+    pub(crate) period: Duration,
+    /// The largest delay.
+    pub(crate) variation: Duration,
+    pub(crate) samples: u64,
+}
+
+impl Publishing {
+    /// Publishes the samples from `began` on. They stay in order, as on a link.
+    pub(crate) fn publish(self, publisher: &mut Publisher, began: Instant) -> Result<()> {
+        let mut before = 0;
+        for number in 0..self.samples {
+            let ideal = number * nanos(self.period);
+            before = (ideal + random(number, nanos(self.variation))).max(before);
+            let at = began + Duration::from_nanos(before);
+            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            let captured = Timestamp { nanos: BASE + ideal, error: Timestamp::UNKNOWN_ERROR };
+            let options = PutOptions { captured: Some(captured), ..PutOptions::default() };
+            publisher.put_with(vec![7; 64], options)?;
+            if number.is_multiple_of(1_024) {
+                interrupt::check()?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The result of one run.
@@ -116,20 +145,7 @@ fn run_once(node: &Node, period: Duration, samples: u64) -> Result<Run> {
     );
     let sleeper = std::thread::spawn(move || sleep_plainly(&arrivals, began, period, samples));
     let cpu = pacer_nanos();
-    let mut before = 0;
-    for number in 0..samples {
-        let ideal = number * nanos(period);
-        // Samples stay in order, as on a link.
-        before = (ideal + random(number, nanos(VARIATION))).max(before);
-        let at = began + Duration::from_nanos(before);
-        std::thread::sleep(at.saturating_duration_since(Instant::now()));
-        let captured = Timestamp { nanos: BASE + ideal, error: Timestamp::UNKNOWN_ERROR };
-        let options = PutOptions { captured: Some(captured), ..PutOptions::default() };
-        publisher.put_with(vec![7; 64], options)?;
-        if number.is_multiple_of(1_024) {
-            interrupt::check()?;
-        }
-    }
+    Publishing { period, variation: VARIATION, samples }.publish(&mut publisher, began)?;
     let (arrivals, slept) = sleeper.join().ok().context("the sleeper panicked")?;
     let ours = paced.iter().take(arrivals.len()).collect();
     let cpu = pacer_nanos().map(|after| after.saturating_sub(cpu.unwrap_or_default()));
@@ -182,7 +198,7 @@ impl Run {
 /// The first capture time.
 const BASE: u64 = 1_700_000_000_000_000_000;
 
-fn number(sample: &Sample, period: Duration) -> u64 {
+pub(crate) fn number(sample: &Sample, period: Duration) -> u64 {
     sample.captured.nanos.saturating_sub(BASE) / nanos(period)
 }
 
@@ -190,7 +206,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn since(began: Instant) -> u64 {
+pub(crate) fn since(began: Instant) -> u64 {
     nanos(Instant::now().saturating_duration_since(began))
 }
 
@@ -263,7 +279,7 @@ fn relative(arrivals: &[Released], period: Duration) -> f64 {
 }
 
 /// Returns the processor time of the pacer's thread, in nanoseconds; `None` if the kernel does not report it.
-fn pacer_nanos() -> Option<u64> {
+pub(crate) fn pacer_nanos() -> Option<u64> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
     let pacer = tasks.flatten().map(|task| task.path()).find(|task| {
         let name = std::fs::read_to_string(task.join("comm"));

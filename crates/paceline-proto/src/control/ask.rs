@@ -43,6 +43,8 @@ pub enum Topic {
     Passages,
     /// The outcome of a change of a subscription of the node. [`Control`] answers it.
     Outcome,
+    /// The time by the node's clock: a packet of NTP follows.
+    Time,
 }
 
 impl Topic {
@@ -59,6 +61,7 @@ impl Topic {
             Self::Refused => 6,
             Self::Passages => 7,
             Self::Outcome => 8,
+            Self::Time => 9,
         }
     }
 
@@ -75,6 +78,7 @@ impl Topic {
             6 => Self::Refused,
             7 => Self::Passages,
             8 => Self::Outcome,
+            9 => Self::Time,
             _ => return None,
         };
         Some((topic, question.split_off(1)))
@@ -159,7 +163,10 @@ impl Control {
                 Some((Topic::Outcome, of)) => self.answer_outcome(request, from, of),
                 Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
                 Some((Topic::Refused, refusal)) => self.hear_refused(from, refusal),
-                Some((Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages, _))
+                Some((
+                    Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages | Topic::Time,
+                    _,
+                ))
                 | None => self.outputs.push_back(ControlOutput::Asked { request, from, via, body }),
             }
         } else if let Some((hop, errand)) = self.onward(errand) {
@@ -202,7 +209,12 @@ impl Control {
                 }
                 // The owner checks the tag of a pull ([`Control::may`]).
                 Some((
-                    Topic::Pull | Topic::Room | Topic::Excess | Topic::Refused | Topic::Outcome,
+                    Topic::Pull
+                    | Topic::Room
+                    | Topic::Excess
+                    | Topic::Refused
+                    | Topic::Outcome
+                    | Topic::Time,
                     _,
                 ))
                 | None => (Right::Observe, !rights.is_empty()),

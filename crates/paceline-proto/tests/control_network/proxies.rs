@@ -358,3 +358,52 @@ fn a_moved_contract_is_never_withdrawn() {
         assert!(!net.seen[3].told.contains(&Told::Withdrawn), "{seed}: {:?}", net.seen[3].told);
     }
 }
+
+#[test]
+fn two_planners_compete_for_a_link_and_the_reservation_decides() {
+    let mut net = Net::new(4);
+    let eth = |bytes| link("eth", Some(bytes));
+    (0..2).for_each(|end| net.join_over(end, 2, eth(1_000_000), eth(1_000_000)));
+    // One small camera fits.
+    net.join_over(2, 3, eth(150_000), eth(150_000));
+    net.settle();
+    let publishers = [net.publish(0, camera("left")), net.publish(1, camera("right"))];
+    let asked = |tag| auto(SubscriptionSpec { form: SMALL, ..promised(tag) });
+    let users = ["left", "right"].map(|tag| net.subscribe(3, asked(tag)));
+    net.run(Duration::from_secs(3));
+    let heard = users.map(|user| net.heard(user).len());
+    assert_eq!(heard.iter().sum::<usize>(), 1, "{heard:?}");
+    let loser = usize::from(heard[0] == 1);
+    let refusal = net.seen[3].refused.last().unwrap().clone();
+    assert_eq!((refusal.subscription, refusal.node), (users[loser], id(2)), "{refusal}");
+    assert_eq!(refusal.link, "eth");
+    net.unsubscribe(users[1 - loser]);
+    net.run(Duration::from_secs(20));
+    assert_eq!(net.heard(users[loser]), [publishers[loser]]);
+    net.assert_delivered();
+}
+
+#[test]
+fn a_node_that_dies_while_it_plans_leaves_nothing_reserved() {
+    for steps in 0..24 {
+        let mut net = ring(Some(1_000_000));
+        let publisher = net.publish(0, camera("camera"));
+        net.settle();
+        let small = SubscriptionSpec { form: SMALL, ..promised("camera") };
+        let user = net.subscribe(2, auto(small));
+        for _ in 0..steps {
+            let ready = net.queues.iter().find(|(_, queue)| !queue.is_empty());
+            let Some((from, to)) = ready.map(|(hop, _)| *hop) else { break };
+            net.deliver(from, to);
+        }
+        [1, 3].into_iter().for_each(|other| net.part(0, other));
+        net.run(Duration::from_secs(30));
+        assert_eq!(net.held(), [0; 4], "after {steps} messages");
+        assert!(net.heard(user).is_empty());
+        let eth = || link("eth", Some(1_000_000));
+        [1, 3].into_iter().for_each(|other| net.join_over(0, other, eth(), eth()));
+        net.run(Duration::from_secs(10));
+        assert_eq!(net.heard(user), [publisher], "after {steps} messages");
+        net.assert_delivered();
+    }
+}

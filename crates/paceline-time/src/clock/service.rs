@@ -3,7 +3,9 @@
 use super::page::{ClockPage, ClockReading, ClockStatus};
 use super::servo::{Servo, ServoPoint};
 use crate::ntp::filter::Measurement;
-use crate::ntp::packet::{Leap, NtpPacket};
+use crate::ntp::keys::NtpKey;
+use crate::ntp::packet::Leap;
+use crate::ntp::seal::NtpDatagram;
 use crate::ntp::select::{Candidate, cluster, combine, intersect, majority};
 use crate::ntp::source::{NtpSource, PollRange, Rejected, SAMPLES_MIN, ServerState};
 use crate::ntp::{FREQUENCY_MAX, PHI, drift, growth};
@@ -66,6 +68,8 @@ pub enum SourcePart {
     Unsynchronised,
     /// It refuses this client.
     Denied,
+    /// Its answers have no authentication code by the key, or it does not accept the key.
+    Unauthenticated,
     /// The majority contradicts it.
     Falseticker,
     /// It agrees, but others agree better.
@@ -78,10 +82,11 @@ pub enum SourcePart {
 
 impl SourcePart {
     /// All, in the order of their codes.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Unreachable,
         Self::Unsynchronised,
         Self::Denied,
+        Self::Unauthenticated,
         Self::Falseticker,
         Self::Outlier,
         Self::Combined,
@@ -95,6 +100,7 @@ impl SourcePart {
             Self::Unreachable => "unreachable",
             Self::Unsynchronised => "unsynchronised",
             Self::Denied => "denied",
+            Self::Unauthenticated => "unauthenticated",
             Self::Falseticker => "falseticker",
             Self::Outlier => "outlier",
             Self::Combined => "combined",
@@ -180,6 +186,27 @@ impl ClockService {
         }
     }
 
+    /// Adds a server after the others, from the instant `raw` on.
+    pub fn add_server(&mut self, range: PollRange, raw: u64) {
+        self.selections.insert(self.sources.len(), SourcePart::Unreachable);
+        self.sources.push(NtpSource::new(range, raw));
+    }
+
+    /// Removes server number `source` with its measurements at the instant `raw`; the numbers of those after it decrease by
+    /// one.
+    pub fn remove_server(&mut self, source: usize, raw: u64) {
+        if source < self.sources.len() {
+            self.sources.remove(source);
+            self.selections.remove(source);
+            self.select(raw);
+        }
+    }
+
+    /// Uses only answers of server number `source` with an authentication code by `key`.
+    pub fn set_key(&mut self, source: usize, key: NtpKey) {
+        self.sources.get_mut(source).into_iter().for_each(|source| source.set_key(key.clone()));
+    }
+
     /// Returns the instant of the next request; `None` if there are no servers to ask.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<u64> {
@@ -188,14 +215,14 @@ impl ClockService {
 
     /// Returns a request that is due at `raw`, and the number of its server. `nonce` must be random. Call it again until
     /// it returns `None`.
-    pub fn request(&mut self, raw: u64, nonce: u64) -> Option<(usize, NtpPacket)> {
+    pub fn request(&mut self, raw: u64, nonce: u64) -> Option<(usize, NtpDatagram)> {
         let sources = self.sources.iter_mut().enumerate();
         let due = sources.map(|(at, source)| (at, source.request(raw, nonce)));
         let (at, packet) = due.filter_map(|(at, packet)| Some((at, packet?))).next()?;
         if !self.sources.get(at).is_some_and(NtpSource::is_fit) {
             self.select(raw);
         }
-        Some((at, packet))
+        Some((at, self.sources.get(at)?.datagram(&packet)))
     }
 
     /// Notes that the request to server number `source` left at `raw` or later.
@@ -317,6 +344,7 @@ impl ClockService {
                 _ if is_in(&survivors) => SourcePart::Combined,
                 _ if is_in(&agreeing) => SourcePart::Outlier,
                 _ if is_in(&candidates) => SourcePart::Falseticker,
+                Some(source) if source.is_unauthenticated() => SourcePart::Unauthenticated,
                 _ => SourcePart::Unreachable,
             }
         };

@@ -2,7 +2,9 @@
 //! and 13, and RFC 8633).
 
 use super::filter::{ClockFilter, Measurement};
+use super::keys::NtpKey;
 use super::packet::{Leap, MODE_SERVER, NtpPacket, PACKET_BYTES};
+use super::seal::{NtpDatagram, Seal};
 use super::{DISTANCE_MAX, FREQUENCY_MAX, STRATUM_MAX, growth};
 use core::fmt;
 
@@ -12,6 +14,8 @@ pub const BURST: u8 = 8;
 const HYSTERESIS: i32 = 30;
 /// An offset below this multiple of the jitter lengthens the poll interval (PGATE).
 const GATE: u64 = 4;
+/// A server that is not synchronised is asked more and more rarely, up to this interval (2^4 s) or the shortest one.
+const POLL_ABSTAINING: i8 = 4;
 /// The distance of requests in a burst is at most 2 s.
 const BURST_SPACING: u64 = 2_000_000_000;
 /// The number of unanswered requests after which a server counts as dead.
@@ -67,11 +71,15 @@ pub enum Rejected {
     RateLimited,
     /// The server refuses this client (kiss-of-death `DENY` or `RSTR`); it gets no more requests.
     Denied,
+    /// It has no authentication code by the key of the server.
+    Unauthenticated,
+    /// The server does not accept the key (crypto-NAK).
+    KeyRefused,
 }
 
 impl Rejected {
     /// All causes, in the order of [`NtpSource::rejections`].
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Malformed,
         Self::Unrequested,
         Self::Unsynchronised,
@@ -80,6 +88,8 @@ impl Rejected {
         Self::Distance,
         Self::RateLimited,
         Self::Denied,
+        Self::Unauthenticated,
+        Self::KeyRefused,
     ];
 
     /// Returns the name in JSON.
@@ -94,6 +104,8 @@ impl Rejected {
             Self::Distance => "distance",
             Self::RateLimited => "rate_limited",
             Self::Denied => "denied",
+            Self::Unauthenticated => "unauthenticated",
+            Self::KeyRefused => "key_refused",
         }
     }
 }
@@ -130,6 +142,7 @@ pub struct ServerState {
 #[derive(Clone, Debug)]
 pub struct NtpSource {
     range: PollRange,
+    key: Option<NtpKey>,
     poll: i8,
     /// The shortest interval that the server permits: [`PollRange::min`], or more after `RATE`.
     floor: i8,
@@ -145,9 +158,11 @@ pub struct NtpSource {
     is_denied: bool,
     /// The last answer said that the server is not synchronised.
     is_abstaining: bool,
+    /// No answer with the right authentication code has arrived since one without it.
+    is_unauthenticated: bool,
     /// The usable answers since the measurements were last removed.
     fresh: u8,
-    rejections: [u64; 8],
+    rejections: [u64; Rejected::ALL.len()],
     answers: u64,
 }
 
@@ -157,6 +172,7 @@ impl NtpSource {
     pub fn new(range: PollRange, raw: u64) -> Self {
         Self {
             range,
+            key: None,
             poll: range.min,
             floor: range.min,
             hysteresis: 0,
@@ -170,10 +186,22 @@ impl NtpSource {
             state: None,
             is_denied: false,
             is_abstaining: false,
+            is_unauthenticated: false,
             fresh: 0,
-            rejections: [0; 8],
+            rejections: [0; Rejected::ALL.len()],
             answers: 0,
         }
+    }
+
+    /// Uses only answers with an authentication code by `key`.
+    pub fn set_key(&mut self, key: NtpKey) {
+        self.key = Some(key);
+    }
+
+    /// Returns the bytes of a request to this server.
+    #[must_use]
+    pub fn datagram(&self, request: &NtpPacket) -> NtpDatagram {
+        NtpDatagram::new(request, self.key.as_ref())
     }
 
     /// Returns the instant of the next request; `None` if the server has denied this client.
@@ -254,6 +282,8 @@ impl NtpSource {
         }
         let matching = self.pending.filter(|it| it.nonce == packet.origin.0);
         let pending = matching.ok_or(Rejected::Unrequested)?;
+        // The right answer may still arrive after one that anybody on the path can write.
+        self.authenticate(bytes)?;
         self.pending = None;
         if packet.stratum == 0 {
             return Err(self.kissed(packet.reference_id, raw));
@@ -261,10 +291,12 @@ impl NtpSource {
         if packet.leap == Leap::Unknown || packet.stratum >= STRATUM_MAX {
             self.state = None;
             self.is_abstaining = true;
+            let rarest = POLL_ABSTAINING.min(self.range.max).max(self.floor);
+            self.poll = self.poll.saturating_add(1).min(rarest);
             return Err(Rejected::Unsynchronised);
         }
         let measurement = measure(&packet, pending.sent, raw.max(pending.sent), wall)?;
-        let was_silent = self.reach == 0 && self.answers > 0;
+        let was_silent = (self.reach == 0 && self.answers > 0) || self.is_abstaining;
         self.reach |= 1;
         self.unanswered = 0;
         self.answers += 1;
@@ -279,9 +311,22 @@ impl NtpSource {
             root_dispersion: packet.root_dispersion.as_nanos(),
         });
         if was_silent {
+            self.poll = self.floor;
             self.restart(raw);
         }
         Ok(())
+    }
+
+    /// Checks the authentication code of an answer, if this server has a key.
+    fn authenticate(&mut self, bytes: &[u8]) -> Result<(), Rejected> {
+        let Some(key) = &self.key else { return Ok(()) };
+        let seal = Seal::of(bytes);
+        self.is_unauthenticated = !seal.is_by(key);
+        match seal {
+            _ if !self.is_unauthenticated => Ok(()),
+            Seal::Refused => Err(Rejected::KeyRefused),
+            Seal::None | Seal::Code { .. } | Seal::Malformed => Err(Rejected::Unauthenticated),
+        }
     }
 
     /// Obeys a kiss-of-death.
@@ -371,6 +416,12 @@ impl NtpSource {
     #[must_use]
     pub const fn is_abstaining(&self) -> bool {
         self.is_abstaining
+    }
+
+    /// Returns true if the server's last answer had no authentication code by its key.
+    #[must_use]
+    pub const fn is_unauthenticated(&self) -> bool {
+        self.is_unauthenticated
     }
 
     /// Returns true if the server counts for a majority: it may still answer, and does not say that it is not

@@ -263,7 +263,7 @@ impl World {
             let path = self.servers[server];
             if !self.rng.chance(path.loss_percent) {
                 let at = self.now + path.there + self.delay(path.jitter);
-                let bytes = packet.encode().to_vec();
+                let bytes = packet.to_vec();
                 self.flights.push(Flight {
                     at: std::cmp::Reverse(at),
                     server,

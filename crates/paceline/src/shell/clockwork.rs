@@ -1,6 +1,7 @@
 //! The thread of a node's clock: NTP client and server.
 
 pub(crate) mod follow;
+pub(crate) mod neighbours;
 mod page;
 mod peers;
 mod probe;
@@ -8,15 +9,20 @@ mod stamp;
 mod view;
 
 use super::clock;
+use super::command::Commands;
 use super::realtime::Role;
 use super::vitals::{Pulse, Vitals};
 use crate::error::OpenError;
+use crate::time::handle::Lineage;
 use crate::time::{Clock, ClockConfig};
+use neighbours::{NeighbourPort, Neighbours};
 use paceline_sched::Duration;
 use paceline_time::ClockStatus;
-use paceline_time::clock::service::{ClockService, ClockSettings};
+use paceline_time::clock::service::{ClockService, ClockSettings, SourcePart};
+use paceline_time::ntp::keys::NtpKeys;
 use page::PageFile;
 use peers::{Listener, Peer, random, wait};
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -40,28 +46,41 @@ pub(crate) struct Clockwork {
 
 impl Clockwork {
     /// Starts the thread of `clock`. The host's node also writes the clock's page to the folder `dir`, from which the
-    /// other processes of the host read it.
+    /// other processes of the host read it. The clock follows the neighbours of `links`, through the engine of `commands`
+    /// and the port that is returned.
     pub(crate) fn start(
         config: &ClockConfig,
         clock: Clock,
-        vitals: &Arc<Vitals>,
+        (vitals, commands): (&Arc<Vitals>, &Commands),
         dir: Option<&Path>,
-    ) -> Result<Self, OpenError> {
-        config.check().map_err(OpenError::Clock)?;
-        let range = config.range().map_err(OpenError::Clock)?;
-        let listener = config.serve.as_deref().map(Listener::bind).transpose();
-        let listener = listener.map_err(OpenError::Clock)?;
-        let (stop, stopped) = UnixStream::pair().map_err(OpenError::Thread)?;
+        links: BTreeSet<usize>,
+    ) -> Result<(Self, Option<NeighbourPort>), OpenError> {
         let system_error = config.system_error.map(|it| Duration::from(it).as_nanos());
-        let ranges = vec![range; config.servers.len()];
-        let service = ClockService::new(ClockSettings { system_error }, &ranges, clock::raw());
+        let settings = ClockSettings { system_error };
+        let (service, keys) = service(config, settings).map_err(OpenError::Clock)?;
+        let listener = config.serve.as_deref().map(|address| Listener::bind(address, keys));
+        let listener = listener.transpose().map_err(OpenError::Clock)?;
+        let (stop, stopped) = UnixStream::pair().map_err(OpenError::Thread)?;
+        let follows = (!links.is_empty()).then_some(links);
+        let ends = follows.map(|it| neighbours::open(it, config.servers.len(), commands.clone()));
+        let (port, neighbours) = ends.transpose().map_err(OpenError::Thread)?.unzip();
         let peers = config.servers.iter().map(|server| Peer::new(server)).collect();
         let pulse = vitals.pulse(THREAD);
         let file = dir.map(PageFile::new);
         // The bound of the system clock as a reference grows between looks.
         let look_every = if system_error.is_some() { LOOK_EVERY / 4 } else { LOOK_EVERY };
-        let state =
-            State { look_every, service, peers, listener, clock, file, pulse, next_look: 0 };
+        let next_look = 0;
+        let state = State {
+            look_every,
+            service,
+            peers,
+            neighbours,
+            listener,
+            clock,
+            file,
+            pulse,
+            next_look,
+        };
         let vitals = vitals.clone();
         let run = move || {
             vitals.enter(Role::Engine);
@@ -69,8 +88,21 @@ impl Clockwork {
         };
         let named = std::thread::Builder::new().name(THREAD.to_owned());
         let thread = named.spawn(run).map_err(OpenError::Thread)?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok((Self { stop, thread: Some(thread) }, port))
     }
+}
+
+/// Creates the state of a clock that follows the servers of `config`, and reads the keys for its clients.
+fn service(
+    config: &ClockConfig,
+    settings: ClockSettings,
+) -> Result<(ClockService, NtpKeys), String> {
+    config.check()?;
+    let ranges = vec![config.range()?; config.servers.len()];
+    let (keys, used) = config.read_keys()?;
+    let mut service = ClockService::new(settings, &ranges, clock::raw());
+    used.into_iter().for_each(|(server, key)| service.set_key(server, key));
+    Ok((service, keys))
 }
 
 impl Drop for Clockwork {
@@ -88,6 +120,7 @@ impl Drop for Clockwork {
 struct State {
     service: ClockService,
     peers: Vec<Peer>,
+    neighbours: Option<Neighbours>,
     listener: Option<Listener>,
     clock: Clock,
     file: Option<PageFile>,
@@ -107,13 +140,15 @@ impl State {
             self.peers.iter_mut().zip(self.service.sources()).for_each(|(peer, (source, _))| {
                 peer.renew(clock::raw(), source.is_dead());
             });
+            self.neighbours.iter_mut().for_each(|it| it.update(&mut self.service));
             self.send();
             self.publish();
             let until = self.service.next_wakeup().unwrap_or(u64::MAX).min(self.next_look);
             let raw = clock::raw();
             let sleep = until.saturating_sub(raw);
             self.pulse.rest(now + Duration::from_nanos(sleep));
-            if wait(stopped, self.listener.as_ref(), &self.peers, sleep) {
+            let others = (self.listener.as_ref(), self.neighbours.as_ref().map(Neighbours::socket));
+            if wait(stopped, others, &self.peers, sleep) {
                 break;
             }
             // Something may have stopped the host: compare its clocks before a measurement is used.
@@ -136,7 +171,9 @@ impl State {
         let is_ready = self.service.page().status() == ClockStatus::Synchronised;
         self.next_look = hosts.raw + if is_ready { self.look_every } else { LOOK_EVERY / 4 };
         self.service.observe(hosts);
-        let report = view::report(&self.service, &self.peers, self.listener.as_ref(), hosts);
+        let neighbours = self.neighbours.iter().flat_map(Neighbours::names);
+        let names = self.peers.iter().map(Peer::name).chain(neighbours);
+        let report = view::report(&self.service, names, self.listener.as_ref(), hosts);
         *self.clock.state().report() = report;
         if let Some(file) = &mut self.file {
             file.write(self.service.page(), hosts);
@@ -148,9 +185,10 @@ impl State {
     fn send(&mut self) {
         let mut sent = false;
         while let Some((at, packet)) = self.service.request(clock::raw(), random()) {
+            self.neighbours.iter().for_each(|neighbours| neighbours.send(at, &packet));
             let Some(peer) = self.peers.get_mut(at) else { continue };
             let raw = clock::raw();
-            if peer.send(&packet.encode()) {
+            if peer.send(&packet) {
                 self.service.sent(at, raw);
                 sent = true;
             }
@@ -176,6 +214,9 @@ impl State {
                 taken += 1;
             }
         }
+        if let Some(neighbours) = &mut self.neighbours {
+            taken += neighbours.receive(&mut self.service);
+        }
         if taken > 0 {
             self.publish();
         }
@@ -190,5 +231,12 @@ impl State {
 
     fn publish(&self) {
         self.clock.state().publish(self.service.page());
+        let mut parts = self.service.sources().map(|(_, part)| part);
+        let selected = parts.position(|part| part == SourcePart::Selected);
+        let nodes = selected.zip(self.neighbours.as_ref()).map(|(at, they)| they.lineage(at));
+        let mut lineage = self.clock.state().lineage();
+        // In holdover, the time is still that of the last server.
+        let nodes = nodes.or_else(|| lineage.take().map(|before| before.nodes));
+        *lineage = Some(Lineage { facts: *self.service.facts(), nodes: nodes.unwrap_or_default() });
     }
 }

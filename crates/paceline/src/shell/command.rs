@@ -71,6 +71,8 @@ pub(crate) enum Command {
     /// Reads the status of all nodes, or of the listed ones.
     Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
     View(SubscriptionId, Sender<Option<Arc<Sink>>>),
+    /// Sends a question for the time to a neighbour, on behalf of the clock.
+    AskTime(NodeId, Bytes),
     Nodes(Sender<Vec<(NodeId, String)>>),
     Near(Sender<Vec<NodeId>>),
     Sources(Pattern, Sender<Vec<SourceView>>),

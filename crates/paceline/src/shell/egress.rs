@@ -345,11 +345,16 @@ impl Egress {
         }
         let (frames, wire_bytes) = self.link.sent();
         self.broken.look(now, &self.link);
-        let up = self.link.hops().filter(|(_, hop)| hop.is_up());
+        let up = || self.link.hops().filter(|(_, hop)| hop.is_up());
+        let present = up().filter_map(|(_, hop)| hop.present_round_trip());
+        let present = present.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)));
+        let fates = self.link.hops().map(|(_, hop)| hop.fates());
         let snapshot = LinkSnapshot {
             at: now,
-            hops: up.map(|(node, hop)| SentTo { node, wire_bytes: hop.wire_bytes() }).collect(),
+            hops: up().map(|(node, hop)| SentTo { node, wire_bytes: hop.wire_bytes() }).collect(),
             least_round_trip: self.link.hops().filter_map(|(_, h)| h.least_round_trip()).min(),
+            present,
+            lost: fates.map(|fates| fates.lost.saturating_sub(fates.mistaken)).sum(),
             frames,
             frames_lost: self.link.frames_lost(),
             wire_bytes,

@@ -17,9 +17,11 @@ mod quote;
 mod silence;
 mod sources;
 mod status;
+mod time;
 
 use super::clock;
 use super::clockwork::follow::Follower;
+use super::clockwork::neighbours::NeighbourPort;
 use super::command::{COMMANDS_MAX, Command, Commands};
 use super::gate::Gate;
 use super::handle::{LinkCommand, LinkHandle};
@@ -92,6 +94,8 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     /// Follows the clock of the host's node.
     pub(crate) follower: Option<Follower>,
+    /// Passes the neighbours and their answers to the clock, if it follows them.
+    pub(crate) neighbours: Option<NeighbourPort>,
 }
 
 /// The engine of a node.
@@ -147,6 +151,7 @@ pub(crate) struct Engine {
     clock: Clock,
     /// Follows the clock of the host's node.
     follower: Option<Follower>,
+    neighbours: Option<NeighbourPort>,
     pulse: Arc<Pulse>,
 }
 
@@ -154,7 +159,7 @@ impl Engine {
     /// Returns the engine of a node. `pulse` shows its watchdog that the engine's thread is alive.
     pub(crate) fn new(parts: Parts, pulse: Arc<Pulse>) -> Self {
         let Parts { mut control, introduction, name, inbox, commands, .. } = parts;
-        let Parts { links, host, sources, vitals, gate, clock, follower, .. } = parts;
+        let Parts { links, host, sources, vitals, gate, clock, follower, neighbours, .. } = parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
         Self {
             control,
@@ -194,6 +199,7 @@ impl Engine {
             gate,
             clock,
             follower,
+            neighbours,
             pulse,
         }
     }
@@ -300,6 +306,7 @@ impl Engine {
             Command::View(id, reply) => {
                 let _ = reply.send(self.sinks.get(&id).cloned());
             }
+            Command::AskTime(node, body) => self.ask_time(now, node, body),
             Command::Nodes(reply) => self.tell_nodes(&reply),
             Command::Near(reply) => self.tell_near(&reply),
             Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
@@ -480,6 +487,7 @@ impl Engine {
         self.keep_place();
         self.end_unused_buffers(now);
         self.follower.iter_mut().for_each(Follower::tick);
+        self.note_neighbours();
         self.gate.renew(now, &mut self.control, self.links.iter().map(|link| &link.config));
     }
 

@@ -67,6 +67,10 @@ pub(crate) struct LinkSnapshot {
     /// The hops that are up.
     pub(crate) hops: Vec<SentTo>,
     pub(crate) least_round_trip: Option<Duration>,
+    /// The largest last round trip of the hops that are up, and the largest jitter.
+    pub(crate) present: Option<(Duration, Duration)>,
+    /// Frames that a carrier without order lost.
+    pub(crate) lost: u64,
     pub(crate) frames: u64,
     pub(crate) frames_lost: u64,
     pub(crate) wire_bytes: u64,

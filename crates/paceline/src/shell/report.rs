@@ -309,6 +309,9 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
     out.put_varint(row.frames);
     out.put_varint(row.frames_lost);
     put_time(row.least_round_trip, out);
+    put_time(row.round_trip, out);
+    put_time(row.jitter, out);
+    out.put_varint(row.frames_dropped);
     put_rows(&row.streams, put_stream, out);
     put_counters(&row.closed, out);
     put_rows(&row.classes, put_class, out);
@@ -393,6 +396,9 @@ fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
         frames: r.varint("frames")?,
         frames_lost: r.varint("frames lost")?,
         least_round_trip: read_time(r)?,
+        round_trip: read_time(r)?,
+        jitter: read_time(r)?,
+        frames_dropped: r.varint("dropped frames")?,
         streams: read_rows(r, read_stream)?,
         closed: read_counters(r)?,
         classes: read_rows(r, read_class)?,

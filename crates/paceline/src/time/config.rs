@@ -1,6 +1,8 @@
 //! The settings of a node's clock.
 
+use paceline_time::ntp::keys::{NtpKey, NtpKeys};
 use paceline_time::ntp::source::PollRange;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The settings of a node's clock: the servers that it follows, and the address at which it serves.
@@ -16,10 +18,12 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClockConfig {
     pub(crate) servers: Vec<String>,
+    keys: Option<PathBuf>,
     pub(crate) serve: Option<String>,
     pub(crate) poll_min: Option<Duration>,
     pub(crate) poll_max: Option<Duration>,
     pub(crate) system_error: Option<Duration>,
+    pub(crate) neighbours: Option<bool>,
 }
 
 /// The shortest and the longest interval of requests, in nanoseconds.
@@ -35,10 +39,19 @@ impl ClockConfig {
         Self::default()
     }
 
-    /// Adds an NTP server, `HOST:PORT`. Of `2 n + 1` servers, `n` may be wrong; 4 are a good number.
+    /// Adds an NTP server, `HOST:PORT`, or `HOST:PORT key ID` for one whose answers must have an authentication code by
+    /// that key of [`Self::keys`]. Of `2 n + 1` servers, `n` may be wrong; 4 are a good number.
     #[must_use]
     pub fn server(mut self, server: &str) -> Self {
         self.servers.push(server.to_owned());
+        self
+    }
+
+    /// Reads symmetric keys from a file in the format of chrony: one per line, as number, `AES128` or `AES256`, and key.
+    /// [`Self::serve`] also answers requests that are authenticated by one of them, with the same key.
+    #[must_use]
+    pub fn keys(mut self, file: impl AsRef<Path>) -> Self {
+        self.keys = Some(file.as_ref().to_owned());
         self
     }
 
@@ -66,7 +79,15 @@ impl ClockConfig {
         self
     }
 
-    /// Returns true if the clock has a reference.
+    /// Follows the clocks of all neighbours, or of none. By default, a node without servers and system clock follows the
+    /// neighbours to which it connects. The processes of a host follow the clock of the host's node anyway.
+    #[must_use]
+    pub const fn neighbours(mut self, follow: bool) -> Self {
+        self.neighbours = Some(follow);
+        self
+    }
+
+    /// Returns true if the clock has a reference of its own.
     pub(crate) const fn has_source(&self) -> bool {
         !self.servers.is_empty() || self.system_error.is_some()
     }
@@ -82,14 +103,16 @@ impl ClockConfig {
             return Err(format!("clock: {given} servers: must be at most {max}; remove some"));
         }
         for server in &self.servers {
-            check_address(server).map_err(|what| format!("clock: server '{server}': {what}"))?;
+            let named = |what| format!("clock: server '{server}': {what}");
+            check_address(address_of(server)).map_err(named)?;
+            if key_of(server).map_err(named)?.is_some() && self.keys.is_none() {
+                return Err(named(NO_KEYS.to_owned()));
+            }
         }
-        if let Some((at, twice)) = self
-            .servers
-            .iter()
-            .enumerate()
-            .find(|(at, server)| self.servers.iter().take(*at).any(|before| before == *server))
-        {
+        if let Some((at, twice)) = self.servers.iter().enumerate().find(|(at, server)| {
+            let mut before = self.servers.iter().take(*at);
+            before.any(|before| address_of(before) == address_of(server))
+        }) {
             let number = at + 1;
             return Err(format!(
                 "clock: server {number} '{twice}' is named twice: each server has one vote; remove one"
@@ -98,8 +121,13 @@ impl ClockConfig {
         if let Some(serve) = &self.serve {
             check_address(serve).map_err(|what| format!("clock: serve '{serve}': {what}"))?;
         }
-        if self.serve.is_some() && !self.has_source() {
-            return Err("clock: serve needs a reference: add servers or system".to_owned());
+        let has_key = self.servers.iter().any(|server| address_of(server) != server);
+        if self.keys.is_some() && !has_key && self.serve.is_none() {
+            return Err(KEYS_UNUSED.to_owned());
+        }
+        if self.serve.is_some() && !self.has_source() && self.neighbours != Some(true) {
+            let what = "clock: serve needs a reference: add servers, system or neighbours = true";
+            return Err(what.to_owned());
         }
         self.range()?;
         match self.system_error {
@@ -108,6 +136,40 @@ impl ClockConfig {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the file of [`Self::keys`].
+    #[must_use]
+    pub fn key_file(&self) -> Option<&Path> {
+        self.keys.as_deref()
+    }
+
+    /// Reads the key file and checks that it has the keys of all servers.
+    ///
+    /// # Errors
+    /// Returns a message that names the file, the line, the field, the permitted values and a fix.
+    pub fn check_keys(&self) -> Result<(), String> {
+        self.read_keys().map(drop)
+    }
+
+    /// Reads the key file. Returns its keys, and those of the servers that have one, by their number in the list.
+    ///
+    /// # Errors
+    /// Returns a message that names the file, the line, the field, the permitted values and a fix.
+    pub(crate) fn read_keys(&self) -> Result<(NtpKeys, Vec<(usize, NtpKey)>), String> {
+        let Some(file) = &self.keys else { return Ok((NtpKeys::default(), Vec::new())) };
+        let named = |what: String| format!("clock: keys '{}': {what}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            named(format!(
+                "{error}; must be a file with one key per line, such as `1 AES128 HEX:...`"
+            ))
+        })?;
+        let keys = NtpKeys::parse(&text).map_err(named)?;
+        let ids = self.servers.iter().enumerate();
+        let ids = ids.filter_map(|(at, server)| Some((at, key_of(server).ok().flatten()?)));
+        let used = ids.map(|(at, id)| Ok((at, keys.find(id).map_err(named)?.clone())));
+        let used = used.collect::<Result<_, String>>()?;
+        Ok((keys, used))
     }
 
     /// Returns the range of poll intervals.
@@ -129,6 +191,22 @@ impl ClockConfig {
         }
         Ok(PollRange { min, max })
     }
+}
+
+const NO_KEYS: &str = "its key needs a file: set keys, such as keys = \"/etc/paceline/ntp.keys\"";
+const KEYS_UNUSED: &str =
+    "clock: keys is used by no server: write \"HOST:PORT key ID\" for one in servers, or set serve";
+
+/// Returns the address of a server without its key.
+pub(crate) fn address_of(server: &str) -> &str {
+    server.split_once(' ').map_or(server, |(address, _)| address)
+}
+
+/// Returns the number of the key of a server, if it has one.
+fn key_of(server: &str) -> Result<Option<u32>, String> {
+    let Some((_, rest)) = server.split_once(' ') else { return Ok(None) };
+    let id = rest.strip_prefix("key ").and_then(|id| id.parse().ok()).filter(|id| *id > 0);
+    id.map(Some).ok_or_else(|| format!("must be HOST:PORT key ID, ID from 1 to {}", u32::MAX))
 }
 
 /// Checks the form `HOST:PORT`.
@@ -159,6 +237,12 @@ mod tests {
         let ms = Duration::from_millis;
         for (config, what) in [
             (server("a:1").server("a:1"), "named twice"),
+            (server("a:1").server("a:1 key 5").keys("k"), "named twice"),
+            (server("a:1 key 5"), "server 'a:1 key 5': its key needs a file"),
+            (server("a:1 key 0").keys("k"), "ID from 1 to 4294967295"),
+            (server("a:1 key").keys("k"), "must be HOST:PORT key ID"),
+            (server("a:1 iburst").keys("k"), "must be HOST:PORT key ID"),
+            (server("a:1").keys("k"), "keys is used by no server"),
             (server("a:1").poll(ms(1), ms(1)), "62.5ms to 36h"),
             (server("a:1").poll(ms(2_000), ms(1_000)), "poll_max"),
             (server("a:1").system(ms(1_001)), "1us to 1s"),
@@ -169,6 +253,30 @@ mod tests {
         let many =
             (0..17).fold(ClockConfig::new(), |config, at| config.server(&format!("a{at}:1")));
         assert!(many.check().is_err_and(|error| error.contains("at most 16")));
+    }
+
+    #[test]
+    fn a_wrong_key_file_is_named_with_its_line() {
+        let file = std::env::temp_dir().join(format!("paceline-keys-{}", std::process::id()));
+        let config = ClockConfig::new().server("a:1").server("b:1 key 5").keys(&file);
+        assert_eq!(config.check(), Ok(()));
+        let name = file.display().to_string();
+        let missing = config.read_keys().unwrap_err();
+        assert!(missing.contains(&name) && missing.contains("AES128"), "{missing}");
+        for (text, part) in
+            [("4 AES128 0123456789abcdef", "key 5 is missing"), ("5 AES128 x", "line 1: key 5")]
+        {
+            std::fs::write(&file, text).unwrap();
+            let error = config.read_keys().unwrap_err();
+            assert!(
+                error.contains(&format!("clock: keys '{name}'")) && error.contains(part),
+                "{error}"
+            );
+        }
+        std::fs::write(&file, "5 AES128 0123456789abcdef").unwrap();
+        let (_, used) = config.read_keys().unwrap();
+        assert_eq!(used.iter().map(|(at, key)| (*at, key.id())).collect::<Vec<_>>(), [(1, 5)]);
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

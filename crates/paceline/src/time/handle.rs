@@ -2,9 +2,10 @@
 
 use super::host;
 use super::report::ClockReport;
-use paceline_proto::Timestamp;
+use paceline_proto::{NodeId, Timestamp};
 use paceline_sched::Instant;
 use paceline_time::clock::page::ClockPage;
+use paceline_time::clock::service::ServerFacts;
 use paceline_time::{ClockReading, ClockStatus, SharedClock, TimeBounds, TimeOrder};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,15 @@ pub(crate) struct ClockState {
     /// The clock has followed a server.
     runs: AtomicBool,
     report: Mutex<ClockReport>,
+    lineage: Mutex<Option<Lineage>>,
+}
+
+/// The facts for neighbours that follow this clock.
+#[derive(Clone, Debug)]
+pub(crate) struct Lineage {
+    pub(crate) facts: ServerFacts,
+    /// The nodes from which this clock has its time, the nearest first; empty with a server of its own.
+    pub(crate) nodes: Vec<NodeId>,
 }
 
 impl ClockState {
@@ -27,6 +37,10 @@ impl ClockState {
         self.shared.publish(page);
         let runs = page.status() != ClockStatus::Unsynchronised;
         self.runs.store(runs, Ordering::Release);
+    }
+
+    pub(crate) fn lineage(&self) -> MutexGuard<'_, Option<Lineage>> {
+        self.lineage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn report(&self) -> MutexGuard<'_, ClockReport> {

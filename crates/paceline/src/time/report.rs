@@ -33,9 +33,9 @@ pub struct ClockReport {
     pub disruption: Option<String>,
     /// The address at which the node serves time.
     pub serves: Option<String>,
-    /// The answered requests of clients, those answered by a kiss-of-death, dropped ones over the rate limit, and packets
-    /// that are no requests.
-    pub served: [u64; 4],
+    /// The answered requests of clients, those answered by a kiss-of-death, dropped ones over the rate limit, packets
+    /// that are no requests, and requests by a key that this node does not have.
+    pub served: [u64; 5],
     /// The clock follows that of the host's node.
     pub is_follower: bool,
     /// The servers.
@@ -45,7 +45,7 @@ pub struct ClockReport {
 /// The state of a server.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SourceReport {
-    /// Its configured address; `system` for the system clock.
+    /// Its configured address, with its key if it has one; `node NAME` for a neighbour, `system` for the system clock.
     pub address: String,
     /// Its part in the selection.
     pub selection: SourcePart,

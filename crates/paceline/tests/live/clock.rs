@@ -1,5 +1,9 @@
 //! The clock of nodes: a node as a server of others, the processes of a host, and real chronyd servers.
 
+mod keys;
+mod neighbours;
+mod order;
+
 use crate::hosts::Hosts;
 use crate::support::{HostDir, SOON, wait_until};
 use paceline::time::{ClockConfig, ClockStatus, SourcePart, TimeOrder, bounds};
@@ -122,13 +126,14 @@ struct Shifted {
 }
 
 impl Shifted {
-    fn start(hosts: &Hosts, dir: &HostDir, port: u16, offset: f64) -> Self {
+    /// Starts it with more lines `more` of its configuration.
+    fn start(hosts: &Hosts, dir: &HostDir, (port, offset): (u16, f64), more: &str) -> Self {
         let chronyd = chronyd().unwrap();
         let file = |name: &str| dir.path().join(format!("{name}{port}"));
         let socket = file("sock");
         let text = format!(
             "refclock SOCK {} refid FAKE poll 0 filter 2 precision 1e-6 delay 1e-6\nallow all\n\
-             port {port}\ncmdport 0\nbindcmdaddress /\npidfile {}\ndriftfile {}\n",
+             port {port}\ncmdport 0\nbindcmdaddress /\npidfile {}\ndriftfile {}\n{more}\n",
             socket.display(),
             file("pid").display(),
             file("drift").display(),
@@ -162,30 +167,49 @@ impl Drop for Shifted {
     }
 }
 
-#[test]
-fn real_servers_that_are_shifted_give_their_time_and_one_false_one_is_found() {
-    let test = "real_servers_that_are_shifted_give_their_time_and_one_false_one_is_found";
+/// Two hosts and a folder for chronyd; `None` where `test` is skipped.
+fn rig(test: &str) -> Option<(Hosts, HostDir)> {
     if chronyd().is_none() {
         println!("skipped: {test} (chronyd is not installed)");
-        return;
+        return None;
     }
     let Some(hosts) = Hosts::new("pl-ck") else {
         println!("skipped: {test} (network namespaces are not permitted)");
-        return;
+        return None;
     };
     let dir = HostDir::new("ckd");
     std::fs::create_dir_all(dir.path()).unwrap();
-    let ports = [(123, 12.345), (1_123, 12.345), (2_123, 12.345), (3_123, 3.0)];
-    let servers = ports.map(|(port, offset)| Shifted::start(&hosts, &dir, port, offset));
+    Some((hosts, dir))
+}
+
+/// Feeds the reference clocks of `servers` while `work` runs.
+fn fed(servers: &[Shifted], work: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let feeder = scope.spawn(|| {
             let from = UnixDatagram::unbound().unwrap();
             while !stop.load(Ordering::Relaxed) {
                 servers.iter().for_each(|server| server.feed(&from));
                 std::thread::sleep(Duration::from_millis(100));
             }
         });
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        stop.store(true, Ordering::Relaxed);
+        feeder.join().unwrap();
+        done.unwrap_or_else(|cause| std::panic::resume_unwind(cause));
+    });
+}
+
+#[test]
+fn real_servers_that_are_shifted_give_their_time_and_one_false_one_is_found() {
+    let Some((hosts, dir)) =
+        rig("real_servers_that_are_shifted_give_their_time_and_one_false_one_is_found")
+    else {
+        return;
+    };
+    let ports = [(123, 12.345), (1_123, 12.345), (2_123, 12.345), (3_123, 3.0)];
+    let servers = ports.map(|one| Shifted::start(&hosts, &dir, one, ""));
+    fed(&servers, || {
         let config = ports.iter().fold(ClockConfig::new(), |config, (port, _)| {
             config.server(&format!("10.77.0.2:{port}"))
         });
@@ -197,6 +221,5 @@ fn real_servers_that_are_shifted_give_their_time_and_one_false_one_is_found() {
                 && part(3) == Some(SourcePart::Falseticker)
         });
         check(&node, 12_345_000_000, 5_000);
-        stop.store(true, Ordering::Relaxed);
     });
 }

@@ -40,6 +40,7 @@ mod rights;
 mod rogue;
 mod scenarios;
 mod shared;
+mod stale;
 mod strangers;
 mod sums;
 mod support;

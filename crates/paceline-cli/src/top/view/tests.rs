@@ -21,8 +21,8 @@ fn a_screen_of_80_columns_has_links_and_streams() {
         "\
 paceline top: 2 nodes, 1 link, 1 stream, 1 subscription, 0 refused
 
-link        to        capacity  used  held  full  trip ms  streams
-robot.thin  operator     2.00M  480k  400k  24 %     0.15        1
+link        to        capacity  used  held  full  trip ms  jitter  loss  streams
+robot.thin  operator     2.00M  480k  400k  24 %     0.17    0.02     -        1
 
 STREAMS (1) by bits
 tag           link        form          Hz  bit/s  ms on link  late  dropped
@@ -42,8 +42,8 @@ fn a_wide_screen_has_all_columns_and_a_narrow_one_the_first() {
         "\
 paceline top: 2 nodes, 1 link, 1 stream, 1 subscription, 0 refused
 
-link        to        capacity  used  held  full  trip ms  streams
-robot.thin  operator     2.00M  480k  400k  24 %     0.15        1
+link        to        capacity  used  held  full  trip ms  jitter  loss  streams
+robot.thin  operator     2.00M  480k  400k  24 %     0.17    0.02     -        1
 
 STREAMS (1) by bits
 tag           link        to        form              Hz  bit/s  ms on link  late  broken  dropped
@@ -62,8 +62,8 @@ fn tab_switches_to_subscriptions_and_refusals() {
         "\
 paceline top: 2 nodes, 1 link, 1 stream, 1 subscription, 0 refused
 
-link        to        capacity  used  held  full  trip ms  streams
-robot.thin  operator     2.00M  480k  400k  24 %     0.15        1
+link        to        capacity  used  held  full  trip ms  jitter  loss  streams
+robot.thin  operator     2.00M  480k  400k  24 %     0.17    0.02     -        1
 
 SUBSCRIPTIONS (1) by bits
 pattern   node      asked             Hz  bit/s    age ms  late  dropped
@@ -176,8 +176,8 @@ fn plain_tables_have_everything() {
 paceline top: 2 nodes, 1 link, 1 stream, 1 subscription, 0 refused
 
 LINKS
-link        to        capacity  used  held  full  trip ms  streams
-robot.thin  operator     2.00M  480k  400k  24 %     0.15        1
+link        to        capacity  used  held  full  trip ms  jitter  loss  streams
+robot.thin  operator     2.00M  480k  400k  24 %     0.17    0.02     -        1
 
 STREAMS
 tag           link        to        form           Hz  bit/s  ms on link  late  broken  dropped

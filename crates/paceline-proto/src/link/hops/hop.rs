@@ -267,6 +267,13 @@ impl Hop {
         self.rtt.least()
     }
 
+    /// Returns the last round trip without acknowledgement delay, and the jitter of round trips by RFC 3550; `None` before
+    /// the first measurement.
+    #[must_use]
+    pub fn present_round_trip(&self) -> Option<(Duration, Duration)> {
+        self.rtt.present()
+    }
+
     /// Returns the minimum round trip since the hop came up: the path delay, whatever the load. Under load
     /// every acknowledgement is delayed at the hop, and after 20 s [`Self::least_round_trip`] includes that
     /// delay.

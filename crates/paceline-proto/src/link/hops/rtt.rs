@@ -5,6 +5,7 @@
 //! plus queueing below the link. Earlier frames have a longer acknowledgement delay, by the time that they
 //! arrived before the newest.
 
+use paceline_sched::time::jitter_step;
 use paceline_sched::{Duration, Instant};
 
 /// The length of one of the two windows over which minima and maxima are taken.
@@ -18,6 +19,8 @@ pub(super) struct RttEstimator {
     /// The maximum acknowledgement delays of two windows, with the starts of the windows.
     held: [(Instant, Duration); 2],
     last: Duration,
+    /// Sixteen times the jitter of the round trips in nanoseconds; `None` before the first measurement.
+    jitter: Option<u64>,
 }
 
 impl RttEstimator {
@@ -27,6 +30,7 @@ impl RttEstimator {
             least: [(Instant::ZERO, least); 2],
             held: [(Instant::ZERO, held); 2],
             last: Duration::ZERO,
+            jitter: None,
         }
     }
 
@@ -38,7 +42,9 @@ impl RttEstimator {
         (trip, held): (Duration, Duration),
         longest: Duration,
     ) {
-        self.last = trip.saturating_sub(held);
+        let before = core::mem::replace(&mut self.last, trip.saturating_sub(held));
+        let change = self.last.as_nanos().abs_diff(before.as_nanos());
+        self.jitter = Some(self.jitter.map_or(0, |scaled| jitter_step(scaled, change)));
         note(&mut self.least, now, self.last, Duration::min);
         // An acknowledgement waits for one frame and is carried by another, so the delay is at most twice the
         // last one. Any excess means that the path was blocked, and no more should be sent into it.
@@ -51,6 +57,12 @@ impl RttEstimator {
         let [(_, old), (_, new)] = self.least;
         let least = old.min(new);
         (least != Duration::MAX).then_some(least)
+    }
+
+    /// Returns the last round trip and the jitter of all, by the running mean of RFC 3550, section 6.4.1; `None` before the
+    /// first measurement. Changes of both directions count, without the acknowledgement delay.
+    pub(super) fn present(&self) -> Option<(Duration, Duration)> {
+        self.jitter.map(|scaled| (self.last, Duration::from_nanos(scaled >> 4)))
     }
 
     /// Returns the longest acknowledgement delay of the last 10 to 20 s.
@@ -116,6 +128,17 @@ mod tests {
         }
         assert_eq!((rtt.least(), rtt.longest_held()), (Some(ms(7)), ms(2)));
         assert_eq!(RttEstimator::new().least(), None);
+    }
+
+    #[test]
+    fn the_jitter_is_that_of_the_standard() {
+        let (mut rtt, now) = (RttEstimator::new(), Instant::from_millis(60_000));
+        assert_eq!(rtt.present(), None);
+        let micros = Duration::from_micros;
+        for (trip, jitter) in [(1_000, 0), (1_160, 10_000), (1_160, 9_375), (840, 28_789)] {
+            rtt.note(now, (micros(trip + 500), micros(500)), micros(trip));
+            assert_eq!(rtt.present(), Some((micros(trip), Duration::from_nanos(jitter))));
+        }
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use super::stamp;
 use crate::shell::clock;
 use crate::time::Clock;
+use crate::time::config::address_of;
 use paceline_time::clock::service::ServerFacts;
+use paceline_time::ntp::keys::NtpKeys;
 use paceline_time::server::{NtpServer, ServerCounters};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// The size of the buffer for a packet. Extension fields beyond it are ignored.
@@ -36,12 +38,13 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Opens a socket to `name`, which is `HOST:PORT`, as soon as its address is known.
+    /// Opens a socket to `name`, which is `HOST:PORT`, with or without a key, as soon as its address is known.
     pub(super) fn new(name: &str) -> Self {
         let renew_at = clock::raw().saturating_add(RESOLVE_EVERY);
-        let (socket, resolving) = match name.parse() {
-            Ok(address) => (connect(name, address), None),
-            Err(_) => (None, resolve(name)),
+        let host = address_of(name);
+        let (socket, resolving) = match host.parse() {
+            Ok(address) => (connect(host, address), None),
+            Err(_) => (None, resolve(host)),
         };
         Self { name: name.to_owned(), socket, resolving, renew_at }
     }
@@ -121,8 +124,8 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens at `address`.
-    pub(super) fn bind(address: &str) -> Result<Self, String> {
+    /// Listens at `address`, and authenticates clients by `keys`.
+    pub(super) fn bind(address: &str, keys: NtpKeys) -> Result<Self, String> {
         let socket = UdpSocket::bind(address);
         let socket = socket.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
         let socket = socket.map_err(|error| {
@@ -132,7 +135,7 @@ impl Listener {
             )
         })?;
         stamp::enable(&socket);
-        Ok(Self { address: address.to_owned(), socket, server: NtpServer::default() })
+        Ok(Self { address: address.to_owned(), socket, server: NtpServer::new(keys) })
     }
 
     pub(super) fn address(&self) -> &str {
@@ -163,7 +166,7 @@ impl Listener {
 /// Waits for `nanos`, or for a packet. Returns true if the clock must stop.
 pub(super) fn wait(
     stopped: &UnixStream,
-    listener: Option<&Listener>,
+    (listener, neighbours): (Option<&Listener>, Option<&UnixDatagram>),
     peers: &[Peer],
     nanos: u64,
 ) -> bool {
@@ -171,6 +174,7 @@ pub(super) fn wait(
     let sockets = sockets.chain(listener.map(|listener| &listener.socket));
     let mut files = vec![PollFd::new(stopped, PollFlags::IN)];
     files.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
+    files.extend(neighbours.map(|socket| PollFd::new(socket, PollFlags::IN)));
     let timeout = Timespec {
         tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or_default(),

@@ -1,10 +1,10 @@
 //! A measurement of servers without a node.
 
 use super::peers::{Peer, random, wait};
-use super::{clock, peers, view};
+use super::{clock, peers, service, view};
 use crate::time::{ClockConfig, ClockReport};
 use paceline_sched::Duration;
-use paceline_time::clock::service::{ClockService, ClockSettings};
+use paceline_time::clock::service::ClockSettings;
 use paceline_time::ntp::source::SAMPLES_MIN;
 use std::os::unix::net::UnixStream;
 
@@ -21,13 +21,10 @@ impl ClockConfig {
 
 /// Measures the servers of `config`; ends before `time` when every server has answered 4 requests.
 fn probe(config: &ClockConfig, time: std::time::Duration) -> Result<ClockReport, String> {
-    config.check()?;
-    let range = config.range()?;
+    let (mut service, _) = service(config, ClockSettings::default())?;
     let (_stop, stopped) = UnixStream::pair().map_err(|error| error.to_string())?;
     let mut peers: Vec<_> = config.servers.iter().map(|server| Peer::new(server)).collect();
-    let ranges = vec![range; peers.len()];
     let start = clock::raw();
-    let mut service = ClockService::new(ClockSettings::default(), &ranges, start);
     let until = start.saturating_add(Duration::from(time).as_nanos());
     loop {
         let now = clock::hosts();
@@ -39,12 +36,12 @@ fn probe(config: &ClockConfig, time: std::time::Duration) -> Result<ClockReport,
         }
         while let Some((at, packet)) = service.request(clock::raw(), random()) {
             let raw = clock::raw();
-            if peers.get(at).is_some_and(|peer| peer.send(&packet.encode())) {
+            if peers.get(at).is_some_and(|peer| peer.send(&packet)) {
                 service.sent(at, raw);
             }
         }
         let next = service.next_wakeup().unwrap_or(u64::MAX).min(until);
-        wait(&stopped, None, &peers, next.saturating_sub(clock::raw()).min(1_000_000_000));
+        wait(&stopped, (None, None), &peers, next.saturating_sub(clock::raw()).min(1_000_000_000));
         let mut buffer = [0; peers::BYTES_MAX];
         for (at, peer) in peers.iter().enumerate() {
             while let Some((bytes, raw)) = peer.receive(&mut buffer) {
@@ -60,6 +57,6 @@ fn probe(config: &ClockConfig, time: std::time::Duration) -> Result<ClockReport,
         error_nanos: Some(reading.error()).filter(|error| *error != u64::MAX),
         epoch: reading.epoch,
         system_offset_nanos: i64::try_from(off).unwrap_or_default(),
-        ..view::report(&service, &peers, None, now)
+        ..view::report(&service, peers.iter().map(Peer::name), None, now)
     })
 }

@@ -1,24 +1,24 @@
 //! The report of a clock.
 
-use super::peers::{Listener, Peer};
+use super::peers::Listener;
 use crate::time::{ClockReport, ClockStatus, SourceReport};
 use paceline_time::clock::service::{ClockService, HostClocks, SourcePart};
 use paceline_time::ntp::source::NtpSource;
 use std::time::Duration;
 
-/// Returns the state of a clock and its servers at the instant `now`.
-pub(super) fn report(
+/// Returns the state of a clock and its servers, which have these names, at the instant `now`.
+pub(super) fn report<'n>(
     service: &ClockService,
-    peers: &[Peer],
+    names: impl Iterator<Item = &'n str>,
     listener: Option<&Listener>,
     now: HostClocks,
 ) -> ClockReport {
     let reading = service.read(now.raw, now.wall);
     let (disruptions, cause) = service.disruptions();
     let follows = matches!(reading.status, ClockStatus::Synchronised | ClockStatus::Holdover);
-    let rows = peers.iter().zip(service.sources());
+    let rows = names.zip(service.sources());
     let mut sources: Vec<_> = rows
-        .map(|(peer, (source, selection))| row(service, peer.name(), source, selection, now.raw))
+        .map(|(name, (source, selection))| row(service, name, source, selection, now.raw))
         .collect();
     sources.extend(service.system_selection().map(|selection| SourceReport {
         address: "system".to_owned(),
@@ -36,7 +36,13 @@ pub(super) fn report(
         disruptions,
         disruption: cause.map(|cause| cause.name().to_owned()),
         serves: listener.map(|listener| listener.address().to_owned()),
-        served: [served.answered, served.kissed, served.limited, served.malformed],
+        served: [
+            served.answered,
+            served.kissed,
+            served.limited,
+            served.malformed,
+            served.unauthenticated,
+        ],
         is_follower: false,
         sources,
         // The handle fills in the reading.

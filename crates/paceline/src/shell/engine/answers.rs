@@ -22,6 +22,9 @@ impl Engine {
                 feedback_answered(rows, &reply, body);
             }
             Some(Question::Passages(reply)) => passages_answered(&reply, node, body),
+            Some(Question::Time(sent)) => {
+                self.neighbours.iter().for_each(|port| port.answered(node, sent, &body));
+            }
             Some(Question::Pull(token, reply)) => pull_answered(token, &reply, node, body),
             None => self.take_status(request, node, body),
         }
@@ -44,6 +47,10 @@ impl Engine {
             }
             Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
             Some((Topic::Passages, body)) => return self.tell_passages(now, request, from, body),
+            Some((Topic::Time, body)) => match self.own_time(from, &body) {
+                Some(answer) => answer,
+                None => return,
+            },
             Some((
                 Topic::Status
                 | Topic::Room

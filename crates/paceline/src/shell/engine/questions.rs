@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 
 /// The limit of pending questions of one kind.
 const PENDING_MAX: usize = 1_024;
-/// The limit of pending questions for traces.
+/// The limit of pending questions for traces, and for the time.
 const TRACES_MAX: usize = 64;
 
 /// A pending question: its purpose, and the caller that waits for the answer.
@@ -24,13 +24,15 @@ pub(super) enum Question {
     Passages(Sender<NodePassages>),
     /// A pull from a node's buffers: the token of the request, and its caller.
     Pull(u64, Sender<Reply>),
+    /// The time of a neighbour: the instant of the raw clock at which the question left.
+    Time(u64),
 }
 
 impl Question {
     /// Returns the limit of pending questions of this kind.
     const fn most(&self) -> usize {
         match self {
-            Self::Passages(_) => TRACES_MAX,
+            Self::Passages(_) | Self::Time(_) => TRACES_MAX,
             Self::Change(_) | Self::Outcome(_) | Self::Feedback(..) | Self::Pull(..) => PENDING_MAX,
         }
     }

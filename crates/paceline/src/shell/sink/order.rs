@@ -8,7 +8,7 @@
 //! of samples published meanwhile.
 
 use paceline_proto::PublisherId;
-use paceline_time::spacing::jitter_step;
+use paceline_sched::time::jitter_step;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
